@@ -1,19 +1,20 @@
 """`record`: frozen data classes with slots, whose methods are compiled when they are first called.
 
-`dataclasses.dataclass` compiles six functions for every class at import, which takes longer than all else.
+`dataclasses.dataclass` compiles six functions for every class at import, and its module loads that of the
+syntax of Python, which takes longer than all else.  For the functions of `dataclasses` a record is a data
+class all the same; `replaced` does what `dataclasses.replace` does, without that module.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-__all__ = ["record"]
+__all__ = ["record", "replaced"]
 
 if TYPE_CHECKING:
     from dataclasses import dataclass as record
+    from dataclasses import replace as replaced
 else:
-    from dataclasses import _FIELD, MISSING, Field, FrozenInstanceError, field
-    from inspect import get_annotations
 
     def record(*, frozen, slots, eq=True, weakref_slot=False):
         """Return what `dataclasses.dataclass` with these arguments does, for classes that are ``frozen`` and
@@ -21,19 +22,59 @@ else:
         assert frozen and slots
         return lambda cls: _made(cls, eq, ("__weakref__",) * weakref_slot)
 
+    def replaced(it, /, **changes):
+        """Return a record with other values of some fields."""
+        cls = type(it)
+        return cls(**{name: getattr(it, name) for name in cls._fields_of_record} | changes)
+
+    _MISSING = object()
+
+    class _Field:
+        """The default value of a field, or what makes one, and where the field counts."""
+
+        __slots__ = ("compare", "default", "factory", "kind", "repr")
+
+        def __init__(self, kind, default):
+            self.kind, self.default, self.factory = kind, default, _MISSING
+            self.compare = self.repr = True
+            if hasattr(default, "default_factory"):  # of ``dataclasses.field``
+                from dataclasses import MISSING
+
+                self.default = _MISSING if default.default is MISSING else default.default
+                self.factory = _MISSING if default.default_factory is MISSING else default.default_factory
+                self.compare, self.repr = default.compare, default.repr
+
+    class _DataclassFields:
+        """The attribute ``__dataclass_fields__`` of a record, made when it is first asked for."""
+
+        def __get__(self, instance, owner):
+            from dataclasses import _FIELD, MISSING, field
+
+            made = {}
+            for name, one in owner._fields_of_record.items():
+                given = {"default": one.default, "default_factory": one.factory}
+                given = {key: MISSING if value is _MISSING else value for key, value in given.items()}
+                made[name] = it = field(compare=one.compare, repr=one.repr, **given)
+                it.name, it.type, it._field_type = name, one.kind, _FIELD
+            owner.__dataclass_fields__ = made
+            return made
+
     def _made(cls, eq, extra):
         members = {k: v for k, v in vars(cls).items() if k not in ("__dict__", "__weakref__")}
         fields = {}
         for base in reversed(cls.__mro__[1:]):
-            fields.update(vars(base).get("__dataclass_fields__", ()))
+            fields.update(getattr(base, "_fields_of_record", ()))
         inherited = set(fields)
-        for name, kind in get_annotations(cls).items():
+        for name, kind in _annotations(cls).items():
             if not str(kind).startswith(("ClassVar", "typing.ClassVar")):
-                default = members.pop(name, MISSING)
-                fields[name] = one = default if isinstance(default, Field) else field(default=default)
-                one.name, one.type, one._field_type = name, kind, _FIELD
+                fields[name] = _Field(kind, members.pop(name, _MISSING))
         members["__slots__"] = (*[name for name in fields if name not in inherited], *extra)
-        members |= {"__dataclass_fields__": fields, "__match_args__": tuple(fields), **_COMMON, **members}
+        own = {
+            "_fields_of_record": fields,
+            "__dataclass_fields__": _DataclassFields(),
+            "__match_args__": tuple(fields),
+        }
+        members |= {**own, **_COMMON, **members}
         made = type(cls)(cls.__name__, cls.__bases__, members)
         made.__qualname__ = cls.__qualname__
         makers = {"__init__": _init, "__eq__": _eq, "__hash__": _hash} if eq else {"__init__": _init}
@@ -42,12 +83,19 @@ else:
                 setattr(made, name, _made_later(made, name, text, fields))
         return made
 
+    def _annotations(cls):
+        if "__annotations__" in vars(cls):
+            return vars(cls)["__annotations__"]
+        from inspect import get_annotations
+
+        return get_annotations(cls)
+
     def _made_later(owner, name, text, fields):
         def first(self, *args, **given):
-            known = {"missing": MISSING}
+            known = {"missing": _MISSING}
             for key, one in fields.items():
                 known |= {f"set_{key}": getattr(owner, key).__set__}
-                known |= {f"default_{key}": one.default, f"make_{key}": one.default_factory}
+                known |= {f"default_{key}": one.default, f"make_{key}": one.factory}
             exec(f"def {name}(self, {text(fields)}", known)
             known[name].__qualname__ = f"{owner.__qualname__}.{name}"
             setattr(owner, name, known[name])
@@ -58,10 +106,10 @@ else:
     def _init(fields):
         head, body = [], []
         for key, one in fields.items():
-            made = one.default_factory is not MISSING
+            made = one.factory is not _MISSING
             value = f"make_{key}() if {key} is missing else {key}" if made else key
             default = "missing" if made else f"default_{key}"
-            head.append(key if not made and one.default is MISSING else f"{key}={default}")
+            head.append(key if not made and one.default is _MISSING else f"{key}={default}")
             body.append(f"    set_{key}(self, {value})")
         return "\n".join([", ".join(head) + "):", *body, "    return None"])
 
@@ -79,17 +127,19 @@ else:
         return [key for key, one in fields.items() if one.compare]
 
     def _repr(self):
-        shown = [f"{k}={getattr(self, k)!r}" for k, one in self.__dataclass_fields__.items() if one.repr]
+        shown = [f"{k}={getattr(self, k)!r}" for k, one in self._fields_of_record.items() if one.repr]
         return f"{type(self).__qualname__}({', '.join(shown)})"
 
     def _refuse(self, name, *value):
+        from dataclasses import FrozenInstanceError
+
         raise FrozenInstanceError(f"cannot change {name!r}")
 
     def _state(self):
-        return [getattr(self, name) for name in self.__dataclass_fields__]
+        return [getattr(self, name) for name in self._fields_of_record]
 
     def _restore(self, state):
-        for name, value in zip(self.__dataclass_fields__, state, strict=True):
+        for name, value in zip(self._fields_of_record, state, strict=True):
             object.__setattr__(self, name, value)
 
     _COMMON = {

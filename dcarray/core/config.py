@@ -7,13 +7,12 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import fields, replace
 from time import monotonic
 from typing import Any, Final
 
 from dcarray.core import cores
 from dcarray.core.device_names import resolve
-from dcarray.ir.records import record
+from dcarray.ir.records import record, replaced
 
 __all__ = ["Options", "current", "look_again", "options", "process_threads", "refresh", "set_threads"]
 
@@ -187,7 +186,7 @@ def _consistent(given: Options) -> Options:
     """Return options whose ``eager_below`` is at most ``distribute_above``, since only recorded calls are
     distributed."""
     if given.distribute_above < given.eager_below:
-        return replace(given, eager_below=given.distribute_above)
+        return replaced(given, eager_below=given.distribute_above)
     return given
 
 
@@ -251,10 +250,10 @@ def look_again() -> Options:
     threads = cores.available()
     _looked, _pause = now, max(min(max(2 * _pause, _FIRST), _LAST), 100 * (monotonic() - now))
     if threads != before.threads:
-        _process = replace(before, threads=threads)
+        _process = replaced(before, threads=threads)
         scoped = _scoped.get()
         if scoped is not None and scoped.threads == before.threads:  # none was chosen for this block
-            _scoped.set(replace(scoped, threads=threads))
+            _scoped.set(replaced(scoped, threads=threads))
         _tell()
     return current()
 
@@ -283,7 +282,7 @@ def _limited(found: Options) -> Options:
     if limit is None or found.threads <= limit:
         return found
     if known is None or known[0] is not found or known[1].threads != limit:
-        known = _capped = found, replace(found, threads=limit)
+        known = _capped = found, replaced(found, threads=limit)
     return known[1]
 
 
@@ -366,11 +365,11 @@ def options(**values: Any) -> Iterator[Options]:
     """
     for name in values:
         if name not in _READERS:
-            allowed = ", ".join(field.name for field in fields(Options))
+            allowed = ", ".join(_READERS)
             raise ValueError(f"unknown option {name!r}; the options are {allowed}")
     read = {name: _read(name, value, name) for name, value in values.items()}
     look_again()
-    token = _scoped.set(_consistent(replace(_scoped.get() or _outside(), **read)))
+    token = _scoped.set(_consistent(replaced(_scoped.get() or _outside(), **read)))
     try:
         _tell()
         yield current()

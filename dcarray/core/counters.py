@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
 from typing import Any
 
 from dcarray.ir.records import record
@@ -15,7 +14,6 @@ from .own_files import is_inside
 __all__ = ["Counters", "Fallback", "Report", "counters", "note", "report", "user_line"]
 
 
-@dataclass(slots=True)
 class Counters:
     """The counters of this process; `Report` says what they count."""
 
@@ -259,7 +257,7 @@ def report(reset: bool = False) -> Report:
     with _lock:
         rows = [Fallback(name, where, kind, n, size) for (name, where, kind), (n, size) in _calls.items()]
         settle()
-        values = asdict(counters)
+        values = {name: getattr(counters, name) for name in Counters.__annotations__}
         if reset:
             _calls.clear()
             for name in values:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 from typing import Any, Self
 
 __all__ = ["AUTO", "Device", "cpu_name", "devices", "resolve"]
@@ -56,6 +55,8 @@ def cpu_name() -> str:
                     return line.partition(":")[2].strip()
     except OSError:
         pass
+    import platform
+
     return platform.processor() or platform.machine()
 
 

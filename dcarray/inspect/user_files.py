@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import sysconfig
+import sys
 
 from dcarray.core.own_files import is_inside
 
@@ -24,8 +24,9 @@ class UserFiles:
     def __init__(self, root: str | None) -> None:
         self.root = root
         self.known: dict[str, bool] = {}
-        paths = sysconfig.get_paths()
-        self.standard = tuple({os.path.realpath(paths[k]) + os.sep for k in ("stdlib", "platstdlib")})
+        version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+        folders = os.path.dirname(os.__file__), os.path.join(sys.base_exec_prefix, sys.platlibdir, version)
+        self.standard = tuple({os.path.realpath(folder) + os.sep for folder in folders})
 
     def has(self, file: str) -> bool:
         """Whether a file is the user's own."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dcarray.lowering.program.loaded_plan import LoadedPlan
     from dcarray.lowering.runtime.disk import DiskCache
 
-__all__ = ["load_bytes", "load_plan", "load_text", "save", "save_text"]
+__all__ = ["load_bytes", "load_data", "load_plan", "save", "save_data"]
 
 
 def load_plan(request: Request) -> LoadedPlan | None:
@@ -73,23 +73,22 @@ def _store(folder: str) -> DiskCache | None:
     return DiskCache(folder) if is_supported() else None
 
 
-def load_text(cache_dir: str | None, kind: str, what: str) -> str | None:
-    """Return a text that `save_text` has stored for something of a kind, or None."""
+def load_data(cache_dir: str | None, kind: str, what: str) -> bytes | None:
+    """Return the bytes that `save_data` has stored for something of a kind, or None."""
     folder = plan_folder(cache_dir)
     store = _store(folder) if folder and os.path.isdir(folder) else None
-    found = store.read(_text_key(store, kind, what)) if store else None
-    return None if found is None else found.decode()
+    return store.read(_data_key(store, kind, what)) if store else None
 
 
-def save_text(cache_dir: str | None, kind: str, what: str, text: str) -> None:
-    """Store a text."""
+def save_data(cache_dir: str | None, kind: str, what: str, data: bytes) -> None:
+    """Store bytes that are no plan."""
     folder = plan_folder(cache_dir)
     store = _store(folder) if folder else None
     if store:
-        store.write(_text_key(store, kind, what), text.encode())
+        store.write(_data_key(store, kind, what), data)
 
 
-def _text_key(store: DiskCache, kind: str, what: str) -> str:
+def _data_key(store: DiskCache, kind: str, what: str) -> str:
     from dcarray.lowering.runtime.disk import sha256
 
     return sha256("\0".join((kind, *_environment(store), what)).encode()).hexdigest()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+
+from dcarray.ir.records import replaced
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -239,8 +240,8 @@ def make_plan(
         )
         if debug:
             verify(plan.program)
-        plan = replace(plan, kept=tuple([(k.array, k.slices) for k in kept]))
-        plan = replace(plan, range_check=range_check, spared=spared, stops=stop is not None)
+        plan = replaced(plan, kept=tuple([(k.array, k.slices) for k in kept]))
+        plan = replaced(plan, range_check=range_check, spared=spared, stops=stop is not None)
     after = code.stats()
     found = [after[name] - before[name] for name in ("compiled", "hits", "disk_hits")]
     relations = [*guards.recorded, *(version.relations(final) if version is not None else ())]

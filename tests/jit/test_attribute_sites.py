@@ -19,7 +19,8 @@ import dcarray as dc
 from dcarray.core.counters import settle
 from dcarray.jit.loops.sites import modules
 from dcarray.jit.loops.sites.site import Site
-from dcarray.jit.loops.syntax.attributes import attributes_as_names, shown
+from dcarray.jit.loops.syntax.attribute_names import shown
+from dcarray.jit.loops.syntax.attributes import attributes_as_names
 
 HEAD = """
 import numpy as np

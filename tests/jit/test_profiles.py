@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -10,8 +14,8 @@ from typing import Any
 import pytest
 
 import dcarray as dc
-from dcarray.jit.loops.sites import modules, profiles, sampler
-from dcarray.jit.loops.sites.site import Site
+from dcarray.jit.loops.sites import modules, sampler
+from dcarray.jit.loops.sites.site import Site, sites_at
 from dcarray.tiering.admission import HOT, HOT_AGAIN
 
 SOURCE = """
@@ -31,9 +35,13 @@ def sites_of(monkeypatch: pytest.MonkeyPatch) -> tuple[list[Site], Callable[[], 
     """The sites of the source in a new run, and what is done at its end."""
     found: list[Any] = []
     ends: list[Callable[[], None]] = []
-    real = profiles.heat_known
-    monkeypatch.setattr(profiles.atexit, "register", ends.append)
-    monkeypatch.setattr(modules, "heat_known", lambda text, sites: (found.extend(sites), real(text, sites)))
+
+    def made(*given: Any) -> list[Site]:
+        found.extend(sites_at(*given))
+        return found
+
+    monkeypatch.setattr(atexit, "register", ends.append)
+    monkeypatch.setattr(modules, "sites_at", made)
     modules.compile_module(SOURCE, "<a profile>", {"__name__": "__main__"}, True)
     return found, ends[0]
 
@@ -90,3 +98,76 @@ def test_doubtful_sites_are_hot_later() -> None:
         own._count(site, 1.0, HOT_AGAIN)
         assert site.enabled
     assert found
+
+
+CLASSES = """
+import numpy as np
+class Walk:
+    def __init__(self):
+        self.x, self.seen = np.zeros(3), []
+    def step(self, n):
+        for k in range(n):
+            self.x = self.x + np.sqrt(k + self.x)
+        return self.x.sum()
+def collect(n):
+    found = []
+    for k in range(n):
+        found.append(k * 2.0)
+    return found
+total = 0.0
+for k in range(7):
+    total = total + k * 0.5
+walk = Walk()
+result = walk.step(4), walk.step(5), collect(3), total
+"""
+
+
+def test_the_code_of_a_module_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The next run has the same sites in the same code, without looking for them."""
+
+    def run(path: str) -> tuple[list[Site], Any, Callable[[], None]]:
+        ends: list[Callable[[], None]] = []
+        names: dict[str, Any] = {"__name__": "a module"}
+        with monkeypatch.context() as patched:
+            patched.setattr(atexit, "register", ends.append)
+            code = modules.compile_module(CLASSES, path, names, True)
+        exec(code, names)
+        return [s for s in sampler.SAMPLER.sites() if s.names is names], names["result"], ends[0]
+
+    with dc.options(jit="background", cache_dir=str(tmp_path)):
+        before, want, end = run("<kept>")
+        before[0].asked = True
+        end()
+        monkeypatch.setitem(sys.modules, "dcarray.jit.loops.sites.module_sites", None)  # cannot be imported
+        after, result, _ = run("<kept>")
+        assert repr(result) == repr(want)
+        assert [s.source for s in after] == [s.source for s in before]
+        assert any(s.source.attributes for s in after)
+        inner = [[s.inner.index(x) for x in s.inner] for s in after]
+        assert inner == [[s.inner.index(x) for x in s.inner] for s in before]
+        assert [s.resumable for s in after] == [s.resumable for s in before]
+        assert [s.known for s in after] == [s.asked or s.runs > 0 for s in before]
+        with pytest.raises(ImportError):
+            run("<another file>")
+
+
+def test_the_compiler_warns_once_in_each_run(tmp_path: Path) -> None:
+    """Also where the code is that of an earlier run."""
+    script = tmp_path / "warns.py"
+    script.write_text(
+        "import numpy as np\nx = 5\nif x is 5:\n    print(x)\n"
+        "from dcarray.jit.loops.sites.sampler import SAMPLER\n"
+        "u = np.ones(9)\nfor k in range(9):\n    u = u * 2.0\n"
+        "for site in SAMPLER.sites():\n    site.asked = True\n"
+    )
+    environment = os.environ | {"DCARRAY_CACHE_DIR": str(tmp_path / "cache"), "DCARRAY_JIT": "background"}
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-m", "dcarray", "run", str(script)],
+            env=environment,
+            text=True,
+            capture_output=True,
+        )
+        assert done.stdout == "5\n"
+        assert done.stderr.count("SyntaxWarning") == 1
+    assert any((tmp_path / "cache").rglob("*.dcarray"))

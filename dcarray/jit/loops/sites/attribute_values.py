@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..syntax.attributes import OWNER, appended, name_of
+from ..syntax.attribute_names import OWNER, appended, name_of
 from .site import SiteSource
 
 _MISSING = object()

@@ -22,13 +22,16 @@ statements return has a name of its own, which is no identifier.
 from __future__ import annotations
 
 import ast
-import copy
 from collections.abc import Sequence
+from typing import Any, TypeVar
 
 from ..entry.names import RETURNED
 from .site import SiteSource
 
 __all__ = ["with_site"]
+
+_Node = TypeVar("_Node", bound=ast.expr | ast.stmt)
+_LOAD, _STORE = ast.Load(), ast.Store()
 
 
 def with_site(stmts: Sequence[ast.stmt], constant: str, source: SiteSource, resumable: bool) -> ast.stmt:
@@ -45,57 +48,52 @@ def with_site(stmts: Sequence[ast.stmt], constant: str, source: SiteSource, resu
     """
     first, body = stmts[0], [*stmts]
 
-    def part(name: str) -> ast.expr:
-        return ast.Attribute(ast.Constant(constant), name, ast.Load())
+    def new(kind: type[_Node], at: ast.stmt, *fields: Any) -> _Node:
+        """Return a node at the source position of the statement that it stands before."""
+        node = kind(*fields)
+        node.lineno = node.end_lineno = at.lineno
+        node.col_offset, node.end_col_offset = at.col_offset, at.col_offset + 3
+        return node
 
-    def call(name: str, args: list[ast.expr]) -> ast.expr:
-        return ast.Call(part(name), args, [])
+    def part(name: str, at: ast.stmt) -> ast.expr:
+        return new(ast.Attribute, at, new(ast.Constant, at, constant), name, _LOAD)
+
+    def call(name: str, at: ast.stmt, args: list[ast.expr]) -> ast.expr:
+        return new(ast.Call, at, part(name, at), args, [])
 
     def needed() -> list[ast.expr]:
-        return [ast.Name(name, ast.Load()) for name in source.needed]
+        return [new(ast.Name, first, name, _LOAD) for name in source.needed]
 
     def taking(values: ast.expr) -> ast.For:
         """Return the loop that takes over a site's values, if there are any."""
         names = [*source.live, *[RETURNED] * source.returns]  # the first ones for ``finally`` and ``except``
-        target = ast.Tuple([ast.Name(name, ast.Store()) for name in names], ast.Store())
-        end = ast.Return(ast.Name(RETURNED, ast.Load())) if source.returns else ast.Break()
-        return ast.For(target, values, [end], [], None)
+        target = new(ast.Tuple, first, [new(ast.Name, first, name, _STORE) for name in names], _STORE)
+        end: ast.stmt = new(ast.Break, first)
+        if source.returns:
+            end = new(ast.Return, first, new(ast.Name, first, RETURNED, _LOAD))
+        return new(ast.For, first, target, values, [end], [], None)
 
-    test = part("enabled")
+    test = part("enabled", first)
     if isinstance(first, ast.While):
-        test = ast.BoolOp(ast.And(), [test, first.test])
+        test = new(ast.BoolOp, first, ast.And(), [test, first.test])
     if resumable and isinstance(first, ast.For | ast.While):
-        start: list[ast.expr] = [ast.Constant(None), ast.Constant(None)]
+        start: list[ast.expr] = [new(ast.Constant, first, None), new(ast.Constant, first, None)]
         if isinstance(first, ast.For) and isinstance(first.target, ast.Name):
-            start = [ast.Name(first.target.id, ast.Load()), copy.deepcopy(first.iter)]
-        again = taking(call("resume", [*start, *needed()]))
-        ended = ast.If(call("done", []), [ast.Break()], [])
-        first.body = [ast.If(part("resuming"), [again, ended], []), *first.body]
-    whole = taking(ast.IfExp(test, call("enter", needed()), ast.Tuple([], ast.Load())))
-    left: list[ast.stmt] = [ast.Expr(ast.BoolOp(ast.And(), [part("enabled"), call("leave", [])]))]
+            start = [new(ast.Name, first, first.target.id, _LOAD), first.iter]  # the same nodes once more
+        again = taking(call("resume", first, [*start, *needed()]))
+        ended = new(ast.If, first, call("done", first, []), [new(ast.Break, first)], [])
+        asks = new(ast.If, first, part("resuming", first), [again, ended], [])
+        first.body = [asks, *first.body]
+    asked = call("enter", first, needed())
+    whole = taking(new(ast.IfExp, first, test, asked, new(ast.Tuple, first, [], _LOAD)))
     last = body[-1]
-    if isinstance(last, ast.Return) and last.value is not None:
-        bound = ast.Assign([ast.Name(RETURNED, ast.Store())], last.value)
-        back = ast.Return(ast.Name(RETURNED, ast.Load()))
+    value = last.value if isinstance(last, ast.Return) else None
+    at = first if value is None else last
+    leaving = new(ast.BoolOp, at, ast.And(), [part("enabled", at), call("leave", at, [])])
+    left: list[ast.stmt] = [new(ast.Expr, at, leaving)]
+    if value is not None:
+        bound = new(ast.Assign, at, [new(ast.Name, at, RETURNED, _STORE)], value)
+        left = [bound, *left, new(ast.Return, at, new(ast.Name, at, RETURNED, _LOAD))]
         body.pop()
-        left = [bound, *left, back]
-        for node in (bound, *left):
-            _place(node, last)
     whole.orelse = [*body, *left]
-    _place(whole, first)
     return whole
-
-
-def _place(new: ast.AST, at: ast.stmt) -> None:
-    """Give added nodes the source position of the statement that they stand before."""
-    stack = [new]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, ast.expr | ast.stmt):
-            if hasattr(node, "lineno"):
-                if node is not at:
-                    continue  # of the source, as all that is in it
-            else:
-                node.lineno = node.end_lineno = at.lineno
-                node.col_offset, node.end_col_offset = at.col_offset, at.col_offset + 3
-        stack += ast.iter_child_nodes(node)

@@ -12,9 +12,9 @@ from ..syntax.liveness import parameters_of
 from ..syntax.originals import original, originals
 from ..syntax.source import Source, source_of
 from ..syntax.supported import KnownCalls
-from .rewrite import Scope, Text, add_sites, reads_frames, with_constants
+from .rewrite import Scope, Text, add_sites, reads_frames
 from .sampler import SAMPLER
-from .site import Site
+from .site import Site, SitePlace, constant, sites_at, with_constants
 
 __all__ = ["functions_of", "put_sites", "remove_sites", "with_sites"]
 
@@ -46,14 +46,15 @@ def _with_sites(function: FunctionType, code: CodeType) -> tuple[CodeType, list[
         frozenset(code.co_freevars),
         parameters_of(source.tree),
         cells | local & free_names(code, True),
-        names,
         known,
     )
-    sites = add_sites(source.tree.body, scope, Text(_text(source), source.is_faithful, code.co_filename))
-    made = source.compile_tree(source.tree) if sites else None
+    places: list[SitePlace] = []
+    add_sites(source.tree.body, scope, Text(_text(source), source.is_faithful, code.co_filename), places)
+    made = source.compile_tree(source.tree) if places else None
     if made is None:
         return None
-    made = with_constants(made, scope.sites)
+    sites = sites_at(places, names)
+    made = with_constants(made, {constant(k): site for k, site in enumerate(sites)})
     originals[id(made)] = made, code
     SAMPLER.add(made, sites)
     return made, sites

@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-import ast
-import symtable
-import sys
-from collections.abc import Iterator, Mapping, Sequence
-from importlib.util import decode_source
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import CodeType
 from typing import Any
 
-from ..syntax.liveness import parameters_of
 from ..syntax.originals import originals
-from ..syntax.supported import KnownCalls
-from ..syntax.syntax_facts import children, facts, stores, walk
-from .profiles import heat_known
-from .rewrite import Scope, Text, add_sites, reads_frames, with_constants
+from .profiles import profile_of
 from .sampler import SAMPLER
-from .site import Site
+from .site import Site, constant, sites_at, with_constants
 
 __all__ = ["compile_module"]
-
-_COMPILERS = frozenset(
-    {"numba", "pythran", "cython", "taichi", "dace", "jax", "torch", "triton", "transonic"}
-)
 
 
 def compile_module(
@@ -47,24 +37,41 @@ def compile_module(
     SyntaxError, ValueError
         As `compile` does.
     """
-    try:
-        tree = ast.parse(source, file)
-        plain = compile(tree, file, "exec", dont_inherit=True)
-        text = decode_source(source) if isinstance(source, bytes) else source
-        table = symtable.symtable(text, file, "exec")
-        adder = _Module(tree, table, text, file, names, is_script)
-        adder.add()
-        made = compile(tree, file, "exec", dont_inherit=True)
-    except (SyntaxError, ValueError, RecursionError):
-        made = None
-    if made is None:  # outside of the handler, whose error it would name as the cause of its own
-        return compile(source, file, "exec", dont_inherit=True)
-    made = with_constants(made, adder.sites)
-    for site in adder.sites.values():
+    plain = compile(source, file, "exec", dont_inherit=True)  # with the warnings and errors of the source
+    profile = profile_of(source, file, is_script)
+    module = profile.module() if profile else None
+    if module is None:
+        from .module_sites import rewritten
+
+        try:
+            with _unwarned():
+                module = rewritten(source, file, is_script)
+        except (SyntaxError, ValueError, RecursionError):
+            return plain
+    sites = sites_at(module.places, names)
+    made = with_constants(module.code, {constant(k): site for k, site in enumerate(sites)})
+    for site in sites:
         site.enabled = eagerly and site.outer is None
-    _pair(made, plain, adder.sites_of)
-    heat_known(text, [*adder.sites.values()])
+    _pair(made, plain, {code: [sites[k] for k in found] for code, found in module.places_of.items()})
+    if profile:
+        profile.begin(module, sites)
     return made
+
+
+@contextmanager
+def _unwarned() -> Iterator[None]:
+    """A context in which the compiler does not warn again of what it has warned of.
+
+    The list of filters is changed itself: `warnings.catch_warnings` would have all warnings that have been
+    shown once be shown again."""
+    added: list[Any] = [("ignore", None, kind, None, 0) for kind in (SyntaxWarning, DeprecationWarning)]
+    filters: Any = warnings.filters
+    filters[:0] = added
+    try:
+        yield
+    finally:
+        for one in added:
+            filters.remove(one)
 
 
 def _pair(made: CodeType, plain: CodeType, sites_of: dict[tuple[str, int], list[Site]]) -> None:
@@ -81,213 +88,3 @@ def _pair(made: CodeType, plain: CodeType, sites_of: dict[tuple[str, int], list[
     )
     for inner, before in pairs:
         _pair(inner, before, sites_of)
-
-
-class _Module:
-    """The sites of one module.
-
-    Attributes
-    ----------
-    sites : dict
-        By the constants in their place.
-    sites_of : dict
-        Lists of sites, by the name and first line of the code that they are in.
-    """
-
-    def __init__(
-        self, tree: ast.Module, table: symtable.SymbolTable, source: str, file: str, names: dict[str, Any],
-        is_script: bool,
-    ) -> None:  # fmt: skip
-        self._tree, self._table, self._names, self._is_script = tree, table, names, is_script
-        self._lines = source.splitlines(keepends=True)
-        self._text = Text(self._of, _is_faithful, file)
-        modules: dict[str, str] = {}
-        self._nodes = walk(tree)
-        self._homes = _homes(self._nodes)  # of imported names
-        for node in self._nodes:
-            if isinstance(node, ast.Import):
-                modules.update(
-                    {
-                        a.asname or a.name.partition(".")[0]: a.name if a.asname else a.name.partition(".")[0]
-                        for a in node.names
-                    }
-                )
-        functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
-        self._known = KnownCalls(modules, functions)
-        self._known.look()
-        self.sites: dict[str, Site] = {}
-        self.sites_of: dict[tuple[str, int], list[Site]] = {}
-
-    def add(self) -> None:
-        """Add the sites of all functions, and of the module itself."""
-        given_away = _given_away(self._nodes, self._homes)
-        for table, node in _functions(self._table, self._nodes):
-            if node.name not in given_away and all(map(self._keeps_code, node.decorator_list)):
-                self._add_to_function(table, node)
-        if reads_frames(self._tree, self._known) or _has_future(self._tree):
-            return
-        variables = stores(*self._tree.body) - _imported(self._nodes)
-        shared = _global_reads(self._table)
-        always = variables if not self._is_script else variables & (shared | _global_reads(self._table, True))
-        scope = Scope(
-            variables,
-            variables - shared,
-            frozenset(),
-            frozenset(),
-            always,
-            self._names,
-            self._known,
-            self.sites,
-        )
-        self.sites_of["<module>", 1] = add_sites(self._tree.body, scope, self._text)
-
-    def _keeps_code(self, decorator: ast.expr) -> bool:
-        """Whether a decorator is known not to read a function's code, as compilers of others do."""
-        while not isinstance(decorator, ast.Name):
-            if not isinstance(decorator, ast.Attribute | ast.Call):
-                return False
-            decorator = decorator.func if isinstance(decorator, ast.Call) else decorator.value
-        where = self._homes.get(decorator.id)
-        return where is None or where.partition(".")[0] in sys.stdlib_module_names
-
-    def _add_to_function(self, table: symtable.Function, node: ast.FunctionDef) -> None:
-        if reads_frames(node, self._known) or _is_generator(node):
-            return
-        local = frozenset(table.get_locals())
-        cells = local & _free(table, False)
-        free = frozenset(table.get_frees())
-        first = node.decorator_list[0].lineno if node.decorator_list else node.lineno
-        scope = Scope(
-            local | free,
-            local - cells,
-            free,
-            parameters_of(node),
-            cells | local & _free(table, True),
-            self._names,
-            self._known,
-            self.sites,
-        )
-        found = add_sites(node.body, scope, self._text)
-        if found:
-            self.sites_of.setdefault((node.name, first), []).extend(found)
-
-    def _of(self, stmts: Sequence[ast.stmt]) -> str:
-        """Return consecutive statements without indentation."""
-        first, last = stmts[0], stmts[-1]
-        lines = self._lines[first.lineno - 1 : last.end_lineno]
-        lines[-1] = lines[-1].encode()[: last.end_col_offset].decode()
-        lines[0] = " " * first.col_offset + lines[0].encode()[first.col_offset :].decode()
-        indent = first.col_offset
-        return "\n".join(line[min(indent, len(line) - len(line.lstrip())) :].rstrip("\r\n") for line in lines)
-
-
-def _is_faithful(node: ast.stmt) -> bool:
-    return node.col_offset == 0 or not facts(node).long
-
-
-def _functions(
-    table: symtable.SymbolTable, nodes: Sequence[ast.AST]
-) -> Iterator[tuple[symtable.Function, ast.FunctionDef]]:
-    """Yield the functions of a module with their tables of symbols: inner ones, and methods, too."""
-    tables = {
-        (child.get_name(), child.get_lineno()): child
-        for child in _all_tables(table)
-        if isinstance(child, symtable.Function)
-    }
-    for node in nodes:
-        if isinstance(node, ast.FunctionDef):
-            found = tables.get((node.name, node.lineno)) or (
-                tables.get((node.name, node.decorator_list[0].lineno)) if node.decorator_list else None
-            )
-            if found is not None:
-                yield found, node
-
-
-def _all_tables(table: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:
-    for child in table.get_children():
-        yield child
-        yield from _all_tables(child)
-
-
-# What runs where it stands, before Python 3.12 as a function of its own, and what may run later.
-_AT_ONCE = frozenset({"listcomp", "setcomp", "dictcomp"})
-_LATER = "genexpr"
-
-
-def _inner(table: symtable.SymbolTable, generators: bool) -> Iterator[symtable.SymbolTable]:
-    """Yield the tables of inner functions and classes, or of generator expressions; those of comprehensions
-    are passed through."""
-    for child in table.get_children():
-        name = child.get_name()
-        if name in _AT_ONCE or (name == _LATER and not generators):
-            yield from _inner(child, generators)
-        elif generators == (name == _LATER):
-            yield child
-
-
-def _free(table: symtable.SymbolTable, generators: bool) -> frozenset[str]:
-    """Return the names that inner functions, or generator expressions, have from the code around them."""
-    return frozenset(
-        symbol.get_name()
-        for child in _inner(table, generators)
-        for symbol in child.get_symbols()
-        if symbol.is_free()
-    )
-
-
-def _global_reads(table: symtable.SymbolTable, generators: bool = False) -> frozenset[str]:
-    """Return the global names that functions and classes of a module use, or generator expressions."""
-    tables = [inner for child in _inner(table, generators) for inner in (child, *_all_tables(child))]
-    return frozenset(s.get_name() for child in tables for s in child.get_symbols() if s.is_global())
-
-
-def _is_generator(node: ast.FunctionDef) -> bool:
-    """Whether a function's own code yields."""
-    stack: list[ast.AST] = [*node.body]
-    while stack:
-        one = stack.pop()
-        if isinstance(one, ast.Yield | ast.YieldFrom | ast.Await):
-            return True
-        if not isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
-            stack += children(one)
-    return False
-
-
-def _imported(nodes: Sequence[ast.AST]) -> frozenset[str]:
-    """Return the names that a module's imports, functions and classes bind."""
-    found: set[str] = set()
-    for node in nodes:
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            found |= {a.asname or a.name.partition(".")[0] for a in node.names}
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            found.add(node.name)
-    return frozenset(found)
-
-
-def _homes(nodes: Sequence[ast.AST]) -> dict[str, str]:
-    """Return the modules that a module's imported names come from."""
-    found: dict[str, str] = {}
-    for node in nodes:
-        if isinstance(node, ast.ImportFrom):
-            found.update((a.asname or a.name, node.module or ".") for a in node.names)
-        elif isinstance(node, ast.Import):
-            found.update((a.asname or a.name.partition(".")[0], a.name) for a in node.names)
-    return found
-
-
-def _given_away(nodes: Sequence[ast.AST], homes: Mapping[str, str]) -> frozenset[str]:
-    """Return the functions that are arguments of calls of other compilers, which read their code."""
-    found: set[str] = set()
-    for node in nodes:
-        if isinstance(node, ast.Call):
-            root: ast.AST = node
-            while isinstance(root, ast.Call | ast.Attribute):
-                root = root.func if isinstance(root, ast.Call) else root.value
-            where = homes.get(root.id, "") if isinstance(root, ast.Name) else ""
-            if where.partition(".")[0] in _COMPILERS:
-                found.update(arg.id for arg in node.args if isinstance(arg, ast.Name))
-    return frozenset(found)
-
-
-def _has_future(tree: ast.Module) -> bool:
-    return any(isinstance(node, ast.ImportFrom) and node.module == "__future__" for node in tree.body)

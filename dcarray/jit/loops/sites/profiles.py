@@ -1,48 +1,85 @@
-"""Profiles of earlier runs: the sites of a source that were faster as compiled code, or were not judged,
-with which the next run begins, and those that were left to Python, which it plans later."""
+"""Profiles of earlier runs of a module: its code with sites, and which sites were faster as compiled code, or
+were not judged, with which the next run begins; and those that were left to Python, which it plans later."""
 
 from __future__ import annotations
 
 import atexit
 import os
-from _thread import start_new_thread
+import sys
 from collections.abc import Sequence
-from contextlib import suppress
 
 from dcarray.core import config
 
 from .site import Site
+from .sited_module import SitedModule
 
-__all__ = ["heat_known"]
+__all__ = ["Profile", "profile_of"]
 
-_KIND = "sites"
+_SITES, _CODE = "sites", "code"
 
 
-def heat_known(source: str, sites: Sequence[Site]) -> None:
-    """Have those sites of a source ask for plans at once that had some in an earlier run, and those later
-    that were left to Python; what becomes of them in this run is noted at its end.  Without waiting: another
-    thread reads the profile."""
+def profile_of(source: str | bytes, file: str, is_script: bool) -> Profile | None:
+    """Return the profile of a module; None where nothing is kept between runs."""
     options = config.current()
-    if not sites or options.jit != "background" or options.cache_dir is None:
-        return
-    folder, pid = options.cache_dir, os.getpid()
+    if options.jit != "background" or options.cache_dir is None:
+        return None
+    text = source if isinstance(source, str) else source.decode("latin-1")
+    return Profile(options.cache_dir, f"{sys.flags.optimize} {is_script} {file}\0{text}")
 
-    def heat() -> None:
+
+class Profile:
+    """What earlier runs of a module have left, and what this one leaves.
+
+    Parameters
+    ----------
+    folder : str
+        The cache folder.
+    key : str
+        The module.
+    """
+
+    def __init__(self, folder: str, key: str) -> None:
+        self._folder, self._key = folder, key
+        self._is_new = True
+        self._known = ""  # numbers of sites that were faster, refused, and asked for
+
+    def module(self) -> SitedModule | None:
+        """Return the module's code with sites, if an earlier run has made it."""
+        if not os.path.isdir(self._folder):
+            return None
         from dcarray.plans import disk_store
 
-        text = disk_store.load_text(folder, _KIND, source) or "//"
-        kept, refused, asked = [[*map(int, part.split())] for part in text.split("/")]
-        for number in refused:
-            sites[number].doubtful = True
-        for number in kept:
-            sites[number].kept = True
-        for number in kept + asked:
-            sites[number].known = True
-            sites[number].heat()
+        found = disk_store.load_data(self._folder, _CODE, self._key)
+        if found is None:
+            return None
+        self._is_new = False
+        self._known = (disk_store.load_data(self._folder, _SITES, self._key) or b"//").decode()
+        return SitedModule.loads(found)
 
-    def save() -> None:
+    def begin(self, module: SitedModule, sites: Sequence[Site]) -> None:
+        """Have those sites ask for plans at once that had some in an earlier run, and those later that were
+        left to Python; what becomes of them in this run is noted at its end."""
+        if not sites:
+            return
+        if not self._is_new:
+            kept, refused, asked = [[*map(int, part.split())] for part in self._known.split("/")]
+            for number in refused:
+                sites[number].doubtful = True
+            for number in kept:
+                sites[number].kept = True
+            for number in kept + asked:
+                sites[number].known = True
+                sites[number].heat()
+        pid = os.getpid()
+
+        def end() -> None:
+            if os.getpid() == pid:
+                self._save(module, sites)
+
+        atexit.register(end)
+
+    def _save(self, module: SitedModule, sites: Sequence[Site]) -> None:
         from dcarray.core.counters import settle
-        from dcarray.plans import disk_store
 
         settle()
         kept, refused, asked = [], [], []
@@ -53,12 +90,11 @@ def heat_known(source: str, sites: Sequence[Site]) -> None:
                 kept.append(number)
             elif site.asked or site.runs:
                 asked.append(number)
-        if (kept or refused or asked) and os.getpid() == pid:
-            text = "/".join(" ".join(map(str, part)) for part in (kept, refused, asked))
-            if disk_store.load_text(folder, _KIND, source) != text:
-                disk_store.save_text(folder, _KIND, source, text)
+        text = "/".join(" ".join(map(str, part)) for part in (kept, refused, asked))
+        if not (kept or refused or asked) or text == self._known:
+            return
+        from dcarray.plans import disk_store
 
-    atexit.register(save)
-    if os.path.isdir(folder):
-        with suppress(RuntimeError):  # no thread can be started
-            start_new_thread(heat, ())
+        disk_store.save_data(self._folder, _SITES, self._key, text.encode())
+        if self._is_new:
+            disk_store.save_data(self._folder, _CODE, self._key, module.dumps())

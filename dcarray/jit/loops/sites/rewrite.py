@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from types import CodeType
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from ..entry.members import member_paths
-from ..syntax.attributes import OWNER, attributes_as_names, list_of
+from ..syntax.attribute_names import OWNER
+from ..syntax.attributes import attributes_as_names, list_of
 from ..syntax.eligibility import is_eligible, may_resume, parts_of, runs_of
 from ..syntax.liveness import Liveness, LoopNode
 from ..syntax.supported import KnownCalls
 from ..syntax.syntax_facts import Names, facts, loads, stores, walk
 from .emit import with_site
-from .site import Site, SiteSource
+from .site import SitePlace, SiteSource, constant
 
-__all__ = ["Scope", "Text", "add_sites", "reads_frames", "with_constants"]
+__all__ = ["Scope", "Text", "add_sites", "reads_frames"]
 
 # functions that read the names of frames, also names that are dead
 _FRAME_READERS = frozenset(
@@ -25,8 +24,7 @@ _FRAME_READERS = frozenset(
 )
 
 
-@dataclass(frozen=True)
-class Text:
+class Text(NamedTuple):
     """How the source of a statement reads.
 
     Attributes
@@ -43,8 +41,7 @@ class Text:
     file: str
 
 
-@dataclass(frozen=True)
-class Scope:
+class Scope(NamedTuple):
     """The names of the code of one function, or of a module.
 
     Attributes
@@ -58,8 +55,6 @@ class Scope:
     parameters : frozenset of str
     always : frozenset of str
         Those that other code may read at any time.
-    names : dict
-        The global names.
     known : KnownCalls
     """
 
@@ -68,9 +63,7 @@ class Scope:
     bound: Names
     parameters: Names
     always: Names
-    names: dict[str, Any]
     known: KnownCalls
-    sites: dict[str, Site] = field(default_factory=dict)
 
 
 def reads_frames(root: ast.AST, known: KnownCalls) -> bool:
@@ -83,25 +76,21 @@ def reads_frames(root: ast.AST, known: KnownCalls) -> bool:
     )
 
 
-def add_sites(body: list[ast.stmt], scope: Scope, text: Text) -> list[Site]:
-    """Put the code that asks sites before the statements of a function or module that may be compiled.
-
-    Returns the sites, outer ones first; ``scope.sites`` has them by the constants in their place.
-    """
-    before = len(scope.sites)
-    _Adder(body, scope, text).block(body, None, frozenset())
-    return [*scope.sites.values()][before:]
+def add_sites(body: list[ast.stmt], scope: Scope, text: Text, places: list[SitePlace]) -> None:
+    """Put the code that asks sites before the statements of a function or module that may be compiled, and
+    append the sites' places, outer ones first."""
+    _Adder(body, scope, text, places).block(body, -1, frozenset())
 
 
 _LOOPS = frozenset({ast.For, ast.While, ast.ListComp, ast.GeneratorExp})
 
 
 class _Adder:
-    def __init__(self, body: list[ast.stmt], scope: Scope, text: Text) -> None:
-        self._scope, self._text = scope, text
+    def __init__(self, body: list[ast.stmt], scope: Scope, text: Text, places: list[SitePlace]) -> None:
+        self._scope, self._text, self._places = scope, text, places
         self._liveness = Liveness(body, scope.parameters, scope.always)
 
-    def block(self, body: list[ast.stmt], outer: Site | None, counters: Names) -> None:
+    def block(self, body: list[ast.stmt], outer: int, counters: Names) -> None:
         """Add the sites of a block, and of the blocks inside of it."""
         runs = [run for run in runs_of(body, self._scope.known)]
         in_runs = {id(stmt) for run in runs for stmt in run}
@@ -110,39 +99,42 @@ class _Adder:
                 continue
             inside, counted = outer, counters
             if isinstance(stmt, ast.For | ast.While):
-                inside = self._loop(stmt, outer, counters) or outer
+                inside = self._loop(stmt, outer, counters)
                 counted = counters | _counters(stmt)
-            key = [*self._scope.sites][-1] if inside is not outer else ""
             for inner in _blocks(stmt):  # before the code around them changes
                 self.block(inner, inside, counted)
-            if inside is not None and inside is not outer:
-                body[_position(body, stmt)] = with_site([stmt], key, inside.source, inside.resumable)
+            if inside != outer:
+                body[_position(body, stmt)] = self._asking([stmt], inside)
         for run in runs:
             self._run(body, run, outer, counters)
 
-    def _loop(self, loop: LoopNode, outer: Site | None, counters: Names) -> Site | None:
+    def _loop(self, loop: LoopNode, outer: int, counters: Names) -> int:
+        """Return the number of a loop's site; ``outer``, that of the site around it, if it has none."""
         if not is_eligible(loop) or not self._scope.known.all_known(loop):
-            return None
+            return outer
         source = self._source([loop], counters)
-        return None if source is None else self._site(source, outer, may_resume(loop))
+        return outer if source is None else self._site(source, outer, may_resume(loop))
 
-    def _run(self, body: list[ast.stmt], run: list[ast.stmt], outer: Site | None, counters: Names) -> None:
+    def _run(self, body: list[ast.stmt], run: list[ast.stmt], outer: int, counters: Names) -> None:
         source, parts = self._source(run, counters), parts_of(run)
         if source is None:
             for part in parts:
                 self._run(body, part, outer, counters)
             return
         site = self._site(source, outer, False)
-        key, inside = [*self._scope.sites][-1], [*run]
+        inside = [*run]
         for part in parts:  # which may have plans where the whole has none
             self._run(inside, part, site, counters)
         at = _position(body, run[0])
-        body[at : at + len(run)] = [with_site(inside, key, source, False)]
+        body[at : at + len(run)] = [self._asking(inside, site)]
 
-    def _site(self, source: SiteSource, outer: Site | None, resumable: bool) -> Site:
-        made = Site(source, self._scope.names, outer, resumable)
-        self._scope.sites[f"dcarray's site {len(self._scope.sites)}"] = made
-        return made
+    def _site(self, source: SiteSource, outer: int, resumable: bool) -> int:
+        self._places.append(SitePlace(source, outer, resumable))
+        return len(self._places) - 1
+
+    def _asking(self, stmts: Sequence[ast.stmt], number: int) -> ast.stmt:
+        source, _, resumable = self._places[number]
+        return with_site(stmts, constant(number), source, resumable)
 
     def _source(self, stmts: Sequence[ast.stmt], counters: Names) -> SiteSource | None:
         """Return the source of statements that may have a site; None if a name is in the way."""
@@ -205,12 +197,3 @@ def _blocks(stmt: ast.stmt) -> list[list[ast.stmt]]:
     found += [handler.body for handler in getattr(stmt, "handlers", [])]
     found += [case.body for case in getattr(stmt, "cases", [])]
     return found
-
-
-def with_constants(code: CodeType, sites: Mapping[str, Site]) -> CodeType:
-    """Return a code object in which sites have the places of their constants."""
-    found = [
-        sites.get(c, c) if type(c) is str else with_constants(c, sites) if type(c) is CodeType else c
-        for c in code.co_consts
-    ]
-    return code.replace(co_consts=tuple(found))

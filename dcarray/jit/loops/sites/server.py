@@ -6,7 +6,6 @@ A plan that is not faster than NumPy is not used again.
 from __future__ import annotations
 
 import builtins
-from dataclasses import replace
 from threading import get_ident
 from time import perf_counter
 from typing import Any
@@ -14,13 +13,14 @@ from typing import Any
 from dcarray.core import config
 from dcarray.core.counters import counters, note
 from dcarray.core.processes import LOCK, communicator
+from dcarray.ir.records import replaced
 from dcarray.plans.slot import PlanState
 from dcarray.tiering import admission
 
 from ..entry.guards import knows_wrapped
 from ..entry.lists import ListElements
 from ..entry.members import Check, still_hold, watched_members
-from ..syntax.attributes import shown
+from ..syntax.attribute_names import shown
 from .attribute_values import AttributeValues
 from .keys import MISSING, Entry, watched_exceptions
 from .list_conversion import ListConversion
@@ -142,7 +142,7 @@ class SiteServer:
         if options.jit == "off" or (ranks and options.strict):  # it would gather arrays
             return (), None
         if watchers or (ranks and options.jit == "background"):  # ranks get plans at different times
-            options = replace(options, jit="eager")
+            options = replaced(options, jit="eager")
         for name in self.source.others:
             value = self.site.names.get(name, MISSING)
             values += (getattr(builtins, name, MISSING) if value is MISSING else value,)

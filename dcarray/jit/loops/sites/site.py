@@ -9,16 +9,16 @@ first site is hot.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from types import SimpleNamespace
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from types import CodeType, SimpleNamespace
+from typing import Any, NamedTuple
 
 from dcarray.ir.records import record
 from dcarray.tiering.admission import FADING
 
-from ..syntax.attributes import Attributes
+from ..syntax.attribute_names import Attributes
 
-__all__ = ["Site", "SiteSource"]
+__all__ = ["Site", "SitePlace", "SiteSource", "constant", "sites_at", "with_constants"]
 
 
 @record(frozen=True, slots=True)
@@ -62,6 +62,37 @@ class SiteSource:
     is_nested: bool = False
     members: tuple[tuple[str, ...], ...] = ()
     attributes: Attributes | None = None
+
+
+class SitePlace(NamedTuple):
+    """Where a site is: its source, the number of the site around it or -1, and whether a loop asks it in each
+    iteration."""
+
+    source: SiteSource
+    outer: int
+    resumable: bool
+
+
+def constant(number: int) -> str:
+    """Return the constant in place of a site, until all is compiled."""
+    return f"dcarray's site {number}"
+
+
+def sites_at(places: Sequence[SitePlace], names: dict[str, Any]) -> list[Site]:
+    """Return the sites at some places in code with these global names."""
+    sites: list[Site] = []
+    for source, outer, resumable in places:
+        sites.append(Site(source, names, None if outer < 0 else sites[outer], resumable))
+    return sites
+
+
+def with_constants(code: CodeType, sites: Mapping[str, Site]) -> CodeType:
+    """Return a code object in which sites have the places of their constants."""
+    found = [
+        sites.get(c, c) if type(c) is str else with_constants(c, sites) if type(c) is CodeType else c
+        for c in code.co_consts
+    ]
+    return code.replace(co_consts=tuple(found))
 
 
 class Site:

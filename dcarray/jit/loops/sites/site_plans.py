@@ -21,7 +21,7 @@ from dcarray.tiering import admission
 
 from ..entry.guards import ARRAYS, DeviceGuard, knows_wrapped
 from ..entry.lists import ListElements
-from ..syntax.attributes import shown
+from ..syntax.attribute_names import shown
 from . import keys
 from .bound_plans import bound_plan
 from .keys import SYMBOLIC, Entry, guards_of, is_wrapped, other_ints, watched_exceptions

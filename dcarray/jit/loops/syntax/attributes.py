@@ -8,49 +8,12 @@ Items are results, which are appended when it has run.
 from __future__ import annotations
 
 import ast
-from typing import NamedTuple
 
+from .attribute_names import DOT, OWNER, Attributes, appended, name_of
 from .liveness import live_before
 from .syntax_facts import NONE, Names, stores, walk
 
-__all__ = ["Attributes", "attributes_as_names", "shown"]
-
-OWNER = "self"
-_DOT = "__dot__"
-
-
-class Attributes(NamedTuple):
-    """The attributes that statements use.
-
-    Attributes
-    ----------
-    source : str
-        The statements, with a name in place of each attribute.
-    read, written : tuple of str
-        The attributes that they may read before they bind them, and those that they bind.
-    lists : tuple of str
-        The names of the lists to which they append, in this order; to these they do nothing else.
-    """
-
-    source: str
-    read: tuple[str, ...]
-    written: tuple[str, ...]
-    lists: tuple[str, ...] = ()
-
-
-def name_of(attribute: str) -> str:
-    """Return the name in place of an attribute."""
-    return f"{OWNER}{_DOT}{attribute}"
-
-
-def appended(k: int) -> str:
-    """Return the name in place of an item that is appended."""
-    return f"appended{_DOT}{k}"
-
-
-def shown(text: str) -> str:
-    """Return a text with the program's attributes in place of names."""
-    return text.replace(f"{OWNER}{_DOT}", f"{OWNER}.")
+__all__ = ["append_call", "attributes_as_names", "list_of"]
 
 
 def attributes_as_names(source: str, live: Names, lists: Names = NONE) -> Attributes | None:
@@ -59,7 +22,7 @@ def attributes_as_names(source: str, live: Names, lists: Names = NONE) -> Attrib
 
     ``live`` are the names that the statements bind and that may be read afterwards.
     """
-    if _DOT in source:
+    if DOT in source:
         return None
     try:
         tree = ast.parse(source)

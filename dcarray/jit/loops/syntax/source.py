@@ -7,19 +7,16 @@ compiled something else than the file's text (as pytest does with ``assert``).
 from __future__ import annotations
 
 import ast
-import inspect
-import linecache
-import symtable
-from dataclasses import replace
 from functools import lru_cache
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
-from dcarray.ir.records import record
+from dcarray.ir.records import record, replaced
 
 from .syntax_facts import facts
 
 _FUTURE = 0x1FF0000  # the flags of ``from __future__`` in a code object
+_NESTED, _GENERATOR, _COROUTINE = 0x10, 0x20, 0x80  # `inspect.CO_NESTED` and so on, without loading that
 
 
 @record(frozen=True, slots=True)
@@ -65,7 +62,7 @@ class Source:
         """Return the code object of a function's tree, compiled in the same context as the original."""
         code = self.code
         body: list[ast.stmt] = [tree]
-        inner = bool(code.co_flags & inspect.CO_NESTED)
+        inner = bool(code.co_flags & _NESTED)
         if inner:
             outer = ast.parse(f"def outer({', '.join(code.co_freevars)}): pass").body[0]
             assert isinstance(outer, ast.FunctionDef)
@@ -85,8 +82,10 @@ class Source:
 
 def source_of(function: FunctionType, code: CodeType) -> Source | None:
     """Return the source of a function with this code object; None if it cannot be verified."""
-    if code.co_name == "<lambda>" or code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE):
+    if code.co_name == "<lambda>" or code.co_flags & (_GENERATOR | _COROUTINE):
         return None
+    import linecache
+
     first = code.co_firstlineno
     try:
         whole = linecache.getlines(code.co_filename, function.__globals__)
@@ -97,7 +96,9 @@ def source_of(function: FunctionType, code: CodeType) -> Source | None:
             block = _function_lines(lines, _last_line(code) - first)
             tree = _parse(block, first)
         except SyntaxError:  # the block ends somewhere else: the slower way
-            block = inspect.getblock(lines)
+            from inspect import getblock
+
+            block = getblock(lines)
             tree = _parse(block, first)
     except (OSError, SyntaxError, ValueError, IndexError, RecursionError):
         return None
@@ -107,7 +108,7 @@ def source_of(function: FunctionType, code: CodeType) -> Source | None:
     if _is_same_code(found.compile_tree(tree), code):
         return found
     names = _import_statement_names("".join(whole))
-    found = replace(found, imported=tuple([name for name in _names_in(code) if name in names]))
+    found = replaced(found, imported=tuple([name for name in _names_in(code) if name in names]))
     return found if _is_same_code(found.compile_tree(tree), code) else None
 
 
@@ -167,6 +168,8 @@ def _names_in(code: CodeType) -> dict[str, None]:
 def _import_statement_names(text: str) -> frozenset[str]:
     """Return the names of a module that the compiler knows to be imported: those of an ``import`` statement,
     but not of ``import *``, and no variables bound to modules."""
+    import symtable
+
     try:
         symbols = symtable.symtable(text, "<module>", "exec").get_symbols()
     except (SyntaxError, ValueError, RecursionError):

@@ -1,0 +1,260 @@
+"""Which statements of a module get sites: in all functions of a script, or of a module beside it."""
+
+from __future__ import annotations
+
+import ast
+import symtable
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.util import decode_source
+
+from ..syntax.liveness import parameters_of
+from ..syntax.supported import KnownCalls
+from ..syntax.syntax_facts import children, facts, listed, stores
+from .rewrite import Scope, Text, add_sites, reads_frames
+from .site import SitePlace
+from .sited_module import SitedModule
+
+__all__ = ["rewritten"]
+
+_COMPILERS = frozenset(
+    {"numba", "pythran", "cython", "taichi", "dace", "jax", "torch", "triton", "transonic"}
+)
+_LOOKED_AT = frozenset(
+    {ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Call}
+)
+_YIELDS = frozenset({ast.Yield, ast.YieldFrom, ast.Await})
+
+
+def rewritten(source: str | bytes, file: str, is_script: bool) -> SitedModule:
+    """Return the code of a module that asks sites, and these.
+
+    Parameters
+    ----------
+    source : str or bytes
+    file : str
+    is_script : bool
+        Whether nobody else imports its names.
+
+    Raises
+    ------
+    SyntaxError, ValueError, RecursionError
+        If it cannot be compiled.
+    """
+    tree = ast.parse(source, file)
+    text = decode_source(source) if isinstance(source, bytes) else source
+    table = symtable.symtable(text, file, "exec")
+    with listed(tree) as nodes:
+        adder = _Module(tree, nodes, table, text, file, is_script)
+        adder.add()
+    return SitedModule(compile(tree, file, "exec", dont_inherit=True), adder.places, adder.places_of)
+
+
+class _Module:
+    """The sites of one module.
+
+    Attributes
+    ----------
+    places, places_of
+        As in `SitedModule`.
+    """
+
+    def __init__(
+        self, tree: ast.Module, nodes: Sequence[ast.AST], table: symtable.SymbolTable, source: str, file: str,
+        is_script: bool,
+    ) -> None:  # fmt: skip
+        self._tree, self._table, self._is_script = tree, table, is_script
+        self._lines = source.splitlines(keepends=True)
+        self._text = Text(self._of, _is_faithful, file)
+        modules: dict[str, str] = {}
+        self._nodes = [node for node in nodes if type(node) in _LOOKED_AT]
+        self._homes = _homes(self._nodes)  # of imported names
+        for node in self._nodes:
+            if isinstance(node, ast.Import):
+                modules.update(
+                    {
+                        a.asname or a.name.partition(".")[0]: a.name if a.asname else a.name.partition(".")[0]
+                        for a in node.names
+                    }
+                )
+        functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+        self._known = KnownCalls(modules, functions)
+        self._known.look()
+        self.places: list[SitePlace] = []
+        self.places_of: dict[tuple[str, int], list[int]] = {}
+
+    def add(self) -> None:
+        """Add the sites of all functions, and of the module itself."""
+        given_away = _given_away(self._nodes, self._homes)
+        self._may_read_frames = reads_frames(self._tree, self._known)
+        for table, node in _functions(self._table, self._nodes):
+            if node.name not in given_away and all(map(self._keeps_code, node.decorator_list)):
+                self._add_to_function(table, node)
+        if self._may_read_frames or _has_future(self._tree):
+            return
+        variables = stores(*self._tree.body) - _imported(self._nodes)
+        shared = _global_reads(self._table)
+        always = variables if not self._is_script else variables & (shared | _global_reads(self._table, True))
+        scope = Scope(
+            variables,
+            variables - shared,
+            frozenset(),
+            frozenset(),
+            always,
+            self._known,
+        )
+        self._add(self._tree.body, scope, ("<module>", 1))
+
+    def _keeps_code(self, decorator: ast.expr) -> bool:
+        """Whether a decorator is known not to read a function's code, as compilers of others do."""
+        while not isinstance(decorator, ast.Name):
+            if not isinstance(decorator, ast.Attribute | ast.Call):
+                return False
+            decorator = decorator.func if isinstance(decorator, ast.Call) else decorator.value
+        where = self._homes.get(decorator.id)
+        return where is None or where.partition(".")[0] in sys.stdlib_module_names
+
+    def _add_to_function(self, table: symtable.Function, node: ast.FunctionDef) -> None:
+        if (self._may_read_frames and reads_frames(node, self._known)) or _is_generator(node):
+            return
+        local = frozenset(table.get_locals())
+        cells = local & _free(table, False)
+        free = frozenset(table.get_frees())
+        first = node.decorator_list[0].lineno if node.decorator_list else node.lineno
+        scope = Scope(
+            local | free,
+            local - cells,
+            free,
+            parameters_of(node),
+            cells | local & _free(table, True),
+            self._known,
+        )
+        self._add(node.body, scope, (node.name, first))
+
+    def _add(self, body: list[ast.stmt], scope: Scope, code: tuple[str, int]) -> None:
+        before = len(self.places)
+        add_sites(body, scope, self._text, self.places)
+        self.places_of.setdefault(code, []).extend(range(before, len(self.places)))
+
+    def _of(self, stmts: Sequence[ast.stmt]) -> str:
+        """Return consecutive statements without indentation."""
+        first, last = stmts[0], stmts[-1]
+        lines = self._lines[first.lineno - 1 : last.end_lineno]
+        lines[-1] = lines[-1].encode()[: last.end_col_offset].decode()
+        lines[0] = " " * first.col_offset + lines[0].encode()[first.col_offset :].decode()
+        indent = first.col_offset
+        return "\n".join(line[min(indent, len(line) - len(line.lstrip())) :].rstrip("\r\n") for line in lines)
+
+
+def _is_faithful(node: ast.stmt) -> bool:
+    return node.col_offset == 0 or not facts(node).long
+
+
+def _functions(
+    table: symtable.SymbolTable, nodes: Sequence[ast.AST]
+) -> Iterator[tuple[symtable.Function, ast.FunctionDef]]:
+    """Yield the functions of a module with their tables of symbols: inner ones, and methods, too."""
+    tables = {
+        (child.get_name(), child.get_lineno()): child
+        for child in _all_tables(table)
+        if isinstance(child, symtable.Function)
+    }
+    for node in nodes:
+        if isinstance(node, ast.FunctionDef):
+            found = tables.get((node.name, node.lineno)) or (
+                tables.get((node.name, node.decorator_list[0].lineno)) if node.decorator_list else None
+            )
+            if found is not None:
+                yield found, node
+
+
+def _all_tables(table: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:
+    for child in table.get_children():
+        yield child
+        yield from _all_tables(child)
+
+
+# What runs where it stands, before Python 3.12 as a function of its own, and what may run later.
+_AT_ONCE = frozenset({"listcomp", "setcomp", "dictcomp"})
+_LATER = "genexpr"
+
+
+def _inner(table: symtable.SymbolTable, generators: bool) -> Iterator[symtable.SymbolTable]:
+    """Yield the tables of inner functions and classes, or of generator expressions; those of comprehensions
+    are passed through."""
+    for child in table.get_children():
+        name = child.get_name()
+        if name in _AT_ONCE or (name == _LATER and not generators):
+            yield from _inner(child, generators)
+        elif generators == (name == _LATER):
+            yield child
+
+
+def _free(table: symtable.SymbolTable, generators: bool) -> frozenset[str]:
+    """Return the names that inner functions, or generator expressions, have from the code around them."""
+    return frozenset(
+        symbol.get_name()
+        for child in _inner(table, generators)
+        for symbol in child.get_symbols()
+        if symbol.is_free()
+    )
+
+
+def _global_reads(table: symtable.SymbolTable, generators: bool = False) -> frozenset[str]:
+    """Return the global names that functions and classes of a module use, or generator expressions."""
+    tables = [inner for child in _inner(table, generators) for inner in (child, *_all_tables(child))]
+    return frozenset(s.get_name() for child in tables for s in child.get_symbols() if s.is_global())
+
+
+def _is_generator(node: ast.FunctionDef) -> bool:
+    """Whether a function's own code yields."""
+    if facts(node).kinds.isdisjoint(_YIELDS):
+        return False
+    stack: list[ast.AST] = [*node.body]
+    while stack:
+        one = stack.pop()
+        if isinstance(one, ast.Yield | ast.YieldFrom | ast.Await):
+            return True
+        if not isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+            stack += children(one)
+    return False
+
+
+def _imported(nodes: Sequence[ast.AST]) -> frozenset[str]:
+    """Return the names that a module's imports, functions and classes bind."""
+    found: set[str] = set()
+    for node in nodes:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            found |= {a.asname or a.name.partition(".")[0] for a in node.names}
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found.add(node.name)
+    return frozenset(found)
+
+
+def _homes(nodes: Sequence[ast.AST]) -> dict[str, str]:
+    """Return the modules that a module's imported names come from."""
+    found: dict[str, str] = {}
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom):
+            found.update((a.asname or a.name, node.module or ".") for a in node.names)
+        elif isinstance(node, ast.Import):
+            found.update((a.asname or a.name.partition(".")[0], a.name) for a in node.names)
+    return found
+
+
+def _given_away(nodes: Sequence[ast.AST], homes: Mapping[str, str]) -> frozenset[str]:
+    """Return the functions that are arguments of calls of other compilers, which read their code."""
+    found: set[str] = set()
+    for node in nodes:
+        if isinstance(node, ast.Call):
+            root: ast.AST = node
+            while isinstance(root, ast.Call | ast.Attribute):
+                root = root.func if isinstance(root, ast.Call) else root.value
+            where = homes.get(root.id, "") if isinstance(root, ast.Name) else ""
+            if where.partition(".")[0] in _COMPILERS:
+                found.update(arg.id for arg in node.args if isinstance(arg, ast.Name))
+    return frozenset(found)
+
+
+def _has_future(tree: ast.Module) -> bool:
+    return any(isinstance(node, ast.ImportFrom) and node.module == "__future__" for node in tree.body)

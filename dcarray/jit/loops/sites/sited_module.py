@@ -1,0 +1,55 @@
+"""The code of a module that asks sites, and where these are: plain data, which is kept for the next run."""
+
+from __future__ import annotations
+
+import marshal
+from types import CodeType
+from typing import Any, NamedTuple
+
+from ..syntax.attribute_names import Attributes
+from .site import SitePlace, SiteSource
+
+__all__ = ["SitedModule"]
+
+
+class SitedModule(NamedTuple):
+    """A module's code with constants in place of its sites.
+
+    Attributes
+    ----------
+    code : code
+    places : list of SitePlace
+        By the numbers in these constants.
+    places_of : dict
+        Lists of these numbers, by the name and first line of the code that they are in.
+    """
+
+    code: CodeType
+    places: list[SitePlace]
+    places_of: dict[tuple[str, int], list[int]]
+
+    @staticmethod
+    def loads(data: bytes) -> SitedModule:
+        """Return what `dumps` has made of a module."""
+        code, places, places_of = marshal.loads(data)
+        return SitedModule(
+            code,
+            [SitePlace(_source(values), outer, resumable) for values, outer, resumable in places],
+            places_of,
+        )
+
+    def dumps(self) -> bytes:
+        """Return it as bytes, for the same version of Python."""
+        places = [(_values(source), outer, resumable) for source, outer, resumable in self.places]
+        return marshal.dumps((self.code, places, self.places_of))
+
+
+def _values(source: SiteSource) -> tuple[object, ...]:
+    *values, attributes = [getattr(source, name) for name in SiteSource.__match_args__]
+    return (*values, attributes and tuple(attributes))
+
+
+def _source(values: tuple[Any, ...]) -> SiteSource:
+    given = dict(zip(SiteSource.__match_args__, values, strict=True))
+    attributes = given.pop("attributes")
+    return SiteSource(attributes=attributes and Attributes(*attributes), **given)
