@@ -69,14 +69,19 @@ end_rest(PyObject *module, PyObject *nothing)
 static PyObject *
 rest(PyObject *module, PyObject *seconds)
 {
-    static int watches_forks;
-    unsigned long (*interval)(void) = (unsigned long (*)(void))dlsym(RTLD_DEFAULT, "_PyEval_GetSwitchInterval");
-    void (*set_interval)(unsigned long) = (void (*)(unsigned long))dlsym(RTLD_DEFAULT, "_PyEval_SetSwitchInterval");
+    static int watches_forks, looked;
+    static unsigned long (*interval)(void);
+    static void (*set_interval)(unsigned long);
     unsigned long before = 0;
     double length = PyFloat_AsDouble(seconds);
     struct timespec left;
     if (length == -1 && PyErr_Occurred())
         return NULL;
+    if (!looked) {
+        looked = 1;
+        interval = (unsigned long (*)(void))dlsym(RTLD_DEFAULT, "_PyEval_GetSwitchInterval");
+        set_interval = (void (*)(unsigned long))dlsym(RTLD_DEFAULT, "_PyEval_SetSwitchInterval");
+    }
     if (!watches_forks)
         watches_forks = pthread_atfork(NULL, NULL, forget_rest) == 0;
     left.tv_sec = (time_t)length;

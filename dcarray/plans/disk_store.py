@@ -96,9 +96,12 @@ def _data_key(store: DiskCache, kind: str, what: str) -> str:
 
 def _key(request: Request | RoutineRequest, store: DiskCache) -> str:
     from dcarray.lowering.runtime.disk import sha256
-    from dcarray.lowering.target import source_digest
 
-    own = "" if isinstance(request, RoutineRequest) else source_digest(request.target)
+    own = ""
+    if not isinstance(request, RoutineRequest) and ":" in request.target:  # a target of somebody's own
+        from dcarray.lowering.target import source_digest
+
+        own = source_digest(request.target)
     text = "\0".join(("plan", *_environment(store), own, request.text()))
     return sha256(text.encode()).hexdigest()
 

@@ -9,14 +9,17 @@ from collections.abc import MutableMapping
 from typing import Any
 
 __all__ = [
-    "FADING", "FAILURES", "HOT", "HOT_AGAIN", "NEAR", "PERIOD", "RESTING", "STRANGE",
+    "FADING", "FAILURES", "HOT", "HOT_AGAIN", "NEAR", "PERIOD", "RESTING", "SLOWER", "STRANGE",
     "Measured", "Pace", "Traffic", "priority",
 ]  # fmt: skip
 
 PERIOD = 0.005
 """Seconds between two looks of the sampler at what runs."""
 RESTING = 0.05
-"""And once nothing new was seen for a while."""
+"""And at most, once nothing new has been seen for a while."""
+SLOWER = 1.1
+"""The length of each rest between two looks without anything new, in terms of the last one: a look costs the
+program 0.2 ms."""
 HOT = 0.015
 """Seconds for which statements have been seen running until they are hot."""
 HOT_AGAIN = 0.3

@@ -154,20 +154,22 @@ def cache_in(folder: str) -> DiskCache | None:
     return DiskCache(folder) if is_supported() else None
 
 
+@cache
 def stamp(*folders: str) -> str:
     """Return a digest of the names, sizes and times of change of the Python files in folders."""
-    found = sha256()
+    lines = []
     remaining = [*folders]
     while remaining:
         folder = remaining.pop()
         with os.scandir(folder) as entries:
-            for entry in sorted(entries, key=lambda one: one.name):
-                if entry.is_dir():
-                    remaining.append(entry.path)
-                elif entry.name.endswith(".py"):
+            for entry in entries:
+                name = entry.name
+                if name.endswith(".py"):
                     state = entry.stat()
-                    found.update(f"{entry.path}\0{state.st_size}\0{state.st_mtime_ns}\0".encode())
-    return found.hexdigest()
+                    lines.append(f"{folder}\0{name}\0{state.st_size}\0{state.st_mtime_ns}")
+                elif name != "__pycache__" and entry.is_dir():
+                    remaining.append(entry.path)
+    return sha256("\0".join(sorted(lines)).encode()).hexdigest()
 
 
 @cache

@@ -354,6 +354,7 @@ def test_conversions_that_last_longer_than_loops() -> None:
     assert found.are_a_loss(entries(twice, refused))
 
 
+@pytest.mark.hot
 def test_in_the_background() -> None:
     f = dc.accelerate(written(DOUBLED.replace("* 2", "* 0.5 + 0.5")))
     A = [[float(i + j) for j in range(400)] for i in range(600)]

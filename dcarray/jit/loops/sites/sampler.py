@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from types import CodeType, FrameType
 
-from dcarray.tiering.admission import HOT, HOT_AGAIN, NEAR, PERIOD, RESTING
+from dcarray.tiering.admission import HOT, HOT_AGAIN, NEAR, PERIOD, RESTING, SLOWER
 
 from .site import Site
 
@@ -25,7 +25,6 @@ __all__ = ["SAMPLER", "Sampler"]
 # Before Python 3.12 an allocation may collect garbage, and so run code and let other threads go on: one that
 # returns from a function while its frame object is being made leaves that with memory that is no frame.
 _COLLECTS = sys.version_info < (3, 12)
-_QUIET = 100  # looks without anything to do, after which they become rare
 _DEPTH = 60  # frames of a thread that are looked at
 
 
@@ -44,13 +43,13 @@ class Sampler:
         self._nearby: dict[int, list[Site]] = {}
         self.lines: dict[tuple[str, int], float] = {}
         self._pid = 0
-        self._quiet = 0
+        self._pause = PERIOD  # until the next look
 
     def add(self, code: CodeType, sites: Iterable[Site]) -> None:
         """Watch a code object with sites; outer ones come first."""
         self._sites[id(code)] = code, [*sites]
         self._nearby.clear()
-        self._quiet = 0
+        self._pause = PERIOD
         if self._pid != os.getpid():  # threads do not survive a fork
             self._pid = os.getpid()
             with suppress(RuntimeError):  # no thread can be started
@@ -65,10 +64,10 @@ class Sampler:
         rest = _rest()
         last = time.perf_counter()
         while True:
-            rest(PERIOD if self._quiet < _QUIET else RESTING)
+            rest(self._pause)
             now = time.perf_counter()
             took, last = min(now - last, 4 * PERIOD), now
-            self._quiet += 1
+            self._pause = min(self._pause * SLOWER, RESTING)
             for chain in self._chains(own):
                 self._look(chain, took)
 
@@ -141,7 +140,7 @@ class Sampler:
         site.count(now, seconds)
         hot = HOT_AGAIN if site.doubtful else HOT
         if before < hot <= site.seconds:
-            self._quiet = 0
+            self._pause = max(self._pause / 2, PERIOD)
             site.heat()
 
 
