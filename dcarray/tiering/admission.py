@@ -9,7 +9,7 @@ from collections.abc import MutableMapping
 from typing import Any
 
 __all__ = [
-    "FADING", "FAILURES", "HOT", "HOT_AGAIN", "NEAR", "PERIOD", "RESTING", "SLOWER", "STRANGE",
+    "FADING", "FAILURES", "HOT", "HOT_AGAIN", "NEAR", "PERIOD", "RESTING", "SEEN", "SLOWER", "STRANGE",
     "Measured", "Pace", "Traffic", "priority",
 ]  # fmt: skip
 
@@ -24,6 +24,8 @@ HOT = 0.015
 """Seconds for which statements have been seen running until they are hot."""
 HOT_AGAIN = 0.3
 """And where an earlier run left them to Python: other values may do better, but most are of the same kind."""
+SEEN = 0.01
+"""The most seconds that one look counts: code is hot that was seen twice at least."""
 NEAR = 0.25
 """The part of its time that a line without a site counts for the sites near it."""
 FADING = 0.1

@@ -82,7 +82,7 @@ def test_lines_are_those_of_the_innermost_code_of_the_program(own: Sampler) -> N
     f = written(PROGRAM, look=lambda: deep(5))
 
     def deep(n: int) -> None:
-        deep(n - 1) if n else own._look(own._chain(sys._getframe()), 1.0)
+        deep(n - 1) if n else own._note_line(*own._chain(sys._getframe())[0], 1.0)
 
     put_sites(f)
     f(1)
@@ -91,8 +91,7 @@ def test_lines_are_those_of_the_innermost_code_of_the_program(own: Sampler) -> N
 
 
 def test_programs_without_sites_are_not_counted(own: Sampler) -> None:
-    own._look(own._chain(sys._getframe()), 1.0)
-    assert not own.lines
+    assert not own._chain(sys._getframe())
 
 
 def test_stacks_that_are_too_deep_are_looked_at_from_the_top(own: Sampler) -> None:
@@ -118,8 +117,10 @@ def test_a_thread_looks_by_itself() -> None:
     made = Sampler()
     f, watched = waiting(made)
     ends = time.monotonic() + 60
+    begun = time.perf_counter()
     f(lambda: any(site.enabled for site in watched) or time.monotonic() > ends)
     assert any(site.enabled for site in watched) and made._pid == os.getpid()
+    assert 0 < sum(made.lines.values()) <= time.perf_counter() - begun + 0.1
 
 
 def test_other_threads_are_looked_at_too() -> None:

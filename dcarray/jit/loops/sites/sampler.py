@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from types import CodeType, FrameType
 
-from dcarray.tiering.admission import HOT, HOT_AGAIN, NEAR, PERIOD, RESTING, SLOWER
+from dcarray.tiering.admission import HOT, HOT_AGAIN, NEAR, PERIOD, RESTING, SEEN, SLOWER
 
 from .site import Site
 
@@ -26,6 +26,7 @@ __all__ = ["SAMPLER", "Sampler"]
 # returns from a function while its frame object is being made leaves that with memory that is no frame.
 _COLLECTS = sys.version_info < (3, 12)
 _DEPTH = 60  # frames of a thread that are looked at
+_ASLEEP = 1.0  # seconds between two looks, beyond which the process has been stopped
 
 
 class Sampler:
@@ -66,10 +67,11 @@ class Sampler:
         while True:
             rest(self._pause)
             now = time.perf_counter()
-            took, last = min(now - last, 4 * PERIOD), now
+            took, last = now - last, now
             self._pause = min(self._pause * SLOWER, RESTING)
-            for chain in self._chains(own):
-                self._look(chain, took)
+            for chain in filter(None, self._chains(own)):
+                self._note_line(*chain[0], min(took, _ASLEEP))
+                self._look(chain, min(took, SEEN))
 
     def _chains(self, own: int) -> list[list[tuple[CodeType, int]]]:
         """Return the chain of each thread but this one.
@@ -99,13 +101,9 @@ class Sampler:
         return chain
 
     def _look(self, chain: list[tuple[CodeType, int]], seconds: float) -> None:
-        """Count what one thread does."""
-        if not chain:
-            return
+        """Count what one thread does for the sites around it."""
         now = time.perf_counter()
         code, line = chain[0]
-        where = (code.co_filename, line)
-        self.lines[where] = self.lines.get(where, 0.0) + seconds
         if not any(
             s.source.line <= line <= s.source.last
             for s in self._sites[id(code)][1]
@@ -118,6 +116,10 @@ class Sampler:
                 source = site.source
                 if source.line <= line <= source.last and not (site.refused or site.is_alternative):
                     self._count(site, now, seconds)
+
+    def _note_line(self, code: CodeType, line: int, seconds: float) -> None:
+        where = (code.co_filename, line)
+        self.lines[where] = self.lines.get(where, 0.0) + seconds
 
     def _near(self, code: CodeType) -> list[Site]:
         """Return the runs of statements in a code object, and in the functions that it may call.
