@@ -14,7 +14,7 @@ from typing import Any
 from dcarray.core import config
 from dcarray.core.counters import note
 from dcarray.core.errors import Untraceable
-from dcarray.plans import client, provider
+from dcarray.plans import provider
 from dcarray.plans.background import BACKGROUND
 from dcarray.plans.slot import PlanState
 from dcarray.tiering import admission
@@ -137,7 +137,11 @@ class SitePlans:
         """Request the plan of a key in the background."""
         if entry.ask():
             self.site.asked = True
-            client.CLIENT.start()  # by this thread: another one would wait for the lock after each import
+            # Only programs whose plans are not stored need it; imported by this thread, since another one would
+            # wait for the interpreter's lock after each module.
+            from dcarray.plans.client import CLIENT
+
+            CLIENT.start()
             gain = partial(self._gain, len(entry.request.text()))
             BACKGROUND.submit(partial(self._plan, entry, config.current()), gain, entry.request)
 
