@@ -137,8 +137,8 @@ class SitePlans:
         """Request the plan of a key in the background."""
         if entry.ask():
             self.site.asked = True
-            # Only programs whose plans are not stored need it; imported by this thread, since another one would
-            # wait for the interpreter's lock after each module.
+            # For plans that are not stored, and imported by this thread: another one would wait for the
+            # interpreter's lock after each module.
             from dcarray.plans.client import CLIENT
 
             CLIENT.start()
