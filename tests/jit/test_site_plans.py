@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import time
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
@@ -16,11 +17,11 @@ import pytest
 from written import written
 
 import dcarray as dc
-from dcarray.jit.loops.sites import site_plans
-from dcarray.jit.loops.sites.functions import put_sites
+from dcarray.jit.loops.sites import functions, site_plans
+from dcarray.jit.loops.sites.functions import put_sites, remove_sites
 from dcarray.jit.loops.sites.sampler import SAMPLER
 from dcarray.jit.loops.sites.site import Site, SiteSource
-from dcarray.plans import client, provider
+from dcarray.plans import client, disk_store, provider
 from dcarray.plans.background import Background
 from dcarray.tiering import admission
 
@@ -285,8 +286,12 @@ def test_callbacks_get_each_request() -> None:
     assert len(seen) == 1 and seen[0].loop.line == 3
 
 
-def test_a_loop_that_cannot_be_resumed_may_have_a_plan(at_once: None) -> None:
+def test_a_loop_that_cannot_be_resumed_may_have_a_plan(
+    at_once: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Where it would end is not known with a step."""
+    monkeypatch.setattr(admission, "_SLOW", 1e9)
+    monkeypatch.setattr(admission, "_SOON", 0.0)
     f = written("""
         def f(x, n):
             for t in range(2, n, 3):
@@ -344,3 +349,69 @@ def test_what_was_seen_of_late_is_planned_first() -> None:
     late.count(11.0, 0.1)
     assert early.seconds > late.seconds and early.recency(11.0) < late.recency(11.0)
     assert admission.priority(1.0, 100) > admission.priority(1.0, 4000)
+
+
+def test_a_slow_loop_is_asked_again_when_its_statements_have_no_plan(
+    at_once: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As long as they may have one the loop is left alone: which array ``x`` is afterwards, only the loop
+    need not know."""
+    f = written("""
+        def f(x, n):
+            out = np.zeros(n)
+            for t in range(n):
+                new = x * 0.5 + t
+                if new[0] > 40.0:
+                    x = new
+                out[t] = x[1]
+            return out
+    """, np=np)  # fmt: skip
+    want = f(np.ones(50), 200)
+    loop, run = put_sites(f)[:2]
+    assert loop.source.is_loop and run.outer is loop
+    monkeypatch.setattr(admission, "_SLOW", 0.0)
+    monkeypatch.setattr(admission, "_SOON", 1e-9)
+    loop.resuming = True
+    np.testing.assert_array_equal(f(np.ones(50), 200), want)
+    assert not loop.resuming and loop.leaves_to_inner and not loop.server.requests()
+    run.heat()
+    loop.enabled = True
+    np.testing.assert_array_equal(f(np.ones(50), 200), want)
+    assert run.doubtful and not loop.leaves_to_inner
+    assert loop.server.requests()
+
+
+def test_the_rest_of_a_loop_is_known_where_the_whole_is_not(
+    at_once: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A loop that ran once, in an earlier run of the program, has a plan for its rest alone."""
+    f = written("def f(x, n):\n    for t in range(n):\n        x[0] = x[0] + t\n    return x")
+    monkeypatch.setattr(admission, "_SLOW", 1e9)
+    monkeypatch.setattr(admission, "_SOON", 0.0)
+    asked: list[Any] = []
+
+    def run(known: bool) -> int:
+        functions._known.clear()
+        (loop,) = [site for site in put_sites(f) if site.source.is_loop]
+        loop.known = known
+        before, real = dc.report().loops, loop.server._plans.request
+
+        def request(entry: Any) -> None:
+            asked.append(entry.request)
+            if entry.request.loop.resumed:
+                real(entry)  # that of the whole has not come before the loop ends
+
+        monkeypatch.setattr(loop.server._plans, "request", request)
+        loop.enabled, loop.resuming = known, True
+        assert f(np.zeros(3), 2000)[0] == 1999 * 1000
+        remove_sites(f)
+        return dc.report().loops - before
+
+    with dc.options(cache_dir=str(tmp_path)):
+        assert run(False) == 1 and [request.loop.resumed for request in asked] == [True]
+        end = time.monotonic() + 30
+        while disk_store.load_bytes(asked[0]) is None and time.monotonic() < end:
+            time.sleep(0.01)  # it is stored after the reply
+        asked.clear()
+        assert run(True) == 1, reasons()
+        assert not any(request.loop.resumed for request in asked)

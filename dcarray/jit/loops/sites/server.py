@@ -64,8 +64,8 @@ class SiteServer:
             items = None
         if items is not None:
             self._pace.look(begun, start, items)
-            if self._pace.is_slow() and not self.source.is_nested:
-                self.site.resumable = self.site.resuming = False  # its statements have sites
+            if self._pace.is_slow() and self.site.leaves_to_inner:
+                self.site.resuming = False
                 return ()
         found, entry = self._serve(values, start)
         if found and items is not None:

@@ -212,6 +212,11 @@ class Site:
         outer = self.outer
         return outer is not None and not (outer.source.is_loop or outer.refused or outer.doubtful)
 
+    @property
+    def leaves_to_inner(self) -> bool:
+        """Whether the sites inside of a loop may each have a plan, so that a slow loop needs none."""
+        return not (self.source.is_nested or any(one.refused or one.doubtful for one in self.inner))
+
     # ---- from others ------------------------------------------------------------------------------------
     def count(self, now: float, seconds: float) -> None:
         """Note that its statements have been seen running for so long."""

@@ -97,6 +97,8 @@ class SitePlans:
             return entry
         if self._find_symbols(key, values):
             return self.find(values, start, options, True)
+        # An earlier run may have left a plan for the rest of a loop, and none for the whole.
+        admitted |= self.site.known and all(len(other[0]) != len(first) for other in self.entries)
         if not admitted and not self.traffic.admits(key, self.entries, options.jit == "eager"):
             if self.traffic.is_a_loss():
                 self.refuse("its sizes or types change from one run to the next", self.source.line)
@@ -191,7 +193,9 @@ class SitePlans:
         """Report that a key has no plan; the site is left to Python if no key has one."""
         resumed = entry.request.loop.resumed  # a whole loop may have one
         names = set() if resumed else {self._names[k] for k in entry.symbols} - self.source.counters
-        self.site.doubtful |= not resumed
+        if not resumed:
+            self.site.doubtful = True
+            self._heat_outer()
         self._exact |= names  # perhaps they only have to be known
         self._symbolic -= names
         if resumed or names:
@@ -219,6 +223,13 @@ class SitePlans:
             note(shown(reason), kind="loop", where=(self.source.file, line))
         self.site.refuse(shown(reason))
         self._heat_inner()
+        self._heat_outer()
+
+    def _heat_outer(self) -> None:
+        """Have the loop around this site ask for a plan, if it is hot: it may have left that to this one."""
+        outer = self.site.outer
+        if outer is not None and outer.enabled and not outer.runs:
+            outer.heat()
 
     def _heat_inner(self) -> None:
         """Have the sites inside of this one ask for plans, where the sampler does not decide that."""
