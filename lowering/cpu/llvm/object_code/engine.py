@@ -27,6 +27,10 @@ _count = 0
 _LONG = 30_000
 """Characters of optimised text from which on a module is emitted without loop strength reduction, which then
 takes most of the time of a code generator whose code is about as fast without it."""
+_QUICK = 1
+"""The level of optimisation of code for this process, for which a program waits: what the emitter writes
+leaves little to the passes that higher levels add, which take a third of LLVM's time."""
+_BEST = 3  # the level of libraries, for which nobody waits
 _KNOWN = 22  # the last version of LLVM that has been seen to have the option: it ends the process without
 
 
@@ -152,7 +156,7 @@ def fingerprint() -> str:
 
 
 @cache
-def _target_machine(opt: int = 3) -> Any:
+def _target_machine(opt: int = _QUICK) -> Any:
     llvm = _llvm()
     name, features, _ = _host()
     target = llvm.Target.from_default_triple()
@@ -166,7 +170,7 @@ def _library_machine(level: str) -> Any:
     llvm = _llvm()
     name, features, _ = _host() if level == "native" else (level, "", frozenset())
     target = llvm.Target.from_default_triple()
-    return keep(target.create_target_machine(cpu=name, features=features, opt=3, reloc="pic"))
+    return keep(target.create_target_machine(cpu=name, features=features, opt=_BEST, reloc="pic"))
 
 
 def _parse(text: str) -> Any:
@@ -178,10 +182,10 @@ def _parse(text: str) -> Any:
     return module
 
 
-def _optimise(text: str, tm: Any = None, masks: bool | None = None) -> Any:
+def _optimise(text: str, tm: Any = None, level: int = _QUICK, masks: bool | None = None) -> Any:
     llvm, module = _llvm(), _parse(text)
     tm = _target_machine() if tm is None else tm
-    tuning = llvm.create_pipeline_tuning_options(speed_level=3)
+    tuning = llvm.create_pipeline_tuning_options(speed_level=level)
     builder = llvm.create_pass_builder(tm, tuning)
     builder.getModulePassManager().run(module, builder)
     made = str(module)
@@ -245,7 +249,7 @@ def library_object(text: str, level: str, machine: Machine) -> bytes:
     """
     with LOCK:
         tm = _library_machine(level)
-        module = _optimise(text, tm, machine.masks)
+        module = _optimise(text, tm, _BEST, machine.masks)
         _load_libraries()
         for name in (function.name for function in module.functions if function.is_declaration):
             if not name.startswith("llvm.") and not _llvm().address_of_symbol(name):
