@@ -22,9 +22,8 @@ from dcarray.tiering.state import Tier
 
 from . import blocked_statements, op_sequences, run_plan
 from .awaiting import Awaiting
-from .estimates import MAX_PLANS, eager_elements
+from .estimates import MAX_PLANS, eager_elements, measured
 from .interpreter import OpByOp
-from .trial import Trial
 
 if TYPE_CHECKING:
     from dcarray.plans.log_requests import LogRequest
@@ -146,19 +145,20 @@ class Executor:
     def _try_plan(
         self, rec: Recording, plan_entry: templates.PlanEntry, options: config.Options
     ) -> list[Any]:
-        """Run a recording by its plan, or op by op as long as it is open which is sooner, and that one's turn
+        """Run a recording by its plan, or op by op as long as it is open which is faster, and NumPy's turn
         has come."""
-        trial = plan_entry.trial
-        if trial is None and options.jit == "background" and options.eager_below and not rec.one_off:
-            trial = plan_entry.trial = Trial(plan_entry.template.cost, rec.log)
-        if trial is None or trial.is_over or rec.device is not None or communicator() is not None:
+        gain = plan_entry.gain
+        if gain is None and options.jit == "background" and options.eager_below and not rec.one_off:
+            gain = plan_entry.gain = measured(rec, plan_entry)
+        if gain is None or gain.judged or rec.device is not None or communicator() is not None:
             return self._run_by_plan(rec, plan_entry, options)
-        notes: list[Any]
-        if trial.is_numpys_turn():
-            notes = trial.timed(True, lambda: _run_op_by_op(rec, plan_entry, together=False))
-        else:
-            notes = trial.timed(False, lambda: self._run_by_plan(rec, plan_entry, options))
-        if trial.is_over and trial.numpy_is_sooner():
+        start = time.perf_counter()
+        if gain.is_pythons_turn():
+            notes = _run_op_by_op(rec, plan_entry, together=False)
+            gain.python(time.perf_counter() - start)
+            return notes
+        notes = self._run_by_plan(rec, plan_entry, options)
+        if gain.compiled(time.perf_counter() - start):
             plan_entry.eager_elements = plan_entry.template.cost.elements
         return notes
 

@@ -16,6 +16,7 @@ from dcarray.core import fp_attribution
 from dcarray.core.fp_state import ODD
 from dcarray.recording.log_format import Log, effects
 from dcarray.tiering import cost_model
+from dcarray.tiering.admission import Measured
 from dcarray.tiering.state import CALL_SITE, PLAN, RECORDING, Backoff, TierState
 
 from .slot import PlanSlot, PlanState
@@ -255,13 +256,13 @@ class PlanEntry:
         "bytes",
         "direct",
         "eager_elements",
+        "gain",
         "groups",
         "key",
         "plan",
         "runs",
         "symbols",
         "template",
-        "trial",
         "values",
     )
 
@@ -272,7 +273,7 @@ class PlanEntry:
         self.eager_elements: int | None = None  # `cost_model.eager_elements` of it, once estimated
         self.groups: Any = None  # `blocked_statements.groups` of it, once asked for
         self.plan: Any = None
-        self.trial: Any = None  # of its plan against NumPy, as long as it goes on
+        self.gain: Measured | None = None  # the times of its plan and of NumPy
         self.direct = False
         self.runs: dict[tuple[int, int], TierState] = {}  # of its plan as a kernel, by the last call site
         self.symbols: tuple[int, ...] = ()

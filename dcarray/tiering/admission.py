@@ -1,6 +1,7 @@
 """The policy of compiled code: when code is hot, when a plan is asked for, and when it is kept.
 
-All numbers that decide about sites (`dcarray.jit.loops.sites`) stand here.  `docs/policy.md` explains them.
+All numbers that decide about sites (`dcarray.jit.loops.sites`) stand here, and those by which a clock decides
+about recordings, in the same way.  `docs/policy.md` explains them.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from collections.abc import MutableMapping
 from typing import Any
 
 __all__ = [
-    "FADING", "FAILURES", "HOT", "HOT_AGAIN", "NEAR", "PERIOD", "RESTING", "SEEN", "SLOWER", "STRANGE",
+    "FADING", "FAILURES", "HOT", "HOT_AGAIN", "LONGER", "NEAR", "PERIOD", "RESTING", "SEEN", "SLOWER",
+    "STRANGE",
     "Measured", "Pace", "Traffic", "priority",
 ]  # fmt: skip
 
@@ -43,7 +45,8 @@ _LONG = 1e-3  # seconds in Python of which one measurement is enough until there
 _TRIALS = 5  # measurements of compiled code, and of Python in turn, until compiled code is judged
 _SLOW = 100e-6  # seconds of an iteration, of which to ask a site is a small part
 _FEW = 2  # and of what takes long
-_LONGER = 20e-3  # seconds
+LONGER = 20e-3
+"""Seconds of what takes long: to run it in Python once more, only to measure that, would be felt."""
 _SELDOM = 8  # runs of compiled code for each in Python where it was faster in an earlier run
 _CLEAR = 0.5  # of the time in Python: compiled code that takes less needs no trial
 _FASTER = 0.9  # of the time in Python, which compiled code has to take at most
@@ -56,10 +59,15 @@ _LOSS = 64  # runs with new kinds of values until these are judged
 
 
 class Measured:
-    """The times of statements in Python and as compiled code.
+    """The times of statements, or of a recording, in Python and as compiled code.
 
     Where compiled code is not clearly faster, both run in turn for a while: what else the program and the
     machine do at the time then slows down both.
+
+    Parameters
+    ----------
+    spared : float, optional
+        Seconds of a measured run in Python that it would not take if all runs were Python's: to record it.
 
     Attributes
     ----------
@@ -73,16 +81,18 @@ class Measured:
         Whether it was faster in an earlier run of the program: then it is tried again, but Python seldom.
     """
 
-    __slots__ = ("_compiled", "_python", "judged", "kept", "runs", "seconds")
+    __slots__ = ("_compiled", "_python", "_spared", "judged", "kept", "runs", "seconds")
 
-    def __init__(self) -> None:
+    def __init__(self, spared: float = 0.0) -> None:
         self.seconds, self.runs = 0.0, 0
+        self._spared = spared
         self.judged = self.kept = False
         self._compiled: list[float] = []
         self._python: list[float] = []  # since there is compiled code
 
     def python(self, seconds: float) -> None:
         """Note a run in Python."""
+        seconds = max(seconds - self._spared, 0.0)
         self.seconds = seconds if not self.runs else min(self.seconds, seconds)
         self.runs += 1
         if self._compiled:
@@ -102,7 +112,7 @@ class Measured:
 
     def is_pythons_turn(self) -> bool:
         """Whether the next run is to be Python's, though there is compiled code."""
-        if self.judged or not self._compiled or (self.kept and self._compiled[-1] >= _LONGER):
+        if self.judged or not self._compiled or (self.kept and self._compiled[-1] >= LONGER):
             return False
         return len(self._compiled) // (_SELDOM if self.kept else 1) > len(self._python)
 
@@ -117,7 +127,7 @@ class Measured:
         if self.runs and len(self._compiled) >= enough and _typical(self._compiled) < _CLEAR * self.seconds:
             self.judged = True
             return False
-        trials = _FEW if self.seconds >= _LONGER else _TRIALS
+        trials = _FEW if self.seconds >= LONGER else _TRIALS
         if len(self._python) < trials - (not self.kept) or len(self._compiled) < trials:
             return False
         self.judged = True
