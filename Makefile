@@ -6,7 +6,7 @@ PY := $(VENV)/bin/python
 WORKERS ?= 2
 PYTEST := $(PY) -m pytest -n $(WORKERS) --dist worksteal
 # Tests with options of their own: nothing else would be run by giving others.
-OWN := random_programs op_sequence_blocks op_sequence_rows op_sequences threads
+OWN := random_programs threads
 # The C target and its tests need a compiler; a wheel brings one where the system has none.
 CC_WHEEL := $(if $(shell command -v cc || command -v gcc || command -v clang),,,c)
 

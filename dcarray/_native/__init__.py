@@ -1,3 +1,3 @@
-"""The optional C extension: the short ways of small arrays and of deferred sequences, in C.
+"""The optional C extension: the short ways of small arrays, in C.
 `dcarray.core.native` says whether it was built.
 """

@@ -18,8 +18,6 @@ typedef struct {
     Py_ssize_t limit;    /* elements that NumPy is to work on here; 0 for none */
     Py_ssize_t always;   /* of which it would anyway, so that nothing is recorded instead */
     PyObject *note;      /* the code and the instruction as a store has them; NULL as long as nobody wanted them */
-    PyObject *sequence;  /* the op sequence that it is a step of (op_sequences.h), and which; NULL for none */
-    int step;
 } CallSite;
 
 static CallSite CallSites[SITES];
@@ -107,7 +105,6 @@ site_for(PyObject *code, int instruction)
     *site = (CallSite){.code = Py_NewRef(code), .instruction = instruction};
     Py_XDECREF(old.code);
     Py_XDECREF(old.note);
-    Py_XDECREF(old.sequence);
     return site_of(code, instruction); /* what was dropped may have run code */
 }
 
@@ -297,15 +294,12 @@ view_of_window(PyObject *x)
     return view;
 }
 
-static int compute_pending(PyObject *x);
-
-/* The plain view of a large array on which nothing is pending but what NumPy's loops do at once, or NULL, without an
- * exception; borrowed. */
+/* The plain view of a large array on which nothing is pending, or NULL, without an exception; borrowed. */
 static PyObject *
 view_of(PyObject *x)
 {
     PyObject *store, *view, *made;
-    if (!is_idle(x) && !compute_pending(x))
+    if (!is_idle(x))
         return NULL;
     store = AT(x, Store);
     view = AT(x, View);

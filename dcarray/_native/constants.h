@@ -7,9 +7,6 @@
 #define MAKERS(X)                                                                                                  \
     X(SHAPED) X(FILLED) X(RANGED) X(SQUARE) X(LISTED) X(UNWRITTEN) X(ITSELF) X(ROWWISE) X(DRAWN) X(DRAWN_IN_PARTS)
 
-/* Reductions of all elements. */
-#define FOLDS(X) X(UNFOLDED) X(SUM) X(MEAN) X(LARGEST_OF) X(LEAST_OF) X(ANY) X(ALL) X(COUNT)
-
 /* The checks of a value at a loop. */
 #define CHECKS(X) X(PLAIN_ARRAY) X(WRAPPED_ARRAY) X(IDENTITY) X(OF_TYPE) X(EQUAL_INT) X(FUNCTION) X(TUPLE)
 
@@ -30,7 +27,7 @@
     X("exports", Exports) X("remote", Remote) X("strides", Strides) X("rec", Recorded)
 #define RECORDING_SLOTS(X) X("done", Done)
 
-/* The states of call sites and op sequences, and after how many demotions and refused promotions these change: `Tier`,
+/* The states of call sites, and after how many demotions and refused promotions these change: `Tier`,
  * `STRIKES` and `BLOCKED_HITS` of dcarray/tiering/state.py. */
 #define TIERS(X) X(OBSERVED) X(CANDIDATE) X(ACTIVE) X(DEOPTIMISED)
 #define LIMITS(X) X(STRIKES) X(BLOCKED_HITS)
@@ -42,7 +39,6 @@
 #define IN_ENUM(name) name,
 #define NAMED_IN_ENUM(name, text) name,
 enum { MAKERS(IN_ENUM) };
-enum { FOLDS(IN_ENUM) };
 enum { CHECKS(IN_ENUM) };
 enum { TIERS(IN_ENUM) };
 enum { MOST_AT_ONCE = 1 << 20 };
@@ -86,5 +82,5 @@ add_constants(PyObject *module)
         return -1;
     }
 #define ADDED(name) || PyModule_AddIntConstant(module, #name, name) < 0
-    return 0 MAKERS(ADDED) FOLDS(ADDED) CHECKS(ADDED) TIERS(ADDED) LIMITS(ADDED) PERIODS(ADDED) ? -1 : 0;
+    return 0 MAKERS(ADDED) CHECKS(ADDED) TIERS(ADDED) LIMITS(ADDED) PERIODS(ADDED) ? -1 : 0;
 }

@@ -1,4 +1,4 @@
-/* The native module: calls on small arrays, call sites, op sequences and the entry of compiled loops, in C.
+/* The native module: calls on small arrays, call sites and the entry of compiled loops, in C.
  *
  * A small array is a handle around a plain ndarray, and what an operator does with it is: take the plain
  * arrays out, let NumPy work, put the result into a new handle.  In Python that alone takes longer than
@@ -178,8 +178,6 @@ is_worth_recording(PyObject *p, PyObject *q, int multiplied)
 #include "results.h"
 #include "ufunc_loops.h"
 #include "slots.h"
-#include "op_sequences.h"
-#include "deferred_sequences.h"
 #include "temporary_elision.h"
 #include "operators.h"
 #include "indexing.h"
@@ -218,21 +216,18 @@ get_buffer(PyObject *x, Py_buffer *view, int flags)
 }
 
 /* ---- functions --------------------------------------------------------------------------------- */
-/* Whether nothing is pending on an array, plain or wrapped, or on those of a tuple or list; it may decline.  -1 with an
- * exception. */
+/* Whether nothing is pending on an array, plain or wrapped, or on those of a tuple or list; it may decline. */
 static int
 up_to_date(PyObject *x)
 {
     PyObject *view, *store;
-    Deferred *s;
     if (Py_TYPE(x) == PlainClass)
         return 1;
     if (PyTuple_Check(x) || PyList_CheckExact(x)) {
         int found = 1;
-        for (Py_ssize_t k = 0; found > 0 && k < PySequence_Fast_GET_SIZE(x); k++) {
-            PyObject *item = Py_NewRef(PySequence_Fast_GET_ITEM(x, k)); /* a deferred sequence that runs may run other code */
+        for (Py_ssize_t k = 0; found && k < PySequence_Fast_GET_SIZE(x); k++) {
+            PyObject *item = PySequence_Fast_GET_ITEM(x, k);
             found = Py_TYPE(item) == PlainClass || Py_TYPE(item) == Wrapped ? up_to_date(item) : 0;
-            Py_DECREF(item);
         }
         return found;
     }
@@ -240,9 +235,6 @@ up_to_date(PyObject *x)
         return 0;
     view = AT(x, View);
     store = AT(x, Store);
-    s = deferred_of(x);
-    if (s != NULL && !s->done && deferred_run(s) < 0)
-        return -1;
     return small_array(x) != NULL || (is_uninitialised(x) && eager_here_now()) ||
            (is_large(x) && is_idle(x) &&
             ((view != NULL && Py_TYPE(view) == PlainClass) || (store != NULL && AT(store, Mem) != Py_None)));
@@ -252,9 +244,8 @@ up_to_date(PyObject *x)
 static PyObject *
 itself_or_call(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
 {
-    int found = nargs == 1 ? up_to_date(args[0]) : 0;
-    if (found)
-        return found < 0 ? NULL : Py_NewRef(args[0]);
+    if (nargs == 1 && up_to_date(args[0]))
+        return Py_NewRef(args[0]);
     return PyObject_Vectorcall(self, args, nargs, NULL);
 }
 
@@ -456,11 +447,6 @@ static PyMethodDef methods[] = {
     METHOD("expire_eager_period", expire_eager_period, METH_NOARGS)
     METHOD("in_eager_period", eager_period_state, METH_NOARGS)
     METHOD("kept_memory", kept_memory, METH_NOARGS)
-    METHOD("learn_sequence", learn_sequence, METH_VARARGS)
-    METHOD("set_folds", set_folds, METH_O)
-    METHOD("expire_sequences", expire_sequences, METH_NOARGS)
-    METHOD("note_recorder", note_recorder, METH_O)
-    METHOD("run_pending", run_pending, METH_NOARGS)
     METHOD("make_triangles", make_triangles, METH_VARARGS)
     METHOD("suspend", suspend_sites, METH_O)
     METHOD("make_block_program", make_block_program, METH_VARARGS)
@@ -498,7 +484,7 @@ PyInit_extension(void)
     if (0 NAMES(MAKE_NAME))
         return NULL;
     module = PyModule_Create(&definition);
-    if (module != NULL && (PyModule_AddIntConstant(module, "REVISION", 52) < 0 || add_constants(module) < 0))
+    if (module != NULL && (PyModule_AddIntConstant(module, "REVISION", 53) < 0 || add_constants(module) < 0))
         Py_CLEAR(module);
     if (module != NULL && know_plain_arrays() < 0)
         Py_CLEAR(module);

@@ -337,11 +337,7 @@ array_function(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
 {
     PyObject *r = NULL, *all[FEW], *function;
     if (nargs == 4 && PyTuple_CheckExact(args[2]) && PyDict_CheckExact(args[3]) && PyDict_GET_SIZE(args[3]) == 0) {
-        PyObject *first = PyTuple_GET_SIZE(args[2]) == 1 ? PyTuple_GET_ITEM(args[2], 0) : NULL;
-        int fold = first != NULL && deferred_of(first) != NULL ? fold_of(args[0]) : UNFOLDED;
-        r = fold != UNFOLDED ? reduce_deferred(first, fold) : NULL;
-        if (r == NULL && !PyErr_Occurred())
-            r = answer_function(args[0], &PyTuple_GET_ITEM(args[2], 0), PyTuple_GET_SIZE(args[2]));
+        r = answer_function(args[0], &PyTuple_GET_ITEM(args[2], 0), PyTuple_GET_SIZE(args[2]));
         if (r != NULL || PyErr_Occurred())
             return r;
     }

@@ -9,7 +9,6 @@ typedef struct {
     Py_ssize_t place;
     int looks, makes; /* of large arrays; small ones of numbers, or -1 */
     int answer;       /* of constants.h */
-    int fold;         /* likewise */
 } Route;
 
 enum { MANY_NUMBERS = 1 << 17 }; /* which take NumPy some 200 us */
@@ -57,11 +56,6 @@ call_route(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *names
     Route *s = (Route *)self;
     Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
     PyObject *r = NULL;
-    if (s->fold && names == NULL && nargs == 1 && deferred_of(args[0]) != NULL) {
-        r = reduce_deferred(args[0], s->fold);
-        if (r != NULL || PyErr_Occurred())
-            return r;
-    }
     if (s->answer && names == NULL && nargs > 0) {
         r = answer_of(s->answer, args, nargs);
         if (r != NULL || PyErr_Occurred())
@@ -185,7 +179,6 @@ new_route(PyObject *numpy, PyObject *slow, int looks, int makes)
     made->looks = looks;
     made->makes = makes;
     made->answer = UNANSWERED;
-    made->fold = UNFOLDED;
     made->slow = Py_NewRef(slow);
     return (PyObject *)made;
 }
@@ -204,8 +197,6 @@ make_route(PyObject *module, PyObject *args)
         return PyErr_Occurred() ? NULL : Py_NewRef(slow);
     made = new_route(function, slow, access_of(numpy), -1);
     at = answer_slot(numpy);
-    if (made != NULL)
-        ((Route *)made)->fold = fold_of(numpy);
     if (made != NULL && Answered[at].function == numpy)
         ((Route *)made)->answer = Answered[at].answer;
     return made;
@@ -258,10 +249,8 @@ route_methods(PyObject *names)
         PyObject *name = PyTuple_GET_ITEM(names, k), *method = NULL;
         PyObject *numpy = PyObject_GetAttr((PyObject *)PlainClass, name), *slow = PyObject_GetAttr((PyObject *)Wrapped, name);
         int done = numpy == NULL || slow == NULL || (method = new_route(numpy, slow, access_of(name), -1)) == NULL;
-        if (!done) {
-            ((Route *)method)->fold = fold_of(name);
+        if (!done)
             done = PyObject_SetAttr((PyObject *)Wrapped, name, method) < 0;
-        }
         Py_XDECREF(numpy);
         Py_XDECREF(slow);
         Py_XDECREF(method);

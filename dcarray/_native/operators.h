@@ -18,6 +18,12 @@ product(PyObject *p, PyObject *q)
     return r;
 }
 
+static inline int
+is_python_number(PyObject *x)
+{
+    return PyFloat_CheckExact(x) || PyLong_CheckExact(x);
+}
+
 /* ---- operators --------------------------------------------------------------------------------- */
 /* The methods of a binary operator, which Python's own slot function finds only where it is the slot itself,
  * and the name of its ufunc, if that is all there is to it. */
@@ -26,15 +32,12 @@ typedef struct {
 } Methods;
 
 static PyObject *
-by_method(Methods *methods, PyObject *ufunc, PyObject *a, PyObject *b)
+by_method(Methods *methods, PyObject *a, PyObject *b)
 {
     PyObject *forth[2] = {a, b}, *back[2] = {b, a};
-    PyObject *r = deferred_operator(ufunc, a, b);
-    if (r != NULL)
-        return r;
     if (methods->name != NULL && ((Py_TYPE(a) == Wrapped && Py_TYPE(b) == Wrapped) || is_python_number(a) || is_python_number(b))) {
         PyObject *three[3] = {methods->name, a, b};
-        r = PyObject_Vectorcall(Record, three, 3, NULL);
+        PyObject *r = PyObject_Vectorcall(Record, three, 3, NULL);
         if (r != Py_None)
             return r;
         Py_DECREF(r);
@@ -77,7 +80,7 @@ both_at_hand(PyObject *a, PyObject *b, PyObject **p, PyObject **q, int multiplie
         if (*kinds && lately_eager() && ((r = over_temporary(np_##ufunc, kinds, a, b)) != NULL || PyErr_Occurred())) \
             return r;                                                                                \
         if (!both_at_hand(a, b, &p, &q, op == product, 0))                                              \
-            return by_method(&methods_##slot, np_##ufunc, a, b);                                     \
+            return by_method(&methods_##slot, a, b);                                                 \
         r = by_small_loop(np_##ufunc, p, q);                                                               \
         if (r != NULL)                                                                               \
             return small_handle(r);                                                                        \
@@ -106,7 +109,7 @@ both_at_hand(PyObject *a, PyObject *b, PyObject **p, PyObject **q, int multiplie
     {                                                                                                \
         PyObject *p = eager_array(a), *r;                                                                  \
         if (p == NULL)                                                                               \
-            return (r = deferred_operator(np_##ufunc, a, NULL)) != NULL ? r : slow_##slot(a);        \
+            return slow_##slot(a);                                                                   \
         r = by_small_loop(np_##ufunc, p, NULL);                                                            \
         if (r != NULL)                                                                               \
             return small_handle(r);                                                                        \
@@ -151,17 +154,14 @@ static Methods methods_nb_power;
 static PyObject *
 fast_nb_power(PyObject *a, PyObject *b, PyObject *modulus)
 {
-    PyObject *p, *q, *r = NULL;
+    PyObject *p, *q;
     if (modulus != Py_None)
         Py_RETURN_NOTIMPLEMENTED;
     p = numpy_operand(a);
     q = p == NULL ? NULL : numpy_operand(b);
     if (q != NULL && !is_worth_recording(p, q, 0))
         return wrap_result(PyNumber_Power(p, q, Py_None));
-    if (q == NULL && ((PyLong_CheckExact(b) && PyLong_AsLong(b) == 2) || (PyFloat_CheckExact(b) && PyFloat_AS_DOUBLE(b) == 2.0)))
-        r = deferred_operator(np_square, a, NULL);
-    PyErr_Clear(); /* of a number that is too large */
-    return r != NULL ? r : by_method(&methods_nb_power, NULL, a, b);
+    return by_method(&methods_nb_power, a, b);
 }
 
 static ternaryfunc slow_nb_inplace_power;
@@ -186,7 +186,7 @@ fast_compare(PyObject *a, PyObject *b, int op)
     PyObject *const ufuncs[] = {np_less, np_less_equal, np_equal, np_not_equal, np_greater, np_greater_equal};
     PyObject *p, *q, *r;
     if (!both_at_hand(a, b, &p, &q, 0, 1))
-        return (r = deferred_operator(ufuncs[op], a, b)) != NULL ? r : slow_compare(a, b, op);
+        return slow_compare(a, b, op);
     r = by_small_loop(ufuncs[op], p, q); /* in the order of Python's numbers */
     if (r != NULL)
         return small_handle(r);

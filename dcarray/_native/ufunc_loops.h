@@ -301,9 +301,7 @@ by_large_loop(PyObject *ufunc, PyObject *p, PyObject *q)
     X(add) X(subtract) X(multiply) X(divide) X(floor_divide) X(remainder) X(bitwise_and) X(bitwise_or) \
     X(bitwise_xor) X(left_shift) X(right_shift) X(negative) X(positive) X(absolute) X(invert) X(less) \
     X(less_equal) X(equal) X(not_equal) X(greater) X(greater_equal)
-#define OF_CHAINS(X) X(square) X(maximum) X(minimum)
 #define DECLARE(name) static PyObject *np_##name;
-OF_CHAINS(DECLARE)
 static PyObject *np_, *np_matmul; /* of operators that have none; and one of which no loop is called */
 OF_OPERATORS(DECLARE)
 #define OF_NUMPY(name) np_##name = PyDict_GetItemString(Loopable, #name); /* NULL: never called */
@@ -328,7 +326,6 @@ call_loops(PyObject *module, PyObject *args)
         Py_RETURN_FALSE;
     Loopable = Py_NewRef(ufuncs);
     OF_OPERATORS(OF_NUMPY)
-    OF_CHAINS(OF_NUMPY)
     NewArray = (Maker *)api[API_NEW_FROM_DESCR];
     SetBase = (Based *)api[API_SET_BASE];
     np_matmul = Py_XNewRef(PyDict_GetItemString(PyModule_GetDict(numpy), "matmul"));

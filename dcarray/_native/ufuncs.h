@@ -120,9 +120,6 @@ array_ufunc(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *n
             if (r != NULL || PyErr_Occurred())
                 return r;
         }
-        else if ((names == NULL || PyTuple_GET_SIZE(names) == 0) &&
-                 (r = deferred_operator(args[0], args[2], nargs == 3 ? NULL : args[3])) != NULL)
-            return r;
     }
     else if ((nargs == 3 && (is_text(args[1], Reduce) || is_text(args[1], Accumulate))) ||
              (nargs == 4 && (is_text(args[1], Outer) || is_text(args[1], Reduceat)))) {

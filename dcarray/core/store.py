@@ -22,7 +22,7 @@ from .window import Index, view
 
 
 class Pending(Protocol):
-    """Work pending on a store's memory: a recording, a shard, a device's buffer or a deferred op sequence."""
+    """Work pending on a store's memory: a recording, a shard or a device's buffer."""
 
     done: bool
 

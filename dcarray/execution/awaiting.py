@@ -7,17 +7,13 @@ from typing import TYPE_CHECKING
 
 from dcarray.tiering import eager_period
 
-from . import op_sequences
-
 if TYPE_CHECKING:
-    from dcarray.core.config import Options
     from dcarray.plans.background import Background
-    from dcarray.plans.templates import LogTemplate, PlanEntry
+    from dcarray.plans.templates import LogTemplate
     from dcarray.recording.log import Recording
 
 GLANCE = 25e-3  # seconds until a loop is recorded once more to see whether there is a plan
 WAIT = 1.0  # seconds of the same where plans are being made, and their end is told
-MAX_PASSES = 64  # times that a template is tried as an op sequence meanwhile
 LARGE = 1e5  # nanoseconds of NumPy's for a statement from which on blocked statements take less
 MAX_AWAITED = 256
 
@@ -36,31 +32,23 @@ class Awaiting:
         self.planned = self._unplanned = 0.0
         self._statements = 0  # without a plan
 
-    def bridge(self, rec: Recording, plan_entry: PlanEntry, options: Options, again: bool) -> None:
+    def bridge(self, rec: Recording, template: LogTemplate, again: bool) -> None:
         """Begin what is done until a plan is there, after a recording that has run without.
 
-        A short chain of operations is run by NumPy's loops, block by block.  Where a recording comes
-        ``again`` that was asked for before, so has, very likely, all that the program recorded in between:
-        then everything is NumPy's for a while, unless plans do most of it, or statements are so large that
-        to record them takes no time beside theirs.
+        Where a recording comes ``again`` that was asked for before, so has, very likely, all that the program
+        recorded in between: then everything is NumPy's for a while, unless plans do most of it, or statements
+        are so large that to record them takes no time beside theirs.
         """
-        self._unplanned += plan_entry.template.cost.numpy
+        self._unplanned += template.cost.numpy
         self._statements += len(rec.sites)
-        begun = self._background.is_working
-        seconds, template = WAIT if begun else GLANCE, plan_entry.template
-        passed = False
-        if template.passes < MAX_PASSES:
-            template.passes += 1
-            passed = op_sequences.until_planned(rec, plan_entry.key[1], options, seconds)
-        if not passed and template.is_awaited:
-            if again and self._wait(template):
-                rec.session.unalign()
-            elif not again:  # it will be known before it has been recorded
-                if len(rec.session.awaited) >= MAX_AWAITED:
-                    rec.session.awaited.clear()
-                rec.session.awaited[rec.sites[0][:2]] = partial(self._wait, template)
-        elif passed and not begun:
-            self._background.add_unplanned_work(GLANCE)
+        if not template.is_awaited:
+            return
+        if again and self._wait(template):
+            rec.session.unalign()
+        elif not again:  # it will be known before it has been recorded
+            if len(rec.session.awaited) >= MAX_AWAITED:
+                rec.session.awaited.clear()
+            rec.session.awaited[rec.sites[0][:2]] = partial(self._wait, template)
 
     def _wait(self, template: LogTemplate) -> bool:
         """Begin an eager period until a plan is there; whether that pays, and has begun."""

@@ -20,7 +20,7 @@ from dcarray.recording import log_format, session
 from dcarray.tiering import call_sites, eager_period, policy
 from dcarray.tiering.state import Tier
 
-from . import blocked_statements, op_sequences, run_plan
+from . import blocked_statements, run_plan
 from .awaiting import Awaiting
 from .estimates import MAX_PLANS, eager_elements, measured
 from .interpreter import OpByOp
@@ -41,7 +41,7 @@ class Executor:
         self._entries: dict[tuple[str, bool, int], dict[Any, templates.PlanEntry]] = {}
         self._templates: dict[tuple[str, bool, int], dict[Any, templates.LogTemplate]] = {}
         self.background = BACKGROUND
-        BACKGROUND.finished.append(_end_waiting)
+        BACKGROUND.finished.append(eager_period.expire)
         self._awaiting = Awaiting(self.background)
 
     def prepare(self, rec: Recording, options: config.Options) -> templates.PlanEntry:
@@ -117,15 +117,12 @@ class Executor:
             again = template.eager.tier is Tier.CANDIDATE  # if with other sizes
             if again and not rec.one_off:
                 most = plan_entry.eager_elements + plan_entry.eager_elements // 4  # arrays may grow
-                rest = op_sequences.learn_block_sequences(rec, plan_entry.key[1], options, most)
-                call_sites.promote([rec.sites[k] for k in rest], most)
+                call_sites.promote(rec.sites, most)
                 rec.for_numpy = True
             return _run_op_by_op(rec, plan_entry)
         if template.doubts.pending and template.doubts.wait():
             return _run_op_by_op(rec, plan_entry)
         if plan_entry.direct:
-            if rec.device is None:  # the operators of no other array are op sequences
-                op_sequences.note_plan_run(rec, plan_entry, options)
             return self._try_plan(rec, plan_entry, options)
         if not template.useful:
             return []
@@ -138,7 +135,7 @@ class Executor:
         if plan is None:
             notes = _run_op_by_op(rec, plan_entry, self.background.add_unplanned_work)
             if template.is_requested and not rec.one_off and rec.device is None:
-                self._awaiting.bridge(rec, plan_entry, options, again)
+                self._awaiting.bridge(rec, template, again)
             return notes
         return self._try_plan(rec, plan_entry, options)
 
@@ -280,12 +277,6 @@ def _request(plan_entry: templates.PlanEntry, options: config.Options) -> LogReq
     )  # fmt: skip
 
 
-def _end_waiting() -> None:
-    """End the eager periods and op sequences that wait for a plan, since one may be there."""
-    eager_period.expire()
-    op_sequences.expire()
-
-
 def exception_reporter(rec: Recording, notes: list[Any]) -> Callable[[], None]:
     """Return a function that tells the user of floating-point exceptions and of failures."""
     if not notes and not _unreported:
@@ -404,5 +395,5 @@ def wait(timeout: float | None = None) -> bool:
     if timeout == 0:
         return not background.pending
     done = background.wait(timeout)
-    _end_waiting()  # the thread may not have come to it
+    eager_period.expire()  # the thread may not have come to it
     return done

@@ -182,7 +182,6 @@ class LogTemplate:
         self.region_sizes: set[tuple[int, ...]] = set()  # about which it is too much for NumPy
         self.cost = cost_model.Estimate(0)  # of one log
         self.doubts = Doubts()
-        self.passes = 0  # attempts to do without recording until there is a plan
         self.exact = PlanSlot[ExecutablePlan]()  # with the sample's integers
         self.symbolic: list[SymbolicPlan] = []
         declared = [entry for entry in log if entry[0] in ("old", "new")]
@@ -260,7 +259,6 @@ class PlanEntry:
         "groups",
         "key",
         "plan",
-        "runs",
         "symbols",
         "template",
         "values",
@@ -275,7 +273,6 @@ class PlanEntry:
         self.plan: Any = None
         self.gain: Measured | None = None  # the times of its plan and of NumPy
         self.direct = False
-        self.runs: dict[tuple[int, int], TierState] = {}  # of its plan as a kernel, by the last call site
         self.symbols: tuple[int, ...] = ()
         self.bytes = 0
         self._region: Region | None = None

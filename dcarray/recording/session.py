@@ -26,7 +26,6 @@ from dcarray.lowering.runtime.buffer_pool import MAPPED
 from dcarray.tiering import eager_period
 
 from . import iterations
-from .deferred import flush_deferred, note_recorder
 from .log import CHARS, ENTRIES, ENTRIES_TOGETHER, HELD_ELEMENTS, Recording
 from .rematerialise import leave_out
 
@@ -56,7 +55,6 @@ class Session:
         self.swept: set[tuple[int, int, str]] = set()
         self._rank = simulated()
         self.rec = Recording(self)
-        note_recorder(LOCK)
 
     # ---- recording ---------------------------------------------------------------------------------
     def take_arena(self) -> tuple[int, dict[str, Any]]:
@@ -163,9 +161,6 @@ class Session:
         FloatingPointError, Warning
             As `numpy.errstate` asked when the calls were recorded.
         """
-        if rec is None:
-            flush_deferred()
-        note_recorder(LOCK)  # a thread that needs another one's results may have no session
         with LOCK:
             current = self.rec
             if (rec is not None and rec is not current) or not current.log:

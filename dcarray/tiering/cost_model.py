@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dcarray.core.ufunc_loops import UFUNCS
 from dcarray.ir.ops import BOUNDED
 from dcarray.lowering.program.input_range_check import MIN_COPIED_BESIDE
 
@@ -34,8 +33,7 @@ _LOOK, _AFAR = 2.0, 1.0
 _DEEP, _MEMORY = 1 << 24, 2.2  # bytes that caches hardly hold; how many times as long each of so many takes
 _NEAR = 1 << 17  # bytes: smaller temporary arrays are in the near cache when the next one takes their memory
 # Bytes of a region's arrays from which on they push Python out of the near cache, and how many times as long
-# it then takes to record and run one; more than that where other programs use the cache, too.  Where it is no
-# op sequence (`dcarray.execution.op_sequences`), that much more Python runs that fewer bytes do.
+# it then takes to record and run one; more than that where other programs use the cache, too.
 _FAR, _PUSHED = 1 << 19, 2.0
 _LIBRARY = 20000.0  # for recording and calling what a library does
 _LARGE = 1 << 17  # elements: on what is larger our threads may share such calls
@@ -74,7 +72,7 @@ def spared(log: Sequence[tuple[Any, ...]]) -> float:
     """Return the nanoseconds that a recording takes when it runs op by op, and NumPy at once does not."""
     declared = [entry[0] for entry in log if entry[0] in ("old", "new")]
     statements = [entry for entry in log if entry[0] not in ("old", "new")]
-    writes = sum(entry[0] == "map" and declared[entry[4]] == "old" for entry in statements)
+    writes: int = sum(entry[0] == "map" and declared[entry[4]] == "old" for entry in statements)
     return _RECORD * (len(statements) - writes) + _RECORD_WRITE * writes + _INTERPRET * len(statements)
 
 
@@ -174,7 +172,7 @@ def estimate(
     kept = {k for k, entry in enumerate(declared) if entry[0] == "old"}.union(live)
     memory = {declared[k][-1] for k in kept}  # one array may be there in several shapes
     held = sum(items[k] * math.prod(declared[k][2]) for k in memory)
-    if held > _FAR or not _is_sequence(statements):
+    if held > _FAR or rounded:  # the latter is not judged by a clock: others' arrays push Python out, too
         running *= _PUSHED
     lost = sum(items[k] * math.prod(declared[k][2]) for k in saved)
     looked = lost >= MIN_COPIED_BESIDE and all(
@@ -194,16 +192,6 @@ def estimate(
     temporary = _TEMPORARY * sum(n for n in passing if n > _NEAR) if calls > 1 else 0.0
     numpy += _CALL * len(statements) + _BYTE * moved + temporary
     return Estimate(most, numpy, margin * (recording + running + fused), rounded or called)
-
-
-def _is_sequence(statements: Sequence[tuple[Any, ...]]) -> bool:
-    """Whether a recording of these statements may be an op sequence, if it comes again."""
-    for kind, name, _, shape, axes, *_ in statements:
-        if kind == "map" and name not in UFUNCS:
-            return False
-        if kind == "fold" and len(axes) < len(shape):
-            return False
-    return True
 
 
 def _cache_factor(nbytes: float) -> float:

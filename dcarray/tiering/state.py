@@ -9,12 +9,11 @@ subject       observation             active                   strike
 ============  ======================  =======================  ==========================================
 call site     a recording that NumPy  NumPy works at once      its result is an operand in a recording
               does sooner
-op sequence   a run of its plan       nothing is recorded      something else than its result is wanted
 selection                             is recorded              it is gathered all the same
 plan                                  runs                     its run is repeated op by op
 ============  ======================  =======================  ==========================================
 
-The C module has the states of call sites and op sequences (`call_sites.h`), with the same constants.
+The C module has the states of call sites (`call_sites.h`), with the same constants.
 """
 
 from __future__ import annotations
@@ -25,7 +24,6 @@ from typing import NamedTuple
 __all__ = [
     "BLOCKED_HITS",
     "CALL_SITE",
-    "OP_SEQUENCE",
     "PLAN",
     "RECORDING",
     "SELECTION",
@@ -60,7 +58,6 @@ BLOCKED_HITS = 8
 RECORDING = Limits(2, STRIKES)
 """Recordings that are planned, or that NumPy does sooner, when they come again."""
 CALL_SITE = Limits(2, STRIKES)
-OP_SEQUENCE = Limits(3, STRIKES)
 PLAN = Limits(0, STRIKES)
 SELECTION = Limits(0, STRIKES)
 

@@ -109,7 +109,7 @@ def test_operands_may_be_shared(text: str, known: bool) -> None:
         exec(compile(f"def f(x, y):\n    r = {text}\n    return r", __file__, "exec"), scope)
         f, x, y = scope["f"], dc.asarray(a), dc.asarray(b)
         want = f(a, b).sum()
-        for _ in range(5 * known):  # the operations are an op sequence from then on
+        for _ in range(5 * known):  # there may be a plan, or NumPy works at once from then on
             f(x, y).sum()
         together(3, lambda _, f=f, x=x, y=y, want=want: [  # type: ignore[misc]
             np.testing.assert_allclose(np.sum(f(x, y)), want, rtol=1e-11) for _ in range(50)

@@ -322,15 +322,13 @@ def test_several_ranks_have_no_devices(monkeypatch: pytest.MonkeyPatch) -> None:
             make()
 
 
-def test_promoted_call_sites_and_deferred_sequences_leave_arrays_on_devices_alone(
-    devices: list[MadeUpDevice],
-) -> None:
+def test_promoted_call_sites_leave_arrays_on_devices_alone(devices: list[MadeUpDevice]) -> None:
     def step(x: Any) -> Any:
         y = x * 0.5
         return y + 1
 
     x = dc.asarray(np.ones(N))
-    for _ in range(60):  # a call site that NumPy serves, or an op sequence
+    for _ in range(60):  # a call site that NumPy serves
         float(step(x)[0])
     there = dc.asarray(np.arange(float(N)), device="made-up:0")
     for _ in range(10):
