@@ -178,7 +178,6 @@ is_worth_recording(PyObject *p, PyObject *q, int multiplied)
 #include "results.h"
 #include "ufunc_loops.h"
 #include "slots.h"
-#include "temporary_elision.h"
 #include "operators.h"
 #include "indexing.h"
 #include "attributes.h"
@@ -270,8 +269,8 @@ make_evaluate_route(PyObject *module, PyObject *function)
 #define EXCHANGE(slot, ...)                                                                           \
     slow_##slot = numbers->slot;                                                                     \
     numbers->slot = fast_##slot;
-#define FIND(slot, op, name, ufunc, kinds) || find_methods(&methods_##slot, "__" name "__", "__r" name "__", #ufunc)
-#define REPLACE(slot, op, name, ufunc, kinds) numbers->slot = fast_##slot;
+#define FIND(slot, op, name, ufunc) || find_methods(&methods_##slot, "__" name "__", "__r" name "__", #ufunc)
+#define REPLACE(slot, op, name, ufunc) numbers->slot = fast_##slot;
 
 /* Where an object keeps what the class names in __slots__. */
 static int
@@ -380,7 +379,7 @@ install(PyObject *module, PyObject *args)
     PlainClass = (PyTypeObject *)Py_NewRef(array);
     if (replace_method(&ufunc_def, &Ufunc) || replace_method(&getitem_def, &Getitem) ||
         install_lifecycle() || install_attributes() BINARIES(FIND)
-            FIND(nb_power, , "pow", , )) {
+            FIND(nb_power, , "pow", )) {
         Wrapped = NULL;
         return NULL;
     }
@@ -401,7 +400,7 @@ install(PyObject *module, PyObject *args)
     Py_INCREF(Scoped);
     numbers = Wrapped->tp_as_number;
     BINARIES(REPLACE)
-    REPLACE(nb_power, , "pow", , )
+    REPLACE(nb_power, , "pow", )
     INPLACES(EXCHANGE)
     EXCHANGE(nb_inplace_power, )
     UNARIES(EXCHANGE)
@@ -484,7 +483,7 @@ PyInit_extension(void)
     if (0 NAMES(MAKE_NAME))
         return NULL;
     module = PyModule_Create(&definition);
-    if (module != NULL && (PyModule_AddIntConstant(module, "REVISION", 53) < 0 || add_constants(module) < 0))
+    if (module != NULL && (PyModule_AddIntConstant(module, "REVISION", 54) < 0 || add_constants(module) < 0))
         Py_CLEAR(module);
     if (module != NULL && know_plain_arrays() < 0)
         Py_CLEAR(module);

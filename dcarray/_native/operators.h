@@ -72,13 +72,11 @@ both_at_hand(PyObject *a, PyObject *b, PyObject **p, PyObject **q, int multiplie
     return found;
 }
 
-#define BINARY(slot, op, name, ufunc, kinds)                                                         \
+#define BINARY(slot, op, name, ufunc)                                                                \
     static Methods methods_##slot;                                                                   \
     static PyObject *fast_##slot(PyObject *a, PyObject *b)                                           \
     {                                                                                                \
         PyObject *p, *q, *r;                                                                         \
-        if (*kinds && lately_eager() && ((r = over_temporary(np_##ufunc, kinds, a, b)) != NULL || PyErr_Occurred())) \
-            return r;                                                                                \
         if (!both_at_hand(a, b, &p, &q, op == product, 0))                                              \
             return by_method(&methods_##slot, a, b);                                                 \
         r = by_small_loop(np_##ufunc, p, q);                                                               \
@@ -117,19 +115,19 @@ both_at_hand(PyObject *a, PyObject *b, PyObject **p, PyObject **q, int multiplie
         return wrap_result(r != NULL ? r : op(p));                                                          \
     }
 #define BINARIES(X)                                                                                  \
-    X(nb_add, PyNumber_Add, "add", add, "iufc")                                                      \
-    X(nb_subtract, PyNumber_Subtract, "sub", subtract, "iufc")                                       \
-    X(nb_multiply, PyNumber_Multiply, "mul", multiply, "iufc")                                       \
-    X(nb_true_divide, PyNumber_TrueDivide, "truediv", divide, "fc")                                  \
-    X(nb_floor_divide, PyNumber_FloorDivide, "floordiv", floor_divide, "")                           \
-    X(nb_remainder, PyNumber_Remainder, "mod", remainder, "")                                        \
-    X(nb_divmod, PyNumber_Divmod, "divmod", , "")                                                    \
-    X(nb_matrix_multiply, product, "matmul", , "")                                                   \
-    X(nb_and, PyNumber_And, "and", bitwise_and, "biu")                                               \
-    X(nb_or, PyNumber_Or, "or", bitwise_or, "biu")                                                   \
-    X(nb_xor, PyNumber_Xor, "xor", bitwise_xor, "biu")                                               \
-    X(nb_lshift, PyNumber_Lshift, "lshift", left_shift, "")                                          \
-    X(nb_rshift, PyNumber_Rshift, "rshift", right_shift, "")
+    X(nb_add, PyNumber_Add, "add", add)                                                              \
+    X(nb_subtract, PyNumber_Subtract, "sub", subtract)                                               \
+    X(nb_multiply, PyNumber_Multiply, "mul", multiply)                                               \
+    X(nb_true_divide, PyNumber_TrueDivide, "truediv", divide)                                        \
+    X(nb_floor_divide, PyNumber_FloorDivide, "floordiv", floor_divide)                               \
+    X(nb_remainder, PyNumber_Remainder, "mod", remainder)                                            \
+    X(nb_divmod, PyNumber_Divmod, "divmod", )                                                        \
+    X(nb_matrix_multiply, product, "matmul", )                                                       \
+    X(nb_and, PyNumber_And, "and", bitwise_and)                                                      \
+    X(nb_or, PyNumber_Or, "or", bitwise_or)                                                          \
+    X(nb_xor, PyNumber_Xor, "xor", bitwise_xor)                                                      \
+    X(nb_lshift, PyNumber_Lshift, "lshift", left_shift)                                              \
+    X(nb_rshift, PyNumber_Rshift, "rshift", right_shift)
 #define INPLACES(X)                                                                                  \
     X(nb_inplace_add, PyNumber_InPlaceAdd, add)                                                      \
     X(nb_inplace_subtract, PyNumber_InPlaceSubtract, subtract)                                       \
