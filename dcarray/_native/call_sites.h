@@ -47,8 +47,6 @@ any_eager_period(void)
     return EagerThread && seconds() < EagerUntil;
 }
 
-#include "memory.h"
-
 /* As `in_eager_period`, or was it until a moment ago?  That costs no look at the clock. */
 static inline int
 lately_eager(void)
@@ -65,7 +63,6 @@ in_eager_period(void)
     if (seconds() < EagerUntil)
         return 1;
     EagerThread = 0;
-    keep_no_memory();
     return 0;
 }
 
@@ -432,7 +429,6 @@ begin_eager_period(PyObject *module, PyObject *length)
         Py_RETURN_FALSE;
     EagerThread = PyThread_get_thread_ident();
     EagerUntil = seconds() + given;
-    keep_memory();
     Py_RETURN_TRUE;
 }
 
@@ -442,7 +438,6 @@ end_eager_period(PyObject *module, PyObject *unused)
 {
     if (in_eager_period())
         EagerThread = 0;
-    keep_no_memory();
     Py_RETURN_NONE;
 }
 

@@ -445,7 +445,6 @@ static PyMethodDef methods[] = {
     METHOD("end_eager_period", end_eager_period, METH_NOARGS)
     METHOD("expire_eager_period", expire_eager_period, METH_NOARGS)
     METHOD("in_eager_period", eager_period_state, METH_NOARGS)
-    METHOD("kept_memory", kept_memory, METH_NOARGS)
     METHOD("make_triangles", make_triangles, METH_VARARGS)
     METHOD("suspend", suspend_sites, METH_O)
     METHOD("make_block_program", make_block_program, METH_VARARGS)
@@ -483,7 +482,7 @@ PyInit_extension(void)
     if (0 NAMES(MAKE_NAME))
         return NULL;
     module = PyModule_Create(&definition);
-    if (module != NULL && (PyModule_AddIntConstant(module, "REVISION", 54) < 0 || add_constants(module) < 0))
+    if (module != NULL && (PyModule_AddIntConstant(module, "REVISION", 55) < 0 || add_constants(module) < 0))
         Py_CLEAR(module);
     if (module != NULL && know_plain_arrays() < 0)
         Py_CLEAR(module);

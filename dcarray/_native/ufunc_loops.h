@@ -331,6 +331,5 @@ call_loops(PyObject *module, PyObject *args)
     np_matmul = Py_XNewRef(PyDict_GetItemString(PyModule_GetDict(numpy), "matmul"));
     find_product_loops(np_matmul);
     AsResult = (Returned *)api[API_RETURN];
-    find_memory_functions(api);
     Py_RETURN_TRUE;
 }

@@ -11,5 +11,5 @@ except ImportError:  # built without a C compiler
 
 # Raised, here and in `extension.c`, with every change of the interface between the two, so that a module that
 # was built before an update of the checkout is not used.
-BUILT = _REVISION == 54
+BUILT = _REVISION == 55
 """Whether `dcarray._native.extension` may be used."""

@@ -6,15 +6,9 @@ import collections
 
 import numpy as np
 import pytest
-from numpy._core.multiarray import get_handler_name  # type: ignore[attr-defined]
 
 import dcarray as dc
 from dcarray.api.functions import fallback
-from dcarray.core.native import BUILT
-from dcarray.tiering import eager_period
-
-if BUILT:
-    from dcarray._native import extension
 
 A = np.array([[3.0, 1.0, 2.0], [9.0, 7.0, 8.0]])
 
@@ -130,41 +124,6 @@ def test_sequences_of_a_users_own_kind_stay_what_they_are():
     lines = Writer()
     np.savetxt(lines, dc.ones((2, 2)))
     assert len(lines) == 2
-
-
-@pytest.mark.one_process("on ranks NumPy is never asked at once")
-@pytest.mark.skipif(not BUILT, reason="the C module keeps the memory")
-@pytest.mark.parametrize("how", ["reported", "direct"])
-def test_memory_of_temporaries_is_kept_while_numpy_works_on_large_arrays(how):
-    def parts(x, fail=False):
-        addresses = []
-        for k in range(3):
-            part = x[k] * 2  # is dropped
-            addresses.append(part.ctypes.data)
-            del part
-        seen.append((len(set(addresses)), eager_period.is_active(), get_handler_name()))
-        if fail:
-            raise RuntimeError("as if by NumPy")
-        return x[0] + x[1]
-
-    seen = []
-    run = {"reported": fallback.call, "direct": fallback.call_numpy}[how]
-    a = np.arange(3e5).reshape(3, 100_000)
-    with dc.options(eager_below=16384, strict=False):
-        got = run(parts, (dc.asarray(a),), {})
-        with pytest.raises(RuntimeError, match="by NumPy"):
-            run(parts, (dc.asarray(a),), {"fail": True})
-        assert (
-            not eager_period.is_active()
-            and get_handler_name() == "default_allocator"
-            and extension.kept_memory() == 0
-        )
-        assert eager_period.begin(60.0)  # as in a loop: then it is not ended here
-        run(parts, (dc.asarray(a),), {})
-        assert eager_period.is_active()
-        eager_period.end()
-    assert seen == [(1, True, "dcarray")] * 3
-    np.testing.assert_array_equal(np.asarray(got), a[0] + a[1])
 
 
 def test_a_function_of_the_users_is_called_as_ever_meanwhile(same):

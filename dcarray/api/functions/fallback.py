@@ -20,7 +20,6 @@ from dcarray.core.store import COMPILED, owner
 from dcarray.lowering.runtime.buffer_pool import POOLED
 from dcarray.recording.operands import promote_call_site
 from dcarray.recording.session import session
-from dcarray.tiering import eager_period
 
 from .numpy_served import served_by_numpy
 
@@ -129,7 +128,6 @@ _LEAVES = frozenset(
 )
 # Sequences of numbers, or of other things than arrays.
 _NO_SEQUENCES = (dict, str, bytes, bytearray, range, memoryview)
-_LONGEST = 60.0  # seconds
 _SMALL = 1 << 14  # elements; larger results may have to be large
 NOT_SMALL: Any = object()
 _leaves = _LEAVES.issuperset
@@ -248,14 +246,15 @@ def _run(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], quie
     plain = [conversion.to_plain(a) for a in args]
     named = {k: conversion.to_plain(v) for k, v in kwargs.items()} if kwargs else kwargs
     if quiet and conversion.foreign is None:
-        return conversion.to_wrapped(_call_keeping_memory(function, plain, named, conversion.bytes))
+        session().release_held()
+        return conversion.to_wrapped(function(*plain, **named))
     where = user_line(3)
     name = name_of(function)
     if conversion.foreign is not None:
         name += f" of {text_of(conversion.foreign)}"
     served = served_by_numpy(function)
     if served:
-        # for larger ones memory is kept during the call
+        # before a larger one what is recorded may have to run, for its memory
         promote_call_site(
             [x for _, x in conversion.given.values()], always=not tried and conversion.bytes < POOLED
         )
@@ -263,21 +262,10 @@ def _run(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], quie
         if tried:
             function(*plain, **named)  # NumPy raises the error of a bad call
         raise StrictError(name, where)
-    result = conversion.to_wrapped(_call_keeping_memory(function, plain, named, conversion.bytes))
+    session().release_held()
+    result = conversion.to_wrapped(function(*plain, **named))
     note(name, conversion.bytes, "numpy" if served else "fallback", where)
     return result
-
-
-def _call_keeping_memory(function: Function, plain: list[Any], named: dict[str, Any], nbytes: int) -> Any:
-    """Call a function of NumPy.  Functions that process large arrays in parts make and drop temporaries for
-    each: during the call their memory is kept for the next ones."""
-    session().release_held()
-    if nbytes < POOLED or not eager_period.begin(_LONGEST):
-        return function(*plain, **named)
-    try:
-        return function(*plain, **named)
-    finally:
-        eager_period.end()
 
 
 def call_numpy(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

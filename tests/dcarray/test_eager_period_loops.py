@@ -1,8 +1,7 @@
-"""Memory of temporaries while NumPy does everything at once: it is used again where nobody can see that."""
+"""Loops with temporaries, of which NumPy does everything at once: they give what NumPy gives."""
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy._core.multiarray import get_handler_name  # type: ignore[attr-defined]
 from written import written
 
 import dcarray as dc
@@ -20,10 +18,7 @@ from dcarray.recording import session
 from dcarray.tiering import eager_period
 
 pytestmark = pytest.mark.skipif(not BUILT, reason="the C module does it")
-if BUILT:
-    from dcarray._native import extension
 SHAPE = 150, 200
-BYTES = 150 * 200 * 8
 
 
 @pytest.fixture(autouse=True)
@@ -41,102 +36,6 @@ def arrays(dtype: Any = float) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, An
     return (rng.random(SHAPE) * 9).astype(dtype), (rng.random(SHAPE) * 9 + 1).astype(dtype)
 
 
-def address(x: Any) -> int:
-    return int(np.asarray(x).ctypes.data)
-
-
-# ---- memory --------------------------------------------------------------------------------------------
-def test_what_is_dropped_is_used_again_and_given_back() -> None:
-    x, y = (dc.asarray(a) for a in arrays())
-    assert eager_period.begin(60.0) and get_handler_name() == "dcarray"
-    z = x + y
-    where = address(z)
-    del z
-    assert extension.kept_memory() == BYTES
-    z = x * y
-    assert address(z) == where and extension.kept_memory() == 0
-    del z
-    eager_period.end()
-    assert extension.kept_memory() == 0 and get_handler_name() == "default_allocator"
-    np.testing.assert_array_equal(np.asarray(x * y), arrays()[0] * arrays()[1])
-
-
-def test_nothing_is_kept_when_the_time_is_over() -> None:
-    x, y = (dc.asarray(a) for a in arrays())
-    assert eager_period.begin(60.0)
-    z, late = x + y, x - y
-    del z
-    assert extension.kept_memory() == BYTES
-    eager_period.end()
-    assert eager_period.begin(1e-9)
-    del late
-    assert extension.kept_memory() == 0
-    assert not eager_period.is_active() and get_handler_name() == "default_allocator"
-
-
-@settings(deadline=None)
-@given(st.lists(st.tuples(st.booleans(), st.integers(0, 9), st.sampled_from("ez")), max_size=30))
-def test_there_is_never_more_than_was_in_use_at_once(steps: list[tuple[bool, int, str]]) -> None:
-    held: list[Any] = []
-    assert eager_period.begin(60.0)
-    most = used = 0
-    for make, k, how in steps:
-        if make:
-            held.append((np.empty if how == "e" else np.zeros)(20000 + 3000 * k))
-            used += held[-1].nbytes
-            held[-1][:] = k
-        elif held:
-            used -= held.pop(k % len(held)).nbytes
-        most = max(most, used)
-        assert extension.kept_memory() + used <= most
-    eager_period.end()
-    assert extension.kept_memory() == 0
-
-
-def test_it_is_numpys_memory_anywhere() -> None:
-    """Resized, written to a file, and dropped after its time or by another context."""
-    assert eager_period.begin(60.0)
-    a = np.arange(30000.0)
-    a.resize(70000)
-    a[30000:] = 1.0
-    b = np.zeros(50000)
-    eager_period.end()
-    assert a[:30000].sum() == 29999 * 15000 and a[30000:].sum() == 40000 and not b.any()
-    del a, b
-    assert extension.kept_memory() == 0
-
-
-class _Handler(ctypes.Structure):
-    """`PyDataMem_Handler`"""
-
-    _fields_ = (
-        ("name", ctypes.c_char * 127),
-        ("version", ctypes.c_uint8),
-        ("functions", ctypes.c_void_p * 5),
-    )
-
-
-def test_a_handler_of_the_users_stays() -> None:
-    from numpy._core import _multiarray_umath as core  # type: ignore[attr-defined]
-
-    pointer, new = ctypes.pythonapi.PyCapsule_GetPointer, ctypes.pythonapi.PyCapsule_New
-    pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
-    new.restype, new.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
-    table = ctypes.cast(pointer(core._ARRAY_API, None), ctypes.POINTER(ctypes.c_void_p))
-    usual = ctypes.cast(table[306], ctypes.POINTER(ctypes.py_object))[0]
-    mine = _Handler.from_buffer_copy(_Handler.from_address(pointer(usual, b"mem_handler")))
-    mine.name = b"mine"
-    put = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)(table[304])
-    put(new(ctypes.addressof(mine), b"mem_handler", None))
-    try:
-        assert eager_period.begin(60.0) and get_handler_name() == "mine"
-        eager_period.end()
-        assert get_handler_name() == "mine"
-    finally:
-        put(usual)
-
-
-# ---- loops ---------------------------------------------------------------------------------------------
 LOOPS = (
     "r = 0.2 * (x + y + x[::-1]) - (y - x) / (x * 2)",
     "t = x + y; r = (t + t) * (t - 1) + keep(x * y) * 2",
