@@ -6,15 +6,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dcarray.tiering import eager_period
+from dcarray.tiering.admission import GLANCE, LARGE, WAIT
 
 if TYPE_CHECKING:
     from dcarray.plans.background import Background
     from dcarray.plans.templates import LogTemplate
     from dcarray.recording.log import Recording
 
-GLANCE = 25e-3  # seconds until a loop is recorded once more to see whether there is a plan
-WAIT = 1.0  # seconds of the same where plans are being made, and their end is told
-LARGE = 1e5  # nanoseconds of NumPy's for a statement from which on blocked statements take less
 MAX_AWAITED = 256
 
 

@@ -14,10 +14,11 @@ from dcarray.core.counters import counters, note, user_line
 from dcarray.core.device_backend import device_backend
 from dcarray.core.processes import communicator
 from dcarray.plans import templates
-from dcarray.plans.background import BACKGROUND, PATIENCE
+from dcarray.plans.background import BACKGROUND
 from dcarray.plans.plan_folder import stores_plans
 from dcarray.recording import log_format, session
-from dcarray.tiering import call_sites, eager_period, policy
+from dcarray.tiering import call_sites, eager_period
+from dcarray.tiering.admission import NANOSECOND, PATIENCE, PLANNED_AT_ONCE
 from dcarray.tiering.state import Tier
 
 from . import blocked_statements, run_plan
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from dcarray.plans.log_requests import LogRequest
     from dcarray.plans.requests import Request
     from dcarray.recording.log import Recording
-
-NANOSECOND = 1e-9  # of NumPy for an element, at least
 
 
 class Executor:
@@ -241,7 +240,7 @@ class Executor:
         """Return the job that makes a plan of a log; None if it is under way, or not worth it yet."""
         template = plan_entry.template
         template.recorded.observe()
-        small = template.elements < policy.PLANNED_AT_ONCE
+        small = template.elements < PLANNED_AT_ONCE
         if options.jit == "background" and template.recorded.tier is Tier.OBSERVED and small:
             return None
         slot = template.slot(plan_entry.values)

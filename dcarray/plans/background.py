@@ -16,13 +16,8 @@ from functools import cache
 from itertools import count
 from typing import Any, NamedTuple
 
-SUSPECT = 0.03
-"""Seconds of work without plans from which on a planning process is started: it gets ready on another core
-until plans are asked for."""
-PATIENCE = 0.1
-"""Seconds of work without plans from which on planning pays.  The first plans take a fifth of a second of
-another core, which programs whose threads share the work (BLAS, blocked statements) miss, and most programs
-that run so long go on for some time."""
+from dcarray.tiering.admission import PATIENCE, SUSPECT
+
 _TOKEN = object()  # of a job, in the queue
 _SHARE = 1 / 16  # of the program's time, which the thread gets at least while it has jobs
 REST = 0.25

@@ -17,7 +17,7 @@ from dcarray.core.fp_state import ODD
 from dcarray.recording.log_format import Log, effects
 from dcarray.tiering import cost_model
 from dcarray.tiering.admission import Measured
-from dcarray.tiering.state import CALL_SITE, PLAN, RECORDING, Backoff, TierState
+from dcarray.tiering.state import CALL_SITE, OFTEN, OP_BY_OP, PLAN, RECORDING, Backoff, TierState
 
 from .slot import PlanSlot, PlanState
 
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 MAX_SYMBOLIC = 8
 MAX_SYMBOLS = 24
-_OFTEN = 8  # runs of a plan, one of which has to be repeated
-_OP_BY_OP = 8, 512  # runs, at first and at most
 
 
 class ExecutablePlan:
@@ -152,12 +150,12 @@ class Doubts:
     def __init__(self) -> None:
         self.runs = self.raised = self.pending = 0
         self._last = 0
-        self._state, self._backoff = TierState(PLAN), Backoff(*_OP_BY_OP)
+        self._state, self._backoff = TierState(PLAN), Backoff(*OP_BY_OP)
 
     def add(self, flags: int) -> None:
         """Note a run with such exceptions."""
         self.raised |= flags
-        if self.runs - self._last > _OFTEN:
+        if self.runs - self._last > OFTEN:
             self._state.retry()
             self._backoff.reset()
         self._last = self.runs

@@ -1,7 +1,7 @@
 """The policy of compiled code: when code is hot, when a plan is asked for, and when it is kept.
 
-All numbers that decide about sites (`dcarray.jit.loops.sites`) stand here, and those by which a clock decides
-about recordings, in the same way.  `docs/policy.md` explains them.
+All numbers that decide about plans stand here, of sites (`dcarray.jit.loops.sites`) and of recordings; a
+clock decides about both in the same way.  `docs/policy.md` explains them.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import MutableMapping
 from typing import Any
 
 __all__ = [
-    "FADING", "FAILURES", "HOT", "HOT_AGAIN", "LONGER", "NEAR", "PERIOD", "RESTING", "SEEN", "SLOWER",
-    "STRANGE",
+    "FADING", "FAILURES", "GLANCE", "HOT", "HOT_AGAIN", "LARGE", "LONGER", "NANOSECOND", "NEAR",
+    "PATIENCE", "PERIOD", "PLANNED_AT_ONCE", "RESTING", "SEEN", "SLOWER", "STRANGE", "SUSPECT", "WAIT",
     "Measured", "Pace", "Traffic", "priority",
 ]  # fmt: skip
 
@@ -36,6 +36,24 @@ FAILURES = 3
 """Runs in a row that came to nothing, after which a plan is given up."""
 STRANGE = 8
 """Runs with values that no plan is made for, after which a site without plans is left to Python."""
+
+SUSPECT = 0.03
+"""Seconds of recordings without plans from which on a planning process is started: it gets ready on another
+core until plans are asked for."""
+PATIENCE = 0.1
+"""Seconds of recordings without plans from which on planning pays.  The first plans take a fifth of a second
+of another core, which programs whose threads share the work (BLAS, blocked statements) miss, and most
+programs that run so long go on for some time."""
+NANOSECOND = 1e-9
+"""Seconds of NumPy for an element of a recording, at least: a long one is known before it has run."""
+PLANNED_AT_ONCE = 1 << 20
+"""Elements of a recording from which on a plan is asked for when it is first seen."""
+GLANCE = 25e-3
+"""Seconds until a loop is recorded once more to see whether there is a plan."""
+WAIT = 1.0
+"""Seconds of the same where plans are being made, and their end is told."""
+LARGE = 1e5
+"""Nanoseconds of NumPy's for a recorded statement from which on blocked statements take less."""
 
 _SHORT = 500  # characters to plan which takes as long as any plan does at least
 _SOON = 0.05  # seconds that a loop still takes, in which its plan would hardly come

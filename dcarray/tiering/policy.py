@@ -18,7 +18,7 @@ from dcarray.core.store import COMPILED
 from .eager_period import MOST_AT_ONCE, is_active
 
 __all__ = [
-    "ACROSS", "AT_MEMORY_SPEED", "GATHER", "PASS", "PLANNED_AT_ONCE", "SEVERAL", "SHARED",
+    "ACROSS", "AT_MEMORY_SPEED", "GATHER", "PASS", "SEVERAL", "SHARED",
     "eager", "eager_call", "idle",
 ]  # fmt: skip
 
@@ -38,9 +38,6 @@ SHARED = 512
 """Operations of a solver: less is done before a thread is awake."""
 
 _WIDTHS = {char: np.dtype(char).itemsize for char in COMPILED}
-
-PLANNED_AT_ONCE = 1 << 20
-"""Elements of a region from which on it is planned when it is first seen."""
 
 
 def eager(elements: float, factor: int = 1) -> bool:

@@ -24,6 +24,8 @@ from typing import NamedTuple
 __all__ = [
     "BLOCKED_HITS",
     "CALL_SITE",
+    "OFTEN",
+    "OP_BY_OP",
     "PLAN",
     "RECORDING",
     "SELECTION",
@@ -59,6 +61,10 @@ RECORDING = Limits(2, STRIKES)
 """Recordings that are planned, or that NumPy does sooner, when they come again."""
 CALL_SITE = Limits(2, STRIKES)
 PLAN = Limits(0, STRIKES)
+OFTEN = 8
+"""Runs of a plan, one of which has to be repeated op by op, so that this counts as often."""
+OP_BY_OP = 8, 512
+"""Runs that are op by op at once after that, at first and at most."""
 SELECTION = Limits(0, STRIKES)
 
 
