@@ -26,10 +26,11 @@ _LONGEST = 60  # tests that are printed
 _HEAD = """\
 # Whole packages
 
-Packages that nobody has prepared, with `dc.accelerate` of all their modules, and their own tests.
-`python -m conformance.packages NAME... --docs docs/packages.md` wrote this page: it installs each package
-from PyPI in an environment of its own, runs its tests with plain NumPy, then accelerated, tests included, and
-compares.  It takes any package whose tests come with it."""
+Packages that nobody has prepared, with `dc.accelerate` of all their modules, and their own tests, which stay
+as they are.  `python -m conformance.packages NAME... --docs docs/packages.md` wrote this page: it installs
+each package from PyPI in an environment of its own, runs its tests with plain NumPy, then with the package
+accelerated, and compares; with `--tests-too` the tests are accelerated as well.  It takes any package whose
+tests come with it."""
 
 
 def _cause(result: Result, test: str, listed: Mapping[str, str]) -> str:
@@ -113,13 +114,16 @@ def main(arguments: list[str] | None = None) -> int:
         "--docs", type=Path, metavar="PATH", help="document to write, with results of earlier runs"
     )
     parser.add_argument("--timeout", type=int, default=300, help="seconds for one test")
+    parser.add_argument("--tests-too", action="store_true", help="accelerate the tests as well")
     options = parser.parse_args(arguments)
+    if options.docs and options.tests_too:
+        parser.error("the document is about packages whose tests are as they are")
     wanted = PACKAGES if options.names == ["all"] else [package_of(name) for name in options.names]
     listed = known("defaults", KNOWN)
     results, refused = [], []
     for package in wanted:
         try:
-            results.append(compare(package, environment_of(package), options.timeout))
+            results.append(compare(package, environment_of(package), options.timeout, options.tests_too))
             print(table(results[-1:], listed), flush=True)
         except CannotRun as error:
             refused.append(str(error))

@@ -1,8 +1,9 @@
 """The pytest plugin that accelerates a package and writes down how each of its tests ended.
 
-``--accelerated FOLDER`` accelerates each module whose file is in the folder, tests included, as soon as it is
-imported; without it NumPy stays NumPy.  ``--outcomes FILE`` is given one line of JSON a test when it begins,
-and one when it ends, so that it is known which test ended the process.
+``--accelerated FOLDER`` accelerates each module whose file is in the folder as soon as it is imported, and
+with ``--tests-too`` those of its tests as well, which stay as they are without; without a folder NumPy stays
+NumPy.  ``--outcomes FILE`` is given one line of JSON a test when it begins, and one when it ends, so that it
+is known which test ended the process.
 """
 
 from __future__ import annotations
@@ -19,10 +20,13 @@ import pytest
 
 __all__ = ["Accelerating", "Writing"]
 
+_TESTS = {"test", "tests"}  # folders
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options."""
     parser.addoption("--accelerated", nargs=1, action="extend", default=[], help="folder of modules")
+    parser.addoption("--tests-too", action="store_true", help="accelerate modules of tests, too")
     parser.addoption("--outcomes", type=Path, help="file of outcomes")
 
 
@@ -31,7 +35,14 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Writing(config.getoption("--outcomes")))
     folders = config.getoption("--accelerated")
     if folders:
-        config.pluginmanager.register(Accelerating([f"{Path(folder).resolve()}/" for folder in folders]))
+        places = [f"{Path(folder).resolve()}/" for folder in folders]
+        config.pluginmanager.register(Accelerating(places, config.getoption("--tests-too")))
+
+
+def _is_of_tests(file: str) -> bool:
+    path = Path(file)
+    named = path.name.startswith(("test_", "conftest")) or path.stem.endswith("_test")
+    return named or not _TESTS.isdisjoint(path.parts)
 
 
 class Writing:
@@ -74,8 +85,9 @@ class Writing:
 class Accelerating:
     """Accelerates the modules of a package."""
 
-    def __init__(self, folders: list[str]) -> None:
+    def __init__(self, folders: list[str], tests_too: bool) -> None:
         self._folders = tuple(folders)
+        self._tests_too = tests_too
         self._seen: set[str] = set()
 
     def _look(self) -> None:
@@ -85,7 +97,10 @@ class Accelerating:
             self._seen.add(name)
             module = sys.modules[name]
             file = getattr(module, "__file__", None)
-            if isinstance(module, ModuleType) and isinstance(file, str) and file.startswith(self._folders):
+            if not (isinstance(module, ModuleType) and isinstance(file, str)):
+                continue
+            folder = next(filter(file.startswith, self._folders), None)
+            if folder and (self._tests_too or not _is_of_tests(file[len(folder) :])):
                 with warnings.catch_warnings():  # of names that are looked up
                     warnings.simplefilter("ignore")
                     with suppress(ValueError):  # it has no NumPy, or is compiled

@@ -88,7 +88,7 @@ def run_tests(
     accelerated : list of Path
         Folders whose modules are accelerated.
     options : tuple of str
-        More options of pytest.
+        More options of pytest, and of the plugin.
     timeout : int
         Seconds for one test.
 
@@ -130,8 +130,11 @@ def run_tests(
     return outcomes
 
 
-def compare(package: Package, environment: Environment, timeout: int = 300) -> Result:
-    """Run the tests of a package with plain NumPy, and once more with all of the package accelerated.
+def compare(
+    package: Package, environment: Environment, timeout: int = 300, tests_too: bool = False
+) -> Result:
+    """Run the tests of a package with plain NumPy, and once more with the package accelerated: all of it, or
+    all but its tests.
 
     Raises
     ------
@@ -150,7 +153,8 @@ def compare(package: Package, environment: Environment, timeout: int = 300) -> R
             f"no test of {package.name} passes with plain NumPy: {next(iter(plain.messages.values()), '')}"
         )
     try:
-        ours = run_tests(environment.python, root, targets, folders, package.options, timeout)
+        options = (*package.options, *(["--tests-too"] if tests_too else []))
+        ours = run_tests(environment.python, root, targets, folders, options, timeout)
     except CannotRun as error:
         ours = Outcomes(messages=dict.fromkeys(passed, str(error)))
     differing = {

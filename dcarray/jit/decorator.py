@@ -24,17 +24,21 @@ _C = TypeVar("_C", bound=type)
 
 
 # ---- modules and classes ------------------------------------------------------------------------------
-def _functions_in(names: dict[str, Any], module: str) -> Iterator[FunctionType]:
-    """Yield the functions of a module or class, and those of classes in it."""
-    for value in list(names.values()):
-        if isinstance(value, (staticmethod, classmethod)):
-            value = value.__func__
-        if isinstance(value, property):
-            value = value.fget
-        if type(value) is FunctionType and value.__module__ == module:
-            yield value
-        elif isinstance(value, type) and value.__module__ == module:
-            yield from _functions_in(dict(vars(value)), module)
+def _functions_in(scope: type | ModuleType, module: str) -> Iterator[FunctionType]:
+    """Yield the functions of a module or class, and those of classes in it, which may have each other as
+    attributes."""
+    scopes = {id(scope): scope}
+    for owner in (todo := [scope]):
+        for value in list(vars(owner).values()):
+            if isinstance(value, (staticmethod, classmethod)):
+                value = value.__func__
+            if isinstance(value, property):
+                value = value.fget
+            if type(value) is FunctionType and value.__module__ == module:
+                yield value
+            elif isinstance(value, type) and value.__module__ == module and id(value) not in scopes:
+                scopes[id(value)] = value
+                todo.append(value)
 
 
 class Accelerated:
@@ -51,7 +55,7 @@ class Accelerated:
                 scope.enter()
         self._active = True
         for module in modules:
-            found = [*_functions_in(vars(module), module.__name__)]
+            found = [*_functions_in(module, module.__name__)]
             self._functions += found
             if config.current().jit == "eager":
                 self._put(found)
@@ -105,7 +109,7 @@ def _heat(sites: list[Site]) -> None:
 
 # ---- functions ----------------------------------------------------------------------------------------
 def _class(kind: _C) -> _C:
-    for function in _functions_in(dict(vars(kind)), kind.__module__):
+    for function in _functions_in(kind, kind.__module__):
         _heat(put_sites(function))
     return kind
 

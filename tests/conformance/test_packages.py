@@ -19,6 +19,9 @@ import sys
 import numpy as np
 def halved(x): return np.asarray(x) / 2
 def kind(): return "dcarray" if "dcarray" in sys.modules else "numpy"
+def looped(x):
+    for i in range(x.size):
+        x[i] += 1
 """
 TESTS = """
 import os
@@ -35,6 +38,18 @@ def test_crash():
     if kind() != "numpy":
         os._exit(3)
 def test_after(): pass
+"""
+LOOPS = """
+import os
+from dcarray.jit.loops.syntax.originals import original
+from small import looped
+def here(x):
+    for i in range(x.size):
+        x[i] += 1
+def has_sites(function): return function.__code__ is not original(function)
+def test_library(): assert has_sites(looped)
+def test_tests(): assert not has_sites(here)
+def test_plain(): assert not has_sites(looped)
 """
 
 
@@ -76,6 +91,20 @@ def test_tests_that_differ_have_a_message(result: Result) -> None:
     assert "| small | 1.0 | 5 | 4 | 1 | 25.00% |" in page and f"* small: `{name}differs`" in page
 
 
+def test_tests_stay_plain_unless_they_are_asked_for(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(suites, "ROOT", f"{suites.ROOT}:{small}")
+    monkeypatch.setenv("DCARRAY_JIT", "eager")  # at once, not after a while
+    (small / "small" / "tests" / "test_small.py").write_text(LOOPS)
+
+    def passing(folders: list[Path], *options: str) -> list[str]:
+        found = run_tests(Path(sys.executable), small, ["small"], folders, options, 60).found
+        return [test.rpartition("_")[2] for test, outcome in found.items() if outcome == "passed"]
+
+    assert passing([]) == ["tests", "plain"]
+    assert passing([small]) == ["library", "tests"]
+    assert passing([small], "--tests-too") == ["library"]
+
+
 def test_tests_that_do_not_run_with_numpy(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(suites, "ROOT", f"{suites.ROOT}:{small}")
     (small / "small" / "tests" / "test_small.py").write_text("import no_such_module_1")
@@ -109,8 +138,9 @@ def test_the_command_says_what_it_cannot_do(
     page = tmp_path / "packages.md"
     assert command.main(["small", "--docs", str(page)]) == 1
     assert "| small | 1.0 |" in page.read_text() and command._stored()["small"] == result
-    with pytest.raises(SystemExit):
-        command.main([])
+    for words in ([], ["small", "--docs", str(page), "--tests-too"]):
+        with pytest.raises(SystemExit):
+            command.main(words)
 
 
 def test_an_environment_has_what_dcarray_needs() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 import traceback
 from collections.abc import Callable
@@ -10,12 +11,14 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_source import indent, programs
 from site_oracle import Oracle
 
+import dcarray as dc
 from dcarray.jit.loops.sites.importer import install_importer
 from dcarray.jit.loops.sites.modules import compile_module
 from dcarray.jit.loops.sites.site import Site
@@ -329,3 +332,36 @@ def test_the_standard_library_gets_no_sites(imported: Any) -> None:
     import colorsys
 
     assert not sites_in(colorsys.rgb_to_hls.__code__) and len(imported.asked) == before
+
+
+def test_classes_that_have_each_other_as_attributes_are_accelerated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "classes_in_circles.py").write_text("""
+import numpy as np
+class Inner:
+    def added(self, x):
+        for i in range(x.size):
+            x[i] += i
+        return x
+class Outer:
+    kind = Inner
+    def doubled(self, x):
+        for i in range(x.size):
+            x[i] *= 2
+        return x
+Outer.same = Outer
+Inner.owner = Outer
+""")
+    monkeypatch.syspath_prepend(tmp_path)
+    module: Any = importlib.import_module("classes_in_circles")
+    inner, outer = module.Inner, module.Outer
+    with dc.options(jit="eager"):
+        for target in (module, outer):
+            before = inner.added.__code__, outer.doubled.__code__
+            made: Any = dc.accelerate(target)
+            assert sites_in(inner.added.__code__) and sites_in(outer.doubled.__code__)
+            assert outer().doubled(np.ones(30)).tolist() == [2.0] * 30
+            if target is module:
+                made.undo()
+                assert (inner.added.__code__, outer.doubled.__code__) == before
