@@ -88,6 +88,7 @@ LARGE: tuple[Callable[[Any], Any], ...] = (
     lambda x: np.dot(x, x), lambda x: x @ x, lambda x: np.vdot(x, x), lambda x: np.linalg.norm(x),
     lambda x: np.argmax(x), lambda x: np.argmin(x.reshape(-1, 128), axis=1),
     lambda x: np.einsum("ij,ij->i", x.reshape(-1, 128), x.reshape(-1, 128)),
+    lambda x: np.einsum("ii", x.reshape(512, -1)[:, :512]), lambda x: np.trace(x.reshape(512, -1)),
     lambda x: np.cov(x.reshape(4, -1)), lambda x: np.corrcoef(x.reshape(4, -1)), lambda x: (x < 2.0).any(),
     lambda x: np.clip(x, 0.2, 0.8), lambda x: x.clip(0.2, 0.8),
 )  # fmt: skip

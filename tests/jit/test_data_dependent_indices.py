@@ -35,6 +35,15 @@ for i in range(20):
     y[z[i]] = y[z[i + 1]]
     y[z[i + 1], ::-1] = r
 return y""",
+    "the last one before the first": "for i in range(30):\n    x[i] += 0.5 * x[i - 1]\nreturn x",
+    "around corners": """
+for i in range(9):
+    for j in range(9):
+        y[i, j] = 0.25 * (y[i - 1, j] + y[i, j - 1] + y[j - i, i - 2]) + x[i + j]
+    y[i - 1, 1:] -= y[2 - i, :-1]
+    y[i - 3, i - 2] *= x[1 - i]
+return y""",
+    "around, at places": "for i in range(9):\n    y[i - 1, z[i]] += y[z[i], 4 - i] + i\nreturn y",
     "places of places": "for i in range(30):\n    z[z[i] % 30] = z[z[z[i]]] + 1\nreturn z",
     "exchanged": "for i in range(30):\n    a = z[i]\n    x[i], x[a] = x[a], x[i]\nreturn x",
     "bytes": "b = (z + 9).astype('u1')\nc = np.zeros(256, int)\nfor v in b:\n    c[v] += 1\nreturn c",

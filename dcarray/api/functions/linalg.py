@@ -194,6 +194,8 @@ def _einsum(text: str, *operands: Any, optimize: bool) -> Any:
         for label, n in zip(axes, a.shape, strict=True):
             if sizes.setdefault(label, n) != n:
                 raise Unserved  # axes of length 1 may broadcast
+    if len(labels) == 1 and len(sizes) < len(labels[0]) and sizes.keys() - set(result):  # a sum of a diagonal
+        prefer_numpy([x for x in arrays if x._small is None], prod(sizes.values()))
     if len(labels) == 2 and labels[0] == labels[1] and len(result) < len(labels[0]):  # a sum, in one pass
         prefer_numpy([x for x in arrays if x._small is None])
     if len(labels) == 2 and communicator() is None:

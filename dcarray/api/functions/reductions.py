@@ -14,7 +14,7 @@ from dcarray.core.strides import axes_of
 from dcarray.recording.recorder import elementwise
 
 from .common import NOTHING, add, is_array, is_wrapped, maximum, minimum, operand, reduce_array
-from .registry import Unserved, implements
+from .registry import Unserved, implements, prefer_numpy
 
 
 def _given(**kwargs: Any) -> dict[str, Any]:
@@ -333,4 +333,7 @@ def trace_(
     """Return the sum of a diagonal."""
     if not is_wrapped(a) or a.ndim < 2 or is_distributed(a):
         raise Unserved
-    return reduce_array(add, np.diagonal(a, offset, axis1, axis2), -1, dtype, out)
+    diagonal = np.diagonal(a, offset, axis1, axis2)
+    if out is None and a._small is None:
+        prefer_numpy([a], diagonal.size)
+    return reduce_array(add, diagonal, -1, dtype, out)

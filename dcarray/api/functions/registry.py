@@ -57,7 +57,7 @@ def _small_arrays(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any] | 
     return large if done else None
 
 
-def prefer_numpy(arrays: Sequence[ndarray]) -> None:
+def prefer_numpy(arrays: Sequence[ndarray], count: int | None = None) -> None:
     """Have NumPy run a call that is recorded as several statements, now and from now on at this call site, if
     recording it takes longer than kernels gain.
 
@@ -65,12 +65,15 @@ def prefer_numpy(arrays: Sequence[ndarray]) -> None:
     ----------
     arrays : sequence of ndarray
         The large arrays among the arguments.
+    count : int, optional
+        How many elements of each are read; by default all.
 
     Raises
     ------
     NumpyIsFaster
     """
-    little = all([x._idle() and policy.eager(math.prod(x._shape), policy.SEVERAL) for x in arrays])
+    counts = [math.prod(x._shape) if count is None else count for x in arrays]
+    little = all([x._idle() and policy.eager(n, policy.SEVERAL) for x, n in zip(arrays, counts, strict=True)])
     if communicator() is None and arrays and little:
         promote_call_site(arrays, always=True)
         raise NumpyIsFaster

@@ -67,6 +67,7 @@ class Arrays(Operations):
             return self.ragged.slice(x, key)
         if isinstance(key, Ragged):
             return self.ragged.gather(x, key)
+        key = self.gathers.with_run_time_ints(x, key)
         if self.gathers.is_data_dependent(key):
             return self.gathers.gather(x, key)
         if not is_basic(key):

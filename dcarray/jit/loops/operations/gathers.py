@@ -17,7 +17,7 @@ from dcarray.ir.nodes import Apply, Compute, Dim, Expr, Gather, Iota, Load, Wind
 from dcarray.ir.ops import const
 
 from .arithmetic import Operations
-from .indexing import select
+from .indexing import proved_position, select
 from .values import Data, Shape, Value, cast, is_int
 
 _I8, _F8, _BOOL = np.dtype(np.int64), np.dtype(np.float64), np.dtype(np.bool_)
@@ -32,6 +32,23 @@ class Gathers(Operations):
         found = [isinstance(k, Data) and k.weak in (None, int) and k.dtype.kind in "iu" for k in keys]
         plain = all(f or is_int(k) or isinstance(k, slice) for f, k in zip(found, keys, strict=True))
         return any(found) and plain
+
+    def with_run_time_ints(self, x: Data, key: Value) -> Value:
+        """Return the key with run-time ints for those of loop variables that are negative in some iterations
+        alone, and count from the end there."""
+        keys = key if type(key) is tuple else (key,)
+        if len(keys) > len(x.shape) or not all(is_int(k) or isinstance(k, slice | Data) for k in keys):
+            return key
+        made = tuple(map(self._run_time_int, keys, x.shape))
+        return made if type(key) is tuple else made[0]
+
+    def _run_time_int(self, k: Value, size: Dim) -> Value:
+        if not is_int(k) or type(k) is int or proved_position(self.scope, k, size) is not None:
+            return k
+        if not (self.scope.need_le(k, size - 1) and self.scope.need_le(-size, k)):
+            return k  # which is refused
+        limits = self.scope.limits(k)
+        return self.memory.value(self.math.expr(k, _I8), scalar=True, weak=int, limits=limits)
 
     def gather(self, x: Data, key: Value) -> Data:
         """Trace ``x[key]``."""

@@ -59,15 +59,23 @@ def select(scope: Scope, shape: Shape, key: Value) -> Selection:
     return tuple(amap), tuple(out)
 
 
-def position(scope: Scope, k: Dim, size: Dim) -> Dim:
-    """Return the non-negative index; fails unless it is proved to be in bounds."""
+def proved_position(scope: Scope, k: Dim, size: Dim) -> Dim | None:
+    """Return the non-negative index; None unless it is proved to be in bounds, and its sign is known."""
     if scope.nonneg(k) is True and scope.lt(k, size) is True:
         return k
     if scope.le(k, -1) is True and scope.need_le(-size, k):
         return dims.simplify(k + size)
     if scope.need_nonneg(k) and scope.need_le(k, size - 1):
         return k
-    raise scope.fail("an index is not proved to be in bounds")
+    return None
+
+
+def position(scope: Scope, k: Dim, size: Dim) -> Dim:
+    """Return the non-negative index; fails unless it is proved to be in bounds."""
+    found = proved_position(scope, k, size)
+    if found is None:
+        raise scope.fail("an index is not proved to be in bounds")
+    return found
 
 
 def _slice(scope: Scope, k: slice, size: Dim) -> tuple[Dim, int, Dim]:

@@ -193,6 +193,7 @@ class Statements(Expressions):
             self.arrays.writeable(array)
             self.arrays.masks.assign(array, key, value)
             return
+        key = self.arrays.gathers.with_run_time_ints(array, key)
         if self.arrays.gathers.is_data_dependent(key):
             if self.arrays.scatters.is_scatter(key):
                 self.arrays.scatters.write(array, key, value)
@@ -223,6 +224,8 @@ class Statements(Expressions):
         elif isinstance(target, ast.Subscript):
             array = self.evaluate(target.value, frame)
             key = self.evaluate(target.slice, frame)
+            if is_array(array):
+                key = self.arrays.gathers.with_run_time_ints(array, key)
             placed = is_array(array) and self.arrays.gathers.is_data_dependent(key)
             if placed:
                 key = self.arrays.gathers.normalised_key(array, key)
