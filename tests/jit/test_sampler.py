@@ -183,3 +183,23 @@ def test_a_child_has_a_sampler_of_its_own() -> None:
     if not child:
         os._exit(0 if sampler.SAMPLER._pid == os.getpid() else 1)
     assert os.waitpid(child, 0)[1] == 0
+
+
+def test_code_may_be_added_while_the_sampler_looks(own: Sampler) -> None:
+    """As by imports in other threads, which the interpreter lets go on between two steps of a look."""
+
+    class Names(str):
+        def __eq__(self, other: object) -> bool:
+            own._sites[len(own._sites)] = code, []
+            return str.__eq__(self, other)
+
+        __hash__ = str.__hash__
+
+    f = written(PROGRAM, look=lambda: None)
+    put_sites(f)
+    code = f.__code__
+    looked_at = code.replace(co_filename=Names(code.co_filename))
+    own._sites[id(looked_at)] = looked_at, []
+    before = len(own._sites)
+    own._near(looked_at)
+    assert len(own._sites) > before

@@ -130,9 +130,8 @@ class Sampler:
         found = self._nearby.get(id(code))
         if found is None:
             names = {*code.co_names, code.co_name}
-            codes = [
-                c for c, _ in self._sites.values() if c.co_name in names and c.co_filename == code.co_filename
-            ]
+            every = [c for c, _ in list(self._sites.values())]  # at once: imports of other threads add some
+            codes = [c for c in every if c.co_name in names and c.co_filename == code.co_filename]
             found = [site for c in codes for site in self._sites[id(c)][1] if not site.source.is_loop]
             self._nearby[id(code)] = found
         return [site for site in found if not (site.refused or site.is_alternative)]
