@@ -24,7 +24,7 @@ from typing import Any
 from dcarray.core import cores
 from dcarray.core.errors import Untraceable
 
-from . import server
+from . import disk_store, server
 from .background import BACKGROUND
 from .requests import Request, RoutineRequest
 from .server_handle import NoPlanningProcess, PlanningProcess, Starved
@@ -97,6 +97,8 @@ class PlanningClient:
     def finish(self, left: list[Request]) -> None:
         """Leave the planning process, which makes these plans for later runs, the first ones first."""
         if self._process is not None and self._process.has_begun:
+            for folder in {request.cache_dir for request in left}:
+                disk_store.make_folder(folder)  # in one that is not there any more nothing is kept
             self._process.finish(server.message(left))
         self._process = None
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from dcarray.lowering.program.loaded_plan import LoadedPlan
     from dcarray.lowering.runtime.disk import DiskCache
 
-__all__ = ["load_bytes", "load_data", "load_plan", "save", "save_data"]
+__all__ = ["load_bytes", "load_data", "load_plan", "make_folder", "save", "save_data"]
 
 
 def load_plan(request: Request) -> LoadedPlan | None:
@@ -48,6 +49,14 @@ def load_bytes(request: Request | RoutineRequest) -> bytes | None:
     from dcarray.lowering.cpu import machine_fingerprint
 
     return found[_MARK:] if found[:_MARK] == machine_fingerprint.machine_fingerprint().encode() else None
+
+
+def make_folder(cache_dir: str | None) -> None:
+    """Make the folder of plans, if it is not there."""
+    folder = plan_folder(cache_dir)
+    if folder:
+        with suppress(OSError):  # who writes into it says what is wrong
+            os.makedirs(folder, 0o700, exist_ok=True)
 
 
 def save(request: Request | RoutineRequest, plan: bytes) -> None:

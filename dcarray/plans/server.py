@@ -24,11 +24,13 @@ from typing import Any
 
 from dcarray.core import config
 from dcarray.core.errors import Untraceable
+from dcarray.lowering.runtime.disk import HOLDING, write_held
 
 from . import disk_store, requests
 
 IDLE = 30.0
 """Seconds without work after which a planning process ends."""
+_SETTLED = 2.0  # seconds after which a cache folder that is still there is likely to stay
 _FINISHING = 10.0  # seconds of work on plans of a program that has ended
 _MOST_MEMORY = 1 << 20  # kilobytes, with which a planning process serves no further program
 NICE_ALONE = 15
@@ -98,12 +100,21 @@ def serve() -> None:
     _send(first, READY)
     chores = warm_up()
     program: socket.socket | None = first
+    # Whoever has run a program may remove its cache folder once it has ended, and must not meet new files.
+    HOLDING.wanted = lambda: program is None or _is_ready(program, 0)
     while program is not None:
         left = finish(_serve_program(program, chores))
         program.close()
+        program = None
         program = _next_program(place, chores, left)
         if program is not None:
             _send(program, os.getpid().to_bytes(HEAD, "little") + READY)
+        _write_held()
+
+
+def _write_held() -> None:
+    with suppress(Exception):  # a folder that is full, say
+        write_held()
 
 
 def _serve_program(program: socket.socket, chores: Iterator[bool]) -> list[requests.Request]:
@@ -118,6 +129,7 @@ def _serve_program(program: socket.socket, chores: Iterator[bool]) -> list[reque
         request = _received(program)
         if request is None or isinstance(request, list):
             return request or []
+        disk_store.make_folder(request.cache_dir)  # in which what comes later is kept
         reply = _finished.pop((request.text(), request.cache_dir), None) or answer(request)
         _send(program, message(reply))
         with suppress(Exception):  # if the folder fails, the next process plans again
@@ -158,7 +170,10 @@ def _next_program(place: str, chores: Iterator[bool], left: Iterator[bool]) -> s
                     if offer is not None and (program := offer.program(0)) is not None:
                         return program
                     more = next(work, False)
-        return None if offer is None else offer.program(IDLE)
+        if offer is None or (program := offer.program(_SETTLED)) is not None:
+            return None if offer is None else program
+        _write_held()
+        return offer.program(IDLE)
     finally:
         if offer is not None:
             offer.end()

@@ -42,6 +42,35 @@ sha256 = _sha256()
 MB."""
 
 
+class _Holding:
+    """What the caches of this process hold back instead of writing it.
+
+    Attributes
+    ----------
+    wanted : callable or None
+        Asked before each write whether it is to be held back; None, as in most processes, writes at once.
+    held : dict
+        By folder and key.
+    """
+
+    def __init__(self) -> None:
+        self.wanted: Callable[[], bool] | None = None
+        self.held: dict[tuple[str, str], bytes] = {}
+
+
+HOLDING = _Holding()
+
+
+def write_held() -> None:
+    """Write what was held back into those folders that are still there."""
+    held, HOLDING.held = HOLDING.held, {}
+    wanted, HOLDING.wanted = HOLDING.wanted, None
+    for (folder, key), code in held.items():
+        if os.path.isdir(folder):
+            DiskCache(folder).write(key, code)
+    HOLDING.wanted = wanted
+
+
 class DiskCache:
     """A cache of byte strings in one folder, which is made if need be, shared by any number of processes. It
     holds at most ``limit`` bytes: the oldest files go first."""
@@ -53,6 +82,10 @@ class DiskCache:
 
     def read(self, key: str) -> bytes | None:
         """Return the code that was written under ``key``; None if there is none, or it is damaged."""
+        if HOLDING.held and (held := HOLDING.held.get((self.folder, key))) is not None:
+            return held
+        if not os.path.isdir(self.folder):
+            return None
         try:
             with self._directory() as directory:
                 handle = os.open(key + _OURS, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
@@ -70,6 +103,9 @@ class DiskCache:
 
     def write(self, key: str, code: bytes) -> None:
         """Store ``code`` under ``key``; a failure gives one warning."""
+        if HOLDING.wanted is not None and HOLDING.wanted():
+            HOLDING.held[self.folder, key] = code
+            return
         content = _MAGIC + _checksum(key, code) + code
         scratch = f"tmp-{os.getpid()}-{threading.get_ident()}-{time.monotonic_ns()}{_OURS}"
         try:

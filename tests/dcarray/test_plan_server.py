@@ -21,6 +21,7 @@ from dcarray.execution import executor
 from dcarray.lowering.cpu.schedules import scheduler
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.program import loaded_plan, serialise
+from dcarray.lowering.runtime import disk
 from dcarray.plans import client, disk_store, idle_planners, server, server_handle
 from dcarray.plans.log_requests import LogRequest
 from dcarray.recording import session
@@ -376,6 +377,7 @@ def test_plans_of_a_program_that_has_ended_are_made_for_the_next_run(tmp_path):
     asked = [negated(tmp_path), negated(tmp_path)._replace(fastmath=True)]
     process = server_handle.PlanningProcess(0, lambda: False)
     process.begin()
+    disk_store.make_folder(str(tmp_path))
     process.finish(server.message(asked))
     for _ in range(3000):
         if all(disk_store.load_plan(request) is not None for request in asked):
@@ -383,6 +385,21 @@ def test_plans_of_a_program_that_has_ended_are_made_for_the_next_run(tmp_path):
         time.sleep(0.01)
     else:
         raise AssertionError("they are not made")
+
+
+def test_nothing_is_written_into_the_folder_of_a_program_that_has_just_ended(tmp_path, monkeypatch):
+    """Who has run it may be removing the folder."""
+    request, folder = negated(tmp_path / "kept"), tmp_path / "kept"
+    monkeypatch.setattr(disk.HOLDING, "wanted", lambda: True)
+    disk_store.make_folder(str(folder))
+    server.save_reply(request, server.answer(request))
+    assert not any((folder / "plans").iterdir()) and disk_store.load_plan(request) is not None
+    other = negated(tmp_path / "removed")
+    server.save_reply(other, server.answer(other))
+    disk.write_held()
+    monkeypatch.setattr(disk.HOLDING, "wanted", None)
+    assert any((folder / "plans").iterdir()) and disk_store.load_plan(request) is not None
+    assert not (tmp_path / "removed").exists() and disk_store.load_plan(other) is None
 
 
 def test_what_was_left_undone_is_answered_at_once(monkeypatch, tmp_path):
