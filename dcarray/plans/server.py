@@ -131,9 +131,9 @@ def _serve_program(program: socket.socket, chores: Iterator[bool]) -> list[reque
             return request or []
         disk_store.make_folder(request.cache_dir)  # in which what comes later is kept
         reply = _finished.pop((request.text(), request.cache_dir), None) or answer(request)
-        _send(program, message(reply))
         with suppress(Exception):  # if the folder fails, the next process plans again
-            save_reply(request, reply)  # after the reply: to make room among many files takes time
+            save_reply(request, reply)  # before the reply, with which the program may be done, and its folder
+        _send(program, message(reply))
 
 
 _finished: dict[tuple[str, str | None], tuple[Any, ...]] = {}
