@@ -116,7 +116,7 @@ class TierState:
 
 
 class Backoff:
-    """Intervals that double, from the first to the longest.
+    """A waiting time, in calls, that doubles with each failed trial (exponential backoff), up to a longest.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ from ..syntax.source import Source, source_of
 from ..syntax.supported import KnownCalls
 from .rewrite import Scope, Text, add_sites, reads_frames
 from .sampler import SAMPLER
-from .site import Site, SitePlace, constant, sites_at, with_constants
+from .site import Site, SitePlace, sites_at, with_constants
 
 __all__ = ["functions_of", "put_sites", "remove_sites", "with_sites"]
 
@@ -54,7 +54,7 @@ def _with_sites(function: FunctionType, code: CodeType) -> tuple[CodeType, list[
     if made is None:
         return None
     sites = sites_at(places, names)
-    made = with_constants(made, {constant(k): site for k, site in enumerate(sites)})
+    made = with_constants(made, sites)
     originals[id(made)] = made, code
     SAMPLER.add(made, sites)
     return made, sites

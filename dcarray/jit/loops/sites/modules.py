@@ -11,7 +11,7 @@ from typing import Any
 from ..syntax.originals import originals
 from .profiles import profile_of
 from .sampler import SAMPLER
-from .site import Site, constant, sites_at, with_constants
+from .site import Site, sites_at, with_constants
 
 __all__ = ["compile_module"]
 
@@ -49,7 +49,7 @@ def compile_module(
         except (SyntaxError, ValueError, RecursionError):
             return plain
     sites = sites_at(module.places, names)
-    made = with_constants(module.code, {constant(k): site for k, site in enumerate(sites)})
+    made = with_constants(module.code, sites)
     for site in sites:
         site.enabled = eagerly and site.outer is None
     _pair(made, plain, {code: [sites[k] for k in found] for code, found in module.places_of.items()})

@@ -86,10 +86,14 @@ def sites_at(places: Sequence[SitePlace], names: dict[str, Any]) -> list[Site]:
     return sites
 
 
-def with_constants(code: CodeType, sites: Mapping[str, Site]) -> CodeType:
-    """Return a code object in which sites have the places of their constants."""
+def with_constants(code: CodeType, sites: Sequence[Site]) -> CodeType:
+    """Return a code object, and those inside of it, in which sites have the places of their constants."""
+    return _replaced(code, {constant(k): site for k, site in enumerate(sites)})
+
+
+def _replaced(code: CodeType, sites: Mapping[str, Site]) -> CodeType:
     found = [
-        sites.get(c, c) if type(c) is str else with_constants(c, sites) if type(c) is CodeType else c
+        sites.get(c, c) if type(c) is str else _replaced(c, sites) if type(c) is CodeType else c
         for c in code.co_consts
     ]
     return code.replace(co_consts=tuple(found))
