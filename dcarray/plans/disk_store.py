@@ -100,7 +100,8 @@ def save_data(cache_dir: str | None, kind: str, what: str, data: bytes) -> None:
 def _data_key(store: DiskCache, kind: str, what: str) -> str:
     from dcarray.lowering.runtime.disk import sha256
 
-    return sha256("\0".join((kind, *_environment(store), what)).encode()).hexdigest()
+    text = "\0".join((kind, *_environment(store), what))
+    return sha256(text.encode(errors="surrogatepass")).hexdigest()  # names of files may be no text
 
 
 def _key(request: Request | RoutineRequest, store: DiskCache) -> str:
