@@ -373,7 +373,16 @@ def test_two_programs_at_once_have_a_planning_process_each():
         process.close()
 
 
-def test_plans_of_a_program_that_has_ended_are_made_for_the_next_run(tmp_path):
+@pytest.fixture
+def short_folder(monkeypatch):
+    """A folder whose path is short enough for sockets."""
+    with tempfile.TemporaryDirectory() as folder:
+        monkeypatch.setenv("TMPDIR", folder)
+        yield folder
+
+
+def test_plans_of_a_program_that_has_ended_are_made_for_the_next_run(tmp_path, short_folder):
+    # In a place of its own: a program that takes the process over would end the work on them.
     asked = [negated(tmp_path), negated(tmp_path)._replace(fastmath=True)]
     process = server_handle.PlanningProcess(0, lambda: False)
     process.begin()
@@ -407,14 +416,6 @@ def test_what_was_left_undone_is_answered_at_once(monkeypatch, tmp_path):
     assert list(server.finish([request])) == [True]
     assert list(server.finish([request])) == []  # it is stored
     assert not server._finished
-
-
-@pytest.fixture
-def short_folder(monkeypatch):
-    """A folder whose path is short enough for sockets."""
-    with tempfile.TemporaryDirectory() as folder:
-        monkeypatch.setenv("TMPDIR", folder)
-        yield folder
 
 
 def test_a_planning_process_serves_one_program_after_the_other(short_folder):
