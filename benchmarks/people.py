@@ -2,8 +2,9 @@
 
 Each of ``benchmarks/scripts`` runs as ``python script.py`` and as ``python -m dcarray run script.py`` with an
 empty cache folder (cold), and with ``--cached`` once more with what that run left in the folder.  The
-processes of a round follow one another, in alternating order; the table has the median of NumPy's seconds,
-and the medians over rounds of the ratios within a round.  All outputs have to agree with NumPy's.
+processes of a round follow one another, in alternating order; with ``--slices`` each runs beside NumPy's, in
+slices of time, which is for machines whose speed changes within seconds.  The table has the median of NumPy's
+seconds, and the medians over rounds of the ratios within a round.  All outputs have to agree with NumPy's.
 """
 
 from __future__ import annotations
@@ -16,11 +17,13 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 
 from .document import Telling
 from .measure import PAUSE, busy, described, machine, one_core, with_bytecode
-from .whole_programs import ACCELERATED, Outcome, difference, run, scripts_named
+from .slices import in_slices
+from .whole_programs import ACCELERATED, Outcome, difference, run, scripts_named, started
 
 __all__ = ["SCRIPTS", "Row", "main", "summary"]
 
@@ -46,40 +49,68 @@ class Row:
         return self.ratios[way] < LEAST
 
 
-def _turn(script: Path, ways: Sequence[str], turn: int, limit: float) -> dict[str, Outcome]:
+@dataclass
+class Measured:
+    """A way of one round, and NumPy beside it."""
+
+    numpy: Outcome
+    way: Outcome
+
+
+def _words(way: str) -> tuple[str, ...]:
+    return () if way == "numpy" else ACCELERATED
+
+
+def _sliced(script: Path, ways: Sequence[str], turn: int, limit: float) -> dict[str, Measured]:
+    """One round in slices: each way beside a process of NumPy's."""
+    found = {}
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as cache:
+        for way in ways:
+            with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+                pair = ("numpy", way) if turn % 2 == 0 else (way, "numpy")
+                starts = {
+                    one: partial(started, script, _words(one), folder=folder, cache=cache) for one in pair
+                }
+                both = in_slices(starts, limit)
+                found[way] = Measured(both["numpy"], both[way])
+    return found
+
+
+def _turn(script: Path, ways: Sequence[str], turn: int, limit: float) -> dict[str, Measured]:
     """One round: NumPy's process before the others or after them."""
     found: dict[str, Outcome] = {}
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as cache:
         for way in ("numpy", *ways) if turn % 2 == 0 else (*ways, "numpy"):
             with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-                words = () if way == "numpy" else ACCELERATED
                 time.sleep(PAUSE)
-                found[way] = run(script, words, folder=folder, cache=cache, limit=limit)
-    return found
+                found[way] = run(script, _words(way), folder=folder, cache=cache, limit=limit)
+    return {way: Measured(found["numpy"], found[way]) for way in ways}
 
 
-def _problem(found: Mapping[str, Outcome]) -> str:
+def _problem(found: Mapping[str, Measured]) -> str:
     """What is wrong with a round, or nothing."""
-    for way, one in found.items():
-        wrong = one.problem or difference(found["numpy"].output, one.output)
+    for way, both in found.items():
+        if both.numpy.problem:
+            return f"numpy: {both.numpy.problem}"
+        wrong = both.way.problem or difference(both.numpy.output, both.way.output)
         if wrong:
             return f"{way}: {wrong}"
     return ""
 
 
-def measured(script: Path, ways: Sequence[str], rounds: int, limit: float) -> Row:
+def measured(script: Path, ways: Sequence[str], rounds: int, limit: float, slices: bool = False) -> Row:
     """Run a program so many rounds, or until a round goes wrong."""
     row = Row(script.stem)
-    turns: list[dict[str, Outcome]] = []
+    turns: list[dict[str, Measured]] = []
     for turn in range(rounds):
-        turns.append(_turn(script, ways, turn, limit))
+        turns.append((_sliced if slices else _turn)(script, ways, turn, limit))
         row.problem = _problem(turns[-1])
         if row.problem:
             return row
-    base = [found["numpy"].seconds for found in turns]
-    row.numpy = statistics.median(base)
+    row.numpy = statistics.median(both.numpy.seconds for found in turns for both in found.values())
     for way in ways:
-        taken = [found[way].seconds for found in turns]
+        base = [found[way].numpy.seconds for found in turns]
+        taken = [found[way].way.seconds for found in turns]
         row.ratios[way] = statistics.median(a / b for a, b in zip(base, taken, strict=True))
         row.longer[way] = statistics.median(b - a for a, b in zip(base, taken, strict=True))
     return row
@@ -116,6 +147,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument(
         "--cached", action="store_true", help="also a second run, with the cache of the first"
     )
+    parser.add_argument("--slices", action="store_true", help="side by side with NumPy, in slices of time")
     parser.add_argument("--one-core", action="store_true", help="all processes on one processor")
     parser.add_argument("--busy", action="store_true", help="beside two processes that are busy all the time")
     parser.add_argument("--rounds", type=int, default=3)
@@ -131,7 +163,7 @@ def main(arguments: list[str]) -> int:
         parser.error(f"no program in {args.scripts} has such a name")
     if args.rounds < 1:
         parser.error("--rounds: at least one")
-    flags = [flag for flag in ("cached", "one_core", "busy") if getattr(args, flag)]
+    flags = [flag for flag in ("cached", "slices", "one_core", "busy") if getattr(args, flag)]
     command = " ".join(["python -m benchmarks people", *(f"--{f.replace('_', '-')}" for f in flags)])
     ways = ("cold", "cached") if args.cached else ("cold",)
     with_bytecode()
@@ -143,7 +175,7 @@ def main(arguments: list[str]) -> int:
     rows: list[Row] = []
     with busy(2 if args.busy else 0), one_core(args.one_core):
         for script in scripts:
-            rows.append(measured(script, ways, args.rounds, args.limit))
+            rows.append(measured(script, ways, args.rounds, args.limit, args.slices))
             tell(_line(rows[-1]))
     tell("")
     for sentence in summary(rows, ways):

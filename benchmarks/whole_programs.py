@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["ACCELERATED", "Outcome", "difference", "run", "scripts_named"]
+__all__ = ["ACCELERATED", "Outcome", "difference", "outcome", "run", "scripts_named", "started"]
 
 _ROOT = Path(__file__).resolve().parents[1]
 #: What stands between the interpreter and the script for it to be accelerated.
@@ -33,6 +33,20 @@ class Outcome:
     problem: str = ""
 
 
+def started(
+    script: Path, words: tuple[str, ...], out: int, errors: int, *, folder: str, cache: str,
+    settings: Mapping[str, str] = types.MappingProxyType({}),
+) -> subprocess.Popen[bytes]:  # fmt: skip
+    """Start a script in a folder and a session of its own, with plans and kernels kept in ``cache``, and
+    variables of the environment."""
+    path = os.pathsep.join(filter(None, (str(_ROOT), os.environ.get("PYTHONPATH", ""))))
+    env = {**os.environ, "PYTHONPATH": path, "DCARRAY_CACHE_DIR": cache, **settings}
+    return subprocess.Popen(
+        [sys.executable, *words, str(script)], stdout=out, stderr=errors, cwd=folder, env=env,
+        start_new_session=True,
+    )  # fmt: skip
+
+
 def run(
     script: Path,
     words: tuple[str, ...] = (),
@@ -42,26 +56,28 @@ def run(
     limit: float,
     settings: Mapping[str, str] = types.MappingProxyType({}),
 ) -> Outcome:
-    """Run a script in a folder, with plans and kernels kept in ``cache``, and variables of the environment.
+    """Run a script as `started` says.
 
     The time includes that of processes to which the script hands its output, as a shell's pipe would wait.
     """
-    path = os.pathsep.join(filter(None, (str(_ROOT), os.environ.get("PYTHONPATH", ""))))
-    env = {**os.environ, "PYTHONPATH": path, "DCARRAY_CACHE_DIR": cache, **settings}
     start = time.perf_counter()
-    process = subprocess.Popen(
-        [sys.executable, *words, str(script)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        cwd=folder, env=env, start_new_session=True,
-    )  # fmt: skip
+    process = started(
+        script, words, subprocess.PIPE, subprocess.PIPE, folder=folder, cache=cache, settings=settings
+    )
     try:
         output, errors = process.communicate(timeout=limit)
     except subprocess.TimeoutExpired:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         output, _ = process.communicate()
-        return Outcome(time.perf_counter() - start, output, f"not ready after {limit:g} s")
+        return Outcome(time.perf_counter() - start, output.decode(), f"not ready after {limit:g} s")
     seconds = time.perf_counter() - start
-    return Outcome(seconds, output, _failure(errors, process.returncode) if process.returncode else "")
+    return outcome(seconds, output.decode(), errors.decode(), process.returncode)
+
+
+def outcome(seconds: float, output: str, errors: str, status: int) -> Outcome:
+    """Return what came of a process."""
+    return Outcome(seconds, output, _failure(errors, status) if status else "")
 
 
 def _failure(errors: str, status: int) -> str:
