@@ -96,11 +96,11 @@ class PlanningClient:
 
     def finish(self, left: list[Request]) -> None:
         """Leave the planning process, which makes these plans for later runs, the first ones first."""
-        if self._process is not None and self._process.has_begun:
+        if self._process is not None and left:  # if it has not begun, it finds them when it does
             for folder in {request.cache_dir for request in left}:
                 disk_store.make_folder(folder)  # in one that is not there any more nothing is kept
             self._process.finish(server.message(left))
-        self._process = None
+        self._close()
 
     def _leave(self) -> None:
         """Leave the planning process to the parent, in a child after a fork."""

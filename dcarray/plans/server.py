@@ -33,8 +33,8 @@ IDLE = 30.0
 _SETTLED = 2.0  # seconds after which a cache folder that is still there is likely to stay
 _FINISHING = 10.0  # seconds of work on plans of a program that has ended
 _MOST_MEMORY = 1 << 20  # kilobytes, with which a planning process serves no further program
-NICE_ALONE = 15
-"""Priority steps where there is one processor: a thirtieth of it."""
+NICE_ALONE = 11
+"""Priority steps where there is one processor: a thirteenth of it, which programs that gain nothing lose."""
 NICE = 10
 """Priority steps below the program where there are several processors, and Linux's idle policy: all of a free
 processor, hardly anything of one that the program uses, which gets it back as soon as it wakes up."""
@@ -77,7 +77,8 @@ def command(nice: int = NICE) -> str:
         "os.setpgid(0, 0)\n"
         f"os.setpriority(os.PRIO_PROCESS, 0, {priority})\n"  # before all imports, which are half of the work
         f"{_IDLE if nice == NICE else ''}"
-        f"os.write(0, os.getpid().to_bytes({HEAD}, 'little'))\n"
+        f"try: os.write(0, os.getpid().to_bytes({HEAD}, 'little'))\n"
+        "except OSError: pass\n"  # the program has ended, and perhaps left something to do
         "os.closerange(3, 1 << 12)\n"
         "import site; site.main()\n"
         f"sys.path[:] = {sys.path!r}\n"

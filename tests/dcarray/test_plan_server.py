@@ -381,11 +381,13 @@ def short_folder(monkeypatch):
         yield folder
 
 
-def test_plans_of_a_program_that_has_ended_are_made_for_the_next_run(tmp_path, short_folder):
+@pytest.mark.parametrize("has_begun", [True, False])
+def test_plans_of_a_program_that_has_ended_are_made_for_the_next_run(tmp_path, short_folder, has_begun):
     # In a place of its own: a program that takes the process over would end the work on them.
     asked = [negated(tmp_path), negated(tmp_path)._replace(fastmath=True)]
     process = server_handle.PlanningProcess(0, lambda: False)
-    process.begin()
+    if has_begun:
+        process.begin()
     disk_store.make_folder(str(tmp_path))
     process.finish(server.message(asked))
     for _ in range(3000):
