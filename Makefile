@@ -7,6 +7,8 @@ WORKERS ?= 2
 PYTEST := $(PY) -m pytest -n $(WORKERS) --dist worksteal
 # Tests with options of their own: nothing else would be run by giving others.
 OWN := random_programs threads
+# The tests of the face are run a second time, with all compiled: a third of them, another one after each commit.
+SHARE ?= $(shell echo $$(($$(git rev-list --count HEAD 2>/dev/null || echo 0) % 3)))/3
 # The C target and its tests need a compiler; a wheel brings one where the system has none.
 CC_WHEEL := $(if $(shell command -v cc || command -v gcc || command -v clang),,,c)
 
@@ -19,8 +21,8 @@ test: lint $(VENV)/.has-mpi $(VENV)/.has-opencl $(VENV)/.has-nvrtc
 	@echo "== tests, in $(WORKERS) processes"
 	@$(PYTEST)
 	@# but for what says itself how it is run (OWN), is run by processes of its own, or needs calls that are not compiled at once
-	@echo "== tests of the face again, with every small array through the compiler"
-	@DCARRAY_EAGER_BELOW=0 DCARRAY_JIT=eager $(PYTEST) tests/dcarray tests/distributed --ignore tests/distributed/functions $(OWN:%=--ignore tests/dcarray/test_%.py) -k "not under_mpi and not come_again and not plan_server and not without_the_module"
+	@echo "== tests of the face again, with every small array through the compiler (share $(SHARE))"
+	@DCARRAY_EAGER_BELOW=0 DCARRAY_JIT=eager $(PYTEST) --share $(SHARE) tests/dcarray tests/distributed --ignore tests/distributed/functions $(OWN:%=--ignore tests/dcarray/test_%.py) -k "not under_mpi and not come_again and not plan_server and not without_the_module"
 
 # On a machine with a GPU; DEVICE=opencl:0 for any other device.  NPBENCH and ARRAY_API_SUITE name checkouts.
 DEVICE ?= cuda:0

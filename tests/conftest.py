@@ -10,6 +10,20 @@ import pytest
 from dcarray.tiering import eager_period
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option to run a share of the tests."""
+    parser.addoption("--share", metavar="K/N", help="only every N-th test, from the K-th on")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect what is not of the share."""
+    if share := config.getoption("--share"):
+        first, step = map(int, share.split("/"))
+        others = [item for k, item in enumerate(items) if k % step != first]
+        config.hook.pytest_deselected(items=others)
+        items[:] = items[first::step]
+
+
 @pytest.fixture(autouse=True)
 def no_eager_period() -> None:
     """End the eager period that what waits for a plan in an earlier test may have begun."""

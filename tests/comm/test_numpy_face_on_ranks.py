@@ -29,7 +29,7 @@ ALL = {"DCARRAY_DISTRIBUTE_ABOVE": "0", "DCARRAY_JIT": "off"}
 
 
 @needs_mpi
-@pytest.mark.parametrize(("ranks", "share"), [(1, "0/80"), (2, "1/64"), (3, "5/256"), (4, "9/384")])
+@pytest.mark.parametrize(("ranks", "share"), [(1, "0/160"), (2, "1/128"), (3, "5/512"), (4, "9/768")])
 def test_a_share_of_the_tests_of_the_face(ranks: int, share: str) -> None:
     done = launch(ranks, "-m", "on_ranks", share, *FACE, timeout=580, **ALL)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -50,7 +50,7 @@ def test_a_failure_of_one_rank_is_one_of_the_run(tmp_path: Path, line: str) -> N
 
 
 @needs_mpi
-@pytest.mark.parametrize(("ranks", "first", "count"), [(2, 0, 40), (3, 100, 30), (4, 200, 10)])
+@pytest.mark.parametrize(("ranks", "first", "count"), [(2, 0, 20), (3, 100, 15), (4, 200, 8)])
 def test_random_programs_under_mpi(ranks: int, first: int, count: int) -> None:
     done = launch(ranks, "-m", "rank_random", str(first), str(count), timeout=580, **ALL)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -64,7 +64,7 @@ def test_random_programs_on_simulated_ranks(ranks: int) -> None:
 
 
 @needs_mpi
-@pytest.mark.parametrize(("ranks", "first", "count"), [(2, 0, 40), (3, 300, 30)])
+@pytest.mark.parametrize(("ranks", "first", "count"), [(2, 0, 20), (3, 300, 15)])
 def test_the_programs_of_the_fuzzer(ranks: int, first: int, count: int) -> None:
     done = launch(ranks, "-m", "rank_fuzz", str(first), str(count), timeout=580, DCARRAY_JIT="off")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -39,7 +39,7 @@ def test_arguments(same, f, kind):
     same(lambda x: x.argmin(keepdims=True), a)
 
 
-@settings(derandomize=True, deadline=None, max_examples=60)
+@settings(derandomize=True, deadline=None, max_examples=24)
 @given(st.data())
 def test_against_numpy(data):
     kind = data.draw(st.sampled_from("?bhiqBHIQfd"))

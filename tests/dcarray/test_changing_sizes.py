@@ -172,7 +172,7 @@ STEPS: dict[str, Callable[..., Any]] = {
 }
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=16)
 @given(st.lists(st.sampled_from(sorted(STEPS)), min_size=1, max_size=12), st.sampled_from([200, 3000]))
 def test_as_numpy(steps: list[str], n: int) -> None:
     """Arrays that are filtered by the same masks, and what was dropped written to where it belongs."""

@@ -24,7 +24,7 @@ def matrix(n: int, dtype: str, seed: int = 0) -> Any:
     st.integers(2, 70), st.sampled_from("fdFD"), st.booleans(), st.integers(0, 9),
     st.sampled_from(["C", "F", "window", "junk"]),
 )  # fmt: skip
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=24, deadline=None)
 def test_factors(n: int, dtype: str, upper: bool, seed: int, kind: str) -> None:
     a = matrix(n, dtype, seed)
     if kind == "F":

@@ -122,7 +122,7 @@ terms = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=24)
 @given(st.lists(st.tuples(st.sampled_from(["t", "x[:]", "y[1:]"]), terms), min_size=1, max_size=4))
 def test_random_loops(steps: list[tuple[str, str]]) -> None:
     lines = "\n".join(

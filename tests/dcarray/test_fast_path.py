@@ -196,7 +196,7 @@ LITTLE: list[Program] = [
 
 
 @given(st.lists(st.integers(0, len(LITTLE) - 1), min_size=1, max_size=6), st.sampled_from(["f8", "i4", "c8"]))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=32, deadline=None)
 def test_little_of_what_is_pending(steps: list[int], dtype: str) -> None:
     rng = np.random.default_rng(3)
     given_ = [rng.integers(1, 9, (150, 200)).astype(dtype) for _ in "ab"]

@@ -69,7 +69,7 @@ def _run(steps, x, y, **state):
     return [(str(w.message), w.lineno) for w in caught]
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=60, deadline=None, derandomize=True)
 @given(
     st.lists(st.sampled_from(STEPS), min_size=1, max_size=4),
     values,

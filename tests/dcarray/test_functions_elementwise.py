@@ -124,7 +124,7 @@ def test_copyto(same, a):
 DTYPES = st.sampled_from([np.float64, np.float32, np.int64, np.int8, np.uint8, np.bool_, np.complex64])
 
 
-@settings(derandomize=True, deadline=None, max_examples=60)
+@settings(derandomize=True, deadline=None, max_examples=24)
 @given(st.data())
 def test_where_and_clip_promote_as_numpy(data):
     shape = data.draw(hnp.array_shapes(min_dims=0, max_dims=3, max_side=4))

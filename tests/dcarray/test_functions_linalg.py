@@ -94,7 +94,7 @@ def einstein_sums(draw: Any) -> tuple[str, list[Any], bool]:
 
 @pytest.mark.one_process("blocks lie in C's order")
 @given(einstein_sums())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_axes_of_einsum_lie_as_those_of_numpy(given: tuple[str, list[Any], bool]) -> None:
     """What `ravel` gives, a view or a copy, depends on it."""
     text, operands, optimize = given

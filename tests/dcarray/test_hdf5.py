@@ -45,7 +45,7 @@ def test_written_as_by_one_process(ranks: int, dtype: str, tmp_path: Any) -> Non
         assert found["number"][()] == 3
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=16, deadline=None, derandomize=True)
 @given(
     ranks=st.integers(1, 12),
     ends=st.tuples(*[st.integers(0, 13)] * 4),

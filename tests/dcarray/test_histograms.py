@@ -50,7 +50,7 @@ def test_histogram(options: dict[str, Any], threads: int) -> None:
             np.testing.assert_array_equal(a, b)
 
 
-@settings(derandomize=True, deadline=None, max_examples=30)
+@settings(derandomize=True, deadline=None, max_examples=12)
 @given(st.floats(-1e3, 1e3), st.floats(1e-6, 1e3), st.integers(1, 300))
 def test_values_at_and_beside_edges(first: float, width: float, bins: int) -> None:
     limits = (first, first + width)
@@ -89,7 +89,7 @@ def test_errors(same: Callable[..., None]) -> None:
         same(np.histogram, x, 3, weights=np.ones(4))
 
 
-@settings(derandomize=True, deadline=None, max_examples=60)
+@settings(derandomize=True, deadline=None, max_examples=24)
 @given(st.lists(st.floats(-3, 3), min_size=1, max_size=40), st.integers(1, 50), st.booleans(), st.booleans())
 def test_edges(values: list[float], bins: int, limited: bool, weighted: bool) -> None:
     a = np.array(values)

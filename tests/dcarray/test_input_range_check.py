@@ -107,7 +107,7 @@ STEPS = [
 ]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=16, deadline=None)
 @given(
     st.lists(st.sampled_from(STEPS), min_size=2, max_size=5),
     st.sampled_from(TOPS),
@@ -143,7 +143,7 @@ COMPLEX = [
 ]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=16, deadline=None)
 @given(
     st.lists(st.sampled_from(COMPLEX), min_size=1, max_size=4),
     st.sampled_from(TOPS),

@@ -42,7 +42,7 @@ def outcome(f: Callable[[], Any]) -> Any:
         return type(error)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=60)
 @given(st.sampled_from(OPERATORS), SIZES, st.sampled_from("dfliF"), st.booleans(), st.integers(0, 3))
 def test_a_plain_array_on_either_side(
     op: Callable[[Any, Any], Any], size: int, char: str, left: bool, times: int

@@ -73,7 +73,7 @@ def _run(steps, x):
     return made
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(STEP, min_size=1, max_size=9))
 def test_programs_that_reshape(steps):
     both(lambda x: _run(steps, x), np.arange(24.0).reshape(4, 6))

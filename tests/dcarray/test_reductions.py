@@ -72,7 +72,7 @@ def test_one_kernel_and_no_fallback():
     np.testing.assert_allclose(np.asarray(got), np.sum(a * 2 + 1, axis=1, where=a > 0.5))
 
 
-@settings(derandomize=True, deadline=None, max_examples=60)
+@settings(derandomize=True, deadline=None, max_examples=24)
 @given(st.data())
 def test_against_numpy(data):
     name = data.draw(st.sampled_from(("sum", "max", "min", "any", "all", "prod")))

@@ -39,7 +39,7 @@ def kernels(f, *args):
     st.lists(st.tuples(st.integers(-20, 20), st.integers(-3, 2)), min_size=1, max_size=4),
     st.sampled_from(DTYPES),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=24, deadline=None)
 def test_any_shift(shape, moves, dtype):
     x = made(tuple(shape), dtype)
     shifts = tuple(s for s, _ in moves)
@@ -139,7 +139,7 @@ def test_programs(program):
 
 
 @given(st.data())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=16, deadline=None)
 def test_any_program_of_shifts(data):
     """Shifts, sums and writes in place in any order, one after the other."""
     shape = data.draw(st.tuples(st.integers(1, 6), st.integers(1, 6)))

@@ -62,7 +62,7 @@ def test_arguments(same, kind):
         same(lambda x: np.cumsum(x, 0, a.dtype, x), a)
 
 
-@settings(derandomize=True, deadline=None, max_examples=80)
+@settings(derandomize=True, deadline=None, max_examples=32)
 @given(st.data())
 def test_the_same_bits(data):
     kind = data.draw(st.sampled_from("?bhiqBHIQfd"))

@@ -140,14 +140,14 @@ def compared(table: list[float], elements: list[float], right: bool, ordered: bo
             np.testing.assert_array_equal(call(dc.asarray(v)), want)
 
 
-@settings(derandomize=True, deadline=None, max_examples=60)
+@settings(derandomize=True, deadline=None, max_examples=24)
 @given(st.lists(NUMBERS, min_size=1, max_size=40), st.lists(NUMBERS, min_size=1, max_size=80), st.booleans())
 def test_any_numbers(table: list[float], elements: list[float], right: bool) -> None:
     compared(table, elements, right, ordered=True)
 
 
 @pytest.mark.one_process("over ranks a table is taken to be in order")
-@settings(derandomize=True, deadline=None, max_examples=60)
+@settings(derandomize=True, deadline=None, max_examples=24)
 @given(st.lists(NUMBERS, min_size=1, max_size=9), st.lists(NUMBERS, min_size=1, max_size=80), st.booleans())
 def test_without_order(table: list[float], elements: list[float], right: bool) -> None:
     compared(table, elements, right, ordered=False)

@@ -77,7 +77,7 @@ def test_the_shorter_line_may_come_first() -> None:
                 np.testing.assert_allclose(np.correlate(a, b, mode), np.correlate(v, x, mode), atol=1e-13)
 
 
-@settings(derandomize=True, deadline=None, max_examples=100)
+@settings(derandomize=True, deadline=None, max_examples=40)
 @given(
     st.lists(st.floats(width=16) | st.sampled_from(ODD.tolist()), min_size=1, max_size=120),
     st.lists(st.floats(width=16) | st.sampled_from(ODD.tolist()), min_size=1, max_size=SHORT),

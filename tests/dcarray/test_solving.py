@@ -81,7 +81,7 @@ def test_panels_are_factored_beside_the_sides(
                 np.linalg.solve(dc.asarray(singular), b)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=16, deadline=None)
 @given(
     st.sampled_from("fdFD"),
     *(st.integers(1, most) for most in (90, 100, 8, 3, 5)),

@@ -69,7 +69,7 @@ slices = st.builds(
 )
 
 
-@settings(derandomize=True, deadline=None, max_examples=300)
+@settings(derandomize=True, deadline=None, max_examples=120)
 @given(
     st.sampled_from(BITS), st.sampled_from(DRAWS), st.integers(0, 6),
     st.lists(st.integers(0, 8), max_size=3), st.data(), st.sampled_from([0, 2, 10, 4000]),

@@ -14,7 +14,7 @@ from dcarray.ir.relations import compare
 
 N, M = symbol("N", 3), symbol("M")
 K = symbol("k", None)
-quick = settings(max_examples=120, deadline=None, derandomize=True)
+quick = settings(max_examples=48, deadline=None, derandomize=True)
 
 
 def test_symbols_are_equal_by_name_and_minimum():

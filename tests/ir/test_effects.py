@@ -79,7 +79,7 @@ def test_depends_says_why():
     assert str(effects.depends(a[2], a[0], r)) == "overwrites what the earlier statement reads: B"
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=60, deadline=None, derandomize=True)
 @given(cases(), st.data())
 def test_independent_neighbours_may_change_places(case, data):
     body = case.region.body

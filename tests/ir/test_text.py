@@ -12,7 +12,7 @@ from dcarray.ir.ops import const
 from dcarray.ir.text import ParseError, dump, parse
 from dcarray.ir.windows import identity
 
-quick = settings(max_examples=150, deadline=None, derandomize=True)
+quick = settings(max_examples=60, deadline=None, derandomize=True)
 
 SAMPLE = """\
 region(N: int>=3) {
@@ -73,7 +73,7 @@ def test_round_trip(case):
     assert parse(dump(case.region)) == case.region
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=16, deadline=None, derandomize=True)
 @given(cases(symbolic=True))
 def test_round_trip_with_symbols(case):
     assert parse(dump(case.region)) == case.region

@@ -76,7 +76,7 @@ def complex_values(draw: Any, names: tuple[str, ...] = (), depth: int = 3) -> st
     return f"{op}({one})" if op in ("square", "negative", "conjugate") else f"{op}({one}, {two})"
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     complex_values(),
     complex_values(("t[i,j]", "a[i,j+1]")),
@@ -133,7 +133,7 @@ def test_the_largest_part() -> None:
         assert [float(found[f"most{k}"]) for k in range(3)] == [7.0, 9.0, -3.0]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     values(), values(("t[i,j]", "a[i,j+1]")), values(("t[i,j]",)), st.integers(0, 12), st.integers(0, 2**31)
 )

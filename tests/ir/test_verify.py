@@ -29,7 +29,7 @@ def region(*lines: str) -> Region:
     return parse(HEAD % "\n".join(lines))
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=40, deadline=None, derandomize=True)
 @given(cases(rounding=True))
 def test_random_regions_pass(case):
     verify(case.region)

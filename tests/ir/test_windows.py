@@ -16,7 +16,7 @@ from dcarray.ir.ops import const
 
 F8 = np.dtype(np.float64)
 I8 = np.dtype(np.int64)
-quick = settings(max_examples=400, deadline=None, derandomize=True)
+quick = settings(max_examples=160, deadline=None, derandomize=True)
 
 
 def points(window: Window) -> list[tuple[int, ...]]:

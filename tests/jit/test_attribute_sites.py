@@ -215,7 +215,7 @@ def test_names_in_place_of_items() -> None:
     assert [names[name] for name in sorted(names) if name.startswith("appended")] == [4, 2]
 
 
-@settings(max_examples=150, derandomize=True, deadline=None)
+@settings(max_examples=60, derandomize=True, deadline=None)
 @given(programs)
 def test_random_methods_behave_as_before(body: list[str]) -> None:
     """Methods of random statements, some names of which are attributes, and which append to a list."""

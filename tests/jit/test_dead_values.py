@@ -146,7 +146,7 @@ KINDS = {"divide by zero": DIVIDE, "overflow": OVER, "invalid value": INVALID}
 
 
 @given(terms(), st.sets(st.sampled_from(sorted(BITS))))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=160, deadline=None)
 def test_flag_checks_find_raised_flags(expr: Expr, names: set[str]) -> None:
     watched = sum(BITS[name] for name in names)
     raised = computed(expr)[1]

@@ -54,7 +54,7 @@ def agree(f: FunctionType, *args: object) -> object:
 
 
 # ---- random programs ---------------------------------------------------------------------------------
-@settings(max_examples=300, derandomize=True, deadline=None)
+@settings(max_examples=120, derandomize=True, deadline=None)
 @given(body=programs, a=st.integers(0, 4), b=st.integers(-2, 2), every=st.integers(1, 3))
 def test_random_functions_behave_as_before(body: list[str], a: int, b: int, every: int) -> None:
     from contextlib import suppress

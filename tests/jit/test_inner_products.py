@@ -115,7 +115,7 @@ def _program(name: str) -> Any:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(data=st.data())
 def test_results_are_numpys(name: str, data: st.DataObject) -> None:
     n = data.draw(st.sampled_from([0, 1, 2, 5, 9, 13, 37]))

@@ -31,7 +31,7 @@ def ranges(draw: Any, number: Any = NUMBER) -> tuple[int, int]:
 
 
 @given(st.data(), st.sampled_from(sorted(OPS)), ranges())
-@settings(max_examples=600)
+@settings(max_examples=240)
 def test_bounds_hold(data: Any, op: str, a: tuple[int, int]) -> None:
     shift = op in ("<<", ">>")
     b = data.draw(ranges(st.integers(-2, MOST_BITS + 2)) if shift else ranges())
@@ -70,7 +70,7 @@ def terms(draw: Any, depth: int = 3) -> str:
 
 
 @given(terms(), terms(), st.integers(-100, 100), st.integers(0, 1 << 20))
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_integer_expressions(first: str, second: str, n: int, m: int) -> None:
     names: dict[str, Any] = dict(n=n, m=m, u=True, x=np.zeros(6, "i8"), y=np.zeros(6))
     loop = f"""

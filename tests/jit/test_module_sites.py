@@ -61,7 +61,7 @@ def said(text: str, is_script: bool | None, **names: Any) -> list[Any]:
     return printed
 
 
-@settings(max_examples=200, derandomize=True, deadline=None)
+@settings(max_examples=80, derandomize=True, deadline=None)
 @given(body=programs, inner=programs, every=st.integers(1, 3))
 def test_random_modules_behave_as_before(body: list[str], inner: list[str], every: int) -> None:
     lines = [*["a = 3", "b = 2", "c = 7", "d = 8"], "def f(a, b):", *indent([*inner, "return a, c"])]

@@ -124,7 +124,7 @@ def test_loop_carried_elements(dtype: str, value: str) -> None:
 TERMS = ["s + x[i]", "s - x[i]", "x[i] - s", "x[i] * x[i - 1] + s", "max(s, x[i] + x[-1 - i])", "s + x[p[i]]"]
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=32, deadline=None)
 @given(st.data())
 def test_integers_in_serial_loops(data: st.DataObject) -> None:
     """What wraps is said by NumPy, and nothing else is."""
@@ -207,7 +207,7 @@ INTEGERS = [
 ]  # fmt: skip
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=32, deadline=None)
 @given(st.data())
 def test_loop_carried_ints(data: st.DataObject) -> None:
     """Some never fall below 0, which is used; some do, and some become too large to be counted with."""

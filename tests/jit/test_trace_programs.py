@@ -24,7 +24,7 @@ def traces(seed: int) -> bool:
     return True
 
 
-@settings(max_examples=120, deadline=None, derandomize=True)
+@settings(max_examples=48, deadline=None, derandomize=True)
 @given(st.integers(0, 2**32))
 def test_random_programs(seed: int) -> None:
     traces(seed)

@@ -15,7 +15,7 @@ from dcarray.jit.loops.sites.undo_copies import UndoCopy
 SPECIAL = [0.0, -0.0, 1.0, np.nan, np.inf, 5e-324]
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=24, deadline=None, derandomize=True)
 @given(
     st.sampled_from("?bHifdFD"),
     st.sampled_from(SPECIAL),

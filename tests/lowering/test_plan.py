@@ -82,7 +82,7 @@ def differential(case, target, strided=True):
     return compiled
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=24, deadline=None, derandomize=True)
 @given(ir_regions.cases())
 def test_random_regions(case):
     verify.verify(differential(case, "cpu").region)
@@ -91,7 +91,7 @@ def test_random_regions(case):
 REGISTERS = (128, False), (256, True), (512, False), (512, True)
 
 
-@settings(max_examples=20, deadline=None, derandomize=True)
+@settings(max_examples=10, deadline=None, derandomize=True)
 @given(ir_regions.cases(statements=4), st.sampled_from(REGISTERS))
 def test_random_regions_for_other_processors(case, registers):
     """LLVM makes what this one has not got of what it has."""
@@ -102,7 +102,7 @@ def test_random_regions_for_other_processors(case, registers):
     assert there.stats == differential(case, "cpu").stats
 
 
-@settings(max_examples=20, deadline=None, derandomize=True)
+@settings(max_examples=10, deadline=None, derandomize=True)
 @given(ir_regions.cases(symbolic=True, aliases=False))
 def test_random_regions_with_symbols(case):
     differential(case, "cpu", strided=False)

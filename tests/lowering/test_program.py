@@ -30,7 +30,7 @@ def meaning(case):
         return interp.run(case.region, case.memory(), case.values)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=24, deadline=None, derandomize=True)
 @given(ir_regions.cases(), st.integers(0, 2**32 - 1), st.booleans())
 def test_any_order_that_the_edges_allow_gives_what_the_region_means(case, seed, passes):
     region = CPU.run(case.region) if passes else case.region
@@ -43,7 +43,7 @@ def test_any_order_that_the_edges_allow_gives_what_the_region_means(case, seed, 
         assert_agree(got, want, zero_signs=case.zero_signs)
 
 
-@settings(max_examples=20, deadline=None, derandomize=True)
+@settings(max_examples=10, deadline=None, derandomize=True)
 @given(ir_regions.cases(symbolic=True, aliases=False), st.integers(0, 2**32 - 1))
 def test_programs_with_symbols(case, seed):
     program = compile_region(case.region).program
@@ -145,7 +145,7 @@ def test_the_verifier_finds_what_is_wrong(reason):
         verify(BROKEN[reason](program()))
 
 
-@settings(max_examples=20, deadline=None, derandomize=True)
+@settings(max_examples=10, deadline=None, derandomize=True)
 @given(ir_regions.cases(), st.integers(0, 2**32 - 1))
 def test_a_target_may_have_copies_as_nodes(case, seed):
     made = compile_region(case.region, replace(get("cpu"), copies=True, shares_arrays=False)).program

@@ -197,7 +197,7 @@ def same_results(before, seed):
     assert results(after, seed) == results(before, seed)
 
 
-@settings(max_examples=35, derandomize=True, deadline=None)
+@settings(max_examples=14, derandomize=True, deadline=None)
 @given(st.integers(0, 10**6))
 def test_random_loops(seed):
     before = Loops(random.Random(seed)).region()
@@ -231,7 +231,7 @@ def stencils(rng):
     return region("\n" + "\n".join(lines) + "\n", arrays, f"0, {rng.randint(1, 4)}, 1")
 
 
-@settings(max_examples=35, derandomize=True, deadline=None)
+@settings(max_examples=14, derandomize=True, deadline=None)
 @given(st.integers(0, 10**6))
 def test_random_stencils(seed):
     same_results(stencils(random.Random(seed)), seed)

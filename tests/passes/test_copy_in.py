@@ -113,7 +113,7 @@ def test_few_points_are_not_worth_it(check, monkeypatch):
     assert "36 points are too few" in str(log)
 
 
-@settings(max_examples=120, deadline=None, derandomize=True)
+@settings(max_examples=48, deadline=None, derandomize=True)
 @given(st.data())
 def test_random_updates(same_meaning, data):
     number = st.integers(0, 4)

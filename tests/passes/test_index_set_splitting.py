@@ -276,7 +276,7 @@ def _targets(lines: list[str]) -> list[str]:
 
 
 @given(regions())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_any_shifts_keep_their_meaning(same_meaning, text):
     before = parse(text)
     verify(before)

@@ -243,7 +243,7 @@ def make(rng: random.Random, loops: float = 0.08, depth: int = 1) -> Region:
     return region
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=24, deadline=None, derandomize=True)
 @given(st.randoms(use_true_random=False))
 def test_pipeline(same_meaning: Callable[[Region, Region], None], rng: random.Random) -> None:
     before = make(rng)
@@ -256,7 +256,7 @@ def test_pipeline(same_meaning: Callable[[Region, Region], None], rng: random.Ra
     assert str(again) == str(log)
 
 
-@settings(max_examples=15, deadline=None, derandomize=True)
+@settings(max_examples=10, deadline=None, derandomize=True)
 @given(st.randoms(use_true_random=False))
 def test_loops_in_loops(same_meaning: Callable[[Region, Region], None], rng: random.Random) -> None:
     before = make(rng, 0.4, 3)

@@ -171,7 +171,7 @@ def bits(region: Region, seed: int) -> list[bytes]:
     return [value.tobytes() for value in memory.values()]
 
 
-@settings(max_examples=300, derandomize=True, deadline=None)
+@settings(max_examples=120, derandomize=True, deadline=None)
 @given(st.integers(0, 10**6))
 def test_rows_taken_one_by_one_in_any_order(seed):
     rng = random.Random(seed)

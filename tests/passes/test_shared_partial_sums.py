@@ -108,7 +108,7 @@ def test_left_as_they_are(parts):
     assert changed(before) is before
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.data())
 def test_whatever_is_read(data: st.DataObject) -> None:
     """Sums over rows and columns near by, and iterations that write anywhere."""

@@ -157,7 +157,7 @@ def bits(region: Region, values, seed: int) -> list[bytes]:
     return [value.tobytes() for value in memory.values()]
 
 
-@settings(max_examples=300, derandomize=True, deadline=None)
+@settings(max_examples=120, derandomize=True, deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 4), st.integers(1, 3))
 def test_bands_taken_row_by_row(seed, height, tiles):
     rng = random.Random(seed)

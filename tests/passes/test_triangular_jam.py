@@ -111,7 +111,7 @@ def test_what_stays(parts):
     assert changed(before) is before
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(st.data())
 def test_whatever_is_read(data: st.DataObject) -> None:
     """Sums and elements that read any rows and columns near by."""

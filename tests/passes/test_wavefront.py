@@ -99,7 +99,7 @@ def test_what_stays(row, point, rows, columns):
     assert changed(before) is before
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(st.data())
 def test_whatever_is_read(data: st.DataObject) -> None:
     """Points that read any others near by, forwards and backwards."""

@@ -49,7 +49,7 @@ def run(subscripts: str, a: Layout, b: Layout, wanted: Layout | None, first: Arr
     return scheme, simulated_ranks.run(a.grid.size, live)
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=40, deadline=None, derandomize=True)
 @given(cases(), st.integers(0, 2**32 - 1))
 def test_products_are_numpys(case: tuple[Any, ...], seed: int) -> None:
     subscripts, a, b, wanted, *dtypes = case
@@ -68,7 +68,7 @@ def test_products_are_numpys(case: tuple[Any, ...], seed: int) -> None:
         np.testing.assert_array_equal(got, scatter(np.asarray(want).astype(dtype), layout, rank, 0))
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=60, deadline=None, derandomize=True)
 @given(st.data())
 def test_messages_of_all_panels_are_those_of_each(data: st.DataObject) -> None:
     """The messages of the whole axis, cut at panels, are those of the panels' own layouts."""
@@ -90,7 +90,7 @@ def test_messages_of_all_panels_are_those_of_each(data: st.DataObject) -> None:
         assert _plan_panels(source, target, axis, cuts, rank) == each
 
 
-@settings(max_examples=15, deadline=None, derandomize=True)
+@settings(max_examples=10, deadline=None, derandomize=True)
 @given(st.integers(1, 12), st.booleans(), st.integers(0, 3))
 def test_panels(ranks: int, in_turn: bool, lead: int) -> None:
     """Long sums, so that there are several panels."""

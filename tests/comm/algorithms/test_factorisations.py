@@ -20,7 +20,7 @@ def matrix(rng: np.random.Generator, n: int, dtype: str) -> Array:
     return (x + 1j * rng.standard_normal((n, n)) if np.dtype(dtype).kind == "c" else x * 4).astype(dtype)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=24, deadline=None, derandomize=True)
 @given(st.data())
 def test_against_numpy(data: st.DataObject) -> None:
     ranks, n = data.draw(st.integers(1, 7)), data.draw(st.integers(0, 30))

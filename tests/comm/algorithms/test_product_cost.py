@@ -41,7 +41,7 @@ def by_layouts(scheme: Scheme, sizes: tuple[int, int, int]) -> float:
     return found
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=60, deadline=None, derandomize=True)
 @given(cases(), st.sampled_from([(8, 8, 8), (4, 8, 16), (1, 2, 4)]))
 def test_ways_cost_what_their_layouts_say(case: tuple[Any, ...], sizes: tuple[int, int, int]) -> None:
     subscripts, first, second, wanted, *_ = case
@@ -77,7 +77,7 @@ def test_ways_cost_what_their_layouts_say(case: tuple[Any, ...], sizes: tuple[in
     assert product_layouts.cost(of, first, second, wanted, sizes) == least
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=120, deadline=None, derandomize=True)
 @given(st.data())
 def test_what_parts_of_axes_have_in_common(data: st.DataObject) -> None:
     a: Axis = data.draw(axes())
@@ -89,7 +89,7 @@ def test_what_parts_of_axes_have_in_common(data: st.DataObject) -> None:
             assert other in span or not overlap_size(a, one, b, other)
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=120, deadline=None, derandomize=True)
 @given(st.data())
 def test_halos_of_strided_reads(data: st.DataObject) -> None:
     """Halo widths computed from a few ranks hold for all."""

@@ -65,7 +65,7 @@ def fill(rank: int, layout: Layout | None, whole: Array) -> Array:
     return whole.copy() if layout is None else scatter(whole, layout, rank)
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=60, deadline=None, derandomize=True)
 @given(calls())
 def test_calls_as_steps(case: tuple[Any, ...]) -> None:
     call, (first, second, result), ranks = case
@@ -150,7 +150,7 @@ def test_calls_without_a_form() -> None:
 
 
 # ---- pieces ------------------------------------------------------------------------------------------
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=24, deadline=None, derandomize=True)
 @given(st.data())
 def test_pieces_multiply_as_arrays_do(data: st.DataObject) -> None:
     shapes = data.draw(st.sampled_from(SHAPES))
@@ -210,7 +210,7 @@ def test_bad_products_of_pieces() -> None:
     simulated_ranks.run(3, live)
 
 
-@settings(max_examples=80, deadline=None, derandomize=True)
+@settings(max_examples=32, deadline=None, derandomize=True)
 @given(st.data())
 def test_diagonals_and_traces(data: st.DataObject) -> None:
     ranks = data.draw(st.integers(1, 8))

@@ -19,7 +19,7 @@ from dcarray.comm.transport import simulated_ranks
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-@settings(max_examples=20, deadline=None, derandomize=True)
+@settings(max_examples=10, deadline=None, derandomize=True)
 @given(ranks=st.integers(1, 12), seed=st.integers(0, 10**6))
 def test_as_numpy(check: Callable[[random.Random], None], ranks: int, seed: int) -> None:
     dc.comm.run(ranks, lambda: check(random.Random(seed)))

@@ -65,7 +65,7 @@ def blocks_only(layout: Layout) -> bool:
     return all(len(runs) <= 1 for rank in range(layout.grid.size) for runs in layout.runs(rank))
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=80, deadline=None, derandomize=True)
 @given(layouts().filter(blocks_only), st.data())
 def test_halos_hold_what_neighbours_have(layout: Layout, data: st.DataObject) -> None:
     widths = [(data.draw(st.integers(0, b)), data.draw(st.integers(0, a))) for b, a in layout.halo]

@@ -48,7 +48,7 @@ def moves(draw: st.DrawFn) -> tuple:
     return shape, ranks, draw(sides(shape, ranks)), draw(sides(shape, ranks))
 
 
-@settings(max_examples=60, derandomize=True, deadline=None)
+@settings(max_examples=24, derandomize=True, deadline=None)
 @given(moves())
 def test_moves(drawn) -> None:
     shape, ranks, (source, read), (target, written) = drawn
@@ -78,7 +78,7 @@ def test_moves(drawn) -> None:
         assert np.array_equal(there, scatter(want, target, rank))
 
 
-@settings(max_examples=150, derandomize=True, deadline=None)
+@settings(max_examples=60, derandomize=True, deadline=None)
 @given(st.data())
 def test_window_axes(data) -> None:
     """The parts of an aligned axis are those of its formula."""

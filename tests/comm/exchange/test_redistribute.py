@@ -31,7 +31,7 @@ def _plans(source: Layout, target: Layout) -> list[Exchange]:
     return [redistribute(source, target, rank) for rank in range(source.grid.size)]
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=60, deadline=None, derandomize=True)
 @given(pairs())
 def test_every_element_arrives_once_and_all_plans_fit(pair: tuple[Layout, Layout]) -> None:
     source, target = pair
@@ -55,13 +55,13 @@ def test_every_element_arrives_once_and_all_plans_fit(pair: tuple[Layout, Layout
         assert all(t.elements and t.peer != rank for t in plan.sends + plan.receives)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=24, deadline=None, derandomize=True)
 @given(layouts())
 def test_nothing_travels_to_the_same_layout(layout: Layout) -> None:
     assert all(not plan.sends and not plan.receives for plan in _plans(layout, layout))
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=24, deadline=None, derandomize=True)
 @given(layouts())
 def test_nothing_travels_from_copies(layout: Layout) -> None:
     copies = Layout.copies(layout.shape, layout.grid)

@@ -33,7 +33,7 @@ def unaliased_arrays(region: Region) -> list[str]:
     return [a.name for a in region.arrays if a.role == "inout" and many.count(root[a.name]) == 1]
 
 
-@settings(max_examples=18, derandomize=True, deadline=None)
+@settings(max_examples=10, derandomize=True, deadline=None)
 @given(laid_out())
 def test_random_regions(drawn: Any) -> None:
     region = drawn[0].region
@@ -84,7 +84,7 @@ def test_what_shares_memory_waits_for_what_is_written() -> None:
     comm.run(2, live)
 
 
-@settings(max_examples=15, derandomize=True, deadline=None)
+@settings(max_examples=10, derandomize=True, deadline=None)
 @given(laid_out())
 def test_placed_regions_are_regions(drawn: Any) -> None:
     check_placed(*drawn, preserved=unaliased_arrays(drawn[0].region))
@@ -128,7 +128,7 @@ def run(region: Region, shape: tuple[int, ...], ranks: int, costs: Costs | None,
     return comm.run(ranks, live)
 
 
-@settings(max_examples=18, derandomize=True, deadline=None)
+@settings(max_examples=10, derandomize=True, deadline=None)
 @given(chains(), st.sampled_from([ALWAYS, None]))
 def test_random_chains(drawn: tuple[Region, tuple[int, ...], int], costs: Costs | None) -> None:
     run(*drawn, costs, 3)

@@ -25,7 +25,7 @@ TEXT = """region() {
 """
 
 
-@settings(max_examples=30, derandomize=True, deadline=None)
+@settings(max_examples=12, derandomize=True, deadline=None)
 @given(laid_out())
 def test_random_regions(drawn) -> None:
     check(*drawn, lambda *args, **options: overlap_communication(plan(*args, **options, costs=None), None))

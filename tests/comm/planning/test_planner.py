@@ -11,13 +11,13 @@ import dcarray as dc
 from dcarray.comm import Layout, count
 
 
-@settings(max_examples=50, derandomize=True, deadline=None)
+@settings(max_examples=20, derandomize=True, deadline=None)
 @given(laid_out())
 def test_random_regions(drawn) -> None:
     check(*drawn)
 
 
-@settings(max_examples=30, derandomize=True, deadline=None)
+@settings(max_examples=12, derandomize=True, deadline=None)
 @given(laid_out())
 def test_placed_regions_are_regions(drawn) -> None:
     check_placed(*drawn)

@@ -16,7 +16,7 @@ from dcarray.comm.planning.planner import arrays_to_gather, plan
 from dcarray.comm.planning.rank_program.matching import matched_steps
 
 
-@settings(max_examples=60, derandomize=True, deadline=None)
+@settings(max_examples=24, derandomize=True, deadline=None)
 @given(cases(), st.integers(1, 12), st.data())
 def test_what_is_planned_fits_together(case, ranks, data) -> None:
     layouts = {a.name: data.draw(some_layout(a.shape, ranks)) for a in case.region.arrays}

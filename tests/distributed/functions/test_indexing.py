@@ -17,7 +17,7 @@ import dcarray as dc
 
 
 @pytest.mark.parametrize("check", [rank_keys.read_and_write, rank_keys.by_functions])
-@settings(max_examples=80, deadline=None, derandomize=True)
+@settings(max_examples=32, deadline=None, derandomize=True)
 @given(ranks=st.integers(1, 12), seed=st.integers(0, 10**6))
 def test_as_numpy(check: Callable[[random.Random], None], ranks: int, seed: int) -> None:
     dc.comm.run(ranks, lambda: check(random.Random(seed)))

@@ -14,7 +14,7 @@ import dcarray as dc
 
 
 @pytest.mark.parametrize("name", [*rank_order.EXACT, *rank_order.CLOSE])
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=10, deadline=None, derandomize=True)
 @given(ranks=st.integers(1, 12), seed=st.integers(0, 10**6))
 def test_as_numpy(name: str, ranks: int, seed: int) -> None:
     dc.comm.run(ranks, lambda: rank_order.ordered(random.Random(seed), name))

@@ -15,7 +15,7 @@ from dcarray.comm import run, world
 from dcarray.distributed import spmd_executor
 
 
-@pytest.mark.parametrize("ranks", range(1, 7))
+@pytest.mark.parametrize("ranks", [1, 2, 3, 6])
 def test_random_programs_of_views_gather_nothing(ranks: int) -> None:
     with dc.options(jit="off"):
         run(ranks, rank_views.gathering_nothing, range(100 * ranks, 100 * ranks + 60))

@@ -50,7 +50,7 @@ def kinds(floats, **options):
     return {"dtype": dtype, "native": floats == "native", "sums": floats == "sums", **options}
 
 
-@settings(max_examples=35, derandomize=True, deadline=None)
+@settings(max_examples=14, derandomize=True, deadline=None)
 @given(st.integers(0, 10**6), st.booleans(), st.sampled_from(["", "native", "sums"]))
 def test_without_races(seed, symbolic, floats):
     """The slow machine takes vector loops for what they promise to be."""
@@ -114,7 +114,7 @@ def test_a_place_that_moves_is_none():
     assert selected_index(replace(loop, body=(*loop.body, put))) is None
 
 
-@settings(max_examples=15, derandomize=True, deadline=None)
+@settings(max_examples=10, derandomize=True, deadline=None)
 @given(st.integers(0, 10**6), st.booleans(), st.sampled_from(["d", "l", "f", "h"]))
 def test_compiled(seed, symbolic, dtype):
     loops = Loops(random.Random(seed), np.dtype(dtype), symbolic, native=dtype in "df")

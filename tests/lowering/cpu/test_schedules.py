@@ -96,7 +96,7 @@ def small_blocks():
         yield
 
 
-@settings(max_examples=300, derandomize=True, deadline=None)
+@settings(max_examples=120, derandomize=True, deadline=None)
 @given(regions(), st.integers(0, 9))
 def test_random_statements(drawn, seed):
     region, symbols = drawn
@@ -104,7 +104,7 @@ def test_random_statements(drawn, seed):
         run_both(region, symbols, seed)
 
 
-@settings(max_examples=300, derandomize=True, deadline=None)
+@settings(max_examples=120, derandomize=True, deadline=None)
 @example(93439, False)  # blocks of rows, and in them strips of a sum
 @given(st.integers(0, 10**6), st.booleans())
 def test_random_rows(seed, symbolic):

@@ -88,7 +88,7 @@ KINDS = ("f8", "f4", "f2", "i8", "i4", "i2", "u1", "?", "c16", "c8")
 
 
 @pytest.mark.usefixtures("always")
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=16)
 @given(st.data())
 def test_the_same_is_stored(data: st.DataObject) -> None:
     # The fixture is the same for all examples, as it changes nothing between them.

@@ -113,7 +113,7 @@ def test_colours_are_taken_out_of_vectors() -> None:
 TYPES = ("f8", "f4", "i8", "i4", "i2", "u1", "?", "c16", "c8")
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=24)
 @given(
     st.sampled_from(TYPES),
     st.sampled_from(TYPES),

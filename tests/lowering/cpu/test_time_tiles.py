@@ -52,7 +52,7 @@ def nearest(nbytes):
         yield
 
 
-@settings(max_examples=120, derandomize=True, deadline=None)
+@settings(max_examples=48, derandomize=True, deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 4), st.booleans(), st.sampled_from([24, 60, 1 << 20]))
 def test_without_races(seed, height, symbolic, cache):
     """The slow machine runs tiles in the opposite order and sees who touches what."""
@@ -74,7 +74,7 @@ def without_races(seed, height, symbolic):
     assert {name: array.tobytes() for name, array in found.items()} == want
 
 
-@settings(max_examples=30, derandomize=True, deadline=None)
+@settings(max_examples=12, derandomize=True, deadline=None)
 @given(
     st.integers(0, 10**6),
     st.integers(1, 3),

@@ -105,7 +105,7 @@ def results(kernel, binding, unit):
     return own.tobytes() + shared.tobytes()
 
 
-@settings(max_examples=600, derandomize=True, deadline=None)
+@settings(max_examples=240, derandomize=True, deadline=None)
 @given(kernel=kernels())
 def test_stages_keep_the_order_of_memory(kernel):
     pointers = tuple(K.Pointer(f"p{k}", 0) for k in range(4))

@@ -58,7 +58,7 @@ def slowly(loops, seed, rtol=0):
 
 
 @pytest.mark.parametrize("block", [False, True])
-@settings(max_examples=60, derandomize=True, deadline=None)
+@settings(max_examples=24, derandomize=True, deadline=None)
 @given(st.integers(0, 10**6), st.booleans(), st.booleans())
 def test_without_races(block, seed, symbolic, floats):
     with pytest.MonkeyPatch.context() as patch:

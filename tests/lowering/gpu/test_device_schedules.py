@@ -23,7 +23,7 @@ from dcarray.lowering.kernel.text import kernel_text
 CORES = replace(SMALL, vector=4, pieces=2)
 
 
-@settings(max_examples=300, derandomize=True, deadline=None)
+@settings(max_examples=120, derandomize=True, deadline=None)
 @given(regions(), st.integers(0, 9), st.booleans())
 def test_random_statements(drawn, seed, on_processor):
     region, symbols = drawn
@@ -185,7 +185,7 @@ def test_overlap_is_refused(body):
 
 
 # ---- rows -----------------------------------------------------------------------------------------------
-@settings(max_examples=300, derandomize=True, deadline=None)
+@settings(max_examples=120, derandomize=True, deadline=None)
 @given(st.integers(0, 10**6), st.booleans(), st.sampled_from([1, 9]))
 def test_random_rows(seed, symbolic, short):
     maker = Maker(random.Random(seed), symbolic)

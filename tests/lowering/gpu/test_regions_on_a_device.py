@@ -36,13 +36,13 @@ def differential(case, **agree):
     return plan
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=24, deadline=None, derandomize=True)
 @given(ir_regions.cases(numpy_bits=False))
 def test_random_regions(case):
     differential(case)
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=12, deadline=None, derandomize=True)
 @given(ir_regions.cases(symbolic=True, numpy_bits=False))
 def test_random_regions_with_symbols(case):
     differential(case)
@@ -54,7 +54,7 @@ def test_random_regions_of_one_dtype(dtype):
         differential(ir_regions.make_case(seed, 4, dtypes=dtype + "?", numpy_bits=False))
 
 
-@settings(max_examples=20, deadline=None, derandomize=True)
+@settings(max_examples=10, deadline=None, derandomize=True)
 @given(st.integers(0, 1 << 30))
 def test_functions_and_sums_within_the_promise(seed):
     differential(ir_regions.make_case(seed, 4, dtypes="dddd?", rounding=True), rtol=1e-12)

@@ -110,7 +110,7 @@ def test_launched_in_every_turn() -> None:
     assert ".. 38 {" not in kernel_text(once.kernels[0].kernel)
 
 
-@settings(max_examples=30, derandomize=True, deadline=None)
+@settings(max_examples=12, derandomize=True, deadline=None)
 @given(st.integers(0, 10**6), st.booleans())
 def test_random_loops(seed: int, symbolic: bool) -> None:
     loops = Loops(random.Random(seed), symbolic=symbolic)

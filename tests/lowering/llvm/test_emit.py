@@ -263,7 +263,7 @@ def test_integer_division_flags_and_the_mask() -> None:
     assert flags.kernel_flags(kernel) == DIVIDE | OVERFLOW
 
 
-@settings(derandomize=True, deadline=None, max_examples=20)
+@settings(derandomize=True, deadline=None, max_examples=10)
 @given(st.data())
 def test_a_nan_raises_nothing_in_comparisons(data: st.DataObject) -> None:
     # The sum makes "invalid" a flag that is looked at.

@@ -153,7 +153,7 @@ def test_no_flag_is_lost_and_none_comes_of_usual_numbers():
 
 
 @needs_it
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=24, deadline=None)
 @given(st.lists(st.complex_numbers(), min_size=19, max_size=19), st.floats())
 def test_comparisons_of_any_numbers_are_numpys(some, h):
     with np.errstate(all="ignore"):

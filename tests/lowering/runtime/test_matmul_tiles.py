@@ -52,7 +52,7 @@ HOWS = ("plain", "turned", "inside", "turned inside")
 
 
 @given(st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=24, deadline=None)
 def test_products(data):
     m, n, k = (data.draw(st.integers(1, most)) for most in (300, 300, 40))
     char, threads = data.draw(st.sampled_from("fdFD")), data.draw(st.sampled_from((1, 2, 3, 5)))
@@ -71,7 +71,7 @@ def test_products(data):
 
 
 @given(st.data())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=16, deadline=None)
 def test_products_over_their_first_factor(data):
     m, n = data.draw(st.integers(1, 400)), data.draw(st.integers(1, 60))
     char = data.draw(st.sampled_from("fdFD"))
@@ -87,7 +87,7 @@ def test_products_over_their_first_factor(data):
 
 
 @given(st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=24, deadline=None)
 def test_products_with_their_own_transpose(data):
     m, k = data.draw(st.integers(1, 300)), data.draw(st.integers(1, 40))
     char, threads = data.draw(st.sampled_from("fdFD")), data.draw(st.sampled_from((1, 2, 3, 5)))
