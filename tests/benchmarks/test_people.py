@@ -54,7 +54,7 @@ def test_programs_agree_when_compiled(name: str, tmp_path: Path, monkeypatch: py
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     figures, docs = tmp_path / "figures.json", tmp_path / "page.md"
-    options = ["--slices", "--rounds", "1", "--cached", "--json", str(figures), "--docs", str(docs)]
+    options = ["--rounds", "1", "--cached", "--json", str(figures), "--docs", str(docs)]
     assert people.main(["portfolio", "truss", *options]) == 0
     said = capsys.readouterr().out
     assert "outputs: 2 of 2 agree with NumPy's" in said and "cached: geometric mean" in said
@@ -62,6 +62,22 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert [row["name"] for row in rows] == ["portfolio_backtest", "truss_bridge"]
     assert all(row["ratios"]["cold"] > 0 and row["ratios"]["cached"] > 0 for row in rows)
     assert docs.read_text().count("\ntruss_bridge ") == 1
+
+
+def test_programs_run_in_slices(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = [
+        "import time",
+        "import numpy",
+        "end = time.process_time() + 0.5",
+        "while time.process_time() < end:",
+    ]
+    (tmp_path / "long.py").write_text("\n".join([*lines, "    pass", "print('done', 7)", ""]))
+    (tmp_path / "fails.py").write_text("raise SystemExit('not today')\n")
+    assert people.main(["--slices", "--rounds", "2", "--cached", "--scripts", str(tmp_path)]) == 1
+    said = capsys.readouterr().out
+    assert re.search(r"^fails +DIFFERS +numpy: not today", said, re.MULTILINE)
+    found = re.search(r"^long +(\S+) +(\S+)", said, re.MULTILINE)
+    assert found and float(found[1]) > 0.5 and float(found[2]) > 0
 
 
 def test_a_difference_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
