@@ -126,7 +126,8 @@ class PlanningClient:
                     fresh = True
                     reply = self._ensure_started(starved.nice).ask(data)
             except NoPlanningProcess:
-                self._close()
+                if not BACKGROUND.is_stopping:
+                    self._close()
                 self._usable = False
                 raise
             if reply is not None:

@@ -86,7 +86,7 @@ class PlanningProcess:
             self._pid = int.from_bytes(self._read(server.HEAD, _PATIENCE), "little")
             ready = self._read(len(server.READY), _PATIENCE)
         finally:
-            if ready != server.READY:
+            if ready != server.READY and not self._stopping():  # else it may be told what to `finish`
                 self.close()
         if ready == server.READY:
             self.has_begun = True

@@ -381,13 +381,16 @@ def short_folder(monkeypatch):
         yield folder
 
 
-@pytest.mark.parametrize("has_begun", [True, False])
-def test_plans_of_a_program_that_has_ended_are_made_for_the_next_run(tmp_path, short_folder, has_begun):
+@pytest.mark.parametrize("state", ["ready", "starting", "waited for"])
+def test_plans_of_a_program_that_has_ended_are_made_for_the_next_run(tmp_path, short_folder, state):
     # In a place of its own: a program that takes the process over would end the work on them.
     asked = [negated(tmp_path), negated(tmp_path)._replace(fastmath=True)]
-    process = server_handle.PlanningProcess(0, lambda: False)
-    if has_begun:
+    process = server_handle.PlanningProcess(0, lambda: state == "waited for")
+    if state == "ready":
         process.begin()
+    elif state == "waited for":  # by a thread of a program that ends
+        with pytest.raises(server_handle.NoPlanningProcess):
+            process.begin()
     disk_store.make_folder(str(tmp_path))
     process.finish(server.message(asked))
     for _ in range(3000):
