@@ -220,6 +220,7 @@ def test_little_of_what_is_pending(steps: list[int], dtype: str) -> None:
 
 
 def test_little_of_what_is_pending_is_recorded() -> None:
+    dc.evaluate()  # what an earlier test left pending
     x = dc.asarray(np.ones((150, 200)))
     with call_sites.suspended(), dc.options(eager_below=16384, jit="off"):
         x[0] + x[1]  # met before, on memory that is settled

@@ -147,6 +147,7 @@ def test_what_cannot_be_computed_leaves_the_array_readable():
 
 def test_reshaped_temporaries_take_no_memory():
     """A transposition, its copy in another shape, and what is made of that are one kernel."""
+    dc.evaluate()  # what an earlier test left pending
     x = dc.asarray(np.arange(24.0).reshape(4, 6))
     y = np.reshape(np.transpose(x), (24,)) * 2.0 + 1.0
     report = str(dc.explain(y))
