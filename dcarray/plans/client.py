@@ -109,7 +109,7 @@ class PlanningClient:
 
     # ---- the process ---------------------------------------------------------------------------------
     def _close(self) -> None:
-        """Close the pipes to the planning process, which then ends."""
+        """Close the socket to the planning process, which then waits for another program for a while."""
         process, self._process = self._process, None
         if process is not None:
             process.close()

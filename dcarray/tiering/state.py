@@ -38,7 +38,7 @@ __all__ = [
 
 
 class Tier(IntEnum):
-    """The states of a subject."""
+    """How far something has come on the way from its first implementation to its second, and back."""
 
     OBSERVED = 0
     CANDIDATE = 1
@@ -69,7 +69,7 @@ SELECTION = Limits(0, STRIKES)
 
 
 class TierState:
-    """The state of one subject.
+    """The tier of one call site, selection or plan, with the counts that change it.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ class TierState:
         self.observations = self.strikes = 0
 
     def observe(self) -> bool:
-        """Count an observation; returns whether it makes a candidate."""
+        """Count an observation; returns whether it is the one that makes this a candidate."""
         self.observations += 1
         if self.observations != self._limits.observations or self.tier is not Tier.OBSERVED:
             return False

@@ -118,7 +118,7 @@ def functions_of(root: FunctionType) -> list[FunctionType]:
 
 
 def put_sites(function: FunctionType) -> list[Site]:
-    """Give a function its code with sites, for good; returns the sites."""
+    """Replace a function's code by its code with sites, until `remove_sites`; returns the sites."""
     made = with_sites(function)
     if made is None:
         return []
