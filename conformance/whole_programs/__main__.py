@@ -32,6 +32,7 @@ def main(arguments: list[str] | None = None) -> int:
         help="when code is compiled; cached: with"
         " the cache of an earlier run; recorded: eager, and the smallest arrays are recorded",
     )
+    parser.add_argument("--scene", help="only programs that have a scene of this kind")
     parser.add_argument("--whole", action="store_true", help="start each process as users do; slower")
     parser.add_argument("--types", action="store_true", help="all arrays have to be of NumPy's own class")
     parser.add_argument("--shown", type=int, default=SHOWN, metavar="N", help="how many are made smaller")
@@ -44,6 +45,8 @@ def main(arguments: list[str] | None = None) -> int:
     found: Counter[str] = Counter()
     start = time.monotonic()
     for seed in range(chosen.seed, chosen.seed + chosen.examples):
+        if chosen.scene is not None and chosen.scene not in kinds(seed):
+            continue
         source = program(seed)
         try:
             different = list(runs.differences(source))

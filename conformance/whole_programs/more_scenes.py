@@ -180,6 +180,71 @@ def other_types(w: Writer, s: int) -> Lines:
     return [*cls, "", "", *kernel, "", "", f"def scene{s}():", *indented(scene)]
 
 
+def lengths(w: Writer, s: int) -> Lines:
+    """Calls with arrays and lists of ever other lengths, and numbers that go with these or do not."""
+    dtype = w.dtype()
+    more = w.pick(["0", "0", "1", "2", "n // 3", "n % 4"])
+    given = w.pick(["n", "n", "len(x)", "n - 1", "n // 2", "n + 1", "m", "n % 5", "(n, m)", "(m, 2)"])
+    count = "k" if not given.startswith("(") else w.pick(["k[0]", "k[1]"])
+    flat = [
+        f"for i in range({w.pick(['1', '0', '2', count])}, {w.pick(['len(x)', 'min(len(x), len(y))', count])}):",
+        *indented(
+            w.pick(
+                [
+                    ["x[i] = x[i - 1] + 1"],
+                    ["x[i] += y[i]", "total += x[i]"],
+                    [f"x[i] = (x[i - {count}] * 3 + i) % 17"],
+                    ["x[i - 1] = y[i - 1] - x[i]", "if x[i] > 3: total -= 1"],
+                    ["for j in range(i): total += x[j] * (i - j)", "total %= 61"],
+                    ["x[i:] += 1"],
+                    ["total = total + x[-i]"],
+                    ["x[i % len(y)] = y[i // 2] + i"],
+                ]
+            )
+        ),
+    ]
+    whole = w.pick(
+        [
+            ["x[1:] += x[:-1]"],
+            ["x[:] = x + y[:len(x)]", "total = total + x.max()"],
+            [f"x[{count}:] = x[:len(x) - {count}] * 2"],
+            ["z = np.zeros(len(x))", "z[1:] = x[1:]", "x = z * 2 + 1"],
+            ["x = x[::-1] + y"],
+            ["x = np.outer(x, y)[0] + 1"],
+            [f"x = np.ones({given if given.startswith('(') else 'len(x)'}) + x.size"],
+            ["x = x.reshape(-1, 1) * np.arange(3.0)"],
+            ["x = np.concatenate((x, y))"],
+            [f"x = x.astype('f8') / {count}" if w.real else f"x = x * {count}"],
+        ]
+    )
+    parts = [["total = 0", *flat], ["total = 0.0", *whole], ["total = 1", *whole, *flat], ["total = 2", *flat, *whole]]
+    kernel = [f"def sized{s}(x, y, k):", *indented([*w.pick(parts), "return x, total"])]
+    rows = w.chance(0.2)
+    made = f"np.arange({'2 * ' * rows}{{}}) % 13".format
+    shape = ".reshape(2, -1)" * rows
+    lists = ".tolist()" if w.chance(0.25) else ""
+    each = [
+        f"x = ({made('n')}).astype({dtype!r}){shape}{lists}",
+        f"y = ({made(f'(n + {more})')} + 1).astype({dtype!r}){shape}{lists}",
+        f"m = {w.pick(['3', 'n % 3', 'n // 4', 'n * n % 7', '2 * n'])}",
+        f"shown('{s} sized', sized{s}, x, y, {given})",
+        f"show('{s} x', x, y)",
+    ]
+    sizes = [w.pick([7, 12, 30, 400, 3000]) + w.between(-3, 9) for _ in range(3)]
+    later = [w.pick([0, 1, 2, 3, 5, 9, 17, 300, 2000]) for _ in range(5)]
+    scene = [
+        f"for n in {sizes * 4}:",
+        *indented(each),
+        "settle()",
+        f"for n in {[*later, *sizes]}:",
+        *indented([*each, f"if n == {later[1]}: settle()"]),
+        "settle()",
+        f"for n in {[*later, *sizes]}:",
+        *indented(each),
+    ]
+    return [*kernel, "", "", f"def scene{s}():", *indented(scene)]
+
+
 def generators(w: Writer, s: int) -> Lines:
     """A generator works on an array, and so does whoever takes its values."""
     n, dtype = w.length(), w.dtype()
@@ -325,5 +390,5 @@ def module_level(w: Writer, s: int) -> Lines:
 
 ALL_SCENES: dict[str, Scene] = SCENES | {
     f.__name__: f
-    for f in (failures, rebound, other_types, generators, recursion, arguments, contexts, module_level)
+    for f in (failures, rebound, other_types, lengths, generators, recursion, arguments, contexts, module_level)
 }

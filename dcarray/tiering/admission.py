@@ -217,6 +217,13 @@ class Traffic:
         """Count a run with a known kind of values."""
         self._hits += 1
 
+    def admits_general(self) -> bool:
+        """Whether there may be a plan for sizes of which others have one."""
+        if self._admitted >= _MOST_PLANS:
+            return False
+        self._admitted += 1
+        return True
+
     def admits(self, key: Any, entries: MutableMapping[Any, Any], eagerly: bool = False) -> bool:
         """Whether a new kind of values may get a plan, perhaps at once; one that is not used any more makes
         room for it."""

@@ -158,8 +158,6 @@ class _ProgramTracer(Tracer):
             if isinstance(annotation, ArrayAnnotation):
                 for n in annotation.shape:
                     limits.update(dict.fromkeys(n.names if isinstance(n, SymbolicSize) else (), (0, LARGEST)))
-        self._sizes: dict[str, Dim] = dict(description.sizes)
-        self._sizes.update((name, dims.symbol(name)) for name in limits)
         # arguments that are Python ints are symbols, too
         self._ints: dict[str, str] = {}
         arrays = {name for name, a in description.parameters if isinstance(a, ArrayAnnotation)}
@@ -171,6 +169,8 @@ class _ProgramTracer(Tracer):
         memory = Memory(Scope(function.line, limits), function.file)
         loop = LoopDescription(function.source, function.file, function.line, (), frozenset())
         super().__init__(loop, memory)
+        self.sizes.update(description.sizes)
+        self.sizes.update((name, dims.symbol(name)) for name in limits if name not in self._ints.values())
         self.symbols = tuple(Symbol(name, low) for name, (low, _) in limits.items())
 
     # ---- from arguments to results -------------------------------------------------------------------
@@ -195,7 +195,7 @@ class _ProgramTracer(Tracer):
     def _argument(self, name: str, annotation: Annotation) -> Value:
         """Return the traced value of an argument."""
         if isinstance(annotation, ArrayAnnotation):
-            shape = tuple([n.dim() if isinstance(n, SymbolicSize) else n for n in annotation.shape])
+            shape = tuple([self._size(n) if isinstance(n, SymbolicSize) else n for n in annotation.shape])
             array = self.memory.name(name)
             self.memory.declare(Array(array, annotation.dtype, shape, "in"))
             self.memory.inputs[array] = name
@@ -240,17 +240,6 @@ class _ProgramTracer(Tracer):
             raise self.scope.fail("an array is returned twice")
 
     # ---- programs that it calls ----------------------------------------------------------------------
-    def constant(self, value: Any) -> Any:
-        if isinstance(value, SymbolicSize):
-            missing = [name for name in value.names if name not in self._sizes]
-            if missing:
-                return Unbound(f"no argument has the size {missing[0]}")
-            total: Dim = value.constant
-            for name, factor in value.factors:
-                total = total + factor * self._sizes[name]
-            return dims.simplify(total)
-        return super().constant(value)
-
     def run(self, function: Function, args: list[Value], named: dict[str, Value], frame: Frame) -> Value:
         parameters = self._called.get(function)
         if parameters is None:
@@ -262,7 +251,7 @@ class _ProgramTracer(Tracer):
         given.update(named)
         for name, value in function.defaults:
             given.setdefault(name, self.constant(value))
-        outer, self._sizes = self._sizes, {}
+        outer, self.sizes = self.sizes, {}
         try:
             for name, annotation in sorted(parameters, key=lambda p: not isinstance(p[1], ArrayAnnotation)):
                 if name not in given:
@@ -271,7 +260,7 @@ class _ProgramTracer(Tracer):
             self._check_shapes(function.name, parameters, given)
             return self._inlined(function, [], given, frame)
         finally:
-            self._sizes = outer
+            self.sizes = outer
 
     def _inlined(self, function: Function, args: list[Value], named: dict[str, Value], frame: Frame) -> Value:
         return super().run(function, args, named, frame)
@@ -309,7 +298,7 @@ class _ProgramTracer(Tracer):
                 raise self.scope.fail(f"{name} of {program} is no array of the type {annotation}")
             for n, size in zip(annotation.shape, given[name].shape, strict=True):
                 if isinstance(n, SymbolicSize) and len(n.factors) == 1 and n.factors[0][1] == 1:
-                    self._sizes.setdefault(n.names[0], dims.simplify(size - n.constant))
+                    self.sizes.setdefault(n.names[0], dims.simplify(size - n.constant))
         for name, annotation in arrays:
             for n, size in zip(annotation.shape, given[name].shape, strict=True):
                 if not self.scope.need_eq(size, self.constant(n) if isinstance(n, SymbolicSize) else n):

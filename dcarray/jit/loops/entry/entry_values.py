@@ -21,11 +21,12 @@ DType = np.dtype[Any]
 
 @record(frozen=True, slots=True)
 class ArrayType:
-    """Geometry and dtype of an array, wrapped or plain; ``strides`` in elements.  Arrays of different names
-    share no memory, but for ``same``: another name that is bound to the same object."""
+    """Geometry and dtype of an array, wrapped or plain; ``strides`` in elements, none of an array in C order
+    that has symbolic sizes.  Arrays of different names share no memory, but for ``same``: another name that
+    is bound to the same object."""
 
     dtype: DType
-    shape: tuple[int, ...]
+    shape: tuple[int | SymbolicSize, ...]
     strides: tuple[int, ...]
     writeable: bool = True
     same: str | None = None
@@ -37,7 +38,7 @@ class ListType:
     No list in it is another's."""
 
     dtype: DType
-    shape: tuple[int, ...]
+    shape: tuple[int | SymbolicSize, ...]
 
 
 @record(frozen=True, slots=True)
@@ -49,15 +50,10 @@ class ScalarType:
     weak: bool = False
 
 
-@record(frozen=True, slots=True)
-class IntegerSymbol:
-    """A Python int that is an argument of the compiled code: a symbol of its region."""
-
-
 @record(frozen=True, slots=True, eq=False)
 class Constant:
     """A value that the plan is specialised for: an int, bool, str, None, a dtype, or a tuple or list of
-    `EntryValue`.  Floats and complex numbers are constants only as globals and defaults of functions.  Equal
+    `EntryValue`, ints of which may be symbolic.  Floats and complex numbers are constants only as globals and defaults of functions.  Equal
     constants have the same type: 1, True and 1.0 differ, as do 0.0 and -0.0."""
 
     value: Any
@@ -91,7 +87,7 @@ class Function:
 
 
 EntryValue = (
-    ArrayType | ListType | ScalarType | IntegerSymbol | Constant | PublicObject | Function | SymbolicSize
+    ArrayType | ListType | ScalarType | Constant | PublicObject | Function | SymbolicSize
     | Generator | GlobalGenerator
 )  # fmt: skip
 
@@ -114,6 +110,9 @@ class LoopDescription:
         The floating-point exceptions that are not ignored, as bits (`dcarray.core.fp_attribution`).
     resumed : bool
         Whether a loop over a range begins in the middle: at the integer `names.START`, a symbol.
+    symbols : tuple of (str, int)
+        The sizes that are arguments of the compiled code: what their names in `SymbolicSize` are, and the
+        least value of each.
     """
 
     source: str
@@ -123,6 +122,7 @@ class LoopDescription:
     live: frozenset[str]
     watched: int = RAISING
     resumed: bool = False
+    symbols: tuple[tuple[str, int], ...] = ()
 
 
 @record(frozen=True, slots=True)
@@ -150,8 +150,8 @@ class TracedLoop:
     when the loop begins.  If that raises, the loop has to run in Python.  ``results`` are the bindings after
     the loop: all of ``LoopDescription.live`` that the loop binds, if it runs at least once (the site has
     found the condition of a ``while`` true).  ``may_raise`` says whether the loop may raise an exception
-    other than NumPy's floating-point ones.  ``symbols`` are those of the region, with the names of the
-    Python ints that are their values.
+    other than NumPy's floating-point ones.  ``symbols`` are those of the region, with what is their
+    value: an int's name, or a length as ``u.shape[0]``.
 
     Python's floats are computed as float64: where the region raises the floating-point flags of a division by
     zero, an overflow or an invalid operation, Python may raise an exception, and the loop has to run in

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from keyword import iskeyword
-from typing import TYPE_CHECKING
 
 from dcarray.ir.records import record
-
-if TYPE_CHECKING:
-    from dcarray.ir.nodes import Dim
 
 __all__ = ["LARGEST", "SymbolicSize", "symbol"]
 
@@ -36,15 +32,6 @@ class SymbolicSize:
     def names(self) -> tuple[str, ...]:
         """The names of its symbols."""
         return tuple([name for name, _ in self.factors])
-
-    def dim(self) -> Dim:
-        """Return it as a dimension of a region."""
-        from dcarray.ir import dims
-
-        found: Dim = self.constant
-        for name, factor in self.factors:
-            found = found + factor * dims.symbol(name)
-        return dims.simplify(found)
 
     def value(self, sizes: Mapping[str, int]) -> int:
         """Return its value; raises KeyError for a symbol without one."""

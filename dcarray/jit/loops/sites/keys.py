@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,24 +10,23 @@ import numpy as np
 from dcarray.core import config, fp_state
 from dcarray.core.fp_bits import RAISING
 from dcarray.core.processes import communicator
+from dcarray.ir.records import replaced
 from dcarray.plans.slot import PlanSlot
 from dcarray.tiering import admission
 
-from ..entry.entry_values import EntryValue, IntegerSymbol, LoopDescription
+from ..entry.entry_values import ArrayType, Constant, EntryValue, ListType, LoopDescription
 from ..entry.globals import makes_wrapped
 from ..entry.guards import ARRAYS, DeviceGuard, entry_value, guard_of
 from .requests import LoopRequest
 from .site import SiteSource
+from .sizes import Place, SizePattern, places_of
 
 __all__ = [
-    "MISSING", "SYMBOLIC", "Entry", "guards_of", "is_wrapped", "other_ints", "request_of",
-    "watched_exceptions",
+    "MISSING", "Entry", "guards_of", "is_wrapped", "request_of", "watched_exceptions",
 ]  # fmt: skip
 
 MISSING = object()
 """The value of a global name that is not bound."""
-SYMBOLIC = "int"
-"""The guard of a Python int that is a symbol of the plan."""
 
 
 class Entry(PlanSlot[Any]):
@@ -35,27 +34,52 @@ class Entry(PlanSlot[Any]):
 
     Attributes
     ----------
-    key : tuple
-        Options, watched floating-point exceptions, guards.
-    symbols : tuple of int
-        The positions of the values that are symbols of the plan.
+    kind : tuple
+        Options, watched floating-point exceptions, guards without sizes.
+    pattern : SizePattern
+        The sizes.
+    guards : tuple or None
+        The guards of the values that its plan is for, with None for ints that are symbols; None of a plan
+        with other symbols.
+    symbols : tuple of Place
+        Where the values of the plan's symbols are.
     device : object or None
         That its arrays are on.
     gain : dcarray.tiering.admission.Measured
+    unserved : int
+        Runs in a row that the plan's guard kept from it.
     wraps : bool
         Whether new arrays among its results are wrapped: some of the values are, or make such arrays.
     """
 
-    __slots__ = ("device", "failures", "gain", "key", "request", "symbols", "used", "wraps")
+    __slots__ = (
+        "device", "failures", "gain", "guards", "kind", "pattern", "request", "symbols", "unserved", "used",
+        "wraps",
+    )  # fmt: skip
 
     def __init__(
-        self, key: tuple[Any, ...], request: LoopRequest, symbols: tuple[int, ...], device: Any
-    ) -> None:
+        self, kind: tuple[Any, ...], pattern: SizePattern, guards: Sequence[Any], request: LoopRequest,
+        device: Any,
+    ) -> None:  # fmt: skip
         super().__init__()
-        self.key, self.request, self.symbols, self.device = key, request, symbols, device
+        self.kind, self.pattern, self.request, self.device = kind, pattern, request, device
+        places = places_of(kind[2:])
+        self.symbols = tuple([places[k] for k in pattern.firsts])
+        ints = {place.value for place in self.symbols if place.axis < 0}
+        checked = len(ints) == len(self.symbols) and pattern.is_plain
+        self.guards = tuple([None if k in ints else g for k, g in enumerate(guards)]) if checked else None
         self.gain = admission.Measured()
-        self.failures = self.used = 0
+        self.failures = self.unserved = self.used = 0
         self.wraps = False
+
+    @property
+    def ints(self) -> tuple[int, ...]:
+        """Which values are symbols, if each symbol is one."""
+        return tuple([place.value for place in self.symbols])
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        return self.kind, self.pattern
 
 
 def watched_exceptions() -> int:
@@ -63,13 +87,13 @@ def watched_exceptions() -> int:
     return fp_state.watched_flags(fp_state.current_state()) & RAISING
 
 
-def guards_of(names: Sequence[str], values: Sequence[Any], symbolic: Collection[str]) -> list[Any] | str:
+def guards_of(names: Sequence[str], values: Sequence[Any]) -> list[Any] | str:
     """Return the guards of values, and which of them are the same array if any are; if a value has none, the
-    reason.  Ints with symbolic names are symbols."""
+    reason."""
     guards: list[Any] = []
     arrays = []
     for name, value in zip(names, values, strict=True):
-        guard = SYMBOLIC if type(value) is int and name in symbolic else guard_of(value)
+        guard = guard_of(value)
         if guard is None:
             return why_unknown(name, value)
         guards.append(guard)
@@ -78,14 +102,6 @@ def guards_of(names: Sequence[str], values: Sequence[Any], symbolic: Collection[
     if len(set(arrays)) < len(arrays):
         guards.append(tuple([arrays.index(a) for a in arrays]))
     return guards
-
-
-def other_ints(key: tuple[Any, ...], other: tuple[Any, ...]) -> list[int]:
-    """Return the places where two keys differ, if they differ in nothing but ints; else none."""
-    if len(other) != len(key):
-        return []
-    places = [k for k, (a, b) in enumerate(zip(key, other, strict=True)) if a is not b and a != b]
-    return places if all(k >= 2 and type(key[k]) is type(other[k]) is int for k in places) else []
 
 
 def why_unknown(name: str, value: Any) -> str:
@@ -103,35 +119,63 @@ def why_unknown(name: str, value: Any) -> str:
 
 def request_of(
     source: SiteSource, every: tuple[str, ...], live: tuple[str, ...], values: tuple[Any, ...],
-    guards: list[Any], watched: int, resumed: bool, options: config.Options,
+    guards: list[Any], kind: tuple[Any, ...], pattern: SizePattern, resumed: bool, options: config.Options,
 ) -> LoopRequest:  # fmt: skip
     """Return the request for a plan of the statements.
 
     ``every`` are the names of the values, of which ``guards`` are the guards, and ``live`` those that are
     bound and read afterwards.
     """
+    places = places_of(kind[2:])
+    texts = [_text(every, values, places[k]) for k in pattern.firsts]
+    sizes = {place: pattern.described(k, texts) for k, place in enumerate(places)}
     first: dict[int, str] = {}
     names: list[tuple[str, EntryValue]] = []
-    for name, value, guard in zip(every, values, guards, strict=False):
-        if guard is SYMBOLIC:
-            names.append((name, IntegerSymbol()))
-            continue
+    for k, (name, value, guard) in enumerate(zip(every, values, guards, strict=False)):
         is_array = type(value) in ARRAYS or isinstance(guard, DeviceGuard)
         same = first.setdefault(id(value), name) if is_array else name
-        names.append((name, entry_value(value, guard, None if same == name else same)))
+        found = entry_value(value, guard, None if same == name else same)
+        own = [sizes[place] for place in places if place.value == k]
+        if any(type(n) is not int for n in own):
+            found = _symbolic(found, own)
+        names.append((name, found))
+    ints = {k for k, value in enumerate(values) if type(value) in (int, tuple)}
+    symbols = tuple([(text, pattern.least(k, places, ints)) for k, text in enumerate(texts)])
     loop = LoopDescription(
         source.source if source.attributes is None else source.attributes.source,
         source.file,
         source.line,
         tuple(names),
         frozenset(live),
-        watched,
+        kind[1],
         resumed,
+        symbols,
     )
     max_elements = None if communicator() is None else max(1, options.distribute_above)
     return LoopRequest(
         loop, options.fastmath, options.threads, options.cache_dir, options.target, max_elements
     )
+
+
+def _text(names: Sequence[str], values: Sequence[Any], place: Place) -> str:
+    """Return a size as Python code."""
+    name = names[place.value]
+    if place.axis < 0:
+        return name
+    return f"{name}{'' if type(values[place.value]) is tuple else '.shape'}[{place.axis}]"
+
+
+def _symbolic(value: EntryValue, sizes: list[Any]) -> EntryValue:
+    """Return the description of a value that has symbolic sizes."""
+    if isinstance(value, ArrayType):
+        return replaced(value, shape=tuple(sizes), strides=())
+    if isinstance(value, ListType):
+        return replaced(value, shape=tuple(sizes))
+    assert isinstance(value, Constant)
+    if type(value.value) is int:
+        found: EntryValue = sizes[0]
+        return found
+    return Constant(tuple([Constant(n) if type(n) is int else n for n in sizes]))
 
 
 def is_wrapped(value: Any) -> bool:

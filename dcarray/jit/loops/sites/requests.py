@@ -43,7 +43,7 @@ class LoopInterface(NamedTuple):
     by_value : frozenset of str
         The arrays without axes that a device is given as values.
     symbols : tuple of (str, str)
-        The symbols of the region, with the names of the ints that are their values.
+        The symbols of the region, with what is their value: an int's name, or a length.
     guard : str
         Whether the plan serves these values of the symbols, as a Python expression.
     shapes : str
@@ -139,7 +139,8 @@ class LoopRequest(NamedTuple):
         """Return the text of everything that the plan depends on, as its key."""
         loop = self.loop
         options = self.fastmath, self.threads, self.target, self.max_elements, self.undone
-        return repr((loop.source, loop.names, sorted(loop.live), loop.watched, loop.resumed, *options))
+        parts = loop.source, loop.names, loop.symbols, sorted(loop.live), loop.watched, loop.resumed
+        return repr((*parts, *options))
 
 
 def _is_moving(array: Array) -> bool:

@@ -182,7 +182,7 @@ class SiteServer:
         if plan is None or (start is None and options.jit != "eager" and entry.gain.is_pythons_turn()):
             return (), entry
         if plan.checks and start is None and not entry.gain.judged and options.jit != "eager":
-            served, seconds = self._short.attempt(plan, values, entry.symbols, self._members or [])
+            served, seconds = self._short.attempt(plan, values, entry.ints, self._members or [])
             if served:
                 self._judge(entry, seconds)
                 return served, entry
@@ -198,8 +198,8 @@ class SiteServer:
         plan = entry.plan
         if (
             plan is None
-            or entry.key[0] != (options.target, options.fastmath)
-            or entry.key[1] != watched_exceptions()
+            or entry.kind[0] != (options.target, options.fastmath)
+            or entry.kind[1] != watched_exceptions()
         ):
             return None
         with LOCK:
@@ -209,7 +209,7 @@ class SiteServer:
             self._plans.traffic.hit()
             served = self._run_plan(entry, plan, values, None, options, addresses)
             if served:
-                self._short.use(plan, values, entry.symbols, self._members or [])
+                self._short.use(plan, values, entry.ints, self._members or [])
             return served
 
     def _run_plan(
@@ -221,8 +221,10 @@ class SiteServer:
         try:
             with LOCK:
                 if entry.symbols or start is not None:
-                    symbols = tuple([values[k] for k in entry.symbols])
+                    symbols = tuple([place.of(values) for place in entry.symbols])
                     if not plan.serves(symbols if start is None else (*symbols, start)):
+                        if start is None:
+                            self._plans.unserved(entry)
                         return ()
                 found = plan.run(values, options, addresses)
         except MemoryError:  # a later run may have more memory
@@ -235,16 +237,16 @@ class SiteServer:
                     reason = "it raises floating-point exceptions, or its arrays share memory"
                     note(shown(reason), kind="loop", where=(self.source.file, self.source.line))
             return ()
-        entry.failures = 0
+        entry.failures = entry.unserved = 0
         took = perf_counter() - begun
         self.site.compiled += took
         self.site.runs += 1
         if start is None and options.jit != "eager":
             self._judge(entry, took)
-        alone = len(entry.key) == 2 + len(values)  # no two names share an array
+        alone = entry.guards is not None and len(entry.guards) == len(values)  # no two names share an array
         # of lists there are no checks
         if addresses is None and start is None and alone and ListElements not in map(type, values):
-            plan.remember(values, entry.key[2:])
+            plan.remember(values, entry.guards)
             if entry.gain.judged or options.jit == "eager":
                 self._last = entry
         return (found,)

@@ -14,6 +14,7 @@ from typing import Any
 from dcarray.core import config
 from dcarray.core.counters import note
 from dcarray.core.errors import Untraceable
+from dcarray.core.processes import communicator
 from dcarray.plans import provider
 from dcarray.plans.background import BACKGROUND
 from dcarray.plans.slot import PlanState
@@ -24,11 +25,12 @@ from ..entry.lists import ListElements
 from ..syntax.attribute_names import shown
 from . import keys
 from .bound_plans import bound_plan
-from .keys import SYMBOLIC, Entry, guards_of, is_wrapped, other_ints, watched_exceptions
+from .keys import Entry, guards_of, is_wrapped, watched_exceptions
 from .plan_values import PlanMismatch
 from .requests import LoopRequest
 from .run_loop import LoopPlan
 from .site import Site
+from .sizes import SizePattern, SizesSeen, kind_of, places_of
 
 watchers: list[Callable[[LoopRequest], None]] = []
 """Callbacks that get the request of each compiled site, then planned eagerly, for `dcarray.explain`."""
@@ -54,8 +56,7 @@ class SitePlans:
         self.site, self.source = site, site.source
         self.entries: dict[Any, Entry] = {}
         self.traffic = admission.Traffic()
-        self._symbolic = set(self.source.counters)  # names of ints that are symbols
-        self._exact: set[str] = set()  # and those that no plan has as symbols
+        self._sizes: dict[Any, SizesSeen] = {}  # by kind
         self._strange = 0  # runs with values of which no plan is made
         self._names, self._live = (*needed, *self.source.others), live
         self._bind_plan = partial(bound_plan, self.source, self._names, self._live)
@@ -83,56 +84,60 @@ class SitePlans:
         self, values: tuple[Any, ...], start: Any, options: config.Options, admitted: bool = False
     ) -> Entry | None:
         """Return the entry of the values' key; None if a value has no guard, or keys are too many."""
-        watched = watched_exceptions()
-        guards = guards_of(self._names, values, self._symbolic)
+        guards = guards_of(self._names, values)
         if isinstance(guards, str):
             self.refuse_value(guards)
             return None
         resumed = type(start) is int
         first = (options.target, options.fastmath, *[True] * resumed)
-        key = (first, watched, *guards)
-        entry = self.entries.get(key)
-        if entry is not None:
-            self.traffic.hit()
-            return entry
-        if self._find_symbols(key, values):
-            return self.find(values, start, options, True)
+        own, sizes = kind_of(values, guards, communicator() is None)
+        kind = (first, watched_exceptions(), *own)
+        seen = self._sizes.get(kind)
+        if seen is None:
+            counters = [k for k, p in enumerate(places_of(own)) if self._names[p.value] in self.source.counters]
+            seen = SizesSeen(counters)
+        for known in seen.patterns:
+            entry = self.entries.get((kind, known)) if known.fits(sizes) else None
+            if entry is not None:
+                self.traffic.hit()
+                return entry
+        pattern = seen.pattern(sizes)
+        # A plan of some sizes is there: the next one is for others, too.
+        admitted = bool(seen.patterns) and seen.is_general(pattern) and self.traffic.admits_general()
         # An earlier run may have left a plan for the rest of a loop, and none for the whole.
-        admitted |= self.site.known and all(len(other[0]) != len(first) for other in self.entries)
-        if not admitted and not self.traffic.admits(key, self.entries, options.jit == "eager"):
+        admitted |= self.site.known and all(len(other[0][0]) != len(first) for other in self.entries)
+        if not admitted and not self.traffic.admits((kind, sizes), self.entries, options.jit == "eager"):
             if self.traffic.is_a_loss():
                 self.refuse("its sizes or types change from one run to the next", self.source.line)
             return None
-        return self._new(key, guards, values, resumed, options)
+        device = self._device(guards, values)
+        if device is False:
+            return None
+        self._sizes[kind] = seen
+        seen.note(sizes, pattern)
+        return self._new(kind, pattern, guards, values, resumed, options, device)
 
-    def _new(
-        self, key: tuple[Any, ...], guards: list[Any], values: tuple[Any, ...], resumed: bool,
-        options: config.Options,
-    ) -> Entry | None:  # fmt: skip
+    def _device(self, guards: list[Any], values: tuple[Any, ...]) -> Any:
+        """Return the device that all arrays are on, None for the processor; False if there are several."""
         there = {guard.device for guard in guards if isinstance(guard, DeviceGuard)}
         if there and (len(there) > 1 or any(type(v) in ARRAYS or type(v) is ListElements for v in values)):
             self.refuse("some of its arrays are on another device", self.source.line)
-            return None
-        device = there.pop() if there else None
+            return False
+        return there.pop() if there else None
+
+    def _new(
+        self, kind: tuple[Any, ...], pattern: SizePattern, guards: list[Any], values: tuple[Any, ...],
+        resumed: bool, options: config.Options, device: Any,
+    ) -> Entry:  # fmt: skip
         request = keys.request_of(
-            self.source, self._names, self._live, values, guards, key[1], resumed, options
+            self.source, self._names, self._live, values, guards, kind, pattern, resumed, options
         )
         if device is not None:
             request = request._replace(target=device.target, undone=False)
-        symbols = tuple([k for k, guard in enumerate(guards[: len(values)]) if guard is SYMBOLIC])
-        entry = self.entries[key] = Entry(key, request, symbols, device)
+        entry = Entry(kind, pattern, guards, request, device)
+        self.entries[entry.key] = entry
         entry.wraps = knows_wrapped() and any(map(is_wrapped, values))
         return entry
-
-    def _find_symbols(self, key: tuple[Any, ...], values: tuple[Any, ...]) -> bool:
-        """Whether another key differs in nothing but ints, which are symbols from now on."""
-        for other in self.entries:
-            places = other_ints(key, other)
-            names = {self._names[k - 2] for k in places} - self._exact
-            if names and len(names) == len(places):
-                self._symbolic |= names
-                return True
-        return False
 
     # ---- plans --------------------------------------------------------------------------------------------
     def request(self, entry: Entry) -> None:
@@ -192,21 +197,33 @@ class SitePlans:
     def refuse_entry(self, entry: Entry, reason: str, line: int) -> None:
         """Report that a key has no plan; the site is left to Python if no key has one."""
         resumed = entry.request.loop.resumed  # a whole loop may have one
-        names = set() if resumed else {self._names[k] for k in entry.symbols} - self.source.counters
         if not resumed:
             self.site.doubtful = True
             self._heat_outer()
-        self._exact |= names  # perhaps they only have to be known
-        self._symbolic -= names
-        if resumed or names:
-            self.site.resumable &= not resumed
-            self.site.resuming &= not resumed
+        else:
+            self.site.resumable = self.site.resuming = False
+        general = self._make_exact(entry)  # perhaps sizes only have to be known
+        if resumed or general:
             self.entries.pop(entry.key, None)
             return
         if len(self.refused()) == len(self.entries):
             self.refuse(reason, line)
         else:
             note(shown(reason), kind="loop", where=(self.source.file, line))
+
+    def unserved(self, entry: Entry) -> None:
+        """Note that the guard of a plan does not hold for some sizes, which it stands for."""
+        entry.unserved += 1
+        if entry.unserved >= admission.FAILURES and self._make_exact(entry):
+            self.entries.pop(entry.key, None)
+
+    def _make_exact(self, entry: Entry) -> bool:
+        """Make plans of a kind for single sizes from now on; returns whether the entry's is for several."""
+        seen = self._sizes.get(entry.kind)
+        if seen is None or not seen.is_general(entry.pattern):
+            return False
+        seen.exact = True
+        return True
 
     def refuse_value(self, reason: str) -> None:
         """Leave the statements to Python since a value has no guard: for good if there are many of these."""

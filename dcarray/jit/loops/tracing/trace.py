@@ -10,7 +10,7 @@ import numpy as np
 
 from dcarray.core.errors import Untraceable
 from dcarray.core.store import COMPILED
-from dcarray.core.strides import c_strides, contiguous
+from dcarray.core.strides import contiguous
 from dcarray.ir import dims
 from dcarray.ir.analysis.effects import reads, writes
 from dcarray.ir.nodes import Array, Compute, Dim, Region, Symbol
@@ -22,7 +22,6 @@ from ..entry.entry_values import (
     Constant,
     EntryValue,
     Function,
-    IntegerSymbol,
     ListType,
     LoopDescription,
     PublicObject,
@@ -72,7 +71,7 @@ def trace(request: LoopDescription) -> TracedLoop:
     try:
         return _trace(request, False)
     except Untraceable as found:
-        if not _symbolic_names(request):
+        if not _symbols(request):
             raise
         reason = found
     try:  # names may have their types, or values at all, only if loops run
@@ -82,20 +81,19 @@ def trace(request: LoopDescription) -> TracedLoop:
 
 
 def _trace(request: LoopDescription, loops_run: bool) -> TracedLoop:
-    names = _symbolic_names(request)
-    given = {f"n{k}": name for k, name in enumerate(names)}
-    scope = Scope(request.line, dict.fromkeys(given, (-LARGEST, LARGEST)))
+    given = {f"n{k}": text for k, (text, _) in enumerate(_symbols(request))}
+    least = dict(_symbols(request))
+    scope = Scope(request.line, {symbol: (least[text], LARGEST) for symbol, text in given.items()})
     scope.loops_run = loops_run
     tracer = Tracer(request, Memory(scope, request.file))
-    tracer.symbols = tuple(Symbol(symbol, -LARGEST) for symbol in given)
-    tracer.integers = {name: dims.symbol(symbol, -LARGEST) for symbol, name in given.items()}
+    tracer.symbols = tuple(Symbol(symbol, least[text]) for symbol, text in given.items())
+    tracer.sizes = {text: dims.symbol(symbol, least[text]) for symbol, text in given.items()}
     return replace(tracer.run_trace(), symbols=tuple(given.items()))
 
 
-def _symbolic_names(request: LoopDescription) -> list[str]:
-    """Return the names of the ints that are symbols."""
-    found = [name for name, value in request.names if isinstance(value, IntegerSymbol)]
-    return [*found, START] if request.resumed else found
+def _symbols(request: LoopDescription) -> tuple[tuple[str, int], ...]:
+    """Return what are symbols, and the least value of each."""
+    return (*request.symbols, (START, -LARGEST)) if request.resumed else request.symbols
 
 
 class Tracer(LoopStatements):
@@ -111,7 +109,7 @@ class Tracer(LoopStatements):
 
     def __init__(self, request: LoopDescription, memory: Memory) -> None:
         super().__init__(Calls(Reductions(Arrays(Arithmetic(memory)))))
-        self.integers: dict[str, Dim] = {}  # symbols, by the names of Python ints
+        self.sizes: dict[str, Dim] = {}  # what the names of symbolic sizes are
         self.request = request
         self._entries = dict(request.names)
         self._values: dict[str, Any] = {}
@@ -130,7 +128,7 @@ class Tracer(LoopStatements):
         names = {name: self._entry(name) for name in self._entries}
         frame = Frame(dict(names), {}, request.file, request.line - 1)
         if request.resumed:
-            self.start = self.integers[START]
+            self.start = self.sizes[START]
         returned = self.statements(body, frame)
         results = []
         for name in sorted(request.live & stores(*body)):
@@ -159,16 +157,13 @@ class Tracer(LoopStatements):
             elif isinstance(value, Generator):
                 self._values[name] = RandomGenerator(name, value)
             elif isinstance(value, ListType):
-                array = ArrayType(value.dtype, value.shape, c_strides(value.shape))
-                self._values[name] = NumberList(self._array(name, array))
+                self._values[name] = NumberList(self._array(name, ArrayType(value.dtype, value.shape, ())))
             else:
                 self._values[name] = self._known_value(value, name)
         return self._values[name]
 
     def _known_value(self, value: EntryValue, text: str) -> Any:
         """Return the traced value of a non-array with the Python expression ``text``."""
-        if isinstance(value, IntegerSymbol):
-            return self.integers[text]
         if isinstance(value, ScalarType):
             weak = {"f": float, "c": complex, "b": bool}.get(value.dtype.kind) if value.weak else None
             if value.dtype.char not in COMPILED or (value.weak and weak is None):
@@ -179,16 +174,23 @@ class Tracer(LoopStatements):
             return kind(self._known_value(v, f"{text}[{k}]") for k, v in enumerate(value.value))
         return self.constant(value)
 
+    def _size(self, value: SymbolicSize) -> Dim:
+        total: Dim = value.constant
+        for name, factor in value.factors:
+            total = total + factor * self.sizes[name]
+        return dims.simplify(total)
+
     def _array(self, name: str, value: ArrayType) -> Any:
         if value.dtype.char not in COMPILED or not value.dtype.isnative:
             return Unbound(f"{name} has the dtype {value.dtype}")
-        strides = None if contiguous(value.shape, value.strides) else value.strides
+        shape = tuple([n if type(n) is int else self._size(n) for n in value.shape])
+        in_c_order = not value.strides or contiguous(shape, value.strides)
         array = self.memory.name(name)
-        self.memory.declare(Array(array, value.dtype, value.shape, "in", strides))
+        self.memory.declare(Array(array, value.dtype, shape, "in", None if in_c_order else value.strides))
         self.memory.inputs[array] = name
         if not value.writeable:
             self.memory.unwriteable.add(array)
-        return self.memory.view(whole_window(array, value.shape), value.dtype, name)
+        return self.memory.view(whole_window(array, shape), value.dtype, name)
 
     def constant(self, value: EntryValue) -> Any:
         """Return the traced value of a global name or default of a function."""
@@ -200,8 +202,8 @@ class Tracer(LoopStatements):
         if isinstance(value, GlobalGenerator):
             return self._generators.setdefault(value.name, RandomGenerator(value.name, value.kind))
         if isinstance(value, SymbolicSize):
-            missing = [name for name in value.names if name not in self.scope.sizes]
-            return Unbound(f"no argument has the size {missing[0]}") if missing else value.dim()
+            missing = [name for name in value.names if name not in self.sizes]
+            return Unbound(f"no argument has the size {missing[0]}") if missing else self._size(value)
         if isinstance(value, Constant):
             plain = value.value
             if isinstance(plain, tuple | list):

@@ -1,0 +1,190 @@
+"""Sizes of a site's values: the lengths of arrays, lists and tuples, and the ints, of which those are symbols
+of a plan that were seen to change.
+
+Values of one *kind* differ in nothing but sizes.  The first plan of a kind holds for the sizes that it was
+made for.  When others come, the next plan has symbols for those that differ: one symbol for all whose
+difference has always been the same, as ``n`` and a length of ``n + 1``.  Where such a relation turns out not
+to hold, a plan without it takes the place of the last one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from dcarray.core.strides import c_strides
+from dcarray.ir.records import record
+
+from ..entry.guards import ARRAYS
+from ..entry.lists import ListElements
+from ..entry.sizes import LARGEST, SymbolicSize
+
+__all__ = ["Place", "SizePattern", "SizesSeen", "kind_of", "places_of"]
+
+_ARRAY, _LIST, _INT, _INTS = "array", "list", "int", "ints"
+_REMEMBERED = 8  # sizes that a relation is known to hold for
+
+Sizes = tuple[int, ...]
+
+
+class Place(NamedTuple):
+    """Where a size is among the values: an int itself (``axis`` -1), an item of a tuple of ints, or the length
+    of an array's or list's axis."""
+
+    value: int
+    axis: int
+
+    def of(self, values: Sequence[Any]) -> int:
+        """Return the size."""
+        value = values[self.value]
+        if self.axis < 0:
+            size = value
+        elif type(value) is tuple:
+            size = value[self.axis]
+        else:
+            size = (value.array if type(value) is ListElements else value).shape[self.axis]
+        assert type(size) is int
+        return size
+
+
+def kind_of(
+    values: Sequence[Any], guards: Iterable[Any], lengths: bool = True
+) -> tuple[tuple[Any, ...], Sizes]:
+    """Return the kind of values with these guards, and their sizes.
+
+    Only arrays in C order have sizes apart from their kind, and without ``lengths`` only ints.
+    """
+    kind: list[Any] = []
+    sizes: list[int] = []
+    for k, guard in enumerate(guards):
+        found = guard
+        value = values[k] if k < len(values) else None
+        if type(value) is int:
+            sizes.append(value)
+            found = _INT
+        elif not lengths or type(guard) is not tuple:
+            pass
+        elif type(value) in ARRAYS and len(guard) == 5:
+            dtype, shape, strides, *rest = guard
+            if shape and strides == tuple([dtype.itemsize * n for n in c_strides(shape)]):
+                sizes += shape
+                found = (_ARRAY, dtype, len(shape), *rest)
+        elif type(value) is ListElements:
+            sizes += value.array.shape
+            found = (_LIST, value.array.dtype, value.array.ndim)
+        elif type(value) is tuple and value and all(type(n) is int for n in value):
+            sizes += value
+            found = (_INTS, len(value))
+        kind.append(found)
+    return tuple(kind), tuple(sizes)
+
+
+def places_of(kind: Sequence[Any]) -> tuple[Place, ...]:
+    """Return the places of the sizes of a kind, in order."""
+    found: list[Place] = []
+    for k, one in enumerate(kind):
+        if type(one) is str and one == _INT:
+            found.append(Place(k, -1))
+        elif type(one) is tuple and one and type(one[0]) is str and one[0] in (_ARRAY, _LIST, _INTS):
+            found += [Place(k, axis) for axis in range(one[1] if one[0] == _INTS else one[2])]
+    return tuple(found)
+
+
+@record(frozen=True, slots=True)
+class SizePattern:
+    """What sizes are to a plan: numbers that it was made for, symbols, or sums of a symbol and a number.
+
+    Attributes
+    ----------
+    firsts : tuple of int
+        For each symbol, which size is its value.
+    parts : tuple of (int, int)
+        For each size the number of its symbol, or -1, and what is added.
+    """
+
+    firsts: tuple[int, ...]
+    parts: tuple[tuple[int, int], ...]
+
+    def fits(self, sizes: Sizes) -> bool:
+        """Whether sizes are so."""
+        firsts = [sizes[k] for k in self.firsts]
+        return all(
+            n == (added if symbol < 0 else firsts[symbol] + added)
+            for n, (symbol, added) in zip(sizes, self.parts, strict=True)
+        )
+
+    def described(self, k: int, texts: Sequence[str]) -> int | SymbolicSize:
+        """Return a size, where symbols have these names."""
+        symbol, added = self.parts[k]
+        return added if symbol < 0 else SymbolicSize(((texts[symbol], 1),), added)
+
+    def least(self, symbol: int, places: Sequence[Place], ints: Collection[int]) -> int:
+        """Return the least value of a symbol: lengths are not negative, and ``ints`` are no lengths."""
+        added = [
+            -n for k, (one, n) in enumerate(self.parts) if one == symbol and places[k].value not in ints
+        ]
+        return max(added, default=-LARGEST)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether each symbol stands for one size alone."""
+        return len(self.firsts) == sum(symbol >= 0 for symbol, _ in self.parts)
+
+
+class SizesSeen:
+    """The sizes that values of a kind had, and the patterns of its plans.
+
+    Parameters
+    ----------
+    counters : collection of int
+        The sizes that are variables of loops around: symbols from the first plan on.
+
+    Attributes
+    ----------
+    patterns : list of SizePattern
+    exact : bool
+        Whether no further sizes become symbols, since there was no plan then.
+    """
+
+    __slots__ = ("_counters", "_seen", "exact", "patterns")
+
+    def __init__(self, counters: Collection[int]) -> None:
+        self._counters = counters
+        self._seen: list[Sizes] = []
+        self.patterns: list[SizePattern] = []
+        self.exact = False
+
+    def pattern(self, sizes: Sizes) -> SizePattern:
+        """Return the pattern of a new plan, which these sizes fit."""
+        return self._pattern([sizes] if self.exact else [*self._seen, sizes])
+
+    def note(self, sizes: Sizes, pattern: SizePattern) -> None:
+        """Note that a plan of this pattern is to be made."""
+        self._seen = [*self._seen[1 - _REMEMBERED :], sizes]
+        if pattern not in self.patterns:
+            self.patterns.append(pattern)
+
+    def is_general(self, pattern: SizePattern) -> bool:
+        """Whether other sizes than variables of loops are symbols."""
+        return any(k not in self._counters for k, (symbol, _) in enumerate(pattern.parts) if symbol >= 0)
+
+    def _pattern(self, seen: Sequence[Sizes]) -> SizePattern:
+        columns = [*zip(*seen, strict=True)]
+        ways = [tuple([n - column[0] for n in column]) for column in columns]
+        firsts: list[int] = []
+        known: dict[tuple[int, ...], int] = {}
+        parts: list[tuple[int, int]] = []
+        for k, (column, way) in enumerate(zip(columns, ways, strict=True)):
+            if k in self._counters:  # never related to others: they all change by one, say
+                parts.append((len(firsts), 0))
+                firsts.append(k)
+            elif not any(way):
+                parts.append((-1, column[0]))
+            elif way in known:
+                symbol = known[way]
+                parts.append((symbol, column[0] - columns[firsts[symbol]][0]))
+            else:
+                known[way] = len(firsts)
+                parts.append((len(firsts), 0))
+                firsts.append(k)
+        return SizePattern(tuple(firsts), tuple(parts))
