@@ -186,8 +186,9 @@ def lengths(w: Writer, s: int) -> Lines:
     more = w.pick(["0", "0", "1", "2", "n // 3", "n % 4"])
     given = w.pick(["n", "n", "len(x)", "n - 1", "n // 2", "n + 1", "m", "n % 5", "(n, m)", "(m, 2)"])
     count = "k" if not given.startswith("(") else w.pick(["k[0]", "k[1]"])
+    stop = w.pick(["len(x)", "min(len(x), len(y))", count])
     flat = [
-        f"for i in range({w.pick(['1', '0', '2', count])}, {w.pick(['len(x)', 'min(len(x), len(y))', count])}):",
+        f"for i in range({w.pick(['1', '0', '2', count])}, {stop}):",
         *indented(
             w.pick(
                 [
@@ -217,7 +218,12 @@ def lengths(w: Writer, s: int) -> Lines:
             [f"x = x.astype('f8') / {count}" if w.real else f"x = x * {count}"],
         ]
     )
-    parts = [["total = 0", *flat], ["total = 0.0", *whole], ["total = 1", *whole, *flat], ["total = 2", *flat, *whole]]
+    parts = [
+        ["total = 0", *flat],
+        ["total = 0.0", *whole],
+        ["total = 1", *whole, *flat],
+        ["total = 2", *flat, *whole],
+    ]
     kernel = [f"def sized{s}(x, y, k):", *indented([*w.pick(parts), "return x, total"])]
     rows = w.chance(0.2)
     made = f"np.arange({'2 * ' * rows}{{}}) % 13".format
@@ -390,5 +396,15 @@ def module_level(w: Writer, s: int) -> Lines:
 
 ALL_SCENES: dict[str, Scene] = SCENES | {
     f.__name__: f
-    for f in (failures, rebound, other_types, lengths, generators, recursion, arguments, contexts, module_level)
+    for f in (
+        failures,
+        rebound,
+        other_types,
+        lengths,
+        generators,
+        recursion,
+        arguments,
+        contexts,
+        module_level,
+    )
 }

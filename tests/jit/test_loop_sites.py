@@ -577,30 +577,6 @@ def test_one_and_true_have_different_guards() -> None:
         agree(f, np.ones(3), c)
 
 
-def test_loops_with_changing_sizes_are_given_up() -> None:
-    f = written(SHIFT)
-    g = dc.accelerate(f)
-    for n in range(1, admission._MAX_KEYS * 12):
-        g(np.zeros(n), np.zeros(n), 1)
-    assert 1 <= loops() <= admission._MAX_KEYS
-    assert any("change from one run to the next" in reason for reason in reasons())
-
-
-def test_other_sizes_for_good_take_the_place_of_old_ones() -> None:
-    """One size after the other, each often; and the first again."""
-    f = written(SHIFT)
-    g = dc.accelerate(f)
-    sizes = range(20, 20 + 2 * admission._MAX_KEYS)
-    for n in sizes:
-        for _ in range(3 * admission._MAX_KEYS):
-            g(np.zeros(n), np.zeros(n), 20)
-    served = loops()
-    assert served > admission._MAX_KEYS
-    for n in (sizes[-1], sizes[0]):
-        for _ in range(6):
-            agree(f, np.zeros(n), np.zeros(n), 20)
-
-
 def test_changing_ints_are_symbols() -> None:
     f = written(SHIFT)
     for k, n in enumerate((7, 7, 9, 20, 1, 30, 7)):

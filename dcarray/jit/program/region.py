@@ -22,7 +22,6 @@ from ..loops.operations.values import (
     PYTHON,
     Data,
     NumberList,
-    Unbound,
     Value,
     is_array,
     is_int,

@@ -46,15 +46,12 @@ class Entry(PlanSlot[Any]):
     device : object or None
         That its arrays are on.
     gain : dcarray.tiering.admission.Measured
-    unserved : int
-        Runs in a row that the plan's guard kept from it.
     wraps : bool
         Whether new arrays among its results are wrapped: some of the values are, or make such arrays.
     """
 
     __slots__ = (
-        "device", "failures", "gain", "guards", "kind", "pattern", "request", "symbols", "unserved", "used",
-        "wraps",
+        "device", "failures", "gain", "guards", "kind", "pattern", "request", "symbols", "used", "wraps",
     )  # fmt: skip
 
     def __init__(
@@ -69,13 +66,25 @@ class Entry(PlanSlot[Any]):
         checked = len(ints) == len(self.symbols) and pattern.is_plain
         self.guards = tuple([None if k in ints else g for k, g in enumerate(guards)]) if checked else None
         self.gain = admission.Measured()
-        self.failures = self.unserved = self.used = 0
+        self.failures = self.used = 0
         self.wraps = False
 
     @property
     def ints(self) -> tuple[int, ...]:
         """Which values are symbols, if each symbol is one."""
         return tuple([place.value for place in self.symbols])
+
+    def serves(self, values: Sequence[Any], start: Any) -> bool:
+        """Whether its plan, if it is there, may run with the sizes of these values."""
+        if self.plan is None or not (self.symbols or type(start) is int):
+            return True
+        found: bool = self.plan.holds(self.sizes(values, start))
+        return found
+
+    def sizes(self, values: Sequence[Any], start: Any) -> tuple[int, ...]:
+        """Return the values of the plan's symbols; ``start`` is None, or where a loop is resumed."""
+        found = tuple([place.of(values) for place in self.symbols])
+        return found if start is None else (*found, start)
 
     @property
     def key(self) -> tuple[Any, ...]:
@@ -153,8 +162,9 @@ def request_of(
     )
     max_elements = None if communicator() is None else max(1, options.distribute_above)
     return LoopRequest(
-        loop, options.fastmath, options.threads, options.cache_dir, options.target, max_elements
-    )
+        loop, options.fastmath, options.threads, options.cache_dir, options.target, max_elements,
+        all_sizes=pattern.all_sizes,
+    )  # fmt: skip
 
 
 def _text(names: Sequence[str], values: Sequence[Any], place: Place) -> str:

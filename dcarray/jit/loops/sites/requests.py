@@ -71,6 +71,8 @@ class LoopRequest(NamedTuple):
         The elements above which a statement is left to distributed execution.
     undone : bool
         Whether memory is restored where a floating-point exception is raised.
+    all_sizes : bool
+        Whether nothing is done that is worth it for some values of the symbols only.
     """
 
     loop: LoopDescription
@@ -80,6 +82,7 @@ class LoopRequest(NamedTuple):
     target: str = "cpu"
     max_elements: int | None = None
     undone: bool = True
+    all_sizes: bool = False
 
     def plan_input(self) -> PlanInput:
         """Return the region of the loop."""
@@ -125,8 +128,8 @@ class LoopRequest(NamedTuple):
             " and ".join(f"({dims.show(guard)})" for guard in traced.region.guards) or "True",
             f"({shapes})" if moving else "",
         )
-        version: Literal["", "some"] = "some" if traced.symbols else ""
-        return PlanInput(traced.region, {}, saved, interface, True, True, version)
+        version: Literal["", "some", "general"] = "general" if self.all_sizes else "some"
+        return PlanInput(traced.region, {}, saved, interface, True, True, version if traced.symbols else "")
 
     def _lists(self, traced: TracedLoop) -> frozenset[str]:
         """The arrays of lists' elements, which a run that fails need not restore: the lists are unchanged."""
@@ -138,7 +141,7 @@ class LoopRequest(NamedTuple):
     def text(self) -> str:
         """Return the text of everything that the plan depends on, as its key."""
         loop = self.loop
-        options = self.fastmath, self.threads, self.target, self.max_elements, self.undone
+        options = self.fastmath, self.threads, self.target, self.max_elements, self.undone, self.all_sizes
         parts = loop.source, loop.names, loop.symbols, sorted(loop.live), loop.watched, loop.resumed
         return repr((*parts, *options))
 

@@ -116,17 +116,21 @@ class LoopPlan:
         self._few_undone = all(self._parameters[k][-1] <= _SMALL for k, _ in self._windows_undone)
         self._kept = None
 
+    def holds(self, symbols: tuple[int, ...]) -> bool:
+        """Whether the plan is for these values of its symbols."""
+        holds, guard = self._serves
+        return (
+            all(abs(n) <= LARGEST for n in symbols)
+            and (holds is None or bool(holds(*symbols)))
+            and (guard is None or bool(guard(*symbols)))
+        )
+
     def serves(self, symbols: tuple[int, ...]) -> bool:
         """Whether the plan may run with these values of its symbols; they hold for the next run.  The lock
         must be held until then."""
         if symbols == self._symbols:
             return True
-        holds, guard = self._serves
-        if (
-            any(abs(n) > LARGEST for n in symbols)
-            or not (holds is None or holds(*symbols))
-            or not (guard is None or guard(*symbols))
-        ):
+        if not self.holds(symbols):
             return False
         self._bind_symbols(symbols)
         return True

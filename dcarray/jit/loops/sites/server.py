@@ -109,9 +109,7 @@ class SiteServer:
             self._plans.request(entry)
         elif entry.state is PlanState.UNASKED and entry.gain.cannot_pay():
             entry.refuse()
-            self._plans.refuse_entry(
-                entry, "it takes less time than to ask for compiled code", self.source.line
-            )
+            self._plans.refuse_slow(entry, "it takes less time than to ask for compiled code")
         if entry.state is PlanState.ASKED and entry.plan is None:
             counters.waiting += 1
         waits = entry.state is not PlanState.UNASKED and not self._plans.is_ready()
@@ -220,12 +218,9 @@ class SiteServer:
         begun = perf_counter()
         try:
             with LOCK:
-                if entry.symbols or start is not None:
-                    symbols = tuple([place.of(values) for place in entry.symbols])
-                    if not plan.serves(symbols if start is None else (*symbols, start)):
-                        if start is None:
-                            self._plans.unserved(entry)
-                        return ()
+                sized = bool(entry.symbols) or start is not None
+                if sized and not plan.serves(entry.sizes(values, start)):
+                    return ()
                 found = plan.run(values, options, addresses)
         except MemoryError:  # a later run may have more memory
             return ()
@@ -237,16 +232,17 @@ class SiteServer:
                     reason = "it raises floating-point exceptions, or its arrays share memory"
                     note(shown(reason), kind="loop", where=(self.source.file, self.source.line))
             return ()
-        entry.failures = entry.unserved = 0
+        entry.failures = 0
         took = perf_counter() - begun
         self.site.compiled += took
         self.site.runs += 1
         if start is None and options.jit != "eager":
             self._judge(entry, took)
-        alone = entry.guards is not None and len(entry.guards) == len(values)  # no two names share an array
+        guards = entry.guards
+        alone = guards is not None and len(guards) == len(values)  # no two names share an array
         # of lists there are no checks
         if addresses is None and start is None and alone and ListElements not in map(type, values):
-            plan.remember(values, entry.guards)
+            plan.remember(values, guards or ())
             if entry.gain.judged or options.jit == "eager":
                 self._last = entry
         return (found,)
@@ -259,4 +255,4 @@ class SiteServer:
             self.site.kept = not refused
         if refused:
             entry.refuse()
-            self._plans.refuse_entry(entry, "compiled code is not faster than NumPy", self.source.line)
+            self._plans.refuse_slow(entry, "compiled code is not faster than NumPy")

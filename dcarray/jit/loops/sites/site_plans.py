@@ -15,6 +15,7 @@ from dcarray.core import config
 from dcarray.core.counters import note
 from dcarray.core.errors import Untraceable
 from dcarray.core.processes import communicator
+from dcarray.ir.records import replaced
 from dcarray.plans import provider
 from dcarray.plans.background import BACKGROUND
 from dcarray.plans.slot import PlanState
@@ -94,19 +95,27 @@ class SitePlans:
         kind = (first, watched_exceptions(), *own)
         seen = self._sizes.get(kind)
         if seen is None:
-            counters = [k for k, p in enumerate(places_of(own)) if self._names[p.value] in self.source.counters]
+            counters = [
+                k for k, p in enumerate(places_of(own)) if self._names[p.value] in self.source.counters
+            ]
             seen = SizesSeen(counters)
+        pattern = seen.pattern(sizes)
         for known in seen.patterns:
             entry = self.entries.get((kind, known)) if known.fits(sizes) else None
-            if entry is not None:
+            if entry is not None and entry.serves(values, start):
                 self.traffic.hit()
                 return entry
-        pattern = seen.pattern(sizes)
+            if entry is not None:
+                pattern = replaced(known, all_sizes=True)
+        if (kind, pattern) in self.entries:  # there is no plan for all sizes
+            seen.exact = True
+            return None
         # A plan of some sizes is there: the next one is for others, too.
         admitted = bool(seen.patterns) and seen.is_general(pattern) and self.traffic.admits_general()
         # An earlier run may have left a plan for the rest of a loop, and none for the whole.
         admitted |= self.site.known and all(len(other[0][0]) != len(first) for other in self.entries)
-        if not admitted and not self.traffic.admits((kind, sizes), self.entries, options.jit == "eager"):
+        counted = (kind, sizes) if seen.patterns else kind
+        if not admitted and not self.traffic.admits(counted, self.entries, options.jit == "eager"):
             if self.traffic.is_a_loss():
                 self.refuse("its sizes or types change from one run to the next", self.source.line)
             return None
@@ -194,28 +203,36 @@ class SitePlans:
     def refused(self) -> list[Entry]:
         return [entry for entry in self.entries.values() if entry.state is PlanState.REFUSED]
 
+    def refuse_slow(self, entry: Entry, reason: str) -> None:
+        """Report that compiled code of a key is not faster; see `refuse_entry`."""
+        resumed = entry.request.loop.resumed
+        self._doubt(resumed)
+        if resumed:
+            self.entries.pop(entry.key, None)
+        else:
+            self._report(reason, self.source.line)
+
     def refuse_entry(self, entry: Entry, reason: str, line: int) -> None:
         """Report that a key has no plan; the site is left to Python if no key has one."""
         resumed = entry.request.loop.resumed  # a whole loop may have one
-        if not resumed:
+        self._doubt(resumed)
+        if self._make_exact(entry) or resumed:  # perhaps sizes only have to be known
+            self.entries.pop(entry.key, None)
+        else:
+            self._report(reason, line)
+
+    def _doubt(self, resumed: bool) -> None:
+        if resumed:
+            self.site.resumable = self.site.resuming = False
+        else:
             self.site.doubtful = True
             self._heat_outer()
-        else:
-            self.site.resumable = self.site.resuming = False
-        general = self._make_exact(entry)  # perhaps sizes only have to be known
-        if resumed or general:
-            self.entries.pop(entry.key, None)
-            return
+
+    def _report(self, reason: str, line: int) -> None:
         if len(self.refused()) == len(self.entries):
             self.refuse(reason, line)
         else:
             note(shown(reason), kind="loop", where=(self.source.file, line))
-
-    def unserved(self, entry: Entry) -> None:
-        """Note that the guard of a plan does not hold for some sizes, which it stands for."""
-        entry.unserved += 1
-        if entry.unserved >= admission.FAILURES and self._make_exact(entry):
-            self.entries.pop(entry.key, None)
 
     def _make_exact(self, entry: Entry) -> bool:
         """Make plans of a kind for single sizes from now on; returns whether the entry's is for several."""

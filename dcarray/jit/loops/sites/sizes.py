@@ -28,8 +28,8 @@ Sizes = tuple[int, ...]
 
 
 class Place(NamedTuple):
-    """Where a size is among the values: an int itself (``axis`` -1), an item of a tuple of ints, or the length
-    of an array's or list's axis."""
+    """Where a size is among the values: an int (``axis`` -1), an item of a tuple of ints, or the length of an
+    array's or list's axis."""
 
     value: int
     axis: int
@@ -100,10 +100,14 @@ class SizePattern:
         For each symbol, which size is its value.
     parts : tuple of (int, int)
         For each size the number of its symbol, or -1, and what is added.
+    all_sizes : bool
+        Whether the plan does nothing that is worth it for some sizes only
+        (`dcarray.ir.analysis.versions`).
     """
 
     firsts: tuple[int, ...]
     parts: tuple[tuple[int, int], ...]
+    all_sizes: bool = False
 
     def fits(self, sizes: Sizes) -> bool:
         """Whether sizes are so."""
@@ -120,9 +124,7 @@ class SizePattern:
 
     def least(self, symbol: int, places: Sequence[Place], ints: Collection[int]) -> int:
         """Return the least value of a symbol: lengths are not negative, and ``ints`` are no lengths."""
-        added = [
-            -n for k, (one, n) in enumerate(self.parts) if one == symbol and places[k].value not in ints
-        ]
+        added = [-n for k, (one, n) in enumerate(self.parts) if one == symbol and places[k].value not in ints]
         return max(added, default=-LARGEST)
 
     @property

@@ -183,7 +183,7 @@ class Tracer(LoopStatements):
     def _array(self, name: str, value: ArrayType) -> Any:
         if value.dtype.char not in COMPILED or not value.dtype.isnative:
             return Unbound(f"{name} has the dtype {value.dtype}")
-        shape = tuple([n if type(n) is int else self._size(n) for n in value.shape])
+        shape = tuple([self._size(n) if isinstance(n, SymbolicSize) else n for n in value.shape])
         in_c_order = not value.strides or contiguous(shape, value.strides)
         array = self.memory.name(name)
         self.memory.declare(Array(array, value.dtype, shape, "in", None if in_c_order else value.strides))
