@@ -8,7 +8,7 @@
     X(SHAPED) X(FILLED) X(RANGED) X(SQUARE) X(LISTED) X(UNWRITTEN) X(ITSELF) X(ROWWISE) X(DRAWN) X(DRAWN_IN_PARTS)
 
 /* The checks of a value at a loop. */
-#define CHECKS(X) X(PLAIN_ARRAY) X(WRAPPED_ARRAY) X(IDENTITY) X(OF_TYPE) X(EQUAL_INT) X(FUNCTION) X(TUPLE)
+#define CHECKS(X) X(PLAIN_ARRAY) X(WRAPPED_ARRAY) X(C_ORDER) X(IDENTITY) X(OF_TYPE) X(EQUAL_INT) X(FUNCTION) X(TUPLE)
 
 /* The functions of NumPy whose results are known here, with their names. */
 #define ANSWERS_OF(X)                                                                                              \

@@ -26,6 +26,7 @@ ROWWISE: int
 DRAWN: int
 DRAWN_IN_PARTS: int
 PLAIN_ARRAY: int
+C_ORDER: int
 WRAPPED_ARRAY: int
 IDENTITY: int
 OF_TYPE: int
@@ -68,9 +69,10 @@ def make_evaluate_route(evaluate: Callable[..., Any]) -> Callable[..., Any]: ...
 def make_short_run(
     given: int, others: tuple[str, ...], names: dict[str, Any],
     builtins: dict[str, Any], checks: tuple[tuple[Any, ...], ...], driver: Callable[..., int],
-    serves: Callable[[tuple[int, ...]], bool], parameters: tuple[tuple[str, int, Any, Any], ...],
-    results: tuple[tuple[str, int, Any, Any], ...], symbols: tuple[int, ...], lock: Any,
-    empty: Callable[..., Any], /,
+    serves: Callable[[tuple[int, ...]], tuple[tuple[int, ...], ...] | None],
+    parameters: tuple[tuple[str, int, Any, Any], ...],
+    results: tuple[tuple[str, int, Any, Any], ...], sizes: tuple[tuple[int, int, int, int], ...],
+    firsts: tuple[int, ...], lock: Any, empty: Callable[..., Any], /,
 ) -> Any: ...  # fmt: skip
 def end_rest() -> None: ...
 def rest(seconds: float, /) -> None: ...

@@ -83,6 +83,19 @@ checked_array(PyObject *x, int is_wrapped, PyObject *dtype, int written, PyObjec
     return is_wrapped || is_idle_memory(x) ? found : NULL;
 }
 
+/* A value if it is a plain array in C order of a dtype and a number of axes, and nothing is pending on its memory; else NULL.  A
+ * borrowed reference. */
+static PyObject *
+array_in_c_order(PyObject *x, PyObject *dtype, int written, long axes)
+{
+    Array *a = (Array *)x;
+    if (Py_TYPE(x) != PlainClass || (PyObject *)a->dtype != dtype || a->ndim != axes ||
+        (a->flags & (IN_C_ORDER | ALIGNED)) != (IN_C_ORDER | ALIGNED) ||
+        ((a->flags & WRITEABLE) && !(a->flags & WARNS)) != written)
+        return NULL;
+    return is_idle_memory(x) ? x : NULL;
+}
+
 /* Is a value what a check says?  -1 with an exception; for an array also where it lies. */
 static int
 meets_check(PyObject *x, PyObject *check, Span *spans, int *arrays, int deep)
@@ -100,6 +113,20 @@ meets_check(PyObject *x, PyObject *check, Span *spans, int *arrays, int deep)
         spans[*arrays].low = ((Array *)a)->data + PyLong_AsSsize_t(PyTuple_GET_ITEM(check, 4));
         spans[*arrays].high = ((Array *)a)->data + PyLong_AsSsize_t(PyTuple_GET_ITEM(check, 5));
         spans[*arrays].written = PyTuple_GET_ITEM(check, 6) == Py_True;
+        (*arrays)++;
+        return PyErr_Occurred() ? -1 : 1;
+    }
+    if (kind == C_ORDER && size == 6 && !deep) {
+        Py_ssize_t bytes = PyLong_AsSsize_t(PyTuple_GET_ITEM(check, 4)); /* of an element */
+        a = array_in_c_order(x, what, PyTuple_GET_ITEM(check, 2) == Py_True, PyLong_AsLong(PyTuple_GET_ITEM(check, 3)));
+        if (a == NULL || *arrays == MOST_ARRAYS)
+            return PyErr_Occurred() ? -1 : 0;
+        for (int axis = 0; axis < ((Array *)a)->ndim; axis++)
+            bytes *= ((Array *)a)->shape[axis];
+        spans[*arrays].array = x;
+        spans[*arrays].low = ((Array *)a)->data;
+        spans[*arrays].high = ((Array *)a)->data + bytes;
+        spans[*arrays].written = PyTuple_GET_ITEM(check, 5) == Py_True;
         (*arrays)++;
         return PyErr_Occurred() ? -1 : 1;
     }

@@ -4,7 +4,7 @@
  * the run to Python where one fails, where a floating-point exception was raised, and from time to time. */
 #include <stddef.h>
 
-enum { MOST_PARTS = 24, MOST_VALUES = 32 };
+enum { MOST_PARTS = 24, MOST_VALUES = 32, MOST_SIZES = 48 };
 /* Where a parameter's memory, or a result, is from. */
 enum { GIVEN = 'g', NUMBER = 'f', INTEGER = 'i', FRESH = 'n', MADE = 'm', SCALAR = 's', ITEM = 'w', CONSTANT = 'c', SAME = 'a' };
 
@@ -14,16 +14,26 @@ typedef struct {
     PyObject *first, *second; /* of fresh arrays the shape and the dtype; a constant */
 } Part;
 
+/* A size among the values: an int (axis -1), an item of a tuple, or the length of an array's axis; it is the symbol of this
+ * number, or 0 where that is -1, plus something. */
+typedef struct {
+    int value, axis, symbol;
+    long long added;
+} SizePlace;
+
 typedef struct {
     PyObject_HEAD
     vectorcallfunc call;
     PyObject *python; /* called with the same arguments where a check fails */
     PyObject *checks, *others, *names, *builtins; /* checks of the values: arguments, and these names' values */
-    PyObject *driver, *serves, *symbols, *threads, *flags; /* what is called, and with what */
+    PyObject *driver, *symbols, *threads, *flags; /* what is called, and with what */
+    PyObject *serves; /* called with other symbols: None, or the parameters' shapes, or () where these stay */
     PyObject *bound, *contexts; /* (dictionary, name, object it is bound to), (context variable, its value) */
     PyObject *acquire, *release, *empty;
     Part parameters[MOST_PARTS], results[MOST_PARTS];
-    int given, parameter_count, result_count, symbol_count, symbol_at[MOST_VALUES];
+    int given, parameter_count, result_count, symbol_count, symbol_at[MOST_VALUES], size_count;
+    SizePlace sizes[MOST_SIZES];
+    long long now[MOST_VALUES]; /* the symbols */
     long counted;
     double until, seconds;
     long long runs;
@@ -72,25 +82,67 @@ find_values(ShortRun *s, PyObject *const *args, PyObject **values, Py_ssize_t *c
     return found > 0 ? are_apart(spans, arrays) : found;
 }
 
+/* A size among the values; -1 with an error, which is no other size of theirs but that of an int. */
+static long long
+size_at(const SizePlace *z, PyObject **values)
+{
+    PyObject *x = values[z->value];
+    if (z->axis < 0)
+        return PyLong_AsLongLong(x);
+    if (PyTuple_CheckExact(x))
+        return PyLong_AsLongLong(PyTuple_GET_ITEM(x, z->axis)); /* its check has looked at its length */
+    return ((Array *)x)->shape[z->axis];
+}
+
+/* May the plan run with these symbols?  New arrays get their shapes then; -1 with an error. */
+static int
+serves_symbols(ShortRun *s, PyObject *symbols)
+{
+    PyObject *shapes = PyObject_CallOneArg(s->serves, symbols);
+    int served = shapes == NULL ? -1 : shapes != Py_None;
+    for (int k = 0; served > 0 && k < s->parameter_count; k++)
+        if (s->parameters[k].kind == FRESH && PyTuple_CheckExact(shapes) && k < PyTuple_GET_SIZE(shapes))
+            Py_SETREF(s->parameters[k].first, Py_NewRef(PyTuple_GET_ITEM(shapes, k)));
+    Py_XDECREF(shapes);
+    return served;
+}
+
 /* Are the symbols as before, or may the plan run with the new ones?  -1 with an error. */
 static int
 take_symbols(ShortRun *s, PyObject **values)
 {
-    PyObject *now, *answer;
+    PyObject *now;
+    long long found[MOST_SIZES], symbols[MOST_SIZES];
     int same = 1;
-    for (int k = 0; same > 0 && k < s->symbol_count; k++)
-        same = PyObject_RichCompareBool(values[s->symbol_at[k]], PyTuple_GET_ITEM(s->symbols, k), Py_EQ);
+    for (int k = 0; k < s->size_count; k++) {
+        found[k] = size_at(&s->sizes[k], values);
+        if (found[k] == -1 && PyErr_Occurred()) {
+            PyErr_Clear(); /* it is too large */
+            return 0;
+        }
+    }
+    for (int k = 0; k < s->symbol_count; k++)
+        symbols[k] = found[s->symbol_at[k]];
+    for (int k = 0; k < s->size_count; k++) {
+        const SizePlace *z = &s->sizes[k];
+        if (found[k] != (z->symbol < 0 ? 0 : symbols[z->symbol]) + z->added)
+            return 0;
+    }
+    for (int k = 0; same && k < s->symbol_count; k++)
+        same = symbols[k] == s->now[k];
     if (same)
-        return same;
+        return 1;
     if ((now = PyTuple_New(s->symbol_count)) == NULL)
         return -1;
-    for (int k = 0; k < s->symbol_count; k++)
-        PyTuple_SET_ITEM(now, k, Py_NewRef(values[s->symbol_at[k]]));
-    answer = PyObject_CallOneArg(s->serves, now);
-    if (answer == Py_True)
+    for (int k = 0; now != NULL && k < s->symbol_count; k++)
+        set_or_clear(&now, k, PyLong_FromLongLong(symbols[k]));
+    if (now == NULL)
+        return -1;
+    same = serves_symbols(s, now);
+    if (same > 0) {
         Py_SETREF(s->symbols, Py_NewRef(now));
-    same = answer == NULL ? -1 : answer == Py_True;
-    Py_XDECREF(answer);
+        memcpy(s->now, symbols, sizeof(s->now));
+    }
     Py_DECREF(now);
     return same;
 }
@@ -276,7 +328,11 @@ short_arm(PyObject *self, PyObject *args)
         PyErr_SetString(PyExc_ValueError, "other symbols than the plan's");
         return NULL;
     }
+    for (int k = 0; k < s->symbol_count; k++)
+        s->now[k] = PyLong_AsLongLong(PyTuple_GET_ITEM(symbols, k));
     s->counted = PyLong_AsLong(flags);
+    if (PyErr_Occurred() || serves_symbols(s, symbols) < 0)
+        return NULL;
     s->until = seconds() + lasts;
     Py_XSETREF(s->python, Py_NewRef(python));
     Py_XSETREF(s->threads, Py_NewRef(threads));
@@ -331,22 +387,42 @@ read_parts(PyObject *given, Part *parts, int most)
     return (int)PyTuple_GET_SIZE(given);
 }
 
-/* make_short_run(given, others, names, builtins, checks, driver, serves, parameters, results, symbols, lock, empty): a
- * callable for so many arguments, which has to be armed first. */
+/* Read the places of the sizes, and which of them are the symbols; -1 with an error. */
+static int
+read_sizes(ShortRun *s, PyObject *sizes, PyObject *firsts)
+{
+    if (PyTuple_GET_SIZE(sizes) > MOST_SIZES || PyTuple_GET_SIZE(firsts) > MOST_VALUES) {
+        PyErr_SetString(PyExc_ValueError, "too many sizes for a short run");
+        return -1;
+    }
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(sizes); k++) {
+        SizePlace *z = &s->sizes[k];
+        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(sizes, k), "iiiL", &z->value, &z->axis, &z->symbol, &z->added))
+            return -1;
+    }
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(firsts); k++)
+        s->symbol_at[k] = (int)PyLong_AsLong(PyTuple_GET_ITEM(firsts, k));
+    s->size_count = (int)PyTuple_GET_SIZE(sizes);
+    s->symbol_count = (int)PyTuple_GET_SIZE(firsts);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+/* make_short_run(given, others, names, builtins, checks, driver, serves, parameters, results, sizes, firsts, lock, empty):
+ * a callable for so many arguments, which has to be armed first. */
 static PyObject *
 make_short_run(PyObject *module, PyObject *args)
 {
-    PyObject *others, *names, *builtins, *checks, *driver, *serves, *parameters, *results, *symbols, *lock, *empty;
+    PyObject *others, *names, *builtins, *checks, *driver, *serves, *parameters, *results, *sizes, *firsts, *lock, *empty;
     int given;
     ShortRun *s;
-    if (!PyArg_ParseTuple(args, "iO!O!O!O!OOO!O!O!OO:make_short_run", &given, &PyTuple_Type, &others, &PyDict_Type,
-                          &names, &PyDict_Type, &builtins, &PyTuple_Type, &checks, &driver, &serves, &PyTuple_Type, &parameters,
-                          &PyTuple_Type, &results, &PyTuple_Type, &symbols, &lock, &empty))
+    if (!PyArg_ParseTuple(args, "iO!O!O!O!OOO!O!O!O!OO:make_short_run", &given, &PyTuple_Type, &others, &PyDict_Type,
+                          &names, &PyDict_Type, &builtins, &PyTuple_Type, &checks, &driver, &serves, &PyTuple_Type,
+                          &parameters, &PyTuple_Type, &results, &PyTuple_Type, &sizes, &PyTuple_Type, &firsts, &lock, &empty))
         return NULL;
     if (PyType_Ready(&ShortRunType) < 0)
         return NULL;
     if (given + PyTuple_GET_SIZE(others) > MOST_VALUES || PyTuple_GET_SIZE(checks) != given + PyTuple_GET_SIZE(others) ||
-        PyTuple_GET_SIZE(symbols) > MOST_VALUES || PlainClass == NULL) {
+        PlainClass == NULL) {
         PyErr_SetString(PyExc_ValueError, "too many values for a short run");
         return NULL;
     }
@@ -362,10 +438,7 @@ make_short_run(PyObject *module, PyObject *args)
     s->driver = Py_NewRef(driver);
     s->serves = Py_NewRef(serves);
     s->empty = Py_NewRef(empty);
-    s->symbol_count = (int)PyTuple_GET_SIZE(symbols);
-    for (int k = 0; k < s->symbol_count; k++)
-        s->symbol_at[k] = (int)PyLong_AsLong(PyTuple_GET_ITEM(symbols, k));
-    if ((s->acquire = PyObject_GetAttrString(lock, "acquire")) == NULL ||
+    if (read_sizes(s, sizes, firsts) < 0 || (s->acquire = PyObject_GetAttrString(lock, "acquire")) == NULL ||
         (s->release = PyObject_GetAttrString(lock, "release")) == NULL ||
         (s->parameter_count = read_parts(parameters, s->parameters, MOST_PARTS)) < 0 ||
         (s->result_count = read_parts(results, s->results, MOST_PARTS)) < 0 || PyErr_Occurred()) {

@@ -7,12 +7,13 @@ clock decides about both in the same way.  `docs/policy.md` explains them.
 from __future__ import annotations
 
 from collections.abc import MutableMapping
+from time import perf_counter
 from typing import Any
 
 __all__ = [
     "FADING", "FAILURES", "GLANCE", "HOT", "HOT_AGAIN", "LARGE", "LONGER", "NANOSECOND", "NEAR",
     "PATIENCE", "PERIOD", "PLANNED_AT_ONCE", "RESTING", "SEEN", "SLOWER", "STRANGE", "SUSPECT", "WAIT",
-    "Measured", "Pace", "Traffic", "priority",
+    "Measured", "Pace", "Traffic", "Vain", "priority",
 ]  # fmt: skip
 
 PERIOD = 0.005
@@ -73,7 +74,8 @@ _MOST_PLANS = 40  # of one site, in all
 _REMEMBERED = 64  # kinds of values that are counted
 _COMES_BACK = 2  # runs with a kind of values until it may get a plan
 _UNUSED = 16  # runs of a site without a kind of values after which another one may take its place
-_LOSS = 64  # runs with new kinds of values until these are judged
+_LOSS = 64  # runs with new kinds of values, or in vain, until these are judged
+_OFTEN = 2e-3  # seconds between runs of which to ask a site, which takes 50 us, is more than a small part
 
 
 class Measured:
@@ -202,6 +204,30 @@ def priority(recent: float, length: int) -> float:
         Characters of what its plan depends on, the source of functions included.
     """
     return recent / (_SHORT + length)
+
+
+class Vain:
+    """Whether a site is asked in vain: a run of which it is known that Python is to do it pays for the
+    question."""
+
+    __slots__ = ("_count", "_since")
+
+    def __init__(self) -> None:
+        self._count, self._since = 0, 0.0
+
+    def is_a_loss(self, served: bool, refused: bool) -> bool:
+        """Note a run that compiled code has done, or that is left to Python for good; returns whether the
+        last ones were all left to Python, and came soon after one another."""
+        if served or not refused:
+            self._count = 0
+            return False
+        if not self._count:
+            self._since = perf_counter()
+        self._count += 1
+        if self._count < _LOSS:
+            return False
+        self._count = 0
+        return perf_counter() - self._since < _LOSS * _OFTEN
 
 
 class Traffic:

@@ -19,9 +19,11 @@ from .entry_values import Function
 from .globals import ObjectGuard
 from .guards import ARRAYS
 
-__all__ = ["Checks", "checks_hold", "checks_of", "span"]
+__all__ = ["C_ORDER", "Checks", "checks_hold", "checks_of", "span"]
 
 Checks = tuple[tuple[Any, ...], ...]
+C_ORDER = object()
+"""Begins the guard of a plain array in C order of any shape: dtype, whether it is writeable, number of axes."""
 
 
 def checks_hold(checks: Checks, values: tuple[Any, ...], /) -> tuple[int, ...] | None:
@@ -48,6 +50,8 @@ def checks_of(values: Sequence[Any], guards: Sequence[Any], written: Collection[
 
 
 def _check(value: Any, guard: Any, written: bool) -> tuple[Any, ...] | None:
+    if type(guard) is tuple and guard[0] is C_ORDER:
+        return extension.C_ORDER, *guard[1:], guard[1].itemsize, written
     if type(value) in ARRAYS:
         dtype, shape, strides, may_write, plain = guard
         kind = extension.PLAIN_ARRAY if plain else extension.WRAPPED_ARRAY
@@ -60,6 +64,8 @@ def _check(value: Any, guard: Any, written: bool) -> tuple[Any, ...] | None:
         return extension.OF_TYPE, int
     if type(value) in (float, complex) or isinstance(value, np.generic):
         return extension.OF_TYPE, type(value)
+    if type(value) is tuple and guard is None:  # of ints, that are looked at apart
+        return extension.TUPLE, tuple([(extension.OF_TYPE, int)] * len(value))
     if type(value) is tuple:
         inner = [_check(v, m, False) for v, m in zip(value, guard[1], strict=True)]
         return None if None in inner else (extension.TUPLE, tuple(inner))

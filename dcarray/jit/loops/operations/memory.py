@@ -248,11 +248,12 @@ class Memory:
                 strides[ix.axis] += ix.stride * step
         size: Dim = 1
         for n, step in zip(reversed(window.shape), reversed(strides), strict=True):
-            if type(n) is not int or type(size) is not int:
+            if type(n) is type(step) is type(size) is int:
+                if n != 1 and n and step != size:
+                    return False
+            elif self.scope.eq(step, size) is not True:
                 return None
-            if n != 1 and n and step != size:
-                return False
-            size *= n
+            size = dims.simplify(size * n)
         return True
 
     def _in_order(self, x: Data) -> bool:

@@ -240,7 +240,13 @@ class Scans(Creation):
     def _np_ravel(self, a: Value) -> Value:
         if not is_array(a) or len(a.shape) != 1:
             raise self.scope.fail("axes are joined")
-        return a
+        whole = self.arrays.getitem(a, slice(None))
+        if a.window is None:
+            return whole
+        contiguous = self.memory.contiguous(a)
+        if contiguous is None:
+            raise self.scope.fail("whether a vector is contiguous is not known")
+        return whole if contiguous else self.memory.copy(a)
 
     def _method_flatten(self, x: Value) -> Value:
         if not is_array(x):

@@ -19,7 +19,7 @@ from ..entry.globals import makes_wrapped
 from ..entry.guards import ARRAYS, DeviceGuard, entry_value, guard_of
 from .requests import LoopRequest
 from .site import SiteSource
-from .sizes import Place, SizePattern, places_of
+from .sizes import Place, SizePattern, open_guards, places_of
 
 __all__ = [
     "MISSING", "Entry", "guards_of", "is_wrapped", "request_of", "watched_exceptions",
@@ -39,8 +39,10 @@ class Entry(PlanSlot[Any]):
     pattern : SizePattern
         The sizes.
     guards : tuple or None
-        The guards of the values that its plan is for, with None for ints that are symbols; None of a plan
-        with other symbols.
+        The guards of the values that its plan is for, without the sizes that depend on symbols
+        (`dcarray.jit.loops.sites.sizes.open_guards`); None if there are none.
+    sizes : tuple of (Place, int, int)
+        These sizes: where they are, the number of their symbol and what is added.
     symbols : tuple of Place
         Where the values of the plan's symbols are.
     device : object or None
@@ -51,7 +53,8 @@ class Entry(PlanSlot[Any]):
     """
 
     __slots__ = (
-        "device", "failures", "gain", "guards", "kind", "pattern", "request", "symbols", "used", "wraps",
+        "device", "failures", "gain", "guards", "kind", "pattern", "request", "sizes", "symbols", "used",
+        "wraps",
     )  # fmt: skip
 
     def __init__(
@@ -62,26 +65,30 @@ class Entry(PlanSlot[Any]):
         self.kind, self.pattern, self.request, self.device = kind, pattern, request, device
         places = places_of(kind[2:])
         self.symbols = tuple([places[k] for k in pattern.firsts])
-        ints = {place.value for place in self.symbols if place.axis < 0}
-        checked = len(ints) == len(self.symbols) and pattern.is_plain
-        self.guards = tuple([None if k in ints else g for k, g in enumerate(guards)]) if checked else None
+        parts = [*zip(places, pattern.parts, strict=True)]
+        sized = {place.value for place, (symbol, _) in parts if symbol >= 0}
+        self.sizes = tuple([(place, *part) for place, part in parts if place.value in sized])
+        self.guards = open_guards(kind[2:], guards, sized)
         self.gain = admission.Measured()
         self.failures = self.used = 0
         self.wraps = False
-
-    @property
-    def ints(self) -> tuple[int, ...]:
-        """Which values are symbols, if each symbol is one."""
-        return tuple([place.value for place in self.symbols])
 
     def serves(self, values: Sequence[Any], start: Any) -> bool:
         """Whether its plan, if it is there, may run with the sizes of these values."""
         if self.plan is None or not (self.symbols or type(start) is int):
             return True
-        found: bool = self.plan.holds(self.sizes(values, start))
+        found: bool = self.plan.holds(self.symbols_of(values, start))
         return found
 
-    def sizes(self, values: Sequence[Any], start: Any) -> tuple[int, ...]:
+    def has_sizes_of(self, values: Sequence[Any]) -> bool:
+        """Whether the sizes of values that have its guards are as its pattern says."""
+        symbols = [place.of(values) for place in self.symbols]
+        return all(
+            place.of(values) == (added if symbol < 0 else symbols[symbol] + added)
+            for place, symbol, added in self.sizes
+        )
+
+    def symbols_of(self, values: Sequence[Any], start: Any) -> tuple[int, ...]:
         """Return the values of the plan's symbols; ``start`` is None, or where a loop is resumed."""
         found = tuple([place.of(values) for place in self.symbols])
         return found if start is None else (*found, start)

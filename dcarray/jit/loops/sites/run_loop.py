@@ -156,7 +156,13 @@ class LoopPlan:
         undone = self._windows_undone or self._undone or self._undone_unless_small or self._rewritten
         whole = not self._writes or self._loaded.single
         others = self._arrays or undone or self._generators
-        return self._owned and self._shapes is None and not others and whole
+        return self._owned and not others and whole
+
+    def shapes(self, symbols: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+        """Return the shapes of the parameters for these values of the symbols; nothing if they are the same
+        for all."""
+        found: tuple[tuple[int, ...], ...] = () if self._shapes is None else self._shapes(*symbols)
+        return found
 
     def count(self, runs: int) -> None:
         """Count runs of the plan."""

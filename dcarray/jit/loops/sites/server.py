@@ -40,6 +40,7 @@ class SiteServer:
         self._done: set[int] = set()  # threads in which all iterations have been done
         self._members: list[Check] | None = None
         self._pace = admission.Pace()
+        self._vain = admission.Vain()
         self._lists = ListConversion()
         self._short = ShortRuns(site)
         self._attributes = AttributeValues(self.source) if self.source.attributes is not None else None
@@ -51,6 +52,8 @@ class SiteServer:
     def enter(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
         """Do what `Site.ask` does."""
         found, entry = self._serve(values, None)
+        if self._vain.is_a_loss(bool(found), entry is None or entry.state is PlanState.REFUSED):
+            self._plans.refuse("most of its runs have values of which no plan is faster", self.source.line)
         if not found:
             if entry is not None and entry.plan is not None:  # it is Python's turn, for all iterations
                 self.site.resuming = False
@@ -135,6 +138,9 @@ class SiteServer:
 
     def _serve_values(self, values: tuple[Any, ...], start: Any) -> tuple[tuple[Any, ...], Entry | None]:
         """Return the result of a plan for the values, or an empty tuple, and the entry of their key."""
+        ended = self._short.end_trial()
+        if ended is not None:
+            self._judge(*ended)
         options = config.look_again()
         ranks = communicator() is not None
         if options.jit == "off" or (ranks and options.strict):  # it would gather arrays
@@ -180,9 +186,8 @@ class SiteServer:
         if plan is None or (start is None and options.jit != "eager" and entry.gain.is_pythons_turn()):
             return (), entry
         if plan.checks and start is None and not entry.gain.judged and options.jit != "eager":
-            served, seconds = self._short.attempt(plan, values, entry.ints, self._members or [])
+            served = self._short.begin_trial(plan, values, entry, self._members or [])
             if served:
-                self._judge(entry, seconds)
                 return served, entry
         served = self._run_plan(entry, plan, values, start, options)
         if processors is not None:
@@ -202,12 +207,12 @@ class SiteServer:
             return None
         with LOCK:
             addresses = plan.addresses(values)
-            if addresses is None:
+            if addresses is None or not entry.has_sizes_of(values) or not entry.serves(values, None):
                 return None
             self._plans.traffic.hit()
             served = self._run_plan(entry, plan, values, None, options, addresses)
             if served:
-                self._short.use(plan, values, entry.ints, self._members or [])
+                self._short.use(plan, values, entry, self._members or [])
             return served
 
     def _run_plan(
@@ -219,7 +224,7 @@ class SiteServer:
         try:
             with LOCK:
                 sized = bool(entry.symbols) or start is not None
-                if sized and not plan.serves(entry.sizes(values, start)):
+                if sized and not plan.serves(entry.symbols_of(values, start)):
                     return ()
                 found = plan.run(values, options, addresses)
         except MemoryError:  # a later run may have more memory

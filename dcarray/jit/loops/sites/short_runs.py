@@ -7,8 +7,8 @@ elements.  A short run makes the same checks, and leaves the run to the server w
 from __future__ import annotations
 
 import builtins
+import math
 from collections.abc import Callable
-from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,12 +24,14 @@ from ..entry.entry_values import Result
 from ..entry.members import Check
 
 if TYPE_CHECKING:
+    from .keys import Entry
     from .run_loop import LoopPlan
     from .site import Site
 
 __all__ = ["ShortRuns"]
 
 _LASTS = 0.05  # seconds for which a run may rely on what the server found
+_TRIAL = 1e-3  # and of runs by which it is found out how long they take
 _GIVEN, _REAL, _INTEGER, _FRESH, _MADE, _SCALAR, _ITEM, _CONSTANT, _SAME = "gfinmswca"  # as in short_runs.h
 _Part = tuple[str, int, Any, Any]
 
@@ -50,12 +52,14 @@ class ShortRuns:
     def __init__(self, site: Site) -> None:
         self._site = site
         self.run: Any = None
+        self._trial: tuple[Entry, Any] | None = None
         self._made: dict[int, tuple[LoopPlan, Any]] = {}
 
     def use(
-        self, plan: LoopPlan, values: tuple[Any, ...], symbols: tuple[int, ...], members: list[Check]
-    ) -> None:
-        """Have a plan's values go its short run's way for a while, if it can have one.
+        self, plan: LoopPlan, values: tuple[Any, ...], entry: Entry, members: list[Check],
+        lasts: float = _LASTS,
+    ) -> Any:  # fmt: skip
+        """Have a plan's values go its short run's way for a while; returns that, or None if it has none.
 
         Parameters
         ----------
@@ -63,44 +67,66 @@ class ShortRuns:
             It has just run, and has checks.
         values : tuple
             What it ran with: the arguments of the site, and the values of its other names.
-        symbols : tuple of int
-            Which of these are the values of its symbols.
+        entry : Entry
+            The plan's key.
         members : list of Check
             The members of modules that it stands for.
+        lasts : float, optional
+            For how many seconds.
         """
-        short = self._found(plan, values, symbols)
+        short = self._found(plan, values, entry)
         if short is None:
             self.run = None
         elif self._site.source.attributes is None:
-            self._arm(short, plan, self._site.ask, members)
+            self._arm(short, plan, self._site.ask, members, lasts)
             self._site.enter = short
         else:
-            self._arm(short, plan, _declined, members)
+            self._arm(short, plan, _declined, members, lasts)
             self.run = short
+        return short
 
-    def attempt(
-        self, plan: LoopPlan, values: tuple[Any, ...], symbols: tuple[int, ...], members: list[Check]
-    ) -> tuple[tuple[Any, ...], float]:
-        """Return what a plan's short run gives, and the seconds that it took; an empty tuple if it cannot
-        have one, or may not run with these values."""
-        short = self._found(plan, values, symbols)
+    def begin_trial(
+        self, plan: LoopPlan, values: tuple[Any, ...], entry: Entry, members: list[Check]
+    ) -> tuple[Any, ...]:
+        """Return what a plan's short run gives, which is used for the next runs, too: the first ones find
+        nothing in the caches. An empty tuple if it cannot have one, or may not run with these values."""
+        short = self.use(plan, values, entry, members, _TRIAL)
         if short is None:
-            return (), 0.0
-        self._arm(short, plan, _declined, members)
-        given = values[: len(values) - len(self._site.source.others)]
-        begun = perf_counter()
-        served = short(*given)
-        return served, perf_counter() - begun
+            return ()
+        self._settle(short, plan)
+        served: tuple[Any, ...] = short(*values[: len(values) - len(self._site.source.others)])
+        self._trial = (entry, short) if served else None
+        return served
 
-    def _found(self, plan: LoopPlan, values: tuple[Any, ...], symbols: tuple[int, ...]) -> Any:
+    def end_trial(self) -> tuple[Entry, float] | None:
+        """Return the key of a trial that has ended, and the mean seconds of its runs; None if there is
+        none."""
+        if self._trial is None:
+            return None
+        (entry, short), self._trial = self._trial, None
+        runs, seconds = self._settle(short, entry.plan)
+        return (entry, seconds / runs) if runs else None
+
+    def _settle(self, short: Any, plan: LoopPlan | None) -> tuple[int, float]:
+        """Count the runs since the last time; returns their number, and their seconds."""
+        found: tuple[int, float] = short.take()
+        runs, seconds = found
+        self._site.runs += runs
+        self._site.compiled += seconds
+        if plan is not None:
+            plan.count(runs)
+        return found
+
+    def _found(self, plan: LoopPlan, values: tuple[Any, ...], entry: Entry) -> Any:
         found = self._made.get(id(plan))
         if found is None:
-            found = self._made[id(plan)] = plan, self._make(plan, values, symbols)
+            found = self._made[id(plan)] = plan, self._make(plan, values, entry)
         return found[1]
 
     def _arm(
-        self, short: Any, plan: LoopPlan, otherwise: Callable[..., tuple[Any, ...]], members: list[Check]
-    ) -> None:
+        self, short: Any, plan: LoopPlan, otherwise: Callable[..., tuple[Any, ...]], members: list[Check],
+        lasts: float,
+    ) -> None:  # fmt: skip
         state, options = fp_state.current_state(), config.current()
         flags = fp_state.watched_flags(state)
         if plan.may_raise:
@@ -109,9 +135,9 @@ class ShortRuns:
             flags |= INVALID
         bound = (*members, *config.in_force())
         contexts = ((config.SCOPED, config.scoped()), (fp_state.STATE, state))
-        short.arm(otherwise, _LASTS, options.threads, flags, plan.symbols, bound, contexts)
+        short.arm(otherwise, lasts, options.threads, flags, plan.symbols, bound, contexts)
 
-    def _make(self, plan: LoopPlan, values: tuple[Any, ...], symbols: tuple[int, ...]) -> Any:
+    def _make(self, plan: LoopPlan, values: tuple[Any, ...], entry: Entry) -> Any:
         """Return a plan's short run; None if it cannot have one."""
         source = self._site.source
         given = len(values) - len(source.others)
@@ -121,22 +147,38 @@ class ShortRuns:
             return None
         from dcarray._native.extension import make_short_run
 
+        sizes = tuple([(*place, symbol, added) for place, symbol, added in entry.sizes])
+        places = [place for place, _, _ in entry.sizes]
+        firsts = tuple([places.index(place) for place in entry.symbols])
+
         try:
             short = make_short_run(
                 given, source.others, self._site.names, vars(builtins), plan.checks,
-                plan.driver, plan.serves, parameters, results, symbols, LOCK, np.empty,
+                plan.driver, _serves(plan), parameters, results, sizes, firsts, LOCK, np.empty,
             )  # fmt: skip
         except ValueError:  # too many of something
             return None
 
         def settle() -> None:
-            runs, seconds = short.take()
-            self._site.runs += runs
-            self._site.compiled += seconds
-            plan.count(runs)
+            self._settle(short, plan)
 
         SETTLE.append(settle)
         return short
+
+
+def _serves(plan: LoopPlan) -> Callable[[tuple[int, ...]], Any]:
+    """Return a function of symbols: None if the plan may not run with them, or makes large arrays; else the
+    shapes of its parameters, or nothing where these do not depend on symbols."""
+
+    def serves(symbols: tuple[int, ...]) -> Any:
+        if not plan.holds(symbols):
+            return None
+        shapes = plan.shapes(symbols)
+        news = zip(plan.parameters, shapes, strict=False)
+        large = any(f is None and math.prod(s) * d.itemsize >= MAPPED for (f, d, _, _), s in news)
+        return None if large else shapes
+
+    return serves
 
 
 def _declined(*values: Any) -> tuple[Any, ...]:

@@ -99,14 +99,15 @@ class SitePlans:
                 k for k, p in enumerate(places_of(own)) if self._names[p.value] in self.source.counters
             ]
             seen = SizesSeen(counters)
-        pattern = seen.pattern(sizes)
+        narrow = None  # the pattern of a plan whose guard does not hold
         for known in seen.patterns:
             entry = self.entries.get((kind, known)) if known.fits(sizes) else None
             if entry is not None and entry.serves(values, start):
                 self.traffic.hit()
                 return entry
             if entry is not None:
-                pattern = replaced(known, all_sizes=True)
+                narrow = known
+        pattern = seen.pattern(sizes) if narrow is None else replaced(narrow, all_sizes=True)
         if (kind, pattern) in self.entries:  # there is no plan for all sizes
             seen.exact = True
             return None
@@ -210,6 +211,7 @@ class SitePlans:
         if resumed:
             self.entries.pop(entry.key, None)
         else:
+            self.site.resumable = self.site.resuming = False  # the rest of a loop is no better
             self._report(reason, self.source.line)
 
     def refuse_entry(self, entry: Entry, reason: str, line: int) -> None:
@@ -235,9 +237,13 @@ class SitePlans:
             note(shown(reason), kind="loop", where=(self.source.file, line))
 
     def _make_exact(self, entry: Entry) -> bool:
-        """Make plans of a kind for single sizes from now on; returns whether the entry's is for several."""
+        """Make plans of a kind for single sizes from now on, if the entry's is for several and those may have
+        one; returns whether that is so."""
         seen = self._sizes.get(entry.kind)
         if seen is None or not seen.is_general(entry.pattern):
+            return False
+        single = [self.entries.get((entry.kind, one)) for one in seen.patterns if not seen.is_general(one)]
+        if any(one is not None and one.state is PlanState.REFUSED for one in single):
             return False
         seen.exact = True
         return True

@@ -15,11 +15,12 @@ from typing import Any, NamedTuple
 from dcarray.core.strides import c_strides
 from dcarray.ir.records import record
 
+from ..entry.guard_checks import C_ORDER
 from ..entry.guards import ARRAYS
 from ..entry.lists import ListElements
 from ..entry.sizes import LARGEST, SymbolicSize
 
-__all__ = ["Place", "SizePattern", "SizesSeen", "kind_of", "places_of"]
+__all__ = ["Place", "SizePattern", "SizesSeen", "kind_of", "open_guards", "places_of"]
 
 _ARRAY, _LIST, _INT, _INTS = "array", "list", "int", "ints"
 _REMEMBERED = 8  # sizes that a relation is known to hold for
@@ -90,6 +91,21 @@ def places_of(kind: Sequence[Any]) -> tuple[Place, ...]:
     return tuple(found)
 
 
+def open_guards(kind: Sequence[Any], guards: Sequence[Any], sized: Collection[int]) -> tuple[Any, ...] | None:
+    """Return the guards of values of a kind, without the sizes of those whose positions ``sized`` has; None if
+    one has none."""
+    found = list(guards)
+    for k in sized:
+        one = kind[k]
+        if one == _INT or one[0] == _INTS:
+            found[k] = None
+        elif one[0] == _ARRAY and one[-1]:  # a plain one
+            found[k] = (C_ORDER, one[1], one[3], one[2])
+        else:
+            return None
+    return tuple(found)
+
+
 @record(frozen=True, slots=True)
 class SizePattern:
     """What sizes are to a plan: numbers that it was made for, symbols, or sums of a symbol and a number.
@@ -126,11 +142,6 @@ class SizePattern:
         """Return the least value of a symbol: lengths are not negative, and ``ints`` are no lengths."""
         added = [-n for k, (one, n) in enumerate(self.parts) if one == symbol and places[k].value not in ints]
         return max(added, default=-LARGEST)
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether each symbol stands for one size alone."""
-        return len(self.firsts) == sum(symbol >= 0 for symbol, _ in self.parts)
 
 
 class SizesSeen:
