@@ -199,6 +199,10 @@ def lengths(w: Writer, s: int) -> Lines:
                     ["for j in range(i): total += x[j] * (i - j)", "total %= 61"],
                     ["x[i:] += 1"],
                     ["total = total + x[-i]"],
+                    ["if x[i] > y[i % len(y)]: total += x[i]"],
+                    ["if x[i] > total: total = x[i]", "else: total = total * 0.5"],
+                    ["total = max(total, x[i])", "if y[i // 2] > 3: total = -abs(total - y[0])"],
+                    ["if x[i] > 5: total = 0.0", "elif x[i] > 2: total += x[i]", "x[i] = total % 7"],
                     ["x[i % len(y)] = y[i // 2] + i"],
                 ]
             )

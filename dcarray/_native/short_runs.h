@@ -6,7 +6,7 @@
 
 enum { MOST_PARTS = 24, MOST_VALUES = 32, MOST_SIZES = 48 };
 /* Where a parameter's memory, or a result, is from. */
-enum { GIVEN = 'g', NUMBER = 'f', INTEGER = 'i', FRESH = 'n', MADE = 'm', SCALAR = 's', ITEM = 'w', CONSTANT = 'c', SAME = 'a' };
+enum { GIVEN = 'g', NUMBER = 'f', INTEGER = 'i', FRESH = 'n', MADE = 'm', SCALAR = 's', ITEM = 'w', CONSTANT = 'c', SAME = 'a', EITHER = 'e' };
 
 typedef struct {
     char kind;
@@ -163,7 +163,9 @@ bound_results(ShortRun *s, PyObject **values, PyObject **made)
             value = Py_NewRef(PyTuple_GET_ITEM(results, r->at));
         else if (r->kind == CONSTANT)
             value = Py_NewRef(r->first);
-        else if (r->kind == SCALAR)
+        else if (r->kind == EITHER && !*((Array *)made[PyLong_AsLong(r->first)])->data) /* of Python's type */
+            value = PyObject_CallOneArg(r->second, made[r->at]);
+        else if (r->kind == SCALAR || r->kind == EITHER)
             value = PyObject_GetItem(made[r->at], nothing);
         else
             value = PyObject_CallMethod(made[r->at], "item", NULL);

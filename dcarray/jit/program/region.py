@@ -22,6 +22,7 @@ from ..loops.operations.values import (
     PYTHON,
     Data,
     NumberList,
+    PythonOrNumpy,
     Value,
     is_array,
     is_int,
@@ -221,6 +222,8 @@ class _ProgramTracer(Tracer):
         """Return the description of what is returned."""
         if isinstance(value, tuple | list):
             raise self.scope.fail("a tuple in a tuple or a list is returned")
+        if isinstance(value, PythonOrNumpy):
+            raise self.scope.fail("the type of a result depends on a condition")
         if is_int(value) and type(value) is not int:
             value = self.memory.value(self.math.expr(value, _INT), scalar=True, weak=int)
         if is_array(value):

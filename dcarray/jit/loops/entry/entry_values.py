@@ -131,9 +131,10 @@ class Result:
 
     ``kind`` is "array" (``name`` is an "out" array of the region: new memory), "alias" (the object that the
     name ``name`` was bound to when the loop began), "scalar" (``name`` is an "out" array of the region
-    without axes; ``weak`` as in `ScalarType`), "value" (``value`` itself, an int say), "tuple" (``value``: a
-    tuple of results), or "view" (of the object of another result, ``value[0]``: basic indexing with
-    ``value[1]``, and the order of axes ``value[2]``)."""
+    without axes; ``weak`` as in `ScalarType`), "either" (the same: if the "out" array ``value[1]`` holds True
+    a NumPy scalar, else of Python's type ``value[0]``), "value" (``value`` itself, an int say), "tuple"
+    (``value``: a tuple of results), or "view" (of the object of another result, ``value[0]``: basic indexing
+    with ``value[1]``, and the order of axes ``value[2]``)."""
 
     kind: str
     name: str = ""

@@ -23,7 +23,7 @@ __all__ = ["C_ORDER", "Checks", "checks_hold", "checks_of", "span"]
 
 Checks = tuple[tuple[Any, ...], ...]
 C_ORDER = object()
-"""Begins the guard of a plain array in C order of any shape: dtype, whether it is writeable, number of axes."""
+"""Begins the guard of a plain array in C order of any shape: dtype, is it writeable, number of axes."""
 
 
 def checks_hold(checks: Checks, values: tuple[Any, ...], /) -> tuple[int, ...] | None:

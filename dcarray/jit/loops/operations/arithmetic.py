@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -161,6 +162,13 @@ class Arithmetic(Numbers):
             return self.ufunc(fast, (a,))
         return self.ufunc(name, (a, b))
 
+    def of_both(self, function: Callable[[Value], Value], x: PythonOrNumpy) -> PythonOrNumpy:
+        """Return a function of a scalar that is Python's or NumPy's, whose result has its type."""
+        found = function(x.python), function(x.numpy)
+        if [kind_of(one) for one in found] != [float, "d"]:
+            raise self.scope.fail("a function of a scalar whose type depends on a condition")
+        return PythonOrNumpy(found[0], found[1], x.is_numpy)
+
     def _same_for_both(self, op: str, a: Value, b: Value) -> Value:
         """Return an operation on a scalar that is Python's or NumPy's: the same result for both, or again a
         scalar of the one type or the other."""
@@ -169,8 +177,13 @@ class Arithmetic(Numbers):
             for side in ("python", "numpy")
         )
         kinds = kind_of(first), kind_of(second)
-        if kinds == (float, "d") and isinstance(first, Data) and isinstance(second, Data):
-            return PythonOrNumpy(first, second)
+        if kinds in ((float, "d"), (bool, "?")) and isinstance(first, Data) and isinstance(second, Data):
+            flags = [x.is_numpy for x in (a, b) if isinstance(x, PythonOrNumpy)]
+            known = [flag for flag in flags if flag is not None]
+            if len(known) < len(flags):
+                return PythonOrNumpy(first, second)
+            either = known[0] if len(known) == 1 else self.both("logical_or", *known)
+            return PythonOrNumpy(first, second, either)
         if kinds[0] != kinds[1] or isinstance(kinds[1], type):
             raise self.scope.fail(f"{op} of a scalar whose type depends on whether a loop has run")
         return second
@@ -304,6 +317,8 @@ class Arithmetic(Numbers):
     def unary(self, op: str, a: Value) -> Value:
         """Trace ``op a``."""
         name, function = UNARY[op]
+        if isinstance(a, PythonOrNumpy):
+            return self.of_both(partial(self.unary, op), a)
         if type(a) in PYTHON:
             return self._python(op, lambda x, _: function(x), a, None)
         if is_int(a) and op in "+-":
@@ -341,6 +356,8 @@ class Arithmetic(Numbers):
     # ---- truth --------------------------------------------------------------------------------------
     def truth(self, value: Value) -> bool | Data:
         """Trace ``bool(value)``."""
+        if isinstance(value, PythonOrNumpy):
+            value = value.numpy
         if isinstance(value, Data):
             if any(n != 1 for n in value.shape):
                 raise self.scope.fail("the truth of an array")

@@ -24,6 +24,7 @@ from .reductions import Reductions
 from .scans import Scans
 from .values import (
     Data,
+    Either,
     Masked,
     Method,
     RandomGenerator,
@@ -31,6 +32,7 @@ from .values import (
     is_array,
     is_int,
     is_number,
+    kind_of,
     public_object,
 )
 
@@ -126,6 +128,8 @@ class Calls(Scans):
         if not isinstance(function, PublicObject):
             raise self.scope.fail("what is called is not understood")
         found = public_object(function.name)
+        if function.name.startswith("math.") or (len(args) == 1 and function.name.startswith("numpy.")):
+            args = tuple([a.numpy if kind_of(a) == Either(float, "d") else a for a in args])  # the same
         if isinstance(found, np.ufunc):
             return self._ufunc(found.__name__, args, named)
         name = function.name.removeprefix("numpy.").removeprefix("builtins.")

@@ -15,6 +15,7 @@ from dcarray.ir.ops import C_LIBRARY, OPS, const
 
 from ..entry.entry_values import DType
 from .arithmetic import Operations
+from .either_type import choice, either_kind
 from .iterables import Iterables
 from .reductions import Reductions
 from .values import (
@@ -23,6 +24,7 @@ from .values import (
     ItemRange,
     Masked,
     NumberList,
+    PythonOrNumpy,
     RangeProduct,
     RuntimeRange,
     Value,
@@ -129,6 +131,8 @@ class PythonCalls(Operations):
         raise self.scope.fail("len() of a value that is not understood")
 
     def _py_abs(self, x: Value, /) -> Value:
+        if isinstance(x, PythonOrNumpy):
+            return self.math.of_both(self._py_abs, x)
         if type(x) in PYTHON:
             return abs(x)
         if isinstance(x, Data) and (is_array(x) or (x.dtype.kind == "f" and x.weak in (None, float))):
@@ -167,6 +171,9 @@ class PythonCalls(Operations):
                 kind = kind_of(x)
                 if kind is int and kind_of(best) is int:
                     best = self._extreme_integer(op, better, x, best)
+                    continue
+                if (either := either_kind(x, best)) is not None:
+                    best = choice(self.memory, self.math, better.expr, x, best, either)
                     continue
                 if is_array(x) or is_array(best) or kind != kind_of(best) or not isinstance(x, Data | float):
                     raise self.scope.fail("the type of an extremum depends on values")

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,9 +22,10 @@ from dcarray.ir.integers import Expression
 from dcarray.ir.nodes import Apply, Dim, Expr, Index, Window
 from dcarray.ir.ops import const
 from dcarray.ir.renaming import expression_at
+from dcarray.ir.windows import same
 from dcarray.jit import parallel_map
 
-from ..entry.entry_values import DType
+from ..entry.entry_values import DType, Function, PublicObject
 from ..entry.generators import Generator
 
 Shape = tuple[Dim, ...]
@@ -160,11 +161,24 @@ class ItemRange:
 
 @dataclass(frozen=True, eq=False)
 class PythonOrNumpy:
-    """A scalar of Python's type if a loop has run zero times, else of NumPy's, with the same value; NumPy's
-    is used where the type does not matter."""
+    """A scalar of Python's type or of NumPy's, with the same value, as loops and conditions have run; NumPy's
+    is used where the type does not matter.  ``is_numpy`` is the run-time truth of its being NumPy's, if that
+    is known."""
 
     python: Data
     numpy: Data
+    is_numpy: Data | None = None
+
+
+class Either(NamedTuple):
+    """The `kind_of` a `PythonOrNumpy`: a Python type, and a dtype's character."""
+
+    python: type
+    numpy: str
+
+
+EITHER = {Either(float, "d"), Either(int, "d"), Either(int, "l")}
+"""Of which types such a scalar may be: all values of the first that occur are values of the second."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,9 +214,8 @@ class RangeProduct:
 class Unbound:
     """The value of a name that may be unbound, or has no value that can be traced."""
 
-    def __init__(self, reason: str, differs: bool = False) -> None:
+    def __init__(self, reason: str) -> None:
         self.reason = reason
-        self.differs = differs  # whether the type of the value depends on a condition
 
 
 def is_int(value: Value) -> bool:
@@ -225,6 +238,8 @@ def kind_of(value: Value) -> Any:
         return value.kind
     if isinstance(value, Masked):
         return value.dtype.char
+    if isinstance(value, PythonOrNumpy):
+        return Either(kind_of(value.python), kind_of(value.numpy))
     return int if isinstance(value, Expression) else type(value)
 
 
@@ -248,6 +263,26 @@ def is_view_of_any(value: Value, arrays: Set[str]) -> bool:
     if isinstance(value, NumberList):
         value = value.array
     return isinstance(value, Data) and value.window is not None and value.window.array in arrays
+
+
+def identical(a: Value, b: Value) -> bool:
+    """Whether two values are known to be the same."""
+    if a is b:
+        return True
+    if isinstance(a, Data) and isinstance(b, Data):
+        if a.window is not None and b.window is not None:
+            return a.entry_name == b.entry_name and a.dtype == b.dtype and same(a.window, b.window)
+        same_kind = a.window is b.window and a.scalar == b.scalar and a.weak == b.weak
+        return same_kind and a.expr is b.expr and a.shape == b.shape
+    if isinstance(a, NumberList) and isinstance(b, NumberList):
+        return identical(a.array, b.array)
+    if isinstance(a, tuple | list):
+        return type(a) is type(b) and len(a) == len(b) and all(map(identical, a, b))
+    if is_int(a) and is_int(b):
+        return bool(a == b)
+    if type(a) is type(b) and type(a) in (bool, float, complex, str):
+        return repr(a) == repr(b)
+    return type(a) is type(b) and isinstance(a, np.dtype | PublicObject | Function) and bool(a == b)
 
 
 # ---- values after loops -----------------------------------------------------------------------------

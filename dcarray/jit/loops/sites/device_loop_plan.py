@@ -64,8 +64,8 @@ class DeviceLoopPlan:
                 if name not in place:
                     raise PlanMismatch(f"{name} is not bound")
                 result = Result("alias", name)
-            if result.kind in ("view", "tuple"):
-                raise PlanMismatch(f"{name} is a {result.kind}")
+            if result.kind in ("either", "tuple", "view"):
+                raise PlanMismatch(f"{name} is no single array or scalar of a known type")
             self._results.append((result, (place if result.kind == "alias" else at_of).get(result.name, -1)))
 
     def remember(self, values: Sequence[Any], guards: Sequence[Any]) -> None:

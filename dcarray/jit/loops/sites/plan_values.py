@@ -12,8 +12,9 @@ from ..entry import generators
 from ..entry.entry_values import Result
 from ..entry.lists import given
 
-__all__ = ["Binding", "PlanMismatch", "binding", "fetcher", "number"]
+__all__ = ["PYTHON_TYPES", "Binding", "PlanMismatch", "binding", "fetcher", "number"]
 
+PYTHON_TYPES = {"bool": bool, "float": float, "int": int}
 NDArray = np.ndarray[Any, Any]
 
 
@@ -84,6 +85,9 @@ def binding(
         if result.weak:
             return lambda values, made, addresses, below: made[k].item()
         return lambda values, made, addresses, below: made[k][()]
+    if result.kind == "either":
+        python, flag = PYTHON_TYPES[result.value[0]], at_of[result.value[1]]
+        return lambda values, made, addresses, below: made[k][()] if made[flag] else python(made[k])
     if not wraps:
         return lambda values, made, addresses, below: made[k]
     from .wrapped_memory import wrapped

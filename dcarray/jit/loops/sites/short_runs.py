@@ -22,6 +22,7 @@ from dcarray.lowering.runtime.buffer_pool import MAPPED
 
 from ..entry.entry_values import Result
 from ..entry.members import Check
+from .plan_values import PYTHON_TYPES
 
 if TYPE_CHECKING:
     from .keys import Entry
@@ -32,7 +33,9 @@ __all__ = ["ShortRuns"]
 
 _LASTS = 0.05  # seconds for which a run may rely on what the server found
 _TRIAL = 1e-3  # and of runs by which it is found out how long they take
-_GIVEN, _REAL, _INTEGER, _FRESH, _MADE, _SCALAR, _ITEM, _CONSTANT, _SAME = "gfinmswca"  # as in short_runs.h
+_GIVEN, _REAL, _INTEGER, _FRESH, _MADE, _SCALAR, _ITEM, _CONSTANT, _SAME, _EITHER = (
+    "gfinmswcae"  # as in short_runs.h
+)
 _Part = tuple[str, int, Any, Any]
 
 
@@ -222,6 +225,9 @@ def _results(plan: LoopPlan) -> tuple[_Part, ...] | None:
             found.append((_GIVEN, plan.place[result.name], None, None))
         elif result.kind == "scalar":
             found.append((_ITEM if result.weak else _SCALAR, plan.at_of[result.name], None, None))
+        elif result.kind == "either":
+            python, flag = result.value
+            found.append((_EITHER, plan.at_of[result.name], plan.at_of[flag], PYTHON_TYPES[python]))
         elif result.kind == "array":
             before = first.setdefault(result.name, k)
             found.append(

@@ -92,7 +92,7 @@ def places_of(kind: Sequence[Any]) -> tuple[Place, ...]:
 
 
 def open_guards(kind: Sequence[Any], guards: Sequence[Any], sized: Collection[int]) -> tuple[Any, ...] | None:
-    """Return the guards of values of a kind, without the sizes of those whose positions ``sized`` has; None if
+    """Return the guards of values of a kind, without the sizes of those at the positions ``sized``; None if
     one has none."""
     found = list(guards)
     for k in sized:

@@ -21,15 +21,18 @@ from dcarray.ir.statements import bodies, with_bodies
 from dcarray.ir.windows import map_loads
 
 from ..entry.entry_values import DType
+from ..operations.either_type import either_in, either_kind, value_and_type
 from ..operations.memory import Checkpoint
 from ..operations.numbers import MAX_COUNTER
 from ..operations.values import (
     PYTHON,
     Data,
+    Either,
     PythonOrNumpy,
     Unbound,
     Value,
     cast,
+    identical,
     is_array,
     is_number,
     is_view_of_any,
@@ -38,7 +41,7 @@ from ..operations.values import (
 )
 from ..syntax.syntax_facts import Names
 from .expressions import Frame
-from .statements import Statements, identical
+from .statements import Statements
 
 _U8, _BOOL = np.dtype(np.uint64), np.dtype(np.bool_)
 MAX_UNROLLED = 8  # iterations of a loop that is unrolled
@@ -74,6 +77,7 @@ class CarriedVariable:
     dtype: DType
     kind: Any  # a `kind_of`, or an `Assumption`
     natural: bool = False  # an int that is never below 0
+    is_numpy: Window | None = None  # of a scalar of one of two types: whether it is of NumPy's
 
 
 @dataclass
@@ -175,6 +179,8 @@ class LoopBodies(Statements):
             )
 
     def _first_assumption(self, value: Value) -> Any:
+        if isinstance(value, PythonOrNumpy) and value.is_numpy is not None:
+            return kind_of(value)
         return kind_of(value) if is_number(value) and not is_array(value) else INVARIANT
 
     def _trace(self, loop: LoopBody, assumed: dict[str, Any], first: bool = False) -> Iteration:
@@ -187,7 +193,8 @@ class LoopBodies(Statements):
                 continue
             carried[name] = variable = self._allocate(name, assumption, value)
             variable.natural = assumption is int and name in loop.natural
-            if not first or isinstance(assumption, Assumption) or assumption == kind_of(value):
+            same = isinstance(assumption, Assumption | Either) or assumption == kind_of(value)
+            if not first or same:
                 names[name] = self._value_of(variable)
             elif isinstance(value, Data):
                 names[name] = self._value_of(CarriedVariable(variable.window, variable.dtype, value.kind))
@@ -204,6 +211,12 @@ class LoopBodies(Statements):
             if kind is REORDERED_COPY:
                 self.memory.reordered.add(window.array)
             return CarriedVariable(window, value.dtype, kind)
+        if isinstance(kind, Either):
+            dtype = np.dtype(kind.numpy)
+            windows = self.memory.new((), dtype, name), self.memory.new((), _BOOL, name)
+            for window, expr in zip(windows, value_and_type(self.math, value, kind), strict=True):
+                self.memory.write(window, expr)
+            return CarriedVariable(windows[0], dtype, kind, is_numpy=windows[1])
         dtype = np.dtype(kind)
         if kind is int and kind_of(value) is int and max(map(abs, self.math.limits(value))) > MAX_COUNTER:
             raise self.scope.fail(f"{name} is large from the start")
@@ -211,9 +224,11 @@ class LoopBodies(Statements):
         self.memory.write(window, self.math.expr(value, dtype))
         return CarriedVariable(window, dtype, kind)
 
-    def _value_of(self, variable: CarriedVariable) -> Data:
+    def _value_of(self, variable: CarriedVariable) -> Value:
         if isinstance(variable.kind, Assumption):
             return self.memory.view(variable.window, variable.dtype)
+        if variable.is_numpy is not None:
+            return either_in(self.memory, (variable.window, variable.is_numpy), variable.kind)
         weak = variable.kind if variable.kind in PYTHON else None
         limits = (0 if variable.natural else -MAX_COUNTER, MAX_COUNTER - 1) if variable.kind is int else None
         return self.memory.value(Load(variable.window, variable.dtype), scalar=True, weak=weak, limits=limits)
@@ -236,6 +251,11 @@ class LoopBodies(Statements):
             ends = (end,) if len(end.shape) == 1 else (value, end)  # a copy of one axis is contiguous
             ordered = assumption is not REORDERED_COPY and all(map(self.memory.contiguous, ends))
             return COPY if ordered else REORDERED_COPY
+        if isinstance(assumption, Either) or isinstance(end, PythonOrNumpy):
+            either = either_kind(value, end)
+            if either is None or assumption not in (either, either.python):
+                raise changed
+            return either
         if not is_number(end) or is_array(end):
             raise changed
         kind = kind_of(end)
@@ -275,7 +295,7 @@ class LoopBodies(Statements):
     ) -> None:
         """Check that the first iteration, where values have other types, has the same statements."""
         kinds = {n: kind_of(loop.before[n]) for n in loop.names if not isinstance(assumed[n], Assumption)}
-        others = [n for n, kind in kinds.items() if kind != assumed[n]]
+        others = [n for n, kind in kinds.items() if kind != assumed[n] and not isinstance(assumed[n], Either)]
         if not others:
             return
         different = FirstDiffers(
@@ -305,15 +325,24 @@ class LoopBodies(Statements):
                 )
                 for name, variable in iteration.carried.items()
             }
+            types = {
+                name: self.memory.value(value_and_type(self.math, iteration.names[name], variable.kind)[1])
+                for name, variable in iteration.carried.items()
+                if variable.is_numpy is not None
+            }
             for name, variable in iteration.carried.items():
                 value = ends.pop(name)
                 if value.expr is not Load(variable.window, variable.dtype):
                     self.memory.write(variable.window, value.expr, value)
+                if variable.is_numpy is not None:
+                    self.memory.write(variable.is_numpy, types[name].expr, types.pop(name))
         iteration.block += block
 
     def _end_value(self, iteration: Iteration, name: str) -> Value:
         """Return the value of a name at the iteration's end; an int that may overflow has a check."""
         value, variable = iteration.names[name], iteration.carried[name]
+        if isinstance(value, PythonOrNumpy):
+            return value.numpy
         if variable.kind is not int or max(map(abs, self.math.limits(value))) <= MAX_COUNTER + _MAX_STEP:
             return value
         made = self.math.as_counter(value)
@@ -345,7 +374,7 @@ class LoopBodies(Statements):
     def _value_after(self, name: str, variable: CarriedVariable, loop: LoopBody) -> Value:
         """Return the value of a loop-carried variable after the loop."""
         value, before = self._value_of(variable), self._first_assumption(loop.before[name])
-        if loop.runs is True or variable.kind == before:
+        if loop.runs is True or variable.kind == before or not isinstance(value, Data):
             return value
         if (before, variable.kind) not in ((int, "l"), (int, "d"), (float, "d")):
             return Unbound(f"the loop may not run for {name}")

@@ -12,9 +12,9 @@ import numpy as np
 
 from dcarray.ir.conditions import implied_inequalities
 from dcarray.ir.nodes import Branch, Load, Stmt
-from dcarray.ir.windows import same
 
-from ..entry.entry_values import Function, LoopDescription, PublicObject
+from ..entry.entry_values import Function, LoopDescription
+from ..operations.either_type import either_in, either_kind, value_and_type
 from ..operations.indexing import only_integers
 from ..operations.values import (
     PYTHON,
@@ -22,10 +22,11 @@ from ..operations.values import (
     ItemRange,
     Masked,
     NumberList,
+    PythonOrNumpy,
     Unbound,
     Value,
+    identical,
     is_array,
-    is_int,
     is_number,
     kind_of,
     shape_of,
@@ -95,7 +96,7 @@ class Statements(Expressions):
         doing = [partial(self.block, side, frame, needed) for side in (stmt.body, stmt.orelse)]
         self._branch(test, frame, needed, *doing)
         read = (needed & stores(stmt)) - (after - loads(*following))
-        differ = any(isinstance(value := frame.names.get(name), Unbound) and value.differs for name in read)
+        differ = any(isinstance(frame.names.get(name), PythonOrNumpy) for name in read)
         if not differ or self._tail_copies >= _MAX_TAIL_COPIES or may_exit(following):
             return True
         self._tail_copies += 1
@@ -354,6 +355,8 @@ class Statements(Expressions):
                 return x
         if isinstance(a, tuple | list) and type(a) is type(b) and len(a) == len(b):
             return type(a)(self._join(x, y, blocks, name) for x, y in zip(a, b, strict=True))
+        if isinstance(a, PythonOrNumpy) or isinstance(b, PythonOrNumpy):
+            return self._either(a, b, blocks, name)
         if not (is_number(a) and is_number(b)) or is_array(a) != is_array(b):
             return Unbound(f"{name} depends on a condition")
         if is_array(a):
@@ -367,7 +370,7 @@ class Statements(Expressions):
                 self.memory.join(made.window, *sources)
         else:
             if kind_of(a) != kind_of(b):
-                return Unbound(f"the type of {name} depends on a condition", differs=True)
+                return self._either(a, b, blocks, name)
             dtype = np.dtype(kind_of(a))
             made = self.arrays.empty((), dtype)
         window = made.window
@@ -386,25 +389,20 @@ class Statements(Expressions):
         weak = kind if kind in PYTHON else None
         return self.memory.value(made.expr, scalar=True, weak=weak, limits=limits)
 
-
-def identical(a: Value, b: Value) -> bool:
-    """Whether two values are known to be the same."""
-    if a is b:
-        return True
-    if isinstance(a, Data) and isinstance(b, Data):
-        if a.window is not None and b.window is not None:
-            return a.entry_name == b.entry_name and a.dtype == b.dtype and same(a.window, b.window)
-        same_kind = a.window is b.window and a.scalar == b.scalar and a.weak == b.weak
-        return same_kind and a.expr is b.expr and a.shape == b.shape
-    if isinstance(a, NumberList) and isinstance(b, NumberList):
-        return identical(a.array, b.array)
-    if isinstance(a, tuple | list):
-        return type(a) is type(b) and len(a) == len(b) and all(map(identical, a, b))
-    if is_int(a) and is_int(b):
-        return bool(a == b)
-    if type(a) is type(b) and type(a) in (bool, float, complex, str):
-        return repr(a) == repr(b)
-    return type(a) is type(b) and isinstance(a, np.dtype | PublicObject | Function) and bool(a == b)
+    def _either(self, a: Value, b: Value, blocks: list[list[Stmt]], name: str) -> Value:
+        """Return the scalar that is ``a`` after the first block and ``b`` after the second, which differ in
+        type."""
+        kind = either_kind(a, b)
+        if kind is None:
+            return Unbound(f"the type of {name} depends on a condition")
+        windows = [self.memory.new((), np.dtype(kind.numpy), name), self.memory.new((), _BOOL, name)]
+        for x, block in zip((a, b), blocks, strict=True):
+            with self.memory.nested_block() as more:
+                for window, expr in zip(windows, value_and_type(self.math, x, kind), strict=True):
+                    self.memory.write(window, expr)
+            block += more
+        self.memory.immutable.update(window.array for window in windows)
+        return either_in(self.memory, windows, kind)
 
 
 @lru_cache(maxsize=256)

@@ -43,11 +43,13 @@ from ..operations.values import (
     Data,
     Masked,
     NumberList,
+    PythonOrNumpy,
     RandomGenerator,
     Unbound,
     is_array,
     is_int,
     is_number,
+    kind_of,
     public_object,
     whole_window,
 )
@@ -234,9 +236,10 @@ class Tracer(LoopStatements):
         if isinstance(value, NumberList) and value.array.entry_name:
             return Result("alias", value.array.entry_name)
         if isinstance(value, Data):
-            array = self.memory.new((), value.dtype, name, "out")
-            self.memory.emit(Compute(array, value.expr, loc=self.memory.loc))
-            return Result("scalar", array.array, weak=value.weak is not None)
+            return Result("scalar", self._result_scalar(name, value), weak=value.weak is not None)
+        if isinstance(value, PythonOrNumpy) and value.is_numpy is not None:
+            of_type = kind_of(value.python).__name__, self._result_scalar(name, value.is_numpy)
+            return Result("either", self._result_scalar(name, value.numpy), value=of_type)
         if (is_number(value) and not isinstance(value, Masked)) or value is None or isinstance(value, str):
             return Result("value", value=value)
         if type(value) is tuple:
@@ -245,6 +248,12 @@ class Tracer(LoopStatements):
                 return Result("alias", known[0])
             return self._returned(name, value)
         raise self.scope.fail(f"{name} is bound to what cannot be given back")
+
+    def _result_scalar(self, name: str, value: Data) -> str:
+        """Return a new array without axes that has the value."""
+        array = self.memory.new((), value.dtype, name, "out")
+        self.memory.emit(Compute(array, value.expr, loc=self.memory.loc))
+        return array.array
 
     def _result_array(self, name: str, value: Data) -> Result:
         """Return the description of an array: new memory (role "out"), a view of it or of an entry value."""

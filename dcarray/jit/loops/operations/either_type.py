@@ -1,0 +1,70 @@
+"""Scalars whose type is Python's or NumPy's as conditions and loops have run: ``s = 0.0``, and in a branch
+``s += x[i]``.  Their value and their type are in memory of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dcarray.ir.nodes import Apply, Expr, Load, Window
+from dcarray.ir.ops import const
+
+from .memory import Memory
+from .numbers import MAX_COUNTER, Numbers
+from .values import EITHER, Either, PythonOrNumpy, Value, cast, is_array, is_number, kind_of
+
+__all__ = ["choice", "either_in", "either_kind", "value_and_type"]
+
+_BOOL = np.dtype(np.bool_)
+
+
+def either_kind(*values: Value) -> Either | None:
+    """Return the types of a scalar that may be one of several; None if these do not go together, or it is not
+    known which one it is."""
+    python: set[type] = set()
+    numpy: set[str] = set()
+    for x in values:
+        either = isinstance(x, PythonOrNumpy)
+        if (either and x.is_numpy is None) or not (either or is_number(x)) or is_array(x):
+            return None
+        kind = kind_of(x)
+        if not isinstance(kind, str):
+            python.add(kind.python if isinstance(kind, Either) else kind)
+        if not isinstance(kind, type):
+            numpy.add(kind.numpy if isinstance(kind, Either) else kind)
+    if len(python) != 1 or len(numpy) != 1:
+        return None
+    found = Either(python.pop(), numpy.pop())
+    return found if found in EITHER else None
+
+
+def value_and_type(math: Numbers, x: Value, kind: Either) -> tuple[Expr, Expr]:
+    """Return the value of a scalar of one of two types, and whether it is of NumPy's."""
+    if isinstance(x, PythonOrNumpy):
+        assert x.is_numpy is not None
+        return x.numpy.expr, x.is_numpy.expr
+    return math.expr(x, np.dtype(kind.numpy)), const(isinstance(kind_of(x), str), np.bool_)
+
+
+def choice(memory: Memory, math: Numbers, cond: Expr, a: Value, b: Value, kind: Either) -> PythonOrNumpy:
+    """Return the scalar that is ``a`` where a condition holds, and else ``b``, of different types."""
+    made = [
+        memory.value(Apply("where", (cond, x, y), x.dtype), scalar=True)
+        for x, y in zip(value_and_type(math, a, kind), value_and_type(math, b, kind), strict=True)
+    ]
+    return _scalar(memory, made[0].expr, made[1].expr, kind)
+
+
+def either_in(memory: Memory, windows: Sequence[Window], kind: Either) -> PythonOrNumpy:
+    """Return the scalar whose value and type are in memory."""
+    return _scalar(memory, Load(windows[0], np.dtype(kind.numpy)), Load(windows[1], _BOOL), kind)
+
+
+def _scalar(memory: Memory, value: Expr, is_numpy: Expr, kind: Either) -> PythonOrNumpy:
+    limits = (-MAX_COUNTER, MAX_COUNTER - 1) if kind.python is int else None
+    return PythonOrNumpy(
+        memory.value(cast(value, np.dtype(kind.python)), scalar=True, weak=kind.python, limits=limits),
+        memory.value(value, scalar=True),
+        memory.value(is_numpy, scalar=True, weak=bool),
+    )

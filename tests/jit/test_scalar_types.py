@@ -1,0 +1,170 @@
+"""Scalars that are Python's or NumPy's as conditions and loops have run."""
+
+from __future__ import annotations
+
+import random
+import textwrap
+from typing import Any
+
+import numpy as np
+import pytest
+from written import written
+
+import dcarray as dc
+
+
+@pytest.fixture(autouse=True)
+def eagerly() -> Any:
+    with dc.options(jit="eager", eager_below=0):
+        dc.report(reset=True)
+        yield
+
+
+def agree(body: str, *args: Any) -> None:
+    """The same values, types and warnings; the loop is compiled."""
+    f = written(
+        "import math\nimport numpy as np\ndef f(a, b):\n" + textwrap.indent(textwrap.dedent(body), "    ")
+    )
+    g = dc.accelerate(f)
+    for given in args:
+        with np.errstate(all="ignore"):
+            want, got = f(*given), g(*given)
+        assert repr(want) == repr(got)
+        assert dc.report().loops and not [one for one in dc.report().fallbacks if one.kind == "loop"]
+
+
+def pairs() -> list[tuple[Any, Any]]:
+    source = np.random.default_rng(3)
+    made = [(source.random(n), source.random(n)) for n in (40, 3, 1, 12)]
+    return [*made, *[(a * 0.0, b * 0.0) for a, b in made], (made[0][0] * np.nan, made[0][1])]
+
+
+BODIES = {
+    "a sum under a condition": """
+        s = 0.0
+        for i in range(len(a)):
+            if a[i] > b[i]:
+                s += a[i]
+        return s
+    """,
+    "an int that may become a float": """
+        s = 0
+        for i in range(len(a)):
+            if a[i] > 0.9:
+                s += a[i]
+        return s
+    """,
+    "NumPy's ints": """
+        s, c = 0, (a * 10).astype(np.int64) if len(a) < 40 else (b * 10).astype(np.int64)
+        for i in range(len(a)):
+            if c[i] > 7:
+                s += c[i]
+        return s
+    """,
+    "the largest and its place": """
+        best, at = -1.0, 0
+        for i in range(len(a)):
+            if a[i] > best:
+                best = a[i]
+                at = i
+        return best, at
+    """,
+    "extrema": """
+        high, low = 0.0, 1e300
+        for i in range(len(a)):
+            high = max(high, a[i])
+            low = min(b[i], low)
+        return high, low, -high, abs(low), high > low
+    """,
+    "set back": """
+        s = 0.0
+        for i in range(len(a)):
+            if b[i] > 0.7:
+                s += b[i]
+                if a[i] > 0.5:
+                    s = s * 0.5
+            else:
+                s = 0.0
+        return s, s + 1.0
+    """,
+    "in a nest": """
+        s = 0.0
+        for i in range(len(a)):
+            t = 0.0
+            for j in range(i):
+                if a[j] < b[i]:
+                    t += a[j] * b[j]
+            if t > 0.3:
+                s = math.sqrt(t) + s
+        return s
+    """,
+    "stored": """
+        s = 0.0
+        for i in range(len(a)):
+            if a[i] > 0.3:
+                s = a[i] - s
+            b[i] = s
+        return s, b.copy()
+    """,
+}
+
+
+@pytest.mark.parametrize("name", [*BODIES])
+def test_loops(name: str) -> None:
+    agree(BODIES[name], *pairs())
+
+
+STATEMENTS = [
+    "s += a[i]", "s = s * 0.5", "s = 0.0", "t = s", "t = t + s", "s = max(s, b[i])", "t = -abs(t)",
+    "s = t - a[i]", "t = a[i] * 2", "b[i] = s", "s = 1.5 if t > b[i] else s", "t = np.sqrt(abs(t))", "t = float(s)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_random_loops(seed: int) -> None:
+    """As Python computes them, whether they are compiled or not."""
+    source = random.Random(seed)
+
+    def block(depth: int, indent: str) -> list[str]:
+        lines = []
+        for _ in range(source.randint(1, 3)):
+            if depth and source.random() < 0.4:
+                lines.append(
+                    f"{indent}if {source.choice(['a[i] > b[i]', 's > t', 'a[i] < 0.2', 't <= 0.5'])}:"
+                )
+                lines += block(depth - 1, indent + "    ")
+                if source.random() < 0.4:
+                    lines += [f"{indent}else:", *block(depth - 1, indent + "    ")]
+            else:
+                lines.append(indent + source.choice(STATEMENTS))
+        return lines
+
+    body = [
+        "s, t = 0.0, 0.25",
+        "for i in range(len(a)):",
+        *block(2, "    "),
+        "return s, t, s + t, b.tolist()",
+    ]
+    f = written("import numpy as np\ndef f(a, b):\n" + textwrap.indent("\n".join(body), "    "))
+    g = dc.accelerate(f)
+    for a, b in pairs():
+        with np.errstate(all="ignore"):
+            assert repr(f(a.copy(), b.copy())) == repr(g(a.copy(), b.copy())), "\n".join(body)
+
+
+def test_what_a_function_returns() -> None:
+    f = written("""
+        def above(x, low):
+            if x > low:
+                return x
+            return 0.0
+        def f(a, b):
+            s = 0.0
+            for i in range(len(a)):
+                s = above(a[i], b[i]) + s * 0.5
+            return s
+    """)
+    g = dc.accelerate(f)
+    for a, b in pairs():
+        assert repr(f(a, b)) == repr(g(a, b))
+    assert dc.report().loops
