@@ -116,7 +116,8 @@ def test_loops(name: str) -> None:
 
 STATEMENTS = [
     "s += a[i]", "s = s * 0.5", "s = 0.0", "t = s", "t = t + s", "s = max(s, b[i])", "t = -abs(t)",
-    "s = t - a[i]", "t = a[i] * 2", "b[i] = s", "s = 1.5 if t > b[i] else s", "t = np.sqrt(abs(t))", "t = float(s)",
+    "s = t - a[i]", "t = a[i] * 2", "b[i] = s", "s = 1.5 if t > b[i] else s", "t = np.sqrt(abs(t))",
+    "t = float(s)",
 ]  # fmt: skip
 
 

@@ -128,7 +128,8 @@ class Calls(Scans):
         if not isinstance(function, PublicObject):
             raise self.scope.fail("what is called is not understood")
         found = public_object(function.name)
-        if function.name.startswith("math.") or (len(args) == 1 and function.name.startswith("numpy.")):
+        only = len(args) == 1 and function.name.startswith(("builtins.float", "builtins.int", "numpy."))
+        if only or function.name.startswith("math."):
             args = tuple([a.numpy if kind_of(a) == Either(float, "d") else a for a in args])  # the same
         if isinstance(found, np.ufunc):
             return self._ufunc(found.__name__, args, named)
