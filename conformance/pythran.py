@@ -215,8 +215,8 @@ def text(rows: list[dict[str, Any]]) -> str:
     settled, first = [one["settled"] for one in known], [one["first"] for one in known]
     lines += [
         "",
-        f"{len(known)} programs, {sum(one['right'] for one in known)} right. Settled: {_mean(settled):.2f} times"
-        f" Python in the geometric mean, {sum(x < 0.95 for x in settled)} below 0.95,"
+        f"{len(known)} programs, {sum(one['right'] for one in known)} right. Settled: {_mean(settled):.2f}"
+        f" times Python in the geometric mean, {sum(x < 0.95 for x in settled)} below 0.95,"
         f" {sum(x > 1.2 for x in settled)} above 1.2. First calls: {_mean(first):.2f}.",
     ]
     lines += [f"{one['name']}: not run, {one['skipped']}" for one in rows if "skipped" in one]
@@ -251,9 +251,8 @@ def main(arguments: list[str] | None = None, told: Callable[[str], None] = print
         one = rows[-1]
         right = {True: "right", False: "WRONG", None: "not run"}[one.get("right")]
         figures = f"first {one['first']:.2f}  settled {one['settled']:.2f}" if "settled" in one else ""
-        told(
-            f"{one['name']:26s} {right:8s} {figures}  {one.get('skipped', '')} {'; '.join(one.get('reasons', []))}"
-        )
+        reasons = one.get("skipped", "") or "; ".join(one["reasons"])
+        told(f"{one['name']:26s} {right:8s} {figures}  {reasons}")
     told("\n" + text(rows))
     if chosen.json is not None:
         chosen.json.write_text(json.dumps(rows, indent=1))

@@ -51,7 +51,10 @@ class SiteServer:
     # ---- from the program -------------------------------------------------------------------------------
     def enter(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
         """Do what `Site.ask` does."""
+        begun = perf_counter()
         found, entry = self._serve(values, None)
+        if found and entry is not None and not entry.gain.judged and not self._short.in_trial:
+            self._judge(entry, perf_counter() - begun)  # with what it takes to find and to begin the run
         if self._vain.is_a_loss(bool(found), entry is None or entry.state is PlanState.REFUSED):
             self._plans.refuse("most of its runs have values of which no plan is faster", self.source.line)
         if not found:
@@ -205,13 +208,16 @@ class SiteServer:
             or entry.kind[1] != watched_exceptions()
         ):
             return None
+        if not entry.gain.judged and options.jit != "eager":  # a short run has a trial
+            if entry.gain.is_pythons_turn() or self._short.has_one(plan, values, entry):
+                return None
         with LOCK:
             addresses = plan.addresses(values)
             if addresses is None or not entry.has_sizes_of(values) or not entry.serves(values, None):
                 return None
             self._plans.traffic.hit()
             served = self._run_plan(entry, plan, values, None, options, addresses)
-            if served:
+            if served and (entry.gain.judged or options.jit == "eager"):
                 self._short.use(plan, values, entry, self._members or [])
             return served
 
@@ -241,19 +247,18 @@ class SiteServer:
         took = perf_counter() - begun
         self.site.compiled += took
         self.site.runs += 1
-        if start is None and options.jit != "eager":
-            self._judge(entry, took)
         guards = entry.guards
         alone = guards is not None and len(guards) == len(values)  # no two names share an array
         # of lists there are no checks
         if addresses is None and start is None and alone and ListElements not in map(type, values):
             plan.remember(values, guards or ())
-            if entry.gain.judged or options.jit == "eager":
-                self._last = entry
+            self._last = entry
         return (found,)
 
     def _judge(self, entry: Entry, seconds: float) -> None:
         """Note how long compiled code took; it is given up if that is known not to be faster."""
+        if config.current().jit == "eager":
+            return
         known = entry.gain.judged
         refused = entry.gain.compiled(seconds)
         if not known and entry.gain.judged:

@@ -101,6 +101,11 @@ class ShortRuns:
         self._trial = (entry, short) if served else None
         return served
 
+    @property
+    def in_trial(self) -> bool:
+        """Whether a trial has begun, and is not over."""
+        return self._trial is not None
+
     def end_trial(self) -> tuple[Entry, float] | None:
         """Return the key of a trial that has ended, and the mean seconds of its runs; None if there is
         none."""
@@ -119,6 +124,10 @@ class ShortRuns:
         if plan is not None:
             plan.count(runs)
         return found
+
+    def has_one(self, plan: LoopPlan, values: tuple[Any, ...], entry: Entry) -> bool:
+        """Whether a plan that has checks has a short run."""
+        return self._found(plan, values, entry) is not None
 
     def _found(self, plan: LoopPlan, values: tuple[Any, ...], entry: Entry) -> Any:
         found = self._made.get(id(plan))
