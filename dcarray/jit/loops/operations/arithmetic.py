@@ -17,6 +17,7 @@ from dcarray.ir.windows import remap
 
 from . import overflow
 from .bounds import result_bounds
+from .either_type import of_both
 from .numbers import ERRORS, Numbers
 from .values import (
     PYTHON,
@@ -161,13 +162,6 @@ class Arithmetic(Numbers):
         if op == "**" and (fast := _fast_power(a, b)):
             return self.ufunc(fast, (a,))
         return self.ufunc(name, (a, b))
-
-    def of_both(self, function: Callable[[Value], Value], x: PythonOrNumpy) -> PythonOrNumpy:
-        """Return a function of a scalar that is Python's or NumPy's, whose result has its type."""
-        found = function(x.python), function(x.numpy)
-        if [kind_of(one) for one in found] != [float, "d"]:
-            raise self.scope.fail("a function of a scalar whose type depends on a condition")
-        return PythonOrNumpy(found[0], found[1], x.is_numpy)
 
     def _same_for_both(self, op: str, a: Value, b: Value) -> Value:
         """Return an operation on a scalar that is Python's or NumPy's: the same result for both, or again a
@@ -318,7 +312,7 @@ class Arithmetic(Numbers):
         """Trace ``op a``."""
         name, function = UNARY[op]
         if isinstance(a, PythonOrNumpy):
-            return self.of_both(partial(self.unary, op), a)
+            return of_both(partial(self.unary, op), a, self.scope)
         if type(a) in PYTHON:
             return self._python(op, lambda x, _: function(x), a, None)
         if is_int(a) and op in "+-":

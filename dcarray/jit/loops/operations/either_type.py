@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -12,9 +12,10 @@ from dcarray.ir.ops import const
 
 from .memory import Memory
 from .numbers import MAX_COUNTER, Numbers
-from .values import EITHER, Either, PythonOrNumpy, Value, cast, is_array, is_number, kind_of
+from .scope import Scope
+from .values import EITHER, Data, Either, PythonOrNumpy, Value, cast, is_array, is_number, kind_of
 
-__all__ = ["choice", "either_in", "either_kind", "value_and_type"]
+__all__ = ["choice", "either_in", "either_kind", "of_both", "value_and_type"]
 
 _BOOL = np.dtype(np.bool_)
 
@@ -54,6 +55,15 @@ def choice(memory: Memory, math: Numbers, cond: Expr, a: Value, b: Value, kind: 
         for x, y in zip(value_and_type(math, a, kind), value_and_type(math, b, kind), strict=True)
     ]
     return _scalar(memory, made[0].expr, made[1].expr, kind)
+
+
+def of_both(function: Callable[[Value], Value], x: PythonOrNumpy, scope: Scope) -> PythonOrNumpy:
+    """Return a function of a scalar, whose result is of Python's type or NumPy's as the scalar is."""
+    python, numpy = function(x.python), function(x.numpy)
+    same = isinstance(python, Data) and isinstance(numpy, Data) and x.numpy.kind == numpy.kind
+    if not same or kind_of(python) is not kind_of(x.python):
+        raise scope.fail("a function of a scalar whose type depends on a condition")
+    return PythonOrNumpy(python, numpy, x.is_numpy)
 
 
 def either_in(memory: Memory, windows: Sequence[Window], kind: Either) -> PythonOrNumpy:

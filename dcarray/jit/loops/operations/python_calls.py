@@ -15,7 +15,7 @@ from dcarray.ir.ops import C_LIBRARY, OPS, const
 
 from ..entry.entry_values import DType
 from .arithmetic import Operations
-from .either_type import choice, either_kind
+from .either_type import choice, either_kind, of_both
 from .iterables import Iterables
 from .reductions import Reductions
 from .values import (
@@ -132,7 +132,7 @@ class PythonCalls(Operations):
 
     def _py_abs(self, x: Value, /) -> Value:
         if isinstance(x, PythonOrNumpy):
-            return self.math.of_both(self._py_abs, x)
+            return of_both(self._py_abs, x, self.scope)
         if type(x) in PYTHON:
             return abs(x)
         if isinstance(x, Data) and (is_array(x) or (x.dtype.kind == "f" and x.weak in (None, float))):

@@ -214,8 +214,9 @@ class RangeProduct:
 class Unbound:
     """The value of a name that may be unbound, or has no value that can be traced."""
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str, differs: bool = False) -> None:
         self.reason = reason
+        self.differs = differs  # whether the type of the value depends on a condition
 
 
 def is_int(value: Value) -> bool:

@@ -208,9 +208,9 @@ class SiteServer:
             or entry.kind[1] != watched_exceptions()
         ):
             return None
-        if not entry.gain.judged and options.jit != "eager":  # a short run has a trial
-            if entry.gain.is_pythons_turn() or self._short.has_one(plan, values, entry):
-                return None
+        unjudged = not entry.gain.judged and options.jit != "eager"
+        if unjudged and (entry.gain.is_pythons_turn() or self._short.has_one(plan, values, entry)):
+            return None  # a short run has a trial
         with LOCK:
             addresses = plan.addresses(values)
             if addresses is None or not entry.has_sizes_of(values) or not entry.serves(values, None):

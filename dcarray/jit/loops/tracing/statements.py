@@ -96,7 +96,8 @@ class Statements(Expressions):
         doing = [partial(self.block, side, frame, needed) for side in (stmt.body, stmt.orelse)]
         self._branch(test, frame, needed, *doing)
         read = (needed & stores(stmt)) - (after - loads(*following))
-        differ = any(isinstance(frame.names.get(name), PythonOrNumpy) for name in read)
+        found = [frame.names.get(name) for name in read]
+        differ = any(isinstance(x, PythonOrNumpy) or (isinstance(x, Unbound) and x.differs) for x in found)
         if not differ or self._tail_copies >= _MAX_TAIL_COPIES or may_exit(following):
             return True
         self._tail_copies += 1
@@ -394,7 +395,7 @@ class Statements(Expressions):
         type."""
         kind = either_kind(a, b)
         if kind is None:
-            return Unbound(f"the type of {name} depends on a condition")
+            return Unbound(f"the type of {name} depends on a condition", differs=True)
         windows = [self.memory.new((), np.dtype(kind.numpy), name), self.memory.new((), _BOOL, name)]
         for x, block in zip((a, b), blocks, strict=True):
             with self.memory.nested_block() as more:
