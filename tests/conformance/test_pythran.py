@@ -1,0 +1,69 @@
+"""The command that runs Pythran's test programs, on a suite of two of our own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from conformance import pythran
+
+LOOP = """\
+#pythran export lagged(float64[], int)
+#bench import numpy as np; n = 4000; x = np.arange(n) / n; lagged(x, 3)
+#bench import numpy as np; lagged(np.ones(50), 2)
+def lagged(x, k):
+    s = 0.0
+    for i in range(k, len(x)):
+        s += x[i] * x[i - k]
+    return s
+"""
+FAILS = "#bench fails(0)\ndef fails(n):\n    return 1 / n\n"
+
+
+def suite(folder: Path) -> Path:
+    cases = folder / pythran.CASES
+    cases.mkdir(parents=True)
+    (cases / "lagged.py").write_text(LOOP)
+    (cases / "fails.py").write_text(FAILS)
+    (cases / "old.py").write_text("#bench f()\nprint 'of Python 2'\n")
+    return folder
+
+
+def test_the_lines_of_a_suite(tmp_path: Path) -> None:
+    found = {one.name: one for one in pythran.benches(suite(tmp_path))}
+    assert [*found] == ["fails", "lagged", "lagged 2"]
+    assert found["lagged"].call == "lagged(x, 3)" and found["lagged"].setup.startswith(
+        "import numpy as np\nn = 4000"
+    )
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    figures, docs = tmp_path / "figures.json", tmp_path / "conformance.md"
+    words = ["--suite", str(suite(tmp_path)), "--seconds", "1", "--json", str(figures), "--docs", str(docs)]
+    assert pythran.main(words) == 0
+    said = capsys.readouterr().out
+    rows = {one["name"]: one for one in json.loads(figures.read_text())}
+    assert (
+        rows["lagged"]["right"]
+        and rows["lagged 2"]["right"]
+        and "ZeroDivisionError" in rows["fails"]["skipped"]
+    )
+    assert rows["lagged"]["settled"] > 0 and "2 programs, 2 right" in said and "lagged" in docs.read_text()
+
+
+def test_a_wrong_result_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = iter(
+        [{"times": [1.0], "result": "1"}, {"times": [0.5], "result": "2", "loops": 1, "reasons": []}]
+    )
+    monkeypatch.setattr(pythran, "run", lambda *given: next(answers))
+    told: list[str] = []
+    assert pythran.main(["--suite", str(suite(tmp_path)), "lagged 2"], told.append) == 1
+    assert any("WRONG" in line for line in told) and any("another result" in line for line in told)
+
+
+def test_what_is_no_checkout_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        pythran.main(["--suite", str(tmp_path)])
+    assert "no folder" in capsys.readouterr().err
