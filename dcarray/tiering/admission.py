@@ -13,7 +13,7 @@ from typing import Any
 __all__ = [
     "FADING", "FAILURES", "GLANCE", "HOT", "HOT_AGAIN", "LARGE", "LONGER", "NANOSECOND", "NEAR",
     "PATIENCE", "PERIOD", "PLANNED_AT_ONCE", "RESTING", "SEEN", "SLOWER", "STRANGE", "SUSPECT", "WAIT",
-    "Measured", "Pace", "Traffic", "Vain", "priority",
+    "InARow", "Measured", "Pace", "Traffic", "Vain", "priority",
 ]  # fmt: skip
 
 PERIOD = 0.005
@@ -59,6 +59,7 @@ LARGE = 1e5
 _SHORT = 500  # characters to plan which takes as long as any plan does at least
 _SOON = 0.05  # seconds that a loop still takes, in which its plan would hardly come
 _LEAST = 5e-6  # seconds in Python below which compiled code can hardly be faster: to ask for it takes 2 us
+_ROW = 12  # measurements of Python in a row
 _SURE = 3  # measurements of a short time in Python
 _LONG = 1e-3  # seconds in Python of which one measurement is enough until there is a plan
 _TRIALS = 5  # measurements of compiled code, and of Python in turn, until compiled code is judged
@@ -88,6 +89,8 @@ class Measured:
     ----------
     spared : float, optional
         Seconds of a measured run in Python that it would not take if all runs were Python's: to record it.
+    in_rows : bool, optional
+        Whether short runs in Python are measured in rows before they are compared.
 
     Attributes
     ----------
@@ -101,22 +104,31 @@ class Measured:
         Whether it was faster in an earlier run of the program: then it is tried again, but Python seldom.
     """
 
-    __slots__ = ("_compiled", "_python", "_spared", "judged", "kept", "runs", "seconds")
+    __slots__ = ("_compiled", "_in_rows", "_python", "_rows", "_spared", "judged", "kept", "runs", "seconds")
 
-    def __init__(self, spared: float = 0.0) -> None:
+    def __init__(self, spared: float = 0.0, in_rows: bool = False) -> None:
         self.seconds, self.runs = 0.0, 0
-        self._spared = spared
+        self._spared, self._in_rows = spared, in_rows
+        self._rows = 0  # times in Python that are medians of runs in a row
         self.judged = self.kept = False
         self._compiled: list[float] = []
         self._python: list[float] = []  # since there is compiled code
 
-    def python(self, seconds: float) -> None:
-        """Note a run in Python."""
+    def python(self, seconds: float, in_a_row: bool = False) -> None:
+        """Note a run in Python, or the median of several ones in a row."""
+        self._rows += in_a_row
         seconds = max(seconds - self._spared, 0.0)
         self.seconds = seconds if not self.runs else min(self.seconds, seconds)
         self.runs += 1
         if self._compiled:
             self._python.append(seconds)
+
+    def is_short(self) -> bool:
+        """Whether a run in Python takes so little that it has to be measured in several ones in a row: what
+        comes before a single one leaves nothing in the processor's caches."""
+        if not self.runs:
+            return bool(self._compiled) and self._compiled[-1] < _LONG
+        return self.seconds < _LONG
 
     def is_known(self) -> bool:
         """Whether the time in Python is known well enough to wait for a plan."""
@@ -144,7 +156,8 @@ class Measured:
             return False
         self._compiled.append(seconds)
         enough = 1 if seconds >= _LONG else _SURE
-        if self.runs and len(self._compiled) >= enough and _typical(self._compiled) < _CLEAR * self.seconds:
+        known = self.runs and (seconds >= _LONG or self._rows or not self._in_rows)
+        if known and len(self._compiled) >= enough and _typical(self._compiled) < _CLEAR * self.seconds:
             self.judged = True
             return False
         trials = _FEW if self.seconds >= LONGER else _TRIALS
@@ -204,6 +217,25 @@ def priority(recent: float, length: int) -> float:
         Characters of what its plan depends on, the source of functions included.
     """
     return recent / (_SHORT + length)
+
+
+class InARow:
+    """The times of runs in Python that follow one another, without a question before them."""
+
+    __slots__ = ("_begun", "_seconds")
+
+    def __init__(self) -> None:
+        self._begun = 0.0
+        self._seconds: list[float] = []
+
+    def begin(self) -> None:
+        """Note that a run begins."""
+        self._begun = perf_counter()
+
+    def end(self) -> float:
+        """Note that a run has ended; returns the median when there are enough, and 0 before."""
+        self._seconds.append(perf_counter() - self._begun)
+        return _typical(self._seconds) if len(self._seconds) >= _ROW else 0.0
 
 
 class Vain:

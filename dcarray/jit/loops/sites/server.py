@@ -41,6 +41,7 @@ class SiteServer:
         self._members: list[Check] | None = None
         self._pace = admission.Pace()
         self._vain = admission.Vain()
+        self._row: tuple[Entry, admission.InARow] | None = None  # runs in Python that are being measured
         self._lists = ListConversion()
         self._short = ShortRuns(site)
         self._attributes = AttributeValues(self.source) if self.source.attributes is not None else None
@@ -60,8 +61,24 @@ class SiteServer:
         if not found:
             if entry is not None and entry.plan is not None:  # it is Python's turn, for all iterations
                 self.site.resuming = False
+                if not entry.gain.judged and entry.gain.is_short() and config.current().jit != "eager":
+                    self._row = entry, admission.InARow()
+                    self.site.enter = self._enter_in_a_row
             self._running[get_ident()] = perf_counter(), entry
         return found
+
+    def _enter_in_a_row(self, *values: Any) -> tuple[Any, ...]:
+        """Leave a run to Python, as one of several whose time is measured."""
+        if self._row is not None:
+            self._row[1].begin()
+        return ()
+
+    def _leave_in_a_row(self, entry: Entry, row: admission.InARow) -> None:
+        seconds = row.end()
+        if seconds:
+            self._row, self.site.enter = None, self.site.ask
+            self.site.resuming = self.site.resumable
+            entry.gain.python(seconds, True)
 
     def resume(self, start: Any, items: range | None, values: tuple[Any, ...]) -> tuple[Any, ...]:
         """Do what `Site.resume` does."""
@@ -103,13 +120,16 @@ class SiteServer:
         """Do what `Site.leave` does."""
         running = self._running.pop(get_ident(), None)
         if running is None:
+            if self._row is not None:
+                self._leave_in_a_row(*self._row)
             return
         start, entry = running
         took = perf_counter() - start
         if entry is None:
             return
-        entry.gain.python(took)
-        if entry.plan is not None:
+        if self._row is None:
+            entry.gain.python(took)
+        if entry.plan is not None and self._row is None:
             self.site.resuming = self.site.resumable
         if entry.state is PlanState.UNASKED and entry.gain.may_pay():
             self._plans.request(entry)
