@@ -323,6 +323,7 @@ short_arm(PyObject *self, PyObject *args)
     ShortRun *s = (ShortRun *)self;
     PyObject *python, *threads, *flags, *symbols, *bound, *contexts;
     double lasts;
+    int served;
     if (!PyArg_ParseTuple(args, "OdO!O!O!O!O!:arm", &python, &lasts, &PyLong_Type, &threads, &PyLong_Type, &flags, &PyTuple_Type, &symbols,
                           &PyTuple_Type, &bound, &PyTuple_Type, &contexts))
         return NULL;
@@ -333,9 +334,9 @@ short_arm(PyObject *self, PyObject *args)
     for (int k = 0; k < s->symbol_count; k++)
         s->now[k] = PyLong_AsLongLong(PyTuple_GET_ITEM(symbols, k));
     s->counted = PyLong_AsLong(flags);
-    if (PyErr_Occurred() || serves_symbols(s, symbols) < 0)
+    if (PyErr_Occurred() || (served = serves_symbols(s, symbols)) < 0)
         return NULL;
-    s->until = seconds() + lasts;
+    s->until = served ? seconds() + lasts : 0; /* some of its arrays are large now */
     Py_XSETREF(s->python, Py_NewRef(python));
     Py_XSETREF(s->threads, Py_NewRef(threads));
     Py_XSETREF(s->flags, Py_NewRef(flags));

@@ -157,3 +157,25 @@ def test_patterns_hold_for_what_was_seen(runs: list[tuple[int, int, int]], count
             assert -LARGEST <= pattern.least(symbol, places, {0}) <= value
     seen.exact = True
     assert len(seen.pattern(runs[0]).firsts) == counts
+
+
+def test_new_arrays_become_large_and_small_again() -> None:
+    """Small ones are made by short runs, in one call in C; large ones are not."""
+    f = written("""
+        import numpy as np
+        def f(x, k):
+            y = np.zeros(len(x) + 1)
+            for i in range(len(x)):
+                y[i + 1] = y[i] * 0.5 + x[i] * k[0]
+            return y, k[1]
+    """)
+    g = dc.accelerate(f)
+    sizes = [10, 20, 30, 31, 31, 40_000, 40_000, 40_000, 30, 25, 40_000, 7, 8, 8, 0, 1, 20_000, 20_001, 3, 10]
+    for n in sizes * 2:
+        x = np.arange(n + 0.0) % 7
+        for k in ((2, n), (2, 5)):
+            want, got = f(x, k), g(x, k)
+            assert want[0].tobytes() == got[0].tobytes() and want[1:] == got[1:]
+    strided = np.arange(60.0)[::2]
+    assert f(strided, (2, 30))[0].tobytes() == g(strided, (2, 30))[0].tobytes()
+    assert outcome(f, (np.arange(4), (1, 2))) == outcome(g, (np.arange(4), (1, 2)))
