@@ -224,6 +224,7 @@ class SiteServer:
         plan = entry.plan
         if (
             plan is None
+            or not plan.checks
             or entry.kind[0] != (options.target, options.fastmath)
             or entry.kind[1] != watched_exceptions()
         ):
