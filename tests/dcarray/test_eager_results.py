@@ -140,8 +140,8 @@ def test_what_numpy_makes_of_them_is_ours_without_python(
     a = np.arange(20_000.0)
     x = dc.asarray(a.copy())
     expected = call(a)
-    for turn in range(4):
-        if turn == 3:
+    for turn in range(8):
+        if turn == 7:
             monkeypatch.setattr("dcarray.api.protocols.ufunc", None)
             monkeypatch.setattr("dcarray.api.protocols.rewrap", None)
         with dc.options(eager_below=16384):
