@@ -207,7 +207,7 @@ def text(rows: list[dict[str, Any]]) -> str:
     ]
     for one in known:
         theirs = f" {one['pythran']:.2f} |" if "pythran" in one else " |" * peer
-        reasons = "; ".join(one["reasons"]) if one["right"] else "**another result**"
+        reasons = "".join(one["reasons"][:1]) if one["right"] else "**another result**"
         lines.append(
             f"{one['name']} | {one['milliseconds']:.1f} | {one['first']:.2f} | {one['settled']:.2f} |{theirs}"
             f" {reasons}"
