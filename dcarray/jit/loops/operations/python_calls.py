@@ -196,7 +196,7 @@ class PythonCalls(Operations):
 
     # ---- math ---------------------------------------------------------------------------------------
     def _of_c(self, name: str, *args: Value) -> Value:
-        """Trace ``math.name(*args)``."""
+        """Trace a function of `math` that is one of C's library, such as ``math.erf(x)``."""
         if len(args) != OPS[f"c_{name}"].nin:
             raise self.scope.fail("arguments that are not understood")
         given = [self.arrays.python(float, x) for x in args]

@@ -53,8 +53,8 @@ class Entry(PlanSlot[Any]):
     """
 
     __slots__ = (
-        "device", "failures", "gain", "guards", "kind", "pattern", "request", "sizes", "symbols", "used",
-        "wraps",
+        "_places", "device", "failures", "gain", "guards", "kind", "pattern", "request", "sizes", "symbols",
+        "used", "wraps",
     )  # fmt: skip
 
     def __init__(
@@ -63,7 +63,7 @@ class Entry(PlanSlot[Any]):
     ) -> None:  # fmt: skip
         super().__init__()
         self.kind, self.pattern, self.request, self.device = kind, pattern, request, device
-        places = places_of(kind[2:])
+        self._places = places = places_of(kind[2:])
         self.symbols = tuple([places[k] for k in pattern.firsts])
         parts = [*zip(places, pattern.parts, strict=True)]
         sized = {place.value for place, (symbol, _) in parts if symbol >= 0}
@@ -82,11 +82,7 @@ class Entry(PlanSlot[Any]):
 
     def has_sizes_of(self, values: Sequence[Any]) -> bool:
         """Whether the sizes of values that have its guards are as its pattern says."""
-        symbols = [place.of(values) for place in self.symbols]
-        return all(
-            place.of(values) == (added if symbol < 0 else symbols[symbol] + added)
-            for place, symbol, added in self.sizes
-        )
+        return not self.symbols or self.pattern.fits([place.of(values) for place in self._places])
 
     def symbols_of(self, values: Sequence[Any], start: Any) -> tuple[int, ...]:
         """Return the values of the plan's symbols; ``start`` is None, or where a loop is resumed."""

@@ -125,8 +125,8 @@ class SizePattern:
     parts: tuple[tuple[int, int], ...]
     all_sizes: bool = False
 
-    def fits(self, sizes: Sizes) -> bool:
-        """Whether sizes are so."""
+    def fits(self, sizes: Sequence[int]) -> bool:
+        """Whether a plan of this pattern may be used for sizes: the numbers are equal, and the sums hold."""
         firsts = [sizes[k] for k in self.firsts]
         return all(
             n == (added if symbol < 0 else firsts[symbol] + added)
