@@ -245,6 +245,8 @@ CHILD = """
     from dcarray.jit.loops.sites.functions import put_sites
     from dcarray.plans import server_handle
     from dcarray.execution.executor import EXECUTOR
+    from dcarray.jit.loops.sites.sampler import SAMPLER
+    SAMPLER._look = lambda *_: None  # the site is heated by hand, and no other one
     server_handle.STARVED_AFTER = 1e9  # else a second planner would find kernels of the first
     f = loops_of_a_file.f
     site = put_sites(f)[0]

@@ -253,7 +253,7 @@ def test_many_threads_never_share_a_block():
         thread.join()
     assert not wrong
     assert pool.stats()["lent"] == 0
-    assert pool.stats()["mapped"] <= 8
+    assert pool.stats()["mapped"] <= 16  # each thread holds one block while it asks for the next
 
 
 def test_a_collection_inside_the_pool_does_not_hang():
