@@ -1,4 +1,4 @@
-"""Attributes of ``self``, and items that are appended to lists, as names of compiled code."""
+"""Parts of objects, and items that are appended to lists, as names of compiled code."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from random_source import indent, programs
 
 import dcarray as dc
 from dcarray.core.counters import settle
 from dcarray.jit.loops.sites import modules
 from dcarray.jit.loops.sites.site import Site
-from dcarray.jit.loops.syntax.attribute_names import shown
-from dcarray.jit.loops.syntax.attributes import attributes_as_names
+from dcarray.jit.loops.syntax.access_paths import Chain, WithNames, with_names
+from dcarray.jit.loops.syntax.path_names import Path as AccessPath
+from dcarray.jit.loops.syntax.path_names import Step, shown
 
 HEAD = """
 import numpy as np
@@ -134,13 +136,25 @@ def test_missing_attributes(tmp_path: Path) -> None:
     assert compare(HEAD + step + run, tmp_path / "program.py") == 1  # of ``__init__``
 
 
-def test_names_in_place_of_attributes() -> None:
-    found = attributes_as_names("self.v += ä * self.f[self.k]\nself.n = self.v.sum()", frozenset())
-    assert found is not None
-    assert shown(found.source) == "self.v += ä * self.f[self.k]\nself.n = self.v.sum()"
-    assert (found.read, found.written) == (("f", "k", "v"), ("n", "v"))
-    assert attributes_as_names("y = g(self)", frozenset()) is None
-    assert attributes_as_names("y = self.method()", frozenset()) is None
+def named(source: str, live: frozenset[str] = frozenset(), lists: tuple[str, ...] = ()) -> WithNames | str:
+    """What becomes of statements in which ``self`` and ``cfg`` are objects of numbers."""
+
+    def length(chain: Chain) -> int:
+        return 1 if chain.path.root in ("self", "cfg") else 0
+
+    return with_names(source, live, lists, length)
+
+
+def test_names_in_place_of_paths() -> None:
+    source = 'self.v += ä * self.f[self.k]\nself.n = self.v.sum() + cfg["key"] * cfg[3] + x[0]'
+    found = named(source)
+    assert isinstance(found, WithNames) and shown(found.source) == source
+    assert [*map(str, found.read)] == ["cfg[3]", 'cfg["key"]', "self.f", "self.k", "self.v"]
+    assert [*map(str, found.written)] == ["self.v", "self.n"]
+    assert named("y = self__dot__x") == "it has names like those that compiled code gives to attributes"
+    assert named("del self.x") == "it deletes parts of objects"
+    path = AccessPath("a", (Step(False, "b"), Step(True, "c"), Step(True, 4), Step(False, "d_2")))
+    assert str(path) == 'a.b["c"][4].d_2' and path.name.isidentifier()
 
 
 SERIES = """
@@ -208,31 +222,144 @@ print(log, u, sorted(name for name in dict(globals()) if "append" in name))
 
 def test_names_in_place_of_items() -> None:
     source = "y = x + 1\nlog.append(y * 2)\nlog.append(\n    y[0],\n)"
-    found = attributes_as_names(source, frozenset("y"), frozenset({"log"}))
-    assert found is not None and found.lists == ("log", "log")
+    found = named(source, frozenset("y"), ("log", "log"))
+    assert isinstance(found, WithNames) and found.lists == ("log", "log")
     names: dict[str, Any] = {"x": 1}
     exec(found.source.replace("y[0]", "y"), names)
     assert [names[name] for name in sorted(names) if name.startswith("appended")] == [4, 2]
 
 
+OBJECTS = """
+import numpy as np, types
+from collections import namedtuple
+from dataclasses import dataclass, field
+
+@dataclass
+class Grid:
+    n: int = 40
+    h: float = 0.25
+    u: np.ndarray = field(default_factory=lambda: np.linspace(0.0, 1.0, 40))
+
+class Slots:
+    __slots__ = ("dt", "t")
+    def __init__(self): self.dt, self.t = 0.01, 0.0
+
+class Physics:
+    nu = 0.1
+    c = 3
+
+Limits = namedtuple("Limits", "low high")
+grid, clock, physics = Grid(), Slots(), Physics()
+cfg = {"steps": 30, "nu": 0.3, "grid": grid, 7: 2.0}
+space = types.SimpleNamespace(grid=grid, total=0.0, names=["a"])
+limits = Limits(0.1, 0.9)
+"""
+
+
+@pytest.mark.parametrize(
+    ("step", "call"),
+    [
+        ("for i in range(1, g.n - 1):\n g.u[i] += g.h * (g.u[i - 1] - g.u[i])", "(grid, clock)"),
+        ("for i in range(g.n):\n c.t += c.dt * g.u[i]", "(grid, clock)"),
+        ('for i in range(g["steps"]):\n c.t += g["nu"] * g["grid"].u[i] + g[7]', "(cfg, clock)"),
+        ('for i in range(30):\n g["nu"] += 0.5 * i\n g["new"] = i', "(cfg, clock)"),
+        ("for i in range(g.grid.n):\n g.total += g.grid.u[i] * g.grid.h", "(space, clock)"),
+        ("for i in range(g.u.size):\n g.u[i] = min(max(g.u[i], c.low), c.high)", "(grid, limits)"),
+        ("for i in range(20):\n g.u[i] += Physics.nu * Physics.c * i", "(grid, clock)"),
+        ("for i in range(20):\n g.u[i] += physics.nu * cfg['nu'] * i", "(grid, clock)"),
+        ("for i in range(20):\n g.u[i] += np.sin(g.h * i) + np.pi", "(grid, clock)"),
+        ("g.u = g.u * 2 + c.dt\ng.u, g.old = g.u + 1, g.u\nc.t += g.h", "(grid, clock)"),
+        ("for i in range(20):\n c.t = c.t + g.u[i] if g.u[i] > 0.2 else c.t - i", "(grid, clock)"),
+    ],
+)
+def test_parts_of_objects(step: str, call: str, tmp_path: Path) -> None:
+    lines = [
+        OBJECTS,
+        "def step(g, c):",
+        *indent(step.split("\n")),
+        "for k in range(3):",
+        f"    step{call}",
+        "print(vars(grid), clock.dt, clock.t, cfg, space, limits)",
+    ]
+    assert compare("\n".join(lines), tmp_path / "program.py") >= 3
+
+
+@pytest.mark.parametrize(
+    ("step", "call"),
+    [
+        ("for i in range(20):\n a.x += 1.0\n b.x += a.x", "(p, p)"),
+        ("for i in range(20):\n a.x += 1.0\n b.x += a.x", "(p, q)"),
+        ("for i in range(20):\n a.q.x += 1.0\n b.x += a.q.x", "(p, p.q)"),
+        ("for i in range(20):\n a.x += a.q.x\n b.q = i", "(p, q)"),
+        ("for i in range(20):\n a.x += a.q.x\n b.q = i", "(p, p)"),
+        ("for i in range(20):\n a.x += b['x']\n b['x'] += 1.0", "(p, vars(p))"),
+        ("for i in range(20):\n a.x += 1.0\n a = b", "(p, q)"),
+        ("for i in range(20):\n a.x += a.twice", "(p, q)"),
+        ("for i in range(20):\n a.x += len(b)", "(p, {'x': 1})"),
+        ("for i in range(20):\n a.x += b['x'] + b['missing']", "(p, {'x': 1})"),
+        ("for i in range(20):\n if i == 7: a.first = i\n a.x += i", "(p, q)"),
+        ("for i in range(20):\n if i == 7: a.count = i\n a.x += i", "(p, q)"),
+        ("for i in range(a.n):\n a.n -= 1\n a.x += i", "(p, q)"),
+        ("for i in range(20):\n a.x += b.x", "(p, np.float64(2.0))"),
+        ("for i in range(20):\n a.x += a.lazy[0]", "(p, q)"),
+        ("for i in range(20):\n a.x += other.value * i\n other.value += 1", "(p, q)"),
+    ],
+)
+def test_objects_with_two_names(step: str, call: str, tmp_path: Path) -> None:
+    """Parts that are bound and that something else may be bound to, or that are computed, are right."""
+    lines = [
+        "import sys, types",
+        "import numpy as np",
+        "from functools import cached_property",
+        "class Thing:",
+        "    count = 0",
+        "    def __init__(self, q): self.x, self.n, self.q = 1.5, 12, q",
+        "    @property",
+        "    def twice(self): print('read'); return 2 * self.x",
+        "    @cached_property",
+        "    def lazy(self): print('made'); return np.arange(3.0) + 1",
+        "other = types.ModuleType('other')",
+        "other.value = 0.5",
+        "def step(a, b):",
+        *indent(step.split("\n")),
+        "q = Thing(None)",
+        "p = Thing(q)",
+        "for k in range(4):",
+        f"    try: step{call}",
+        "    except Exception as error: print(type(error), error)",
+        "print(p.x, p.n, p.q is q, q.x, q.n, sorted(vars(p)), sorted(vars(q)), Thing.count)",
+        "print(vars(other)['value'])",
+    ]
+    compare("\n".join(lines), tmp_path / "program.py")
+
+
+PLACES = ["self.{}", "self.{}", "other.{}", "self.inner.{}", "state['{}']", "self.state['{}']", "STATE['{}']"]
+
+
 @settings(max_examples=60, derandomize=True, deadline=None)
-@given(programs)
-def test_random_methods_behave_as_before(body: list[str]) -> None:
-    """Methods of random statements, some names of which are attributes, and which append to a list."""
-    lines = [re.sub(r"\b([abc])\b", r"self.\1", line) for line in body]
+@given(programs, st.lists(st.sampled_from(PLACES), min_size=3, max_size=3))
+def test_random_methods_behave_as_before(body: list[str], places: list[str]) -> None:
+    """Methods of random statements, some names of which are parts of objects, and which append to a list."""
+    lines = [re.sub(r"\b([abc])\b", lambda m: places["abc".index(m[1])].format(m[1]), line) for line in body]
     lines = [f"{line}; log.append(d)" if line.lstrip().startswith("e =") else line for line in lines]
     source = "\n".join(
         [
             "from contextlib import suppress",
+            "STATE = dict(a=1, b=2)",
             "class Thing:",
             "    a, b = 1, 2",
-            "    def run(self, d, e, log):",
+            "    def __init__(self, inner): self.inner, self.state = inner, STATE",
+            "    def run(self, other, state, d, e, log):",
             *indent(indent(lines)),
-            "thing, log = Thing(), []",
-            "for k in range(3):",
-            "    try: log.append(thing.run(k, 1, log))",
+            "one, log = Thing(None), []",
+            "thing = Thing(one)",
+            "for k in range(5):",
+            "    other, state = [(thing, STATE), (one, {}), (Thing(one), dict(b=3, c=1))][k % 3]",
+            "    try: log.append(thing.run(other, state, k, 1, log))",
             "    except Exception as error: print(type(error), error)",
-            "print(sorted(vars(thing).items()), log)",
+            "    for t in (thing, one, other): print({k: v for k, v in vars(t).items() if k != 'inner'})",
+            "    print(state)",
+            "print(STATE, log)",
         ]
     )
     with tempfile.TemporaryDirectory() as folder:

@@ -37,21 +37,24 @@ class DeviceGuard(NamedTuple):
 
 def guard_of(value: Any) -> Hashable | None:
     """Return the guard of a value; None for a type that compiled code does not support."""
-    found = GUARDS.get(type(value))
+    kind = type(value)  # an object of the program may have code that runs when it is asked for its class
+    found = GUARDS.get(kind)
     if found is not None:
         return found(value)
-    if isinstance(value, np.generic):
+    if issubclass(kind, np.generic):
         return value.dtype if compiles(value.dtype) else None
-    if isinstance(value, np.dtype):
+    if issubclass(kind, np.dtype):
         return ("dtype", value) if compiles(value) else None
     if knows_wrapped():
         from . import wrapped_guards
 
-        if type(value) in GUARDS:
-            return GUARDS[type(value)](value)
+        if kind in GUARDS:
+            return GUARDS[kind](value)
         if wrapped_guards.is_handle(value):
             return wrapped_guards.on_device(value)
-    if isinstance(value, np.ndarray):
+    if issubclass(kind, np.ndarray) or hasattr(kind, "__getattr__"):
+        return None
+    if type(kind.__getattribute__) is FunctionType:
         return None
     return generators.guard(value) or object_guard(value)
 

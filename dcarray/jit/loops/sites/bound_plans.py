@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from ..entry.names import RETURNED
@@ -14,10 +13,9 @@ from .site import SiteSource
 __all__ = ["bound_plan"]
 
 
-def bound_plan(
-    source: SiteSource, names: Sequence[str], live: Sequence[str], loaded: Any, entry: Entry
-) -> Any:
-    """Return a loaded plan of a key, which runs on the values of names and gives those of the live ones.
+def bound_plan(source: SiteSource, loaded: Any, entry: Entry) -> Any:
+    """Return a loaded plan of a key, which runs on the values of the names that statements read, and gives
+    those of the live ones.
 
     Raises
     ------
@@ -26,7 +24,8 @@ def bound_plan(
     """
     if loaded.interpreted:
         raise PlanMismatch("some of it does not compile")
-    live = (*live, *[RETURNED] * source.returns)
+    names = (*source.needed, *source.others)
+    live = (*source.live, *[RETURNED] * source.returns)
     if entry.device is None:
         return LoopPlan(loaded, names, live, wraps=entry.wraps, owned=True, is_loop=source.is_loop)
     from .device_loop_plan import DeviceLoopPlan  # only programs with devices load their package

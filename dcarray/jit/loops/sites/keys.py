@@ -130,14 +130,11 @@ def why_unknown(name: str, value: Any) -> str:
 
 
 def request_of(
-    source: SiteSource, every: tuple[str, ...], live: tuple[str, ...], values: tuple[Any, ...],
-    guards: list[Any], kind: tuple[Any, ...], pattern: SizePattern, resumed: bool, options: config.Options,
+    source: SiteSource, values: tuple[Any, ...], guards: list[Any], kind: tuple[Any, ...],
+    pattern: SizePattern, resumed: bool, options: config.Options,
 ) -> LoopRequest:  # fmt: skip
-    """Return the request for a plan of the statements.
-
-    ``every`` are the names of the values, of which ``guards`` are the guards, and ``live`` those that are
-    bound and read afterwards.
-    """
+    """Return the request for a plan of the statements; ``guards`` are those of the values."""
+    every = (*source.needed, *source.others)
     places = places_of(kind[2:])
     texts = [_text(every, values, places[k]) for k in pattern.firsts]
     sizes = {place: pattern.described(k, texts) for k, place in enumerate(places)}
@@ -154,11 +151,11 @@ def request_of(
     ints = {k for k, value in enumerate(values) if type(value) in (int, tuple)}
     symbols = tuple([(text, pattern.least(k, places, ints)) for k, text in enumerate(texts)])
     loop = LoopDescription(
-        source.source if source.attributes is None else source.attributes.source,
+        source.source,
         source.file,
         source.line,
         tuple(names),
-        frozenset(live),
+        frozenset(source.live),
         kind[1],
         resumed,
         symbols,

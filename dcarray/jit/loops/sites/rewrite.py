@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from ..entry.members import member_paths
-from ..syntax.attribute_names import OWNER
-from ..syntax.attributes import attributes_as_names, list_of
+from ..syntax.appends import list_of
 from ..syntax.eligibility import is_eligible, may_resume, parts_of, runs_of
 from ..syntax.liveness import Liveness, LoopNode
 from ..syntax.supported import KnownCalls
@@ -145,11 +144,9 @@ class _Adder:
         if not stores(*stmts) <= scope.own or not all(map(self._text.is_faithful, stmts)):
             return None
         text, live = self._text.of(stmts), self._liveness.live(stmts)
-        attributes, lists = None, frozenset(filter(None, map(list_of, stmts)))
-        if lists or (OWNER in needed and OWNER in scope.parameters):
-            attributes = attributes_as_names(text, live, lists)
-            if lists and (attributes is None or not lists <= needed):
-                return None
+        lists = tuple(filter(None, map(list_of, stmts)))
+        if not needed.issuperset(lists):
+            return None
         return SiteSource(
             text,
             self._text.file,
@@ -163,7 +160,7 @@ class _Adder:
             isinstance(last, ast.Return),
             isinstance(first, ast.For | ast.While) and _has_loop(first.body),
             tuple([path for path in member_paths(*stmts) if path[0] not in scope.variables]),
-            attributes,
+            lists,
         )
 
 

@@ -20,13 +20,13 @@ from dcarray.tiering import admission
 from ..entry.guards import knows_wrapped
 from ..entry.lists import ListElements
 from ..entry.members import Check, still_hold, watched_members
-from ..syntax.attribute_names import shown
-from .attribute_values import AttributeValues
+from ..syntax.path_names import shown
 from .keys import MISSING, Entry, watched_exceptions
 from .list_conversion import ListConversion
+from .path_values import PathValues
 from .run_loop import LoopPlan
 from .short_runs import ShortRuns
-from .site import Site
+from .site import Site, SiteSource
 from .site_plans import SitePlans, watchers
 
 
@@ -34,7 +34,7 @@ class SiteServer:
     """What serves one site."""
 
     def __init__(self, site: Site) -> None:
-        self.site, self.source = site, site.source
+        self.site = site
         self._last: Entry | None = None  # the key whose plan ran last
         self._running: dict[int, tuple[float, Entry | None]] = {}  # by thread: what runs in Python since when
         self._done: set[int] = set()  # threads in which all iterations have been done
@@ -43,11 +43,26 @@ class SiteServer:
         self._vain = admission.Vain()
         self._row: tuple[Entry, admission.InARow] | None = None  # runs in Python that are being measured
         self._lists = ListConversion()
-        self._short = ShortRuns(site)
-        self._attributes = AttributeValues(self.source) if self.source.attributes is not None else None
-        names = self._attributes or self.source
-        self._plans = SitePlans(site, names.needed, names.live)
+        self._begun = False
+        self._paths: PathValues | None = None
+        self._plan(site.source)
+
+    def _plan(self, source: SiteSource) -> None:
+        """Have a site's statements planned as they are given."""
+        self.source = source
+        self._short, self._plans = ShortRuns(self.site, source), SitePlans(self.site, source)
         self.requests = self._plans.requests
+
+    def _begin(self, values: tuple[Any, ...]) -> None:
+        """Find out from the values of the first run which of them are objects."""
+        self._begun = True
+        found = PathValues.of(self.source, values, self.site.names)
+        if isinstance(found, PathValues):
+            self._paths = found
+            self._plan(found.source)
+        elif found is not None:
+            self._begun = False
+            self._plans.refuse_value(found)
 
     # ---- from the program -------------------------------------------------------------------------------
     def enter(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -145,19 +160,24 @@ class SiteServer:
                 self.site.enabled = True
 
     def _serve(self, values: tuple[Any, ...], start: Any) -> tuple[tuple[Any, ...], Entry | None]:
-        """Return what `_serve_values` does, and bind the attributes of ``self``."""
-        if self._attributes is None:
+        """Return what `_serve_values` does, and bind parts of objects."""
+        if not self._begun:
+            self._begin(values)
+            if not self._begun:
+                return (), None
+        if self._paths is None:
             return self._serve_values(values, start)
-        given = self._attributes.read(values)
-        if given is None:
-            self._plans.refuse(
-                "it has attributes that are not plain values, or appends to what it reads", self.source.line
+        read = self._paths.read(values)
+        if read is None:
+            self._plans.refuse_value(
+                "its objects have parts that are no plain values, or the same under two names"
             )
             return (), None
+        given, owners = read
         if self._short.run is not None and start is None and (served := self._short.run(*given)):
-            return (self._attributes.bind(values, served[0]),), None
+            return (self._paths.bind(values, owners, served[0]),), None
         found, entry = self._serve_values(given, start)
-        return tuple([self._attributes.bind(values, one) for one in found]), entry
+        return tuple([self._paths.bind(values, owners, one) for one in found]), entry
 
     def _serve_values(self, values: tuple[Any, ...], start: Any) -> tuple[tuple[Any, ...], Entry | None]:
         """Return the result of a plan for the values, or an empty tuple, and the entry of their key."""

@@ -27,7 +27,7 @@ from .plan_values import PYTHON_TYPES
 if TYPE_CHECKING:
     from .keys import Entry
     from .run_loop import LoopPlan
-    from .site import Site
+    from .site import Site, SiteSource
 
 __all__ = ["ShortRuns"]
 
@@ -45,15 +45,17 @@ class ShortRuns:
     Parameters
     ----------
     site : Site
+    source : SiteSource
+        Its statements as they are planned.
 
     Attributes
     ----------
     run : callable or None
-        The short run of a site that has attributes, whose arguments are their values.
+        The short run of a site that has other values than the plan, whose arguments are those of the plan.
     """
 
-    def __init__(self, site: Site) -> None:
-        self._site = site
+    def __init__(self, site: Site, source: SiteSource) -> None:
+        self._site, self._source = site, source
         self.run: Any = None
         self._trial: tuple[Entry, Any] | None = None
         self._made: dict[int, tuple[LoopPlan, Any]] = {}
@@ -80,7 +82,7 @@ class ShortRuns:
         short = self._found(plan, values, entry)
         if short is None:
             self.run = None
-        elif self._site.source.attributes is None:
+        elif self._source is self._site.source:
             self._arm(short, plan, self._site.ask, members, lasts)
             self._site.enter = short
         else:
@@ -97,7 +99,7 @@ class ShortRuns:
         if short is None:
             return ()
         self._settle(short, plan)
-        served: tuple[Any, ...] = short(*values[: len(values) - len(self._site.source.others)])
+        served: tuple[Any, ...] = short(*values[: len(values) - len(self._source.others)])
         self._trial = (entry, short) if served else None
         return served
 
@@ -151,7 +153,7 @@ class ShortRuns:
 
     def _make(self, plan: LoopPlan, values: tuple[Any, ...], entry: Entry) -> Any:
         """Return a plan's short run; None if it cannot have one."""
-        source = self._site.source
+        source = self._source
         given = len(values) - len(source.others)
         parameters = _parameters(plan, values)
         results = _results(plan)

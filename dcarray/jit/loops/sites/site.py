@@ -16,8 +16,6 @@ from typing import Any, NamedTuple
 from dcarray.ir.records import record
 from dcarray.tiering.admission import FADING
 
-from ..syntax.attribute_names import Attributes
-
 __all__ = ["Site", "SitePlace", "SiteSource", "constant", "sites_at", "with_constants"]
 
 
@@ -45,8 +43,8 @@ class SiteSource:
         Whether there is a loop in a loop.
     members : tuple of tuple of str
         The attributes of global names that it reads, as ``("np", "sqrt")``.
-    attributes : Attributes or None
-        The attributes of ``self`` that are names to compiled code.
+    lists : tuple of str
+        The names of the lists to which they append.
     """
 
     source: str
@@ -61,7 +59,7 @@ class SiteSource:
     returns: bool = False
     is_nested: bool = False
     members: tuple[tuple[str, ...], ...] = ()
-    attributes: Attributes | None = None
+    lists: tuple[str, ...] = ()
 
 
 class SitePlace(NamedTuple):

@@ -23,14 +23,14 @@ from dcarray.tiering import admission
 
 from ..entry.guards import ARRAYS, DeviceGuard, knows_wrapped
 from ..entry.lists import ListElements
-from ..syntax.attribute_names import shown
+from ..syntax.path_names import shown
 from . import keys
 from .bound_plans import bound_plan
 from .keys import Entry, guards_of, is_wrapped, watched_exceptions
 from .plan_values import PlanMismatch
 from .requests import LoopRequest
 from .run_loop import LoopPlan
-from .site import Site
+from .site import Site, SiteSource
 from .sizes import SizePattern, SizesSeen, kind_of, places_of
 
 watchers: list[Callable[[LoopRequest], None]] = []
@@ -43,8 +43,8 @@ class SitePlans:
     Parameters
     ----------
     site : Site
-    needed, live : sequence of str
-        The names of its values, and of what it binds.
+    source : SiteSource
+        Its statements as they are planned.
 
     Attributes
     ----------
@@ -53,14 +53,14 @@ class SitePlans:
     traffic : Traffic
     """
 
-    def __init__(self, site: Site, needed: tuple[str, ...], live: tuple[str, ...]) -> None:
-        self.site, self.source = site, site.source
+    def __init__(self, site: Site, source: SiteSource) -> None:
+        self.site, self.source = site, source
         self.entries: dict[Any, Entry] = {}
         self.traffic = admission.Traffic()
         self._sizes: dict[Any, SizesSeen] = {}  # by kind
         self._strange = 0  # runs with values of which no plan is made
-        self._names, self._live = (*needed, *self.source.others), live
-        self._bind_plan = partial(bound_plan, self.source, self._names, self._live)
+        self._names = (*source.needed, *source.others)
+        self._bind_plan = partial(bound_plan, source)
 
     # ---- keys ---------------------------------------------------------------------------------------------
     def plan_of(self, entry: Entry, options: config.Options) -> LoopPlan | None:
@@ -139,9 +139,7 @@ class SitePlans:
         self, kind: tuple[Any, ...], pattern: SizePattern, guards: list[Any], values: tuple[Any, ...],
         resumed: bool, options: config.Options, device: Any,
     ) -> Entry:  # fmt: skip
-        request = keys.request_of(
-            self.source, self._names, self._live, values, guards, kind, pattern, resumed, options
-        )
+        request = keys.request_of(self.source, values, guards, kind, pattern, resumed, options)
         if device is not None:
             request = request._replace(target=device.target, undone=False)
         entry = Entry(kind, pattern, guards, request, device)

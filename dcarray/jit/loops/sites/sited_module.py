@@ -6,7 +6,6 @@ import marshal
 from types import CodeType
 from typing import Any, NamedTuple
 
-from ..syntax.attribute_names import Attributes
 from .site import SitePlace, SiteSource
 
 __all__ = ["SitedModule"]
@@ -45,11 +44,8 @@ class SitedModule(NamedTuple):
 
 
 def _values(source: SiteSource) -> tuple[object, ...]:
-    *values, attributes = [getattr(source, name) for name in SiteSource.__match_args__]
-    return (*values, attributes and tuple(attributes))
+    return tuple([getattr(source, name) for name in SiteSource.__match_args__])
 
 
 def _source(values: tuple[Any, ...]) -> SiteSource:
-    given = dict(zip(SiteSource.__match_args__, values, strict=True))
-    attributes = given.pop("attributes")
-    return SiteSource(attributes=attributes and Attributes(*attributes), **given)
+    return SiteSource(*values)

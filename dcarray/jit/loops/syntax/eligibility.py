@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from .attributes import append_call, list_of
+from .appends import append_call, list_of
 from .liveness import LoopNode
 from .supported import DRAWS, KnownCalls
 from .syntax_facts import facts, loads, stores, walk
@@ -197,5 +197,21 @@ def may_resume(loop: LoopNode) -> bool:
         isinstance(loop.target, ast.Name)
         and all(map(_is_pure, items.args))
         and loads(*items.args).isdisjoint(changed)
+        and not _may_change(items.args, loop.body)
         and loop.target.id not in stores(*loop.body)
     )
+
+
+def _may_change(ends: Sequence[ast.expr], body: Sequence[ast.stmt]) -> bool:
+    """Whether statements may bind an attribute or item that is read in expressions; shapes are not bound."""
+    bound = [node for stmt in body for node in walk(stmt) if isinstance(node, ast.Attribute | ast.Subscript)]
+    bound = [node for node in bound if isinstance(node.ctx, ast.Store)]
+    attributes = {node.attr for node in bound if isinstance(node, ast.Attribute)}
+    for node in [node for end in ends for node in walk(end)]:
+        if isinstance(node, ast.Attribute) and node.attr in attributes:
+            return True
+        if isinstance(node, ast.Subscript) and not (
+            isinstance(node.value, ast.Attribute) and node.value.attr == "shape"
+        ):
+            return any(isinstance(one, ast.Subscript) for one in bound)
+    return False
