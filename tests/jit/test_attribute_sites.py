@@ -19,8 +19,8 @@ from random_source import indent, programs
 import dcarray as dc
 from dcarray.core.counters import settle
 from dcarray.jit.loops.sites import modules
+from dcarray.jit.loops.sites.path_naming import NamedStatements, Unnamed, named_statements
 from dcarray.jit.loops.sites.site import Site
-from dcarray.jit.loops.syntax.access_paths import Chain, WithNames, with_names
 from dcarray.jit.loops.syntax.path_names import Path as AccessPath
 from dcarray.jit.loops.syntax.path_names import Step, shown
 
@@ -136,23 +136,28 @@ def test_missing_attributes(tmp_path: Path) -> None:
     assert compare(HEAD + step + run, tmp_path / "program.py") == 1  # of ``__init__``
 
 
-def named(source: str, live: frozenset[str] = frozenset(), lists: tuple[str, ...] = ()) -> WithNames | str:
-    """What becomes of statements in which ``self`` and ``cfg`` are objects of numbers."""
+class Numbers:
+    """An object all parts of which are numbers."""
 
-    def length(chain: Chain) -> int:
-        return 1 if chain.path.root in ("self", "cfg") else 0
+    f = k = n = v = x = 1.0
 
-    return with_names(source, live, lists, length)
+
+def named(source: str, live: str = "", lists: tuple[str, ...] = ()) -> NamedStatements:
+    """What becomes of statements in which ``self`` and ``cfg`` are objects."""
+    values = {"self": Numbers(), "cfg": {"key": 1.0, 3: 2.0}}
+    return named_statements(source, frozenset(live), lists, values, frozenset(values), {})
 
 
 def test_names_in_place_of_paths() -> None:
     source = 'self.v += ä * self.f[self.k]\nself.n = self.v.sum() + cfg["key"] * cfg[3] + x[0]'
     found = named(source)
-    assert isinstance(found, WithNames) and shown(found.source) == source
+    assert shown(found.source) == source
     assert [*map(str, found.read)] == ["cfg[3]", 'cfg["key"]', "self.f", "self.k", "self.v"]
     assert [*map(str, found.written)] == ["self.v", "self.n"]
-    assert named("y = self__dot__x") == "it has names like those that compiled code gives to attributes"
-    assert named("del self.x") == "it deletes parts of objects"
+    with pytest.raises(Unnamed, match="names like those"):
+        named("y = self__dot__x")
+    with pytest.raises(Unnamed, match="deletes parts"):
+        named("del self.x")
     path = AccessPath("a", (Step(False, "b"), Step(True, "c"), Step(True, 4), Step(False, "d_2")))
     assert str(path) == 'a.b["c"][4].d_2' and path.name.isidentifier()
 
@@ -222,8 +227,8 @@ print(log, u, sorted(name for name in dict(globals()) if "append" in name))
 
 def test_names_in_place_of_items() -> None:
     source = "y = x + 1\nlog.append(y * 2)\nlog.append(\n    y[0],\n)"
-    found = named(source, frozenset("y"), ("log", "log"))
-    assert isinstance(found, WithNames) and found.lists == ("log", "log")
+    found = named(source, "y", ("log", "log"))
+    assert found.lists == ("log", "log")
     names: dict[str, Any] = {"x": 1}
     exec(found.source.replace("y[0]", "y"), names)
     assert [names[name] for name in sorted(names) if name.startswith("appended")] == [4, 2]
@@ -331,6 +336,96 @@ def test_objects_with_two_names(step: str, call: str, tmp_path: Path) -> None:
         "print(vars(other)['value'])",
     ]
     compare("\n".join(lines), tmp_path / "program.py")
+
+
+METHODS = """
+import numpy as np
+
+class Law:
+    def __init__(self, k): self.k, self.table = k, np.linspace(0.0, 1.0, 16)
+    def force(self, x, power=1): return -self.k * x ** power + self.table[2]
+
+class Body:
+    count = 5
+    def __init__(self, law):
+        self.law, self.x, self.v, self.m, self.t = law, np.arange(30.0), np.ones(30), 2.0, 0.0
+    @property
+    def size(self): return self.x.shape[0]
+    @property
+    def half(self): return self.m / 2
+    @staticmethod
+    def square(a): return a * a
+    def speed(self, i): return self.square(self.v[i]) * self.half
+    def pull(self, i, *, scale=1.0): return self.law.force(self.x[i], power=2) * scale / self.m
+    def both(self, other, i): return self.speed(i) - other.speed(i) + gap(other, self, i)
+    def itself(self, n): return 1 if n < 2 else n * self.itself(n - 1)
+    def moves(self, dt): self.t += dt; return self.t
+    def whole(self): return id(self) * 0.0
+    def fills(self, i): self.v[i] = 0.5 * self.t
+
+def gap(a, b, i): return a.x[i] * b.m - offset()
+def offset(): return cfg["offset"] * 0.5
+
+cfg = {"offset": 3.0}
+law = Law(0.5)
+one, two = Body(law), Body(Law(0.25))
+"""
+
+
+@pytest.mark.parametrize(
+    ("step", "least"),
+    [
+        ("for i in range(a.size):\n a.v[i] += a.pull(i) * 0.01", 3),
+        ("for i in range(a.size):\n a.v[i] += a.pull(i, scale=0.5) * a.law.force(a.t)", 3),
+        ("for i in range(30):\n a.t += a.speed(i)", 3),
+        ("for i in range(30):\n a.t += a.both(b, i) + Body.count", 3),
+        ("for i in range(30):\n a.t += gap(a, b, i) + gap(b, i=i, b=a)", 3),
+        ("for i in range(30):\n a.t += a.v[i] + offset()", 3),
+        ("for i in range(30):\n a.fills(i)\n a.t += 1", 3),
+        ("for i in range(30):\n a.v[i] = a.square(a.half + i)", 3),
+        ("for i in range(30):\n a.v[i] = a.itself(3)", 0),
+        ("for i in range(30):\n a.v[i] = a.moves(0.5)", 0),
+        ("for i in range(30):\n a.v[i] = a.whole()", 0),
+        ("x = a.v * a.half\na.v = a.v + a.pull(2) * x\nb.v = np.maximum(a.v, b.speed(1))", 3),
+        ("for i in range(30):\n a.v[i] = gap(\n  a, b,\n  i,\n )", 3),
+    ],
+)
+def test_methods(step: str, least: int, tmp_path: Path) -> None:
+    lines = [
+        METHODS,
+        "def step(a, b):",
+        *indent(step.split("\n")),
+        "for k in range(3):",
+        "    step(one, two)",
+        "    cfg['offset'] += 1",
+        "for b in (one, two): print(b.x.tolist(), b.v.tolist(), b.m, b.t)",
+    ]
+    assert compare("\n".join(lines), tmp_path / "program.py") >= least
+
+
+def test_methods_that_change(tmp_path: Path) -> None:
+    """A method that is replaced, in its class or on an object, is not the one that was compiled."""
+    lines = [
+        METHODS,
+        "class Other(Body):",
+        "    def pull(self, i): return 100.0",
+        "def step(a):",
+        "    for i in range(30): a.v[i] += a.pull(i)",
+        "step(one); step(one)",
+        "Body.pull = lambda self, i: 7.0 * i",
+        "step(one)",
+        "def pull(self, i): return self.m * i",
+        "Body.pull = pull",
+        "step(one); step(two)",
+        "two.pull = lambda i: -1.0",
+        "step(two); step(one)",
+        "three = Other(law)",
+        "step(three)",
+        "law.__class__ = type('New', (Law,), {})",
+        "step(one)",
+        "for b in (one, two, three): print(b.v.tolist())",
+    ]
+    assert compare("\n".join(lines), tmp_path / "program.py") >= 4
 
 
 PLACES = ["self.{}", "self.{}", "other.{}", "self.inner.{}", "state['{}']", "self.state['{}']", "STATE['{}']"]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import builtins
 import sys
+from collections.abc import Mapping
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -12,7 +14,7 @@ from dcarray.jit import parallel_map
 from ..syntax.cells import free_names
 from ..syntax.originals import original
 from ..syntax.source import source_of
-from ..syntax.syntax_facts import loads
+from ..syntax.syntax_facts import NONE, Names, loads
 from .entry_values import Constant, EntryValue, Function, PublicObject
 from .generators import global_generator
 from .members import Check, member_paths, watched_members
@@ -132,14 +134,37 @@ def makes_wrapped(value: Any) -> bool:
 
 def _function(function: FunctionType, inside: tuple[Any, ...]) -> ObjectGuard | None:
     """Return the guard of a Python function whose source is known and whose callees are supported."""
-    from .guards import entry_value, guard_of
-
     code = original(function)
-    cells = free_names(code, False).intersection(code.co_cellvars)
-    if function in inside or code.co_freevars or cells or function.__kwdefaults__:
+    if function in inside or code.co_freevars:
         return None
     source = source_of(function, code)
     if source is None or source.tree.decorator_list or not source.is_faithful(source.tree):
+        return None
+    return rewritten_function(function, source.text(source.tree), source.tree, {}, NONE, inside)
+
+
+def rewritten_function(
+    function: FunctionType, text: str, tree: ast.FunctionDef, inner: Mapping[str, EntryValue],
+    parameters: Names, inside: tuple[Any, ...] = (),
+) -> ObjectGuard | None:  # fmt: skip
+    """Return the guard of a Python function with another source; None if it uses what is not supported.
+
+    Parameters
+    ----------
+    function : function
+    text, tree
+        Its source, and the syntax tree of that.
+    inner : mapping of str to Function
+        Functions that are called by names of the new source alone.
+    parameters : frozenset of str
+        The parameters that the source has besides those of the function.
+    inside : tuple of functions, optional
+        The functions by which it is called.
+    """
+    from .guards import entry_value, guard_of
+
+    code = original(function)
+    if free_names(code, False).intersection(code.co_cellvars) or function.__kwdefaults__:
         return None
     inside = (*inside, function)
 
@@ -154,13 +179,17 @@ def _function(function: FunctionType, inside: tuple[Any, ...]) -> ObjectGuard | 
         found_here = None if guard is None else entry_value(value, guard)
         return found_here if isinstance(found_here, Constant | PublicObject) else None
 
-    named = {name: function.__globals__.get(name) for name in loads(*source.tree.body)}
-    members = watched_members(member_paths(source.tree), named)
+    read = loads(*tree.body)
+    named = {name: function.__globals__.get(name) for name in read}
+    members = watched_members(member_paths(tree), named)
     if members is None:
         return None
     checks: list[Check] = members
     names: list[tuple[str, EntryValue]] = []
-    for name in sorted(loads(*source.tree.body) - {*code.co_varnames, *code.co_cellvars}):
+    for name in sorted(read - {*code.co_varnames, *code.co_cellvars} - parameters):
+        if name in inner:
+            names.append((name, inner[name]))
+            continue
         value = function.__globals__.get(name, getattr(builtins, name, _MISSING))
         if value is _MISSING:
             continue
@@ -175,8 +204,9 @@ def _function(function: FunctionType, inside: tuple[Any, ...]) -> ObjectGuard | 
         if description is None:
             return None
         defaults.append((name, description))
-    text, file = source.text(source.tree), code.co_filename
-    made = Function(function.__name__, text, file, code.co_firstlineno, tuple(names), tuple(defaults))
+    made = Function(
+        function.__name__, text, code.co_filename, code.co_firstlineno, tuple(names), tuple(defaults)
+    )
     return ObjectGuard(function, made, tuple(checks))
 
 

@@ -87,6 +87,7 @@ GUARDS: dict[type, Callable[[Any], Hashable | None]] = {
     tuple: _tuple,
     np.ndarray: _plain,
     ListElements: lambda v: ("list", v.array.dtype, v.array.shape),
+    ObjectGuard: lambda v: v if v.holds() else None,  # of a function that is rewritten
     **dict.fromkeys((FunctionType, BuiltinFunctionType, np.ufunc, type, ModuleType), object_guard),
 }
 

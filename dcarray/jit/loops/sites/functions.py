@@ -80,13 +80,13 @@ def _text(source: Source) -> Any:
 def _known_calls(function: FunctionType) -> KnownCalls:
     names = function.__globals__
     modules = {name: value.__name__ for name, value in list(names.items()) if type(value) is ModuleType}
-    return KnownCalls(modules, _Trees(names))
+    return KnownCalls(modules, _Trees(names), _MethodTrees(names))
 
 
 class _Trees(Mapping[str, ast.FunctionDef]):
-    """The syntax trees of a module's functions, by their global names."""
+    """The syntax trees of the functions of a module or class, by their names."""
 
-    def __init__(self, names: dict[str, Any]) -> None:
+    def __init__(self, names: Mapping[str, Any]) -> None:
         self._names = names
 
     def __getitem__(self, name: str) -> ast.FunctionDef:
@@ -102,6 +102,27 @@ class _Trees(Mapping[str, ast.FunctionDef]):
 
     def __len__(self) -> int:
         return len(self._names)
+
+
+class _MethodTrees(Mapping[str, list[ast.FunctionDef]]):
+    """The syntax trees of the methods of a module's classes, by name."""
+
+    def __init__(self, names: dict[str, Any]) -> None:
+        classes = [one for one in list(names.values()) if isinstance(one, type)]
+        self._classes = [one for one in classes if one.__module__ == names.get("__name__")]
+
+    def __getitem__(self, name: str) -> list[ast.FunctionDef]:
+        found = [_Trees(vars(one)).get(name) for one in self._classes]
+        trees = [tree for tree in found if tree is not None]
+        if not trees:
+            raise KeyError(name)
+        return trees
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({name for one in self._classes for name in vars(one)})
+
+    def __len__(self) -> int:
+        return len({*self})
 
 
 def functions_of(root: FunctionType) -> list[FunctionType]:

@@ -78,7 +78,12 @@ class _Module:
                     }
                 )
         functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
-        self._known = KnownCalls(modules, functions)
+        methods: dict[str, list[ast.FunctionDef]] = {}
+        for node in self._nodes:
+            for inner in node.body if isinstance(node, ast.ClassDef) else ():
+                if isinstance(inner, ast.FunctionDef):
+                    methods.setdefault(inner.name, []).append(inner)
+        self._known = KnownCalls(modules, functions, methods)
         self._known.look()
         self.places: list[SitePlace] = []
         self.places_of: dict[tuple[str, int], list[int]] = {}

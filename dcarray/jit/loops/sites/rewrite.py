@@ -115,7 +115,7 @@ class _Adder:
         return outer if source is None else self._site(source, outer, may_resume(loop))
 
     def _run(self, body: list[ast.stmt], run: list[ast.stmt], outer: int, counters: Names) -> None:
-        source, parts = self._source(run, counters), parts_of(run)
+        source, parts = self._source(run, counters), parts_of(run, self._scope.known)
         if source is None:
             for part in parts:
                 self._run(body, part, outer, counters)

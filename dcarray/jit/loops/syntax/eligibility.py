@@ -57,24 +57,29 @@ def runs_of(body: Sequence[ast.stmt], known: KnownCalls) -> Iterator[list[ast.st
         yield run
 
 
-def parts_of(run: Sequence[ast.stmt]) -> list[list[ast.stmt]]:
+def parts_of(run: Sequence[ast.stmt], known: KnownCalls) -> list[list[ast.stmt]]:
     """Return the parts of a run between those statements for which it may have no plan: conditions, draws of
-    random numbers, lists that grow, and comprehensions; a ``return`` is in none."""
+    random numbers, calls of methods of the program, lists that grow, and comprehensions; a ``return`` is in
+    none."""
     found: list[list[ast.stmt]] = [[]]
     for stmt in run:
-        if _is_doubtful(stmt):
+        if _is_doubtful(stmt, known):
             found.append([])
         else:
             found[-1].append(stmt)
     return [part for part in found if len(part) < len(run) and any(map(_computes, part))]
 
 
-def _is_doubtful(stmt: ast.stmt) -> bool:
+def _is_doubtful(stmt: ast.stmt, known: KnownCalls) -> bool:
     if isinstance(stmt, ast.If | ast.Return) or list_of(stmt):
         return True
     return any(
         isinstance(node, ast.comprehension)
-        or (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in DRAWS)
+        or (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and (node.func.attr in DRAWS or known.is_method(node.func.attr))
+        )
         for node in walk(stmt)
     )
 

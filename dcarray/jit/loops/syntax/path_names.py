@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-__all__ = ["Path", "Step", "appended", "has_own_names", "shown"]
+__all__ = ["Path", "Step", "appended", "has_own_names", "numbered", "shown"]
 
 _DOT, _ITEM = "__dot__", "__item__"
 
@@ -39,6 +39,11 @@ class Path(NamedTuple):
 def appended(k: int) -> str:
     """Return the name in place of an item that is appended."""
     return f"appended{_DOT}{k}"
+
+
+def numbered(function: str, k: int) -> str:
+    """Return the name of a function that is rewritten."""
+    return f"{function}{_DOT}{k}"
 
 
 def has_own_names(text: str) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from .syntax_facts import facts, walk
 
@@ -82,16 +82,24 @@ class KnownCalls:
         The names of modules, by the global names that are bound to them.
     functions : mapping of str to ast.FunctionDef
         The program's functions, by their global names.
+    methods : mapping of str to sequence of ast.FunctionDef, optional
+        Those of its classes that have a name.
     """
 
-    def __init__(self, modules: Mapping[str, str], functions: Mapping[str, ast.FunctionDef]) -> None:
-        self._modules, self._functions = modules, functions
+    def __init__(
+        self, modules: Mapping[str, str], functions: Mapping[str, ast.FunctionDef],
+        methods: Mapping[str, Sequence[ast.FunctionDef]] | None = None,
+    ) -> None:  # fmt: skip
+        self._modules, self._functions, self._methods = modules, functions, methods or {}
         self._known: dict[str, bool] = {}
+        self._known_methods: dict[str, bool] = {}
 
     def look(self) -> None:
         """Look at all functions now, before their trees change."""
         for name in self._functions:
             self._is_known_name(name)
+        for name in self._methods:
+            self.is_method(name)
 
     def all_known(self, *nodes: ast.AST) -> bool:
         """Whether all calls in these nodes may be understood."""
@@ -115,7 +123,7 @@ class KnownCalls:
             owner = owner.value
         module = self._modules.get(owner.id) if isinstance(owner, ast.Name) else None
         if module is None:
-            return callee.attr in METHODS or callee.attr in DRAWS
+            return callee.attr in METHODS or callee.attr in DRAWS or self.is_method(callee.attr)
         known = _BY_MODULE.get(module, frozenset())
         if ".".join(reversed(path)) in known or (
             module == "numpy" and path[1:] == ["random"] and path[0] in DRAWS
@@ -133,11 +141,24 @@ class KnownCalls:
             self._known[name] = self._may_inline(self._functions[name])
         return self._known[name]
 
+    def is_method(self, name: str) -> bool:
+        """Whether a class of the program has a method of this name that may be inlined."""
+        if name in METHODS or name in DRAWS or name not in self._methods:
+            return False
+        if name not in self._known_methods:
+            self._known_methods[name] = False
+            self._known_methods[name] = any(map(self._may_inline, self._methods[name]))
+        return self._known_methods[name]
+
     def _may_inline(self, function: ast.FunctionDef) -> bool:
         given = function.args
         return (
-            not function.decorator_list
+            all(_is_plain(decorator) for decorator in function.decorator_list)
             and not (given.vararg or given.kwarg)
             and all(facts(stmt).kinds.isdisjoint(_NOT_INLINED) for stmt in function.body)
             and self.all_known(*function.body)
         )
+
+
+def _is_plain(decorator: ast.expr) -> bool:
+    return isinstance(decorator, ast.Name) and decorator.id == "staticmethod"
