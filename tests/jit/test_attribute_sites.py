@@ -19,8 +19,9 @@ from random_source import indent, programs
 import dcarray as dc
 from dcarray.core.counters import settle
 from dcarray.jit.loops.sites import modules
-from dcarray.jit.loops.sites.path_naming import NamedStatements, Unnamed, named_statements
+from dcarray.jit.loops.sites.path_naming import NamedStatements, named_statements
 from dcarray.jit.loops.sites.site import Site
+from dcarray.jit.loops.syntax.access_paths import Unnamed
 from dcarray.jit.loops.syntax.path_names import Path as AccessPath
 from dcarray.jit.loops.syntax.path_names import Step, shown
 
@@ -360,6 +361,21 @@ class Body:
     def both(self, other, i): return self.speed(i) - other.speed(i) + gap(other, self, i)
     def itself(self, n): return 1 if n < 2 else n * self.itself(n - 1)
     def moves(self, dt): self.t += dt; return self.t
+    def turns(self, other, i):
+        if i % 2:
+            self.t, other.m = other.m, self.t + i
+        return other.m - 1, self.t
+    def early(self, i):
+        if i > 20: return
+        self.t += i
+    def deep(self, other, i):
+        'Moves both.'
+        self.moves(0.25)
+        other.moves(dt=i * 0.5)
+        other.law.k += 1.0
+    def swaps(self):
+        self.x, self.v = self.v, self.x
+        return self.x  # the old one
     def whole(self): return id(self) * 0.0
     def fills(self, i): self.v[i] = 0.5 * self.t
 
@@ -384,7 +400,13 @@ one, two = Body(law), Body(Law(0.25))
         ("for i in range(30):\n a.fills(i)\n a.t += 1", 3),
         ("for i in range(30):\n a.v[i] = a.square(a.half + i)", 3),
         ("for i in range(30):\n a.v[i] = a.itself(3)", 0),
-        ("for i in range(30):\n a.v[i] = a.moves(0.5)", 0),
+        ("for i in range(30):\n a.v[i] = a.moves(0.5)", 3),
+        ("for i in range(30):\n a.moves(0.5)\n a.v[i] = a.t", 3),
+        ("for i in range(30):\n a.t = a.moves(0.5) + 1", 0),
+        ("for i in range(30):\n a.t, a.m = a.turns(b, i)", 3),
+        ("for i in range(30):\n a.early(i)\n b.early(i)", 0),
+        ("for i in range(30):\n a.deep(b, i)\n b.v[i] = b.m", 3),
+        ("for i in range(30):\n x = a.swaps()\na.x = x + a.x", 3),
         ("for i in range(30):\n a.v[i] = a.whole()", 0),
         ("x = a.v * a.half\na.v = a.v + a.pull(2) * x\nb.v = np.maximum(a.v, b.speed(1))", 3),
         ("for i in range(30):\n a.v[i] = gap(\n  a, b,\n  i,\n )", 3),
@@ -398,9 +420,10 @@ def test_methods(step: str, least: int, tmp_path: Path) -> None:
         "for k in range(3):",
         "    step(one, two)",
         "    cfg['offset'] += 1",
-        "for b in (one, two): print(b.x.tolist(), b.v.tolist(), b.m, b.t)",
+        "for b in (one, two): print(b.x.tolist(), b.v.tolist(), b.m, b.t, b.law.k)",
     ]
-    assert compare("\n".join(lines), tmp_path / "program.py") >= least
+    runs = compare("\n".join(lines), tmp_path / "program.py")
+    assert runs >= least
 
 
 def test_methods_that_change(tmp_path: Path) -> None:

@@ -14,20 +14,17 @@ from typing import Any, NamedTuple
 
 from ..entry.globals import ObjectGuard, rewritten_function
 from ..entry.guards import guard_of
-from ..syntax.access_paths import Chain, Change, chain_of, changed
+from ..syntax.access_paths import Chain, Change, Unnamed, chain_of, changed
 from ..syntax.appends import append_call, drop_comma, list_of
+from ..syntax.definitions import definition, first_parameters, function_of_text, returning
 from ..syntax.liveness import live_before
 from ..syntax.originals import original
-from ..syntax.path_names import Path, Step, appended, has_own_names, numbered
+from ..syntax.path_names import IGNORED, Path, Step, appended, has_own_names, numbered
 from ..syntax.source import source_of
 from ..syntax.syntax_facts import NONE, Names, children, loads, stores
 from .object_parts import MISSING, Unread, function_of, is_object, part
 
 __all__ = ["Lookup", "NamedStatements", "Unnamed", "named_statements"]
-
-
-class Unnamed(Exception):
-    """Parts of objects cannot be names, for the reason that it gives."""
 
 
 class Lookup(NamedTuple):
@@ -130,10 +127,12 @@ def _list(call: ast.Call) -> str:
 
 
 class _Rewritten(NamedTuple):
-    """A function that gets parts of objects as its first arguments: its name, and the names of the parts."""
+    """A function that gets parts of objects as its first arguments: its name, the names of the parts, and of
+    those that it binds, which it returns before its result."""
 
     name: str
     parts: tuple[str, ...]
+    written: tuple[str, ...]
 
 
 class _Naming:
@@ -179,16 +178,9 @@ class _Naming:
     def _rewrite(self, function: FunctionType, objects: Mapping[str, Path]) -> _Rewritten:
         what, code = function.__name__, original(function)
         source = source_of(function, code)
-        if source is None or code.co_freevars or not source.is_faithful(source.tree):
+        if source is None or code.co_freevars:
             raise Unnamed(f"the source of {what} is not known, or it uses names of a function around it")
-        if not all(_is_plain(decorator) for decorator in source.tree.decorator_list):
-            raise Unnamed(f"{what} is decorated")
-        text = source.text(source.tree)
-        (tree,) = ast.parse(text).body
-        if tree.lineno > 1:  # without decorators
-            text = "\n".join(text.split("\n")[tree.lineno - 1 :])
-            (tree,) = ast.parse(text).body
-        assert isinstance(tree, ast.FunctionDef)
+        text, tree = definition(source)
         if has_own_names(text) or not stores(*tree.body).isdisjoint(objects):
             raise Unnamed(f"{what} binds its parameters anew")
         names = function.__globals__
@@ -198,29 +190,24 @@ class _Naming:
         for stmt in tree.body:
             body.visit(stmt, frozenset())
         parts = tuple(sorted(body.used))
-        at = lines[0].find(b"(") + 1
-        comma = ", " if code.co_argcount + code.co_kwonlyargcount else ""
         if parts:
-            body.changes.append(Change(1, at, at, ", ".join(parts) + comma))
+            body.changes.append(first_parameters(tree, lines, parts))
         text = changed(lines, body.changes)
-        (tree,) = ast.parse(text).body
-        assert isinstance(tree, ast.FunctionDef)
-        found = loads(*tree.body)
+        named = function_of_text(text)
+        written = tuple(sorted(stores(*named.body).intersection(parts)))
+        if written:
+            text = changed(lines, [*body.changes, *returning(tree, written)])
+            named = function_of_text(text)
+        found = loads(*named.body)
         if not found.isdisjoint(objects):
             raise Unnamed(f"{what} uses an object as a whole")
-        if written := stores(*tree.body).intersection(parts):
-            raise Unnamed(f"{what} binds {self.paths[min(written)]}")
         inner = {name: guard.entry_value for name, guard in self.functions.items() if name in found}
-        guard = rewritten_function(function, text, tree, inner, frozenset(parts))
+        guard = rewritten_function(function, text, named, inner, frozenset(parts))
         if guard is None:
             raise Unnamed(f"{what} uses names that compiled code does not know")
         name = numbered(what, len(self.functions))
         self.functions[name] = guard
-        return _Rewritten(name, parts)
-
-
-def _is_plain(decorator: ast.expr) -> bool:
-    return isinstance(decorator, ast.Name) and decorator.id in ("property", "staticmethod")
+        return _Rewritten(name, parts, written)
 
 
 class _Body:
@@ -260,7 +247,12 @@ class _Body:
         """Make the changes of a node, without some that are in it."""
         if id(node) in apart:
             return
-        if isinstance(node, ast.Call) and self._call(node, apart):
+        if isinstance(node, ast.Expr | ast.Assign) and isinstance(node.value, ast.Call):
+            if self._call(node.value, apart, node):
+                for target in node.targets if isinstance(node, ast.Assign) else ():
+                    self.visit(target, apart)
+                return
+        elif isinstance(node, ast.Call) and self._call(node, apart):
             return
         if isinstance(node, ast.Attribute | ast.Subscript) and (chain := chain_of(node)) is not None:
             self._chain(chain)
@@ -294,6 +286,8 @@ class _Body:
             callee = function_of(value, step)
             if callee is not None and callee.kind == "property":
                 made = self._rewritten(callee.function, _first_parameter(callee.function, path))
+                if made.written:
+                    raise Unnamed(f"{_longer(path, step)} binds parts of objects")
                 self._naming.lookups.append(Lookup(_longer(path, step), callee.function))
                 self.change(chain.nodes[k], f"{made.name}({', '.join([*made.parts, 'None'])})")
                 return
@@ -310,8 +304,9 @@ class _Body:
         self.used.add(path.name)
         self.change(node, path.name)
 
-    def _call(self, node: ast.Call, apart: frozenset[Any]) -> bool:
-        """Make the changes of a call of a function that has to be rewritten; returns whether it is one."""
+    def _call(self, node: ast.Call, apart: frozenset[Any], stmt: ast.Expr | ast.Assign | None = None) -> bool:
+        """Make the changes of a call of a function that has to be rewritten; returns whether it is one. A
+        function that binds parts of objects may be all of a statement only."""
         chain = chain_of(node.func)
         if chain is None or any(isinstance(arg, ast.Starred) for arg in node.args):
             return False
@@ -334,6 +329,8 @@ class _Body:
             return False
         made = self._rewritten(function, objects)
         self._naming.lookups.append(lookup)
+        if made.written:
+            self._bind(stmt, made)
         first = [*made.parts, *["None"] * (owner is not None)]
         comma = ", " if first and (node.args or node.keywords) else ""
         self._replace_callee(node.func, f"{made.name}({', '.join(first)}{comma}")
@@ -343,6 +340,19 @@ class _Body:
             if arg not in whole:
                 self.visit(arg, apart)
         return True
+
+    def _bind(self, stmt: ast.Expr | ast.Assign | None, made: _Rewritten) -> None:
+        """Make the changes by which a statement binds what a function returns before its result."""
+        if stmt is None or (isinstance(stmt, ast.Assign) and len(stmt.targets) > 1):
+            raise Unnamed("a function that binds parts of objects is called inside of an expression")
+        self.used.update(made.written)
+        first, start = ", ".join(made.written), stmt.col_offset
+        if isinstance(stmt, ast.Expr):
+            self.changes.append(Change(stmt.lineno, start, start, f"{first}, {IGNORED} = "))
+            return
+        end = stmt.targets[0].end_col_offset or 0
+        self.changes.append(Change(stmt.lineno, start, start, f"{first}, ("))  # the target is bound last
+        self.changes.append(Change(stmt.targets[0].end_lineno or 0, end, end, ")"))
 
     def _replace_callee(self, node: ast.expr, text: str) -> None:
         """Replace what is called, and the parenthesis after it."""

@@ -8,7 +8,11 @@ from typing import NamedTuple
 
 from .path_names import Step
 
-__all__ = ["Chain", "Change", "chain_of", "changed"]
+__all__ = ["Chain", "Change", "Unnamed", "chain_of", "changed"]
+
+
+class Unnamed(Exception):
+    """Parts of objects cannot be names, for the reason that it gives."""
 
 
 class Chain(NamedTuple):

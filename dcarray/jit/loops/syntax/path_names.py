@@ -6,9 +6,11 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-__all__ = ["Path", "Step", "appended", "has_own_names", "numbered", "shown"]
+__all__ = ["IGNORED", "Path", "Step", "appended", "has_own_names", "numbered", "shown"]
 
 _DOT, _ITEM = "__dot__", "__item__"
+IGNORED = f"ignored{_DOT}"
+"""The name that is bound to a result that nothing uses."""
 
 
 class Step(NamedTuple):
