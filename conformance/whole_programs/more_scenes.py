@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .object_scenes import OBJECT_SCENES
 from .scenes import SCENES, Scene, arrays_made, called
 from .statements import Lines, Writer, indented
 
@@ -398,17 +399,21 @@ def module_level(w: Writer, s: int) -> Lines:
     return [*first, "", "", *one, "", "", *two, "", "", *top, "", "", f"def scene{s}():", *indented(scene)]
 
 
-ALL_SCENES: dict[str, Scene] = SCENES | {
-    f.__name__: f
-    for f in (
-        failures,
-        rebound,
-        other_types,
-        lengths,
-        generators,
-        recursion,
-        arguments,
-        contexts,
-        module_level,
-    )
-}
+ALL_SCENES: dict[str, Scene] = (
+    SCENES
+    | OBJECT_SCENES
+    | {
+        f.__name__: f
+        for f in (
+            failures,
+            rebound,
+            other_types,
+            lengths,
+            generators,
+            recursion,
+            arguments,
+            contexts,
+            module_level,
+        )
+    }
+)

@@ -49,7 +49,7 @@ def agree(text: str, served: int, *args: Any, **names: Any) -> None:
     ("z = [t for t in range(200)]\nreturn x * 2, len(z)", 0),  # too many
     ("z = [v for v in (1, 2) if x[0, 0] < v]\nreturn x * 2, z", 0),  # taken by values
     ("z = (x * i for i in (1, 2))\nreturn sum(z)", 0),  # which may be used later
-    ("z = {i: 2 for i in (1, 2)}\nreturn x * z[1]", 0),
+    ("z = {i: 2 for i in (1, 2)}\nreturn x * z[1]", 1),  # beside it
 ])  # fmt: skip
 def test_results(body: str, served: int) -> None:
     agree("def f(x):\n    " + body.replace("\n", "\n    "), served, X)

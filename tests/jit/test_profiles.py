@@ -142,7 +142,6 @@ def test_the_code_of_a_module_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path:
         after, result, _ = run("<kept>")
         assert repr(result) == repr(want)
         assert [s.source for s in after] == [s.source for s in before]
-        assert any(s.source.attributes for s in after)
         inner = [[s.inner.index(x) for x in s.inner] for s in after]
         assert inner == [[s.inner.index(x) for x in s.inner] for s in before]
         assert [s.resumable for s in after] == [s.resumable for s in before]

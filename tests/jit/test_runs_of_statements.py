@@ -260,6 +260,8 @@ def test_module_statements_of_a_script() -> None:
 
 def test_sites_of_several_statements_on_one_line() -> None:
     agree("def f(x, y):\n    z = x * 2; w = z + y; return z, w", X, Y, served=1)
+    agree("def f(x, y):\n    x += 1; y = y + x\n    z = x * 2; return z, y", X, Y, served=1)
+    agree("def f(x, y): x += 1; y = y + x; return x, y", X, Y, served=1)
     f = written("def f(x, y):\n    z = x * 2; w = (z +\n  y); return z, w")
     assert put_sites(f)
     for one, other in zip(dc.accelerate(f)(X, Y), as_written(f, X, Y), strict=True):

@@ -219,9 +219,8 @@ class _Describer:
             if described is not None:
                 defaults.append((name, described))
         self._inside.pop()
-        return Function(
-            function.__name__, source.text(bare), code.co_filename, tree.lineno, tuple(known), tuple(defaults)
-        )
+        text = source.text([bare])
+        return Function(function.__name__, text, code.co_filename, tree.lineno, tuple(known), tuple(defaults))
 
     def _global(self, name: str, names: Mapping[str, Any]) -> EntryValue | None:
         value = names.get(name, getattr(builtins, name, _MISSING))

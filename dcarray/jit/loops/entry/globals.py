@@ -140,7 +140,7 @@ def _function(function: FunctionType, inside: tuple[Any, ...]) -> ObjectGuard | 
     source = source_of(function, code)
     if source is None or source.tree.decorator_list or not source.is_faithful(source.tree):
         return None
-    return rewritten_function(function, source.text(source.tree), source.tree, {}, NONE, inside)
+    return rewritten_function(function, source.text([source.tree]), source.tree, {}, NONE, inside)
 
 
 def rewritten_function(

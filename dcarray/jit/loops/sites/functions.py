@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from ..syntax.cells import free_names
 from ..syntax.liveness import parameters_of
 from ..syntax.originals import original, originals
-from ..syntax.source import Source, source_of
+from ..syntax.source import source_of
 from ..syntax.supported import KnownCalls
 from .rewrite import Scope, Text, add_sites, reads_frames
 from .sampler import SAMPLER
@@ -49,7 +49,7 @@ def _with_sites(function: FunctionType, code: CodeType) -> tuple[CodeType, list[
         known,
     )
     places: list[SitePlace] = []
-    add_sites(source.tree.body, scope, Text(_text(source), source.is_faithful, code.co_filename), places)
+    add_sites(source.tree.body, scope, Text(source.text, source.is_faithful, code.co_filename), places)
     made = source.compile_tree(source.tree) if places else None
     if made is None:
         return None
@@ -58,23 +58,6 @@ def _with_sites(function: FunctionType, code: CodeType) -> tuple[CodeType, list[
     originals[id(made)] = made, code
     SAMPLER.add(made, sites)
     return made, sites
-
-
-def _text(source: Source) -> Any:
-    def text(stmts: Sequence[ast.stmt]) -> str:
-        """Return statements without indentation, each on its own lines."""
-        parts: list[str] = []
-        line = stmts[0].lineno
-        for stmt in stmts:
-            if stmt.lineno < line:  # several on a line
-                parts[-1] += "; " + source.text(stmt)
-                line = (stmt.end_lineno or stmt.lineno) + 1
-                continue
-            parts += [""] * (stmt.lineno - line) + [source.text(stmt)]
-            line = (stmt.end_lineno or stmt.lineno) + 1
-        return "\n".join(parts)
-
-    return text
 
 
 def _known_calls(function: FunctionType) -> KnownCalls:

@@ -6,9 +6,11 @@ import ast
 import symtable
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from importlib.util import decode_source
 
 from ..syntax.liveness import parameters_of
+from ..syntax.source import text_of
 from ..syntax.supported import KnownCalls
 from ..syntax.syntax_facts import children, facts, listed, stores
 from .rewrite import Scope, Text, add_sites, reads_frames
@@ -64,8 +66,8 @@ class _Module:
         is_script: bool,
     ) -> None:  # fmt: skip
         self._tree, self._table, self._is_script = tree, table, is_script
-        self._lines = source.splitlines(keepends=True)
-        self._text = Text(self._of, _is_faithful, file)
+        lines = source.splitlines(keepends=True)
+        self._text = Text(partial(text_of, lines, 1), _is_faithful, file)
         modules: dict[str, str] = {}
         self._nodes = [node for node in nodes if type(node) in _LOOKED_AT]
         self._homes = _homes(self._nodes)  # of imported names
@@ -140,15 +142,6 @@ class _Module:
         before = len(self.places)
         add_sites(body, scope, self._text, self.places)
         self.places_of.setdefault(code, []).extend(range(before, len(self.places)))
-
-    def _of(self, stmts: Sequence[ast.stmt]) -> str:
-        """Return consecutive statements without indentation."""
-        first, last = stmts[0], stmts[-1]
-        lines = self._lines[first.lineno - 1 : last.end_lineno]
-        lines[-1] = lines[-1].encode()[: last.end_col_offset].decode()
-        lines[0] = " " * first.col_offset + lines[0].encode()[first.col_offset :].decode()
-        indent = first.col_offset
-        return "\n".join(line[min(indent, len(line) - len(line.lstrip())) :].rstrip("\r\n") for line in lines)
 
 
 def _is_faithful(node: ast.stmt) -> bool:

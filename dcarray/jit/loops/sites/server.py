@@ -56,7 +56,12 @@ class SiteServer:
     def _begin(self, values: tuple[Any, ...]) -> None:
         """Find out from the values of the first run which of them are objects."""
         self._begun = True
-        found = PathValues.of(self.source, values, self.site.names)
+        try:
+            found = PathValues.of(self.source, values, self.site.names)
+        except Exception as error:
+            if config.current().debug:
+                raise
+            found = f"{type(error).__name__}: {error}"
         if isinstance(found, PathValues):
             self._paths = found
             self._plan(found.source)

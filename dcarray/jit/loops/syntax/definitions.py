@@ -20,7 +20,7 @@ def definition(source: Source) -> tuple[str, ast.FunctionDef]:
         raise Unnamed(f"{name} has a string over several lines")
     if not all(_is_plain(decorator) for decorator in source.tree.decorator_list):
         raise Unnamed(f"{name} is decorated")
-    text = source.text(source.tree)
+    text = source.text([source.tree])
     lines = text.split("\n")[function_of_text(text).lineno - 1 :]
     text = "\n".join(lines)
     return text, function_of_text(text)

@@ -7,6 +7,7 @@ compiled something else than the file's text (as pytest does with ``assert``).
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from functools import lru_cache
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
@@ -42,16 +43,9 @@ class Source:
     code: CodeType
     imported: tuple[str, ...]
 
-    def text(self, node: ast.stmt) -> str:
-        """Return a statement without indentation."""
-        first = (
-            node.decorator_list[0].lineno if isinstance(node, ast.FunctionDef) and node.decorator_list else 0
-        )
-        start, stop = (first or node.lineno) - self.first, (node.end_lineno or node.lineno) - self.first
-        lines = list(self.lines[start : stop + 1])
-        lines[-1] = lines[-1].encode()[: node.end_col_offset].decode()
-        indent = node.col_offset
-        return "\n".join(line[min(indent, len(line) - len(line.lstrip())) :].rstrip("\r\n") for line in lines)
+    def text(self, stmts: Sequence[ast.stmt]) -> str:
+        """Return consecutive statements without indentation."""
+        return text_of(self.lines, self.first, stmts)
 
     def is_faithful(self, node: ast.stmt) -> bool:
         """Whether the unindented text of a statement means the same: strings over several lines lose
@@ -78,6 +72,18 @@ class Source:
             return None
         found = _inner_code(whole, tree.name, 2 if inner else 1)
         return None if found is None else found.replace(co_qualname=code.co_qualname)
+
+
+def text_of(lines: Sequence[str], number: int, stmts: Sequence[ast.stmt]) -> str:
+    """Return consecutive statements without indentation, of lines the first of which has a number."""
+    first, last = stmts[0], stmts[-1]
+    begin, indent = first.lineno, first.col_offset
+    if isinstance(first, ast.FunctionDef) and first.decorator_list:
+        begin = first.decorator_list[0].lineno
+    found = [*lines[begin - number : (last.end_lineno or last.lineno) - number + 1]]
+    found[-1] = found[-1].encode()[: last.end_col_offset].decode()
+    found[0] = " " * indent + found[0].encode()[indent:].decode()  # others may be before it on its line
+    return "\n".join(line[min(indent, len(line) - len(line.lstrip())) :].rstrip("\r\n") for line in found)
 
 
 def source_of(function: FunctionType, code: CodeType) -> Source | None:
