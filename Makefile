@@ -8,7 +8,10 @@ PYTEST := $(PY) -m pytest -n $(WORKERS) --dist worksteal
 # Tests with options of their own: nothing else would be run by giving others.
 OWN := random_programs threads
 # The tests of the face are run a second time, with all compiled: a third of them, another one after each commit.
-SHARE ?= $(shell echo $$(($$(git rev-list --count HEAD 2>/dev/null || echo 0) % 3)))/3
+COMMITS := $(shell git rev-list --count HEAD 2>/dev/null || echo 0)
+SHARE ?= $(shell echo $$(($(COMMITS) % 3)))/3
+# Of tests with many cases a half, the other one after each commit; CASES=0/1 is all.
+CASES ?= $(shell echo $$(($(COMMITS) % 2)))/2
 # The C target and its tests need a compiler; a wheel brings one where the system has none.
 CC_WHEEL := $(if $(shell command -v cc || command -v gcc || command -v clang),,,c)
 
@@ -18,8 +21,8 @@ demo: $(VENV)/.has-demo
 	@$(PY) -m dcarray demo --out out
 
 test: lint $(VENV)/.has-mpi $(VENV)/.has-opencl $(VENV)/.has-nvrtc
-	@echo "== tests, in $(WORKERS) processes"
-	@$(PYTEST)
+	@echo "== tests, in $(WORKERS) processes (cases $(CASES))"
+	@$(PYTEST) --cases $(CASES)
 	@# but for what says itself how it is run (OWN), is run by processes of its own, or needs calls that are not compiled at once
 	@echo "== tests of the face again, with every small array through the compiler (share $(SHARE))"
 	@DCARRAY_EAGER_BELOW=0 DCARRAY_JIT=eager $(PYTEST) --share $(SHARE) tests/dcarray tests/distributed --ignore tests/distributed/functions $(OWN:%=--ignore tests/dcarray/test_%.py) -k "not under_mpi and not come_again and not plan_server and not without_the_module"

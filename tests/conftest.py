@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 import cuda_compiled
@@ -9,19 +10,38 @@ import pytest
 
 from dcarray.tiering import eager_period
 
+MANY = 24
+"""Cases of a test from which on a run of all tests may have a part of them."""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option to run a share of the tests."""
+    """Add the options to run a share of the tests, or of the cases of tests that have many."""
     parser.addoption("--share", metavar="K/N", help="only every N-th test, from the K-th on")
+    parser.addoption(
+        "--cases", metavar="K/N", help=f"of tests with more than {MANY} cases every N-th, from the K-th on"
+    )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselect what is not of the share."""
     if share := config.getoption("--share"):
         first, step = map(int, share.split("/"))
-        others = [item for k, item in enumerate(items) if k % step != first]
-        config.hook.pytest_deselected(items=others)
-        items[:] = items[first::step]
+        _keep(config, items, [k % step == first for k in range(len(items))])
+    if share := config.getoption("--cases"):
+        first, step = map(int, share.split("/"))
+        names = [item.nodeid.partition("[")[0] for item in items]
+        cases = Counter(names)
+        seen: Counter[str] = Counter()
+        kept = []
+        for name in names:
+            kept.append(cases[name] <= MANY or seen[name] % step == first)
+            seen[name] += 1
+        _keep(config, items, kept)
+
+
+def _keep(config: pytest.Config, items: list[pytest.Item], kept: list[bool]) -> None:
+    config.hook.pytest_deselected(items=[item for item, keeps in zip(items, kept, strict=True) if not keeps])
+    items[:] = [item for item, keeps in zip(items, kept, strict=True) if keeps]
 
 
 @pytest.fixture(autouse=True)
