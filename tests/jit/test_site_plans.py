@@ -414,3 +414,17 @@ def test_the_rest_of_a_loop_is_known_where_the_whole_is_not(
         asked.clear()
         assert run(True) == 1, reasons()
         assert not any(request.loop.resumed for request in asked)
+
+
+def test_trials_with_values_of_two_keys(at_once: None) -> None:
+    """A plan's short run is made for its own values, not for those of another key that come meanwhile; one
+    that declines does not ask itself."""
+    f = written("def f(x, s):\n    y = x * s + x\n    return y * 2 - s")
+    site = heated(f)
+    x, y = np.arange(40.0), np.arange(0.0, 20.0, 0.5)
+    for k in range(400):
+        n = (40, 7, 33, 12)[k // 5 % 4]
+        s = (0.75, y[:n], np.float64(2.5), 3)[k % 4 if k > 100 else k // 13 % 2]
+        np.testing.assert_array_equal(f(x[:n], s), (x[:n] * s + x[:n]) * 2 - s)
+        site.enabled = not site.refused
+    assert len(site.server._plans.entries) > 1

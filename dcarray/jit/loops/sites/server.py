@@ -255,7 +255,7 @@ class SiteServer:
         ):
             return None
         unjudged = not entry.gain.judged and options.jit != "eager"
-        if unjudged and (entry.gain.is_pythons_turn() or self._short.has_one(plan, values, entry)):
+        if unjudged and (entry.gain.is_pythons_turn() or self._short.may_have_one(plan)):
             return None  # a short run has a trial
         with LOCK:
             addresses = plan.addresses(values)

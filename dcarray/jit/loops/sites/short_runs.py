@@ -95,12 +95,14 @@ class ShortRuns:
     ) -> tuple[Any, ...]:
         """Return what a plan's short run gives, which is used for the next runs, too: the first ones find
         nothing in the caches. An empty tuple if it cannot have one, or may not run with these values."""
-        short = self.use(plan, values, entry, members, _TRIAL)
+        short = self._found(plan, values, entry)
         if short is None:
             return ()
         self._settle(short, plan)
+        self._arm(short, plan, _declined, members, _TRIAL)  # the server that asks would be asked again
         served: tuple[Any, ...] = short(*values[: len(values) - len(self._source.others)])
-        self._trial = (entry, short) if served else None
+        if served:
+            self._trial = entry, self.use(plan, values, entry, members, _TRIAL)
         return served
 
     @property
@@ -127,9 +129,10 @@ class ShortRuns:
             plan.count(runs)
         return found
 
-    def has_one(self, plan: LoopPlan, values: tuple[Any, ...], entry: Entry) -> bool:
-        """Whether a plan that has checks has a short run."""
-        return self._found(plan, values, entry) is not None
+    def may_have_one(self, plan: LoopPlan) -> bool:
+        """Whether a plan that has checks has a short run, or it is not known yet."""
+        found = self._made.get(id(plan))
+        return found is None or found[1] is not None
 
     def _found(self, plan: LoopPlan, values: tuple[Any, ...], entry: Entry) -> Any:
         found = self._made.get(id(plan))
@@ -152,7 +155,8 @@ class ShortRuns:
         short.arm(otherwise, lasts, options.threads, flags, plan.symbols, bound, contexts)
 
     def _make(self, plan: LoopPlan, values: tuple[Any, ...], entry: Entry) -> Any:
-        """Return a plan's short run; None if it cannot have one."""
+        """Return a plan's short run; None if it cannot have one. The values have passed its checks: their types
+        say where the parameters' memory is."""
         source = self._source
         given = len(values) - len(source.others)
         parameters = _parameters(plan, values)
