@@ -322,7 +322,8 @@ def options(**values: Any) -> Iterator[Options]:
         Elements above which an array is distributed over the ranks (default 2**20); 0 distributes every
         array, None none (kept as ``sys.maxsize``).
     strict : bool
-        Whether a call that has no compiled form raises `StrictError`, instead of being run by NumPy.
+        Whether a call that has no compiled form raises `StrictError`, instead of being run by NumPy, and a
+        call of a program with other types than its own `TypeError`.
     fastmath : bool
         Whether functions like ``exp`` may come from the system's vector library where that is faster: within
         a few units in the last place, instead of with NumPy's bits.

@@ -107,9 +107,37 @@ def test_what_compiled_code_does_not_serve_runs_as_it_is_written() -> None:
 ])  # fmt: skip
 def test_errors_at_the_call(args: Any, error: Any, words: str) -> None:
     before = copy.deepcopy(args)
-    with pytest.raises(error, match=words):
+    with dc.options(strict=True), pytest.raises(error, match=words):
         axpy(*args)
     assert all(np.array_equal(a, b) for a, b in zip(args, before, strict=True))
+
+
+@pytest.mark.parametrize("args", [
+    (1.5, np.arange(4, dtype="f4"), np.ones(4)),
+    (2, np.arange(4), np.ones(4, "f4")),
+    (1.5, np.ones((4, 1)), np.ones((4, 3))),
+    (1.5 + 2j, np.ones(4), np.ones(4, complex)),
+    (np.ones(4), np.ones(4), np.ones(4)),
+])  # fmt: skip
+def test_other_types_run_as_written(args: Any) -> None:
+    """Types are hints: a call with others gives what Python does, and a line in the report."""
+    want, given = copy.deepcopy(args), copy.deepcopy(args)
+    found = axpy.written(*want)
+    dc.report(reset=True)
+    assert repr(axpy(*given)) == repr(found) and repr(given) == repr(want)
+    (line,) = [one for one in dc.report().fallbacks if "is expected to be" in one.function]
+    assert line.count == 1 and "test_program.py" in line.where
+
+
+def test_sizes_of_arguments_of_other_types() -> None:
+    @dc.program
+    def sized(x: dc.types.float64[N], y: dc.types.float64[M]) -> Any:
+        return x[: N - 1] + y[0] * M
+
+    x, y = np.arange(5, dtype="f4"), np.ones(3)
+    assert repr(sized(x, y)) == repr(x[:4] + y[0] * 3)
+    with pytest.raises(TypeError, match=r"argument y .* float64\[M\].*\(3, 1\)"):  # M is not known
+        sized(x.astype("f8"), y[:, None])
 
 
 def test_errors_at_compile_have_file_and_line() -> None:

@@ -12,7 +12,7 @@ from dcarray.api.array import ndarray, wrap
 from ..loops.entry.lists import array_of, elements_of
 from .annotations import Annotation, ArrayAnnotation, ScalarAnnotation
 
-__all__ = ["argument_of", "returned", "wrapped"]
+__all__ = ["argument_of", "array_given", "returned", "wrapped"]
 
 _PYTHON: dict[type, tuple[type, ...]] = {
     bool: (bool, np.bool_), int: (int, np.integer), float: (float, int, np.floating, np.integer),
@@ -37,6 +37,13 @@ def argument_of(program: str, name: str, annotation: Annotation, value: Any) -> 
             raise wrong(f"{array.dtype.name} of shape {tuple(array.shape)}")
         return found
     return _scalar(annotation, value, wrong)
+
+
+def array_given(value: Any) -> Any:
+    """Return an argument as an array; None if it is neither one nor a list of numbers."""
+    found = elements_of(value) if type(value) is list else value
+    array = found if found is None else array_of(found)
+    return array if isinstance(array, np.ndarray | ndarray) else None
 
 
 def _scalar(annotation: ScalarAnnotation, value: Any, wrong: Callable[[str], TypeError]) -> Any:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from dcarray.api.array import ndarray
 from dcarray.core import config
+from dcarray.core.counters import note
 from dcarray.core.errors import ProgramError, ScheduleError
 from dcarray.core.processes import communicator
 from dcarray.jit.decorator import accelerate
@@ -22,7 +23,7 @@ from ..loops.entry.lists import ListElements, are_distinct, array_of, given
 from ..loops.entry.sizes import LARGEST, SymbolicSize
 from ..loops.sites.run_loop import LoopPlan
 from .annotations import Annotation, ArrayAnnotation, sizes_of
-from .arguments import argument_of, returned, wrapped
+from .arguments import argument_of, array_given, returned, wrapped
 from .compiled import CompiledProgram
 from .description import Description, ProgramLike, describe
 
@@ -38,8 +39,8 @@ class Program(ProgramLike):
     """A function whose arguments have types.
 
     Its calls run code that was compiled once for all sizes.  Where that does not serve a call, because an
-    index might be out of bounds, or arrays share memory, say, the function runs as it is written, with the
-    same results.
+    argument has another type, an index might be out of bounds, or arrays share memory, say, the function runs
+    as it is written and accelerated, with the same results.
 
     Parameters
     ----------
@@ -193,8 +194,11 @@ class Program(ProgramLike):
         ------
         ProgramError
             At the first call, if it does not compile.
-        TypeError, ValueError
-            If arguments do not have the types of the annotations; the text has both.
+        TypeError
+            If arguments do not have the types of the annotations, with the option ``strict``, or if the
+            function uses a size that is not known then; the text has both types.
+        ValueError
+            If the sizes of arguments contradict each other.
         """
         if not self.typed:
             return self._accelerated(*args, **kwargs)
@@ -219,9 +223,14 @@ class Program(ProgramLike):
         bound = self._signature.bind(*args, **kwargs)
         bound.apply_defaults()
         parameters = self._parameters()
-        values = tuple([argument_of(self._name, name, a, bound.arguments[name]) for name, a in parameters])
-        named = dict(zip([name for name, _ in parameters], values, strict=True))
-        code = self._code_for(named, options)
+        try:
+            values = tuple(
+                [argument_of(self._name, name, a, bound.arguments[name]) for name, a in parameters]
+            )
+            named = dict(zip([name for name, _ in parameters], values, strict=True))
+            code = self._code_for(named, options)
+        except TypeError as error:
+            return self._of_other_types(bound.arguments, error, options)
         sizes = sizes_of(
             self._name, [(k, a, array_of(named[k])) for k, a in parameters if isinstance(a, ArrayAnnotation)]
         )
@@ -245,6 +254,21 @@ class Program(ProgramLike):
                     self._last = options, code, plan
                 return returned(found, code.interface.returns)
         return self._as_written({name: given(value) for name, value in named.items()}, sizes)
+
+    def _of_other_types(self, given: dict[str, Any], error: TypeError, options: config.Options) -> Any:
+        """Run the function as it is written, since arguments have other types than their annotations say."""
+        if options.strict:
+            raise error
+        arrays = []
+        for name, a in self._parameters():
+            if isinstance(a, ArrayAnnotation) and (array := array_given(given[name])) is not None:
+                arrays += [(name, a, array)] * (len(array.shape) == len(a.shape))
+        sizes, code = sizes_of(self._name, arrays), self.written.__code__
+        read = [self.written.__globals__.get(name) for name in _names(code)]
+        if any(isinstance(one, SymbolicSize) and not sizes.keys() >= {*one.names} for one in read):
+            raise error
+        note(str(error), kind="loop", where=(code.co_filename, code.co_firstlineno))
+        return self._as_written(dict(given), sizes)
 
     def _parameters(self) -> tuple[tuple[str, Annotation], ...]:
         """Return the names and types of the arguments."""
