@@ -155,8 +155,8 @@ class ShortRuns:
         short.arm(otherwise, lasts, options.threads, flags, plan.symbols, bound, contexts)
 
     def _make(self, plan: LoopPlan, values: tuple[Any, ...], entry: Entry) -> Any:
-        """Return a plan's short run; None if it cannot have one. The values have passed its checks: their types
-        say where the parameters' memory is."""
+        """Return a plan's short run; None if it cannot have one. The values have passed its checks: their
+        types say where the parameters' memory is."""
         source = self._source
         given = len(values) - len(source.others)
         parameters = _parameters(plan, values)
