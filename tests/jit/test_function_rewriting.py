@@ -356,7 +356,7 @@ def test_names_imported_without_an_import_statement(head: str) -> None:
 
 def test_the_source_of_this_file() -> None:
     source = source_of(indent, indent.__code__)
-    assert source is not None and source.text(source.tree) == inspect.getsource(indent).rstrip()
+    assert source is not None and source.text([source.tree]) == inspect.getsource(indent).rstrip()
     assert Liveness(source.tree.body, frozenset(), frozenset()) is not None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -63,7 +63,9 @@ def _with_sites(function: FunctionType, code: CodeType) -> tuple[CodeType, list[
 def _known_calls(function: FunctionType) -> KnownCalls:
     names = function.__globals__
     modules = {name: value.__name__ for name, value in list(names.items()) if type(value) is ModuleType}
-    return KnownCalls(modules, _Trees(names), _MethodTrees(names))
+    classes = {n: one for n, one in list(names.items()) if isinstance(one, type)}
+    own = {n: one for n, one in classes.items() if one.__module__ == names.get("__name__")}
+    return KnownCalls(modules, _Trees(names), _MethodTrees([*own.values()]), frozenset(own))
 
 
 class _Trees(Mapping[str, ast.FunctionDef]):
@@ -88,11 +90,10 @@ class _Trees(Mapping[str, ast.FunctionDef]):
 
 
 class _MethodTrees(Mapping[str, list[ast.FunctionDef]]):
-    """The syntax trees of the methods of a module's classes, by name."""
+    """The syntax trees of the methods of classes, by name."""
 
-    def __init__(self, names: dict[str, Any]) -> None:
-        classes = [one for one in list(names.values()) if isinstance(one, type)]
-        self._classes = [one for one in classes if one.__module__ == names.get("__name__")]
+    def __init__(self, classes: Sequence[type]) -> None:
+        self._classes = classes
 
     def __getitem__(self, name: str) -> list[ast.FunctionDef]:
         found = [_Trees(vars(one)).get(name) for one in self._classes]

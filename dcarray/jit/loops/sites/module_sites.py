@@ -85,7 +85,8 @@ class _Module:
             for inner in node.body if isinstance(node, ast.ClassDef) else ():
                 if isinstance(inner, ast.FunctionDef):
                     methods.setdefault(inner.name, []).append(inner)
-        self._known = KnownCalls(modules, functions, methods)
+        classes = frozenset([node.name for node in tree.body if isinstance(node, ast.ClassDef)])
+        self._known = KnownCalls(modules, functions, methods, classes)
         self._known.look()
         self.places: list[SitePlace] = []
         self.places_of: dict[tuple[str, int], list[int]] = {}

@@ -44,6 +44,7 @@ class SiteServer:
         self._row: tuple[Entry, admission.InARow] | None = None  # runs in Python that are being measured
         self._lists = ListConversion()
         self._begun = False
+        self._resting, self._unnamed = 0, ""  # runs in which the reason stands for which parts are no names
         self._paths: PathValues | None = None
         self._plan(site.source)
 
@@ -55,6 +56,10 @@ class SiteServer:
 
     def _begin(self, values: tuple[Any, ...]) -> None:
         """Find out from the values of the first run which of them are objects."""
+        if self._resting:  # to look takes a while
+            self._resting -= 1
+            self._plans.refuse_value(self._unnamed)
+            return
         self._begun = True
         try:
             found = PathValues.of(self.source, values, self.site.names)
@@ -67,6 +72,7 @@ class SiteServer:
             self._plan(found.source)
         elif found is not None:
             self._begun = False
+            self._resting, self._unnamed = 2, found
             self._plans.refuse_value(found)
 
     # ---- from the program -------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import ast
 import builtins
 from collections.abc import Mapping, Sequence
 
-from .syntax_facts import facts, walk
+from .syntax_facts import NONE, Names, facts, walk
 
 __all__ = ["BUILTINS", "DRAWS", "MATH", "METHODS", "NUMPY", "KnownCalls"]
 
@@ -84,13 +84,16 @@ class KnownCalls:
         The program's functions, by their global names.
     methods : mapping of str to sequence of ast.FunctionDef, optional
         Those of its classes that have a name.
+    classes : frozenset of str, optional
+        The global names of its classes, of which no objects can be made.
     """
 
     def __init__(
         self, modules: Mapping[str, str], functions: Mapping[str, ast.FunctionDef],
-        methods: Mapping[str, Sequence[ast.FunctionDef]] | None = None,
+        methods: Mapping[str, Sequence[ast.FunctionDef]] | None = None, classes: Names = NONE,
     ) -> None:  # fmt: skip
         self._modules, self._functions, self._methods = modules, functions, methods or {}
+        self._classes = classes
         self._known: dict[str, bool] = {}
         self._known_methods: dict[str, bool] = {}
 
@@ -135,7 +138,7 @@ class KnownCalls:
 
     def _is_known_name(self, name: str) -> bool:
         if name not in self._functions:  # else it may be a parameter, or imported
-            return name in BUILTINS or not hasattr(builtins, name)
+            return name in BUILTINS or not (hasattr(builtins, name) or name in self._classes)
         if name not in self._known:
             self._known[name] = False  # where functions call each other, none is inlined
             self._known[name] = self._may_inline(self._functions[name])
