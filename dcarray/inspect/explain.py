@@ -23,6 +23,7 @@ from dcarray.ir.nodes import Branch, Loop, Stmt, While
 from dcarray.jit.loops.sites.requests import LoopRequest
 from dcarray.jit.loops.sites.sampler import SAMPLER
 from dcarray.jit.loops.sites.site_plans import watchers
+from dcarray.jit.loops.syntax.path_names import has_own_names, shown
 from dcarray.recording.log import Recording
 from dcarray.recording.session import flush_all, sessions
 from dcarray.tiering import call_sites
@@ -204,22 +205,29 @@ def _collecting(views: list[RegionView]) -> Iterator[None]:
 
     _watch(seen)
     watchers.append(served)
+    cold = []
     for site in SAMPLER.sites():
         site.enter = site.ask  # which sees the watchers
+        if not (site.enabled or site.refused) and (site.outer is None or site.outer.refused):
+            site.enabled = True
+            cold.append(site)
     try:
         yield
     finally:
         watchers.remove(served)
         vars(EXECUTOR).pop("run", None)
+        for site in cold:
+            site.enabled = site.enabled and site.runs > 0
 
 
 def _view_loop(request: LoopRequest) -> RegionView:
     """Return the view of a compiled loop."""
-    lines = {}
-    for place in _source_lines(request.plan_input().region.body):
+    lines, region = {}, request.plan_input().region
+    for place in _source_lines(region.body):
         file, _, line = place.rpartition(":")
         lines[place] = _where(file, int(line))
-    return view_request(request, lines)
+    names = {array.name: shown(array.name) for array in region.arrays if has_own_names(array.name)}
+    return view_request(request, lines, names)
 
 
 def _source_lines(body: tuple[Stmt, ...]) -> Iterator[str]:

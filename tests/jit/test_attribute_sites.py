@@ -482,3 +482,15 @@ def test_random_methods_behave_as_before(body: list[str], places: list[str]) -> 
     )
     with tempfile.TemporaryDirectory() as folder:
         compare(source, Path(folder) / "program.py")
+
+
+def test_explanations_have_the_names_of_the_program(tmp_path: Path) -> None:
+    file = tmp_path / "program.py"
+    file.write_text(HEAD + STEP)
+    names: dict[str, Any] = {"__name__": "a_program"}
+    exec(compile(file.read_text(), file, "exec"), names)
+    with dc.options(jit="background"):
+        dc.accelerate(names["Particles"])
+        thing = names["Particles"]()
+        text = str(dc.explain(names["Particles"].step, thing))
+    assert "self.x[i, j]" in text
