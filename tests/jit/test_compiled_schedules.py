@@ -148,7 +148,10 @@ def test_lists_are_compiled_by_the_passes(names):
     g = names.smooth
     source = names.other
     source.compile(schedule=source.schedule().tile(0, (4, None)))
-    with pytest.raises(TypeError, match="is a list"):  # as without a schedule: its source only fits arrays
+    with (
+        dc.options(strict=True),
+        pytest.raises(TypeError, match="is a list"),
+    ):  # as without a schedule: its source only fits arrays
         g(a.tolist(), b.tolist())
 
 

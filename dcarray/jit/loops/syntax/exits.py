@@ -1,4 +1,4 @@
-"""Statements that leave their block: ``break``, ``continue`` and ``return``."""
+"""Statements that leave their block: ``break``, ``continue``, ``return`` and ``raise``."""
 
 from __future__ import annotations
 
@@ -19,6 +19,11 @@ def _in_this_loop(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
 def has_break(loop: ast.For | ast.While) -> bool:
     """Whether a ``break`` may end the loop."""
     return any(isinstance(stmt, ast.Break) for stmt in _in_this_loop(loop.body))
+
+
+def raises(body: Sequence[ast.stmt]) -> bool:
+    """Whether a block ends with ``raise``."""
+    return bool(body) and isinstance(body[-1], ast.Raise)
 
 
 def may_exit(stmts: Sequence[ast.stmt]) -> bool:

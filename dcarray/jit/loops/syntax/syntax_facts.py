@@ -19,7 +19,7 @@ class Facts(NamedTuple):
     reads, binds, gone : frozenset of str
         The names that are read, bound, and unbound (by ``del x``, or at the end of ``except E as x``).
     kinds : frozenset of type
-        The classes of the nodes.
+        The classes of the nodes, but for those that make the exceptions of ``raise`` and ``assert``.
     long : bool
         Whether there is a string over several lines.
     """
@@ -65,6 +65,11 @@ def _find(root: ast.AST) -> Facts:
             kinds.add(ast.Starred)  # ``**kwargs``
         if kind is ast.ExceptHandler and node.name:  # type: ignore[attr-defined]
             names[2].add(node.name)  # type: ignore[attr-defined]
+    if isinstance(root, ast.Raise | ast.Assert):  # what makes the exception is no part of what is compiled
+        kinds = {
+            type(root),
+            *[type(node) for node in (walk(root.test) if isinstance(root, ast.Assert) else ())],
+        }
     reads, binds, gone = map(frozenset, names)
     if type(root) in COMPREHENSIONS and ast.NamedExpr not in kinds:  # its targets are its own
         outside = facts(root.generators[0].iter).reads  # type: ignore[attr-defined]

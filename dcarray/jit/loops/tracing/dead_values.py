@@ -21,7 +21,7 @@ from dcarray.ir.windows import walk
 from ..syntax.exits import may_exit
 from ..syntax.syntax_facts import loads, stores
 
-_BOOL = np.dtype(np.bool_)
+_BOOL, _F8 = np.dtype(np.bool_), np.dtype(np.float64)
 _MAX_OPERATIONS = 12  # operations of one value that are checked
 _QUIET = frozenset({
     "where", "checked", "negative", "positive", "absolute", "fabs", "copysign", "sign", "maximum", "minimum",
@@ -29,11 +29,25 @@ _QUIET = frozenset({
 })  # fmt: skip
 
 
+def check(holds: Expr) -> Expr:
+    """Return a number that is computed for its check alone: where a condition does not hold, the statements
+    run in Python."""
+    return Apply("checked", (holds, const(0.0, _F8)), _F8)
+
+
 # ---- in the source ------------------------------------------------------------------------------------
 def dead_targets(body: Sequence[ast.stmt]) -> frozenset[ast.expr]:
     """Return the targets of assignments whose values may be dead: names that are not read, or only
     conditionally, before they are bound again, and elements that are assigned again."""
     return frozenset(_DeadTargets().of_block(body, []))
+
+
+@lru_cache(maxsize=256)
+def parsed_function(source: str) -> tuple[ast.FunctionDef, frozenset[ast.expr]]:
+    """Return the syntax tree of a function, and its dead targets."""
+    tree = ast.parse(source).body[0]
+    assert isinstance(tree, ast.FunctionDef)
+    return tree, dead_targets(tree.body)
 
 
 class _DeadTargets:

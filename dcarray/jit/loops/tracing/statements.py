@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,16 +31,15 @@ from ..operations.values import (
     kind_of,
     shape_of,
 )
-from ..syntax.exits import may_exit
+from ..syntax.exits import may_exit, raises
 from ..syntax.liveness import live_before
 from ..syntax.syntax_facts import Names, loads, stores
-from .dead_values import dead_targets, with_flag_check
+from .dead_values import check, parsed_function, with_flag_check
 from .expressions import Expressions, Frame
 
 _MAX_DEPTH = 24  # of calls
 _MAX_TAIL_COPIES = 8  # how often statements after a condition are traced for each of its sides
 _BOOL = np.dtype(np.bool_)
-
 
 FALLS_THROUGH: Any = object()  # the result of a block of statements that does not return
 
@@ -62,6 +61,11 @@ class Statements(Expressions):
             following = stmts[k + 1 :]
             self.scope.line = frame.line + stmt.lineno
             match stmt:
+                case ast.If(test, body, orelse) if raises(body) or raises(orelse):
+                    self._require(test, raises(orelse), frame)
+                    return self.block([*(body if raises(orelse) else orelse), *following], frame, after)
+                case ast.Assert(test):
+                    self._require(test, True, frame)
                 case ast.If(test, body, orelse):
                     decided = self.condition(test, frame)
                     if isinstance(decided, bool):
@@ -104,6 +108,16 @@ class Statements(Expressions):
         self.memory.restore(checkpoint)
         frame.names, self.scope.line = names, line
         return False
+
+    def _require(self, test: ast.expr, holds: bool, frame: Frame) -> None:
+        """Trace a condition without which an exception is raised."""
+        decided = self.condition(test, frame)
+        if isinstance(decided, bool):
+            if decided is not holds:
+                raise self.scope.fail("it raises an exception")
+            return
+        fits = self.math.expr(decided if holds else self.math.negation(decided), _BOOL)
+        self.memory.store(self.memory.value(check(fits), scalar=True, weak=float))
 
     def statement(self, stmt: ast.stmt, frame: Frame) -> None:
         """Trace a statement that neither branches, repeats others nor returns."""
@@ -258,7 +272,7 @@ class Statements(Expressions):
         """Trace a call of a function of the program."""
         if function in frame.called or len(frame.called) > _MAX_DEPTH:
             raise self.scope.fail(f"{function.name} calls itself")
-        tree, doubtful = _parsed(function.source)
+        tree, doubtful = parsed_function(function.source)
         self._dead_targets |= doubtful
         spec = tree.args
         if spec.vararg or spec.kwarg or tree.decorator_list:
@@ -404,10 +418,3 @@ class Statements(Expressions):
             block += more
         self.memory.immutable.update(window.array for window in windows)
         return either_in(self.memory, windows, kind)
-
-
-@lru_cache(maxsize=256)
-def _parsed(source: str) -> tuple[ast.FunctionDef, frozenset[ast.expr]]:
-    tree = ast.parse(source).body[0]
-    assert isinstance(tree, ast.FunctionDef)
-    return tree, dead_targets(tree.body)

@@ -1,0 +1,140 @@
+"""Loops with ``assert`` and ``raise``: compiled code looks at the conditions, and what raises is Python's."""
+
+from __future__ import annotations
+
+import copy
+import traceback
+from typing import Any
+
+import numpy as np
+import pytest
+from written import written
+
+import dcarray as dc
+from dcarray.core.counters import settle
+
+
+@pytest.fixture(autouse=True)
+def eagerly() -> Any:
+    with dc.options(jit="eager", cache_dir=None):
+        yield
+
+
+def outcome(f: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What a call returns or raises, with the line, and what its arguments are then."""
+    given = copy.deepcopy(args)
+    try:
+        found: Any = f(*given)
+    except Exception as error:
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__)]
+        return type(error), str(error), lines[-1], repr(given)
+    return repr(found), repr(given)
+
+
+CASES = {
+    "assertion": """
+        def f(x, n):
+            s = 0.0
+            for i in range(n):
+                assert x[i] >= 0, f"negative: {x[i]} at {i}"
+                x[i] = x[i] * 2
+                s += x[i] ** 0.5
+            return s
+    """,
+    "raise": """
+        def f(x, n):
+            s = 0.0
+            for i in range(n):
+                if x[i] < 0:
+                    s = -1.0
+                    raise ValueError("negative at " + str(i))
+                s += x[i]
+                x[i] = s
+            return s
+    """,
+    "either side": """
+        def f(x, n):
+            t = 0
+            for i in range(n):
+                if x[i] >= 0:
+                    t += i
+                    x[i] += t
+                else:
+                    raise KeyError(i)
+            return t
+    """,
+    "a function": """
+        def root(v):
+            if v < 0:
+                raise ValueError("a root of %s" % v)
+            return v ** 0.5
+        def f(x, n):
+            s = 0.0
+            for i in range(n):
+                for j in range(3):
+                    s += root(x[i]) * j
+                x[i] = s
+            return s
+    """,
+    "several": """
+        def f(x, n):
+            s = 0.0
+            for i in range(n):
+                if x[i] > 1e9:
+                    raise OverflowError
+                elif x[i] < 0:
+                    raise ArithmeticError("both") from None
+                assert x[i] == x[i]
+                s = max(s, x[i])
+            return s
+    """,
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_raised_is_pythons(name: str) -> None:
+    f = written(CASES[name])
+    good = np.random.default_rng(0).random(50)
+    bad = good.copy()
+    bad[31] = -0.5
+    g = dc.accelerate(f)
+    for _ in range(2):
+        want = outcome(written(CASES[name]), (good, 50))
+        before = settle().loops
+        assert outcome(g, (good, 50)) == want
+        assert settle().loops > before
+    expected, got = outcome(written(CASES[name]), (bad, 50)), outcome(g, (bad, 50))
+    assert got[:2] == expected[:2] and got[-1] == expected[-1] and issubclass(got[0], Exception)
+    assert outcome(g, (good, 50)) == want
+
+
+def test_what_ends_a_while_is_no_condition() -> None:
+    f = written("""
+        def f(x):
+            k = 0
+            while True:
+                if x[k] < 0:
+                    raise StopIteration(k)
+                x[k] = k
+                k += 1
+    """)
+    x = np.ones(20)
+    x[7] = -1
+    assert outcome(dc.accelerate(f), (x,))[:2] == (StopIteration, "7")
+
+
+def test_conditions_that_are_known() -> None:
+    f = written("""
+        def f(x, n):
+            for i in range(n):
+                assert n < 40, "large"
+                if n > 30:
+                    raise ValueError(n)
+                x[i] += i
+            return x
+    """)
+    g = dc.accelerate(f)
+    before = settle().loops
+    assert g(np.zeros(20), 20).tolist() == [*map(float, range(20))] and settle().loops == before + 1
+    assert outcome(g, (np.zeros(35), 35))[:2] == (ValueError, "35")
+    assert outcome(g, (np.zeros(45), 45))[:2] == (AssertionError, "large")
