@@ -10,7 +10,7 @@ import pytest
 
 from dcarray.tiering import eager_period
 
-MANY = 24
+MANY = 8
 """Cases of a test from which on a run of all tests may have a part of them."""
 
 
