@@ -48,6 +48,8 @@ class PathValues:
     ----------
     source : SiteSource
         The statements with names in place of the parts and of appended items, which are values like others.
+    unread : str
+        Why `read` may return None.
     """
 
     def __init__(
@@ -70,6 +72,9 @@ class PathValues:
                     self._owners.append(_Owner(root, parent, step, type(firsts[-1])))
             return at, path.steps[-1]
 
+        self.unread = "it appends to what is no list, or to one that may be read"
+        if named.read or named.written or named.functions:
+            self.unread = "its objects have parts that are no plain values, or the same under two names"
         self._written = [place(path) for path in named.written]
         self._read = [place(path) for path in named.read]
         self._functions = [

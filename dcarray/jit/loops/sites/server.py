@@ -180,9 +180,7 @@ class SiteServer:
             return self._serve_values(values, start)
         read = self._paths.read(values)
         if read is None:
-            self._plans.refuse_value(
-                "its objects have parts that are no plain values, or the same under two names"
-            )
+            self._plans.refuse_value(self._paths.unread)
             return (), None
         given, owners = read
         if self._short.run is not None and start is None and (served := self._short.run(*given)):
