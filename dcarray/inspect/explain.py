@@ -208,7 +208,7 @@ def _collecting(views: list[RegionView]) -> Iterator[None]:
     cold = []
     for site in SAMPLER.sites():
         site.enter = site.ask  # which sees the watchers
-        if not (site.enabled or site.refused) and (site.outer is None or site.outer.refused):
+        if site.may_begin:
             site.enabled = True
             cold.append(site)
     try:

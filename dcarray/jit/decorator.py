@@ -103,7 +103,7 @@ def _heat(sites: list[Site]) -> None:
     """With ``jit="eager"``, have sites ask for plans at once: the outermost ones first."""
     if config.current().jit == "eager" or watchers:
         for site in sites:
-            if not (site.enabled or site.refused) and (site.outer is None or site.outer.refused):
+            if site.may_begin:
                 site.enabled = True
 
 

@@ -133,7 +133,7 @@ def request_of(
     source: SiteSource, values: tuple[Any, ...], guards: list[Any], kind: tuple[Any, ...],
     pattern: SizePattern, resumed: bool, options: config.Options,
 ) -> LoopRequest:  # fmt: skip
-    """Return the request for a plan of the statements; ``guards`` are those of the values."""
+    """Return the request to plan statements for values with these guards."""
     every = (*source.needed, *source.others)
     places = places_of(kind[2:])
     texts = [_text(every, values, places[k]) for k in pattern.firsts]

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from ..entry.guards import guard_of
 from ..syntax.path_names import Step
+from .keys import MISSING
 
 __all__ = [
-    "MISSING",
     "Callee",
     "Unread",
     "function_of",
@@ -19,9 +19,6 @@ __all__ = [
     "part",
     "space",
 ]
-
-MISSING = object()
-"""What a name is bound to that is not bound."""
 
 
 class _Fields(NamedTuple):

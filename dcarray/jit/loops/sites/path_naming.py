@@ -22,7 +22,8 @@ from ..syntax.originals import original
 from ..syntax.path_names import IGNORED, Path, Step, appended, has_own_names, numbered
 from ..syntax.source import source_of
 from ..syntax.syntax_facts import NONE, Names, children, loads, stores
-from .object_parts import MISSING, Unread, function_of, is_object, part
+from .keys import MISSING
+from .object_parts import Unread, function_of, is_object, part
 
 __all__ = ["Lookup", "NamedStatements", "Unnamed", "named_statements"]
 
@@ -147,7 +148,7 @@ class _Naming:
         self._known: dict[Any, _Rewritten | None] = {}
 
     def value(self, path: Path) -> Any:
-        """Return what a path leads to; raises `Unread`."""
+        """Return the object at the end of an access path; raises `Unread` if it cannot be read."""
         value = self.values[path.root]
         for step in path.steps:
             value = part(value, step)

@@ -15,7 +15,8 @@ from dcarray.ir.records import replaced
 from ..entry.guards import guard_of
 from ..syntax.access_paths import Unnamed
 from ..syntax.path_names import Path, Step, appended
-from .object_parts import MISSING, Unread, function_of, is_bindable, is_object, is_own, part, space
+from .keys import MISSING
+from .object_parts import Unread, function_of, is_bindable, is_object, is_own, part, space
 from .path_naming import NamedStatements, named_statements
 from .site import SiteSource
 

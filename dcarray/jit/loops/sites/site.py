@@ -219,6 +219,11 @@ class Site:
         """Whether the sites inside of a loop may each have a plan, so that a slow loop needs none."""
         return not (self.source.is_nested or any(one.refused or one.doubtful for one in self.inner))
 
+    @property
+    def may_begin(self) -> bool:
+        """Whether it is disabled, and its statements are no part of another site's that may have a plan."""
+        return not (self.enabled or self.refused) and (self.outer is None or bool(self.outer.refused))
+
     # ---- from others ------------------------------------------------------------------------------------
     def count(self, now: float, seconds: float) -> None:
         """Note that its statements have been seen running for so long."""

@@ -75,7 +75,8 @@ class Source:
 
 
 def text_of(lines: Sequence[str], number: int, stmts: Sequence[ast.stmt]) -> str:
-    """Return consecutive statements without indentation, of lines the first of which has a number."""
+    """Return the source text of consecutive statements, without indentation; ``number`` is the line number of
+    ``lines[0]``, as syntax trees have them."""
     first, last = stmts[0], stmts[-1]
     begin, indent = first.lineno, first.col_offset
     if isinstance(first, ast.FunctionDef) and first.decorator_list:

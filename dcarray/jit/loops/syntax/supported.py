@@ -106,15 +106,18 @@ class KnownCalls:
 
     def all_known(self, *nodes: ast.AST) -> bool:
         """Whether all calls in these nodes may be understood, but for those that make exceptions."""
-        every = [node for root in nodes for node in walk(root)]
-        made: list[ast.AST] = [node for node in every if isinstance(node, ast.Raise)]
-        made += [node.msg for node in every if isinstance(node, ast.Assert) and node.msg is not None]
+        calls: list[ast.Call] = []
+        made: list[ast.AST] = []
+        for root in nodes:
+            for node in walk(root):
+                if isinstance(node, ast.Call):
+                    calls.append(node)
+                elif isinstance(node, ast.Raise):
+                    made.append(node)
+                elif isinstance(node, ast.Assert) and node.msg is not None:
+                    made.append(node.msg)
         apart = {id(node) for root in made for node in walk(root)}
-        return all(
-            self._is_known(node.func)
-            for node in every
-            if isinstance(node, ast.Call) and id(node) not in apart
-        )
+        return all(self._is_known(call.func) for call in calls if id(call) not in apart)
 
     def is_numpys(self, node: ast.Attribute) -> bool:
         """Whether an attribute is that of the module numpy."""

@@ -18,6 +18,7 @@ from dcarray.ir.nodes import Apply, Expr
 from dcarray.ir.ops import const
 from dcarray.ir.windows import walk
 
+from ..syntax.definitions import function_of_text
 from ..syntax.exits import may_exit
 from ..syntax.syntax_facts import loads, stores
 
@@ -45,8 +46,7 @@ def dead_targets(body: Sequence[ast.stmt]) -> frozenset[ast.expr]:
 @lru_cache(maxsize=256)
 def parsed_function(source: str) -> tuple[ast.FunctionDef, frozenset[ast.expr]]:
     """Return the syntax tree of a function, and its dead targets."""
-    tree = ast.parse(source).body[0]
-    assert isinstance(tree, ast.FunctionDef)
+    tree = function_of_text(source)
     return tree, dead_targets(tree.body)
 
 
