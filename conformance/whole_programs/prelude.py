@@ -31,7 +31,8 @@ def digest(value):
         first = np.ndarray.tolist(value.reshape(-1)[:4])
         bits = hashlib.sha1(repr(elements).encode()).hexdigest()[:10]
         kind = f"{type(value).__module__}.{type(value).__name__}".replace("__main__", "program")
-        return f"{kind} {value.dtype} {value.shape} {bits} {first}"
+        steps = [step for n, step in zip(value.shape, value.strides) if n > 1 and value.size]
+        return f"{kind} {value.dtype} {value.shape} {steps} {bits} {first}"
     if isinstance(value, np.generic):
         return f"{type(value).__name__} {value!r}"
     if isinstance(value, (list, tuple)):

@@ -43,7 +43,8 @@ def outcome(f: Any, args: Any) -> Any:
     arrays = [a for a in every if isinstance(a, np.ndarray)]
     same = [(a is b, np.shares_memory(a, b)) for a in arrays for b in arrays]
     said = sorted((str(w.message), w.lineno) for w in caught)
-    return [(type(v), getattr(v, "dtype", None), repr(v)) for v in every], same, said
+    steps = [[s for n, s in zip(a.shape, a.strides, strict=True) if n > 1 and a.size] for a in arrays]
+    return [(type(v), getattr(v, "dtype", None), repr(v)) for v in every], same, steps, said
 
 
 def agree(text: str, *args: Any, served: int | None = None) -> None:
@@ -266,3 +267,17 @@ def test_sites_of_several_statements_on_one_line() -> None:
     assert put_sites(f)
     for one, other in zip(dc.accelerate(f)(X, Y), as_written(f, X, Y), strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        *["(x * 2)[::-1]", "(x * 2)[::2]", "(x * 2)[1:]", "((x - 1)[::2])[::-1]", "((x * 4)[::2])[:]"],
+        *["((x * 4)[::2])[:].ravel()", "np.ravel((x * 4)[::-1])", "np.flip(x + 4)", "np.arange(9.0)[::3]"],
+        *["np.ones((4, 5))[:, 2]", "np.add.outer(x[:3], x[:4]).T", "(y + 1)[1:3, 1:4]", "(y + 1)[1:3]"],
+        *["(y * 2)[:, ::-1]", "(y * 2)[::-1] + 1", "(y * 2).T", "np.swapaxes(y + 2, 0, 1)", "(y * 3)[0]"],
+        *["(y * 3)[:, 0]", "(y * 3)[:, :3].T[1:]", "np.ascontiguousarray((y * 3)[:, :3])"],
+    ],
+)
+def test_parts_of_new_arrays_lie_as_in_numpy(part: str) -> None:
+    agree(f"def f(x, y): a = {part}; return a, x + 1", np.arange(20.0), np.arange(30.0).reshape(5, 6), served=1)

@@ -34,6 +34,7 @@ from .values import (
     is_number,
     kind_of,
     shape_of,
+    whole_window,
 )
 
 
@@ -55,7 +56,11 @@ class Arrays(Operations):
             view = self.memory.view(compose(x.window, amap, shape), x.dtype)
             view.readonly = x.readonly
             return view
-        return self.memory.value(remap(x.expr, amap, shape), shape, views_in_numpy=x.views_in_numpy)
+        made = self.memory.value(remap(x.expr, amap, shape), shape, views_in_numpy=x.views_in_numpy)
+        window = compose(whole_window("", x.shape), amap, shape)
+        if x.part_of is not None or self.memory.is_contiguous(window, x.shape) is not True:
+            made.part_of = x, selection
+        return made
 
     def getitem(self, x: Data, key: Value) -> Value:
         """Trace ``x[key]``."""

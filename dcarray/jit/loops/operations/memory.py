@@ -19,7 +19,7 @@ from dcarray.ir.nodes import Apply, Array, Branch, Call, Compute, Dim, Expr, Gat
 from dcarray.ir.ops import const
 from dcarray.ir.parse import RESERVED
 from dcarray.ir.renaming import expression_at, numbered
-from dcarray.ir.windows import injective, loads, overlap, same, walk
+from dcarray.ir.windows import compose, injective, loads, overlap, same, walk
 
 from ..entry.entry_values import DType
 from .scope import Scope
@@ -196,6 +196,11 @@ class Memory:
         if value.window is not None:
             return value
         self.pin_sources(value)
+        if value.part_of is not None and not value.views_in_numpy:
+            base, (amap, shape) = value.part_of
+            whole = self.array(base, name)
+            assert whole.window is not None
+            return self.view(compose(whole.window, amap, shape), value.dtype)
         made = self.note_order(self.copy(value, name), value)
         made.readonly = value.views_in_numpy  # a write would have to reach the memory of that view
         return made
@@ -241,9 +246,13 @@ class Memory:
         array = self.arrays[window.array]
         if array.name in self.reordered:
             return None
-        steps = array.strides or c_strides(array.shape)
+        return self.is_contiguous(window, array.shape, array.strides)
+
+    def is_contiguous(self, window: Window, shape: Shape, steps: tuple[int, ...] | None = None) -> bool | None:
+        """Whether a window into an array of a shape, in C order or with strides, is C-contiguous; None if that
+        is not known."""
         strides: list[Dim] = [0] * len(window.shape)
-        for ix, step in zip(window.index, steps, strict=True):
+        for ix, step in zip(window.index, steps or c_strides(shape), strict=True):
             if ix.axis is not None:
                 strides[ix.axis] += ix.stride * step
         size: Dim = 1

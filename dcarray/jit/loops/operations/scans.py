@@ -242,7 +242,7 @@ class Scans(Creation):
             raise self.scope.fail("axes are joined")
         whole = self.arrays.getitem(a, slice(None))
         if a.window is None:
-            return whole
+            return whole if a.part_of is None else self.memory.value(a.expr, a.shape)
         contiguous = self.memory.contiguous(a)
         if contiguous is None:
             raise self.scope.fail("whether a vector is contiguous is not known")

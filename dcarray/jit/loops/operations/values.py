@@ -57,6 +57,9 @@ class Data:
         Whether NumPy does not let the program write through this view.
     views_in_numpy : bool
         Whether NumPy has a view here, which sees later writes, where this is a copy.
+    part_of : (Data, Selection) or None
+        A value that is not stored, and the selection of it that this is, where NumPy has a view that may
+        not lie in C order.
     limits : (int, int) or None
         The bounds of a Python int.
     """
@@ -71,6 +74,7 @@ class Data:
     limits: tuple[int, int] | None = None
     readonly: bool = False
     views_in_numpy: bool = False
+    part_of: tuple[Data, tuple[tuple[Index, ...], Shape]] | None = None
 
     @property
     def dtype(self) -> DType:
