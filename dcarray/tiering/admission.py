@@ -13,7 +13,7 @@ from typing import Any
 __all__ = [
     "FADING", "FAILURES", "GLANCE", "HOT", "HOT_AGAIN", "LARGE", "LONGER", "NANOSECOND", "NEAR",
     "PATIENCE", "PERIOD", "PLANNED_AT_ONCE", "RESTING", "SEEN", "SLOWER", "STRANGE", "SUSPECT", "WAIT",
-    "InARow", "Measured", "Pace", "Traffic", "Vain", "priority",
+    "InARow", "Measured", "Pace", "Traffic", "Vain", "operations_may_pay", "priority",
 ]  # fmt: skip
 
 PERIOD = 0.005
@@ -59,6 +59,7 @@ LARGE = 1e5
 _SHORT = 500  # characters to plan which takes as long as any plan does at least
 _SOON = 0.05  # seconds that a loop still takes, in which its plan would hardly come
 _LEAST = 5e-6  # seconds in Python below which compiled code can hardly be faster: to ask for it takes 2 us
+_OPERATION = 100e-9  # seconds of Python for an operation on numbers, at most
 _ROW = 12  # measurements of Python in a row
 _SURE = 3  # measurements of a short time in Python
 _LONG = 1e-3  # seconds in Python of which one measurement is enough until there is a plan
@@ -77,6 +78,11 @@ _COMES_BACK = 2  # runs with a kind of values until it may get a plan
 _UNUSED = 16  # runs of a site without a kind of values after which another one may take its place
 _LOSS = 64  # runs with new kinds of values, or in vain, until these are judged
 _OFTEN = 2e-3  # seconds between runs of which to ask a site, which takes 50 us, is more than a small part
+
+
+def operations_may_pay(count: int) -> bool:
+    """Whether compiled code may be faster than Python with so many operations on numbers."""
+    return count * _OPERATION >= _LEAST
 
 
 class Measured:

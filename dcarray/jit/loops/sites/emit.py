@@ -2,17 +2,19 @@
 
 ::
 
-    for i in range(n):                for x, i in site.enter(n, x) if site.enabled else ():
-        x = x + a[i]         is           break
-                                      else:
-                                          for i in range(n):
-                                              if site.resuming:
-                                                  for x, i in site.resume(i, range(n), n, x):
-                                                      break
-                                                  if site.done():
-                                                      break
-                                              x = x + a[i]
-                                          site.enabled and site.leave()
+    for i in range(n):                match site.enabled and site.enter(n, x):
+        x = x + a[i]         is           case [[x, i]]:
+                                              pass
+                                          case _:
+                                              for i in range(n):
+                                                  if site.resuming:
+                                                      match site.resume(i, range(n), n, x):
+                                                          case [[x, i]]:
+                                                              pass
+                                                      if site.done():
+                                                          break
+                                                  x = x + a[i]
+                                              site.enabled and site.leave()
 
 A site returns the values of the names that its statements bind, or nothing: then they run in Python.  The
 program gets no new names, lines keep their numbers, and errors are raised where they are in the source.  What
@@ -25,12 +27,12 @@ import ast
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
-from ..entry.names import RETURNED
+from ..entry.names import RETURNED, UNDERSCORE
 from .site import SiteSource
 
 __all__ = ["with_site"]
 
-_Node = TypeVar("_Node", bound=ast.expr | ast.stmt)
+_Node = TypeVar("_Node", bound=ast.expr | ast.stmt | ast.pattern)
 _LOAD, _STORE = ast.Load(), ast.Store()
 
 
@@ -64,28 +66,32 @@ def with_site(stmts: Sequence[ast.stmt], constant: str, source: SiteSource, resu
     def needed() -> list[ast.expr]:
         return [new(ast.Name, first, name, _LOAD) for name in source.needed]
 
-    def taking(values: ast.expr) -> ast.For:
-        """Return the loop that takes over a site's values, if there are any."""
+    def taking(values: ast.expr, otherwise: list[ast.stmt]) -> ast.Match:
+        """Return the statement that takes over a site's values, if there are any."""
         names = [*source.live, *[RETURNED] * source.returns]  # the first ones for ``finally`` and ``except``
-        target = new(ast.Tuple, first, [new(ast.Name, first, name, _STORE) for name in names], _STORE)
-        end: ast.stmt = new(ast.Break, first)
+        then: list[ast.stmt] = []
+        if "_" in names:  # which no pattern binds
+            names[names.index("_")] = UNDERSCORE
+            value = new(ast.Name, first, UNDERSCORE, _LOAD)
+            then.append(new(ast.Assign, first, [new(ast.Name, first, "_", _STORE)], value))
+            then.append(new(ast.Delete, first, [new(ast.Name, first, UNDERSCORE, ast.Del())]))
         if source.returns:
-            end = new(ast.Return, first, new(ast.Name, first, RETURNED, _LOAD))
-        return new(ast.For, first, target, values, [end], [], None)
+            then.append(new(ast.Return, first, new(ast.Name, first, RETURNED, _LOAD)))
+        bound = [new(ast.MatchAs, first, None, name) for name in names]
+        pattern = new(ast.MatchSequence, first, [new(ast.MatchSequence, first, bound)])
+        cases = [ast.match_case(pattern, None, then or [new(ast.Pass, first)])]
+        if otherwise:
+            cases.append(ast.match_case(new(ast.MatchAs, first), None, otherwise))
+        return new(ast.Match, first, values, cases)
 
-    test = part("enabled", first)
-    if isinstance(first, ast.While):
-        test = new(ast.BoolOp, first, ast.And(), [test, first.test])
     if resumable and isinstance(first, ast.For | ast.While):
         start: list[ast.expr] = [new(ast.Constant, first, None), new(ast.Constant, first, None)]
         if isinstance(first, ast.For) and isinstance(first.target, ast.Name):
             start = [new(ast.Name, first, first.target.id, _LOAD), first.iter]  # the same nodes once more
-        again = taking(call("resume", first, [*start, *needed()]))
+        again = taking(call("resume", first, [*start, *needed()]), [])
         ended = new(ast.If, first, call("done", first, []), [new(ast.Break, first)], [])
         asks = new(ast.If, first, part("resuming", first), [again, ended], [])
         first.body = [asks, *first.body]
-    asked = call("enter", first, needed())
-    whole = taking(new(ast.IfExp, first, test, asked, new(ast.Tuple, first, [], _LOAD)))
     last = body[-1]
     value = last.value if isinstance(last, ast.Return) else None
     at = first if value is None else last
@@ -95,5 +101,8 @@ def with_site(stmts: Sequence[ast.stmt], constant: str, source: SiteSource, resu
         bound = new(ast.Assign, at, [new(ast.Name, at, RETURNED, _STORE)], value)
         left = [bound, *left, new(ast.Return, at, new(ast.Name, at, RETURNED, _LOAD))]
         body.pop()
-    whole.orelse = [*body, *left]
-    return whole
+    tests = [part("enabled", first)]
+    if isinstance(first, ast.While):
+        tests.append(first.test)
+    asked = new(ast.BoolOp, first, ast.And(), [*tests, call("enter", first, needed())])
+    return taking(asked, [*body, *left])

@@ -163,7 +163,7 @@ def request_of(
     max_elements = None if communicator() is None else max(1, options.distribute_above)
     return LoopRequest(
         loop, options.fastmath, options.threads, options.cache_dir, options.target, max_elements,
-        all_sizes=pattern.all_sizes,
+        all_sizes=pattern.all_sizes, pays=not source.is_loop and options.jit != "eager",
     )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from dcarray.core.errors import Untraceable
 from dcarray.core.strides import c_strides
 from dcarray.plans.requests import PlanInput
+from dcarray.tiering import admission
 
 from ..entry.entry_values import ListType, LoopDescription, Result, TracedLoop
 from ..entry.generators import is_input
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from dcarray.ir.nodes import Array, Region
 
 
+TOO_SHORT = "it takes less time than to ask for compiled code"
 _MAX_STATEMENTS = 500  # of a region: the time to compile it grows faster than their number
 _MAX_NODES = 16_000  # of its expressions
 
@@ -73,6 +75,8 @@ class LoopRequest(NamedTuple):
         Whether memory is restored where a floating-point exception is raised.
     all_sizes : bool
         Whether nothing is done that is worth it for some values of the symbols only.
+    pays : bool
+        Whether it has to take longer in Python than to ask for compiled code.
     """
 
     loop: LoopDescription
@@ -83,6 +87,7 @@ class LoopRequest(NamedTuple):
     max_elements: int | None = None
     undone: bool = True
     all_sizes: bool = False
+    pays: bool = False
 
     def plan_input(self) -> PlanInput:
         """Return the region of the loop."""
@@ -95,6 +100,8 @@ class LoopRequest(NamedTuple):
         traced = trace(self.loop)
         if _is_too_long(traced.region):
             raise Untraceable("it is too long to compile: it has too many operations", self.loop.line)
+        if self.pays and _is_too_short(traced.region):
+            raise Untraceable(TOO_SHORT, self.loop.line)
         if self.max_elements is not None and _largest(traced.region) > self.max_elements:
             raise Untraceable("its statements work on arrays in blocks", self.loop.line)
         apart = self.max_elements is not None or self.target not in ("cpu", "c")
@@ -141,7 +148,10 @@ class LoopRequest(NamedTuple):
     def text(self) -> str:
         """Return the text of everything that the plan depends on, as its key."""
         loop = self.loop
-        options = self.fastmath, self.threads, self.target, self.max_elements, self.undone, self.all_sizes
+        options = (
+            *(self.fastmath, self.threads, self.target, self.max_elements),
+            *(self.undone, self.all_sizes, self.pays),
+        )
         parts = loop.source, loop.names, loop.symbols, sorted(loop.live), loop.watched, loop.resumed
         return repr((*parts, *options))
 
@@ -182,6 +192,23 @@ def _is_too_long(region: Region) -> bool:
         len(stmts) > _MAX_STATEMENTS
         or sum(sum(1 for _ in walk(stmt.body)) for stmt in stmts if isinstance(stmt, Compute)) > _MAX_NODES
     )
+
+
+def _is_too_short(region: Region) -> bool:
+    """Whether a region does a few operations on numbers, which take Python less time than to ask for compiled
+    code."""
+    from dcarray.ir.nodes import Apply, Branch, Gather, Load
+    from dcarray.ir.statements import all_statements, is_point
+    from dcarray.ir.windows import walk
+
+    operations = 0
+    for stmt in all_statements(region.body):
+        if not (is_point(stmt) or isinstance(stmt, Branch)):
+            return False
+        for node in walk(stmt.cond if isinstance(stmt, Branch) else stmt.body):
+            element = isinstance(node, Gather) or (isinstance(node, Load) and bool(node.window.index))
+            operations += element or isinstance(node, Apply)
+    return not admission.operations_may_pay(operations)
 
 
 def is_checked(region: Region) -> bool:

@@ -24,6 +24,7 @@ from ..syntax.path_names import shown
 from .keys import MISSING, Entry, watched_exceptions
 from .list_conversion import ListConversion
 from .path_values import PathValues
+from .requests import TOO_SHORT
 from .run_loop import LoopPlan
 from .short_runs import ShortRuns
 from .site import Site, SiteSource
@@ -161,7 +162,7 @@ class SiteServer:
             self._plans.request(entry)
         elif entry.state is PlanState.UNASKED and entry.gain.cannot_pay():
             entry.refuse()
-            self._plans.refuse_slow(entry, "it takes less time than to ask for compiled code")
+            self._plans.refuse_slow(entry, TOO_SHORT)
         if entry.state is PlanState.ASKED and entry.plan is None:
             counters.waiting += 1
         waits = entry.state is not PlanState.UNASKED and not self._plans.is_ready()
