@@ -11,8 +11,8 @@ from time import perf_counter
 from typing import Any
 
 __all__ = [
-    "FADING", "FAILURES", "GLANCE", "HOT", "HOT_AGAIN", "LARGE", "LONGER", "NANOSECOND", "NEAR",
-    "PATIENCE", "PERIOD", "PLANNED_AT_ONCE", "RESTING", "SEEN", "SLOWER", "STRANGE", "SUSPECT", "WAIT",
+    "FADING", "FAILURES", "GLANCE", "HOT", "HOT_AGAIN", "LARGE", "LONGER", "NANOSECOND", "NEAR", "PATIENCE",
+    "PERIOD", "PLANNED_AT_ONCE", "PRUNED", "RESTING", "SEEN", "SLOWER", "STRANGE", "SUSPECT", "WAIT",
     "InARow", "Measured", "Pace", "Traffic", "Vain", "operations_may_pay", "priority",
 ]  # fmt: skip
 
@@ -31,6 +31,8 @@ SEEN = 0.01
 """The most seconds that one look counts: code is hot that was seen twice at least."""
 NEAR = 0.25
 """The part of its time that a line without a site counts for the sites near it."""
+PRUNED = 0.05
+"""Seconds for which a function has been seen at refused sites until it gets code without them."""
 FADING = 0.1
 """Seconds in which what was seen running comes to count a third."""
 FAILURES = 3

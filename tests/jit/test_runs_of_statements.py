@@ -280,4 +280,6 @@ def test_sites_of_several_statements_on_one_line() -> None:
     ],
 )
 def test_parts_of_new_arrays_lie_as_in_numpy(part: str) -> None:
-    agree(f"def f(x, y): a = {part}; return a, x + 1", np.arange(20.0), np.arange(30.0).reshape(5, 6), served=1)
+    agree(
+        f"def f(x, y): a = {part}; return a, x + 1", np.arange(20.0), np.arange(30.0).reshape(5, 6), served=1
+    )

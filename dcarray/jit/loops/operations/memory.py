@@ -248,9 +248,11 @@ class Memory:
             return None
         return self.is_contiguous(window, array.shape, array.strides)
 
-    def is_contiguous(self, window: Window, shape: Shape, steps: tuple[int, ...] | None = None) -> bool | None:
-        """Whether a window into an array of a shape, in C order or with strides, is C-contiguous; None if that
-        is not known."""
+    def is_contiguous(
+        self, window: Window, shape: Shape, steps: tuple[int, ...] | None = None
+    ) -> bool | None:
+        """Whether a window into an array, of a shape and in C order or with strides, is C-contiguous; None if
+        that is not known."""
         strides: list[Dim] = [0] * len(window.shape)
         for ix, step in zip(window.index, steps or c_strides(shape), strict=True):
             if ix.axis is not None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
+from weakref import WeakSet
 
 from ..syntax.cells import free_names
 from ..syntax.liveness import parameters_of
@@ -14,9 +15,12 @@ from ..syntax.source import source_of
 from ..syntax.supported import KnownCalls
 from .rewrite import Scope, Text, add_sites, reads_frames
 from .sampler import SAMPLER
-from .site import Site, SitePlace, sites_at, with_constants
+from .site import Site, SitePlace, SiteSource, sites_at, with_constants
 
-__all__ = ["functions_of", "put_sites", "remove_sites", "with_sites"]
+__all__ = ["function_code", "functions_of", "holders", "put_sites", "remove_sites", "with_sites"]
+
+holders: dict[int, WeakSet[FunctionType]] = {}
+"""By the identity of a code object with sites, functions that run it."""
 
 # by the identities of a code object and of its global names
 _known: dict[tuple[int, int], tuple[CodeType, dict[str, Any], tuple[CodeType, list[Site]] | None]] = {}
@@ -32,12 +36,34 @@ def with_sites(function: FunctionType) -> tuple[CodeType, list[Site]] | None:
 
 
 def _with_sites(function: FunctionType, code: CodeType) -> tuple[CodeType, list[Site]] | None:
+    made, places = function_code(function, code)
+    if made is None:
+        return None
+    sites = sites_at(places, function.__globals__)
+    made = with_constants(made, sites)
+    originals[id(made)] = made, code
+    SAMPLER.add(made, sites)
+    return made, sites
+
+
+def function_code(
+    function: FunctionType, code: CodeType, without: Set[SiteSource] = frozenset()
+) -> tuple[CodeType | None, list[SitePlace]]:
+    """Return a function's code with constants in place of sites, and their places; None if it has none, or
+    its source is not certain.
+
+    Parameters
+    ----------
+    function : FunctionType
+    code : CodeType
+        The code of its source.
+    without : set of SiteSource, optional
+        Sites that are left out.
+    """
     source = source_of(function, code)
-    if source is None:
-        return None
-    names, known = function.__globals__, _known_calls(function)
-    if reads_frames(source.tree, known):
-        return None
+    known = _known_calls(function)
+    if source is None or reads_frames(source.tree, known):
+        return None, []
     local = frozenset((*code.co_varnames, *code.co_cellvars))
     cells = local & free_names(code, False)
     scope = Scope(
@@ -49,15 +75,10 @@ def _with_sites(function: FunctionType, code: CodeType) -> tuple[CodeType, list[
         known,
     )
     places: list[SitePlace] = []
-    add_sites(source.tree.body, scope, Text(source.text, source.is_faithful, code.co_filename), places)
-    made = source.compile_tree(source.tree) if places else None
-    if made is None:
-        return None
-    sites = sites_at(places, names)
-    made = with_constants(made, sites)
-    originals[id(made)] = made, code
-    SAMPLER.add(made, sites)
-    return made, sites
+    add_sites(
+        source.tree.body, scope, Text(source.text, source.is_faithful, code.co_filename), places, without
+    )
+    return source.compile_tree(source.tree) if places else None, places
 
 
 def _known_calls(function: FunctionType) -> KnownCalls:
@@ -130,6 +151,7 @@ def put_sites(function: FunctionType) -> list[Site]:
     code, sites = made
     if function.__code__ is original(function):
         function.__code__ = code
+        holders.setdefault(id(code), WeakSet()).add(function)
     return sites
 
 

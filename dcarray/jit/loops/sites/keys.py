@@ -89,6 +89,10 @@ class Entry(PlanSlot[Any]):
         found = tuple([place.of(values) for place in self.symbols])
         return found if start is None else (*found, start)
 
+    def is_of_numbers(self) -> bool:
+        """Whether none of its values is an array or a list."""
+        return not any(isinstance(value, ArrayType | ListType) for _, value in self.request.loop.names)
+
     @property
     def key(self) -> tuple[Any, ...]:
         return self.kind, self.pattern

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from typing import NamedTuple
 
 from ..entry.members import member_paths
@@ -75,18 +75,24 @@ def reads_frames(root: ast.AST, known: KnownCalls) -> bool:
     )
 
 
-def add_sites(body: list[ast.stmt], scope: Scope, text: Text, places: list[SitePlace]) -> None:
+def add_sites(
+    body: list[ast.stmt], scope: Scope, text: Text, places: list[SitePlace],
+    without: Set[SiteSource] = frozenset(),
+) -> None:  # fmt: skip
     """Put the code that asks sites before the statements of a function or module that may be compiled, and
-    append the sites' places, outer ones first."""
-    _Adder(body, scope, text, places).block(body, -1, frozenset())
+    append the sites' places, outer ones first; some sites are left out."""
+    _Adder(body, scope, text, places, without).block(body, -1, frozenset())
 
 
 _LOOPS = frozenset({ast.For, ast.While, ast.ListComp, ast.GeneratorExp})
 
 
 class _Adder:
-    def __init__(self, body: list[ast.stmt], scope: Scope, text: Text, places: list[SitePlace]) -> None:
-        self._scope, self._text, self._places = scope, text, places
+    def __init__(
+        self, body: list[ast.stmt], scope: Scope, text: Text, places: list[SitePlace],
+        without: Set[SiteSource],
+    ) -> None:  # fmt: skip
+        self._scope, self._text, self._places, self._without = scope, text, places, without
         self._liveness = Liveness(body, scope.parameters, scope.always)
 
     def block(self, body: list[ast.stmt], outer: int, counters: Names) -> None:
@@ -147,7 +153,7 @@ class _Adder:
         lists = tuple(filter(None, map(list_of, stmts)))
         if not needed.issuperset(lists):
             return None
-        return SiteSource(
+        made = SiteSource(
             text,
             self._text.file,
             first.lineno,
@@ -162,6 +168,7 @@ class _Adder:
             tuple([path for path in member_paths(*stmts) if path[0] not in scope.variables]),
             lists,
         )
+        return None if made in self._without else made
 
 
 def _has_loop(body: Sequence[ast.stmt]) -> bool:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from types import CodeType, FrameType
 
-from dcarray.tiering.admission import HOT, HOT_AGAIN, NEAR, PERIOD, RESTING, SEEN, SLOWER
+from dcarray.tiering.admission import HOT, HOT_AGAIN, NEAR, PERIOD, PRUNED, RESTING, SEEN, SLOWER
 
 from .site import Site
 
@@ -36,6 +36,8 @@ class Sampler:
     ----------
     lines : dict
         Seconds seen, by file and line: of the innermost line of the program's own code.
+    prune : callable or None
+        Takes the refused sites out of a code object (`dcarray.jit.loops.sites.pruning`).
     """
 
     def __init__(self) -> None:
@@ -43,6 +45,8 @@ class Sampler:
         self._sites: dict[int, tuple[CodeType, list[Site]]] = {}
         self._nearby: dict[int, list[Site]] = {}
         self.lines: dict[tuple[str, int], float] = {}
+        self.prune: Callable[[CodeType, list[Site]], None] | None = None
+        self._vain: dict[int, tuple[float, float]] = {}  # see `_note_refused`
         self._pid = 0
         self._pause = PERIOD  # until the next look
 
@@ -58,7 +62,7 @@ class Sampler:
 
     def sites(self) -> list[Site]:
         """Return all sites that are watched."""
-        return [site for _, sites in list(self._sites.values()) for site in sites]
+        return list(dict.fromkeys(site for _, sites in list(self._sites.values()) for site in sites))
 
     def _watch(self) -> None:
         own = get_ident()
@@ -111,11 +115,23 @@ class Sampler:
         ):
             for site in self._near(code):
                 self._count(site, now, seconds * NEAR)
+        self._note_refused(code, seconds)
         for code, line in reversed(chain):
             for site in self._sites[id(code)][1]:
                 source = site.source
                 if source.line <= line <= source.last and not (site.refused or site.is_alternative):
                     self._count(site, now, seconds)
+
+    def _note_refused(self, code: CodeType, seconds: float) -> None:
+        """Have refused sites taken out of code that is seen: soon, then less and less often."""
+        sites = self._sites[id(code)][1]
+        if self.prune is None or not any(site.refused for site in sites):
+            return
+        seen, limit = self._vain.get(id(code), (0.0, PRUNED))
+        self._vain[id(code)] = seen + seconds, limit
+        if seen + seconds >= limit:
+            self._vain[id(code)] = 0.0, 4 * limit
+            self.prune(code, sites)
 
     def _note_line(self, code: CodeType, line: int, seconds: float) -> None:
         where = (code.co_filename, line)

@@ -24,11 +24,15 @@ from ..syntax.path_names import shown
 from .keys import MISSING, Entry, watched_exceptions
 from .list_conversion import ListConversion
 from .path_values import PathValues
+from .pruning import prune
 from .requests import TOO_SHORT
 from .run_loop import LoopPlan
+from .sampler import SAMPLER
 from .short_runs import ShortRuns
 from .site import Site, SiteSource
 from .site_plans import SitePlans, watchers
+
+SAMPLER.prune = prune  # no site is refused before it has a server
 
 
 class SiteServer:
@@ -165,7 +169,7 @@ class SiteServer:
             self._plans.refuse_slow(entry, TOO_SHORT)
         if entry.state is PlanState.ASKED and entry.plan is None:
             counters.waiting += 1
-        waits = entry.state is not PlanState.UNASKED and not self._plans.is_ready()
+        waits = entry.state is PlanState.ASKED and not self._plans.is_ready()
         if waits and entry.gain.is_known() and config.current().jit != "eager":
             self.site.enabled = False  # until there is a plan
             if self._plans.is_ready():  # it has just come

@@ -208,6 +208,10 @@ class Site:
         found: bool = self.server.done()
         return found
 
+    def every_inner(self) -> list[Site]:
+        """Return the sites inside of it, and inside of those."""
+        return [*self.inner, *(one for site in self.inner for one in site.every_inner())]
+
     @property
     def is_alternative(self) -> bool:
         """Whether its statements are a part of a run that may have a plan: then it needs none."""

@@ -28,7 +28,7 @@ from . import keys
 from .bound_plans import bound_plan
 from .keys import Entry, guards_of, is_wrapped, watched_exceptions
 from .plan_values import PlanMismatch
-from .requests import LoopRequest
+from .requests import TOO_SHORT, LoopRequest
 from .run_loop import LoopPlan
 from .site import Site, SiteSource
 from .sizes import SizePattern, SizesSeen, kind_of, places_of
@@ -210,7 +210,7 @@ class SitePlans:
             self.entries.pop(entry.key, None)
         else:
             self.site.resumable = self.site.resuming = False  # the rest of a loop is no better
-            self._report(reason, self.source.line)
+            self._report(entry, reason, self.source.line)
 
     def refuse_entry(self, entry: Entry, reason: str, line: int) -> None:
         """Report that a key has no plan; the site is left to Python if no key has one."""
@@ -219,7 +219,7 @@ class SitePlans:
         if self._make_exact(entry) or resumed:  # perhaps sizes only have to be known
             self.entries.pop(entry.key, None)
         else:
-            self._report(reason, line)
+            self._report(entry, reason, line)
 
     def _doubt(self, resumed: bool) -> None:
         if resumed:
@@ -228,8 +228,9 @@ class SitePlans:
             self.site.doubtful = True
             self._heat_outer()
 
-    def _report(self, reason: str, line: int) -> None:
-        if len(self.refused()) == len(self.entries):
+    def _report(self, entry: Entry, reason: str, line: int) -> None:
+        every = reason == TOO_SHORT and not self.source.is_loop and entry.is_of_numbers()
+        if every or len(self.refused()) == len(self.entries):
             self.refuse(reason, line)
         else:
             note(shown(reason), kind="loop", where=(self.source.file, line))
@@ -260,6 +261,9 @@ class SitePlans:
         if not self.site.refused:
             note(shown(reason), kind="loop", where=(self.source.file, line))
         self.site.refuse(shown(reason))
+        if reason == TOO_SHORT:
+            for site in self.site.every_inner():
+                site.refuse(reason)
         self._heat_inner()
         self._heat_outer()
 

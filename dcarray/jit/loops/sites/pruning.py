@@ -1,0 +1,54 @@
+"""Functions whose refused sites are taken out of their code: what Python runs for good then costs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import CodeType, FunctionType
+from typing import Any
+from weakref import WeakSet
+
+from ..syntax.originals import originals
+from .functions import function_code, holders
+from .sampler import SAMPLER
+from .site import Site, with_constants
+
+__all__ = ["prune"]
+
+
+def prune(code: CodeType, sites: Sequence[Site]) -> None:
+    """Give the functions that run a code object one without those of its sites that are left to Python.
+
+    What runs now goes on as it is; nothing changes where the functions are not found.
+    """
+    functions = [one for one in _functions(code, sites) if one.__code__ is code]
+    known = {site.source: site for site in sites}
+    if not functions or id(code) not in originals:
+        return
+    plain = originals[id(code)][1]
+    refused = frozenset([site.source for site in sites if site.refused])
+    made, places = function_code(functions[0], plain, refused)
+    if not all(place.source in known for place in places):
+        return
+    kept = [known[place.source] for place in places]
+    if made is None or not kept:
+        made = plain
+    else:
+        made = with_constants(made, kept)
+        originals[id(made)] = made, plain
+    SAMPLER.add(made, kept)
+    holders[id(made)] = WeakSet(functions)
+    for function in functions:
+        function.__code__ = made
+
+
+def _functions(code: CodeType, sites: Sequence[Site]) -> list[FunctionType]:
+    """Return the functions that run a code object, as far as they are known or have names."""
+    found: list[Any] = [*holders.get(id(code), ())]
+    names: Any = sites[0].names if sites else {}
+    for part in code.co_qualname.split("."):
+        value = names.get(part)
+        if isinstance(value, staticmethod | classmethod):
+            value = value.__func__
+        found += [value] * (type(value) is FunctionType)
+        names = vars(value) if isinstance(value, type) else {}
+    return list(dict.fromkeys(found))

@@ -1,0 +1,146 @@
+"""Refused sites are taken out of the code of functions, which does the same and keeps its other sites."""
+
+from __future__ import annotations
+
+import sys
+from types import CodeType, FunctionType
+from typing import Any
+
+import numpy as np
+import pytest
+from written import written
+
+import dcarray as dc
+from dcarray.jit.loops.sites import functions, pruning, sampler
+from dcarray.jit.loops.sites.functions import put_sites
+from dcarray.jit.loops.sites.modules import compile_module
+from dcarray.jit.loops.sites.pruning import prune
+from dcarray.jit.loops.sites.requests import TOO_SHORT
+from dcarray.jit.loops.sites.sampler import SAMPLER, Sampler
+from dcarray.jit.loops.sites.site import Site
+from dcarray.jit.loops.syntax.originals import original
+from dcarray.tiering.admission import PRUNED
+
+PROGRAM = """
+def f(x, n):
+    a = x * 2
+    b = a + n
+    for i in range(n):
+        print(i)
+        c = x + i
+        x = c * b
+    return x - a
+"""
+
+
+def sites_in(code: CodeType) -> list[Site]:
+    found = {id(c): c for c in code.co_consts if isinstance(c, Site)}
+    return sorted(found.values(), key=lambda site: site.source.line)
+
+
+def sited(text: str = PROGRAM) -> tuple[FunctionType, list[Site]]:
+    f = written(text, print=lambda k: None)
+    return f, put_sites(f)
+
+
+def test_refused_sites_are_taken_out_and_others_stay() -> None:
+    f, sites = sited()
+    plain, code = original(f), f.__code__
+    assert len(sites) >= 3
+    first = next(site for site in sites if site.source.line == 3)
+    first.refuse("no")
+    prune(code, sites)
+    assert f.__code__ is not code
+    assert first not in sites_in(f.__code__)
+    assert {id(s) for s in sites_in(f.__code__)} == {id(s) for s in sites if s is not first}
+    assert original(f) is plain
+    assert f(3.0, 4) == FunctionType(plain, f.__globals__)(3.0, 4)
+
+
+def test_a_function_without_sites_gets_its_own_code_again() -> None:
+    f, sites = sited()
+    for site in sites:
+        site.refuse("no")
+    prune(f.__code__, sites)
+    assert f.__code__ is original(f)
+    assert f(2.0, 3) == FunctionType(original(f), f.__globals__)(2.0, 3)
+
+
+def test_methods_and_functions_of_modules_are_found_by_name() -> None:
+    text = "class A:\n    @staticmethod\n    def f(x):\n        y = x * 2\n        return y + 1\n"
+    text += "    def g(self, x):\n        y = x * 3\n        return y + 1\n\n"
+    text += "def h(x):\n    def inner(z):\n        y = z * 4\n        return y + 1\n    return inner(x)\n"
+    names: dict[str, Any] = {"__name__": "pruned"}
+    exec(compile_module(text, "pruned.py", names, is_script=True), names)
+    A, h = names["A"], names["h"]
+    for function in (A.f, A.g, h):
+        code = function.__code__
+        sites = sites_in(code)
+        for site in sites:
+            site.refuse("no")
+        prune(code, sites)
+        if sites:
+            assert function.__code__ is original(function) and not sites_in(function.__code__)
+    assert (A.f(1), A().g(1), h(1)) == (3, 4, 5)
+    assert not sites_in(A.f.__code__) and not sites_in(A.g.__code__)
+    inner = next(c for c in h.__code__.co_consts if isinstance(c, CodeType))
+    sites = sites_in(inner)
+    prune(inner, sites)  # nobody knows the function: it stays
+    assert h(1) == 5 and sites
+
+
+def test_what_is_bound_to_the_name_now_is_not_touched() -> None:
+    f, sites = sited()
+    code = f.__code__
+    other = f.__globals__["f"] = written("def f(x, n): return x")
+    before = other.__code__
+    f.__code__ = original(f)
+    sites[0].refuse("no")
+    prune(code, sites)
+    assert other.__code__ is before and f.__code__ is original(f)
+
+
+def test_the_sampler_has_code_pruned_that_is_seen_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = Sampler()
+    monkeypatch.setattr(sampler, "start_new_thread", lambda function, args: None)
+    monkeypatch.setattr(functions, "SAMPLER", own)
+    monkeypatch.setattr(pruning, "SAMPLER", own)
+    pruned: list[CodeType] = []
+    own.prune = lambda code, sites: pruned.append(code)
+    f = written(PROGRAM)
+    sites = put_sites(f)
+    f.__globals__["print"] = lambda k: own._look(own._chain(sys._getframe(1)), PRUNED / 2)
+    f(1.0, 4)
+    assert pruned == []  # none is refused
+    sites[0].refuse("no")
+    f(1.0, 4)
+    assert pruned == [f.__code__]
+    f(1.0, 5)
+    assert len(pruned) == 1  # seldom from then on
+    f(1.0, 4)
+    assert len(pruned) == 2
+
+
+def test_a_few_operations_on_numbers_get_no_plan() -> None:
+    f = written("def f(x, y):\n    a = x * y\n    b = a + x\n    return b * a\n")
+    with dc.options(jit="background", cache_dir=None):
+        g = dc.accelerate(f)
+        assert g(2.0, 3.0) == 48.0
+        (site,) = [s for s in SAMPLER.sites() if s.names is f.__globals__ and s.outer is None]
+        for _ in range(20):
+            site.heat()
+            assert g(2.0, 3.0) == 48.0
+            dc.wait()
+        assert site.refused == TOO_SHORT
+        assert all(one.refused for one in site.every_inner())
+        assert site.runs == 0
+        h = written("def f(x, y):\n    a = x * y\n    b = a + x\n    return b * a\n")
+        g = dc.accelerate(h)
+        x, y = np.ones(100_000), np.full(100_000, 2.0)
+        g(x, y)
+        (site,) = [s for s in SAMPLER.sites() if s.names is h.__globals__ and s.outer is None]
+        site.heat()
+        for _ in range(20):
+            g(x, y)
+            dc.wait()
+        assert site.runs and not site.refused
