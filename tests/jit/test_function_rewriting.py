@@ -187,7 +187,6 @@ def test_indented_and_multiline_source() -> None:
     "for k in [x for x in n]:\n    n = k",
     "for x[0] in range(n):\n    n = k",
     "for k in range(*x):\n    n = k",
-    "for k in range(n):\n    return k",
     "for k in range(n):\n    n = k\nelse:\n    n = 3",
     "for k in range(n):\n    n = [x for x in n]",
     "for k in range(n):\n    n = lambda: 3",
@@ -215,12 +214,12 @@ def test_loops_inside_ineligible_loops() -> None:
                 for j in range(k):
                     x[j] = k
                 if x[0]:
-                    return
+                    del k
             while True:
                 while x[0] > 3:
                     x[0] -= 1
                 if x[0]:
-                    return
+                    import os
     """)
     assert [site.source.line for site in sites_of(f)] == [4, 9, 10]
 

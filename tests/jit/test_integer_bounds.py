@@ -37,7 +37,7 @@ def test_bounds_hold(data: Any, op: str, a: tuple[int, int]) -> None:
     b = data.draw(ranges(st.integers(-2, MOST_BITS + 2)) if shift else ranges())
     x, y = (data.draw(st.integers(*ends) | st.sampled_from(ends)) for ends in (a, b))
     found = result_bounds(op, a, b)
-    if found is not None:
+    if found is not None and not (op in ("//", "%") and not y):
         assert found[0] <= OPS[op](x, y) <= found[1]
     elif shift:
         assert b[0] < 0 or b[1] > MOST_BITS
@@ -114,7 +114,6 @@ for b in data:
     "body, reason",
     [
         ("n = n << k", "large"),
-        ("n = 7 // (k - 2)", "bounds"),
         ("n = 1 >> (k - 2)", "bounds"),
     ],
 )

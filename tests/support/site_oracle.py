@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from dcarray.jit.loops.entry.names import RETURNED
+from dcarray.jit.loops.entry.names import ENDED, RETURNED
 from dcarray.jit.loops.sites.site import Site
+from dcarray.jit.loops.syntax.loop_exits import is_kept, lowered_loop
 
 
 class Oracle:
@@ -63,7 +64,10 @@ class Oracle:
                 first.iter = ast.Name("items", ast.Load())
                 if not items:
                     return ()
-            if isinstance(last, ast.Return):
+            if ENDED in source.live:
+                assert isinstance(first, ast.For | ast.While)
+                tree.body, _ = lowered_loop(first, ENDED, True)
+            elif isinstance(last, ast.Return):
                 assert last.value is not None
                 tree.body[-1] = ast.Assign([ast.Name(RETURNED, ast.Store())], last.value)
             exec(compile(ast.fix_missing_locations(tree), source.file, "exec"), scope)
@@ -74,4 +78,5 @@ class Oracle:
             return ()
         self.served += 1
         live = (*source.live, *[RETURNED] * source.returns)
-        return (tuple([scope[name] for name in live]),)
+        due = scope.get(ENDED, 0) > 0  # what only a return reads may not be bound
+        return (tuple([scope.get(name) if due or is_kept(name) else scope[name] for name in live]),)

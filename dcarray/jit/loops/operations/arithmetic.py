@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -16,9 +15,10 @@ from dcarray.ir.ops import const
 from dcarray.ir.windows import remap
 
 from . import overflow
-from .bounds import result_bounds
 from .either_type import of_both
-from .numbers import ERRORS, Numbers
+from .integers import Integers, plain_int
+from .numbers import ERRORS
+from .operators import BINARY, COMPARISONS, UNARY
 from .values import (
     PYTHON,
     Data,
@@ -26,7 +26,6 @@ from .values import (
     PythonOrNumpy,
     Shape,
     Value,
-    cast,
     is_array,
     is_int,
     is_number,
@@ -38,25 +37,10 @@ from .values import (
 _I8, _U8 = np.dtype(np.int64), np.dtype(np.uint64)
 _F8, _BOOL = np.dtype(np.float64), np.dtype(np.bool_)
 
-#: Operators: their ufuncs, and Python's functions.
-BINARY: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
-    "+": ("add", operator.add), "-": ("subtract", operator.sub), "*": ("multiply", operator.mul),
-    "/": ("divide", operator.truediv), "//": ("floor_divide", operator.floordiv),
-    "%": ("remainder", operator.mod), "**": ("power", operator.pow), "&": ("bitwise_and", operator.and_),
-    "|": ("bitwise_or", operator.or_), "^": ("bitwise_xor", operator.xor),
-    "<<": ("left_shift", operator.lshift), ">>": ("right_shift", operator.rshift),
-    "<": ("less", operator.lt), "<=": ("less_equal", operator.le), ">": ("greater", operator.gt),
-    ">=": ("greater_equal", operator.ge), "==": ("equal", operator.eq), "!=": ("not_equal", operator.ne),
-}  # fmt: skip
 _LOGICAL = {"&": "logical_and", "|": "logical_or", "^": "logical_xor"}
-_UNSIGNED = (">>", "//", "%")  # faster on unsigned integers
-COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
-UNARY: dict[str, tuple[str, Callable[[Any], Any]]] = {
-    "-": ("negative", operator.neg), "+": ("positive", operator.pos), "~": ("invert", operator.invert)
-}  # fmt: skip
 
 
-class Arithmetic(Numbers):
+class Arithmetic(Integers):
     """Operators and ufuncs; values are stored in ``memory``."""
 
     # ---- element by element -------------------------------------------------------------------------
@@ -154,8 +138,8 @@ class Arithmetic(Numbers):
         known = all(type(x) in PYTHON for x in (a, b))
         if known or not (is_number(a) and is_number(b)):
             return self._python(op, function, a, b)
-        if is_int(_plain(a)) and is_int(_plain(b)):
-            return self._known_integers(op, _plain(a), _plain(b))
+        if is_int(plain_int(a)) and is_int(plain_int(b)):
+            return self._known_integers(op, plain_int(a), plain_int(b))
         if not any(is_array(x) or isinstance(x, Masked) for x in (a, b)):
             found = self._scalars(op, a, b)
             return self._checked_operator(name, (a, b)) if found is None else found
@@ -196,15 +180,13 @@ class Arithmetic(Numbers):
         if op in COMPARISONS:
             return self._compare(op, a, b)
         if op == "/":
-            if self.scope.eq(b, 0) is not False and not self.scope.need_le(1, b):
-                raise self.scope.fail("a division by an integer that may be 0")
-            args = (self.expr(a, _F8), self.expr(b, _F8))
-            return self.memory.value(Apply("divide", args, _F8), scalar=True, weak=float)
+            known = self.scope.eq(b, 0) is False or self.scope.need_le(1, b)
+            return self.true_quotient(a, b if known else self.nonzero(b))
         if op in "//%" and (quotient := self.scope.quotient(a, b)) is not None:
             return quotient if op == "//" else self.scope.arithmetic("-", a, b * quotient)
         if op in "+-" or (op == "*" and (self.scope.is_fixed(a) or self.scope.is_fixed(b))):
             return self.scope.arithmetic(op, a, b)
-        return self._integer_arithmetic(op, a, b)
+        return self.integer(op, a, b)
 
     def _compare(self, op: str, a: Dim, b: Dim) -> Value:
         scope = self.scope
@@ -252,8 +234,8 @@ class Arithmetic(Numbers):
                 fits = Apply("not_equal", (args[1], const(0.0, _F8)), _BOOL)
                 made = Apply("checked", (fits, made), _F8)
             return self.memory.value(made, scalar=True, weak=float)
-        if kind is int and op != "/":
-            return self._integer_arithmetic(op, a, b)
+        if kind is int:
+            return self.true_quotient(a, self.nonzero(b)) if op == "/" else self.integer(op, a, b)
         if kind is bool and op in _LOGICAL:
             made = Apply(_LOGICAL[op], (self.expr(a, _BOOL), self.expr(b, _BOOL)), _BOOL)
             return self.memory.value(made, scalar=True, weak=bool)
@@ -286,28 +268,6 @@ class Arithmetic(Numbers):
             raise self.scope.fail("a division by zero")
         return type(b) in PYTHON
 
-    def _integer_arithmetic(self, op: str, a: Value, b: Value) -> Data:
-        """Arithmetic of run-time Python ints."""
-        found = result_bounds(op, *[self.limits(x) for x in (a, b)])
-        if found is None:
-            raise self.scope.fail(f"an integer has no known bounds: {op}")
-        if max(map(abs, found)) > 1 << 62:
-            return self._checked_integer(op, a, b)
-        smallest = min(self.limits(x)[0] for x in (a, b))
-        dtype = _U8 if smallest >= 0 and op in _UNSIGNED else _I8
-        made = Apply(BINARY[op][0], (self.expr(_plain(a), dtype), self.expr(_plain(b), dtype)), dtype)
-        return self.memory.value(cast(made, _I8), scalar=True, weak=int, limits=found)
-
-    def _checked_integer(self, op: str, a: Value, b: Value) -> Data:
-        """Arithmetic of run-time Python ints, with a check that the result has no more than 64 bits."""
-        name = BINARY[op][0]
-        if name not in ("add", "subtract", "multiply"):
-            raise self.scope.fail("an integer may be too large")
-        args = (self.expr(_plain(a), _I8), self.expr(_plain(b), _I8))
-        made = overflow.with_overflow_check(name, Apply(name, args, _I8), args, _I8)
-        limits = int(np.iinfo(_I8).min), int(np.iinfo(_I8).max)
-        return self.memory.value(made, scalar=True, weak=int, limits=limits)
-
     def unary(self, op: str, a: Value) -> Value:
         """Trace ``op a``."""
         name, function = UNARY[op]
@@ -320,7 +280,7 @@ class Arithmetic(Numbers):
         if isinstance(a, Data) and a.weak is int:
             if op == "+":
                 return a
-            return self._integer_arithmetic("-", 0 if op == "-" else -1, a)
+            return self.integer("-", 0 if op == "-" else -1, a)
         if is_int(a) and op == "~":
             return self.scope.arithmetic("-", -1, a)
         if isinstance(a, Data) and a.weak is float and op in "+-":
@@ -399,10 +359,6 @@ def _product(a: Expr, b: Expr) -> Expr:
 
     real = Apply("subtract", (times(x, u), times(y, v)), part)
     return Apply("complex", (real, Apply("add", (times(x, v), times(y, u)), part)), a.dtype)
-
-
-def _plain(value: Value) -> Value:
-    return int(value) if type(value) is bool else value
 
 
 def _text(value: Value) -> str:

@@ -15,9 +15,15 @@ MOST_BITS = 63  # of a shift
 
 
 def result_bounds(op: str, a: Bounds, b: Bounds) -> Bounds | None:
-    """Return bounds of ``x op y`` for all ``x`` and ``y`` within bounds; None if there are none."""
-    if op in ("//", "%") and b[0] <= 0 <= b[1]:
-        return None
+    """Return bounds of ``x op y`` for all ``x`` and ``y`` within bounds for which Python has a result; None
+    if there are none."""
+    if op in ("//", "%"):
+        b = b[0] + (not b[0]), b[1] - (not b[1])
+        if b[0] > b[1]:
+            return None
+        if b[0] < 0 < b[1]:
+            most = max(map(abs, a if op == "//" else (b[0] + 1, b[1] - 1)))
+            return -most, most
     if op in ("<<", ">>") and not 0 <= b[0] <= b[1] <= MOST_BITS:
         return None
     if op in _CORNERS:  # monotonic in each operand

@@ -160,8 +160,8 @@ class PythonCalls(Operations):
 
     def _extremum(self, op: str, values: Args) -> Value:
         """Return the first extreme one of several values."""
-        if len(values) == 1 and isinstance(values[0], tuple | list):
-            values = tuple(values[0])
+        if len(values) == 1:
+            values = tuple(values[0]) if isinstance(values[0], tuple | list) else ()
         if not values:
             raise self.scope.fail("an extremum of values that are not understood")
         best = values[0]

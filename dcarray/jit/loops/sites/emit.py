@@ -24,10 +24,11 @@ statements return has a name of its own, which is no identifier.
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from ..entry.names import RETURNED, UNDERSCORE
+from ..entry.names import ENDED, RETURNED, UNDERSCORE
+from ..syntax.exits import blocks_of
 from .site import SiteSource
 
 __all__ = ["with_site"]
@@ -36,7 +37,10 @@ _Node = TypeVar("_Node", bound=ast.expr | ast.stmt | ast.pattern)
 _LOAD, _STORE = ast.Load(), ast.Store()
 
 
-def with_site(stmts: Sequence[ast.stmt], constant: str, source: SiteSource, resumable: bool) -> ast.stmt:
+def with_site(
+    stmts: Sequence[ast.stmt], constant: str, source: SiteSource, resumable: bool,
+    returns: Sequence[ast.Return] = (),
+) -> ast.stmt:  # fmt: skip
     """Return statements with the code that asks their site.
 
     Parameters
@@ -47,6 +51,9 @@ def with_site(stmts: Sequence[ast.stmt], constant: str, source: SiteSource, resu
     source : SiteSource
     resumable : bool
         Whether a loop also asks in each iteration.
+    returns : sequence of ast.Return, optional
+        Those of a loop, one of which may be due after compiled code has run
+        (`dcarray.jit.loops.syntax.loop_exits`).
     """
     first, body = stmts[0], [*stmts]
 
@@ -66,43 +73,72 @@ def with_site(stmts: Sequence[ast.stmt], constant: str, source: SiteSource, resu
     def needed() -> list[ast.expr]:
         return [new(ast.Name, first, name, _LOAD) for name in source.needed]
 
-    def taking(values: ast.expr, otherwise: list[ast.stmt]) -> ast.Match:
-        """Return the statement that takes over a site's values, if there are any."""
+    def pattern(names: list[str], ended: int | None) -> ast.pattern:
+        """Return the pattern that binds names if a loop has ended in this way."""
+        parts: list[ast.pattern] = [new(ast.MatchAs, first, None, name) for name in names]
+        if ENDED in names:
+            at = names.index(ENDED)
+            parts[at] = new(ast.MatchAs, first)
+            if ended is not None:
+                parts[at] = new(ast.MatchValue, first, new(ast.Constant, first, ended))
+        return new(ast.MatchSequence, first, [new(ast.MatchSequence, first, parts)])
+
+    def taking(values: ast.expr, otherwise: list[ast.stmt], *before: ast.stmt) -> ast.Match:
+        """Return the statement that takes over a site's values, if there are any; what is to be done before a
+        ``return``."""
         names = [*source.live, *[RETURNED] * source.returns]  # the first ones for ``finally`` and ``except``
         then: list[ast.stmt] = []
+        due = [ast.copy_location(ast.Return(one.value), one) for one in returns]
         if "_" in names:  # which no pattern binds
             names[names.index("_")] = UNDERSCORE
             value = new(ast.Name, first, UNDERSCORE, _LOAD)
             then.append(new(ast.Assign, first, [new(ast.Name, first, "_", _STORE)], value))
             then.append(new(ast.Delete, first, [new(ast.Name, first, UNDERSCORE, ast.Del())]))
+        cases = [
+            ast.match_case(pattern(names, k + 1), None, [*then, *before, one]) for k, one in enumerate(due)
+        ]
         if source.returns:
             then.append(new(ast.Return, first, new(ast.Name, first, RETURNED, _LOAD)))
-        bound = [new(ast.MatchAs, first, None, name) for name in names]
-        pattern = new(ast.MatchSequence, first, [new(ast.MatchSequence, first, bound)])
-        cases = [ast.match_case(pattern, None, then or [new(ast.Pass, first)])]
+        cases.append(ast.match_case(pattern(names, None), None, then or [new(ast.Pass, first)]))
         if otherwise:
             cases.append(ast.match_case(new(ast.MatchAs, first), None, otherwise))
         return new(ast.Match, first, values, cases)
+
+    def leaving(at: ast.stmt) -> ast.stmt:
+        asked = new(ast.BoolOp, at, ast.And(), [part("enabled", at), call("leave", at, [])])
+        return new(ast.Expr, at, asked)
 
     if resumable and isinstance(first, ast.For | ast.While):
         start: list[ast.expr] = [new(ast.Constant, first, None), new(ast.Constant, first, None)]
         if isinstance(first, ast.For) and isinstance(first.target, ast.Name):
             start = [new(ast.Name, first, first.target.id, _LOAD), first.iter]  # the same nodes once more
-        again = taking(call("resume", first, [*start, *needed()]), [])
+        noted = new(ast.Expr, first, call("done", first, []))
+        again = taking(call("resume", first, [*start, *needed()]), [], noted)
         ended = new(ast.If, first, call("done", first, []), [new(ast.Break, first)], [])
         asks = new(ast.If, first, part("resuming", first), [again, ended], [])
         first.body = [asks, *first.body]
     last = body[-1]
     value = last.value if isinstance(last, ast.Return) else None
     at = first if value is None else last
-    leaving = new(ast.BoolOp, at, ast.And(), [part("enabled", at), call("leave", at, [])])
-    left: list[ast.stmt] = [new(ast.Expr, at, leaving)]
+    left: list[ast.stmt] = [leaving(at)]
     if value is not None:
         bound = new(ast.Assign, at, [new(ast.Name, at, RETURNED, _STORE)], value)
         left = [bound, *left, new(ast.Return, at, new(ast.Name, at, RETURNED, _LOAD))]
         body.pop()
+    if returns:
+        _put_before_returns(leaving, body)
     tests = [part("enabled", first)]
     if isinstance(first, ast.While):
         tests.append(first.test)
     asked = new(ast.BoolOp, first, ast.And(), [*tests, call("enter", first, needed())])
     return taking(asked, [*body, *left])
+
+
+def _put_before_returns(made: Callable[[ast.stmt], ast.stmt], body: list[ast.stmt]) -> None:
+    """Put what is made for each ``return`` before it, in a block and in the blocks inside of it."""
+    for k in reversed(range(len(body))):
+        one = body[k]
+        if isinstance(one, ast.Return):
+            body.insert(k, made(one))
+        for inner in blocks_of(one):
+            _put_before_returns(made, inner)

@@ -7,9 +7,12 @@ from collections.abc import Callable, Sequence, Set
 from typing import NamedTuple
 
 from ..entry.members import member_paths
+from ..entry.names import ENDED
 from ..syntax.appends import list_of
 from ..syntax.eligibility import is_eligible, may_resume, parts_of, runs_of
+from ..syntax.exits import blocks_of
 from ..syntax.liveness import Liveness, LoopNode
+from ..syntax.loop_exits import has_exits, is_kept, lowered_loop
 from ..syntax.supported import KnownCalls
 from ..syntax.syntax_facts import Names, facts, loads, stores, walk
 from .emit import with_site
@@ -93,6 +96,7 @@ class _Adder:
         without: Set[SiteSource],
     ) -> None:  # fmt: skip
         self._scope, self._text, self._places, self._without = scope, text, places, without
+        self._returns: dict[int, list[ast.Return]] = {}  # of loops, by the number of the site
         self._liveness = Liveness(body, scope.parameters, scope.always)
 
     def block(self, body: list[ast.stmt], outer: int, counters: Names) -> None:
@@ -106,7 +110,7 @@ class _Adder:
             if isinstance(stmt, ast.For | ast.While):
                 inside = self._loop(stmt, outer, counters)
                 counted = counters | _counters(stmt)
-            for inner in _blocks(stmt):  # before the code around them changes
+            for inner in blocks_of(stmt):  # before the code around them changes
                 self.block(inner, inside, counted)
             if inside != outer:
                 body[_position(body, stmt)] = self._asking([stmt], inside)
@@ -117,8 +121,13 @@ class _Adder:
         """Return the number of a loop's site; ``outer``, that of the site around it, if it has none."""
         if not is_eligible(loop) or not self._scope.known.all_known(loop):
             return outer
-        source = self._source([loop], counters)
-        return outer if source is None else self._site(source, outer, may_resume(loop))
+        returns = lowered_loop(loop, ENDED, True)[1] if has_exits(loop) else []
+        source = self._source([loop], counters, returns)
+        if source is None:
+            return outer
+        site = self._site(source, outer, may_resume(loop))
+        self._returns[site] = returns
+        return site
 
     def _run(self, body: list[ast.stmt], run: list[ast.stmt], outer: int, counters: Names) -> None:
         source, parts = self._source(run, counters), parts_of(run, self._scope.known)
@@ -139,9 +148,11 @@ class _Adder:
 
     def _asking(self, stmts: Sequence[ast.stmt], number: int) -> ast.stmt:
         source, _, resumable = self._places[number]
-        return with_site(stmts, constant(number), source, resumable)
+        return with_site(stmts, constant(number), source, resumable, self._returns.get(number, ()))
 
-    def _source(self, stmts: Sequence[ast.stmt], counters: Names) -> SiteSource | None:
+    def _source(
+        self, stmts: Sequence[ast.stmt], counters: Names, returns: Sequence[ast.Return] = ()
+    ) -> SiteSource | None:
         """Return the source of statements that may have a site; None if a name is in the way."""
         scope, first, last = self._scope, stmts[0], stmts[-1]
         needed = self._liveness.needed(stmts) & scope.variables
@@ -150,6 +161,9 @@ class _Adder:
         if not stores(*stmts) <= scope.own or not all(map(self._text.is_faithful, stmts)):
             return None
         text, live = self._text.of(stmts), self._liveness.live(stmts)
+        if returns:
+            read = loads(*returns)
+            live |= (read & stores(*stmts)) | {ENDED, *filter(is_kept, read)}
         lists = tuple(filter(None, map(list_of, stmts)))
         if not needed.issuperset(lists):
             return None
@@ -191,13 +205,3 @@ def _counters(loop: LoopNode) -> Names:
     if name == "enumerate" and isinstance(loop.target, ast.Tuple):
         return stores(loop.target.elts[0])
     return frozenset()
-
-
-def _blocks(stmt: ast.stmt) -> list[list[ast.stmt]]:
-    """Return the blocks of a statement, without those of functions and classes."""
-    if isinstance(stmt, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        return []
-    found = [getattr(stmt, name, []) for name in ("body", "orelse", "finalbody")]
-    found += [handler.body for handler in getattr(stmt, "handlers", [])]
-    found += [case.body for case in getattr(stmt, "cases", [])]
-    return found

@@ -151,7 +151,7 @@ def is_eligible(loop: LoopNode) -> bool:
             return False
     elif not _is_pure(loop.test):
         return False
-    return _has_none(loop, _EXCLUDED)
+    return _has_none(loop, _EXCLUDED - {ast.Return})
 
 
 def _is_iterable(items: ast.expr) -> bool:

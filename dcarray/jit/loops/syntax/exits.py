@@ -39,3 +39,13 @@ def may_exit(stmts: Sequence[ast.stmt]) -> bool:
                 if any(isinstance(node, ast.Return) for node in ast.walk(stmt)):
                     return True
     return False
+
+
+def blocks_of(stmt: ast.stmt) -> list[list[ast.stmt]]:
+    """Return the blocks of a statement, without those of functions and classes."""
+    if isinstance(stmt, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return []
+    found = [getattr(stmt, name, []) for name in ("body", "orelse", "finalbody")]
+    found += [handler.body for handler in getattr(stmt, "handlers", [])]
+    found += [case.body for case in getattr(stmt, "cases", [])]
+    return found

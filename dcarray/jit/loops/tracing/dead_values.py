@@ -20,6 +20,7 @@ from dcarray.ir.windows import walk
 
 from ..syntax.definitions import function_of_text
 from ..syntax.exits import may_exit
+from ..syntax.loop_exits import lowered
 from ..syntax.syntax_facts import loads, stores
 
 _BOOL, _F8 = np.dtype(np.bool_), np.dtype(np.float64)
@@ -47,6 +48,7 @@ def dead_targets(body: Sequence[ast.stmt]) -> frozenset[ast.expr]:
 def parsed_function(source: str) -> tuple[ast.FunctionDef, frozenset[ast.expr]]:
     """Return the syntax tree of a function, and its dead targets."""
     tree = function_of_text(source)
+    tree.body = lowered(tree.body)
     return tree, dead_targets(tree.body)
 
 

@@ -39,6 +39,7 @@ from ..operations.values import (
     kind_of,
     with_last_values,
 )
+from ..syntax.loop_exits import is_kept
 from ..syntax.syntax_facts import Names
 from .expressions import Frame
 from .statements import Statements
@@ -368,7 +369,7 @@ class LoopBodies(Statements):
                 held = self.memory.with_joined(v.window.array for v in iteration.carried.values())
                 if is_view_of_any(iteration.names.get(name), held):
                     names[name] = Unbound(f"{name} is what another name was in the iteration before")
-                elif loop.runs is True and last is not None:
+                elif (loop.runs is True or is_kept(name)) and last is not None:
                     names[name] = with_last_values(iteration.names.get(name, names[name]), last)
 
     def _value_after(self, name: str, variable: CarriedVariable, loop: LoopBody) -> Value:

@@ -16,9 +16,9 @@ from ..operations.values import Data, ItemRange, RangeProduct, RuntimeRange, Unb
 from ..syntax.exits import has_break
 from ..syntax.liveness import live_in_loop
 from ..syntax.syntax_facts import Names, loads, stores
+from .branches import FALLS_THROUGH
 from .expressions import MOST_UNROLLED, Frame
 from .loop_carried import MAX_UNROLLED, FirstDiffers, LoopBodies, PermutedNames
-from .statements import FALLS_THROUGH
 
 _FEW = 4  # iterations that are traced one by one rather than the first by itself
 _MAX_PEELED = 6

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from dcarray.ir.conditions import implied_inequalities
-from dcarray.ir.nodes import Branch, Load, Stmt
+from dcarray.ir.nodes import Load
 
-from ..entry.entry_values import Function, LoopDescription
-from ..operations.either_type import either_in, either_kind, value_and_type
+from ..entry.entry_values import Function
 from ..operations.indexing import only_integers
 from ..operations.values import (
-    PYTHON,
     Data,
     ItemRange,
     Masked,
@@ -25,32 +21,27 @@ from ..operations.values import (
     PythonOrNumpy,
     Unbound,
     Value,
-    identical,
     is_array,
-    is_number,
-    kind_of,
     shape_of,
 )
 from ..syntax.exits import may_exit, raises
 from ..syntax.liveness import live_before
 from ..syntax.syntax_facts import Names, loads, stores
+from .branches import FALLS_THROUGH, Branches
 from .dead_values import check, parsed_function, with_flag_check
-from .expressions import Expressions, Frame
+from .expressions import Frame
 
 _MAX_DEPTH = 24  # of calls
 _MAX_TAIL_COPIES = 8  # how often statements after a condition are traced for each of its sides
 _BOOL = np.dtype(np.bool_)
 
-FALLS_THROUGH: Any = object()  # the result of a block of statements that does not return
 
-
-class Statements(Expressions):
+class Statements(Branches):
     """Tracing of statements; the subclasses add these methods."""
 
     loop: Callable[[ast.For | ast.While, Frame, Names], None]
     constant: Callable[[Any], Value]
 
-    request: LoopDescription
     _dead_targets: frozenset[ast.expr] = frozenset()
     _tail_copies = 0
 
@@ -76,7 +67,7 @@ class Statements(Expressions):
                     elif may_exit([stmt]) or not self._joined(stmt, decided, following, frame, after):
                         sides = [[*body, *following], [*orelse, *following]]
                         doing = [partial(self.block, side, frame, after) for side in sides]
-                        return self._branch(decided, frame, after, *doing)
+                        return self.branch(decided, frame, after, *doing)
                 case ast.Continue():
                     return FALLS_THROUGH
                 case ast.Break():
@@ -98,7 +89,7 @@ class Statements(Expressions):
         needed = live_before(following, after)
         checkpoint, names, line = self.memory.checkpoint(), dict(frame.names), self.scope.line
         doing = [partial(self.block, side, frame, needed) for side in (stmt.body, stmt.orelse)]
-        self._branch(test, frame, needed, *doing)
+        self.branch(test, frame, needed, *doing)
         read = (needed & stores(stmt)) - (after - loads(*following))
         found = [frame.names.get(name) for name in read]
         differ = any(isinstance(x, PythonOrNumpy) or (isinstance(x, Unbound) and x.differs) for x in found)
@@ -130,7 +121,7 @@ class Statements(Expressions):
                 self._augmented(target, sign, value, frame)
             case ast.Expr(value):
                 if not isinstance(value, ast.Constant):
-                    self._discard(self.evaluate(value, frame))
+                    self.discard(self.evaluate(value, frame))
             case ast.Pass():
                 pass
             case _:
@@ -174,13 +165,6 @@ class Statements(Expressions):
         ):
             value.expr = with_flag_check(value.expr, self.request.watched)
         return value
-
-    def _discard(self, value: Value) -> None:
-        """Compute a value that is not used, for its floating-point flags."""
-        if isinstance(value, Data) and value.window is None and not value.shape:
-            value.expr = with_flag_check(value.expr, self.request.watched)
-            if not isinstance(value.expr, Load):
-                self.memory.store(value)
 
     def _stored(self, value: Value, name: str) -> Value:
         """Return the value of a name: stored, so that it is computed once."""
@@ -295,126 +279,3 @@ class Statements(Expressions):
         result = self.block(tree.body, inner, frozenset())
         self.scope.line, self.memory.file = line, frame.file
         return None if result is FALLS_THROUGH else result
-
-    # ---- conditions ---------------------------------------------------------------------------------
-    def choice(self, test: Data, body: ast.expr, orelse: ast.expr, frame: Frame) -> Value:
-        """Trace ``body if test else orelse`` with a run-time test."""
-        sides = [partial(self.evaluate, side, frame) for side in (body, orelse)]
-        return self._branch(test, frame, frozenset(), *sides)
-
-    def conditional(self, test: Data, holds: bool, node: ast.expr, frame: Frame, loose: bool) -> Data:
-        """Trace ``test and node`` (``holds``) or ``test or node`` with a run-time test: the expression is
-        evaluated only if the test decides nothing.  Unless ``loose``, the result has its type of bool."""
-        kinds: list[Any] = []
-
-        def evaluate() -> Data:
-            value = self.condition(node, frame) if loose else self.evaluate(node, frame)
-            truth = self.math.truth(value)
-            if not isinstance(value, bool) and kind_of(value) not in (bool, "?"):
-                raise self.scope.fail("a connection of values that are no bools")
-            kinds.append(value.weak if isinstance(value, Data) else bool)
-            return self.memory.value(self.math.expr(truth, _BOOL), scalar=True, weak=bool)
-
-        def decided() -> Data:
-            return self.memory.value(self.math.expr(not holds, _BOOL), scalar=True, weak=bool)
-
-        sides = (evaluate, decided) if holds else (decided, evaluate)
-        found = self._branch(test, frame, frozenset(), *sides)
-        assert isinstance(found, Data)
-        return replace(found, weak=kinds[0])
-
-    def _branch(
-        self, test: Data, frame: Frame, after: Names, then: Callable[[], Value], orelse: Callable[[], Value]
-    ) -> Value:
-        """Trace both sides of a run-time condition, and join the values of names after it."""
-        loc, line = self.memory.loc, self.scope.line
-        cond = test.expr
-        self.memory.materialise(test)
-        before = dict(frame.names)
-        facts = (implied_inequalities(cond, True), implied_inequalities(cond, False))
-        blocks: list[list[Stmt]] = []
-        ends: list[dict[str, Value]] = []
-        results: list[Value] = []
-        for side, holds in zip((then, orelse), facts, strict=True):
-            frame.names = dict(before)
-            with self.memory.nested_block() as block, self.scope.given(holds):
-                results.append(side())
-                ends.append(frame.names)
-                self.memory.materialise()
-            blocks.append(block)
-        self.scope.line = line
-        frame.names = before
-        if (results[0] is FALLS_THROUGH) != (results[1] is FALLS_THROUGH):
-            results = [None if r is FALLS_THROUGH else r for r in results]
-        result = self._join(results[0], results[1], blocks, "what is returned")
-        for name in sorted(ends[0].keys() | ends[1].keys()):
-            if name in after:
-                a, b = [end.get(name, Unbound(f"{name} may not be bound")) for end in ends]
-                before[name] = self._join(a, b, blocks, name)
-            elif not (name in ends[0] and name in ends[1] and ends[0][name] is ends[1][name]):
-                before.pop(name, None)
-        if blocks[0] or blocks[1]:
-            self.memory.emit(Branch(cond, tuple(blocks[0]), tuple(blocks[1]), loc=loc))
-        else:
-            self._discard(test)
-        if isinstance(result, Unbound):
-            raise self.scope.fail(result.reason)
-        return result
-
-    def _join(self, a: Value, b: Value, blocks: list[list[Stmt]], name: str) -> Value:
-        """Return the value that is ``a`` after the first block and ``b`` after the second: a phi node."""
-        if identical(a, b):
-            return a
-        for x in (a, b):
-            if isinstance(x, Unbound):
-                return x
-        if isinstance(a, tuple | list) and type(a) is type(b) and len(a) == len(b):
-            return type(a)(self._join(x, y, blocks, name) for x, y in zip(a, b, strict=True))
-        if isinstance(a, PythonOrNumpy) or isinstance(b, PythonOrNumpy):
-            return self._either(a, b, blocks, name)
-        if not (is_number(a) and is_number(b)) or is_array(a) != is_array(b):
-            return Unbound(f"{name} depends on a condition")
-        if is_array(a):
-            if a.dtype != b.dtype or a.shape != b.shape or a.readonly or b.readonly:
-                return Unbound(f"{name} depends on a condition")
-            made = self.memory.note_order(self.arrays.empty(a.shape, a.dtype), a, b)
-            for x in (a, b):
-                self.memory.pin_sources(x)
-            sources = [x.window for x in (a, b) if x.window is not None]
-            if sources and made.window is not None:
-                self.memory.join(made.window, *sources)
-        else:
-            if kind_of(a) != kind_of(b):
-                return self._either(a, b, blocks, name)
-            dtype = np.dtype(kind_of(a))
-            made = self.arrays.empty((), dtype)
-        window = made.window
-        assert window is not None
-        for x, block in zip((a, b), blocks, strict=True):
-            with self.memory.nested_block() as more:
-                self.memory.write(window, self.math.expr(x, made.dtype))
-            block += more
-        if is_array(a):
-            return made
-        self.memory.immutable.add(window.array)
-        kind, limits = kind_of(a), None
-        if kind is int:
-            ends = [self.math.limits(x) for x in (a, b)]
-            limits = (min(e[0] for e in ends), max(e[1] for e in ends))
-        weak = kind if kind in PYTHON else None
-        return self.memory.value(made.expr, scalar=True, weak=weak, limits=limits)
-
-    def _either(self, a: Value, b: Value, blocks: list[list[Stmt]], name: str) -> Value:
-        """Return the scalar that is ``a`` after the first block and ``b`` after the second, which differ in
-        type."""
-        kind = either_kind(a, b)
-        if kind is None:
-            return Unbound(f"the type of {name} depends on a condition", differs=True)
-        windows = [self.memory.new((), np.dtype(kind.numpy), name), self.memory.new((), _BOOL, name)]
-        for x, block in zip((a, b), blocks, strict=True):
-            with self.memory.nested_block() as more:
-                for window, expr in zip(windows, value_and_type(self.math, x, kind), strict=True):
-                    self.memory.write(window, expr)
-            block += more
-        self.memory.immutable.update(window.array for window in windows)
-        return either_in(self.memory, windows, kind)

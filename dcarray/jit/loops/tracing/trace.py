@@ -30,7 +30,7 @@ from ..entry.entry_values import (
     TracedLoop,
 )
 from ..entry.generators import Generator, GlobalGenerator
-from ..entry.names import RETURNED, START
+from ..entry.names import ENDED, RETURNED, START
 from ..entry.sizes import LARGEST, SymbolicSize
 from ..operations.arithmetic import Arithmetic
 from ..operations.arrays import Arrays
@@ -53,11 +53,12 @@ from ..operations.values import (
     public_object,
     whole_window,
 )
+from ..syntax.loop_exits import lowered, lowered_loop
 from ..syntax.syntax_facts import stores
+from .branches import FALLS_THROUGH
 from .dead_values import dead_targets
 from .expressions import Frame
 from .loop_statements import LoopStatements
-from .statements import FALLS_THROUGH
 
 _INT = np.dtype(np.int64)
 
@@ -124,6 +125,12 @@ class Tracer(LoopStatements):
             body = ast.parse(request.source).body
         except SyntaxError as error:
             raise self.scope.fail("the source is not understood") from error
+        if ENDED in request.live:  # a site's loop, after which the program returns
+            (loop,) = body
+            assert isinstance(loop, ast.For | ast.While)
+            body, _ = lowered_loop(loop, ENDED, True)
+        else:
+            body = lowered(body)
         if may_not_end(request.source, request.names):
             self.memory.track_checks()
         self.calls.draws.allowed = True
@@ -142,7 +149,7 @@ class Tracer(LoopStatements):
         return TracedLoop(region, inputs, tuple(results), self.memory.may_raise)
 
     def statements(self, body: list[ast.stmt], frame: Frame) -> Any:
-        self.outermost = body[0]
+        self.outermost = body[-1 if ENDED in self.request.live else 0]
         self._dead_targets = dead_targets(body)
         return self.block(body, frame, self.request.live)
 

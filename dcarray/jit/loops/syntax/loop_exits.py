@@ -1,0 +1,146 @@
+"""Loops that are left by ``return``, or have an ``else``, as loops that are left by ``break`` alone.
+
+::
+
+    for i in range(n):                ended = 0
+        if x[i] > 1:                  for i in range(n):
+            return i         is           if x[i] > 1:
+    else:                                     ended = 1
+        y = 0                                 break
+                                      if ended == 1:
+                                          return i
+                                      if ended == 0:
+                                          y = 0
+
+What is returned is evaluated after the loop: nothing has been bound since.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Sequence
+
+from .exits import blocks_of
+from .liveness import LoopNode, live_in_loop
+from .syntax_facts import NONE, facts, loads, stores
+
+__all__ = ["BROKEN", "has_exits", "is_kept", "lowered", "lowered_loop"]
+
+BROKEN = -1
+"""How a loop with an ``else`` has ended that was left by ``break``."""
+
+_KEPT = "returned "  # begins names that are no names of a program
+
+
+def has_exits(loop: LoopNode) -> bool:
+    """Whether a loop, or one inside of it, is left by ``return``."""
+    return ast.Return in facts(loop).kinds
+
+
+def lowered(body: Sequence[ast.stmt]) -> list[ast.stmt]:
+    """Return the statements of a function with loops that are left by ``break`` alone."""
+    found: list[ast.stmt] = []
+    for stmt in body:
+        if isinstance(stmt, ast.For | ast.While):
+            name = f"{stmt.lineno}:{stmt.col_offset} ended"  # no name of a program
+            parts, returns = lowered_loop(stmt, name)
+            found += parts
+            found += [_if_ended(name, k + 1, [one]) for k, one in enumerate(returns)]
+            if stmt.orelse:
+                found.append(_if_ended(name, 0, lowered(stmt.orelse)))
+        elif isinstance(stmt, ast.If):
+            made = ast.If(stmt.test, lowered(stmt.body), lowered(stmt.orelse))
+            found.append(ast.copy_location(made, stmt))
+        else:
+            found.append(stmt)
+    return found
+
+
+def lowered_loop(loop: LoopNode, name: str, runs: bool = False) -> tuple[list[ast.stmt], list[ast.Return]]:
+    """Return a loop that is left by ``break`` alone, without its ``else``, and what comes before it; and the
+    ``return`` statements that may be due after it.
+
+    Parameters
+    ----------
+    loop : ast.For or ast.While
+    name : str
+        The variable that says how the loop has ended: 0, the number of the ``return`` that is due, from 1 on,
+        or `BROKEN`.
+    runs : bool, optional
+        Whether it runs at least once.
+    """
+    body = lowered(loop.body)
+    exits = _Exits(loop, name, runs)
+    if loop.orelse or any(ast.Return in facts(stmt).kinds for stmt in body):
+        body = exits.with_breaks(body)
+    if isinstance(loop, ast.For):
+        made: LoopNode = ast.For(loop.target, loop.iter, body, [])
+    else:
+        made = ast.While(loop.test, body, [])
+    ast.copy_location(made, loop)
+    if not (exits.returns or loop.orelse):
+        return [made], []
+    return [_assigned(name, ast.Constant(0), loop), made], exits.returns
+
+
+class _Exits:
+    """The statements that leave a loop."""
+
+    def __init__(self, loop: LoopNode, name: str, runs: bool) -> None:
+        self._name, self._has_else = name, bool(loop.orelse)
+        self.returns: list[ast.Return] = []
+        always = [one for one in loop.body if not any(blocks_of(one))] if runs else []
+        target = stores(loop.target) if isinstance(loop, ast.For) else NONE
+        carried = live_in_loop(loop.body, NONE) - target
+        # What is read then may not be bound whenever the loop ends: it gets another name where it is.
+        self._kept = stores(*loop.body) - stores(*always) - carried | (NONE if runs else target)
+
+    def with_breaks(self, body: Sequence[ast.stmt]) -> list[ast.stmt]:
+        """Return a part of the loop's body in which each ``return`` notes its number and ends the loop."""
+        found: list[ast.stmt] = []
+        for stmt in body:
+            if isinstance(stmt, ast.If):
+                sides = map(self.with_breaks, (stmt.body, stmt.orelse))
+                found.append(ast.copy_location(ast.If(stmt.test, *sides), stmt))
+            elif isinstance(stmt, ast.Return):
+                number = len(self.returns) + 1
+                kept = {one: f"{_KEPT}{one} {number}" for one in loads(stmt) & self._kept}
+                found += [_assigned(kept[one], ast.Name(one, ast.Load()), stmt) for one in sorted(kept)]
+                self.returns.append(_renamed(stmt, kept) if kept else stmt)
+                found.append(_assigned(self._name, ast.Constant(number), stmt))
+                found.append(ast.copy_location(ast.Break(), stmt))
+            elif isinstance(stmt, ast.Break) and self._has_else:
+                found += [_assigned(self._name, ast.Constant(BROKEN), stmt), stmt]
+            else:
+                found.append(stmt)
+        return found
+
+
+def _renamed(stmt: ast.Return, names: dict[str, str]) -> ast.Return:
+    """Return a copy of a statement that reads other names."""
+    made = copy.deepcopy(stmt)
+    for node in ast.walk(made):
+        for name in [one for one in vars(node) if one.startswith("_")]:  # found out of the original
+            delattr(node, name)
+        if isinstance(node, ast.Name):
+            node.id = names.get(node.id, node.id)
+    return made
+
+
+def is_kept(name: str) -> bool:
+    """Whether a name is one that only a ``return`` after a loop reads; it is bound if that is due."""
+    return name.startswith(_KEPT)
+
+
+def _assigned(name: str, value: ast.expr, at: ast.stmt) -> ast.stmt:
+    target = ast.copy_location(ast.Name(name, ast.Store()), at)
+    return ast.copy_location(ast.Assign([target], ast.copy_location(value, at)), at)
+
+
+def _if_ended(name: str, value: int, body: list[ast.stmt]) -> ast.stmt:
+    """Return statements that are run if a loop has ended in this way."""
+    at = body[0]
+    parts = [ast.copy_location(node, at) for node in (ast.Name(name, ast.Load()), ast.Constant(value))]
+    test = ast.Compare(parts[0], [ast.Eq()], [parts[1]])
+    return ast.copy_location(ast.If(ast.copy_location(test, at), body, []), at)
