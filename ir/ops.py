@@ -45,8 +45,8 @@ C_LIBRARY: dict[str, Callable[..., float]] = {
     f"c_{function.__name__}": function
     for function in (
         math.acos, math.acosh, math.asin, math.asinh, math.atan, math.atan2, math.atanh, math.cbrt, math.cos,
-        math.cosh, math.exp, math.exp2, math.expm1, math.log, math.log10, math.log1p, math.log2, math.pow,
-        math.sin, math.sinh, math.tan, math.tanh,
+        math.cosh, math.erf, math.erfc, math.exp, math.exp2, math.expm1, math.fmod, math.log, math.log10,
+        math.log1p, math.log2, math.pow, math.sin, math.sinh, math.tan, math.tanh,
     )
 }  # fmt: skip
 
@@ -152,7 +152,7 @@ def _table() -> dict[str, Op]:
     # interpreter knows the target dtype from the node, hence no reference here.
     ops["cast"] = Op("cast", 1, lambda x: x, 0.5)
     for name, function in C_LIBRARY.items():
-        two = name in ("c_pow", "c_atan2")
+        two = name in ("c_pow", "c_atan2", "c_fmod")
         ops[name] = Op(name, 1 + two, _by_python(function), 25.0 if two else 12.0)
     folds = {
         "add": 0, "multiply": 1, "maximum": None, "minimum": None, "fmax": None, "fmin": None,

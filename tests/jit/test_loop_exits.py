@@ -58,7 +58,7 @@ CASES: dict[str, tuple[str, Any]] = {
     ),
     "nothing": ("for i in range(len(x)):\n    x[i] += 1\n    if x[i] > n: return\nreturn 7", 1),
     "of two loops": (
-        "for i in range(len(x)):\n    for j in range(i):\n        if x[i] * x[j] > n: return i * 100 + j\nreturn -1",
+        "for i in range(len(x)):\n    for j in range(i):\n        if x[i] * x[j] > n: return i, j\nreturn -1",
         1,
     ),
     "several": (
@@ -170,13 +170,15 @@ def test_functions_that_return_out_of_loops(line: str) -> None:
 
 def test_division_by_zero_is_pythons() -> None:
     for op in ("//", "%", "/"):
-        text = f"def f(x, n):\n    s = 0\n    for i in range(10):\n        s += (7 + i) {op} (i - n)\n    return s\n"
+        body = f"    s = 0\n    for i in range(10):\n        s += (7 + i) {op} (i - n)\n    return s\n"
+        text = f"def f(x, n):\n{body}"
         agree(text, (X, 20), (X, -1))
         agree(text, (X, 4), loops=None)
 
 
 def test_powers_of_ints() -> None:
-    text = "def f(x, n):\n    s = 0\n    for i in range(n):\n        s += i**3 - i**2\n        s %= 1000\n    return s\n"
+    body = "    s = 0\n    for i in range(n):\n        s += i**3 - i**2\n        s %= 1000\n    return s\n"
+    text = f"def f(x, n):\n{body}"
     agree(text, (X, 30))
 
 

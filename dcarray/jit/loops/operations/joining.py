@@ -203,13 +203,17 @@ class Joining(NumpyCalls):
         if a_min is None or a_max is None:
             name, bound = ("minimum", a_max) if a_min is None else ("maximum", a_min)
             return self.math.elementwise(name, (a, bound))
-        if not is_array(a) or not a.shape or a.dtype.char not in "fdbhilqBHILQ":
+        if isinstance(a, Data) and a.weak is float:  # NumPy takes it for an array of float64
+            a = self.math.as_numpy(a)
+        if not isinstance(a, Data) or a.weak or a.dtype.char not in "fdbhilqBHILQ":
             raise self.scope.fail("bounds of what is not understood")
+        if not (a.shape or a.scalar):
+            raise self.scope.fail("bounds of an array without axes")
         dtype: DType = a.dtype
         low, high = (self._bound(v, dtype, a.shape) for v in (a_min, a_max))
         raised = Apply("where", (Apply("less", (a.expr, low), _BOOL), low, a.expr), dtype)
         expr = Apply("where", (Apply("greater", (raised, high), _BOOL), high, raised), dtype)
-        return self.memory.value(expr, a.shape)
+        return self.memory.value(expr, a.shape, scalar=a.scalar)
 
     def _bound(self, v: Value, dtype: DType, shape: Shape) -> Expr:
         """Return a bound of `numpy.clip`, a scalar: a NaN would be the result, so it must be none."""

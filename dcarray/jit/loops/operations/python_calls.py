@@ -33,7 +33,7 @@ from .values import (
     kind_of,
 )  # fmt: skip
 
-_I8, _BOOL = np.dtype(np.int64), np.dtype(np.bool_)
+_I8, _F8, _BOOL = np.dtype(np.int64), np.dtype(np.float64), np.dtype(np.bool_)
 Args = tuple[Value, ...]
 Named = dict[str, Value]
 _signature = lru_cache(maxsize=256)(signature)
@@ -135,6 +135,12 @@ class PythonCalls(Operations):
             return of_both(self._py_abs, x, self.scope)
         if type(x) in PYTHON:
             return abs(x)
+        if is_int(x) or (isinstance(x, Data) and x.weak is int):
+            low, high = self.math.limits(x)
+            if low >= 0 or high <= 0:
+                return x if low >= 0 else self.math.unary("-", x)
+            size = Apply("absolute", (self.math.expr(x, _I8),), _I8)
+            return self.memory.value(size, scalar=True, weak=int, limits=(0, max(-low, high)))
         if isinstance(x, Data) and (is_array(x) or (x.dtype.kind == "f" and x.weak in (None, float))):
             made = self.math.elementwise("absolute", (x,))
             made.weak = x.weak
@@ -157,6 +163,32 @@ class PythonCalls(Operations):
                 raise self.scope.fail("a sum of Python's floats")
             total = self.math.binary("+", total, x)
         return total
+
+    def _py_any(self, iterable: Value, /) -> Value:
+        return self._connected("logical_or", iterable)
+
+    def _py_all(self, iterable: Value, /) -> Value:
+        return self._connected("logical_and", iterable)
+
+    def _connected(self, name: str, iterable: Value) -> Value:
+        """Return whether any or all of a few values are true."""
+        if not isinstance(iterable, tuple | list):
+            raise self.scope.fail("a question about what is no tuple and no list")
+        decides = name == "logical_or"
+        found: bool | Data = not decides
+        for x in iterable:
+            truth = self.math.truth(x)
+            if truth is decides:
+                return decides
+            if isinstance(truth, Data):
+                found = truth if isinstance(found, bool) else self.math.both(name, found, truth)
+        return found
+
+    def _py_divmod(self, a: Value, b: Value, /) -> Value:
+        return self.math.binary("//", a, b), self.math.binary("%", a, b)
+
+    def _py_pow(self, base: Value, exp: Value) -> Value:
+        return self.math.binary("**", base, exp)
 
     def _extremum(self, op: str, values: Args) -> Value:
         """Return the first extreme one of several values."""
@@ -230,6 +262,31 @@ class PythonCalls(Operations):
             x = self.memory.value(Apply(name, (x.expr,), x.dtype), scalar=True, weak=float)
             return self.math.as_counter(x)
         return self.arrays.python(int, float(getattr(np, name)(x)))
+
+    def _math_trunc(self, x: Value, /) -> Value:
+        return self.arrays.python(int, x)
+
+    def _math_isnan(self, x: Value, /) -> Value:
+        return self._test_of_float("isnan", x)
+
+    def _math_isinf(self, x: Value, /) -> Value:
+        return self._test_of_float("isinf", x)
+
+    def _math_isfinite(self, x: Value, /) -> Value:
+        return self._test_of_float("isfinite", x)
+
+    def _test_of_float(self, name: str, x: Value) -> Value:
+        value = self.arrays.python(float, x)
+        if isinstance(value, Data):
+            return self.memory.value(Apply(name, (value.expr,), _BOOL), scalar=True, weak=bool)
+        return bool(getattr(math, name)(value))
+
+    def _math_copysign(self, x: Value, y: Value, /) -> Value:
+        given = [self.arrays.python(float, value) for value in (x, y)]
+        if not any(isinstance(value, Data) for value in given):
+            return math.copysign(*given)
+        made = Apply("copysign", tuple([self.math.expr(value, _F8) for value in given]), _F8)
+        return self.memory.value(made, scalar=True, weak=float)
 
     def _math_sqrt(self, x: Value, /) -> Value:
         value = self.arrays.python(float, x)

@@ -10,7 +10,7 @@ from dcarray.ir.nodes import Apply, Compute, Expr, Index, Iota, Load, Size, Wind
 from dcarray.ir.ops import OPS, PLACES, const
 
 from .creation import Creation
-from .values import Data, Masked, NumberList, Value, cast, is_array, is_int, is_number
+from .values import Data, Masked, NumberList, PythonOrNumpy, Value, cast, is_array, is_int, is_number
 
 _I8, _BOOL = np.dtype(np.int64), np.dtype(np.bool_)
 _PLACED = "?bhilqBHILQfd"  # dtypes of which the place of an extremum is found
@@ -225,6 +225,16 @@ class Scans(Creation):
         return self.math.elementwise("divide", (scaled, ten))
 
     _np_around = _np_round
+
+    def _py_round(self, number: Value, ndigits: Value = None) -> Value:
+        """Trace ``round``: of Python's floats without digits, whose decimal rounding is exact."""
+        if isinstance(number, PythonOrNumpy) or is_array(number):
+            raise self.scope.fail("a rounding that is not understood")
+        if ndigits is None:
+            return self._rounded("rint", number)
+        if not isinstance(number, Data) or number.weak or number.dtype.kind != "f":
+            raise self.scope.fail("a rounding that is not understood")
+        return self._np_round(number, ndigits)
 
     def _np_angle(self, z: Value, deg: Value = False) -> Value:
         if not isinstance(z, Data) or z.dtype.kind != "c" or z.weak or deg is not False:

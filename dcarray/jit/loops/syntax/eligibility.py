@@ -124,7 +124,7 @@ def _are_unrolled(nodes: Sequence[ast.AST]) -> bool:
     )
 
 
-TAKE_ALL = frozenset({"max", "min", "sum"})
+TAKE_ALL = frozenset({"all", "any", "max", "min", "sum"})
 """Functions that take all items of an iterable at once."""
 _UNROLLED = frozenset({ast.ListComp, ast.GeneratorExp})
 

@@ -15,8 +15,8 @@ from .syntax_facts import NONE, Names, facts, walk
 __all__ = ["BUILTINS", "DRAWS", "MATH", "METHODS", "NUMPY", "KnownCalls"]
 
 BUILTINS = frozenset((
-    "abs", "bool", "complex", "enumerate", "float", "int", "len", "max", "min", "range", "reversed", "sum",
-    "zip",
+    "abs", "all", "any", "bool", "complex", "divmod", "enumerate", "float", "int", "len", "max", "min", "pow",
+    "range", "reversed", "round", "sum", "zip",
 ))  # fmt: skip
 METHODS = frozenset((
     "accumulate", "all", "any", "argmax", "argmin", "astype", "at", "clip", "conj", "conjugate", "copy",
@@ -32,9 +32,9 @@ DRAWS = frozenset((
     "weibull",
 ))  # fmt: skip
 MATH = frozenset((
-    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "cos", "cosh", "degrees",
-    "exp", "exp2", "expm1", "fabs", "floor", "log", "log10", "log1p", "log2", "pow", "radians", "sin",
-    "sinh", "sqrt", "tan", "tanh",
+    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "copysign", "cos", "cosh",
+    "degrees", "erf", "erfc", "exp", "exp2", "expm1", "fabs", "floor", "fmod", "isfinite", "isinf", "isnan",
+    "log", "log10", "log1p", "log2", "pow", "radians", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
 ))  # fmt: skip
 _UFUNCS = frozenset((
     "abs", "absolute", "acos", "acosh", "add", "arccos", "arccosh", "arcsin", "arcsinh", "arctan",

@@ -103,6 +103,7 @@ class LoopBody:
     after: Names  # read after the loop
     runs: bool | None
     count: int  # of iterations, or 0 where it is not known
+    ran: Data | None  # at run time: whether it has run at least once
     natural: frozenset[str] = frozenset()  # ints that begin at 0 or above, and may stay there
 
 
@@ -118,6 +119,7 @@ class LoopBodies(Statements):
         after: Names,
         runs: bool | None,
         count: int = 0,
+        ran: Data | None = None,
     ) -> tuple[Iteration, LoopBody]:
         """Trace a loop body once, so that its statements hold for every iteration.
 
@@ -131,7 +133,7 @@ class LoopBodies(Statements):
         self.memory.materialise()
         before = dict(frame.names)
         carried = sorted(n for n in bound & head if n in before)
-        loop = LoopBody(body, frame, before, carried, head | after, after, runs, count)
+        loop = LoopBody(body, frame, before, carried, head | after, after, runs, count, ran)
         assumed = {n: self._first_assumption(before[n]) for n in loop.names}
         ints = [n for n in loop.names if assumed[n] is int]
         loop.natural = frozenset(n for n in ints if self.math.limits(before[n])[0] >= 0)
@@ -381,7 +383,8 @@ class LoopBodies(Statements):
             return Unbound(f"the loop may not run for {name}")
         expr = cast(value.expr, np.dtype(before))
         limits = (-MAX_COUNTER, MAX_COUNTER - 1) if before is int else None
-        return PythonOrNumpy(self.memory.value(expr, scalar=True, weak=before, limits=limits), value)
+        python = self.memory.value(expr, scalar=True, weak=before, limits=limits)
+        return PythonOrNumpy(python, value, loop.ran)
 
 
 def _with_constants(stmt: Stmt, values: Mapping[str, Expr]) -> Stmt:

@@ -285,6 +285,9 @@ class LoopStatements(LoopBodies):
     ) -> None:  # fmt: skip
         """Emit a loop that runs as long as its body returns true; ``first`` is the condition before it."""
         loc = self.memory.loc
+        ran = first if runs is None and isinstance(first, Data) else None
+        if ran is not None:
+            self.memory.store(ran)
         going = self.memory.new((), _BOOL, "going")
         self.memory.write(going, self.math.expr(first, _BOOL))
 
@@ -298,7 +301,7 @@ class LoopStatements(LoopBodies):
             )
 
         try:
-            iteration, loop = self.trace_body(bound, head, iterate, frame, after, runs)
+            iteration, loop = self.trace_body(bound, head, iterate, frame, after, runs, ran=ran)
         except PermutedNames as found:
             raise found.reason from None
         self.memory.emit(While(Load(going, _BOOL), tuple(iteration.block), loc=loc))
