@@ -53,7 +53,7 @@ def test_functions(value: str) -> None:
         alike(f, x, 200, 0.25)
 
 
-@pytest.mark.parametrize("value", ["round(v, 2) + s", "round(v) + s", "s + np.clip(v, 0.0, 2)", "v % 1.5 - s"])
+@pytest.mark.parametrize("value", ["round(v, 2) + s", "round(v) + s", "s + np.clip(v, 0, 2)", "v % 1.5 - s"])
 def test_functions_of_numpys_scalars(value: str) -> None:
     f = function(value, "numpy")
     x = X.copy()
