@@ -22,7 +22,7 @@ _LOOK = 10  # milliseconds between two checks of one that is waited for
 STARVED_AFTER = 0.3
 """Seconds without a processor, while it had work, after which a planning process of low priority is starved:
 other programs keep all processors busy."""
-_STARVED_BY_ITSELF = 20
+_STARVED_BY_ITSELF = 4
 """How many times as long it waits where the program itself does, or a spinning library of it: these threads
 would lose what the planning process gets."""
 

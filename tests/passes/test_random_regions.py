@@ -34,6 +34,7 @@ from dcarray.ir.passes import Log, Pass
 from dcarray.ir.passes.cpu.pipeline import CPU
 from dcarray.ir.passes.nested import in_bodies
 from dcarray.ir.passes.pass_manager import Pipeline
+from dcarray.ir.passes.portable import loop_invariants
 from dcarray.ir.passes.portable.siblings import SIBLINGS
 from dcarray.ir.text import dump, parse
 from dcarray.ir.verify import verify
@@ -275,6 +276,21 @@ def test_each_pass(same_meaning: Callable[[Region, Region], None], one: Pass) ->
         after = one.fn(before, Log())
         verify(after)
         same_meaning(before, after)
+
+
+def test_invariants_of_loops(
+    same_meaning: Callable[[Region, Region], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop_invariants, "LEAST", 0.5)
+    moved = 0
+    for seed in range(200):
+        before = make(random.Random(seed), 0.5, 3)
+        log = Log()
+        after = loop_invariants.LOOP_INVARIANTS.fn(before, log)
+        verify(after)
+        same_meaning(before, after)
+        moved += bool(log.notes)
+    assert moved > 40
 
 
 def test_nests_are_kept_by_all_passes(same_meaning: Callable[[Region, Region], None]) -> None:

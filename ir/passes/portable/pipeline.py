@@ -12,6 +12,7 @@ from .fuse import FUSE
 from .index_set_splitting import INDEX_SET_SPLITTING
 from .locals import LOCALS
 from .loop_distribution import LOOP_DISTRIBUTION
+from .loop_invariants import LOOP_INVARIANTS
 from .loop_products import LOOP_PRODUCTS
 from .partial_dead_stores import PARTIAL_DEAD_STORES
 from .product_parts import PRODUCT_PARTS
@@ -26,7 +27,7 @@ from .simplify import SIMPLIFY
 #: contractions, and spares those that it meets.  Siblings come late, since a nest is not taken apart again;
 #: copies in and partial dead stores last, when what can be fused is.
 PORTABLE = Pipeline(
-    early=(LOOP_PRODUCTS, SIMPLIFY, COLLAPSE, COPIES, DEAD, FUSE, NESTED, LOOP_DISTRIBUTION),
+    early=(LOOP_PRODUCTS, SIMPLIFY, COLLAPSE, LOOP_INVARIANTS, COPIES, DEAD, FUSE, NESTED, LOOP_DISTRIBUTION),
     passes=(
         SIMPLIFY, COLLAPSE, RESHAPES, COPIES, DEAD, FUSE, CONTRACT, PRODUCT_PARTS, INDEX_SET_SPLITTING,
         SIBLINGS, LOCALS, COPY_IN, PARTIAL_DEAD_STORES, NESTED, LOOP_DISTRIBUTION,
