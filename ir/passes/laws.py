@@ -15,6 +15,27 @@ __all__ = ["LAWS", "NO_LAWS", "Law", "NoLaw", "table"]
 LAWS: tuple[Law, ...] = (
     *PRODUCT_LAWS,
     Law(
+        "what does not change is computed once",
+        "loop_invariants",
+        "bits",
+        "no iteration writes what it reads; it takes as long as a division and an addition for each element",
+        "for i in range(5):\n    r[:] = r + np.exp(x)",
+        "t = np.exp(x)\nfor i in range(5):\n    r[:] = r + t",
+        """region() {
+          in x: f64[9];  inout r: f64[9]
+          for i in range(0, 5, 1) {
+            r[i] = add(r[i], exp(x[i])) for i<9
+          }
+        }""",
+        """region() {
+          in x: f64[9];  inout r: f64[9];  temp kept_0: f64[9]
+          kept_0[i] = exp(x[i]) for i<9
+          for i in range(0, 5, 1) {
+            r[i] = add(r[i], kept_0[i]) for i<9
+          }
+        }""",
+    ),
+    Law(
         "independent iterations are an axis",
         "loop_distribution",
         "bits",

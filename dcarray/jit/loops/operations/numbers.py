@@ -65,9 +65,7 @@ class Numbers:
     def expr(self, value: Value, dtype: DType) -> Expr:
         """Return a number as an expression of a dtype; fails if it may not fit."""
         if isinstance(value, Data):
-            if value.weak is int:
-                self._fits(value.limits, dtype)
-            return cast(value.expr, dtype)
+            return cast(self._fitting(value, dtype) if value.weak is int else value.expr, dtype)
         if is_int(value) and type(value) is not int:
             self._dimension_fits(value, dtype)
             return cast(Size(value, _I8), dtype)
@@ -76,6 +74,17 @@ class Numbers:
                 return const(value, dtype)
         except ERRORS as error:
             raise self.scope.fail(f"a number does not fit {dtype}") from error
+
+    def _fitting(self, value: Data, dtype: DType) -> Expr:
+        """Return a Python int, with a check that a floating-point dtype has it exactly if it may not."""
+        (low, high), limits = _exact(dtype), value.limits
+        if dtype.kind != "f" or limits is None or (low <= limits[0] and limits[1] <= high):
+            self._fits(limits, dtype)
+            return value.expr
+        ends = [("greater_equal", low), ("less_equal", high)]
+        fits = [Apply(op, (value.expr, const(end, _I8)), _BOOL) for op, end in ends]
+        self.memory.may_raise = True
+        return Apply("checked", (Apply("logical_and", tuple(fits), _BOOL), value.expr), _I8)
 
     def _fits(self, limits: tuple[int, int] | None, dtype: DType) -> None:
         low, high = _exact(dtype)
