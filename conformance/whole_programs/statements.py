@@ -165,7 +165,7 @@ class Writer:
         x = self.pick(arrays)
         body = list(body)
         if self.chance(0.25):
-            word = self.pick(["break", "continue"])
+            word = self.pick(["break", "continue", f"return {x}, {k}"])
             test = self.pick([f"{k} > 5", f"{k} % 3 == 1", f"{x}[0] > 40", f"{x}.max() > 55"])
             self.put_in(body, f"if {test}: {word}")
         form = self.pick(["range", "range", "down", "while", "over", "enumerate"])

@@ -218,3 +218,19 @@ def test_most_of_them_are_cut(small):
     )
     after = STRIP_MINING.fn(region, Log())
     assert isinstance(after.body[0], Loop) and after.body[0].parallel
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_loop_is_not_cut_along_an_axis_that_is_scanned(axis, small, same_meaning):
+    region = parse(f"""region() {{
+      inout a: f64[40, 24];  temp t: f64[40, 24]
+      for k in range(0, 3, 1) {{
+        a[i,j] = multiply(a[i,j], 2.0) for i<40, j<24
+        t[i,j] scan {"ij"[axis]} add= a[i,j] init -0.0 for i<40, j<24
+        a[i,j] = t[i,j] for i<40, j<24
+      }}
+    }}
+    """)
+    after = STRIP_MINING.fn(region, Log())
+    same_meaning(region, after)
+    assert ("a[i,j+r0]", "a[i+r0,j]")[axis] in dump(after)

@@ -22,6 +22,9 @@ LINES = [
     "b[i,j] = add(b[i,j], a[i,j]) for i<{n}, j<{m}",
     "b[i,j] = multiply(b[i,j], a[k,j]) for i<{n}, j<{m}",
     "v[i] = b[i,k] for i<{n}",
+    "v[i] scan i add= t[i] init 0 for i<12",
+    "b[i,j] scan i add= a[i,j] init 0 for i<{n}, j<{m}",
+    "b[i,j] scan j maximum= a[i,j] init 0 for i<{n}, j<{m}",
     "nest {{\nv[i] = multiply(v[i], 2) for i<{n}\nq[i,k] = v[i] for i<{n}\n}}",
 ]
 

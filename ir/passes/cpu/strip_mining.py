@@ -85,7 +85,7 @@ def cuts(loop: Loop, hints: SizeHints) -> Iterator[Cut]:
 def _along(parts: list[Part], seed: Part, axis: int, extent: Dim, hints: SizeHints) -> Cut | None:
     """Return the axes of all statements that correspond to one axis of a statement: the same part of the same
     array."""
-    if not all(_moves(target, axis) for target in writes(seed)):
+    if not all(_moves(target, axis) for target in writes(seed)) or _scans(seed, axis):
         return None
     places = _positions(seed, axis)
     axes: list[int | None] = []
@@ -98,9 +98,16 @@ def _along(parts: list[Part], seed: Part, axis: int, extent: Dim, hints: SizeHin
             axes.append(None)
             continue
         best = (meeting or [k for k in alike if k == axis] or alike)[0]
+        if _scans(part, best):
+            return None
         places |= _positions(part, best)
         axes.append(best)
     return Cut(extent, tuple(axes))
+
+
+def _scans(part: Part, axis: int) -> bool:
+    """Whether a statement accumulates along an axis, so that each position needs those before it."""
+    return any(compute.scan == axis for compute in computes_of(part))
 
 
 def _moves(window: Window, axis: int) -> bool:
