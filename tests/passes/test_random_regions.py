@@ -140,7 +140,18 @@ class Maker:
             init = const(3, I8)
         return [Compute(target, body, combine, init)]
 
+    def scan(self) -> list[Stmt]:
+        """A temporary of running sums or extrema."""
+        domain = self.rng.choice([(SIZE, SIZE), (4, 5), (SIZE,)])
+        body, name = self.expr(domain), self.temp(domain)
+        combine = self.rng.choice(["add", "maximum"])
+        whole = windows.identity(self.arrays[name])
+        self.defined.append(name)
+        return [Compute(whole, body, combine, const(3, I8), scan=self.rng.randrange(len(domain)))]
+
     def fold(self) -> list[Stmt]:
+        if self.rng.random() < 0.3:
+            return self.scan()
         domain = self.rng.choice([(SIZE, SIZE), (4, 5), (SIZE,)])
         kept = [axis for axis in range(len(domain)) if self.rng.random() < 0.5]
         name = self.temp(tuple(domain[axis] for axis in kept))
