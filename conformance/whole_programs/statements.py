@@ -131,7 +131,7 @@ class Writer:
         return self.filled(text, x, y, place)
 
     def filled(self, text: str, x: str, y: str, place: str = "0") -> Lines:
-        """A statement with its names."""
+        """Return the lines of a statement with names in place of its marks X, Y and I."""
         for mark, name in (("X", x), ("Y", y), ("I", place)):
             text = _put(text, mark, name)
         return text.split("; ") if ": X" not in text else [text]
@@ -203,7 +203,7 @@ class Writer:
         ]
 
     def made(self, n: int, dtype: str) -> str:
-        """A new array, as an expression."""
+        """Return the source of an expression that makes an array of ``n`` elements."""
         step, start = self.pick([3, 5, 7, 11]), self.between(0, 9)
         text = f"(np.arange({n}) * {step} + {start}) % {self.pick([13, 17, 23])}"
         return f"({text}).astype({dtype!r})"

@@ -39,12 +39,11 @@ from dcarray.ir.nodes import (
     While,
     Window,
 )
-from dcarray.ir.ops import OPS
 from dcarray.ir.passes.base import Log, Pass
-from dcarray.ir.passes.exprs import has_checks
+from dcarray.ir.passes.exprs import has_checks, summary
 from dcarray.ir.renaming import expression_at, unused_names
 from dcarray.ir.statements import all_statements, bodies, with_bodies
-from dcarray.ir.windows import loads, remap, rewrite, walk
+from dcarray.ir.windows import identity, loads, remap, rewrite, walk
 
 from .dead import PURE
 
@@ -59,7 +58,6 @@ class _Mover:
     def __init__(self, region: Region, log: Log) -> None:
         self._log = log
         self._root = families(region)
-        self._roles = {array.name: array.role for array in region.arrays}
         self._names = unused_names("kept_", self._root.keys())
         self.made: list[Array] = []
 
@@ -99,7 +97,7 @@ class _Mover:
     def pays(self, stmt: Stmt) -> bool:
         """Whether a statement takes so long that its result had better be kept."""
         if isinstance(stmt, Compute):
-            return bool(stmt.target.shape) and (stmt.combine is not None or _cost(stmt.body) >= LEAST)
+            return bool(stmt.target.shape) and (stmt.combine is not None or summary(stmt.body).work >= LEAST)
         return isinstance(stmt, Call)
 
     # ---- action -------------------------------------------------------------------------------------
@@ -156,16 +154,15 @@ class _Mover:
         self.made.append(array)
         self._root[array.name] = array.name
         amap = [Index(0, 1, axes.index(k)) if k in axes else Index(0) for k in range(len(stmt.target.shape))]
-        whole = Window(array.name, shape, tuple([Index(0, 1, k) for k in range(len(axes))]))
         read = Window(array.name, stmt.target.shape, tuple([Index(0, 1, axis) for axis in axes]))
         self._note(array.name, stmt)
-        return Compute(whole, remap(part, tuple(amap), shape), loc=stmt.loc), Load(read, part.dtype)
+        return Compute(identity(array), remap(part, tuple(amap), shape), loc=stmt.loc), Load(read, part.dtype)
 
     def _constant_parts(self, expr: Expr, loop: Loop | While, changed: set[str]) -> list[Expr]:
         """Return the largest parts of an expression that are the same in every iteration, and take long."""
         if not isinstance(expr, Apply) or expr.op == "checked":
             return []
-        if _cost(expr) < LEAST:
+        if summary(expr).work < LEAST:
             return []
         plain = not any(isinstance(n, Apply) and n.op == "checked" for n in walk(expr))
         if plain and loads(expr) and self._is_constant(expr, loop, changed):
@@ -213,10 +210,6 @@ def _axes(expr: Expr) -> list[int]:
 def _replaced(expr: Expr, others: dict[Expr, Expr]) -> Expr:
     """Return an expression with other parts."""
     return rewrite(expr, lambda node: others.get(node, node))
-
-
-def _cost(expr: Expr) -> float:
-    return sum(OPS[node.op].cost for node in walk(expr) if isinstance(node, Apply) and node.op in OPS)
 
 
 def _run(region: Region, log: Log) -> Region:

@@ -227,19 +227,13 @@ class Arithmetic(Integers):
             dtype = _F8 if kind is float else _I8
             made = Apply(BINARY[op][0], (self.expr(a, dtype), self.expr(b, dtype)), _BOOL)
             return self.memory.value(made, scalar=True, weak=bool)
-        if kind is float and op in ("+", "-", "*", "/"):
+        if kind is float and op in ("+", "-", "*", "/", "//", "%"):
             args = self.expr(a, _F8), self.expr(b, _F8)
             made = Apply(BINARY[op][0], args, _F8)
-            if op == "/" and not self._nonzero(b):  # Python raises an error for any dividend
+            if op in ("/", "//", "%") and not self._nonzero(b):  # Python raises an error for any dividend
                 fits = Apply("not_equal", (args[1], const(0.0, _F8)), _BOOL)
                 made = Apply("checked", (fits, made), _F8)
             return self.memory.value(made, scalar=True, weak=float)
-        if kind is float and op in ("//", "%"):
-            args = self.expr(a, _F8), self.expr(b, _F8)
-            if not self._nonzero(b):
-                fits = Apply("not_equal", (args[1], const(0.0, _F8)), _BOOL)
-                args = args[0], Apply("checked", (fits, args[1]), _F8)
-            return self.memory.value(Apply(BINARY[op][0], args, _F8), scalar=True, weak=float)
         if kind is int:
             return self.true_quotient(a, self.nonzero(b)) if op == "/" else self.integer(op, a, b)
         if kind is bool and op in _LOGICAL:

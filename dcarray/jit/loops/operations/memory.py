@@ -86,7 +86,8 @@ class Memory:
         return whole_window(array.name, array.shape)
 
     def new(self, shape: Shape, dtype: DType, name: str = "t", role: Any = "temp") -> Window:
-        """Return a new array, as large as a shape with loop variables can become."""
+        """Declare an array and return the window of a shape in it; where the shape depends on loop variables,
+        the array has room for its largest value."""
         if dtype.char not in COMPILED:
             raise self.scope.fail(f"{dtype} does not compile")
         room = tuple(self.scope.room(n) for n in shape)

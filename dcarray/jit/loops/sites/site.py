@@ -236,7 +236,7 @@ class Site:
         self.seconds += seconds
 
     def recency(self, now: float) -> float:
-        """Return `recent` as it is now."""
+        """Return `recent` as it is now, having faded since its statements were last seen."""
         return self.recent * math.exp((self._seen - now) / FADING)
 
     def heat(self) -> None:

@@ -19,6 +19,7 @@ _EXCLUDED = frozenset((
     ast.DictComp, ast.GeneratorExp, ast.Import, ast.ImportFrom, ast.Global, ast.Nonlocal, ast.Delete,
     ast.Starred, ast.NamedExpr, ast.Match, ast.JoinedStr,
 ))  # fmt: skip
+_NOT_IN_LOOPS = _EXCLUDED - {ast.Return}
 _IN_RUNS = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.If)
 _NOT_IN_RUNS = _EXCLUDED | {ast.For, ast.While, ast.Break, ast.Continue, ast.Raise, ast.Assert}
 _COMPUTING = frozenset({ast.BinOp, ast.UnaryOp, ast.Compare, ast.Call, ast.AugAssign})
@@ -45,7 +46,7 @@ def runs_of(body: Sequence[ast.stmt], known: KnownCalls) -> Iterator[list[ast.st
         if _uses_list_otherwise([stmt]):
             continue
         if isinstance(stmt, ast.Return) and stmt.value is not None and known.all_known(stmt):
-            if _is_plain(stmt, _EXCLUDED - {ast.Return}):
+            if _is_plain(stmt, _NOT_IN_LOOPS):
                 run.append(stmt)
         elif isinstance(stmt, _IN_RUNS) and _is_plain(stmt, _NOT_IN_RUNS) and known.all_known(*_parts(stmt)):
             run.append(stmt)
@@ -151,7 +152,7 @@ def is_eligible(loop: LoopNode) -> bool:
             return False
     elif not _is_pure(loop.test):
         return False
-    return _has_none(loop, _EXCLUDED - {ast.Return})
+    return _has_none(loop, _NOT_IN_LOOPS)
 
 
 def _is_iterable(items: ast.expr) -> bool:

@@ -71,17 +71,17 @@ def lowered_loop(loop: LoopNode, name: str, runs: bool = False) -> tuple[list[as
         Whether it runs at least once.
     """
     body = lowered(loop.body)
-    exits = _Exits(loop, name, runs)
-    if loop.orelse or any(ast.Return in facts(stmt).kinds for stmt in body):
-        body = exits.with_breaks(body)
+    returns: list[ast.Return] = []
+    if loop.orelse or has_exits(loop):
+        exits = _Exits(loop, name, runs)
+        body, returns = exits.with_breaks(body), exits.returns
     if isinstance(loop, ast.For):
         made: LoopNode = ast.For(loop.target, loop.iter, body, [])
     else:
         made = ast.While(loop.test, body, [])
     ast.copy_location(made, loop)
-    if not (exits.returns or loop.orelse):
-        return [made], []
-    return [_assigned(name, ast.Constant(0), loop), made], exits.returns
+    before = [_assigned(name, ast.Constant(0), loop)] if returns or loop.orelse else []
+    return [*before, made], returns
 
 
 class _Exits:
