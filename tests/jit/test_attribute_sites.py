@@ -159,7 +159,9 @@ def test_names_in_place_of_paths() -> None:
         named("y = self__dot__x")
     with pytest.raises(Unnamed, match="deletes parts"):
         named("del self.x")
-    path = AccessPath("a", (Step(False, "b"), Step(True, "c"), Step(True, 4), Step(False, "d_2")))
+    path = AccessPath(
+        "a", (Step("attribute", "b"), Step("item", "c"), Step("item", 4), Step("attribute", "d_2"))
+    )
     assert str(path) == 'a.b["c"][4].d_2' and path.name.isidentifier()
 
 

@@ -581,7 +581,7 @@ def test_changing_ints_are_symbols() -> None:
     f = written(SHIFT)
     for k, n in enumerate((7, 7, 9, 20, 1, 30, 7)):
         agree(f, np.arange(30.0), np.zeros(30), n, served=1)
-        assert len(put_sites(f)[0].server._plans.entries) == (1 if k < 2 else 2)
+        assert len(put_sites(f)[0].server.versions[0].plans.entries) == (1 if k < 2 else 2)
     agree(f, np.arange(30.0), np.zeros(30), 31, served=0)  # the index would be out of bounds
     agree(f, np.arange(30.0), np.zeros(30), True)
     agree(f, np.arange(30.0), np.zeros(30), 10**30)
@@ -615,7 +615,9 @@ def test_counters_of_outer_loops_are_symbols() -> None:
     """, print=lambda t: None)  # fmt: skip
     agree(f, np.arange(30.0), 9, served=9)
     outer = [site for site in put_sites(f) if site.source.counters]
-    assert len(outer) >= 2 and all(len(site.server._plans.entries) <= 1 for site in outer)
+    assert len(outer) >= 2 and all(
+        len(version.plans.entries) <= 1 for site in outer for version in site.server.versions
+    )
 
 
 def test_constants_and_helpers_that_change() -> None:

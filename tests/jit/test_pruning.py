@@ -11,7 +11,7 @@ import pytest
 from written import written
 
 import dcarray as dc
-from dcarray.jit.loops.sites import functions, pruning, sampler
+from dcarray.jit.loops.sites import codes, pruning, sampler
 from dcarray.jit.loops.sites.functions import put_sites
 from dcarray.jit.loops.sites.modules import compile_module
 from dcarray.jit.loops.sites.pruning import prune
@@ -68,25 +68,34 @@ def test_a_function_without_sites_gets_its_own_code_again() -> None:
 
 def test_methods_and_functions_of_modules_are_found_by_name() -> None:
     text = "class A:\n    @staticmethod\n    def f(x):\n        y = x * 2\n        return y + 1\n"
-    text += "    def g(self, x):\n        y = x * 3\n        return y + 1\n\n"
-    text += "def h(x):\n    def inner(z):\n        y = z * 4\n        return y + 1\n    return inner(x)\n"
+    text += "    def g(self, x):\n        y = x * 3\n        return y + 1\n"
     names: dict[str, Any] = {"__name__": "pruned"}
     exec(compile_module(text, "pruned.py", names, is_script=True), names)
-    A, h = names["A"], names["h"]
-    for function in (A.f, A.g, h):
+    A = names["A"]
+    for function in (A.f, A.g):
         code = function.__code__
-        sites = sites_in(code)
-        for site in sites:
+        for site in sites_in(code):
             site.refuse("no")
-        prune(code, sites)
-        if sites:
-            assert function.__code__ is original(function) and not sites_in(function.__code__)
-    assert (A.f(1), A().g(1), h(1)) == (3, 4, 5)
-    assert not sites_in(A.f.__code__) and not sites_in(A.g.__code__)
-    inner = next(c for c in h.__code__.co_consts if isinstance(c, CodeType))
-    sites = sites_in(inner)
-    prune(inner, sites)  # nobody knows the function: it stays
-    assert h(1) == 5 and sites
+        prune(code, sites_in(code))
+        assert function.__code__ is original(function) and not sites_in(function.__code__)
+    assert (A.f(1), A().g(1)) == (3, 4)
+
+
+def test_functions_in_functions_keep_their_sites() -> None:
+    text = "def f(x):\n    def inner(z):\n        y = z * 4\n        return y + 1\n    return inner(x)\n"
+    f, (own, *inside) = sited(text)
+    code = f.__code__
+    (inner,) = [c for c in code.co_consts if isinstance(c, CodeType)]
+    assert inside and {id(s) for s in sites_in(inner)} == {id(s) for s in inside}
+    prune(inner, inside)  # nobody knows the function: it stays
+    own.refuse("no")
+    prune(code, [own])
+    (inner,) = [c for c in f.__code__.co_consts if isinstance(c, CodeType)]
+    assert not sites_in(f.__code__) and {id(s) for s in sites_in(inner)} == {id(s) for s in inside}
+    for site in inside:
+        site.refuse("no")
+    prune(f.__code__, [])
+    assert f(1) == 5
 
 
 def test_what_is_bound_to_the_name_now_is_not_touched() -> None:
@@ -103,7 +112,7 @@ def test_what_is_bound_to_the_name_now_is_not_touched() -> None:
 def test_the_sampler_has_code_pruned_that_is_seen_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     own = Sampler()
     monkeypatch.setattr(sampler, "start_new_thread", lambda function, args: None)
-    monkeypatch.setattr(functions, "SAMPLER", own)
+    monkeypatch.setattr(codes, "SAMPLER", own)
     monkeypatch.setattr(pruning, "SAMPLER", own)
     pruned: list[CodeType] = []
     own.prune = lambda code, sites: pruned.append(code)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from written import written
 
-from dcarray.jit.loops.sites import functions, sampler
+from dcarray.jit.loops.sites import codes, functions, sampler
 from dcarray.jit.loops.sites.functions import put_sites
 from dcarray.jit.loops.sites.sampler import Sampler
 from dcarray.jit.loops.sites.site import Site
@@ -44,7 +44,7 @@ def own(monkeypatch: pytest.MonkeyPatch) -> Sampler:
     """A sampler that looks when it is told to."""
     made = Sampler()
     monkeypatch.setattr(sampler, "start_new_thread", lambda function, args: None)
-    monkeypatch.setattr(functions, "SAMPLER", made)
+    monkeypatch.setattr(codes, "SAMPLER", made)
     return made
 
 

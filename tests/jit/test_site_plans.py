@@ -390,19 +390,20 @@ def test_the_rest_of_a_loop_is_known_where_the_whole_is_not(
     monkeypatch.setattr(admission, "_SLOW", 1e9)
     monkeypatch.setattr(admission, "_SOON", 0.0)
     asked: list[Any] = []
+    real = site_plans.SitePlans.request
 
     def run(known: bool) -> int:
         functions._known.clear()
         (loop,) = [site for site in put_sites(f) if site.source.is_loop]
         loop.known = known
-        before, real = dc.report().loops, loop.server._plans.request
+        before = dc.report().loops
 
-        def request(entry: Any) -> None:
+        def request(plans: Any, entry: Any) -> None:
             asked.append(entry.request)
             if entry.request.loop.resumed:
-                real(entry)  # that of the whole has not come before the loop ends
+                real(plans, entry)  # that of the whole has not come before the loop ends
 
-        monkeypatch.setattr(loop.server._plans, "request", request)
+        monkeypatch.setattr(site_plans.SitePlans, "request", request)
         loop.enabled, loop.resuming = known, True
         assert f(np.zeros(3), 2000)[0] == 1999 * 1000
         remove_sites(f)
@@ -427,4 +428,4 @@ def test_trials_with_values_of_two_keys(at_once: None) -> None:
         s = (0.75, y[:n], np.float64(2.5), 3)[k % 4 if k > 100 else k // 13 % 2]
         np.testing.assert_array_equal(f(x[:n], s), (x[:n] * s + x[:n]) * 2 - s)
         site.enabled = not site.refused
-    assert len(site.server._plans.entries) > 1
+    assert len(site.server.versions[0].plans.entries) > 1

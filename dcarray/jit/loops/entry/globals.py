@@ -14,7 +14,7 @@ from dcarray.jit import parallel_map
 from ..syntax.cells import free_names
 from ..syntax.originals import original
 from ..syntax.source import source_of
-from ..syntax.syntax_facts import NONE, Names, loads
+from ..syntax.syntax_facts import loads
 from .entry_values import Constant, EntryValue, Function, PublicObject
 from .generators import global_generator
 from .members import Check, member_paths, watched_members
@@ -140,12 +140,12 @@ def _function(function: FunctionType, inside: tuple[Any, ...]) -> ObjectGuard | 
     source = source_of(function, code)
     if source is None or source.tree.decorator_list or not source.is_faithful(source.tree):
         return None
-    return rewritten_function(function, source.text([source.tree]), source.tree, {}, NONE, inside)
+    return rewritten_function(function, source.text([source.tree]), source.tree, {}, {}, inside)
 
 
 def rewritten_function(
     function: FunctionType, text: str, tree: ast.FunctionDef, inner: Mapping[str, EntryValue],
-    parameters: Names, inside: tuple[Any, ...] = (),
+    parameters: Mapping[str, Any], inside: tuple[Any, ...] = (),
 ) -> ObjectGuard | None:  # fmt: skip
     """Return the guard of a Python function with another source; None if it uses what is not supported.
 
@@ -156,8 +156,8 @@ def rewritten_function(
         Its source, and the syntax tree of that.
     inner : mapping of str to Function
         Functions that are called by names of the new source alone.
-    parameters : frozenset of str
-        The parameters that the source has besides those of the function.
+    parameters : mapping of str
+        The parameters that the source has besides those of the function, with what they are now.
     inside : tuple of functions, optional
         The functions by which it is called.
     """
@@ -180,13 +180,13 @@ def rewritten_function(
         return found_here if isinstance(found_here, Constant | PublicObject) else None
 
     read = loads(*tree.body)
-    named = {name: function.__globals__.get(name) for name in read}
+    named = {name: function.__globals__.get(name) for name in read} | {**parameters}
     members = watched_members(member_paths(tree), named)
     if members is None:
         return None
     checks: list[Check] = members
     names: list[tuple[str, EntryValue]] = []
-    for name in sorted(read - {*code.co_varnames, *code.co_cellvars} - parameters):
+    for name in sorted(read - {*code.co_varnames, *code.co_cellvars} - parameters.keys()):
         if name in inner:
             names.append((name, inner[name]))
             continue

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
+from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
@@ -40,7 +41,7 @@ def member_paths(*nodes: ast.AST) -> tuple[tuple[str, ...], ...]:
     return tuple(found)
 
 
-def watched_members(paths: tuple[tuple[str, ...], ...], names: dict[str, Any]) -> list[Check] | None:
+def watched_members(paths: tuple[tuple[str, ...], ...], names: Mapping[str, Any]) -> list[Check] | None:
     """Return the checks that members of modules are what they are now, given what names mean; None if one is
     not its module's own."""
     checks: list[Check] = []

@@ -5,16 +5,17 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping, Sequence, Set
 from types import CodeType, FunctionType, ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakSet
 
 from ..syntax.cells import free_names
 from ..syntax.liveness import parameters_of
-from ..syntax.originals import original, originals
-from ..syntax.source import source_of
-from ..syntax.supported import KnownCalls
+from ..syntax.originals import original
+from ..syntax.source import CO_COROUTINE, CO_GENERATOR, source_of
+from ..syntax.supported import KnownCalls, imported_modules
+from ..syntax.syntax_facts import walk
+from .codes import inner_codes, note_codes
 from .rewrite import Scope, Text, add_sites, reads_frames
-from .sampler import SAMPLER
 from .site import Site, SitePlace, SiteSource, sites_at, with_constants
 
 __all__ = ["function_code", "functions_of", "holders", "put_sites", "remove_sites", "with_sites"]
@@ -24,6 +25,28 @@ holders: dict[int, WeakSet[FunctionType]] = {}
 
 # by the identities of a code object and of its global names
 _known: dict[tuple[int, int], tuple[CodeType, dict[str, Any], tuple[CodeType, list[Site]] | None]] = {}
+
+
+class Sited(NamedTuple):
+    """A function's code with sites, also in the functions that are defined in it.
+
+    Attributes
+    ----------
+    code : CodeType
+    places : list of SitePlace
+    places_of : dict
+        As in `SitedModule`.
+    """
+
+    code: CodeType
+    places: list[SitePlace]
+    places_of: dict[tuple[str, int], list[int]]
+
+    def filled(self, plain: CodeType, sites: list[Site]) -> CodeType:
+        """Return the code with these sites in their places, noted as one of the code of its source."""
+        made = with_constants(self.code, sites)
+        note_codes(made, plain, {code: [sites[k] for k in found] for code, found in self.places_of.items()})
+        return made
 
 
 def with_sites(function: FunctionType) -> tuple[CodeType, list[Site]] | None:
@@ -36,21 +59,18 @@ def with_sites(function: FunctionType) -> tuple[CodeType, list[Site]] | None:
 
 
 def _with_sites(function: FunctionType, code: CodeType) -> tuple[CodeType, list[Site]] | None:
-    made, places = function_code(function, code)
-    if made is None:
+    sited = function_code(function, code)
+    if sited is None:
         return None
-    sites = sites_at(places, function.__globals__)
-    made = with_constants(made, sites)
-    originals[id(made)] = made, code
-    SAMPLER.add(made, sites)
-    return made, sites
+    sites = sites_at(sited.places, function.__globals__)
+    return sited.filled(code, sites), sites
 
 
 def function_code(
     function: FunctionType, code: CodeType, without: Set[SiteSource] = frozenset()
-) -> tuple[CodeType | None, list[SitePlace]]:
-    """Return a function's code with constants in place of sites, and their places; None if it has none, or
-    its source is not certain.
+) -> Sited | None:
+    """Return a function's code with constants in place of sites; None if it has none, or its source is not
+    certain.
 
     Parameters
     ----------
@@ -61,29 +81,55 @@ def function_code(
         Sites that are left out.
     """
     source = source_of(function, code)
-    known = _known_calls(function)
-    if source is None or reads_frames(source.tree, known):
-        return None, []
+    if source is None:
+        return None
+    known = _known_calls(function, source.tree)
+    if reads_frames(source.tree, known):
+        return None
+    text = Text(source.text, source.is_faithful, code.co_filename)
+    places: list[SitePlace] = []
+    places_of: dict[tuple[str, int], list[int]] = {}
+    for inner, tree in [*_definitions(code, source.tree)]:
+        before = len(places)
+        add_sites(tree.body, _scope(inner, tree, known), text, places, without)
+        places_of[inner.co_name, inner.co_firstlineno] = [*range(before, len(places))]
+    made = source.compile_tree(source.tree) if places else None
+    return None if made is None else Sited(made, places, places_of)
+
+
+def _definitions(code: CodeType, tree: ast.FunctionDef) -> Iterator[tuple[CodeType, ast.FunctionDef]]:
+    """Yield a function's code and tree, and those of the functions that are defined in it, outer ones
+    first; not of generators, whose names live on while others run."""
+    yield code, tree
+    inside = {
+        (node.name, node.lineno): node
+        for stmt in tree.body
+        for node in walk(stmt)
+        if isinstance(node, ast.FunctionDef) and not node.decorator_list
+    }
+    for inner in inner_codes(code):
+        node = inside.get((inner.co_name, inner.co_firstlineno))
+        if node is not None and not inner.co_flags & (CO_GENERATOR | CO_COROUTINE):
+            yield from _definitions(inner, node)
+
+
+def _scope(code: CodeType, tree: ast.FunctionDef, known: KnownCalls) -> Scope:
     local = frozenset((*code.co_varnames, *code.co_cellvars))
     cells = local & free_names(code, False)
-    scope = Scope(
+    return Scope(
         local | frozenset(code.co_freevars),
         local - cells,
         frozenset(code.co_freevars),
-        parameters_of(source.tree),
+        parameters_of(tree),
         cells | local & free_names(code, True),
         known,
     )
-    places: list[SitePlace] = []
-    add_sites(
-        source.tree.body, scope, Text(source.text, source.is_faithful, code.co_filename), places, without
-    )
-    return source.compile_tree(source.tree) if places else None, places
 
 
-def _known_calls(function: FunctionType) -> KnownCalls:
+def _known_calls(function: FunctionType, tree: ast.FunctionDef) -> KnownCalls:
     names = function.__globals__
     modules = {name: value.__name__ for name, value in list(names.items()) if type(value) is ModuleType}
+    modules |= imported_modules(walk(tree))
     classes = {n: one for n, one in list(names.items()) if isinstance(one, type)}
     own = {n: one for n, one in classes.items() if one.__module__ == names.get("__name__")}
     return KnownCalls(modules, _Trees(names), _MethodTrees([*own.values()]), frozenset(own))

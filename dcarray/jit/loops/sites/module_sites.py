@@ -11,7 +11,7 @@ from importlib.util import decode_source
 
 from ..syntax.liveness import parameters_of
 from ..syntax.source import text_of
-from ..syntax.supported import KnownCalls
+from ..syntax.supported import KnownCalls, imported_modules
 from ..syntax.syntax_facts import children, facts, listed, stores
 from .rewrite import Scope, Text, add_sites, reads_frames
 from .site import SitePlace
@@ -68,17 +68,9 @@ class _Module:
         self._tree, self._table, self._is_script = tree, table, is_script
         lines = source.splitlines(keepends=True)
         self._text = Text(partial(text_of, lines, 1), _is_faithful, file)
-        modules: dict[str, str] = {}
         self._nodes = [node for node in nodes if type(node) in _LOOKED_AT]
         self._homes = _homes(self._nodes)  # of imported names
-        for node in self._nodes:
-            if isinstance(node, ast.Import):
-                modules.update(
-                    {
-                        a.asname or a.name.partition(".")[0]: a.name if a.asname else a.name.partition(".")[0]
-                        for a in node.names
-                    }
-                )
+        modules = imported_modules(self._nodes)
         functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
         methods: dict[str, list[ast.FunctionDef]] = {}
         for node in self._nodes:

@@ -8,10 +8,9 @@ from contextlib import contextmanager
 from types import CodeType
 from typing import Any
 
-from ..syntax.originals import originals
+from .codes import note_codes
 from .profiles import profile_of
-from .sampler import SAMPLER
-from .site import Site, sites_at, with_constants
+from .site import sites_at, with_constants
 
 __all__ = ["compile_module"]
 
@@ -52,7 +51,7 @@ def compile_module(
     made = with_constants(module.code, sites)
     for site in sites:
         site.enabled = eagerly and site.outer is None
-    _pair(made, plain, {code: [sites[k] for k in found] for code, found in module.places_of.items()})
+    note_codes(made, plain, {code: [sites[k] for k in found] for code, found in module.places_of.items()})
     if profile:
         profile.begin(module, sites)
     return made
@@ -72,19 +71,3 @@ def _unwarned() -> Iterator[None]:
     finally:
         for one in added:
             filters.remove(one)
-
-
-def _pair(made: CodeType, plain: CodeType, sites_of: dict[tuple[str, int], list[Site]]) -> None:
-    """Note for each code object with sites the original, and have it watched."""
-    if made.co_code != plain.co_code or made.co_consts != plain.co_consts:
-        originals[id(made)] = made, plain
-        sites = sites_of.get((made.co_name, made.co_firstlineno))
-        if sites:
-            SAMPLER.add(made, sites)
-    pairs = zip(
-        [c for c in made.co_consts if type(c) is CodeType],
-        [c for c in plain.co_consts if type(c) is CodeType],
-        strict=True,
-    )
-    for inner, before in pairs:
-        _pair(inner, before, sites_of)

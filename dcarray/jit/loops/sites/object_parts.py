@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from types import FunctionType, MemberDescriptorType, ModuleType, SimpleNamespace
+from types import CellType, FunctionType, MemberDescriptorType, ModuleType, SimpleNamespace
 from typing import Any, NamedTuple
 
 from ..entry.guards import guard_of
+from ..syntax.originals import original
 from ..syntax.path_names import Step
 from .keys import MISSING
 
 __all__ = [
     "Callee",
     "Unread",
+    "bind",
     "function_of",
     "is_bindable",
     "is_object",
     "is_own",
+    "is_same_function",
     "part",
-    "space",
+    "place",
 ]
 
 
@@ -40,8 +43,11 @@ class Callee(NamedTuple):
 
 
 def is_object(value: Any) -> bool:
-    """Whether a value is an object of the program, a dictionary, class or module, of which parts are used."""
+    """Whether a value is an object of the program, a dictionary, class or module, of which parts are used, or
+    a function that is defined in another one or not known otherwise."""
     kind = type(value)
+    if kind is FunctionType:
+        return "<locals>" in value.__qualname__ or guard_of(value) is None
     if (
         value is MISSING
         or kind in (list, str, tuple)
@@ -54,11 +60,16 @@ def is_object(value: Any) -> bool:
 
 def part(owner: Any, step: Step) -> Any:
     """Return a part of an object; raises `Unread` if there is none, or if code may run."""
-    kind, (is_item, key) = type(owner), step
-    if is_item:
+    kind, key = type(owner), step.key
+    if step.kind == "item":
         if kind is not dict or key not in owner:
             raise Unread
         return owner[key]
+    if step.kind == "cell":
+        try:
+            return _cell(owner, key).cell_contents
+        except ValueError:
+            raise Unread from None
     if kind is type:
         found = _of_class(owner, key)
         if found is MISSING or hasattr(type(found), "__get__"):
@@ -89,7 +100,7 @@ def function_of(owner: Any, step: Step) -> Callee | None:
     try:
         found = part(owner, step)
     except Unread:
-        if step.is_item or _of_class(kind, "__getattribute__") not in _GETTERS:
+        if step.kind != "attribute" or _of_class(kind, "__getattribute__") not in _GETTERS:
             return None
         own, found = space(owner), _of_class(kind, step.key)
         if type(found) is property:
@@ -102,8 +113,37 @@ def function_of(owner: Any, step: Step) -> Callee | None:
     return Callee(found, "plain") if type(found) is FunctionType else None
 
 
+def _cell(function: Any, name: Any) -> CellType:
+    """Return the variable of a function that is bound in a function around it."""
+    names = function.__code__.co_freevars if type(function) is FunctionType else ()
+    if name not in names:
+        raise Unread
+    found: CellType = function.__closure__[names.index(name)]
+    return found
+
+
+def is_same_function(a: Any, b: FunctionType) -> bool:
+    """Whether two functions do the same, but for their variables that are bound in functions around them:
+    they come of one definition."""
+    if a is b:
+        return True
+    if type(a) is not FunctionType or a.__globals__ is not b.__globals__ or original(a) != original(b):
+        return False
+    if a.__kwdefaults__ or b.__kwdefaults__:
+        return False
+    first, second = a.__defaults__ or (), b.__defaults__ or ()
+    return len(first) == len(second) and all(map(_is_same_default, first, second))
+
+
+def _is_same_default(a: Any, b: Any) -> bool:
+    plain = type(a) in (bool, int, float, str) and type(a) is type(b)
+    return a is b or (plain and repr(a) == repr(b))
+
+
 def is_own(owner: Any, step: Step) -> bool:
     """Whether an object has a part itself, not its class."""
+    if step.kind == "cell":
+        return True
     own = space(owner)
     if type(own) is dict and step.key in own:
         return True
@@ -113,14 +153,31 @@ def is_own(owner: Any, step: Step) -> bool:
 def is_bindable(owner: Any, step: Step) -> bool:
     """Whether to bind a part of an object runs no code of the program."""
     kind = type(owner)
-    if step.is_item:
-        return kind is dict
+    if step.kind != "attribute":
+        return kind is (dict if step.kind == "item" else FunctionType)
     if issubclass(kind, type) or _of_class(kind, "__setattr__") not in _SETTERS:
         return False
     descriptor = type(_of_class(kind, step.key))
     if descriptor is MemberDescriptorType:
         return True
     return type(space(owner)) is dict and not _is_setting(descriptor)
+
+
+def bind(owner: Any, step: Step, value: Any) -> None:
+    """Bind a part of an object."""
+    if step.kind == "item":
+        owner[step.key] = value
+    elif step.kind == "cell":
+        _cell(owner, step.key).cell_contents = value
+    else:
+        setattr(owner, str(step.key), value)
+
+
+def place(owner: Any, step: Step) -> tuple[int, int | str]:
+    """Return where a part of an object is: equal for paths that lead to the same part."""
+    if step.kind == "cell":
+        return id(_cell(owner, step.key)), ""
+    return id(space(owner)), step.key
 
 
 def space(owner: Any) -> Any:

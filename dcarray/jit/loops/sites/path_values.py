@@ -7,16 +7,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from types import FunctionType
 from typing import Any, NamedTuple
 
 from dcarray.ir.records import replaced
 
-from ..entry.guards import guard_of
 from ..syntax.access_paths import Unnamed
 from ..syntax.path_names import Path, Step, appended
 from .keys import MISSING
-from .object_parts import Unread, function_of, is_bindable, is_object, is_own, part, space
+from .object_parts import (
+    Unread,
+    bind,
+    function_of,
+    is_bindable,
+    is_object,
+    is_own,
+    is_same_function,
+    part,
+    place,
+)
 from .path_naming import NamedStatements, named_statements
 from .site import SiteSource
 
@@ -60,10 +68,12 @@ class PathValues:
         self._owners: list[_Owner] = []
         firsts: list[Any] = []
 
-        def place(path: Path) -> tuple[int, Step]:
+        def root_of(path: Path) -> int | str:
+            return source.needed.index(path.root) if path.root in source.needed else path.root
+
+        def end(path: Path) -> tuple[int, Step]:
             """Return the number of the owner that a path leads to, and its last step."""
-            root = source.needed.index(path.root) if path.root in source.needed else path.root
-            at = -1
+            root, at = root_of(path), -1
             for step in (None, *path.steps[:-1]):
                 parent = at
                 at = next((k for k, one in enumerate(self._owners) if one[:3] == (root, parent, step)), -1)
@@ -76,12 +86,13 @@ class PathValues:
         self.unread = "it appends to what is no list, or to one that may be read"
         if named.read or named.written or named.functions:
             self.unread = "its objects have parts that are no plain values, or the same under two names"
-        self._written = [place(path) for path in named.written]
-        self._read = [place(path) for path in named.read]
+        self._written = [end(path) for path in named.written]
+        self._read = [end(path) for path in named.read]
         self._functions = [
-            (*place(path)[:1], path, function) if path.steps else (-1, path, function)
+            (*(end(path) if path.steps else (0, None)), root_of(path), function)
             for path, function in named.lookups
         ]
+        self._same = [(*end(first), *end(other)) for first, other in named.same]
         self._guards = tuple(named.functions.values())
         self._updated = [one for one in self._read if one in self._written]
         roots = {one.root if isinstance(one.root, str) else source.needed[one.root] for one in self._owners}
@@ -110,7 +121,7 @@ class PathValues:
         if they use some that cannot be values, why."""
         known = {name: names.get(name, MISSING) for name in source.others}
         known |= dict(zip(source.needed, values, strict=True))
-        if not source.lists and not any(map(_may_need_names, known.values())):
+        if not source.lists and not any(map(is_object, known.values())):
             return None
         try:
             named = named_statements(
@@ -145,15 +156,18 @@ class PathValues:
             return None  # one of them may be read
         if self._written and not self._may_bind(owners):
             return None
-        for at, path, function in self._functions:
-            if at < 0:
-                if self._names.get(path.root) is not function:
-                    return None
-            elif (
-                callee := function_of(owners[at], path.steps[-1])
-            ) is None or callee.function is not function:
+        if any(place(owners[a], x) != place(owners[b], y) for a, x, b, y in self._same):
+            return None
+        for at, last, root, function in self._functions:
+            found = self._root(root, values) if last is None else self._function(owners[at], last)
+            if not is_same_function(found, function):
                 return None
         return (*given, *self._guards), owners
+
+    @staticmethod
+    def _function(owner: Any, step: Step) -> Any:
+        callee = function_of(owner, step)
+        return None if callee is None else callee.function
 
     def _may_bind(self, owners: Sequence[Any]) -> bool:
         """Whether binding the parts runs no code, and none of them has another path."""
@@ -163,25 +177,17 @@ class PathValues:
             return False  # of the class, and perhaps it stays so
         if len(owners) == 1:
             return True
-        spaces = [id(space(owner)) for owner in owners]
-        places = [(one.parent, one.step) for one in self._owners if one.step is not None]
-        places += {*self._read, *self._written}
-        found = Counter([(spaces[at], step.key) for at, step in places])
-        return all(found[spaces[at], step.key] == 1 for at, step in self._written)
+        parts = [(one.parent, one.step) for one in self._owners if one.step is not None]
+        parts += {*self._read, *self._written}
+        found = Counter([place(owners[at], step) for at, step in parts])
+        return all(found[place(owners[at], step)] == 1 for at, step in self._written)
 
     def bind(self, values: Sequence[Any], owners: Sequence[Any], given: tuple[Any, ...]) -> tuple[Any, ...]:
         """Bind parts to the first of the values that a plan gave, and append the next to lists; returns the
         others."""
         for (at, step), value in zip(self._written, given, strict=False):
-            if step.is_item:
-                owners[at][step.key] = value
-            else:
-                setattr(owners[at], str(step.key), value)
+            bind(owners[at], step, value)
         count = len(self._written)
         for k, value in zip(self._lists, given[count:], strict=False):
             values[k].append(value)
         return given[count + len(self._lists) :]
-
-
-def _may_need_names(value: Any) -> bool:
-    return is_object(value) or (type(value) is FunctionType and guard_of(value) is None)

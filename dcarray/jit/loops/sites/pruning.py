@@ -8,9 +8,10 @@ from typing import Any
 from weakref import WeakSet
 
 from ..syntax.originals import originals
+from .codes import every
 from .functions import function_code, holders
 from .sampler import SAMPLER
-from .site import Site, with_constants
+from .site import Site
 
 __all__ = ["prune"]
 
@@ -21,20 +22,20 @@ def prune(code: CodeType, sites: Sequence[Site]) -> None:
     What runs now goes on as it is; nothing changes where the functions are not found.
     """
     functions = [one for one in _functions(code, sites) if one.__code__ is code]
-    known = {site.source: site for site in sites}
+    known = {site.source: site for site in every.get(id(code), sites)}
     if not functions or id(code) not in originals:
         return
     plain = originals[id(code)][1]
-    refused = frozenset([site.source for site in sites if site.refused])
-    made, places = function_code(functions[0], plain, refused)
-    if not all(place.source in known for place in places):
+    refused = frozenset([source for source, site in known.items() if site.refused])
+    sited = function_code(functions[0], plain, refused)
+    made = plain
+    if sited is None and len(refused) < len(known):
         return
-    kept = [known[place.source] for place in places]
-    if made is None or not kept:
-        made = plain
-    else:
-        made = with_constants(made, kept)
-        originals[id(made)] = made, plain
+    if sited is not None:
+        if not all(place.source in known for place in sited.places):
+            return
+        made = sited.filled(plain, [known[place.source] for place in sited.places])
+    kept = [site for site in sites if not site.refused]
     SAMPLER.add(made, kept)
     holders[id(made)] = WeakSet(functions)
     for function in functions:

@@ -179,7 +179,7 @@ class _Adder:
             isinstance(first, ast.For | ast.While),
             isinstance(last, ast.Return),
             isinstance(first, ast.For | ast.While) and _has_loop(first.body),
-            tuple([path for path in member_paths(*stmts) if path[0] not in scope.variables]),
+            member_paths(*stmts),
             lists,
         )
         return None if made in self._without else made

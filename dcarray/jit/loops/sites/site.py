@@ -42,7 +42,7 @@ class SiteSource:
     is_nested : bool
         Whether there is a loop in a loop.
     members : tuple of tuple of str
-        The attributes of global names that it reads, as ``("np", "sqrt")``.
+        The attributes of names that it reads, as ``("np", "sqrt")``.
     lists : tuple of str
         The names of the lists to which they append.
     """

@@ -45,6 +45,8 @@ class SitePlans:
     site : Site
     source : SiteSource
         Its statements as they are planned.
+    give_up : callable
+        Leaves the values that come to Python for good, for a reason.
 
     Attributes
     ----------
@@ -53,8 +55,8 @@ class SitePlans:
     traffic : Traffic
     """
 
-    def __init__(self, site: Site, source: SiteSource) -> None:
-        self.site, self.source = site, source
+    def __init__(self, site: Site, source: SiteSource, give_up: Callable[[str], None]) -> None:
+        self.site, self.source, self._give_up = site, source, give_up
         self.entries: dict[Any, Entry] = {}
         self.traffic = admission.Traffic()
         self._sizes: dict[Any, SizesSeen] = {}  # by kind
@@ -254,13 +256,13 @@ class SitePlans:
             self._heat_inner()
         self._strange += 1
         if self._strange >= admission.STRANGE and not self.is_ready():
-            self.site.refuse(shown(reason))
+            self._give_up(shown(reason))
 
     def refuse(self, reason: str, line: int) -> None:
         """Leave the statements to Python from now on; sites inside of them may be hot instead."""
         if not self.site.refused:
             note(shown(reason), kind="loop", where=(self.source.file, line))
-        self.site.refuse(shown(reason))
+        self._give_up(shown(reason))
         if reason == TOO_SHORT:
             for site in self.site.every_inner():
                 site.refuse(reason)

@@ -18,9 +18,13 @@ class Unnamed(Exception):
 class Chain(NamedTuple):
     """A name with attributes or constant indices after it: ``nodes[k]`` has the first ``k + 1`` steps."""
 
-    root: str
+    name: ast.Name
     steps: tuple[Step, ...]
     nodes: tuple[ast.expr, ...]
+
+    @property
+    def root(self) -> str:
+        return self.name.id
 
     def is_bound(self) -> bool:
         """Whether it is bound, or deleted."""
@@ -33,14 +37,14 @@ def chain_of(node: ast.expr) -> Chain | None:
     steps: list[Step] = []
     while not isinstance(node, ast.Name):
         if isinstance(node, ast.Attribute):
-            steps.append(Step(False, node.attr))
+            steps.append(Step("attribute", node.attr))
         elif isinstance(node, ast.Subscript) and (key := _key(node.slice)) is not None:
-            steps.append(Step(True, key))
+            steps.append(Step("item", key))
         else:
             return None
         nodes.append(node)
         node = node.value
-    return Chain(node.id, tuple(reversed(steps)), tuple(reversed(nodes)))
+    return Chain(node, tuple(reversed(steps)), tuple(reversed(nodes)))
 
 
 def _key(index: ast.expr) -> str | int | None:
@@ -60,7 +64,7 @@ class Change(NamedTuple):
     text: str
 
     @staticmethod
-    def of(node: ast.expr, text: str) -> Change | None:
+    def of(node: ast.expr | ast.stmt, text: str) -> Change | None:
         """Return the change of a node; None if it is on several lines."""
         if node.lineno != node.end_lineno or node.end_col_offset is None:
             return None
@@ -68,9 +72,9 @@ class Change(NamedTuple):
 
 
 def changed(lines: Sequence[bytes], changes: Sequence[Change]) -> str:
-    """Return a source, given as its lines, with some changes."""
+    """Return a source, given as its lines, with some changes, in this order where they are at one place."""
     found = [*lines]
-    for line, start, end, text in sorted(changes, reverse=True):
+    for line, start, end, text in reversed(sorted(changes, key=lambda change: change[:3])):
         before = found[line - 1]
         found[line - 1] = before[:start] + text.encode() + before[end:]
     return b"\n".join(found).decode()

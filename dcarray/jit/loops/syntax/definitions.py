@@ -48,17 +48,19 @@ def first_parameters(function: ast.FunctionDef, lines: Sequence[bytes], names: S
 def returning(function: ast.FunctionDef, names: Sequence[str]) -> list[Change]:
     """Return the changes by which a function returns the values of names before its result."""
     last, first = function.body[-1], ", ".join(names)
-    inside = [node for stmt in function.body for node in walk(stmt) if isinstance(node, ast.Return)]
-    if any(node is not last for node in inside):
-        raise Unnamed(f"{function.name} binds parts of objects, and returns before its end")
-    if isinstance(last, ast.Return) and last.value is not None:
-        value = last.value
-        return [
-            Change(value.lineno, value.col_offset, value.col_offset, f"{first}, ("),
-            Change(value.end_lineno or 0, value.end_col_offset or 0, value.end_col_offset or 0, ")"),
-        ]
-    line, end = last.end_lineno or 0, last.end_col_offset or 0
+    made: list[Change] = []
+    for node in (node for stmt in function.body for node in walk(stmt)):
+        if not isinstance(node, ast.Return):
+            continue
+        if node.value is None:
+            line, end = node.end_lineno or 0, node.end_col_offset or 0
+            made.append(Change(line, end, end, f" {first}, None"))
+        else:
+            begin, end = node.col_offset + len("return"), node.end_col_offset or 0
+            made.append(Change(node.lineno, begin, begin, f" {first}, ("))
+            made.append(Change(node.end_lineno or 0, end, end, ")"))
     if isinstance(last, ast.Return):
-        return [Change(line, end, end, f" {first}, None")]
-    begin = "; " if function.body[0].lineno == function.lineno else "\n" + " " * last.col_offset
-    return [Change(line, end, end, f"{begin}return {first}, None")]
+        return made
+    line, end = last.end_lineno or 0, last.end_col_offset or 0
+    begin_text = "; " if function.body[0].lineno == function.lineno else "\n" + " " * last.col_offset
+    return [*made, Change(line, end, end, f"{begin_text}return {first}, None")]

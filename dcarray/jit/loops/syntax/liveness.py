@@ -202,6 +202,10 @@ class _BoundNames:
             case ast.Match(_, cases):
                 for case in cases:
                     self.block(case.body, have)
+            case ast.FunctionDef(name) | ast.AsyncFunctionDef(name) | ast.ClassDef(name):
+                return have | {name}
+            case ast.Import(names) | ast.ImportFrom(names=names):
+                return have | {one.asname or one.name.partition(".")[0] for one in names}
             case ast.Return() | ast.Raise() | ast.Break() | ast.Continue():
                 return None
         return have

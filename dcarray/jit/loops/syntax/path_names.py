@@ -1,22 +1,24 @@
-"""The names that compiled code has for access paths (``self.p.dt``, ``cfg["k"]``), and for items that are
-appended to lists."""
+"""The names that compiled code has for access paths (``self.p.dt``, ``cfg["k"]``, a variable of an inner
+function), and for items that are appended to lists."""
 
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 __all__ = ["IGNORED", "Path", "Step", "appended", "has_own_names", "numbered", "shown"]
 
-_DOT, _ITEM = "__dot__", "__item__"
+_DOT, _ITEM, _CELL = "__dot__", "__item__", "__cell__"
+_MARKS = {"attribute": _DOT, "item": _ITEM, "cell": _CELL}
 IGNORED = f"ignored{_DOT}"
 """The name that is bound to a result that nothing uses."""
 
 
 class Step(NamedTuple):
-    """An attribute, or an item of a dictionary: of ``key``, a string or an int."""
+    """A part of an object: an attribute, an item of a dictionary, or the variable of a function that is bound
+    in a function around it (a "cell"); ``key`` is its name, or an int."""
 
-    is_item: bool
+    kind: Literal["attribute", "item", "cell"]
     key: str | int
 
 
@@ -30,9 +32,13 @@ class Path(NamedTuple):
     def name(self) -> str:
         """An identifier in its place."""
         parts = [self.root]
-        for is_item, key in self.steps:
-            parts.append(f"{_ITEM if is_item else _DOT}{key}")  # no attribute begins with a digit
+        for kind, key in self.steps:
+            parts.append(f"{_MARKS[kind]}{key}")  # no attribute begins with a digit
         return "".join(parts)
+
+    def longer(self, *steps: Step) -> Path:
+        """Return the path with more steps."""
+        return Path(self.root, (*self.steps, *steps))
 
     def __str__(self) -> str:
         return shown(self.name)
@@ -50,14 +56,15 @@ def numbered(function: str, k: int) -> str:
 
 def has_own_names(text: str) -> bool:
     """Whether a text has such names already."""
-    return _DOT in text or _ITEM in text
+    return any(mark in text for mark in _MARKS.values())
 
 
 def shown(text: str) -> str:
     """Return a text with the program's paths in place of names."""
     if not has_own_names(text):
         return text
-    return re.sub(f"{_ITEM}(\\w+?)(?={_DOT}|{_ITEM}|\\b)", _item, text).replace(_DOT, ".")
+    text = re.sub(f"{_ITEM}(\\w+?)(?={_DOT}|{_ITEM}|{_CELL}|\\b)", _item, text)
+    return re.sub(f"\\w*{_CELL}", "", text).replace(_DOT, ".")
 
 
 def _item(found: re.Match[str]) -> str:

@@ -17,7 +17,7 @@ from dcarray.ir.records import record, replaced
 from .syntax_facts import facts
 
 _FUTURE = 0x1FF0000  # the flags of ``from __future__`` in a code object
-_NESTED, _GENERATOR, _COROUTINE = 0x10, 0x20, 0x80  # `inspect.CO_NESTED` and so on, without loading that
+_NESTED, CO_GENERATOR, CO_COROUTINE = 0x10, 0x20, 0x80  # those of `inspect`, without loading that
 
 
 @record(frozen=True, slots=True)
@@ -89,7 +89,7 @@ def text_of(lines: Sequence[str], number: int, stmts: Sequence[ast.stmt]) -> str
 
 def source_of(function: FunctionType, code: CodeType) -> Source | None:
     """Return the source of a function with this code object; None if it cannot be verified."""
-    if code.co_name == "<lambda>" or code.co_flags & (_GENERATOR | _COROUTINE):
+    if code.co_name == "<lambda>" or code.co_flags & (CO_GENERATOR | CO_COROUTINE):
         return None
     import linecache
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from .syntax_facts import NONE, Names, facts, walk
 
-__all__ = ["BUILTINS", "DRAWS", "MATH", "METHODS", "NUMPY", "KnownCalls"]
+__all__ = ["BUILTINS", "DRAWS", "MATH", "METHODS", "NUMPY", "KnownCalls", "imported_modules"]
 
 BUILTINS = frozenset((
     "abs", "all", "any", "bool", "complex", "divmod", "enumerate", "float", "int", "len", "max", "min", "pow",
@@ -174,3 +174,13 @@ class KnownCalls:
 
 def _is_plain(decorator: ast.expr) -> bool:
     return isinstance(decorator, ast.Name) and decorator.id == "staticmethod"
+
+
+def imported_modules(nodes: Sequence[ast.AST]) -> dict[str, str]:
+    """Return the names of the modules that ``import`` statements bind, by the names in the program."""
+    found: dict[str, str] = {}
+    for node in nodes:
+        for one in node.names if isinstance(node, ast.Import) else ():
+            first = one.name.partition(".")[0]
+            found[one.asname or first] = one.name if one.asname else first
+    return found

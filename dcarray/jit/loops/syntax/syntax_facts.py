@@ -21,7 +21,7 @@ class Facts(NamedTuple):
     kinds : frozenset of type
         The classes of the nodes, but for those that make the exceptions of ``raise`` and ``assert``.
     long : bool
-        Whether there is a string over several lines.
+        Whether there is a string over several lines, besides docstrings.
     """
 
     reads: Names
@@ -42,7 +42,7 @@ def facts(node: ast.AST) -> Facts:
 def _find(root: ast.AST) -> Facts:
     names: tuple[set[str], set[str], set[str]] = set(), set(), set()
     kinds: set[type] = set()
-    long = False
+    long, kind_of_root = False, type(root)
     for node in _own_nodes(root):
         kind = type(node)
         if node is not root and _has_facts(node):
@@ -59,6 +59,7 @@ def _find(root: ast.AST) -> Facts:
             continue
         if kind is ast.Constant:
             text = isinstance(node.value, str | bytes)  # type: ignore[attr-defined]
+            text = text and not (kind_of_root is ast.Expr and root.value is node)  # type: ignore[attr-defined]
             long = long or (text and node.lineno != node.end_lineno)  # type: ignore[attr-defined]
             continue
         if kind is ast.keyword and node.arg is None:  # type: ignore[attr-defined]

@@ -1,0 +1,36 @@
+"""Code objects with sites, paired with the originals, and those in them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import CodeType
+
+from ..syntax.originals import originals
+from .sampler import SAMPLER
+from .site import Site
+
+__all__ = ["every", "inner_codes", "note_codes"]
+
+
+every: dict[int, list[Site]] = {}
+"""By the identity of a code object with sites, these, and those of the codes in it."""
+
+
+def note_codes(made: CodeType, plain: CodeType, sites_of: Mapping[tuple[str, int], list[Site]]) -> list[Site]:
+    """Note the original of a code object with sites, and of those in it, and have them watched; returns all
+    their sites."""
+    own = sites_of.get((made.co_name, made.co_firstlineno), ())
+    found = [*own]
+    for inner, before in zip(inner_codes(made), inner_codes(plain), strict=True):
+        found += note_codes(inner, before, sites_of)
+    if found:
+        originals[id(made)] = made, plain
+        every[id(made)] = found
+    if own:
+        SAMPLER.add(made, own)
+    return found
+
+
+def inner_codes(code: CodeType) -> list[CodeType]:
+    """Return the code objects directly in a code object."""
+    return [const for const in code.co_consts if type(const) is CodeType]

@@ -1,0 +1,317 @@
+"""Names in place of the parts of objects, in one body: of statements, or of a function of the program."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping, Sequence
+from types import FunctionType
+from typing import Any, NamedTuple
+
+from ..syntax.access_paths import Chain, Change, Unnamed, chain_of
+from ..syntax.hoisting import InsideExpression
+from ..syntax.originals import original
+from ..syntax.path_names import IGNORED, Path, Step
+from ..syntax.syntax_facts import NONE, Names, children
+from .keys import MISSING
+from .object_parts import Unread, function_of, is_object, part, place
+
+__all__ = ["Lookup", "NamedBody", "Paths", "Rewritten"]
+
+
+class Lookup(NamedTuple):
+    """How a function was found: as a name, of which ``path`` has no steps, or on an object."""
+
+    path: Path
+    function: Any
+
+
+class Rewritten(NamedTuple):
+    """A function that gets parts of objects as its first arguments: its name, the names of the parts, and of
+    those that it binds, which it returns before its result."""
+
+    name: str
+    parts: tuple[str, ...]
+    written: tuple[str, ...]
+
+
+class _Rewritten(NamedTuple):
+    """A function that gets parts of objects as its first arguments: its name, the names of the parts, and of
+    those that it binds, which it returns before its result."""
+
+    name: str
+    parts: tuple[str, ...]
+    written: tuple[str, ...]
+
+
+class Paths:
+    """The access paths of one site's statements and of the functions that they call.
+
+    Parameters
+    ----------
+    variables : frozenset of str
+        The names that may be local ones.
+    names : mapping
+        The global names.
+
+    Attributes
+    ----------
+    found : dict of str to Path
+        Those that have names so far, by these.
+    lookups : list of Lookup
+    values : dict of str
+        The objects that paths begin with, by name.
+    same : list of (Path, Path)
+        Paths that lead to one variable of several functions, of which the first one is used.
+    """
+
+    def __init__(self, variables: Names, names: Mapping[str, Any]) -> None:
+        self._variables, self.names = variables, names
+        self.found: dict[str, Path] = {}
+        self.lookups: list[Lookup] = []
+        self.values: dict[str, Any] = {}
+        self.same: list[tuple[Path, Path]] = []
+        self._cells: dict[Any, Path] = {}
+
+    def value(self, path: Path) -> Any:
+        """Return the object at the end of an access path; raises `Unread` if it cannot be read."""
+        value = self.values[path.root]
+        for step in path.steps:
+            value = part(value, step)
+        return value
+
+    def cell(self, function: Path, name: str) -> Path:
+        """Return the path of a variable of a function that is bound in a function around it; raises `Unread`
+        if there is none."""
+        step = Step("cell", name)
+        path = function.longer(step)
+        first = self._cells.setdefault(place(self.value(function), step), path)
+        if first != path and (first, path) not in self.same:
+            self.same.append((first, path))
+        return first
+
+    def global_object(self, name: str, names: Mapping[str, Any]) -> Path | None:
+        """Return the path of an object with a global name; None if there is none, or it may be another's."""
+        if names is not self.names or name in self._variables:
+            return None
+        if name not in self.values:
+            value = names.get(name, MISSING)
+            if not is_object(value):
+                return None
+            self.values[name] = value
+        return Path(name, ())
+
+
+class NamedBody:
+    """The changes of one body: of statements, or of a function.
+
+    Parameters
+    ----------
+    paths : Paths
+    rewrite : callable
+        Rewrites a function that has a path, for the objects that some of its parameters are.
+    lines : sequence of bytes
+        Its text.
+    objects : mapping of str to Path
+        The names that are objects, or variables of functions around this one.
+    value_of : callable
+        Gives the value of another name, or None.
+    own : frozenset of str, optional
+        Local names of a function.
+    names : mapping, optional
+        The global names of a function.
+    """
+
+    def __init__(
+        self, paths: Paths, rewrite: Callable[[FunctionType, Path, Mapping[str, Path]], Rewritten],
+        lines: Sequence[bytes], objects: Mapping[str, Path],
+        value_of: Callable[[str], Any], own: Names = NONE, names: Mapping[str, Any] | None = None,
+    ) -> None:  # fmt: skip
+        self._paths, self._rewrite, self._lines, self._objects = paths, rewrite, lines, objects
+        self._value_of, self._own, self._names = value_of, own, names
+        self.changes: list[Change] = []
+        self.used: set[str] = set()  # names of parts
+
+    def change(self, node: ast.expr | ast.stmt, text: str) -> None:
+        made = Change.of(node, text)
+        if made is None:
+            raise Unnamed("a part of an object is written on several lines")
+        self.changes.append(made)
+
+    def visit(self, node: ast.AST, apart: frozenset[Any]) -> None:
+        """Make the changes of a node, without some that are in it."""
+        if id(node) in apart:
+            return
+        if isinstance(node, ast.Expr | ast.Assign) and isinstance(node.value, ast.Call):
+            if self._call(node.value, apart, node):
+                for target in node.targets if isinstance(node, ast.Assign) else ():
+                    self.visit(target, apart)
+                return
+        elif isinstance(node, ast.Call) and self._call(node, apart):
+            return
+        if isinstance(node, ast.Nonlocal):
+            self.change(node, "pass")
+            return
+        if (
+            isinstance(node, ast.Attribute | ast.Subscript | ast.Name)
+            and (chain := chain_of(node)) is not None
+        ):
+            self._chain(chain)
+            return
+        for child in children(node):
+            self.visit(child, apart)
+
+    def _path(self, root: str) -> Path | None:
+        """Return the path of the object that a name is; None if it is none."""
+        found = self._objects.get(root)
+        if found is None and self._names is not None and root not in self._own:
+            found = self._paths.global_object(root, self._names)
+        return found
+
+    def _chain(self, chain: Chain) -> None:
+        path = self._path(chain.root)
+        if path is None:
+            return
+        value = self._paths.value(path)
+        if path.steps and not is_object(value):  # a variable of a function around this one
+            self._name(chain.name, path)
+            return
+        for k, step in enumerate(chain.steps):
+            if not is_object(value) or (step.kind == "item") != (type(value) is dict):
+                if k:
+                    self._name(chain.nodes[k - 1], path)
+                return
+            last = k + 1 == len(chain.nodes)
+            if last and chain.is_bound():
+                if isinstance(getattr(chain.nodes[-1], "ctx", None), ast.Del):
+                    raise Unnamed("it deletes parts of objects")
+                self._name(chain.nodes[k], path.longer(step))
+                return
+            callee = function_of(value, step)
+            if callee is not None and callee.kind == "property":
+                made = self._rewritten(
+                    callee.function, path.longer(step), _first_parameter(callee.function, path)
+                )
+                if made.written:
+                    raise Unnamed(f"{path.longer(step)} binds parts of objects")
+                self._paths.lookups.append(Lookup(path.longer(step), callee.function))
+                self.change(chain.nodes[k], f"{made.name}({', '.join([*made.parts, 'None'])})")
+                return
+            path = path.longer(step)
+            try:
+                value = part(value, step)
+            except Unread:
+                raise Unnamed(f"{path} is not a plain attribute or item that is there") from None
+        if chain.nodes and not is_object(value):
+            self._name(chain.nodes[-1], path)
+
+    def _name(self, node: ast.expr, path: Path) -> None:
+        self._paths.found[path.name] = path
+        self.used.add(path.name)
+        self.change(node, path.name)
+
+    def _call(self, node: ast.Call, apart: frozenset[Any], stmt: ast.Expr | ast.Assign | None = None) -> bool:
+        """Make the changes of a call of a function that has to be rewritten; returns whether it is one. A
+        function that binds parts of objects may be all of a statement only."""
+        chain = chain_of(node.func)
+        if chain is None or any(isinstance(arg, ast.Starred) for arg in node.args):
+            return False
+        found = self._callee(chain)
+        if found is None:
+            return False
+        function, owner, lookup = found
+        code = original(function)
+        places = [*code.co_varnames[: code.co_argcount]]
+        objects = {places.pop(0): owner} if owner is not None and places else {}
+        whole: list[ast.expr] = []
+        given = [*zip(places, node.args, strict=False)]
+        given += [(one.arg, one.value) for one in node.keywords if one.arg is not None]
+        for name, arg in given:
+            path = self._object(arg)
+            if path is not None:
+                objects[name] = path
+                whole.append(arg)
+        if not objects and not is_object(function):
+            return False
+        made = self._rewritten(function, lookup.path, objects)
+        self._paths.lookups.append(lookup)
+        if made.written:
+            self._bind(stmt, node, made)
+        first = [*made.parts, *["None"] * (owner is not None)]
+        comma = ", " if first and (node.args or node.keywords) else ""
+        self._replace_callee(node.func, f"{made.name}({', '.join(first)}{comma}")
+        for arg in whole:
+            self.change(arg, "None")
+        for arg in [*node.args, *[one.value for one in node.keywords]]:
+            if arg not in whole:
+                self.visit(arg, apart)
+        return True
+
+    def _bind(self, stmt: ast.Expr | ast.Assign | None, call: ast.Call, made: Rewritten) -> None:
+        """Make the changes by which a statement binds what a function returns before its result."""
+        if stmt is None or (isinstance(stmt, ast.Assign) and len(stmt.targets) > 1):
+            raise InsideExpression(call)
+        self.used.update(made.written)
+        first, start = ", ".join(made.written), stmt.col_offset
+        if isinstance(stmt, ast.Expr):
+            self.changes.append(Change(stmt.lineno, start, start, f"{first}, {IGNORED} = "))
+            return
+        end = stmt.targets[0].end_col_offset or 0
+        self.changes.append(Change(stmt.lineno, start, start, f"{first}, ("))  # the target is bound last
+        self.changes.append(Change(stmt.targets[0].end_lineno or 0, end, end, ")"))
+
+    def _replace_callee(self, node: ast.expr, text: str) -> None:
+        """Replace what is called, and the parenthesis after it."""
+        made = Change.of(node, text)
+        if made is None or self._lines[made.line - 1][made.end : made.end + 1] != b"(":
+            raise Unnamed("what is called is written on several lines")
+        self.changes.append(made._replace(end=made.end + 1))
+
+    def _callee(self, chain: Chain) -> tuple[Any, Path | None, Lookup] | None:
+        """Return the function of the program that is called, the object whose method it is, and how it was
+        found."""
+        path = self._path(chain.root)
+        if not chain.steps:
+            function: Any = MISSING
+            if path is not None:
+                function = self._paths.value(path)
+            elif chain.root not in self._own:
+                function = self._value_of(chain.root)
+                if self._paths.names.get(chain.root) is not function:
+                    return None
+            if type(function) is not FunctionType:
+                return None
+            return function, None, Lookup(path or Path(chain.root, ()), function)
+        if path is None:
+            return None
+        for step in chain.steps[:-1]:
+            path = path.longer(step)
+        try:
+            owner = self._paths.value(path)
+        except Unread:
+            return None
+        callee = function_of(owner, chain.steps[-1]) if is_object(owner) else None
+        if callee is None or callee.kind == "property":
+            return None
+        lookup = Lookup(path.longer(chain.steps[-1]), callee.function)
+        return callee.function, path if callee.kind == "method" else None, lookup
+
+    def _object(self, node: ast.expr) -> Path | None:
+        """Return the path of the object that an argument is; None if it is none."""
+        chain = chain_of(node)
+        path = self._path(chain.root) if chain is not None else None
+        if chain is None or path is None:
+            return None
+        path = path.longer(*chain.steps)
+        try:
+            return path if is_object(self._paths.value(path)) else None
+        except Unread:
+            return None
+
+    def _rewritten(self, function: FunctionType, path: Path, objects: Mapping[str, Path]) -> Rewritten:
+        made = self._rewrite(function, path, objects)
+        self.used.update(made.parts)
+        return made
+
+
+def _first_parameter(function: FunctionType, path: Path) -> dict[str, Path]:
+    return {name: path for name in original(function).co_varnames[: original(function).co_argcount][:1]}

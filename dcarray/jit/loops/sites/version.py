@@ -1,0 +1,229 @@
+"""A version of a site: its statements for objects of certain classes, and the runs of their plans."""
+
+from __future__ import annotations
+
+import builtins
+from collections import ChainMap
+from collections.abc import Callable
+from time import perf_counter
+from types import ModuleType
+from typing import Any
+
+from dcarray.core import config
+from dcarray.core.counters import note
+from dcarray.core.processes import LOCK, communicator
+from dcarray.ir.records import replaced
+from dcarray.tiering import admission
+
+from ..entry.guards import knows_wrapped
+from ..entry.lists import ListElements
+from ..entry.members import Check, still_hold, watched_members
+from ..syntax.path_names import shown
+from .keys import MISSING, Entry, watched_exceptions
+from .list_conversion import ListConversion
+from .path_values import PathValues
+from .run_loop import LoopPlan
+from .short_runs import ShortRuns
+from .site import Site
+from .site_plans import SitePlans, watchers
+
+__all__ = ["NOT_FASTER", "Version"]
+
+NOT_FASTER = "compiled code is not faster than NumPy"
+Served = tuple[tuple[Any, ...], Entry | None]
+
+
+class Version:
+    """A version of a site.
+
+    Parameters
+    ----------
+    site : Site
+    paths : PathValues or None
+        The parts of objects that it uses; None of one that gets the values as they are.
+    give_up : callable
+        Leaves its values to Python for good, for a reason.
+
+    Attributes
+    ----------
+    plans : SitePlans
+    short : ShortRuns
+    is_refused : bool
+        Whether its values are left to Python.
+    """
+
+    def __init__(self, site: Site, paths: PathValues | None, give_up: Callable[[Version, str], None]) -> None:
+        self.site, self._paths = site, paths
+        self.source = site.source if paths is None else paths.source
+        self.plans = SitePlans(site, self.source, lambda reason: give_up(self, reason))
+        self.short = ShortRuns(site, self.source)
+        self.is_refused = False
+        self._last: Entry | None = None  # the key whose plan ran last
+        self._members: list[Check] | None = None
+        self._lists = ListConversion()
+
+    def read(self, values: tuple[Any, ...]) -> tuple[tuple[Any, ...], list[Any]] | None:
+        """Return the values that plans get, and the objects whose parts are bound afterwards; None if it is
+        not for these."""
+        return (values, []) if self._paths is None else self._paths.read(values)
+
+    @property
+    def unread(self) -> str:
+        """Why `read` may return None."""
+        return "" if self._paths is None else self._paths.unread
+
+    def serve(self, values: tuple[Any, ...], given: tuple[Any, ...], owners: list[Any], start: Any) -> Served:
+        """Return the values of the live names after the statements as the only item of a tuple, which is
+        empty if they have to run in Python, and the entry of their key.
+
+        Parameters
+        ----------
+        values, given, owners
+            The values of the site, and what `read` made of them.
+        start : int or None
+            Where a loop is resumed.
+        """
+        if self.is_refused:
+            return (), None
+        if self._paths is None:
+            return self._serve(given, start)
+        if self.short.run is not None and start is None and (served := self.short.run(*given)):
+            return (self._paths.bind(values, owners, served[0]),), None
+        found, entry = self._serve(given, start)
+        return tuple([self._paths.bind(values, owners, one) for one in found]), entry
+
+    def refuse(self, reason: str) -> None:
+        """Leave its values to Python from now on."""
+        self.plans.refuse(reason, self.source.line)
+
+    def judge(self, entry: Entry, seconds: float) -> None:
+        """Note how long compiled code took; it is given up if that is known not to be faster."""
+        if config.current().jit == "eager":
+            return
+        known = entry.gain.judged
+        refused = entry.gain.compiled(seconds)
+        if not known and entry.gain.judged:
+            self.site.kept = not refused
+        if refused:
+            entry.refuse()
+            self.plans.refuse_slow(entry, NOT_FASTER)
+
+    def _serve(self, values: tuple[Any, ...], start: Any) -> Served:
+        """Return the result of a plan for the values, or an empty tuple, and the entry of their key."""
+        ended = self.short.end_trial()
+        if ended is not None:
+            self.judge(*ended)
+        options = config.look_again()
+        ranks = communicator() is not None
+        if options.jit == "off" or (ranks and options.strict):  # it would gather arrays
+            return (), None
+        if watchers or (ranks and options.jit == "background"):  # ranks get plans at different times
+            options = replaced(options, jit="eager")
+        for name in self.source.others:
+            value = self.site.names.get(name, MISSING)
+            values += (getattr(builtins, name, MISSING) if value is MISSING else value,)
+        if self._members is None or not still_hold(self._members):
+            modules = {
+                n: v for n, v in zip(self.source.needed, values, strict=False) if type(v) is ModuleType
+            }
+            self._members = watched_members(self.source.members, ChainMap(modules, self.site.names))
+            if self._members is None:
+                self.refuse("something else is bound to a name of NumPy's")
+                return (), None
+            self._last = None
+            self.plans.entries.clear()
+        if self._last is not None and not ranks and not watchers and start is None:
+            served = self._try_last(self._last, values, options)
+            if served is not None:
+                return served, self._last
+        if list in map(type, values):
+            if self._lists.are_a_loss(self.plans.entries.values()):
+                self.refuse("to convert its lists takes longer than to run it")
+                return (), None
+            values = self._lists.elements(values)
+        processors = None
+        if knows_wrapped():
+            from .processor_values import ProcessorValues
+
+            processors = ProcessorValues.of(values)
+            if processors is not None:
+                values = processors.ordinary
+        try:
+            entry = self.plans.find(values, start, options)
+            if entry is None:
+                return (), None
+            plan = self.plans.plan_of(entry, options)
+        except Exception as error:
+            if options.debug:
+                raise
+            self.refuse(f"{type(error).__name__}: {error}")
+            return (), None
+        if plan is None or (start is None and options.jit != "eager" and entry.gain.is_pythons_turn()):
+            return (), entry
+        if plan.checks and start is None and not entry.gain.judged and options.jit != "eager":
+            served = self.short.begin_trial(plan, values, entry, self._members or [])
+            if served:
+                return served, entry
+        served = self._run_plan(entry, plan, values, start, options)
+        if processors is not None:
+            served = tuple(map(processors.back, served))
+        return served, entry
+
+    def _try_last(
+        self, entry: Entry, values: tuple[Any, ...], options: config.Options
+    ) -> tuple[Any, ...] | None:
+        """Return the result of the last key's plan if the values pass its checks, else None."""
+        plan = entry.plan
+        if (
+            plan is None
+            or not plan.checks
+            or entry.kind[0] != (options.target, options.fastmath)
+            or entry.kind[1] != watched_exceptions()
+        ):
+            return None
+        unjudged = not entry.gain.judged and options.jit != "eager"
+        if unjudged and (entry.gain.is_pythons_turn() or self.short.may_have_one(plan)):
+            return None  # a short run has a trial
+        with LOCK:
+            addresses = plan.addresses(values)
+            if addresses is None or not entry.has_sizes_of(values) or not entry.serves(values, None):
+                return None
+            self.plans.traffic.hit()
+            served = self._run_plan(entry, plan, values, None, options, addresses)
+            if served and (entry.gain.judged or options.jit == "eager"):
+                self.short.use(plan, values, entry, self._members or [])
+            return served
+
+    def _run_plan(
+        self, entry: Entry, plan: LoopPlan, values: tuple[Any, ...], start: Any, options: config.Options,
+        addresses: tuple[int, ...] | None = None,
+    ) -> tuple[Any, ...]:  # fmt: skip
+        """Run a plan; returns the values of the live names in a tuple, or an empty tuple."""
+        begun = perf_counter()
+        try:
+            with LOCK:
+                sized = bool(entry.symbols) or start is not None
+                if sized and not plan.serves(entry.symbols_of(values, start)):
+                    return ()
+                found = plan.run(values, options, addresses)
+        except MemoryError:  # a later run may have more memory
+            return ()
+        if found is None:
+            entry.failures += 1
+            if entry.failures >= admission.FAILURES:
+                entry.refuse()
+                if len(self.plans.refused()) == 1:
+                    reason = "it raises floating-point exceptions, or its arrays share memory"
+                    note(shown(reason), kind="loop", where=(self.source.file, self.source.line))
+            return ()
+        entry.failures = 0
+        took = perf_counter() - begun
+        self.site.compiled += took
+        self.site.runs += 1
+        guards = entry.guards
+        alone = guards is not None and len(guards) == len(values)  # no two names share an array
+        # of lists there are no checks
+        if addresses is None and start is None and alone and ListElements not in map(type, values):
+            plan.remember(values, guards or ())
+            self._last = entry
+        return (found,)
