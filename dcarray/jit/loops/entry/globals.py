@@ -14,7 +14,7 @@ from dcarray.jit import parallel_map
 from ..syntax.cells import free_names
 from ..syntax.originals import original
 from ..syntax.source import source_of
-from ..syntax.syntax_facts import loads
+from ..syntax.syntax_facts import facts, loads
 from .entry_values import Constant, EntryValue, Function, PublicObject
 from .generators import global_generator
 from .members import Check, member_paths, watched_members
@@ -140,6 +140,8 @@ def _function(function: FunctionType, inside: tuple[Any, ...]) -> ObjectGuard | 
     source = source_of(function, code)
     if source is None or source.tree.decorator_list or not source.is_faithful(source.tree):
         return None
+    if ast.Global in facts(source.tree).kinds:  # its variables are no constants
+        return None
     return rewritten_function(function, source.text([source.tree]), source.tree, {}, {}, inside)
 
 
@@ -208,6 +210,14 @@ def rewritten_function(
         function.__name__, text, code.co_filename, code.co_firstlineno, tuple(names), tuple(defaults)
     )
     return ObjectGuard(function, made, tuple(checks))
+
+
+def constants_in(value: EntryValue) -> frozenset[str]:
+    """Return the global names of variables that a function, and those that it calls, have the values of."""
+    if not isinstance(value, Function):
+        return frozenset()
+    own: list[str] = [name for name, one in value.names if isinstance(one, Constant)]
+    return frozenset(own).union(*[constants_in(one) for _, one in value.names])
 
 
 def _defaults_of(function: FunctionType, code: CodeType) -> list[tuple[str, Any]]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping, Sequence, Set
+from functools import partial
+from opcode import opmap
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 from weakref import WeakSet
@@ -11,7 +13,7 @@ from weakref import WeakSet
 from ..syntax.cells import free_names
 from ..syntax.liveness import parameters_of
 from ..syntax.originals import original
-from ..syntax.source import CO_COROUTINE, CO_GENERATOR, source_of
+from ..syntax.source import CO_COROUTINE, CO_GENERATOR, names_in, source_of
 from ..syntax.supported import KnownCalls, imported_modules
 from ..syntax.syntax_facts import walk
 from .codes import inner_codes, note_codes
@@ -19,6 +21,8 @@ from .rewrite import Scope, Text, add_sites, reads_frames
 from .site import Site, SitePlace, SiteSource, sites_at, with_constants
 
 __all__ = ["function_code", "functions_of", "holders", "put_sites", "remove_sites", "with_sites"]
+
+_STORE_GLOBAL = opmap["STORE_GLOBAL"]
 
 holders: dict[int, WeakSet[FunctionType]] = {}
 """By the identity of a code object with sites, functions that run it."""
@@ -132,7 +136,22 @@ def _known_calls(function: FunctionType, tree: ast.FunctionDef) -> KnownCalls:
     modules |= imported_modules(walk(tree))
     classes = {n: one for n, one in list(names.items()) if isinstance(one, type)}
     own = {n: one for n, one in classes.items() if one.__module__ == names.get("__name__")}
-    return KnownCalls(modules, _Trees(names), _MethodTrees([*own.values()]), frozenset(own))
+    methods = _MethodTrees([*own.values()])
+    return KnownCalls(modules, _Trees(names), methods, frozenset(own), partial(_bound_names, names))
+
+
+def _bound_names(names: Mapping[str, Any]) -> frozenset[str]:
+    """Return global names among which are those that a module's functions and methods bind."""
+    kinds = [vars(one) for one in list(names.values()) if isinstance(one, type)]
+    held = [one for space in (names, *kinds) for one in list(space.values())]
+    codes = [original(one) for one in held if type(one) is FunctionType and one.__globals__ is names]
+    found: set[str] = set()
+    while codes:
+        code = codes.pop()
+        codes += inner_codes(code)
+        if _STORE_GLOBAL in code.co_code[::2]:
+            found.update(code.co_names)
+    return frozenset(found)
 
 
 class _Trees(Mapping[str, ast.FunctionDef]):
@@ -181,7 +200,7 @@ def functions_of(root: FunctionType) -> list[FunctionType]:
     names = root.__globals__
     found, todo = [root], [root]
     while todo:
-        for name in original(todo.pop()).co_names:
+        for name in names_in(original(todo.pop())):
             value = names.get(name)
             if type(value) is FunctionType and value.__globals__ is names and value not in found:
                 found.append(value)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import ast
+from collections.abc import Iterable, Sequence
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -15,14 +17,15 @@ from dcarray.plans.slot import PlanSlot
 from dcarray.tiering import admission
 
 from ..entry.entry_values import ArrayType, Constant, EntryValue, ListType, LoopDescription
-from ..entry.globals import makes_wrapped
+from ..entry.globals import ObjectGuard, constants_in, makes_wrapped
 from ..entry.guards import ARRAYS, DeviceGuard, entry_value, guard_of
+from ..syntax.syntax_facts import stores
 from .requests import LoopRequest
 from .site import SiteSource
 from .sizes import Place, SizePattern, open_guards, places_of
 
 __all__ = [
-    "MISSING", "Entry", "guards_of", "is_wrapped", "request_of", "watched_exceptions",
+    "MISSING", "Entry", "guards_of", "is_wrapped", "reads_bound", "request_of", "watched_exceptions",
 ]  # fmt: skip
 
 MISSING = object()
@@ -195,3 +198,12 @@ def _symbolic(value: EntryValue, sizes: list[Any]) -> EntryValue:
 def is_wrapped(value: Any) -> bool:
     """Whether a value is a wrapped array, or makes such arrays."""
     return (type(value) in ARRAYS and type(value) is not np.ndarray) or makes_wrapped(value)
+
+
+def reads_bound(source: SiteSource, values: Iterable[Any]) -> bool:
+    """Whether functions among the values have those of global names that a site's statements bind."""
+    if not source.is_global:
+        return False
+    guards = [guard_of(value) for value in values if type(value) is FunctionType]
+    found = [constants_in(guard.entry_value) for guard in guards if isinstance(guard, ObjectGuard)]
+    return any(found) and not stores(ast.parse(source.source)).isdisjoint(frozenset().union(*found))

@@ -12,7 +12,7 @@ from importlib.util import decode_source
 from ..syntax.liveness import parameters_of
 from ..syntax.source import text_of
 from ..syntax.supported import KnownCalls, imported_modules
-from ..syntax.syntax_facts import children, facts, listed, stores
+from ..syntax.syntax_facts import NONE, children, facts, listed, stores
 from .rewrite import Scope, Text, add_sites, reads_frames
 from .site import SitePlace
 from .sited_module import SitedModule
@@ -23,7 +23,7 @@ _COMPILERS = frozenset(
     {"numba", "pythran", "cython", "taichi", "dace", "jax", "torch", "triton", "transonic"}
 )
 _LOOKED_AT = frozenset(
-    {ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Call}
+    {ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Call, ast.Global}
 )
 _YIELDS = frozenset({ast.Yield, ast.YieldFrom, ast.Await})
 
@@ -78,7 +78,9 @@ class _Module:
                 if isinstance(inner, ast.FunctionDef):
                     methods.setdefault(inner.name, []).append(inner)
         classes = frozenset([node.name for node in tree.body if isinstance(node, ast.ClassDef)])
-        self._known = KnownCalls(modules, functions, methods, classes)
+        declared = [node.names for node in self._nodes if isinstance(node, ast.Global)]
+        bound = NONE.union(*declared)
+        self._known = KnownCalls(modules, functions, methods, classes, lambda: bound)
         self._known.look()
         self.places: list[SitePlace] = []
         self.places_of: dict[tuple[str, int], list[int]] = {}
@@ -97,11 +99,12 @@ class _Module:
         always = variables if not self._is_script else variables & (shared | _global_reads(self._table, True))
         scope = Scope(
             variables,
-            variables - shared,
+            variables,
             frozenset(),
             frozenset(),
             always,
             self._known,
+            True,
         )
         self._add(self._tree.body, scope, ("<module>", 1))
 

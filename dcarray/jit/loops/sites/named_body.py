@@ -7,6 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from ..entry.globals import ObjectGuard, constants_in
+from ..entry.guards import guard_of
 from ..syntax.access_paths import Chain, Change, Unnamed, chain_of
 from ..syntax.hoisting import InsideExpression
 from ..syntax.originals import original
@@ -16,6 +20,8 @@ from .keys import MISSING
 from .object_parts import Unread, function_of, is_object, part, place
 
 __all__ = ["Lookup", "NamedBody", "Paths", "Rewritten"]
+
+_NOT_CONSTANT = (np.ndarray, np.generic, tuple, list)
 
 
 class Lookup(NamedTuple):
@@ -49,9 +55,13 @@ class Paths:
     Parameters
     ----------
     variables : frozenset of str
-        The names that may be local ones.
+        The names that may be local ones; of a module's own code, its global ones.
     names : mapping
         The global names.
+    bound : frozenset of str
+        Global names that are bound anew.
+    is_global : bool
+        Whether the variables are the global names.
 
     Attributes
     ----------
@@ -59,16 +69,16 @@ class Paths:
         Those that have names so far, by these.
     lookups : list of Lookup
     values : dict of str
-        The objects that paths begin with, by name.
+        The objects that paths begin with, by name; without a name, all global names.
     same : list of (Path, Path)
         Paths that lead to one variable of several functions, of which the first one is used.
     """
 
-    def __init__(self, variables: Names, names: Mapping[str, Any]) -> None:
-        self._variables, self.names = variables, names
+    def __init__(self, variables: Names, names: Mapping[str, Any], bound: Names, is_global: bool) -> None:
+        self._variables, self.names, self.bound, self._is_global = variables, names, bound, is_global
         self.found: dict[str, Path] = {}
         self.lookups: list[Lookup] = []
-        self.values: dict[str, Any] = {}
+        self.values: dict[str, Any] = {"": names}
         self.same: list[tuple[Path, Path]] = []
         self._cells: dict[Any, Path] = {}
 
@@ -78,6 +88,30 @@ class Paths:
         for step in path.steps:
             value = part(value, step)
         return value
+
+    def current(self, path: Path) -> Any:
+        """Return the object at the end of an access path; `MISSING` if it cannot be read."""
+        try:
+            return self.value(path)
+        except Unread:
+            return MISSING
+
+    def name(self, path: Path) -> str:
+        """Return the name in place of a path."""
+        name = str(path.steps[-1].key) if not path.root and self._is_global else path.name
+        self.found[name] = path
+        return name
+
+    def variable(self, name: str, is_bound: bool = False) -> Path | None:
+        """Return the path of a global name that is not constant, or is bound anew; None of others."""
+        if not is_bound and name not in self.bound and not isinstance(self.names.get(name), _NOT_CONSTANT):
+            return None
+        return Path("", (Step("item", name),))
+
+    def binds(self, function: FunctionType) -> bool:
+        """Whether a function that is known has the value of a name that is bound anew."""
+        guard = guard_of(function) if self.bound else None
+        return isinstance(guard, ObjectGuard) and not self.bound.isdisjoint(constants_in(guard.entry_value))
 
     def cell(self, function: Path, name: str) -> Path:
         """Return the path of a variable of a function that is bound in a function around it; raises `Unread`
@@ -148,7 +182,7 @@ class NamedBody:
                 return
         elif isinstance(node, ast.Call) and self._call(node, apart):
             return
-        if isinstance(node, ast.Nonlocal):
+        if isinstance(node, ast.Nonlocal | ast.Global):
             self.change(node, "pass")
             return
         if (
@@ -171,10 +205,10 @@ class NamedBody:
         path = self._path(chain.root)
         if path is None:
             return
-        value = self._paths.value(path)
-        if path.steps and not is_object(value):  # a variable of a function around this one
+        if not path.root or (path.steps and not is_object(self._paths.value(path))):  # a variable
             self._name(chain.name, path)
             return
+        value = self._paths.value(path)
         for k, step in enumerate(chain.steps):
             if not is_object(value) or (step.kind == "item") != (type(value) is dict):
                 if k:
@@ -205,9 +239,9 @@ class NamedBody:
             self._name(chain.nodes[-1], path)
 
     def _name(self, node: ast.expr, path: Path) -> None:
-        self._paths.found[path.name] = path
-        self.used.add(path.name)
-        self.change(node, path.name)
+        name = self._paths.name(path)
+        self.used.add(name)
+        self.change(node, name)
 
     def _call(self, node: ast.Call, apart: frozenset[Any], stmt: ast.Expr | ast.Assign | None = None) -> bool:
         """Make the changes of a call of a function that has to be rewritten; returns whether it is one. A
@@ -230,7 +264,7 @@ class NamedBody:
             if path is not None:
                 objects[name] = path
                 whole.append(arg)
-        if not objects and not is_object(function):
+        if not (objects or is_object(function) or self._paths.binds(function)):
             return False
         made = self._rewritten(function, lookup.path, objects)
         self._paths.lookups.append(lookup)
@@ -273,7 +307,7 @@ class NamedBody:
         if not chain.steps:
             function: Any = MISSING
             if path is not None:
-                function = self._paths.value(path)
+                function = self._paths.value(path) if path.root else None
             elif chain.root not in self._own:
                 function = self._value_of(chain.root)
                 if self._paths.names.get(chain.root) is not function:
@@ -281,7 +315,7 @@ class NamedBody:
             if type(function) is not FunctionType:
                 return None
             return function, None, Lookup(path or Path(chain.root, ()), function)
-        if path is None:
+        if path is None or not path.root:
             return None
         for step in chain.steps[:-1]:
             path = path.longer(step)
@@ -299,7 +333,7 @@ class NamedBody:
         """Return the path of the object that an argument is; None if it is none."""
         chain = chain_of(node)
         path = self._path(chain.root) if chain is not None else None
-        if chain is None or path is None:
+        if chain is None or path is None or not path.root:
             return None
         path = path.longer(*chain.steps)
         try:

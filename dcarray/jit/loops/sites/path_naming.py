@@ -21,7 +21,8 @@ from ..syntax.lambdas import inlined_source
 from ..syntax.liveness import live_before
 from ..syntax.originals import original
 from ..syntax.path_names import Path, appended, has_own_names, numbered
-from ..syntax.syntax_facts import Names, loads, stores
+from ..syntax.source import names_in
+from ..syntax.syntax_facts import NONE, Names, loads, stores, walk
 from .named_body import Lookup, NamedBody, Paths, Rewritten
 from .object_parts import Unread, is_object
 
@@ -34,8 +35,9 @@ class NamedStatements(NamedTuple):
     Attributes
     ----------
     source : str
-    read, written : tuple of Path
-        The parts that they may read before they bind them, and those that they bind; the latter in order.
+    read, written : tuple of (str, Path)
+        The names of parts that they may read before they bind them, and of those that they bind; the latter
+        in order.
     loads : frozenset of str
         The names that are read somewhere in them.
     lists : tuple of str
@@ -48,8 +50,8 @@ class NamedStatements(NamedTuple):
     """
 
     source: str
-    read: tuple[Path, ...]
-    written: tuple[Path, ...]
+    read: tuple[tuple[str, Path], ...]
+    written: tuple[tuple[str, Path], ...]
     loads: Names
     lists: tuple[str, ...]
     functions: dict[str, ObjectGuard]
@@ -59,7 +61,7 @@ class NamedStatements(NamedTuple):
 
 def named_statements(
     source: str, live: Names, lists: Sequence[str], values: Mapping[str, Any], variables: Names,
-    names: Mapping[str, Any],
+    names: Mapping[str, Any], is_global: bool = False,
 ) -> NamedStatements:  # fmt: skip
     """Return statements with names in place of parts of objects, and of what is appended.
 
@@ -76,6 +78,8 @@ def named_statements(
         Those of them that may be local ones.
     names : mapping
         The global names.
+    is_global : bool, optional
+        Whether the variables are global names, too.
 
     Raises
     ------
@@ -83,22 +87,26 @@ def named_statements(
     """
     if has_own_names(source):
         raise Unnamed("it has names like those that compiled code gives to parts of objects")
-    return _named(source, live, lists, values, variables, names)
+    return _named(source, live, lists, values, variables, names, is_global, NONE)
 
 
 def _named(
     source: str, live: Names, lists: Sequence[str], values: Mapping[str, Any], variables: Names,
-    names: Mapping[str, Any],
+    names: Mapping[str, Any], is_global: bool, rebound: Names,
 ) -> NamedStatements:  # fmt: skip
+    """Return statements with names, given global names that the functions that they call bind anew."""
     tree = ast.parse(source)
     lines = [line.encode() for line in source.split("\n")]
     appending = [call for call in map(append_call, tree.body) if call is not None and _list(call) in lists]
     for call in appending:
         drop_comma(call, lines)
     bound = stores(tree)
-    paths = Paths(variables | bound, names)
+    paths = Paths(variables | bound, names, rebound | bound if is_global else rebound, is_global)
     objects = {name: Path(name, ()) for name, v in values.items() if name not in bound and is_object(v)}
-    paths.values = {name: values[name] for name in objects}
+    paths.values |= {name: values[name] for name in objects}
+    if not is_global:
+        found_here = {name: paths.variable(name) for name in rebound & loads(tree) - variables - bound}
+        objects |= {name: path for name, path in found_here.items() if path is not None}
     functions = _Functions(paths)
     body = NamedBody(paths, functions.rewritten, lines, objects, values.get)
     for k, call in enumerate(appending):
@@ -107,7 +115,7 @@ def _named(
         body.visit(tree, frozenset([id(call.func) for call in appending]))
     except InsideExpression as inside:
         source = hoisted(source, tree, inside.call, objects)
-        return _named(source, live, lists, values, variables, names)
+        return _named(source, live, lists, values, variables, names, is_global, rebound)
     text = changed(lines, body.changes)
     stmts = ast.parse(text).body
     found = paths.found
@@ -122,10 +130,13 @@ def _named(
             raise Unnamed(f"{path} is bound to another object")
         if path.steps[-1].kind == "cell" and path.steps[-1].key in values:
             raise Unnamed(f"{path} has two names")
+    others = frozenset([str(found[name].steps[-1].key) for name in written if not found[name].root])
+    if not others <= paths.bound:
+        return _named(source, live, lists, values, variables, names, is_global, rebound | others)
     return NamedStatements(
         text,
-        tuple([path for name, path in sorted(found.items()) if name in read]),
-        tuple([path for name, path in found.items() if name in written]),
+        tuple([(name, path) for name, path in sorted(found.items()) if name in read]),
+        tuple([(name, path) for name, path in found.items() if name in written]),
         loads(*stmts),
         tuple(map(_list, appending)),
         functions.guards,
@@ -169,17 +180,30 @@ class _Functions:
             raise Unnamed(f"{function.__name__} calls itself")
         return found
 
+    def _variables(self, function: FunctionType, tree: ast.FunctionDef) -> dict[str, Path]:
+        """Return the paths of the global names of a function that are not constant, or that it binds."""
+        code = original(function)
+        declared = {name for node in walk(tree) if isinstance(node, ast.Global) for name in node.names}
+        if function.__globals__ is not self._paths.names:
+            if declared:
+                raise Unnamed(f"{function.__name__} binds names of another module")
+            return {}
+        read = {*names_in(code)}.difference(code.co_varnames, code.co_cellvars, code.co_freevars)
+        found = {name: self._paths.variable(name, name in declared) for name in read}
+        return {name: path for name, path in found.items() if path is not None}
+
     def _rewrite(self, function: FunctionType, objects: Mapping[str, Path]) -> Rewritten:
         what, code = function.__name__, original(function)
         source = inlined_source(function, code)
         if source is None:
             raise Unnamed(f"the source of {what} is not known")
         try:
-            given = {name: self._paths.value(path) for name, path in objects.items()}
+            given = {name: self._paths.value(path) for name, path in objects.items() if path.root}
         except Unread:
             raise Unnamed(f"a variable of {what} is not bound") from None
         whole = [name for name, value in given.items() if is_object(value)]
         text, tree = definition(source)
+        objects = {**objects, **self._variables(function, tree)}
         if has_own_names(text):
             raise Unnamed(f"{what} has names like those that compiled code gives to parts of objects")
         return self._named(function, text, tree, objects, whole)
@@ -211,10 +235,10 @@ class _Functions:
             text = changed(lines, [*body.changes, *returning(tree, written)])
             named = function_of_text(text)
         found = loads(*named.body)
-        if not found.isdisjoint(objects):
+        if not found.isdisjoint([name for name, path in objects.items() if path.root]):
             raise Unnamed(f"{what} uses an object as a whole")
         inner = {name: guard.entry_value for name, guard in self.guards.items() if name in found}
-        values = {name: self._paths.value(self._paths.found[name]) for name in parts}
+        values = {name: self._paths.current(self._paths.found[name]) for name in parts}
         guard = rewritten_function(function, text, named, inner, values)
         if guard is None:
             raise Unnamed(f"{what} uses names that compiled code does not know")

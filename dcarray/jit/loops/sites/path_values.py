@@ -13,7 +13,7 @@ from dcarray.ir.records import replaced
 
 from ..syntax.access_paths import Unnamed
 from ..syntax.path_names import Path, Step, appended
-from .keys import MISSING
+from .keys import MISSING, reads_bound
 from .object_parts import (
     Unread,
     bind,
@@ -86,8 +86,10 @@ class PathValues:
         self.unread = "it appends to what is no list, or to one that may be read"
         if named.read or named.written or named.functions:
             self.unread = "its objects have parts that are no plain values, or the same under two names"
-        self._written = [end(path) for path in named.written]
-        self._read = [end(path) for path in named.read]
+        read = [(name, path) for name, path in named.read if name not in source.needed]
+        written = [(name, path) for name, path in named.written if name not in source.live]
+        self._written = [end(path) for _, path in written]
+        self._read = [end(path) for _, path in read]
         self._functions = [
             (*(end(path) if path.steps else (0, None)), root_of(path), function)
             for path, function in named.lookups
@@ -104,12 +106,12 @@ class PathValues:
             source=named.source,
             needed=(
                 *[source.needed[k] for k in self._others],
-                *[path.name for path in named.read],
+                *[name for name, _ in read],
                 *named.functions,
             ),
             others=tuple([name for name in source.others if name not in apart]),
             live=(
-                *[path.name for path in named.written],
+                *[name for name, _ in written],
                 *map(appended, range(len(named.lists))),
                 *source.live,
             ),
@@ -121,11 +123,17 @@ class PathValues:
         if they use some that cannot be values, why."""
         known = {name: names.get(name, MISSING) for name in source.others}
         known |= dict(zip(source.needed, values, strict=True))
-        if not source.lists and not any(map(is_object, known.values())):
+        if not (source.lists or any(map(is_object, known.values())) or reads_bound(source, known.values())):
             return None
         try:
             named = named_statements(
-                source.source, frozenset(source.live), source.lists, known, frozenset(source.needed), names
+                source.source,
+                frozenset(source.live),
+                source.lists,
+                known,
+                frozenset(source.needed),
+                names,
+                source.is_global,
             )
         except Unnamed as reason:
             return str(reason)
@@ -134,7 +142,9 @@ class PathValues:
         return None
 
     def _root(self, root: int | str, values: Sequence[Any]) -> Any:
-        return values[root] if isinstance(root, int) else self._names.get(root, MISSING)
+        if isinstance(root, int):
+            return values[root]
+        return self._names.get(root, MISSING) if root else self._names
 
     def read(self, values: Sequence[Any]) -> tuple[tuple[Any, ...], list[Any]] | None:
         """Return the values that the plan gets, and the owners to be passed to `bind`; None if to read or to

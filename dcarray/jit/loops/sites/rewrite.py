@@ -14,7 +14,7 @@ from ..syntax.exits import blocks_of
 from ..syntax.liveness import Liveness, LoopNode
 from ..syntax.loop_exits import has_exits, is_kept, lowered_loop
 from ..syntax.supported import KnownCalls
-from ..syntax.syntax_facts import Names, facts, loads, stores, walk
+from ..syntax.syntax_facts import NONE, Names, facts, loads, stores, walk
 from .emit import with_site
 from .site import SitePlace, SiteSource, constant
 
@@ -58,6 +58,8 @@ class Scope(NamedTuple):
     always : frozenset of str
         Those that other code may read at any time.
     known : KnownCalls
+    is_global : bool
+        Whether the variables are the global names.
     """
 
     variables: Names
@@ -66,6 +68,7 @@ class Scope(NamedTuple):
     parameters: Names
     always: Names
     known: KnownCalls
+    is_global: bool = False
 
 
 def reads_frames(root: ast.AST, known: KnownCalls) -> bool:
@@ -125,9 +128,15 @@ class _Adder:
         source = self._source([loop], counters, returns)
         if source is None:
             return outer
-        site = self._site(source, outer, may_resume(loop))
+        site = self._site(source, outer, may_resume(loop) and not self._may_bind_ends(loop))
         self._returns[site] = returns
         return site
+
+    def _may_bind_ends(self, loop: LoopNode) -> bool:
+        """Whether functions may bind names anew that are the ends of a loop's range."""
+        scope, ends = self._scope, loads(loop.iter) if isinstance(loop, ast.For) else NONE
+        shared = ends if scope.is_global else ends - scope.variables
+        return not (scope.is_global or ends.isdisjoint(scope.always)) or scope.known.may_bind(shared)
 
     def _run(self, body: list[ast.stmt], run: list[ast.stmt], outer: int, counters: Names) -> None:
         source, parts = self._source(run, counters), parts_of(run, self._scope.known)
@@ -181,6 +190,7 @@ class _Adder:
             isinstance(first, ast.For | ast.While) and _has_loop(first.body),
             member_paths(*stmts),
             lists,
+            scope.is_global,
         )
         return None if made in self._without else made
 

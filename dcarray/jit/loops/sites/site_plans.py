@@ -26,7 +26,7 @@ from ..entry.lists import ListElements
 from ..syntax.path_names import shown
 from . import keys
 from .bound_plans import bound_plan
-from .keys import Entry, guards_of, is_wrapped, watched_exceptions
+from .keys import Entry, guards_of, is_wrapped, reads_bound, watched_exceptions
 from .plan_values import PlanMismatch
 from .requests import TOO_SHORT, LoopRequest
 from .run_loop import LoopPlan
@@ -124,6 +124,9 @@ class SitePlans:
             return None
         device = self._device(guards, values)
         if device is False:
+            return None
+        if reads_bound(self.source, values):
+            self.refuse_value("a function that it calls has the value of a name that it binds anew")
             return None
         self._sizes[kind] = seen
         seen.note(sizes, pattern)

@@ -23,7 +23,8 @@ class Step(NamedTuple):
 
 
 class Path(NamedTuple):
-    """An access path: the name of an object, and the steps from there on."""
+    """An access path: the name of an object, and the steps from there on; without a name they begin with a
+    global name."""
 
     root: str
     steps: tuple[Step, ...]
@@ -63,6 +64,7 @@ def shown(text: str) -> str:
     """Return a text with the program's paths in place of names."""
     if not has_own_names(text):
         return text
+    text = re.sub(f"(?<!\\w){_ITEM}(?=\\w)", "", text)  # a global name
     text = re.sub(f"{_ITEM}(\\w+?)(?={_DOT}|{_ITEM}|{_CELL}|\\b)", _item, text)
     return re.sub(f"\\w*{_CELL}", "", text).replace(_DOT, ".")
 

@@ -115,7 +115,7 @@ def source_of(function: FunctionType, code: CodeType) -> Source | None:
     if _is_same_code(found.compile_tree(tree), code):
         return found
     names = _import_statement_names("".join(whole))
-    found = replaced(found, imported=tuple([name for name in _names_in(code) if name in names]))
+    found = replaced(found, imported=tuple([name for name in names_in(code) if name in names]))
     return found if _is_same_code(found.compile_tree(tree), code) else None
 
 
@@ -152,7 +152,7 @@ def _parse(lines: list[str], first: int) -> ast.stmt:
 def _imported_names(code: CodeType, names: dict[str, Any]) -> tuple[str, ...]:
     """Return the names that a code object reads and that are imported, judging by their values."""
     found = []
-    for name in _names_in(code):
+    for name in names_in(code):
         value = names.get(name)
         elsewhere = getattr(value, "__module__", None) != names.get("__name__")
         if isinstance(value, ModuleType) or (
@@ -162,12 +162,12 @@ def _imported_names(code: CodeType, names: dict[str, Any]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _names_in(code: CodeType) -> dict[str, None]:
+def names_in(code: CodeType) -> dict[str, None]:
     """Return the names of a code object and of those inside of it, in order."""
     found = dict.fromkeys(code.co_names)
     for inner in code.co_consts:
         if isinstance(inner, CodeType):
-            found |= _names_in(inner)
+            found |= names_in(inner)
     return found
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from .syntax_facts import NONE, Names, facts, walk
 
@@ -68,7 +68,7 @@ _FUNCTIONS = frozenset((
 NUMPY = _FUNCTIONS | _UFUNCS | _SCALARS
 _NOT_INLINED = frozenset((
     ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith, ast.Try, ast.TryStar, ast.With,
-    ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Global, ast.Nonlocal, ast.Import, ast.ImportFrom,
+    ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom,
 ))  # fmt: skip
 _BY_MODULE = {"numpy": NUMPY, "numpy.random": DRAWS, "math": MATH}
 
@@ -86,14 +86,17 @@ class KnownCalls:
         Those of its classes that have a name.
     classes : frozenset of str, optional
         The global names of its classes, of which no objects can be made.
+    bound : callable, optional
+        Gives the global names that its functions bind.
     """
 
     def __init__(
         self, modules: Mapping[str, str], functions: Mapping[str, ast.FunctionDef],
         methods: Mapping[str, Sequence[ast.FunctionDef]] | None = None, classes: Names = NONE,
+        bound: Callable[[], Names] = frozenset,
     ) -> None:  # fmt: skip
         self._modules, self._functions, self._methods = modules, functions, methods or {}
-        self._classes = classes
+        self._classes, self._bound = classes, bound
         self._known: dict[str, bool] = {}
         self._known_methods: dict[str, bool] = {}
 
@@ -118,6 +121,10 @@ class KnownCalls:
                     made.append(node.msg)
         apart = {id(node) for root in made for node in walk(root)}
         return all(self._is_known(call.func) for call in calls if id(call) not in apart)
+
+    def may_bind(self, names: Names) -> bool:
+        """Whether functions may bind some names anew, if these are global."""
+        return bool(names) and not names.isdisjoint(self._bound())
 
     def is_numpys(self, node: ast.Attribute) -> bool:
         """Whether an attribute is that of the module numpy."""
