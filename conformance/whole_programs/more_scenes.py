@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .function_scenes import FUNCTION_SCENES
 from .object_scenes import OBJECT_SCENES
 from .scenes import SCENES, Scene, arrays_made, called
 from .statements import Lines, Writer, indented
@@ -402,6 +403,7 @@ def module_level(w: Writer, s: int) -> Lines:
 ALL_SCENES: dict[str, Scene] = (
     SCENES
     | OBJECT_SCENES
+    | FUNCTION_SCENES
     | {
         f.__name__: f
         for f in (
