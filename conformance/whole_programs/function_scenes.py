@@ -38,7 +38,7 @@ _HELPERS = {
     "put": "def put(k):\n    U[(k + 1) % len(U)] = U[k % len(U)] * 0.5 + C",
     "both": "def both(k):\n    tick(k)\n    return read(k) + C",
     "scaled": "scaled = lambda v, by=3: v % 7 * T + by",
-    "applied": "def applied(g, v):\n    'Calls\n\n    a function.'\n    return g(v) + g(v + 1)",
+    "applied": "def applied(g, v):\n    '''Calls\n\n    a function.'''\n    return g(v) + g(v + 1)",
     "early": "def early(k):\n    DECLARE C\n    if k % 2: return T\n    C += 2\n    return C * 0.5",
 }
 _MARKED = ("T", "C", "U", *_HELPERS)

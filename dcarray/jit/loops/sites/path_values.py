@@ -149,17 +149,24 @@ class PathValues:
     def read(self, values: Sequence[Any]) -> tuple[tuple[Any, ...], list[Any]] | None:
         """Return the values that the plan gets, and the owners to be passed to `bind`; None if to read or to
         bind a part may run code, or if a part that is bound may have two names."""
-        given = [values[k] for k in self._others]
-        owners: list[Any] = []
         try:
-            for root, parent, step, kind in self._owners:
-                owner = self._root(root, values) if step is None else part(owners[parent], step)
-                if type(owner) is not kind:
-                    return None
-                owners.append(owner)
-            given += [part(owners[at], step) for at, step in self._read]
+            return self._found(values)
         except Unread:
             return None
+
+    def _found(self, values: Sequence[Any]) -> tuple[tuple[Any, ...], list[Any]] | None:
+        given = [values[k] for k in self._others]
+        owners: list[Any] = []
+        for root, parent, step, kind in self._owners:
+            owner = self._root(root, values) if step is None else part(owners[parent], step)
+            if type(owner) is not kind:
+                return None
+            owners.append(owner)
+        for at, last, root, function in self._functions:
+            found = self._root(root, values) if last is None else self._function(owners[at], last)
+            if not is_same_function(found, function):
+                return None
+        given += [part(owners[at], step) for at, step in self._read]
         if self._lists and (
             list in map(type, given) or any(type(values[k]) is not list for k in self._lists)
         ):
@@ -168,10 +175,6 @@ class PathValues:
             return None
         if any(place(owners[a], x) != place(owners[b], y) for a, x, b, y in self._same):
             return None
-        for at, last, root, function in self._functions:
-            found = self._root(root, values) if last is None else self._function(owners[at], last)
-            if not is_same_function(found, function):
-                return None
         return (*given, *self._guards), owners
 
     @staticmethod
