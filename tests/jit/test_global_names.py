@@ -143,11 +143,11 @@ def test_statements_of_a_module(number: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", range(len(STEPS)))
 def test_statements_of_a_function(number: int, tmp_path: Path) -> None:
-    step, _, compiled = STEPS[number]
+    step, too, compiled = STEPS[number]
     text = f"{HEAD}\ns = 0.0\ndef main():\n global s, J, t, u, count, tick\n for again in range(3):\n  try:\n"
     text += f"{indented(step, 3)}\n  except ZeroDivisionError as error: print(error)\n  print(again, s)\n"
     text += f"  J += 0.5\nmain()\n{SHOWN}\n"
-    compare(text, tmp_path / "program.py")
+    assert compare(text, tmp_path / "program.py") >= 1 or not too
     text = f"{HEAD}\ndef main(s, count, t, u):\n for again in range(3):\n  try:\n{indented(step, 3)}\n"
     text += "  except (ZeroDivisionError, UnboundLocalError) as error: print(error)\n  print(again, s)\n"
     text += f" {SHOWN}\ns = 0.0\nmain(s, 5, 0.5, u * 3)\nmain(s, 5, 0.5, u * 3)\n{SHOWN}\n"

@@ -296,9 +296,39 @@ COMPILED = {
         def f(n):
             return run(A(1.0), n), run(B(1.0), n), run(A(2.0), n), run(B(0.5), n)
     """,
+    "a loop that binds a variable of the function around it": """
+        def f(n):
+            a, s = 1, 0.0
+            def g(k):
+                nonlocal a, s
+                for i in range(k):
+                    a += i
+                    s += a * 0.5
+                return s
+            return [g(n), g(7), a, s]
+    """,
 }
 # Programs that are right, in whichever way they run.
 OTHERS = {
+    "a loop that binds a variable of the function around it, as what it calls does": """
+        def f(n):
+            a, s = 1, 0.0
+            def h():
+                nonlocal a
+                a += 2
+                return a
+            def k(): return a * 3
+            def g(m):
+                nonlocal a, s
+                for i in range(m):
+                    a += i
+                    s += a * 0.5 + h() + k()
+                for i in range(m):
+                    s += k()
+                    a = i
+                return s
+            return [g(n), g(7), a, s]
+    """,
     "the loop reads the variable": """
         def f(n):
             a = 1

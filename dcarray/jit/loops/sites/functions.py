@@ -15,7 +15,7 @@ from ..syntax.liveness import parameters_of
 from ..syntax.originals import original
 from ..syntax.source import CO_COROUTINE, CO_GENERATOR, names_in, source_of
 from ..syntax.supported import KnownCalls, imported_modules
-from ..syntax.syntax_facts import walk
+from ..syntax.syntax_facts import declared_names, walk
 from .codes import inner_codes, note_codes
 from .rewrite import Scope, Text, add_sites, reads_frames
 from .site import Site, SitePlace, SiteSource, sites_at, with_constants
@@ -118,15 +118,16 @@ def _definitions(code: CodeType, tree: ast.FunctionDef) -> Iterator[tuple[CodeTy
 
 
 def _scope(code: CodeType, tree: ast.FunctionDef, known: KnownCalls) -> Scope:
-    local = frozenset((*code.co_varnames, *code.co_cellvars))
-    cells = local & free_names(code, False)
+    local, free = frozenset((*code.co_varnames, *code.co_cellvars)), frozenset(code.co_freevars)
+    cells, shared = local & free_names(code, False), declared_names(tree, ast.Global)
     return Scope(
-        local | frozenset(code.co_freevars),
-        local - cells,
-        frozenset(code.co_freevars),
+        local | free | shared,
+        (local - cells) | free | shared,
+        free | shared,
         parameters_of(tree),
-        cells | local & free_names(code, True),
+        cells | free | shared | local & free_names(code, True),
         known,
+        shared,
     )
 
 

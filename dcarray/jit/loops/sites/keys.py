@@ -202,8 +202,9 @@ def is_wrapped(value: Any) -> bool:
 
 def reads_bound(source: SiteSource, values: Iterable[Any]) -> bool:
     """Whether functions among the values have those of global names that a site's statements bind."""
-    if not source.is_global:
+    if not source.shared:
         return False
     guards = [guard_of(value) for value in values if type(value) is FunctionType]
     found = [constants_in(guard.entry_value) for guard in guards if isinstance(guard, ObjectGuard)]
-    return any(found) and not stores(ast.parse(source.source)).isdisjoint(frozenset().union(*found))
+    bound = stores(ast.parse(source.source)).intersection(source.shared)
+    return not bound.isdisjoint(frozenset().union(*found))

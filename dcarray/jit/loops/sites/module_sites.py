@@ -12,7 +12,7 @@ from importlib.util import decode_source
 from ..syntax.liveness import parameters_of
 from ..syntax.source import text_of
 from ..syntax.supported import KnownCalls, imported_modules
-from ..syntax.syntax_facts import NONE, children, facts, listed, stores
+from ..syntax.syntax_facts import NONE, children, declared_names, facts, listed, stores
 from .rewrite import Scope, Text, add_sites, reads_frames
 from .site import SitePlace
 from .sited_module import SitedModule
@@ -104,7 +104,7 @@ class _Module:
             frozenset(),
             always,
             self._known,
-            True,
+            variables,
         )
         self._add(self._tree.body, scope, ("<module>", 1))
 
@@ -123,14 +123,16 @@ class _Module:
         local = frozenset(table.get_locals())
         cells = local & _free(table, False)
         free = frozenset(table.get_frees())
+        shared = declared_names(node, ast.Global)
         first = node.decorator_list[0].lineno if node.decorator_list else node.lineno
         scope = Scope(
-            local | free,
-            local - cells,
-            free,
+            local | free | shared,
+            (local - cells) | free | shared,
+            free | shared,
             parameters_of(node),
-            cells | local & _free(table, True),
+            cells | free | shared | local & _free(table, True),
             self._known,
+            shared,
         )
         self._add(node.body, scope, (node.name, first))
 

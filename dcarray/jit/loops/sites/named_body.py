@@ -55,13 +55,13 @@ class Paths:
     Parameters
     ----------
     variables : frozenset of str
-        The names that may be local ones; of a module's own code, its global ones.
+        The names that are variables of the statements.
     names : mapping
         The global names.
     bound : frozenset of str
         Global names that are bound anew.
-    is_global : bool
-        Whether the variables are the global names.
+    shared : frozenset of str
+        Those of the variables that are global names.
 
     Attributes
     ----------
@@ -74,8 +74,8 @@ class Paths:
         Paths that lead to one variable of several functions, of which the first one is used.
     """
 
-    def __init__(self, variables: Names, names: Mapping[str, Any], bound: Names, is_global: bool) -> None:
-        self._variables, self.names, self.bound, self._is_global = variables, names, bound, is_global
+    def __init__(self, variables: Names, names: Mapping[str, Any], bound: Names, shared: Names) -> None:
+        self._variables, self.names, self.bound, self._shared = variables, names, bound, shared
         self.found: dict[str, Path] = {}
         self.lookups: list[Lookup] = []
         self.values: dict[str, Any] = {"": names}
@@ -98,7 +98,8 @@ class Paths:
 
     def name(self, path: Path) -> str:
         """Return the name in place of a path."""
-        name = str(path.steps[-1].key) if not path.root and self._is_global else path.name
+        name = str(path.steps[-1].key) if not path.root else ""
+        name = name if name in self._shared else path.name
         self.found[name] = path
         return name
 

@@ -61,7 +61,7 @@ class NamedStatements(NamedTuple):
 
 def named_statements(
     source: str, live: Names, lists: Sequence[str], values: Mapping[str, Any], variables: Names,
-    names: Mapping[str, Any], is_global: bool = False,
+    names: Mapping[str, Any], shared: Names = NONE,
 ) -> NamedStatements:  # fmt: skip
     """Return statements with names in place of parts of objects, and of what is appended.
 
@@ -78,8 +78,8 @@ def named_statements(
         Those of them that may be local ones.
     names : mapping
         The global names.
-    is_global : bool, optional
-        Whether the variables are global names, too.
+    shared : frozenset of str, optional
+        Those of the names that they read or bind that are variables and global names.
 
     Raises
     ------
@@ -87,12 +87,12 @@ def named_statements(
     """
     if has_own_names(source):
         raise Unnamed("it has names like those that compiled code gives to parts of objects")
-    return _named(source, live, lists, values, variables, names, is_global, NONE)
+    return _named(source, live, lists, values, variables, names, shared, NONE)
 
 
 def _named(
     source: str, live: Names, lists: Sequence[str], values: Mapping[str, Any], variables: Names,
-    names: Mapping[str, Any], is_global: bool, rebound: Names,
+    names: Mapping[str, Any], shared: Names, rebound: Names,
 ) -> NamedStatements:  # fmt: skip
     """Return statements with names, given global names that the functions that they call bind anew."""
     tree = ast.parse(source)
@@ -101,12 +101,11 @@ def _named(
     for call in appending:
         drop_comma(call, lines)
     bound = stores(tree)
-    paths = Paths(variables | bound, names, rebound | bound if is_global else rebound, is_global)
+    paths = Paths(variables | bound, names, rebound | (bound & shared), shared)
     objects = {name: Path(name, ()) for name, v in values.items() if name not in bound and is_object(v)}
     paths.values |= {name: values[name] for name in objects}
-    if not is_global:
-        found_here = {name: paths.variable(name) for name in rebound & loads(tree) - variables - bound}
-        objects |= {name: path for name, path in found_here.items() if path is not None}
+    found_here = {name: paths.variable(name) for name in rebound & loads(tree) - variables - bound}
+    objects |= {name: path for name, path in found_here.items() if path is not None}
     functions = _Functions(paths)
     body = NamedBody(paths, functions.rewritten, lines, objects, values.get)
     for k, call in enumerate(appending):
@@ -115,12 +114,15 @@ def _named(
         body.visit(tree, frozenset([id(call.func) for call in appending]))
     except InsideExpression as inside:
         source = hoisted(source, tree, inside.call, objects)
-        return _named(source, live, lists, values, variables, names, is_global, rebound)
+        return _named(source, live, lists, values, variables, names, shared, rebound)
     text = changed(lines, body.changes)
     stmts = ast.parse(text).body
     found = paths.found
     written = stores(*stmts) & found.keys()
     read = live_before(stmts, live | written) & found.keys()
+    for path in found.values():
+        if any(step.kind == "cell" and step.key in bound for step in path.steps):
+            raise Unnamed(f"{path} has two names")
     for name in written:
         path = found[name]
         longer = [
@@ -132,7 +134,7 @@ def _named(
             raise Unnamed(f"{path} has two names")
     others = frozenset([str(found[name].steps[-1].key) for name in written if not found[name].root])
     if not others <= paths.bound:
-        return _named(source, live, lists, values, variables, names, is_global, rebound | others)
+        return _named(source, live, lists, values, variables, names, shared, rebound | others)
     return NamedStatements(
         text,
         tuple([(name, path) for name, path in sorted(found.items()) if name in read]),

@@ -133,7 +133,7 @@ class PathValues:
                 known,
                 frozenset(source.needed),
                 names,
-                source.is_global,
+                frozenset(source.shared),
             )
         except Unnamed as reason:
             return str(reason)

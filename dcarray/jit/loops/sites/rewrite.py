@@ -58,8 +58,8 @@ class Scope(NamedTuple):
     always : frozenset of str
         Those that other code may read at any time.
     known : KnownCalls
-    is_global : bool
-        Whether the variables are the global names.
+    shared : frozenset of str
+        Those of the variables that are global names.
     """
 
     variables: Names
@@ -68,7 +68,7 @@ class Scope(NamedTuple):
     parameters: Names
     always: Names
     known: KnownCalls
-    is_global: bool = False
+    shared: Names = NONE
 
 
 def reads_frames(root: ast.AST, known: KnownCalls) -> bool:
@@ -135,8 +135,7 @@ class _Adder:
     def _may_bind_ends(self, loop: LoopNode) -> bool:
         """Whether functions may bind names anew that are the ends of a loop's range."""
         scope, ends = self._scope, loads(loop.iter) if isinstance(loop, ast.For) else NONE
-        shared = ends if scope.is_global else ends - scope.variables
-        return not (scope.is_global or ends.isdisjoint(scope.always)) or scope.known.may_bind(shared)
+        return scope.known.may_bind(ends - (scope.variables - scope.shared))
 
     def _run(self, body: list[ast.stmt], run: list[ast.stmt], outer: int, counters: Names) -> None:
         source, parts = self._source(run, counters), parts_of(run, self._scope.known)
@@ -190,7 +189,7 @@ class _Adder:
             isinstance(first, ast.For | ast.While) and _has_loop(first.body),
             member_paths(*stmts),
             lists,
-            scope.is_global,
+            tuple(sorted(scope.shared & (needed | stores(*stmts)))),
         )
         return None if made in self._without else made
 

@@ -45,8 +45,8 @@ class SiteSource:
         The attributes of names that it reads, as ``("np", "sqrt")``.
     lists : tuple of str
         The names of the lists to which they append.
-    is_global : bool
-        Whether its variables are the global names.
+    shared : tuple of str
+        Those of its variables that are global names.
     """
 
     source: str
@@ -62,7 +62,7 @@ class SiteSource:
     is_nested: bool = False
     members: tuple[tuple[str, ...], ...] = ()
     lists: tuple[str, ...] = ()
-    is_global: bool = False
+    shared: tuple[str, ...] = ()
 
 
 class SitePlace(NamedTuple):

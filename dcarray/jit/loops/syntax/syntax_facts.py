@@ -188,6 +188,19 @@ def stores(*nodes: ast.AST) -> Names:
     return NONE.union(*[facts(node).binds for node in nodes])
 
 
+def declared_names(function: ast.FunctionDef, kind: type[ast.Global | ast.Nonlocal]) -> Names:
+    """Return the names that a function declares, not those that functions in it do."""
+    found: set[str] = set()
+    stack: list[ast.AST] = [*function.body]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, kind):
+            found.update(node.names)
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+            stack += children(node)
+    return frozenset(found)
+
+
 def target_names(*targets: ast.expr) -> Names:
     """Return the names that an assignment to the targets certainly binds."""
     found: set[str] = set()
