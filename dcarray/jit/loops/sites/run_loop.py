@@ -203,11 +203,15 @@ class LoopPlan:
         """
         if not self._generators:
             return self._run(values, options, places)
-        locks = generators.acquired([find(values) for find in self._generators.values()])
+        drawing = [find(values) for find in self._generators.values()]
+        locks = generators.acquired(drawing)
         if locks is None:
             return None
         try:
-            return self._run(values, options, places)
+            found = self._run(values, options, places)
+            if found is not None:
+                generators.succeeded(drawing)
+            return found
         finally:
             generators.released(locks)
 
