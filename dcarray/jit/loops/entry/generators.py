@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from .python_generators import Twin
 
 __all__ = [
-    "GLOBAL", "WORDS", "Fetcher", "Generator", "GlobalGenerator", "acquired", "described", "generator_of",
-    "PYTHON", "global_generator", "guard", "is_copied", "is_input", "is_state", "part_text",
-    "python_instance", "released", "succeeded",
+    "GLOBAL", "PYTHON", "WORDS", "Fetcher", "Generator", "GlobalGenerator", "acquired", "described",
+    "drawing", "generator_of", "global_generator", "guard", "is_copied", "is_input", "is_state", "part_text",
+    "python_instance", "released",
 ]  # fmt: skip
 
 WORDS = {"MT19937": 625, "PCG64": 14, "PCG64DXSM": 14, "SFC64": 10}
@@ -258,16 +258,25 @@ def acquired(generators: Sequence[Any]) -> list[Any] | None:
     return locks
 
 
-def succeeded(generators: Sequence[Any]) -> None:
-    """Have generators be where a run that has succeeded left them."""
-    for generator in generators:
-        if _is_pythons(generator):
-            from .python_generators import copied_back
-
-            copied_back(generator)
-
-
 def released(locks: Sequence[Any]) -> None:
     """Release locks."""
     for lock in locks:
         lock.release()
+
+
+def drawing(generators: Sequence[Any], run: Callable[[], Any]) -> Any:
+    """Return what a run gives that draws from generators; None if it fails, or if another thread may draw
+    from them now."""
+    locks = acquired(generators)
+    if locks is None:
+        return None
+    try:
+        found = run()
+        for generator in generators:
+            if found is not None and _is_pythons(generator):
+                from .python_generators import copied_back
+
+                copied_back(generator)
+        return found
+    finally:
+        released(locks)

@@ -11,7 +11,7 @@ import threading
 from functools import cache
 from operator import attrgetter
 from random import Random
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -19,7 +19,7 @@ import numpy as np
 
 from .memory_at import memory_at
 
-__all__ = ["INSTANCE", "IN_PYTHON", "Twin", "copied_back", "copied_here", "twin"]
+__all__ = ["INSTANCE", "IN_PYTHON", "Twin", "copied_back", "copied_here", "own_method", "twin"]
 
 INSTANCE: Any = getattr(random, "_inst", None)
 """The generator of the functions of the module `random`."""
@@ -66,9 +66,9 @@ _twins: WeakKeyDictionary[Random, Twin] = WeakKeyDictionary()
 
 def twin(value: Random) -> Twin | None:
     """Return what draws for a generator, as long as that lives; None if its state is not where it is in
-    others, or its methods are not Python's own."""
+    others, or if its methods are not Python's own."""
     place = _place_of_state()
-    if not place or not _is_known(value):
+    if not place or type(value) is not Random or list(vars(value)) != ["gauss_next"] or not _are_own():
         return None
     found = _twins.get(value)
     if found is None:
@@ -95,14 +95,18 @@ def copied_back(value: Random) -> None:
     found = _twins[value]
     found.own[1:] = found.state[:_WORDS]
     found.own[0] = found.state[_WORDS]
-    value.gauss_next = float(found.gauss[0]) if found.has_gauss[0] else None
+    vars(value)["gauss_next"] = float(found.gauss[0]) if found.has_gauss[0] else None
 
 
 # ---- what is as expected --------------------------------------------------------------------------------
-def _is_known(value: Random) -> bool:
-    """Whether the methods of a generator are Python's own."""
+def own_method(name: str) -> FunctionType | None:
+    """Return a method that is written in Python; None if one of these is not Python's own."""
+    return getattr(Random, name) if _are_own() else None
+
+
+def _are_own() -> bool:
     try:
-        return type(value) is Random and list(vars(value)) == ["gauss_next"] and _methods(Random) == _own_methods()
+        return bool(_methods(Random) == _own_methods())
     except AttributeError:  # what is there instead has no code
         return False
 

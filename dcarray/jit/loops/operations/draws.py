@@ -200,7 +200,7 @@ class Draws(Operations):
             span = const(most - least, _U8)
         args = [self.stored(start), self.stored(span)]
         if pythons:
-            write: Write = partial(self._below, generator, *args)
+            write: Write = partial(self._below, generator, args[0], args[1])
         else:
             masked = generator.kind.owner == "RandomState"
             args.append(self.stored(_mask(args[1])) if masked else const(0, _U8))
@@ -221,13 +221,12 @@ class Draws(Operations):
     def _below(self, generator: RandomGenerator, start: Expr, span: Expr, target: Window) -> None:
         """Write an integer as Python draws it: the first bits of a word, until they are not above a span."""
         memory, loc = self.memory, self.memory.loc
-        bits = _mask(Apply("add", (span, const(1, _U8)), _U8))
-        unused = const(WORD, _I8)
-        if isinstance(bits, Const):
-            shift: Expr = const(WORD - int(const_value(bits)).bit_length(), _I8)
+        if isinstance(span, Const):
+            shift: Expr = const(WORD - (int(const_value(span)) + 1).bit_length(), _I8)
         else:
+            bits = _mask(Apply("add", (span, const(1, _U8)), _U8))
             count = Apply("cast", (Apply("bitwise_count", (bits,), np.dtype(np.uint8)),), _I8)
-            shift = self.stored(Apply("subtract", (unused, count), _I8))
+            shift = self.stored(Apply("subtract", (const(WORD, _I8), count), _I8))
         number, going = memory.new((), _I8, "number"), memory.new((), _BOOL, "going")
         last = Apply("cast", (span,), _I8)
         memory.emit(Compute(going, const(True, _BOOL), loc=loc))

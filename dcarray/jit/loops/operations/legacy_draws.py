@@ -50,7 +50,7 @@ def _uniform(d: Draws, g: RandomGenerator) -> Expr:
 def kept_or_new(
     d: Draws, g: RandomGenerator, target: Window, pair: Callable[[], tuple[Expr, Expr]]
 ) -> None:  # fmt: skip
-    """Write the number that a generator has kept, or the first of a new pair, of which it keeps the second."""
+    """Write the number that a generator has kept, or the first of a new pair: it keeps the second."""
     first = (Index(0),)
     has_gauss, gauss = [Window(d.part(g, part).array, (), first) for part in ("has_gauss", "gauss")]
 

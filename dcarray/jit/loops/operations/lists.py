@@ -40,8 +40,8 @@ class Lists(Operations):
         """Trace ``items[key]`` for a few numbers of one type, and an index that is known at run time."""
         kinds = set(map(kind_of, items))
         kind = kinds.pop() if kinds <= {int} or kinds <= {float} else None
-        within = key.weak is int and key.limits is not None and 0 <= key.limits[0] and key.limits[1] < len(items)
-        if kind is None or not within:
+        least, most = key.limits or (-1, -1)
+        if kind is None or key.weak is not int or least < 0 or most >= len(items):
             raise self.scope.fail("an index that is known at run time only")
         dtype = _DTYPES[kind]
         made = self.math.expr(items[-1], dtype)
