@@ -316,17 +316,17 @@ def test_other_threads() -> None:
 
 def test_a_state_that_was_set() -> None:
     """Positions at both ends of a state, and numbers that `gauss` keeps of another type."""
-    f = written(
-        "def f(rng, n):\n    s = 0.0\n    for i in range(n):\n        s += rng.gauss()\n    return s\n"
-    )
-    g = dc.accelerate(f)
+    text = "def f(rng, n):\n    s = 0.0\n    for i in range(n):\n        s += rng.{}()\n    return s\n"
+    functions = [written(text.format(name)) for name in ("gauss", "random")]
+    pairs = [(f, dc.accelerate(f)) for f in functions]
     words = random.Random(6).getstate()[1][:-1]
     for position in (0, 1, 623, 624):
         for kept in (None, 0.0, -0.0, 1.5, 2, np.float64(0.5)):
-            results = []
-            for h in (f, g):
-                rng = random.Random()
-                rng.setstate((3, (*words, position), kept))
-                results.append((repr(h(rng, 5)), state_of(rng)))
-            assert results[0] == results[1]
-    assert dc.report().loops == 16
+            for pair in pairs:
+                results = []
+                for h in pair:
+                    rng = random.Random()
+                    rng.setstate((3, (*words, position), kept))
+                    results.append((repr(h(rng, 5)), state_of(rng)))
+                assert results[0] == results[1]
+    assert dc.report().loops == 32

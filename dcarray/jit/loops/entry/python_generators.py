@@ -86,7 +86,7 @@ def copied_here(value: Random) -> bool:
     found.state[:_WORDS] = found.own[1:]
     found.state[_WORDS] = found.own[0]
     found.has_gauss[0] = kept is not None
-    found.gauss[0] = kept or 0.0
+    found.gauss[0] = 0.0 if kept is None else kept
     return True
 
 

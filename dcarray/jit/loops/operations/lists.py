@@ -36,13 +36,16 @@ class Lists(Operations):
             return NumberList(row)
         return self.arrays.python(x.kind, self.arrays.getitem(x.array, key))
 
-    def chosen(self, items: Sequence[Value], key: Data) -> Data:
-        """Trace ``items[key]`` for a few numbers of one type, and an index that is known at run time."""
+    def chosen(self, items: Sequence[Value], key: Value) -> Data:
+        """Trace ``items[key]`` for a few numbers of one type, and an index that is not negative."""
+        if is_int(key):
+            expr = self.math.expr(key, _DTYPES[int])
+            key = self.memory.value(expr, scalar=True, weak=int, limits=self.scope.limits(key))
         kinds = set(map(kind_of, items))
         kind = kinds.pop() if kinds <= {int} or kinds <= {float} else None
-        least, most = key.limits or (-1, -1)
-        if kind is None or key.weak is not int or least < 0 or most >= len(items):
-            raise self.scope.fail("an index that is known at run time only")
+        least, most = (isinstance(key, Data) and key.weak is int and key.limits) or (-1, -1)
+        if kind is None or least < 0 or most >= len(items):
+            raise self.scope.fail("an index of a few values that is known at run time only")
         dtype = _DTYPES[kind]
         made = self.math.expr(items[-1], dtype)
         for k in reversed(range(len(items) - 1)):

@@ -228,7 +228,7 @@ class Expressions(Operations):
                     return owner[key]
                 except IndexError as error:
                     raise self.scope.fail(str(error)) from error
-            if isinstance(key, Data) and not isinstance(owner, str) and 0 < len(owner) <= MOST_UNROLLED:
+            if is_number(key) and not isinstance(owner, str) and 0 < len(owner) <= MOST_UNROLLED:
                 return self.lists.chosen(owner, key)
         if isinstance(owner, NumberList):
             return self.lists.getitem(owner, key)
