@@ -75,6 +75,36 @@ def test_imported_functions() -> None:
     )  # fmt: skip
 
 
+def test_choices() -> None:
+    """From rows, lists and tuples that are given, and from what is left to Python."""
+    choices = [
+        ("rng.choice(grid)[1]", True), ("rng.choice((1.5,))", True), ("len(rng.choice(words))", None),
+        ("rng.choice(range(4))", None), ("rng.choice([1, 2.0])", None), ("rng.choice(grid[0, 1:])", True),
+    ]  # fmt: skip
+    for choice, served in choices:
+        text = f"""
+            def f(rng, grid, out):
+                words = ["a", "bc"]
+                for i in range(700):
+                    out[i % 5] = out[i % 5] * 0.5 + {choice}
+                return words
+        """
+        agree(text, random.Random, np.eye(4) + 2.0, np.zeros(5), served=served)
+    text = "def f(rng, x):\n    s = 0\n    for i in range(90):\n        s += rng.choice(x)\n    return s\n"
+    f = written(text)
+    g, before = dc.accelerate(f), dc.report().loops
+    for items in ([0.5, -2.5, 1.0], [3, 4, 5, 6, 7], [1, 1.0], [], (), [True, False]):
+        results = []
+        for h in (f, g):
+            rng = random.Random(2)
+            try:
+                results.append((repr(h(rng, items)), state_of(rng)))
+            except IndexError as error:
+                results.append((repr(error), state_of(rng)))
+        assert results[0] == results[1]
+    assert dc.report().loops >= before + 1
+
+
 def test_where_the_program_draws() -> None:
     """A number is drawn only where Python evaluates the call."""
     bodies = [
