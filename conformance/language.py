@@ -318,11 +318,18 @@ s = 0.0
 for i in range(n):
     s += rng.normal()
 return s
-== `random` | Python's | other numbers | other numbers
+== `random`, in Python's order | yes | other numbers | other numbers
 random.seed(1)
 s = 0.0
 for i in range(n):
-    s += random.random()
+    s += random.random() * random.randint(0, 9)
+return s
+== `random.Random` | yes | no | no
+rng = random.Random(3)
+--
+s = 0.0
+for i in range(n):
+    s += rng.gauss(0.0, 1.0)
 return s
 == `print` in a loop | beside compiled statements | yes | yes
 s = 0.0

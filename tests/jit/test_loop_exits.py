@@ -151,6 +151,23 @@ def is_prime(n):
             return False
         i += 1
     return True
+def collatz(n):
+    steps = 0
+    while True:
+        if n == 1:
+            return steps
+        n = n // 2 if n % 2 == 0 else 3 * n + 1
+        steps += 1
+        if steps > 50:
+            return -steps
+def halved(v):
+    while 1:
+        if v < 1.0:
+            break
+        v = v / 2
+        if v == 3.0:
+            return v
+    return v - 1.0
 def find(x, v):
     for i in range(len(x)):
         for k in range(i):
@@ -161,7 +178,11 @@ def find(x, v):
 
 
 @pytest.mark.parametrize(
-    "line", ["s += smallest(i)", "if is_prime(i): s += i", "a, b = find(x, i * 0.1)\n        s += a * b"]
+    "line",
+    [
+        *["s += smallest(i)", "if is_prime(i): s += i", "a, b = find(x, i * 0.1)\n        s += a * b"],
+        *["s += collatz(i % 9 + 1)", "s += halved(i * 0.75)"],
+    ],
 )
 def test_functions_that_return_out_of_loops(line: str) -> None:
     text = f"{HELPERS}\ndef f(x, n):\n    s = 0\n    for i in range(2, n):\n        {line}\n    return s\n"

@@ -44,6 +44,11 @@ VALUES = [
         "s + (int(v) + round(v) + i)",
         "s + (any([]) + all([]))",
     ],
+    *[
+        "s + (1, -2, 5)[i % 3]",
+        "s + [0.5, v, -v][int(abs(v)) % 3]",
+        "s + ((1, 0) if i is None else (2, 3))[1]",
+    ],
     *["s + sum([abs(i - 5), abs(5 - i), abs(-i)])", "s * 0.5 + pow(v, 2)", "s + np.clip(v, -1, 1)"],
 ]
 
@@ -90,3 +95,9 @@ def test_a_number_of_numpys_as_the_end_of_a_range(n: int, start: str) -> None:
             return s
     """)
     assert alike(f, X, np.int64(n)) or not n
+
+
+@pytest.mark.parametrize("value", ["s + (1, -2, 5)[i % 3 - 1]", "s + (1, -2.0)[i % 2]", "s + (1, 2)[i]"])
+def test_items_that_are_left_to_python(value: str) -> None:
+    """Of negative indices, of several types, and out of bounds."""
+    assert not alike(function(value), X, 200, 0.25)

@@ -376,6 +376,9 @@ STATEMENTS = [
     "x = out[{rng}.{int}(0, 20)]", "a = {rng}.normal(size=4)",
     "out[:4] = out[:4] + {rng}.uniform(0.0, y * y, 4)",
     "x = x + {rng}.standard_normal((2, 2))[1, 0]", "y = {rng}.exponential(2.0)",
+    "x = {py}.random()", "k = {py}.randint(0, 19)", "out[{py}.randrange(20)] = x",
+    "y = {py}.uniform(-1.0, 2.0)", "x = x + {py}.gauss(y, 0.5)", "y = {py}.choice(out)",
+    "k = {py}.choice((1, 3, 4))", "k = {py}.getrandbits(4)", "x = {py}.normalvariate(0.0, 2.0)",
 ]  # fmt: skip
 
 
@@ -386,27 +389,25 @@ def _program(source: random.Random) -> str:
         lines = []
         for _ in range(count):
             rng = source.choice(["rng", "rs", "np.random"])
-            method = "integers" if rng == "rng" else "randint"
+            method, py = "integers" if rng == "rng" else "randint", source.choice(["py", "random"])
             kind = source.random()
             if depth and kind < 0.15:
-                lines.append(
-                    f"{indent}if {source.choice(['x > 0.4', 'y < 0.1 and ' + rng + '.random() < 0.6'])}:"
-                )
+                drawn = f"y < 0.1 and {source.choice([rng, py])}.random() < 0.6"
+                lines.append(f"{indent}if {source.choice(['x > 0.4', drawn])}:")
                 lines += block(depth - 1, source.randint(1, 3), indent + "    ")
             elif depth and kind < 0.25:
                 lines.append(f"{indent}for j{depth} in range({source.randint(0, 3)}):")
                 lines += block(depth - 1, source.randint(1, 3), indent + "    ")
             else:
-                lines.append(indent + source.choice(STATEMENTS).format(rng=rng, int=method))
+                lines.append(indent + source.choice(STATEMENTS).format(rng=rng, int=method, py=py))
         return lines
 
     body = block(2, source.randint(2, 6), " " * 8)
-    head = ["def f(rng, rs, out):", "    x, y, k = 0.5, 0.25, 3", "    for i in range(15):"]
+    head = ["def f(rng, rs, py, out):", "    x, y, k = 0.5, 0.25, 3", "    for i in range(15):"]
     return "\n".join([*head, *body, "    return x, y"])
 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_random_programs(seed: int) -> None:
-    agree(
-        _program(random.Random(seed)), np.random.default_rng, np.random.RandomState, np.zeros(20), served=None
-    )
+    kinds = np.random.default_rng, np.random.RandomState, random.Random
+    agree(_program(random.Random(seed)), *kinds, np.zeros(20), served=None)

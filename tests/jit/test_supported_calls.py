@@ -12,7 +12,7 @@ import pytest
 from dcarray.core.store import compiles
 from dcarray.core.ufunc_loops import UFUNCS
 from dcarray.ir.ops import C_LIBRARY
-from dcarray.jit.loops.operations import calls, generator_draws, legacy_draws
+from dcarray.jit.loops.operations import calls, generator_draws, legacy_draws, python_draws
 from dcarray.jit.loops.operations.arithmetic import Arithmetic
 from dcarray.jit.loops.operations.arrays import Arrays
 from dcarray.jit.loops.operations.memory import Memory
@@ -44,6 +44,7 @@ def test_methods() -> None:
 
 def test_draws() -> None:
     assert {*generator_draws.METHODS, *legacy_draws.METHODS} == supported.DRAWS
+    assert python_draws.NAMES - {"_randbelow"} == supported.RANDOM
 
 
 def test_functions_of_numpy() -> None:
@@ -68,7 +69,8 @@ def _is_number(kind: type) -> bool:
     ("np.linalg.norm(x)", True), ("np.linalg.svd(x)", False), ("np.add.reduceat(x)", False),
     ("m.sin(x)", True), ("m.gamma(x)", False), ("x.sum()", True),
     ("np.random.rand()", True), ("rng.normal(0, 1)", True), ("np.random.shuffle(x)", False),
-    ("np.linalg.normal(x)", False),
+    ("np.linalg.normal(x)", False), ("r.randint(0, 3)", True), ("rng.gauss(0, 1)", True),
+    ("r.shuffle(x)", False), ("r.poisson(2)", False),
     ("x.tolist()", False), ("x.append(1)", False), ("len(x)", True), ("print(x)", False), ("f(x)", True),
     ("g(x)", False), ("h(x)", False), ("unknown(x)", True), ("(lambda: x)()", False), ("x[0](1)", False),
     ("np.sqrt(np.sort(x))", False), ("x.copy().sum()", True), ("again(x)", False), ("other.sqrt(x)", False),
@@ -86,5 +88,5 @@ def again(x):
 """
     tree = ast.parse(functions)
     found = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
-    calls = KnownCalls({"np": "numpy", "m": "math", "other": "some.library"}, found)
+    calls = KnownCalls({"np": "numpy", "m": "math", "r": "random", "other": "some.library"}, found)
     assert calls.all_known(ast.parse(text)) is known

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import textwrap
 from typing import Any
 
@@ -19,9 +20,12 @@ KINDS: dict[str, Any] = {
     "RandomState": np.random.RandomState,
 }
 LEGACY = np.random.mtrand._rand  # type: ignore[attr-defined]
+PYTHONS = random._inst  # type: ignore[attr-defined]
 
 
 def state_of(generator: Any) -> str:
+    if isinstance(generator, random.Random):
+        return repr(generator.getstate())
     if isinstance(generator, np.random.RandomState):
         return repr(sorted((k, repr(v)) for k, v in generator.get_state(legacy=False).items())) + repr(
             generator.get_state()[1].tolist()
@@ -40,13 +44,16 @@ def as_bits(value: Any) -> Any:
 def outcome(f: Any, args: tuple[Any, ...], seeded: int) -> Any:
     """Results, arguments and states after a call, whose generators begin anew."""
     np.random.seed(seeded)
+    random.seed(seeded)
     given = [a(seeded) if callable(a) else a.copy() if isinstance(a, np.ndarray) else a for a in args]
     try:
         with np.errstate(all="ignore"):
             result = as_bits(f(*given))
     except Exception as error:
         result = repr(error)
-    states = [state_of(a) for a in given if isinstance(a, np.random.Generator | np.random.RandomState)]
+    kinds = np.random.Generator | np.random.RandomState | random.Random
+    states = [state_of(a) for a in given if isinstance(a, kinds)]
+    states.append(state_of(PYTHONS))
     left = [as_bits(a) for a in given if isinstance(a, np.ndarray)]
     return result, left, states, state_of(LEGACY), np.random.random(), np.random.standard_normal()
 
@@ -54,7 +61,8 @@ def outcome(f: Any, args: tuple[Any, ...], seeded: int) -> Any:
 def agree(text: str, *args: Any, seeds: int = 3, served: bool | None = True, **names: Any) -> None:
     """Check that a program of a function ``f`` does compiled what it does in Python."""
     f = written(
-        "import numpy as np\nfrom numpy.random import rand, randint\n" + textwrap.dedent(text), **names
+        "import random\nimport numpy as np\nfrom numpy.random import rand, randint\n" + textwrap.dedent(text),
+        **names,
     )
     g = dc.accelerate(f)
     for seed in range(seeds):

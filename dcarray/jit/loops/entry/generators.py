@@ -1,41 +1,52 @@
-"""Random generators of NumPy's as values that loops draw from: where in memory their state is.
+"""Random generators as values that loops draw from: where in memory their state is.
 
 Compiled code calls NumPy's own functions, which change a generator's state where it is.  So the state is an
 array that a loop reads and writes, with undo copies as any other: memory of the bit generator's object, and
 for a `numpy.random.RandomState` also the second number of a pair from a normal distribution, which it keeps.
+For Python's own generators NumPy's draw (`python_generators`).
 """
 
 from __future__ import annotations
 
-import ctypes
 import sys
 from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from dcarray.ir.draws import BINOMIAL
 
+from .memory_at import memory_at
+
+if TYPE_CHECKING:
+    from .python_generators import Twin
+
 __all__ = [
-    "GLOBAL", "WORDS", "Fetcher", "Generator", "GlobalGenerator", "acquired", "described", "generator_of",
-    "global_generator", "guard", "is_input", "is_state", "part_text", "released",
+    "GLOBAL", "PYTHON", "WORDS", "Fetcher", "Generator", "GlobalGenerator", "acquired", "described",
+    "drawing", "generator_of", "global_generator", "guard", "is_copied", "is_input", "is_state", "part_text",
+    "python_instance", "released",
 ]  # fmt: skip
 
 WORDS = {"MT19937": 625, "PCG64": 14, "PCG64DXSM": 14, "SFC64": 10}
 """The size of the state of bit generators that compiled code knows, in words of 32 bits."""
 GLOBAL = ""
 """The name of the generator of NumPy's functions, like `numpy.random.rand`."""
+PYTHON = "random/_inst"
+"""The name of the generator of the functions of Python's module `random`."""
 
-_MODULES = {"numpy.random._generator": "Generator", "numpy.random.mtrand": "RandomState"}
+_MODULES = {
+    "numpy.random._generator": "Generator", "numpy.random.mtrand": "RandomState", "random": "Random"
+}  # fmt: skip
 _PCG64 = 24  # bytes from the beginning of its state to the other part, to which it points
 
 
 class Generator(NamedTuple):
-    """The description of a generator: the name of its bit generator, and whether it is a `RandomState`."""
+    """The description of a generator: the names of its bit generator and of its class, where "Random" is
+    Python's."""
 
     bits: str
-    legacy: bool
+    owner: str
 
 
 class GlobalGenerator(NamedTuple):
@@ -73,10 +84,7 @@ class Parts(NamedTuple):
 # ---- of values ----------------------------------------------------------------------------------------
 def guard(value: Any) -> tuple[str, Generator] | None:
     """Return the guard of a generator; None if it is none, or compiled code does not know its bits."""
-    kind = type(value)
-    if _MODULES.get(kind.__module__) != kind.__name__:
-        return None
-    found = _parts(value, value._bit_generator)
+    found = _parts(value)
     return None if found is None else ("generator", found[0])
 
 
@@ -94,9 +102,21 @@ def described(value: tuple[str, Generator]) -> Generator:
     return value[1]
 
 
-def _parts(value: Any, bits: Any) -> tuple[Generator, Parts] | None:
-    # of another bit generator, or none, if it has been replaced
-    return _found(value, bits)
+def _is_pythons(generator: Any) -> bool:
+    return type(generator).__module__ == "random"
+
+
+def _parts(value: Any) -> tuple[Generator, Parts | Twin] | None:
+    """Return the description and the memory of a generator; None if it is none that compiled code knows."""
+    kind = type(value)
+    if _MODULES.get(kind.__module__) != kind.__name__:
+        return None
+    if _is_pythons(value):
+        from .python_generators import twin
+
+        found = twin(value)
+        return None if found is None else (Generator("MT19937", "Random"), found)
+    return _found(value, value._bit_generator)  # which may be replaced
 
 
 @lru_cache(maxsize=64)
@@ -106,31 +126,25 @@ def _found(value: Any, bits: Any) -> tuple[Generator, Parts] | None:
     if kind not in WORDS or not type(bits).__module__.startswith("numpy.random."):
         return None
     interface = bits.ctypes
-    start, legacy = interface.state_address, type(value).__name__ == "RandomState"
-    if not kind.startswith("PCG64") or _memory(start, np.uint64, 1)[0] == start + _PCG64:
-        state = _memory(start, np.uint32, WORDS[kind])
-        kept = _kept(value, start) if legacy else (np.empty(0, np.int32), np.empty(0))
+    start, owner = interface.state_address, type(value).__name__
+    if not kind.startswith("PCG64") or memory_at(start, np.uint64, 1)[0] == start + _PCG64:
+        state = memory_at(start, np.uint32, WORDS[kind])
+        kept = _kept(value, start) if owner == "RandomState" else (np.empty(0, np.int32), np.empty(0))
         if kept is not None:
             address = np.array(interface.bit_generator.value, np.uint64)
             memory = np.zeros(BINOMIAL, np.uint64)
             binomial = np.array(memory.ctypes.data, np.uint64)
-            return Generator(kind, legacy), Parts(address, state, kept[0], kept[1], binomial, memory)
+            return Generator(kind, owner), Parts(address, state, kept[0], kept[1], binomial, memory)
     return None
-
-
-def _memory(address: int, dtype: Any, size: int) -> Any:
-    """Return an array of memory at an address."""
-    bytes_ = (ctypes.c_char * (size * np.dtype(dtype).itemsize)).from_address(address)
-    return np.frombuffer(bytes_, dtype)
 
 
 def _kept(value: Any, state: int) -> tuple[Any, Any] | None:
     """Return what a `RandomState` keeps of a pair of numbers, C's ``int`` and ``double`` in its object; None
     if it is not where it is in others."""
     place, interface = _place_of_kept()
-    if not place or _memory(id(value) + interface, np.uint64, 1)[0] != state:
+    if not place or memory_at(id(value) + interface, np.uint64, 1)[0] != state:
         return None
-    return _memory(id(value) + place, np.int32, 1), _memory(id(value) + place + 8, np.float64, 1)
+    return memory_at(id(value) + place, np.int32, 1), memory_at(id(value) + place + 8, np.float64, 1)
 
 
 @cache
@@ -139,12 +153,12 @@ def _place_of_kept() -> tuple[int, int]:
     that is not found."""
     value = np.random.RandomState(11)
     state = value._bit_generator.ctypes.state_address
-    words = _memory(id(value), np.uint64, type(value).__basicsize__ // 8).tolist()
+    words = memory_at(id(value), np.uint64, type(value).__basicsize__ // 8).tolist()
     for place, word in enumerate(words[:-2]):  # there is a pointer to the interface before it
         ahead = word - id(value)
         if 0 < ahead < 8 * place and ahead % 8 == 0 and words[ahead // 8] == state:
-            has_gauss = _memory(id(value) + 8 * (place + 1), np.int32, 1)
-            gauss = _memory(id(value) + 8 * (place + 2), np.float64, 1)
+            has_gauss = memory_at(id(value) + 8 * (place + 1), np.int32, 1)
+            gauss = memory_at(id(value) + 8 * (place + 2), np.float64, 1)
             for _ in range(4):
                 value.standard_normal()
                 known = value.get_state(legacy=False)
@@ -157,7 +171,7 @@ def _place_of_kept() -> tuple[int, int]:
 # ---- as inputs of plans -------------------------------------------------------------------------------
 def part_text(name: str, part: str, generator: Generator) -> str:
     """Return the text that stands for a part of a generator among the inputs of a plan."""
-    return f"{name}:{part}:{generator.bits}:{'legacy' * generator.legacy}"
+    return f"{name}:{part}:{generator.bits}:{generator.owner}"
 
 
 def is_input(text: str) -> bool:
@@ -170,6 +184,8 @@ def generator_of(text: str, place: dict[str, int]) -> Callable[[Sequence[Any]], 
     name = text.partition(":")[0]
     if name == GLOBAL:
         return lambda values: _global()
+    if name == PYTHON:
+        return lambda values: python_instance()
     module, _, own = name.rpartition("/")
     if module:
         return lambda values: vars(sys.modules[module]).get(own)
@@ -181,6 +197,15 @@ def _global() -> Any:
     """Return the `RandomState` from which the functions of ``numpy.random`` draw."""
     module: Any = sys.modules["numpy.random.mtrand"]
     return module._rand
+
+
+def python_instance() -> Any:
+    """Return the generator of the functions of Python's module `random`; None if that is not imported."""
+    if "random" not in sys.modules:
+        return None
+    from .python_generators import INSTANCE
+
+    return INSTANCE
 
 
 class Fetcher:
@@ -196,14 +221,17 @@ class Fetcher:
     """
 
     def __init__(self, text: str, place: dict[str, int]) -> None:
-        _, self.part, kind, legacy = text.split(":")
-        self._find, self._kind = generator_of(text, place), Generator(kind, bool(legacy))
+        _, self.part, bits, owner = text.split(":")
+        self._find, self._kind = generator_of(text, place), Generator(bits, owner)
 
     def __call__(self, values: Sequence[Any]) -> Any:
-        value = self._find(values)
-        known = guard(value)
-        found = _parts(value, value._bit_generator) if known is not None and known[1] == self._kind else None
-        return None if found is None else getattr(found[1], self.part)
+        found = _parts(self._find(values))
+        return None if found is None or found[0] != self._kind else getattr(found[1], self.part)
+
+
+def is_copied(text: str) -> bool:
+    """Whether an input is a part of a generator of Python's, which keeps its state where a run fails."""
+    return is_input(text) and text.endswith(":Random")
 
 
 def is_state(fetch: Any) -> bool:
@@ -212,15 +240,21 @@ def is_state(fetch: Any) -> bool:
 
 
 def acquired(generators: Sequence[Any]) -> list[Any] | None:
-    """Return the locks of generators, which this thread has now; None, without them, if another thread has
-    one."""
+    """Return the locks of generators, which this thread has now, of NumPy's; None, without them, if another
+    thread has one, or may draw from one of Python's."""
     locks: list[Any] = []
     for generator in generators:
-        lock = generator._bit_generator.lock
-        if not lock.acquire(blocking=False):
+        if _is_pythons(generator):
+            from .python_generators import copied_here
+
+            usable = copied_here(generator)
+        else:
+            lock = generator._bit_generator.lock
+            usable = lock.acquire(blocking=False)
+            locks += [lock] * usable
+        if not usable:
             released(locks)
             return None
-        locks.append(lock)
     return locks
 
 
@@ -228,3 +262,21 @@ def released(locks: Sequence[Any]) -> None:
     """Release locks."""
     for lock in locks:
         lock.release()
+
+
+def drawing(generators: Sequence[Any], run: Callable[[], Any]) -> Any:
+    """Return what a run gives that draws from generators; None if it fails, or if another thread may draw
+    from them now."""
+    locks = acquired(generators)
+    if locks is None:
+        return None
+    try:
+        found = run()
+        for generator in generators:
+            if found is not None and _is_pythons(generator):
+                from .python_generators import copied_back
+
+                copied_back(generator)
+        return found
+    finally:
+        released(locks)

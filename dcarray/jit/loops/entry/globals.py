@@ -17,11 +17,11 @@ from ..syntax.source import source_of
 from ..syntax.syntax_facts import facts, loads
 from .entry_values import Constant, EntryValue, Function, PublicObject
 from .generators import global_generator
-from .members import Check, member_paths, watched_members
+from .members import Check, is_draw, member_paths, watched_members
 
 MAX_GUARDS = 4096
 _MISSING = object()
-_MODULES = ("numpy", "numpy.linalg", "numpy.fft", "numpy.random", "math", "builtins")
+_MODULES = ("numpy", "numpy.linalg", "numpy.fft", "numpy.random", "math", "random", "builtins")
 
 
 class ObjectGuard:
@@ -93,6 +93,9 @@ def public_description(value: Any) -> PublicObject | None:
     if isinstance(value, ModuleType):
         name = "numpy" + name.removeprefix("dcarray") if name.startswith("dcarray") else name
         return PublicObject(name) if name in _MODULES else None
+    if is_draw(value):
+        own = vars(sys.modules["random"]).get(name) == value
+        return PublicObject(f"random.{name}") if own else None
     names = (name, *_OTHER_NAMES.get(name, ()))
     for path in _MODULES:
         held = vars(sys.modules[path]) if path in sys.modules else {}

@@ -5,17 +5,18 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Mapping
-from types import ModuleType
+from types import BuiltinMethodType, MethodType, ModuleType
 from typing import Any
 
 from ..syntax.syntax_facts import walk
+from .generators import python_instance
 
-__all__ = ["Check", "member_paths", "still_hold", "watched_members"]
+__all__ = ["Check", "is_draw", "member_paths", "still_hold", "watched_members"]
 
 Check = tuple[dict[str, Any], str, Any]
 """A dictionary of names, one of them, and the object that it has to be bound to."""
 
-_MODULES = frozenset({"numpy", "numpy.linalg", "numpy.fft", "numpy.random", "math"})
+_MODULES = frozenset({"numpy", "numpy.linalg", "numpy.fft", "numpy.random", "math", "random"})
 _ALIASES = {
     "abs": "absolute", "acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh",
     "atan": "arctan", "atan2": "arctan2", "atanh": "arctanh", "bitwise_invert": "invert",
@@ -61,11 +62,13 @@ def watched_members(paths: tuple[tuple[str, ...], ...], names: Mapping[str, Any]
 
 
 def _is_own(name: str, value: Any) -> bool:
-    """Whether an object is what NumPy or `math` has under a name."""
+    """Whether an object is what NumPy, `math` or `random` has under a name."""
     if isinstance(value, float):
         return _NUMBERS.get(name) == value or (name == "nan" and value != value)
     if value is None or isinstance(value, int | ModuleType):
         return True
+    if is_draw(value):
+        return bool(value.__name__ == name)
     where = getattr(value, "__module__", None)
     if type(value).__name__ == "ufunc":
         where = "numpy"
@@ -73,6 +76,14 @@ def _is_own(name: str, value: Any) -> bool:
         return False
     own = getattr(value, "__name__", name)
     return own == name or _ALIASES.get(name) == own or not callable(value) or isinstance(value, type)
+
+
+def is_draw(value: Any) -> bool:
+    """Whether an object is a function of Python's module `random` that draws from its generator."""
+    if type(value) not in (BuiltinMethodType, MethodType):
+        return False
+    generator = python_instance()
+    return generator is not None and value.__self__ is generator
 
 
 def still_hold(checks: list[Check]) -> bool:

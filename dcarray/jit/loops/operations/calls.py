@@ -20,6 +20,8 @@ from .generator_draws import METHODS
 from .legacy_draws import METHODS as LEGACY
 from .numpy_calls import REDUCTIONS
 from .python_calls import Args, Named
+from .python_draws import METHODS as PYTHON
+from .python_draws import written_in_python
 from .reductions import Reductions
 from .scans import Scans
 from .values import (
@@ -41,6 +43,7 @@ _METHODS = frozenset(
     + ["fill", "var", "std", "diagonal", "trace", "clip", "squeeze", "swapaxes", "argmax", "argmin", "conj"]
     + ["conjugate", "cumprod", "cumsum", "flatten", "item", "ravel", "round"]
 )
+_DRAWN = {"Generator": METHODS, "RandomState": LEGACY, "Random": PYTHON}
 _UFUNC_METHODS = ("accumulate", "at", "outer", "reduce")
 
 
@@ -119,6 +122,17 @@ class Calls(Scans):
         return size_of(shape)
 
     # ---- calls --------------------------------------------------------------------------------------
+    def inlined(self, function: Value, args: list[Value]) -> tuple[Value, list[Value]]:
+        """Return a function with its arguments: of a method of Python's generators that is written in
+        Python, the source."""
+        if isinstance(function, PublicObject) and function.name.startswith("random."):
+            function = Method(self.draws.of_python(), function.name.removeprefix("random."))
+        if isinstance(function, Method) and isinstance(function.of, RandomGenerator):
+            source = written_in_python(function.name) if function.of.kind.owner == "Random" else None
+            if source is not None:
+                return source, [function.of, *args]
+        return function, args
+
     def call(self, function: Value, args: Args, named: Named) -> Value:
         """Trace ``function(*args, **named)`` for all but the program's own functions."""
         if isinstance(function, Method):
@@ -134,8 +148,9 @@ class Calls(Scans):
         if isinstance(found, np.ufunc):
             return self._ufunc(found.__name__, args, named)
         name = function.name.removeprefix("numpy.").removeprefix("builtins.")
-        if name.startswith("random."):
-            return self._draw(self.draws.of_numpy(), name.removeprefix("random."), args, named)
+        if function.name.startswith(("numpy.random.", "random.")):
+            generator = self.draws.of_python() if name == function.name else self.draws.of_numpy()
+            return self._draw(generator, name.removeprefix("random."), args, named)
         if isinstance(found, type) and issubclass(found, np.generic):
             return self.invoke(partial(self._scalar, np.dtype(found)), args, named)
         if function.name.startswith("builtins."):
@@ -176,9 +191,11 @@ class Calls(Scans):
 
     def _draw(self, generator: RandomGenerator, name: str, args: Args, named: Named) -> Value:
         """Trace a method of a generator of random numbers."""
-        methods = LEGACY if generator.kind.legacy else METHODS
+        methods = _DRAWN[generator.kind.owner]
         if name not in methods:
             raise self.scope.fail(f"random numbers of {name}() are not understood")
+        if generator.kind.owner == "Random":
+            return self.invoke(partial(methods[name], self.draws, generator), args, named)
         return drawn(self.draws, generator, name, methods[name], *args, **named)
 
     def _reduce(

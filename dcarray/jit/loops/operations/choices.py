@@ -21,7 +21,7 @@ _UNIFORM = "random_standard_uniform"
 _CLOSE = 1e-9  # to 1, for a sum of probabilities; NumPy's own bound is larger
 
 
-def choice(d: Draws, g: RandomGenerator, items: Value, size: Value, p: Value, masked: bool) -> Value:
+def choice(d: Draws, g: RandomGenerator, items: Value, size: Value, p: Value) -> Value:
     """Trace a draw, with replacement."""
     single = is_number(items) and not is_array(items)
     array = None if single else _called(d, "asarray", items)
@@ -30,7 +30,7 @@ def choice(d: Draws, g: RandomGenerator, items: Value, size: Value, p: Value, ma
     count = items if array is None else array.shape[0]
     if p is None:
         weak = int if size is None or array is not None else None
-        place: Value = d.integers(g, 0, count, size, weak, False, masked)
+        place: Value = d.integers(g, 0, count, size, weak, endpoint=False)
     else:
         place = _place(d, g, count, size, _called(d, "asarray", p))
     return place if array is None else d.arrays.getitem(d.memory.array(array), place)

@@ -1,4 +1,4 @@
-"""Random numbers of NumPy's generators in traced code: what `numpy.random`'s functions and methods draw.
+"""Random numbers of NumPy's and Python's generators in traced code: what functions and methods draw.
 
 A draw is a call of the region that reads and writes the generator's state, so it stays where the program has
 it, in order with the other draws.  Arrays are loops over their elements, as NumPy fills them.
@@ -16,11 +16,11 @@ import numpy as np
 from dcarray.ir import dims
 from dcarray.ir.draw_calls import call_of
 from dcarray.ir.draws import DRAWS
-from dcarray.ir.nodes import Apply, Array, Compute, Const, Expr, Index, Load, Loop, Stmt, Window
+from dcarray.ir.nodes import Apply, Array, Compute, Const, Expr, Index, Load, Loop, Stmt, While, Window
 from dcarray.ir.ops import const, const_value
 
 from ..entry.entry_values import DType
-from ..entry.generators import GLOBAL, WORDS, Generator, part_text
+from ..entry.generators import GLOBAL, PYTHON, WORDS, Generator, part_text
 from .arithmetic import Operations
 from .reductions import Reductions
 from .values import Data, RandomGenerator, Shape, Value, is_array, is_number, whole_window
@@ -29,6 +29,8 @@ _F8, _I4, _I8, _U8 = np.dtype(np.float64), np.dtype(np.int32), np.dtype(np.int64
 _U4, _BOOL = np.dtype(np.uint32), np.dtype(np.bool_)
 _LARGE = 1 << 62  # bounds of random integers
 MOST = 1 << 52  # of other random integers
+WORD = 32  # bits of a number that a Mersenne Twister draws
+_ONES = (1 << WORD) - 1
 
 Write = Callable[[Window], None]
 """What emits the statements that write one number to an element."""
@@ -53,7 +55,11 @@ class Draws(Operations):
 
     def of_numpy(self) -> RandomGenerator:
         """Return the generator of NumPy's functions."""
-        return RandomGenerator(GLOBAL, Generator("MT19937", True))
+        return RandomGenerator(GLOBAL, Generator("MT19937", "RandomState"))
+
+    def of_python(self) -> RandomGenerator:
+        """Return the generator of the functions of `random`."""
+        return RandomGenerator(PYTHON, Generator("MT19937", "Random"))
 
     def part(self, generator: RandomGenerator, part: str) -> Window:
         """Return the memory of a part of a generator, as `generators.Parts` has it."""
@@ -167,11 +173,12 @@ class Draws(Operations):
     # ---- integers -----------------------------------------------------------------------------------
     def integers(
         self, generator: RandomGenerator, low: Value, high: Value, size: Value, weak: type | None,
-        endpoint: bool, masked: bool,
+        endpoint: bool,
     ) -> Data:  # fmt: skip
         """Trace a draw of 64-bit integers between ``low`` and ``high``."""
         low, high = (0, low) if high is None else (low, high)
-        low, high = self._end(low), self._end(high)
+        low, high = self.end(low), self.end(high)
+        pythons = generator.kind.owner == "Random"
         (least, lowest), (highest, most) = self.math.limits(low), self.math.limits(high)
         known = least == lowest and highest == most
         most, highest = most - (not endpoint), highest - (not endpoint)
@@ -181,24 +188,57 @@ class Draws(Operations):
         span: Expr = Apply("subtract", (last, start), _I8)
         if not endpoint:
             span = Apply("subtract", (span, const(1, _I8)), _I8)
-        if lowest > highest:
-            fits = Apply("greater_equal", (span, const(0, _I8)), _BOOL)
-            start, span = [self.checked(x, n, fits) for x, n in ((start, least), (span, 0))]
+        fits = [Apply("greater_equal", (span, const(0, _I8)), _BOOL)] * (lowest > highest)
+        if pythons and most - least >= _ONES:
+            fits.append(Apply("less", (span, const(_ONES, _I8)), _BOOL))
+        if fits:
+            start, span = [self.checked(x, n, *fits) for x, n in ((start, least), (span, 0))]
         start, span = [Apply("cast", (x,), _U8) for x in (start, span)]
         if least == lowest:
             start = const(least % (1 << 64), _U8)
         if known:
             span = const(most - least, _U8)
         args = [self.stored(start), self.stored(span)]
-        args.append(self.stored(_mask(args[1])) if masked else const(0, _U8))
-        args.append(const(int(masked), _U8))
-        write = partial(self.native, generator, "random_bounded_uint64", args)
+        if pythons:
+            write: Write = partial(self._below, generator, args[0], args[1])
+        else:
+            masked = generator.kind.owner == "RandomState"
+            args.append(self.stored(_mask(args[1])) if masked else const(0, _U8))
+            args.append(const(int(masked), _U8))
+            write = partial(self.native, generator, "random_bounded_uint64", args)
         made = self.numbers(size, _I8, write, weak if size is None else None)
         if made.weak is int:
             made.limits = least, most
         return made
 
-    def _end(self, value: Value) -> Value:
+    def word(self, generator: RandomGenerator, shift: Expr, target: Window) -> None:
+        """Write a word of a Mersenne Twister, shifted to the right."""
+        ones = const(_ONES, _U8)
+        self.native(generator, "random_bounded_uint64", [const(0, _U8), ones, ones, const(1, _U8)], target)
+        made = Apply("right_shift", (Load(target, _I8), shift), _I8)
+        self.memory.emit(Compute(target, made, loc=self.memory.loc))
+
+    def _below(self, generator: RandomGenerator, start: Expr, span: Expr, target: Window) -> None:
+        """Write an integer as Python draws it: the first bits of a word, until they are not above a span."""
+        memory, loc = self.memory, self.memory.loc
+        if isinstance(span, Const):
+            shift: Expr = const(WORD - (int(const_value(span)) + 1).bit_length(), _I8)
+        else:
+            bits = _mask(Apply("add", (span, const(1, _U8)), _U8))
+            count = Apply("cast", (Apply("bitwise_count", (bits,), np.dtype(np.uint8)),), _I8)
+            shift = self.stored(Apply("subtract", (const(WORD, _I8), count), _I8))
+        number, going = memory.new((), _I8, "number"), memory.new((), _BOOL, "going")
+        last = Apply("cast", (span,), _I8)
+        memory.emit(Compute(going, const(True, _BOOL), loc=loc))
+        with memory.nested_block() as block:
+            self.word(generator, shift, number)
+            above = Apply("greater", (Load(number, _I8), last), _BOOL)
+            memory.emit(Compute(going, above, loc=loc))
+        memory.emit(While(Load(going, _BOOL), tuple(block), loc=loc))
+        made = Apply("add", (Apply("cast", (start,), _I8), Load(number, _I8)), _I8)
+        memory.emit(Compute(target, made, loc=loc))
+
+    def end(self, value: Value) -> Value:
         """Return a bound of random integers, as one of Python's."""
         if not is_number(value) or is_array(value) or type(value) in (float, complex, bool):
             raise self.scope.fail("bounds of random integers that are no integers")

@@ -64,7 +64,7 @@ def _standard_exponential(
 def uniform(d: Draws, g: RandomGenerator, low: Value = 0.0, high: Value = 1.0, size: Value = None) -> Data:
     """Trace ``uniform`` of either kind of generator."""
     first = d.stored(d.real(low))
-    length = d.range_of(first, d.real(high), g.kind.legacy)
+    length = d.range_of(first, d.real(high), g.kind.owner == "RandomState")
     return d.of_function(g, "random_uniform", [first, length], size)
 
 
@@ -74,7 +74,7 @@ def _integers(
 ) -> Data:  # fmt: skip
     python = is_dtype(dtype, int)
     need(d, type(endpoint) is bool and (dtype is None or python or is_dtype(dtype, np.int64)))
-    return d.integers(g, low, high, size, int if python else None, endpoint, masked=False)
+    return d.integers(g, low, high, size, int if python else None, endpoint)
 
 
 def _pareto(d: Draws, g: RandomGenerator, a: Value, size: Value = None) -> Data:
@@ -129,7 +129,7 @@ def _choice(
     axis: Value = 0, shuffle: Value = True,
 ) -> Value:  # fmt: skip
     need(d, replace is True and axis == 0)
-    return choice(d, g, a, size, p, masked=False)
+    return choice(d, g, a, size, p)
 
 
 def of_location(name: str) -> Callable[..., Data]:

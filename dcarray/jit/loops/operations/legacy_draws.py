@@ -25,7 +25,7 @@ from .generator_draws import (
 )
 from .values import Data, RandomGenerator, Value
 
-__all__ = ["METHODS"]
+__all__ = ["METHODS", "kept_or_new"]
 
 _F8, _I4, _BOOL = np.dtype(np.float64), np.dtype(np.int32), np.dtype(np.bool_)
 _UNIFORM = "random_standard_uniform"
@@ -47,43 +47,58 @@ def _uniform(d: Draws, g: RandomGenerator) -> Expr:
     return Load(window, _F8)
 
 
-def _gauss(d: Draws, g: RandomGenerator, target: Window, change: Callable[[Expr], Expr]) -> None:
-    """Write what a change makes of a number from the standard normal distribution."""
-    memory, loc = d.memory, d.memory.loc
+def kept_or_new(
+    d: Draws, g: RandomGenerator, target: Window, pair: Callable[[], tuple[Expr, Expr]]
+) -> None:  # fmt: skip
+    """Write the number that a generator has kept, or the first of a new pair: it keeps the second."""
     first = (Index(0),)
-    has_gauss = Window(d.part(g, "has_gauss").array, (), first)
-    gauss = Window(d.part(g, "gauss").array, (), first)
-    normal, going = memory.new((), _F8, "normal"), memory.new((), _BOOL, "going")
-    x, y, square = [memory.new((), _F8, name) for name in ("x", "y", "square")]
+    has_gauss, gauss = [Window(d.part(g, part).array, (), first) for part in ("has_gauss", "gauss")]
+
+    def write(window: Window, expr: Expr) -> None:
+        d.memory.emit(Compute(window, expr, loc=d.memory.loc))
+
+    with d.memory.nested_block() as kept:
+        write(target, Load(gauss, _F8))
+        write(has_gauss, const(0, _I4))
+        write(gauss, _double(0.0))
+    with d.memory.nested_block() as new:
+        one, other = pair()
+        write(gauss, other)
+        write(has_gauss, const(1, _I4))
+        write(target, one)
+    held = Apply("not_equal", (Load(has_gauss, _I4), const(0, _I4)), _BOOL)
+    d.memory.emit(Branch(held, tuple(kept), tuple(new), loc=d.memory.loc))
+
+
+def _pair(d: Draws, g: RandomGenerator) -> tuple[Expr, Expr]:
+    """Return two numbers from the standard normal distribution."""
+    memory, loc = d.memory, d.memory.loc
+    going = memory.new((), _BOOL, "going")
+    x, y, square, factor = [memory.new((), _F8, name) for name in ("x", "y", "square", "factor")]
 
     def write(window: Window, expr: Expr) -> None:
         memory.emit(Compute(window, expr, loc=loc))
 
-    with memory.nested_block() as kept:
-        write(normal, Load(gauss, _F8))
-        write(has_gauss, const(0, _I4))
-        write(gauss, _double(0.0))
-    with memory.nested_block() as pair:
+    with memory.nested_block() as tried:
         for window in (x, y):
             write(window, _op("subtract", _op("multiply", _double(2.0), _uniform(d, g)), _double(1.0)))
         write(square, _op("add", *[_op("multiply", Load(w, _F8), Load(w, _F8)) for w in (x, y)]))
         outside = Apply("greater_equal", (Load(square, _F8), _double(1.0)), _BOOL)
         nothing = Apply("equal", (Load(square, _F8), _double(0.0)), _BOOL)
         write(going, Apply("logical_or", (outside, nothing), _BOOL))
-    with memory.nested_block() as fresh:
-        write(going, const(True, _BOOL))
-        memory.emit(While(Load(going, _BOOL), tuple(pair), loc=loc))
-        ratio = _op(
-            "divide", _op("multiply", _double(-2.0), _op("c_log", Load(square, _F8))), Load(square, _F8)
-        )
-        factor = memory.new((), _F8, "factor")
-        write(factor, _op("sqrt", ratio))
-        write(gauss, _op("multiply", Load(factor, _F8), Load(x, _F8)))
-        write(has_gauss, const(1, _I4))
-        write(normal, _op("multiply", Load(factor, _F8), Load(y, _F8)))
-    held = Apply("not_equal", (Load(has_gauss, _I4), const(0, _I4)), _BOOL)
-    memory.emit(Branch(held, tuple(kept), tuple(fresh), loc=loc))
-    write(target, change(Load(normal, _F8)))
+    write(going, const(True, _BOOL))
+    memory.emit(While(Load(going, _BOOL), tuple(tried), loc=loc))
+    logarithm = _op("multiply", _double(-2.0), _op("c_log", Load(square, _F8)))
+    write(factor, _op("sqrt", _op("divide", logarithm, Load(square, _F8))))
+    one, other = [_op("multiply", Load(factor, _F8), Load(w, _F8)) for w in (y, x)]
+    return one, other
+
+
+def _gauss(d: Draws, g: RandomGenerator, target: Window, change: Callable[[Expr], Expr]) -> None:
+    """Write what a change makes of a number from the standard normal distribution."""
+    normal = d.memory.new((), _F8, "normal")
+    kept_or_new(d, g, normal, lambda: _pair(d, g))
+    d.memory.emit(Compute(target, change(Load(normal, _F8)), loc=d.memory.loc))
 
 
 def _exponential_number(d: Draws, g: RandomGenerator, target: Window, scale: Expr | None) -> None:
@@ -159,14 +174,14 @@ def _randint(
 ) -> Data:
     python = dtype is None or is_dtype(dtype, int)
     need(d, python or is_dtype(dtype, np.int64))
-    return d.integers(g, low, high, size, int if python else None, endpoint=False, masked=True)
+    return d.integers(g, low, high, size, int if python else None, endpoint=False)
 
 
 def _choice(
     d: Draws, g: RandomGenerator, a: Value, size: Value = None, replace: Value = True, p: Value = None
 ) -> Value:
     need(d, replace is True)
-    return choice(d, g, a, size, p, masked=True)
+    return choice(d, g, a, size, p)
 
 
 METHODS: dict[str, Callable[..., Value]] = {

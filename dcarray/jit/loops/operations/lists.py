@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
+
+from dcarray.ir.nodes import Apply
+from dcarray.ir.ops import const
+
 from .arithmetic import Operations
 from .arrays import Arrays
 from .values import Data, NumberList, Value, is_int, kind_of
+
+_DTYPES = {int: np.dtype(np.int64), float: np.dtype(np.float64)}
+_BOOL = np.dtype(np.bool_)
 
 
 class Lists(Operations):
@@ -25,6 +35,27 @@ class Lists(Operations):
             assert isinstance(row, Data)
             return NumberList(row)
         return self.arrays.python(x.kind, self.arrays.getitem(x.array, key))
+
+    def chosen(self, items: Sequence[Value], key: Value) -> Data:
+        """Trace ``items[key]`` for a few numbers of one type, and an index that is not negative."""
+        if is_int(key):
+            expr = self.math.expr(key, _DTYPES[int])
+            key = self.memory.value(expr, scalar=True, weak=int, limits=self.scope.limits(key))
+        kinds = set(map(kind_of, items))
+        kind = kinds.pop() if kinds <= {int} or kinds <= {float} else None
+        least, most = (isinstance(key, Data) and key.weak is int and key.limits) or (-1, -1)
+        if kind is None or least < 0 or most >= len(items):
+            raise self.scope.fail("an index of a few values that is known at run time only")
+        dtype = _DTYPES[kind]
+        made = self.math.expr(items[-1], dtype)
+        for k in reversed(range(len(items) - 1)):
+            here = Apply("equal", (key.expr, const(k, key.dtype)), _BOOL)
+            made = Apply("where", (here, self.math.expr(items[k], dtype), made), dtype)
+        found = self.memory.value(made, scalar=True, weak=kind)
+        if kind is int:
+            bounds = [self.math.limits(one) for one in items]
+            found.limits = min(low for low, _ in bounds), max(high for _, high in bounds)
+        return found
 
     def check_assigned(self, x: NumberList, key: Value, value: Value) -> None:
         """Raise `Untraceable` unless ``x[key] = value`` leaves a list of numbers of one type."""

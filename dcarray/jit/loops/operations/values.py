@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import builtins
 import math
+import random
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -138,7 +139,7 @@ class Method:
 
 @dataclass(frozen=True, eq=False)
 class RandomGenerator:
-    """A generator of NumPy's, which ``name`` was bound to when the loop began; see `generators.GLOBAL`."""
+    """A generator, which ``name`` was bound to when the loop began; see `generators.GLOBAL`."""
 
     name: str
     kind: Generator
@@ -314,7 +315,8 @@ def cast(expr: Expr, dtype: DType) -> Expr:
 
 
 _NAMESPACES: dict[str, Any] = {
-    "numpy": np, "builtins": builtins, "math": math, "dcarray": SimpleNamespace(map=parallel_map.map)
+    "numpy": np, "builtins": builtins, "math": math, "random": random,
+    "dcarray": SimpleNamespace(map=parallel_map.map),
 }  # fmt: skip
 
 

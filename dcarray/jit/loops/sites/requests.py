@@ -11,7 +11,7 @@ from dcarray.plans.requests import PlanInput
 from dcarray.tiering import admission
 
 from ..entry.entry_values import ListType, LoopDescription, Result, TracedLoop
-from ..entry.generators import is_input
+from ..entry.generators import is_copied, is_input
 
 if TYPE_CHECKING:
     from dcarray.ir.nodes import Array, Region
@@ -116,9 +116,9 @@ class LoopRequest(NamedTuple):
                 for a in arguments
             ]
         )
-        lists = self._lists(traced)
-        rewritten = frozenset() if traced.may_raise else idempotent_arrays(traced.region) - lists
-        saved = frozenset(a.name for a in arguments if a.role == "inout") - rewritten - lists
+        copied = self._copied(traced)
+        rewritten = frozenset() if traced.may_raise else idempotent_arrays(traced.region) - copied
+        saved = frozenset(a.name for a in arguments if a.role == "inout") - rewritten - copied
         if not self.undone:
             saved = frozenset()
         checked = is_checked(traced.region)
@@ -138,12 +138,15 @@ class LoopRequest(NamedTuple):
         version: Literal["", "some", "general"] = "general" if self.all_sizes else "some"
         return PlanInput(traced.region, {}, saved, interface, True, True, version if traced.symbols else "")
 
-    def _lists(self, traced: TracedLoop) -> frozenset[str]:
-        """The arrays of lists' elements, which a run that fails need not restore: the lists are unchanged."""
+    def _copied(self, traced: TracedLoop) -> frozenset[str]:
+        """The arrays that are copied back where a run succeeds, and that one that fails need not restore:
+        those of lists' elements, and of Python's random generators."""
         given = dict(self.loop.names)
         arrays = [a.name for a in traced.region.arrays if a.role in ("in", "inout")]
         pairs = zip(arrays, traced.inputs, strict=True)
-        return frozenset(name for name, text in pairs if isinstance(given.get(text), ListType))
+        return frozenset(
+            name for name, text in pairs if isinstance(given.get(text), ListType) or is_copied(text)
+        )
 
     def text(self) -> str:
         """Return the text of everything that the plan depends on, as its key."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -203,13 +204,9 @@ class LoopPlan:
         """
         if not self._generators:
             return self._run(values, options, places)
-        locks = generators.acquired([find(values) for find in self._generators.values()])
-        if locks is None:
-            return None
-        try:
-            return self._run(values, options, places)
-        finally:
-            generators.released(locks)
+        drawn = [find(values) for find in self._generators.values()]
+        given: tuple[Any, ...] | None = generators.drawing(drawn, partial(self._run, values, options, places))
+        return given
 
     def _run(
         self, values: Sequence[Any], options: config.Options, places: Sequence[int] | None

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from .appends import append_call, list_of
 from .liveness import LoopNode
-from .supported import DRAWS, KnownCalls
+from .supported import DRAWS, RANDOM, KnownCalls
 from .syntax_facts import facts, loads, stores, walk
 
 _EXCLUDED = frozenset((
@@ -79,7 +79,7 @@ def _is_doubtful(stmt: ast.stmt, known: KnownCalls) -> bool:
         or (
             isinstance(node, ast.Call)
             and isinstance(node.func, ast.Attribute)
-            and (node.func.attr in DRAWS or known.is_method(node.func.attr))
+            and (node.func.attr in DRAWS | RANDOM or known.is_method(node.func.attr))
         )
         for node in walk(stmt)
     )

@@ -21,7 +21,7 @@ import ast
 import copy
 from collections.abc import Sequence
 
-from .exits import blocks_of
+from .exits import blocks_of, has_break
 from .liveness import LoopNode, live_in_loop
 from .syntax_facts import NONE, facts, loads, stores
 
@@ -46,7 +46,9 @@ def lowered(body: Sequence[ast.stmt]) -> list[ast.stmt]:
             name = f"{stmt.lineno}:{stmt.col_offset} ended"  # no name of a program
             parts, returns = lowered_loop(stmt, name)
             found += parts
+            last = returns.pop() if returns and _is_endless(stmt) else None
             found += [_if_ended(name, k + 1, [one]) for k, one in enumerate(returns)]
+            found += [] if last is None else [last]
             if stmt.orelse:
                 found.append(_if_ended(name, 0, lowered(stmt.orelse)))
         elif isinstance(stmt, ast.If):
@@ -115,6 +117,12 @@ class _Exits:
             else:
                 found.append(stmt)
         return found
+
+
+def _is_endless(loop: LoopNode) -> bool:
+    """Whether a loop is left by ``return`` alone."""
+    endless = isinstance(loop, ast.While) and isinstance(loop.test, ast.Constant) and bool(loop.test.value)
+    return endless and not has_break(loop)
 
 
 def _renamed(stmt: ast.Return, names: dict[str, str]) -> ast.Return:

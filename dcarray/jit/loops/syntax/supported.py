@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from .syntax_facts import NONE, Names, facts, walk
 
-__all__ = ["BUILTINS", "DRAWS", "MATH", "METHODS", "NUMPY", "KnownCalls", "imported_modules"]
+__all__ = ["BUILTINS", "DRAWS", "MATH", "METHODS", "NUMPY", "RANDOM", "KnownCalls", "imported_modules"]
 
 BUILTINS = frozenset((
     "abs", "all", "any", "bool", "complex", "divmod", "enumerate", "float", "int", "len", "max", "min", "pow",
@@ -30,6 +30,11 @@ DRAWS = frozenset((
     "random", "random_sample", "ranf", "rayleigh", "sample", "standard_cauchy", "standard_exponential",
     "standard_gamma", "standard_normal", "standard_t", "triangular", "uniform", "vonmises", "wald",
     "weibull",
+))  # fmt: skip
+RANDOM = frozenset((
+    "betavariate", "choice", "expovariate", "gammavariate", "gauss", "getrandbits", "lognormvariate",
+    "normalvariate", "paretovariate", "randint", "random", "randrange", "triangular", "uniform",
+    "vonmisesvariate", "weibullvariate",
 ))  # fmt: skip
 MATH = frozenset((
     "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "copysign", "cos", "cosh",
@@ -70,7 +75,8 @@ _NOT_INLINED = frozenset((
     ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith, ast.Try, ast.TryStar, ast.With,
     ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom,
 ))  # fmt: skip
-_BY_MODULE = {"numpy": NUMPY, "numpy.random": DRAWS, "math": MATH}
+_BY_MODULE = {"numpy": NUMPY, "numpy.random": DRAWS, "math": MATH, "random": RANDOM}
+_OF_VALUES = METHODS | DRAWS | RANDOM
 
 
 class KnownCalls:
@@ -142,7 +148,7 @@ class KnownCalls:
             owner = owner.value
         module = self._modules.get(owner.id) if isinstance(owner, ast.Name) else None
         if module is None:
-            return callee.attr in METHODS or callee.attr in DRAWS or self.is_method(callee.attr)
+            return callee.attr in _OF_VALUES or self.is_method(callee.attr)
         known = _BY_MODULE.get(module, frozenset())
         if ".".join(reversed(path)) in known or (
             module == "numpy" and path[1:] == ["random"] and path[0] in DRAWS
@@ -162,7 +168,7 @@ class KnownCalls:
 
     def is_method(self, name: str) -> bool:
         """Whether a class of the program has a method of this name that may be inlined."""
-        if name in METHODS or name in DRAWS or name not in self._methods:
+        if name in _OF_VALUES or name not in self._methods:
             return False
         if name not in self._known_methods:
             self._known_methods[name] = False

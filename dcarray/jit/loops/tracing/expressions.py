@@ -15,7 +15,7 @@ from dcarray.ir.statements import all_statements
 from ..entry.entry_values import Function, PublicObject
 from ..operations.arithmetic import Operations
 from ..operations.calls import Calls
-from ..operations.values import Data, NumberList, Unbound, Value
+from ..operations.values import Data, NumberList, Unbound, Value, is_number
 from ..syntax.eligibility import TAKE_ALL
 from ..syntax.syntax_facts import stores
 
@@ -140,7 +140,7 @@ class Expressions(Operations):
         for sign, right_node in zip(node.ops, node.comparators, strict=True):
             right = self._speculative(right_node, frame, found)
             if isinstance(sign, ast.Is | ast.IsNot):
-                if right is not None or not (left is None or isinstance(left, Data)):
+                if right is not None or not (left is None or is_number(left)):
                     raise self.scope.fail("an identity that is not known")
                 answer: Value = (left is None) == isinstance(sign, ast.Is)
             elif type(sign) not in _SIGNS:
@@ -228,6 +228,8 @@ class Expressions(Operations):
                     return owner[key]
                 except IndexError as error:
                     raise self.scope.fail(str(error)) from error
+            if is_number(key) and not isinstance(owner, str) and 0 < len(owner) <= MOST_UNROLLED:
+                return self.lists.chosen(owner, key)
         if isinstance(owner, NumberList):
             return self.lists.getitem(owner, key)
         if owner == PublicObject("dcarray.map"):
@@ -242,6 +244,7 @@ class Expressions(Operations):
         if any(k.arg is None for k in keywords):
             raise self.scope.fail("keyword arguments that are not known")
         named = {str(k.arg): self.evaluate(k.value, frame) for k in keywords}
+        function, given = self.calls.inlined(function, given)
         if isinstance(function, Function):
             return self.run(function, given, named, frame)
         return self.calls.call(function, tuple(given), named)

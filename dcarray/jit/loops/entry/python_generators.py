@@ -1,0 +1,152 @@
+"""Generators of Python's module `random`: bit generators of NumPy's from which compiled code draws for them.
+
+Both are the Mersenne Twister.  A run copies the state from Python's generator to that of NumPy's, and back if
+it succeeds; so there is nothing to undo if it fails.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from functools import cache
+from operator import attrgetter
+from random import Random
+from types import CodeType, FunctionType
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from .memory_at import memory_at
+
+__all__ = ["INSTANCE", "IN_PYTHON", "Twin", "copied_back", "copied_here", "own_method", "twin"]
+
+INSTANCE: Any = getattr(random, "_inst", None)
+"""The generator of the functions of the module `random`."""
+IN_PYTHON = (
+    "_randbelow", "betavariate", "choice", "expovariate", "gammavariate", "gauss", "lognormvariate",
+    "normalvariate", "paretovariate", "randint", "randrange", "triangular", "uniform", "vonmisesvariate",
+    "weibullvariate",
+)  # fmt: skip
+"""The methods that compiled code knows and that are written in Python."""
+
+_WORDS = 624  # of the state of a Mersenne Twister; besides them it has a position in them
+_methods = attrgetter("random", "getrandbits", *[f"{name}.__code__" for name in IN_PYTHON])
+
+
+class Twin:
+    """A bit generator of NumPy's that stands for a generator of Python's while compiled code draws.
+
+    Attributes
+    ----------
+    address, state, has_gauss, gauss : ndarray
+        As in `generators.Parts`.
+    own : ndarray
+        The state in the object of Python's generator: the position, and the words.
+    """
+
+    __slots__ = ("_bits", "address", "gauss", "has_gauss", "own", "state")
+
+    def __init__(self, value: Random, place: int) -> None:
+        self._bits = np.random.MT19937(0)
+        interface = self._bits.ctypes
+        self.address = np.array(interface.bit_generator.value, np.uint64)
+        self.state = memory_at(interface.state_address, np.uint32, _WORDS + 1)
+        self.has_gauss, self.gauss = np.zeros(1, np.int32), np.zeros(1)
+        self.own = memory_at(id(value) + place, np.uint32, _WORDS + 1)
+
+    def words(self) -> list[int]:
+        """Return the next words of 32 bits, of as many as two states have."""
+        found: list[int] = self._bits.random_raw(2 * _WORDS).tolist()
+        return found
+
+
+_twins: WeakKeyDictionary[Random, Twin] = WeakKeyDictionary()
+
+
+def twin(value: Random) -> Twin | None:
+    """Return what draws for a generator, as long as that lives; None if its state is not where it is in
+    others, or if its methods are not Python's own."""
+    place = _place_of_state()
+    if not place or type(value) is not Random or list(vars(value)) != ["gauss_next"] or not _are_own():
+        return None
+    found = _twins.get(value)
+    if found is None:
+        found = _twins[value] = Twin(value, place)
+    return found
+
+
+def copied_here(value: Random) -> bool:
+    """Copy the state of a generator to what draws for it; returns whether that may be done: another thread
+    could draw the same numbers meanwhile."""
+    found = twin(value)
+    kept = vars(value).get("gauss_next")
+    if found is None or threading.active_count() > 1 or not (kept is None or type(kept) is float):
+        return False
+    found.state[:_WORDS] = found.own[1:]
+    found.state[_WORDS] = found.own[0]
+    found.has_gauss[0] = kept is not None
+    found.gauss[0] = 0.0 if kept is None else kept
+    return True
+
+
+def copied_back(value: Random) -> None:
+    """Copy the state of what has drawn for a generator back to it."""
+    found = _twins[value]
+    found.own[1:] = found.state[:_WORDS]
+    found.own[0] = found.state[_WORDS]
+    vars(value)["gauss_next"] = float(found.gauss[0]) if found.has_gauss[0] else None
+
+
+# ---- what is as expected --------------------------------------------------------------------------------
+def own_method(name: str) -> FunctionType | None:
+    """Return a method that is written in Python; None if one of these is not Python's own."""
+    return getattr(Random, name) if _are_own() else None
+
+
+def _are_own() -> bool:
+    try:
+        return bool(_methods(Random) == _own_methods())
+    except AttributeError:  # what is there instead has no code
+        return False
+
+
+@cache
+def _own_methods() -> tuple[Any, ...] | None:
+    """Return the methods of the class, the code of those in Python, if they are Python's own; else None."""
+    found: tuple[Any, ...] = _methods(Random)
+    if any(getattr(one, "__objclass__", None) is not Random.__base__ for one in found[:2]):
+        return None
+    for code in found[2:]:
+        whole = type(code) is CodeType and code.co_filename == getattr(random, "__file__", None)
+        if not whole or not code.co_qualname.startswith("Random."):
+            return None
+    return found
+
+
+@cache
+def _place_of_state() -> int:
+    """Return where in a generator's object its state is; 0 if that is not found, or NumPy's bit generator
+    does not make the same of it."""
+    value = Random(11)
+    words = memory_at(id(value), np.uint32, Random.__basicsize__ // 4).tolist()
+    *state, position = value.getstate()[1]
+    for place in range(4, len(words) - _WORDS):
+        if words[place] == position and words[place + 1 : place + 1 + _WORDS] == state:
+            return 4 * place if _agrees(value, 4 * place) else 0
+    return 0
+
+
+def _agrees(value: Random, place: int) -> bool:
+    """Whether a generator's state at a place, and the words drawn from it, are those of its twin."""
+    made = Twin(value, place)
+    for drawn in (1, 7, _WORDS):
+        for _ in range(drawn):
+            value.random()
+        made.state[:_WORDS], made.state[_WORDS] = made.own[1:], made.own[0]
+        words = made.words()
+        if words != [value.getrandbits(32) for _ in words]:
+            return False
+        if (*made.state.tolist(),) != value.getstate()[1] or made.state[_WORDS] != made.own[0]:
+            return False
+    return True
