@@ -173,12 +173,39 @@ s = 0.0
 for i in range(len(x)):
     s += h(i % 5)
 return s
-== functions inside of functions | Python's | yes | yes
+== functions inside of functions
 def h(v):
     return v * 2
 s = 0.0
 for i in range(len(x)):
     s += h(x[i])
+return s
+== variables of functions around a function | yes | if not bound | not seen
+c = 0
+def h(v):
+    nonlocal c
+    if v > 0: c += 1
+    return v * n
+s = 0.0
+for i in range(len(x)):
+    s += h(x[i])
+return s, c
+== `lambda`
+h = lambda v: v * n + 1
+s = 0.0
+for i in range(len(x)):
+    s += h(x[i])
+return s
+== global arrays and numbers that functions use | yes | as constants | as constants
+K, W = 0, np.arange(50.0)
+def h(i):
+    global K
+    if W[i] > 7: K += 1
+    return W[i] * K
+--
+s = 0.0
+for i in range(len(x)):
+    s += h(i)
 return s
 == attributes and methods of objects | yes | of its `jitclass` | no
 class O:
@@ -344,7 +371,7 @@ for i in range(n):
         case 0: s += 1
         case _: s -= 1
 return s
-== `global`, `nonlocal` | Python's | no | no
+== `global`, `nonlocal` | yes | no | no
 K = 0
 --
 global K

@@ -20,7 +20,6 @@ from ..entry.entry_values import Function, PublicObject
 from ..entry.globals import rewritten_function
 from ..entry.python_generators import IN_PYTHON, own_method
 from ..syntax.source import source_of
-from ..syntax.syntax_facts import NONE
 from .draws import WORD, Draws
 from .generator_draws import need
 from .legacy_draws import kept_or_new
@@ -125,7 +124,7 @@ def written_in_python(name: str) -> Function | None:
         return None
     tree = ast.parse(ast.unparse(_WithoutTry().visit(source.tree))).body[0]
     assert isinstance(tree, ast.FunctionDef)
-    found = rewritten_function(method, ast.unparse(tree), tree, {}, NONE)
+    found = rewritten_function(method, ast.unparse(tree), tree, {}, {})
     made = None if found is None else found.entry_value
     return made if isinstance(made, Function) else None
 
