@@ -167,7 +167,7 @@ class ItemRange:
 class PythonOrNumpy:
     """A scalar of Python's type or of NumPy's, with the same value, as loops and conditions have run; NumPy's
     is used where the type does not matter.  ``is_numpy`` is the run-time truth of its being NumPy's, if that
-    is known."""
+    is known.  Or a number of Python's alone: an int, if a loop has not run, or a float, as ``numpy``."""
 
     python: Data
     numpy: Data

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ..entry.members import member_paths
 from ..entry.names import ENDED
 from ..syntax.appends import list_of
-from ..syntax.eligibility import is_eligible, may_resume, parts_of, runs_of
+from ..syntax.eligibility import is_eligible, is_eligible_statement, may_resume, parts_of, runs_of
 from ..syntax.exits import blocks_of
 from ..syntax.liveness import Liveness, LoopNode
 from ..syntax.loop_exits import has_exits, is_kept, lowered_loop
@@ -110,6 +110,9 @@ class _Adder:
             if isinstance(stmt, ast.For | ast.While):
                 inside = self._loop(stmt, outer, counters)
                 counted = counters | _counters(stmt)
+            elif is_eligible_statement(stmt, self._scope.known):
+                source = self._source([stmt], counters, is_loop=True)
+                inside = outer if source is None else self._site(source, outer, False)
             for inner in blocks_of(stmt):  # before the code around them changes
                 self.block(inner, inside, counted)
             if inside != outer:
@@ -122,7 +125,7 @@ class _Adder:
         if not is_eligible(loop) or not self._scope.known.all_known(loop):
             return outer
         returns = lowered_loop(loop, ENDED, True)[1] if has_exits(loop) else []
-        source = self._source([loop], counters, returns)
+        source = self._source([loop], counters, returns, True)
         if source is None:
             return outer
         site = self._site(source, outer, may_resume(loop))
@@ -151,8 +154,9 @@ class _Adder:
         return with_site(stmts, constant(number), source, resumable, self._returns.get(number, ()))
 
     def _source(
-        self, stmts: Sequence[ast.stmt], counters: Names, returns: Sequence[ast.Return] = ()
-    ) -> SiteSource | None:
+        self, stmts: Sequence[ast.stmt], counters: Names, returns: Sequence[ast.Return] = (),
+        is_loop: bool = False,
+    ) -> SiteSource | None:  # fmt: skip
         """Return the source of statements that may have a site; None if a name is in the way."""
         scope, first, last = self._scope, stmts[0], stmts[-1]
         needed = self._liveness.needed(stmts) & scope.variables
@@ -176,7 +180,7 @@ class _Adder:
             tuple(sorted(loads(*stmts) - scope.variables)),
             tuple(sorted(live)),
             counters & needed,
-            isinstance(first, ast.For | ast.While),
+            is_loop,
             isinstance(last, ast.Return),
             isinstance(first, ast.For | ast.While) and _has_loop(first.body),
             tuple([path for path in member_paths(*stmts) if path[0] not in scope.variables]),

@@ -9,6 +9,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from .appends import append_call, list_of
+from .comprehension_loops import TAKE_ALL, comprehensions_in, is_known
 from .liveness import LoopNode
 from .supported import DRAWS, KnownCalls
 from .syntax_facts import facts, loads, stores, walk
@@ -106,36 +107,49 @@ def _is_plain(stmt: ast.stmt, excluded: frozenset[type]) -> bool:
 def _has_none(stmt: ast.stmt, excluded: frozenset[type]) -> bool:
     """Whether a statement has no nodes of excluded types, but comprehensions over a few known items."""
     found = facts(stmt).kinds & excluded
-    return not found or (found <= _UNROLLED and _are_unrolled(walk(stmt)))
+    return not found or (found <= _TAKEN and _are_taken(walk(stmt), True))
 
 
-def _are_unrolled(nodes: Sequence[ast.AST]) -> bool:
-    """Whether all comprehensions among nodes are over items seen in the source, and all generator expressions
-    are used up at once."""
+def _are_taken(nodes: Sequence[ast.AST], few: bool) -> bool:
+    """Whether all generator expressions among nodes are used up at once; with ``few`` all comprehensions are
+    over items seen in the source."""
     used = {
         id(arg)
         for node in nodes
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in TAKE_ALL
-        for arg in node.args
+        for arg in node.args[:1]
     }
     return all(
-        _is_known(node.iter) if isinstance(node, ast.comprehension) else id(node) in used
+        not node.is_async and (is_known(node.iter) or not few)
+        if isinstance(node, ast.comprehension)
+        else id(node) in used
         for node in nodes
         if isinstance(node, ast.comprehension | ast.GeneratorExp)
     )
 
 
-TAKE_ALL = frozenset({"all", "any", "max", "min", "sum"})
-"""Functions that take all items of an iterable at once."""
-_UNROLLED = frozenset({ast.ListComp, ast.GeneratorExp})
+_TAKEN = frozenset({ast.ListComp, ast.GeneratorExp})
 
 
-def _is_known(items: ast.expr) -> bool:
-    """Whether an iterable has items whose number is seen in the source."""
-    if isinstance(items, ast.Call):
-        name = items.func.id if isinstance(items.func, ast.Name) else ""
-        return name == "range" and all(isinstance(arg, ast.Constant) for arg in items.args)
-    return isinstance(items, ast.Tuple | ast.List)
+def is_eligible_statement(stmt: ast.stmt, known: KnownCalls) -> bool:
+    """Whether a statement with comprehensions over many items gets a site, as a loop does."""
+    if isinstance(stmt, ast.Return):
+        excluded, parts = _NOT_IN_LOOPS, [] if stmt.value is None else comprehensions_in(stmt.value)
+    elif isinstance(stmt, _IN_RUNS):
+        excluded = _NOT_IN_RUNS
+        parts = comprehensions_in(stmt.test if isinstance(stmt, ast.If) else stmt)
+    else:
+        return False
+    found = facts(stmt).kinds & excluded
+    return (
+        bool(parts)
+        and found <= _TAKEN
+        and not _are_taken(walk(stmt), True)
+        and _are_taken(walk(stmt), False)
+        and not _uses_list_otherwise([stmt])
+        and (not isinstance(stmt, ast.Expr) or isinstance(stmt.value, ast.Call))
+        and known.all_known(*_parts(stmt))
+    )
 
 
 def _computes(stmt: ast.stmt) -> bool:
@@ -152,7 +166,8 @@ def is_eligible(loop: LoopNode) -> bool:
             return False
     elif not _is_pure(loop.test):
         return False
-    return _has_none(loop, _NOT_IN_LOOPS)
+    found = facts(loop).kinds & _NOT_IN_LOOPS
+    return not found or (found <= _TAKEN and _are_taken(walk(loop), False))
 
 
 def _is_iterable(items: ast.expr) -> bool:

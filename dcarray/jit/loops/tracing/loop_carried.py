@@ -379,11 +379,15 @@ class LoopBodies(Statements):
         value, before = self._value_of(variable), self._first_assumption(loop.before[name])
         if loop.runs is True or variable.kind == before or not isinstance(value, Data):
             return value
-        if (before, variable.kind) not in ((int, "l"), (int, "d"), (float, "d")):
+        if (before, variable.kind) not in ((int, "l"), (int, "d"), (float, "d"), (int, float)):
             return Unbound(f"the loop may not run for {name}")
         expr = cast(value.expr, np.dtype(before))
         limits = (-MAX_COUNTER, MAX_COUNTER - 1) if before is int else None
         python = self.memory.value(expr, scalar=True, weak=before, limits=limits)
+        if value.weak:
+            return PythonOrNumpy(python, value)
+        if loop.ran is not None and not isinstance(loop.ran.expr, Load):
+            self.memory.store(loop.ran)
         return PythonOrNumpy(python, value, loop.ran)
 
 

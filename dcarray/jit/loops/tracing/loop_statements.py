@@ -10,6 +10,7 @@ import numpy as np
 
 from dcarray.core.errors import Untraceable
 from dcarray.ir import dims
+from dcarray.ir.integers import Expression
 from dcarray.ir.nodes import Dim, Load, Loop, While
 
 from ..operations.values import Data, ItemRange, RangeProduct, RuntimeRange, Unbound, Value
@@ -91,6 +92,15 @@ class LoopStatements(LoopBodies):
             return None
         first, last = (steps.start, steps.stop) if steps.step > 0 else (steps.stop, steps.start)
         return self.scope.lt(first, last)
+
+    def _has_run(self, steps: ItemRange) -> Data | None:
+        """Return at run time whether a loop runs at least once, if that depends on loops around it."""
+        ends = (steps.start, steps.stop) if steps.step > 0 else (steps.stop, steps.start)
+        names = frozenset[str]().union(*[end.names for end in ends if isinstance(end, Expression)])
+        if names <= self.scope.sizes.keys():  # one plan is for sizes with which it runs
+            return None
+        found = self.math.binary("<", *ends)
+        return found if isinstance(found, Data) else None
 
     def _range_product(self, stmt: ast.For, product: RangeProduct, frame: Frame, after: Names) -> None:
         """Trace ``for i, j in dc.map[0:M, 0:N]`` as a nest of loops."""
@@ -216,8 +226,11 @@ class LoopStatements(LoopBodies):
 
             known = type(steps.start) is type(steps.stop) is int
             count = len(range(steps.start, steps.stop, steps.step)) if known else 0
+            ran = self._has_run(steps) if runs is None else None
             with self.scope.loop(var, *dims.loop_range(*bounds)):
-                iteration, loop = self.trace_body(stores(*stmt.body), head, body, frame, after, runs, count)
+                iteration, loop = self.trace_body(
+                    stores(*stmt.body), head, body, frame, after, runs, count, ran
+                )
         if iteration.block:
             self.memory.emit(Loop(var, bounds, tuple(iteration.block), loc=loc))
         ends = None if last is None else {var: last}

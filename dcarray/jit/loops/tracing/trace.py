@@ -56,9 +56,9 @@ from ..operations.values import (
 from ..syntax.loop_exits import lowered, lowered_loop
 from ..syntax.syntax_facts import stores
 from .branches import FALLS_THROUGH
+from .comprehensions import Comprehensions
 from .dead_values import dead_targets
 from .expressions import Frame
-from .loop_statements import LoopStatements
 
 _INT = np.dtype(np.int64)
 
@@ -99,7 +99,7 @@ def _symbols(request: LoopDescription) -> tuple[tuple[str, int], ...]:
     return (*request.symbols, (START, -LARGEST)) if request.resumed else request.symbols
 
 
-class Tracer(LoopStatements):
+class Tracer(Comprehensions):
     """The tracer of a loop.
 
     Attributes

@@ -1,0 +1,160 @@
+"""Comprehensions as loops: what a reduction of a generator expression does to each item.
+
+::
+
+    sum(f(x) for x in a if x > 0)         is         total = 0
+                                                     for x in a:
+                                                         if x > 0:
+                                                             total = total + f(x)
+
+The names that a comprehension binds are its own: in the loop they get names that no program has.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from .syntax_facts import COMPREHENSIONS, NONE, Names, facts, stores
+
+__all__ = ["TAKE_ALL", "Comprehension", "ReductionLoop", "comprehensions_in", "is_known", "reduction_loop"]
+
+Comprehension = ast.ListComp | ast.GeneratorExp
+
+TAKE_ALL = frozenset({"all", "any", "max", "min", "sum"})
+"""Functions that take all items of an iterable at once."""
+
+
+class ReductionLoop(NamedTuple):
+    """A reduction of a comprehension as a loop.
+
+    Attributes
+    ----------
+    loop : ast.For
+    items : str
+        The name of its first iterable.
+    result : str
+        The name of the result, which begins as 0, False or True, or as any number of the type of an item.
+    began : str
+        Of an extremum the name that says whether there was an item, which begins as False; else empty.
+    item : str
+        Of an extremum the name of an item; else empty.
+    names : frozenset of str
+        All names that it binds.
+    """
+
+    loop: ast.For
+    items: str
+    result: str
+    began: str
+    item: str
+    names: Names
+
+
+def is_known(items: ast.expr) -> bool:
+    """Whether an iterable has items whose number is seen in the source."""
+    if isinstance(items, ast.Call):
+        name = items.func.id if isinstance(items.func, ast.Name) else ""
+        return name == "range" and all(isinstance(arg, ast.Constant) for arg in items.args)
+    return isinstance(items, ast.Tuple | ast.List)
+
+
+def comprehensions_in(node: ast.AST) -> list[Comprehension]:
+    """Return the comprehensions in an expression, without those inside of them."""
+    if isinstance(node, Comprehension):
+        return [node]
+    if facts(node).kinds.isdisjoint(COMPREHENSIONS):
+        return []
+    return [one for child in ast.iter_child_nodes(node) for one in comprehensions_in(child)]
+
+
+def reduction_loop(name: str, node: Comprehension) -> ReductionLoop:
+    """Return the loop that a reduction is; that of a list goes on when its result is known.
+
+    Parameters
+    ----------
+    name : str
+        One of `TAKE_ALL`.
+    node : ast.ListComp or ast.GeneratorExp
+    """
+    place = f"{node.lineno}:{node.col_offset}"  # the names are no names of a program
+    items, result, began, item = [f"{one} of {place}" for one in ("items", name, "began", "item")]
+    made = _with_own_names(node, place)
+    target, total = ast.Name(result, ast.Store()), ast.Name(result, ast.Load())
+    ends: list[ast.stmt] = []
+    if name == "sum":
+        body: list[ast.stmt] = [ast.Assign([target], ast.BinOp(total, ast.Add(), made.elt))]
+    elif name in ("any", "all"):
+        test = made.elt if name == "any" else ast.UnaryOp(ast.Not(), made.elt)
+        decides: list[ast.stmt] = [ast.Assign([target], ast.Constant(name == "any"))]
+        if isinstance(node, ast.GeneratorExp):
+            decides.append(ast.Break())
+            known = total if name == "any" else ast.UnaryOp(ast.Not(), total)
+            ends = [ast.If(known, [ast.Break()], [])]
+        body = [ast.If(test, decides, [])]
+    else:
+        better = ast.Compare(_read(item), [ast.Gt() if name == "max" else ast.Lt()], [total])
+        taken = ast.BoolOp(ast.Or(), [ast.UnaryOp(ast.Not(), _read(began)), better])
+        body = [
+            ast.Assign([ast.Name(item, ast.Store())], made.elt),
+            ast.If(taken, [ast.Assign([target], _read(item))], []),
+            ast.Assign([ast.Name(began, ast.Store())], ast.Constant(True)),
+        ]
+    for one in reversed(made.generators):
+        for test in reversed(one.ifs):
+            body = [ast.copy_location(ast.If(test, body, []), test)]
+        first = one is made.generators[0]
+        loop = ast.For(one.target, _read(items) if first else one.iter, body, [])
+        body = [ast.copy_location(loop, one.target), *copy.deepcopy([] if first else ends)]
+    _locate(loop, loop)
+    if name not in ("max", "min"):
+        began = item = ""
+    return ReductionLoop(loop, items, result, began, item, stores(loop) | {items})
+
+
+def _with_own_names(node: Comprehension, place: str) -> Comprehension:
+    """Return a copy of a comprehension in which the names that it binds are no names of a program."""
+    names = {name: f"{name} of {place}" for name in _targets(node)}
+    made = copy.deepcopy(node)
+    for one in ast.walk(made):
+        for cached in [key for key in vars(one) if key.startswith("_")]:  # found out of the original
+            delattr(one, cached)
+    _rename(made, names, [made.generators[0].iter])
+    return made
+
+
+def _targets(node: ast.AST) -> Names:
+    """Return the names that a comprehension binds for itself."""
+    return stores(*[one.target for one in node.generators]) if isinstance(node, Comprehension) else NONE
+
+
+def _rename(node: ast.AST, names: dict[str, str], skipped: Sequence[ast.AST] = ()) -> None:
+    """Give names in a comprehension, but not in its first iterable, which is evaluated outside of it."""
+    if isinstance(node, ast.Name):
+        node.id = names.get(node.id, node.id)
+    for child in ast.iter_child_nodes(node):
+        if any(child is one for one in skipped):
+            continue
+        if isinstance(child, Comprehension):
+            first = child.generators[0].iter
+            inner = {name: new for name, new in names.items() if name not in _targets(child)}
+            _rename(ast.Expr(first), names)
+            _rename(child, inner, [first])
+        else:
+            _rename(child, names, skipped)
+
+
+def _locate(node: ast.AST, at: ast.AST) -> None:
+    """Give nodes that have no place in the source that of the node around them."""
+    if isinstance(node, ast.expr | ast.stmt):
+        if not hasattr(node, "lineno"):
+            ast.copy_location(node, at)
+        at = node
+    for child in ast.iter_child_nodes(node):
+        _locate(child, at)
+
+
+def _read(name: str) -> ast.expr:
+    return ast.Name(name, ast.Load())

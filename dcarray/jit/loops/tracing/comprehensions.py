@@ -1,0 +1,185 @@
+"""Tracing of comprehensions: the items one by one if they are few, else a reduction of them as a loop."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from dcarray.core.errors import Untraceable
+
+from ..entry.entry_values import PublicObject
+from ..operations.values import Value, is_array, kind_of
+from ..syntax.comprehension_loops import Comprehension, ReductionLoop, is_known, reduction_loop
+from ..syntax.syntax_facts import stores
+from .dead_values import dead_targets
+from .expressions import MOST_UNROLLED, Frame
+from .loop_statements import LoopStatements
+
+_COMPENSATED = sys.version_info >= (3, 12)  # sums of Python's floats
+
+
+class Comprehensions(LoopStatements):
+    """Tracing of comprehensions."""
+
+    _probed = ""  # the name whose first value is looked for
+    _loops: dict[tuple[str, Comprehension, bool], tuple[ReductionLoop, frozenset[ast.expr]]]
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._loops = {}
+
+    def list_of(self, node: ast.ListComp, frame: Frame) -> Value:
+        """Trace a comprehension that makes a list."""
+        return [*self._items(node.elt, node.generators, frame)]
+
+    def reduction(self, name: str, args: list[ast.expr], keywords: list[ast.keyword], frame: Frame) -> Value:
+        """Trace the call of one of `TAKE_ALL` with a comprehension, and perhaps where a sum begins."""
+        node, *others = args
+        assert isinstance(node, Comprehension)
+        if name == "sum" and not others and len(keywords) == 1 and keywords[0].arg == "start":
+            others = [keywords[0].value]
+        elif keywords:
+            raise self.scope.fail("keyword arguments that are not known")
+        if len(others) > (name == "sum"):
+            raise self.scope.fail("a reduction of a comprehension, and of others")
+
+        def by_items() -> Value:
+            begun = self.begun()
+            items = [*self._items(node.elt, node.generators, frame)]
+            if name in ("any", "all") and isinstance(node, ast.GeneratorExp):
+                self.check_effects(begun, "an item")
+            given = [items, *[self.evaluate(one, frame) for one in others]]
+            return self.calls.call(function, tuple(given), {})
+
+        def by_loop() -> Value:
+            if any(not isinstance(one, ast.Constant | ast.Name) for one in others):
+                raise self.scope.fail("a sum begins with what is no name and no constant")
+            items = self.evaluate(node.generators[0].iter, frame)
+            start = self.evaluate(others[0], frame) if others else 0
+            return self._by_loop(name, node, items, start, frame)
+
+        function = PublicObject(f"builtins.{name}")
+        known = all(is_known(one.iter) for one in node.generators)
+        return self._first_of([by_items, by_loop] if known else [by_loop, by_items], frame)
+
+    def _first_of(self, ways: Sequence[Callable[[], Value]], frame: Frame) -> Value:
+        """Return what the first of two ways gives, or the second one if that is not understood."""
+        checkpoint, names, line = self.memory.checkpoint(), dict(frame.names), self.scope.line
+        flag = frame.break_flag
+        try:
+            return ways[0]()
+        except Untraceable as found:
+            reason = found
+        self.memory.restore(checkpoint)
+        frame.names, frame.break_flag = names, flag
+        self.scope.line, self.memory.file = line, frame.file
+        try:
+            return ways[1]()
+        except Untraceable:
+            raise reason from None
+
+    # ---- as a loop ----------------------------------------------------------------------------------
+    def _by_loop(self, name: str, node: Comprehension, items: Value, start: Value, frame: Frame) -> Value:
+        """Trace a reduction as a loop."""
+        made = self._loop_of(name, node)
+        line = self.scope.line
+        frame.names[made.items] = items
+        result: Value = {"any": False, "all": True}.get(name, start)
+        if made.began:
+            result = self._zero_of(self._item(made, frame))
+            if result is None:
+                raise self.scope.fail("an extremum of values that are not understood")
+            frame.names[made.began] = False
+        frame.names[made.result] = self._stored(result, made.result)
+        self.loop(made.loop, frame, frozenset({made.result, made.began}))
+        if made.began:  # else Python raises an exception
+            self._require(ast.Name(made.began, ast.Load()), True, frame)
+        found = self._name(made.result, frame)
+        if _COMPENSATED and name == "sum" and kind_of(found) in (float, complex) and not is_array(found):
+            raise self.scope.fail("a sum of Python's floats, which this version of Python compensates")
+        for one in made.names:
+            frame.names.pop(one, None)
+        self.scope.line = line
+        return found
+
+    def _loop_of(self, name: str, node: Comprehension) -> ReductionLoop:
+        """Return the loop of a reduction, whose dead targets are noted."""
+        dead = node in self._dead_targets
+        if (name, node, dead) not in self._loops:
+            made = reduction_loop(name, node)
+            used = ast.Expr if dead else ast.Return
+            read = ast.copy_location(used(ast.Name(made.result, ast.Load())), made.loop)
+            self._loops[name, node, dead] = made, dead_targets([made.loop, read])
+        made, targets = self._loops[name, node, dead]
+        self._dead_targets |= targets
+        return made
+
+    def _item(self, made: ReductionLoop, frame: Frame) -> Value:
+        """Return an item of a comprehension, of which only the type is of use."""
+        checkpoint, names, line = self.memory.checkpoint(), frame.names, self.scope.line
+        flag, probed, self._probed = frame.break_flag, self._probed, made.item
+        frame.names = dict(names)
+        try:
+            self.loop(made.loop, frame, frozenset())
+        except _Probed as found:
+            item = found.item
+        else:
+            raise self.scope.fail("an extremum of nothing")
+        finally:
+            self._probed = probed
+        self.memory.restore(checkpoint)
+        frame.names, frame.break_flag = names, flag
+        self.scope.line, self.memory.file = line, frame.file
+        return item
+
+    def assign_target(self, target: ast.expr, value: Value, frame: Frame, spent: bool = False) -> None:
+        if self._probed and isinstance(target, ast.Name) and target.id == self._probed:
+            raise _Probed(value)
+        super().assign_target(target, value, frame, spent)
+
+    # ---- one by one ---------------------------------------------------------------------------------
+    def _items(self, element: ast.expr, generators: list[ast.comprehension], frame: Frame) -> Iterator[Value]:
+        """Yield the items of a comprehension, whose names are its own."""
+        if not generators:
+            yield self.evaluate(element, frame)
+            return
+        first, *others = generators
+        items = self.evaluate(first.iter, frame)
+        own = {name: frame.names.get(name) for name in stores(first.target)}
+        for item in self._few(items):
+            self.assign_target(first.target, item, frame)
+            if all(self._is_taken(test, frame) for test in first.ifs):
+                yield from self._items(element, others, frame)
+        for name, value in own.items():
+            if value is None:
+                frame.names.pop(name, None)
+            else:
+                frame.names[name] = value
+
+    def _is_taken(self, test: ast.expr, frame: Frame) -> bool:
+        decided = self.condition(test, frame)
+        if not isinstance(decided, bool):
+            raise self.scope.fail("a comprehension takes items by their values")
+        return decided
+
+    def _few(self, items: Value) -> list[Value]:
+        """Return the items of an iterable, if their number is known and small."""
+        if isinstance(items, tuple | list):
+            found = [*items]
+        else:
+            steps = self.calls.iterables.items(items)
+            if type(steps.start) is not int or type(steps.stop) is not int:
+                raise self.scope.fail("a comprehension over items whose number is not known")
+            found = [steps.item(k) for k in range(steps.start, steps.stop, steps.step)[: MOST_UNROLLED + 1]]
+        if len(found) > MOST_UNROLLED:
+            raise self.scope.fail("a comprehension over many items")
+        return found
+
+
+class _Probed(Exception):
+    """Exception: the name that is looked for gets a value."""
+
+    def __init__(self, item: Value) -> None:
+        self.item = item
