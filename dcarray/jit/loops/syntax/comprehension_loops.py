@@ -19,10 +19,15 @@ from typing import NamedTuple
 
 from .syntax_facts import COMPREHENSIONS, NONE, Names, facts, stores
 
-__all__ = ["TAKE_ALL", "Comprehension", "ReductionLoop", "comprehensions_in", "is_known", "reduction_loop"]
+__all__ = [
+    "LIST", "TAKE_ALL", "Comprehension", "ReductionLoop", "comprehensions_in", "is_known", "leaves_out",
+    "reduction_loop",
+]  # fmt: skip
 
 Comprehension = ast.ListComp | ast.GeneratorExp
 
+LIST = "list"
+"""The name of the reduction that makes a list."""
 TAKE_ALL = frozenset({"all", "any", "max", "min", "sum"})
 """Functions that take all items of an iterable at once."""
 
@@ -34,13 +39,14 @@ class ReductionLoop(NamedTuple):
     ----------
     loop : ast.For
     items : str
-        The name of its first iterable.
+        The name of its first iterable; of a list from which no item is left out of ``enumerate`` of that.
     result : str
-        The name of the result, which begins as 0, False or True, or as any number of the type of an item.
-    began : str
-        Of an extremum the name that says whether there was an item, which begins as False; else empty.
+        The name of the result: a sum so far, whether any or all items are true so far, an extremum of those
+        so far, which begins as any number of their type, or a list that has room for all.
     item : str
-        Of an extremum the name of an item; else empty.
+        The name of the last item; of a list of its place.
+    began : str
+        The name that says of an extremum whether there was an item, which begins as False.
     names : frozenset of str
         All names that it binds.
     """
@@ -48,8 +54,8 @@ class ReductionLoop(NamedTuple):
     loop: ast.For
     items: str
     result: str
-    began: str
     item: str
+    began: str
     names: Names
 
 
@@ -76,32 +82,28 @@ def reduction_loop(name: str, node: Comprehension) -> ReductionLoop:
     Parameters
     ----------
     name : str
-        One of `TAKE_ALL`.
+        One of `TAKE_ALL`, or `LIST`.
     node : ast.ListComp or ast.GeneratorExp
     """
     place = f"{node.lineno}:{node.col_offset}"  # the names are no names of a program
-    items, result, began, item = [f"{one} of {place}" for one in ("items", name, "began", "item")]
+    items, result, item, began = [f"{one} of {place}" for one in ("items", name, "item", "began")]
     made = _with_own_names(node, place)
-    target, total = ast.Name(result, ast.Store()), ast.Name(result, ast.Load())
-    ends: list[ast.stmt] = []
+    ends: list[ast.stmt] = []  # by which a loop ends after one inside of it that has
     if name == "sum":
-        body: list[ast.stmt] = [ast.Assign([target], ast.BinOp(total, ast.Add(), made.elt))]
-    elif name in ("any", "all"):
-        test = made.elt if name == "any" else ast.UnaryOp(ast.Not(), made.elt)
-        decides: list[ast.stmt] = [ast.Assign([target], ast.Constant(name == "any"))]
+        body = [_assigned(result, ast.BinOp(_read(result), ast.Add(), made.elt))]
+    elif name == LIST:
+        body = _put(result, item, made)
+    elif name in ("max", "min"):
+        better = ast.Compare(_read(item), [ast.Gt() if name == "max" else ast.Lt()], [_read(result)])
+        taken = ast.BoolOp(ast.Or(), [ast.UnaryOp(ast.Not(), _read(began)), better])
+        body = [_assigned(item, made.elt), ast.If(taken, [_assigned(result, _read(item))], [])]
+        body.append(_assigned(began, ast.Constant(True)))
+    else:
+        decides = [_assigned(result, ast.Constant(name == "any"))]
         if isinstance(node, ast.GeneratorExp):
             decides.append(ast.Break())
-            known = total if name == "any" else ast.UnaryOp(ast.Not(), total)
-            ends = [ast.If(known, [ast.Break()], [])]
-        body = [ast.If(test, decides, [])]
-    else:
-        better = ast.Compare(_read(item), [ast.Gt() if name == "max" else ast.Lt()], [total])
-        taken = ast.BoolOp(ast.Or(), [ast.UnaryOp(ast.Not(), _read(began)), better])
-        body = [
-            ast.Assign([ast.Name(item, ast.Store())], made.elt),
-            ast.If(taken, [ast.Assign([target], _read(item))], []),
-            ast.Assign([ast.Name(began, ast.Store())], ast.Constant(True)),
-        ]
+            ends = [ast.If(_if(name == "any", _read(result)), [ast.Break()], [])]
+        body = [ast.If(_if(name == "any", made.elt), decides, [])]
     for one in reversed(made.generators):
         for test in reversed(one.ifs):
             body = [ast.copy_location(ast.If(test, body, []), test)]
@@ -109,9 +111,32 @@ def reduction_loop(name: str, node: Comprehension) -> ReductionLoop:
         loop = ast.For(one.target, _read(items) if first else one.iter, body, [])
         body = [ast.copy_location(loop, one.target), *copy.deepcopy([] if first else ends)]
     _locate(loop, loop)
-    if name not in ("max", "min"):
-        began = item = ""
-    return ReductionLoop(loop, items, result, began, item, stores(loop) | {items})
+    return ReductionLoop(loop, items, result, item, began, stores(loop) | {items, result})
+
+
+def leaves_out(node: Comprehension) -> bool:
+    """Whether a comprehension may leave out items."""
+    return any(one.ifs for one in node.generators)
+
+
+def _put(result: str, at: str, made: Comprehension) -> list[ast.stmt]:
+    """Return the statements that put an item of a comprehension into a list."""
+    body: list[ast.stmt] = [ast.Assign([ast.Subscript(_read(result), _read(at), ast.Store())], made.elt)]
+    if leaves_out(made):
+        return [*body, _assigned(at, ast.BinOp(_read(at), ast.Add(), ast.Constant(1)))]
+    first = made.generators[0]
+    first.target = ast.copy_location(
+        ast.Tuple([ast.Name(at, ast.Store()), first.target], ast.Store()), first.target
+    )
+    return body
+
+
+def _if(holds: bool, test: ast.expr) -> ast.expr:
+    return test if holds else ast.UnaryOp(ast.Not(), test)
+
+
+def _assigned(name: str, value: ast.expr) -> ast.stmt:
+    return ast.Assign([ast.Name(name, ast.Store())], value)
 
 
 def _with_own_names(node: Comprehension, place: str) -> Comprehension:

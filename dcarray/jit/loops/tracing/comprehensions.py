@@ -1,4 +1,5 @@
-"""Tracing of comprehensions: the items one by one if they are few, else a reduction of them as a loop."""
+"""Tracing of comprehensions: the items one by one if they are few, else as a loop that reduces them, or puts
+them into a list."""
 
 from __future__ import annotations
 
@@ -7,11 +8,20 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 from dcarray.core.errors import Untraceable
 
 from ..entry.entry_values import PublicObject
-from ..operations.values import Value, is_array, kind_of
-from ..syntax.comprehension_loops import Comprehension, ReductionLoop, is_known, reduction_loop
+from ..operations.values import Data, GrownList, NumberList, Shape, Value, is_array, is_number, kind_of
+from ..syntax.comprehension_loops import (
+    LIST,
+    Comprehension,
+    ReductionLoop,
+    is_known,
+    leaves_out,
+    reduction_loop,
+)
 from ..syntax.syntax_facts import stores
 from .dead_values import dead_targets
 from .expressions import MOST_UNROLLED, Frame
@@ -24,6 +34,7 @@ class Comprehensions(LoopStatements):
     """Tracing of comprehensions."""
 
     _probed = ""  # the name whose first value is looked for
+    _unfinished: NumberList | None = None  # the list whose items are being traced
     _loops: dict[tuple[str, Comprehension, bool], tuple[ReductionLoop, frozenset[ast.expr]]]
 
     def __init__(self, *args: Any) -> None:
@@ -32,7 +43,15 @@ class Comprehensions(LoopStatements):
 
     def list_of(self, node: ast.ListComp, frame: Frame) -> Value:
         """Trace a comprehension that makes a list."""
-        return [*self._items(node.elt, node.generators, frame)]
+
+        def by_items() -> Value:
+            return [*self._items(node.elt, node.generators, frame)]
+
+        def by_loop() -> Value:
+            return self._list_by_loop(node, self.evaluate(node.generators[0].iter, frame), frame)
+
+        known = all(is_known(one.iter) for one in node.generators)
+        return self._first_of([by_items, by_loop] if known else [by_loop, by_items], frame)
 
     def reduction(self, name: str, args: list[ast.expr], keywords: list[ast.keyword], frame: Frame) -> Value:
         """Trace the call of one of `TAKE_ALL` with a comprehension, and perhaps where a sum begins."""
@@ -87,22 +106,55 @@ class Comprehensions(LoopStatements):
         line = self.scope.line
         frame.names[made.items] = items
         result: Value = {"any": False, "all": True}.get(name, start)
-        if made.began:
+        if extremum := name in ("max", "min"):
             result = self._zero_of(self._item(made, frame))
             if result is None:
                 raise self.scope.fail("an extremum of values that are not understood")
             frame.names[made.began] = False
         frame.names[made.result] = self._stored(result, made.result)
         self.loop(made.loop, frame, frozenset({made.result, made.began}))
-        if made.began:  # else Python raises an exception
+        if extremum:  # else Python raises an exception
             self._require(ast.Name(made.began, ast.Load()), True, frame)
         found = self._name(made.result, frame)
         if _COMPENSATED and name == "sum" and kind_of(found) in (float, complex) and not is_array(found):
             raise self.scope.fail("a sum of Python's floats, which this version of Python compensates")
+        return self._ended(made, found, line, frame)
+
+    def _ended(self, made: ReductionLoop, found: Value, line: int, frame: Frame) -> Value:
         for one in made.names:
             frame.names.pop(one, None)
         self.scope.line = line
         return found
+
+    def _list_by_loop(self, node: Comprehension, items: Value, frame: Frame) -> Value:
+        """Trace a comprehension that makes a list of numbers, or of such lists, as a loop."""
+        if len(node.generators) > 1:
+            raise self.scope.fail("a list of the items of several loops")
+        steps = self.calls.iterables.enumerate(items)
+        made, line = self._loop_of(LIST, node), self.scope.line
+        frame.names[made.items] = items if leaves_out(node) else steps
+        frame.names[made.item] = 0
+        frame.names[made.result] = _SOUGHT
+        shape, kind = self._items_of_list(self._item(made, frame), node)
+        array = self.arrays.empty((steps.stop, *shape), np.dtype(kind))
+        frame.names[made.result] = found = NumberList(array, isinstance(kind, str))
+        outer, self._unfinished = self._unfinished, found
+        self.loop(made.loop, frame, frozenset({made.item}))
+        self._unfinished = outer
+        count = frame.names.get(made.item)
+        if not leaves_out(node):
+            return self._ended(made, found, line, frame)
+        if not isinstance(count, Data):
+            raise self.scope.fail("a list of what is left out")
+        return self._ended(made, GrownList(found, count), line, frame)
+
+    def _items_of_list(self, item: Value, node: Comprehension) -> tuple[Shape, Any]:
+        """Return the shape of the items of a list, and the `kind_of` their numbers."""
+        if isinstance(item, NumberList) and isinstance(node.elt, ast.ListComp):  # a new one each time
+            return item.array.shape, item.kind
+        if is_number(item) and not is_array(item):
+            return (), kind_of(item)
+        raise self.scope.fail("a list of what are no numbers")
 
     def _loop_of(self, name: str, node: Comprehension) -> ReductionLoop:
         """Return the loop of a reduction, whose dead targets are noted."""
@@ -119,20 +171,31 @@ class Comprehensions(LoopStatements):
     def _item(self, made: ReductionLoop, frame: Frame) -> Value:
         """Return an item of a comprehension, of which only the type is of use."""
         checkpoint, names, line = self.memory.checkpoint(), frame.names, self.scope.line
-        flag, probed, self._probed = frame.break_flag, self._probed, made.item
+        flag, probed = frame.break_flag, self._probed
+        self._probed = "" if made.result in names else made.item
         frame.names = dict(names)
         try:
             self.loop(made.loop, frame, frozenset())
         except _Probed as found:
             item = found.item
         else:
-            raise self.scope.fail("an extremum of nothing")
+            raise self.scope.fail("a comprehension over nothing")
         finally:
             self._probed = probed
         self.memory.restore(checkpoint)
         frame.names, frame.break_flag = names, flag
         self.scope.line, self.memory.file = line, frame.file
         return item
+
+    def setitem(self, array: Value, key: Value, value: Value, spent: bool) -> None:
+        if array is _SOUGHT:
+            raise _Probed(value)
+        if array is self._unfinished and isinstance(value, NumberList):
+            row = self.arrays.element(array.array, key)
+            if value.kind != array.kind:
+                raise self.scope.fail("a list of lists of several types")
+            array, key, value = row, Ellipsis, value.array
+        super().setitem(array, key, value, spent)
 
     def assign_target(self, target: ast.expr, value: Value, frame: Frame, spent: bool = False) -> None:
         if self._probed and isinstance(target, ast.Name) and target.id == self._probed:
@@ -176,6 +239,9 @@ class Comprehensions(LoopStatements):
         if len(found) > MOST_UNROLLED:
             raise self.scope.fail("a comprehension over many items")
         return found
+
+
+_SOUGHT = object()  # stands for a list until the type of an item is known
 
 
 class _Probed(Exception):

@@ -13,7 +13,7 @@ from dcarray.ir import dims
 from dcarray.ir.integers import Expression
 from dcarray.ir.nodes import Dim, Load, Loop, While
 
-from ..operations.values import Data, ItemRange, RangeProduct, RuntimeRange, Unbound, Value
+from ..operations.values import Data, GrownList, ItemRange, RangeProduct, RuntimeRange, Unbound, Value
 from ..syntax.exits import has_break
 from ..syntax.liveness import live_in_loop
 from ..syntax.syntax_facts import Names, loads, stores
@@ -42,6 +42,9 @@ class LoopStatements(LoopBodies):
             self._while(stmt, frame, after)
             return
         items = self.evaluate(stmt.iter, frame)
+        if isinstance(items, GrownList):
+            grown = items.items
+            items = RuntimeRange(0, items.count, 1, lambda k: self.lists.getitem(grown, k))
         if self.start is not None and stmt is self.outermost:
             items = self._resumed(items, self.start)
         if isinstance(items, RangeProduct):

@@ -41,6 +41,7 @@ from ..operations.reductions import Reductions
 from ..operations.scope import Scope
 from ..operations.values import (
     Data,
+    GrownList,
     Masked,
     NumberList,
     PythonOrNumpy,
@@ -242,6 +243,8 @@ class Tracer(Comprehensions):
             return self._result_array(name, value)
         if isinstance(value, NumberList) and value.array.entry_name:
             return Result("alias", value.array.entry_name)
+        if isinstance(value, NumberList | GrownList):
+            return self._result_list(name, value)
         if isinstance(value, Data):
             return Result("scalar", self._result_scalar(name, value), weak=value.weak is not None)
         if isinstance(value, PythonOrNumpy) and value.is_numpy is not None:
@@ -255,6 +258,17 @@ class Tracer(Comprehensions):
                 return Result("alias", known[0])
             return self._returned(name, value)
         raise self.scope.fail(f"{name} is bound to what cannot be given back")
+
+    def _result_list(self, name: str, value: NumberList | GrownList) -> Result:
+        """Return the description of a new list; each has one name."""
+        items = value.items if isinstance(value, GrownList) else value
+        window = items.array.window
+        array = None if window is None else self.memory.arrays[window.array]
+        if array is None or array.role != "temp" or window != whole_window(array.name, array.shape):
+            raise self.scope.fail(f"{name} is bound to what cannot be given back")
+        self.memory.arrays[array.name] = replace(array, role="out")
+        count = self._result_scalar(name, value.count) if isinstance(value, GrownList) else None
+        return Result("list", array.name, weak=not items.of_numpy, value=count)
 
     def _result_scalar(self, name: str, value: Data) -> str:
         """Return a new array without axes that has the value."""
