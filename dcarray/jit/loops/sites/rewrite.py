@@ -12,7 +12,7 @@ from ..syntax.appends import list_of
 from ..syntax.eligibility import is_eligible, is_eligible_statement, may_resume, parts_of, runs_of
 from ..syntax.exits import blocks_of
 from ..syntax.liveness import Liveness, LoopNode
-from ..syntax.loop_exits import has_exits, is_kept, lowered_loop
+from ..syntax.loop_exits import has_exits, is_kept, lowered_loop, without_else
 from ..syntax.supported import KnownCalls
 from ..syntax.syntax_facts import Names, facts, loads, stores, walk
 from .emit import with_site
@@ -116,19 +116,21 @@ class _Adder:
             for inner in blocks_of(stmt):  # before the code around them changes
                 self.block(inner, inside, counted)
             if inside != outer:
-                body[_position(body, stmt)] = self._asking([stmt], inside)
+                at = _position(body, stmt)
+                body[at : at + 1] = self._asking([stmt], inside)
         for run in runs:
             self._run(body, run, outer, counters)
 
     def _loop(self, loop: LoopNode, outer: int, counters: Names) -> int:
         """Return the number of a loop's site; ``outer``, that of the site around it, if it has none."""
-        if not is_eligible(loop) or not self._scope.known.all_known(loop):
+        plain = without_else(loop)
+        if not is_eligible(plain) or not self._scope.known.all_known(plain):
             return outer
-        returns = lowered_loop(loop, ENDED, True)[1] if has_exits(loop) else []
+        returns = lowered_loop(plain, ENDED, of_site=True)[1] if has_exits(plain) else []
         source = self._source([loop], counters, returns, True)
         if source is None:
             return outer
-        site = self._site(source, outer, may_resume(loop))
+        site = self._site(source, outer, may_resume(plain))
         self._returns[site] = returns
         return site
 
@@ -143,13 +145,13 @@ class _Adder:
         for part in parts:  # which may have plans where the whole has none
             self._run(inside, part, site, counters)
         at = _position(body, run[0])
-        body[at : at + len(run)] = [self._asking(inside, site)]
+        body[at : at + len(run)] = self._asking(inside, site)
 
     def _site(self, source: SiteSource, outer: int, resumable: bool) -> int:
         self._places.append(SitePlace(source, outer, resumable))
         return len(self._places) - 1
 
-    def _asking(self, stmts: Sequence[ast.stmt], number: int) -> ast.stmt:
+    def _asking(self, stmts: Sequence[ast.stmt], number: int) -> list[ast.stmt]:
         source, _, resumable = self._places[number]
         return with_site(stmts, constant(number), source, resumable, self._returns.get(number, ()))
 
@@ -162,10 +164,14 @@ class _Adder:
         needed = self._liveness.needed(stmts) & scope.variables
         if not needed <= self._liveness.bound(first) | scope.bound:
             return None
+        live, is_noted = self._liveness.live(stmts), bool(returns)
+        if isinstance(last, ast.For | ast.While) and last.orelse:
+            first = last = without_else(last)
+            stmts, is_noted = [last], True
         if not stores(*stmts) <= scope.own or not all(map(self._text.is_faithful, stmts)):
             return None
-        text, live = self._text.of(stmts), self._liveness.live(stmts)
-        if returns:
+        text = self._text.of(stmts)
+        if is_noted:
             read = loads(*returns)
             live |= (read & stores(*stmts)) | {ENDED, *filter(is_kept, read)}
         lists = tuple(filter(None, map(list_of, stmts)))

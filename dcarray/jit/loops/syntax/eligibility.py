@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from .appends import append_call, list_of
 from .comprehension_loops import TAKE_ALL, comprehensions_in, is_known
 from .liveness import LoopNode
+from .purity import is_pure
 from .supported import DRAWS, KnownCalls
 from .syntax_facts import facts, loads, stores, walk
 
@@ -18,21 +19,13 @@ _EXCLUDED = frozenset((
     ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith, ast.Try, ast.TryStar,
     ast.With, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.ListComp, ast.SetComp,
     ast.DictComp, ast.GeneratorExp, ast.Import, ast.ImportFrom, ast.Global, ast.Nonlocal, ast.Delete,
-    ast.Starred, ast.NamedExpr, ast.Match, ast.JoinedStr,
+    ast.Starred, ast.Match, ast.JoinedStr,
 ))  # fmt: skip
 _NOT_IN_LOOPS = _EXCLUDED - {ast.Return}
 _IN_RUNS = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.If)
 _NOT_IN_RUNS = _EXCLUDED | {ast.For, ast.While, ast.Break, ast.Continue, ast.Raise, ast.Assert}
 _COMPUTING = frozenset({ast.BinOp, ast.UnaryOp, ast.Compare, ast.Call, ast.AugAssign})
-# Functions and methods that the condition of a ``while`` may call: without side effects, since the loop site
-# evaluates it once more.
-_CALLS = frozenset({"abs", "bool", "float", "int", "len", "max", "min", "round", "sum"})
 _ITERABLES = frozenset({"enumerate", "reversed", "zip"})
-_METHODS = frozenset({"all", "any", "item", "max", "mean", "min", "sum"})
-_PURE = (
-    ast.Name, ast.Constant, ast.Compare, ast.BoolOp, ast.UnaryOp, ast.BinOp, ast.Attribute, ast.Subscript,
-    ast.Slice, ast.Tuple, ast.expr_context, ast.operator, ast.unaryop, ast.cmpop, ast.boolop,
-)  # fmt: skip
 
 
 def runs_of(body: Sequence[ast.stmt], known: KnownCalls) -> Iterator[list[ast.stmt]]:
@@ -119,6 +112,8 @@ def _are_taken(nodes: Sequence[ast.AST], few: bool) -> bool:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in TAKE_ALL
         for arg in node.args[:1]
     }
+    if any(ast.NamedExpr in facts(node).kinds for node in nodes if type(node) in _TAKEN):
+        return False  # it binds a name outside of a comprehension
     return all(
         not node.is_async and (is_known(node.iter) or not few)
         if isinstance(node, ast.comprehension)
@@ -158,13 +153,8 @@ def _computes(stmt: ast.stmt) -> bool:
 
 
 def is_eligible(loop: LoopNode) -> bool:
-    """Whether a loop gets a site."""
-    if loop.orelse:
-        return False
-    if isinstance(loop, ast.For):
-        if not (_is_iterable(loop.iter) and _only_names(loop.target)):
-            return False
-    elif not _is_pure(loop.test):
+    """Whether a loop without ``else`` gets a site."""
+    if isinstance(loop, ast.For) and not (_is_iterable(loop.iter) and _only_names(loop.target)):
         return False
     found = facts(loop).kinds & _NOT_IN_LOOPS
     return not found or (found <= _TAKEN and _are_taken(walk(loop), False))
@@ -173,7 +163,7 @@ def is_eligible(loop: LoopNode) -> bool:
 def _is_iterable(items: ast.expr) -> bool:
     """Whether an iterable is supported; a compiled loop does not evaluate it."""
     if not isinstance(items, ast.Call):
-        return isinstance(items, ast.Name | ast.Attribute | ast.Subscript) and _is_pure(items)
+        return isinstance(items, ast.Name | ast.Attribute | ast.Subscript) and is_pure(items)
     name = items.func.id if isinstance(items.func, ast.Name) else ""
     if name == "range":
         return not items.keywords and 1 <= len(items.args) <= 3
@@ -191,32 +181,18 @@ def _only_names(target: ast.expr) -> bool:
     return isinstance(target, ast.Name)
 
 
-def _is_pure(test: ast.expr) -> bool:
-    """Whether a condition has no side effects."""
-    for node in walk(test):
-        if isinstance(node, ast.Call):
-            name = node.func
-            plain = isinstance(name, ast.Name) and name.id in _CALLS
-            method = isinstance(name, ast.Attribute) and name.attr in _METHODS
-            if node.keywords or not (plain or method):
-                return False
-        elif not isinstance(node, _PURE):
-            return False
-    return True
-
-
 def may_resume(loop: LoopNode) -> bool:
     """Whether compiled code may do the remaining iterations of a loop that has begun: a ``while``, or a loop
     over a range whose ends its body does not change."""
     if isinstance(loop, ast.While):
-        return True
+        return is_pure(loop.test)
     items = loop.iter
     if not (isinstance(items, ast.Call) and isinstance(items.func, ast.Name) and items.func.id == "range"):
         return False
     changed = stores(*loop.body) | stores(loop.target)
     return (
         isinstance(loop.target, ast.Name)
-        and all(map(_is_pure, items.args))
+        and all(map(is_pure, items.args))
         and loads(*items.args).isdisjoint(changed)
         and not _may_change(items.args, loop.body)
         and loop.target.id not in stores(*loop.body)

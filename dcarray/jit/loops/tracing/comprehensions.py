@@ -22,7 +22,7 @@ from ..syntax.comprehension_loops import (
     leaves_out,
     reduction_loop,
 )
-from ..syntax.syntax_facts import stores
+from ..syntax.syntax_facts import facts, stores
 from .dead_values import dead_targets
 from .expressions import MOST_UNROLLED, Frame
 from .loop_statements import LoopStatements
@@ -158,6 +158,8 @@ class Comprehensions(LoopStatements):
 
     def _loop_of(self, name: str, node: Comprehension) -> ReductionLoop:
         """Return the loop of a reduction, whose dead targets are noted."""
+        if ast.NamedExpr in facts(node).kinds:
+            raise self.scope.fail("a comprehension binds a name of the code around it")
         dead = node in self._dead_targets
         if (name, node, dead) not in self._loops:
             made = reduction_loop(name, node)
@@ -190,9 +192,10 @@ class Comprehensions(LoopStatements):
     def setitem(self, array: Value, key: Value, value: Value, spent: bool) -> None:
         if array is _SOUGHT:
             raise _Probed(value)
-        if array is self._unfinished and isinstance(value, NumberList):
-            row = self.arrays.element(array.array, key)
-            if value.kind != array.kind:
+        unfinished = self._unfinished
+        if unfinished is not None and array is unfinished and isinstance(value, NumberList):
+            row = self.arrays.element(unfinished.array, key)
+            if value.kind != unfinished.kind:
                 raise self.scope.fail("a list of lists of several types")
             array, key, value = row, Ellipsis, value.array
         super().setitem(array, key, value, spent)

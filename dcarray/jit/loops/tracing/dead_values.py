@@ -202,6 +202,8 @@ def _certain_parts(node: ast.expr) -> frozenset[ast.expr]:
             parts = values[:1]
         case ast.Compare(left, _, others):
             parts = [left, others[0]]
+        case ast.NamedExpr(_, value):
+            parts = [value]
         case ast.Lambda():
             return frozenset()
         case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp() | ast.Name():

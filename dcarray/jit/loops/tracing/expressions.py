@@ -17,6 +17,7 @@ from ..operations.arithmetic import Operations
 from ..operations.calls import Calls
 from ..operations.values import Data, NumberList, Unbound, Value
 from ..syntax.comprehension_loops import TAKE_ALL, Comprehension
+from ..syntax.syntax_facts import stores
 
 _SIGNS: dict[type, str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
@@ -52,6 +53,7 @@ class Expressions(Operations):
     run: Callable[[Function, list[Value], dict[str, Value], Frame], Value]
     choice: Callable[[Data, ast.expr, ast.expr, Frame], Value]
     conditional: Callable[[Data, bool, ast.expr, Frame, bool], Data]
+    assign_target: Callable[[ast.expr, Value, Frame], None]
     list_of: Callable[[ast.ListComp, Frame], Value]
     reduction: Callable[[str, list[ast.expr], list[ast.keyword], Frame], Value]
 
@@ -97,6 +99,9 @@ class Expressions(Operations):
                 return self.calls.attribute(self.evaluate(owner, frame), name)
             case ast.Call(callee, args, keywords):
                 return self._call(callee, args, keywords, frame)
+            case ast.NamedExpr(target, value):
+                self.assign_target(target, self.evaluate(value, frame), frame)
+                return frame.names[target.id]
             case ast.ListComp():
                 return self.list_of(node, frame)
         raise self.scope.fail(f"{type(node).__name__} is not understood")
@@ -163,6 +168,8 @@ class Expressions(Operations):
         value = self.evaluate(node, frame)
         if surely is not True:
             self.check_effects(state, "a condition")
+            if stores(node):
+                raise self.scope.fail("a condition binds a name, if it is asked at all")
         return value
 
     def begun(self) -> tuple[int, frozenset[str]]:
@@ -194,7 +201,7 @@ class Expressions(Operations):
             checkpoint, names = self.memory.checkpoint(), dict(frame.names)
             try:
                 value = self.condition(node, frame) if loose else self.evaluate(node, frame)
-                free = len(self.memory.block) == len(checkpoint.block)
+                free = len(self.memory.block) == len(checkpoint.block) and not stores(node)
             except Untraceable:  # tried again under the condition of the others
                 if open_ is None:
                     raise

@@ -16,7 +16,8 @@ from dcarray.ir.nodes import Dim, Load, Loop, While
 from ..operations.values import Data, GrownList, ItemRange, RangeProduct, RuntimeRange, Unbound, Value
 from ..syntax.exits import has_break
 from ..syntax.liveness import live_in_loop
-from ..syntax.syntax_facts import Names, loads, stores
+from ..syntax.purity import is_pure, reads_first
+from ..syntax.syntax_facts import Names, stores
 from .branches import FALLS_THROUGH
 from .expressions import MOST_UNROLLED, Frame
 from .loop_carried import MAX_UNROLLED, FirstDiffers, LoopBodies, PermutedNames
@@ -246,7 +247,7 @@ class LoopStatements(LoopBodies):
         first = self.condition(stmt.test, frame)
         if first is False:
             return
-        line, test = self.scope.line, loads(stmt.test)
+        line, test = self.scope.line, reads_first(stmt.test)
         head = live_in_loop(stmt.body, after | test)
 
         def body() -> Value:
@@ -263,8 +264,9 @@ class LoopStatements(LoopBodies):
                 raise self.scope.fail("a loop does not end")
             return again
 
-        runs = True if first is True or stmt is self.outermost else None
-        self._while_true(first, stores(*stmt.body), head, body, frame, after, runs)
+        asked = stmt is self.outermost and is_pure(stmt.test)  # the site has found it true
+        runs = True if first is True or asked else None
+        self._while_true(first, stores(*stmt.body, stmt.test), head, body, frame, after, runs)
 
     def _runtime_range(self, stmt: ast.For, span: RuntimeRange, frame: Frame, after: Names) -> None:
         """Trace a loop over a range whose ends are known at run time only."""

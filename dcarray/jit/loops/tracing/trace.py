@@ -129,7 +129,7 @@ class Tracer(Comprehensions):
         if ENDED in request.live:  # a site's loop, after which the program returns
             (loop,) = body
             assert isinstance(loop, ast.For | ast.While)
-            body, _ = lowered_loop(loop, ENDED, True)
+            body, _ = lowered_loop(loop, ENDED, of_site=True)
         else:
             body = lowered(body)
         if may_not_end(request.source, request.names):
