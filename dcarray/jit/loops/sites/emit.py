@@ -42,7 +42,7 @@ _LOAD, _STORE = ast.Load(), ast.Store()
 
 def with_site(
     stmts: Sequence[ast.stmt], constant: str, source: SiteSource, resumable: bool,
-    returns: Sequence[ast.Return] = (),
+    returns: Sequence[ast.Return] = (), tested: ast.If | ast.Assert | None = None,
 ) -> list[ast.stmt]:  # fmt: skip
     """Return statements with the code that asks their site.
 
@@ -57,6 +57,8 @@ def with_site(
     returns : sequence of ast.Return, optional
         Those of a loop, one of which may be due after compiled code has run
         (`dcarray.jit.loops.syntax.loop_exits`).
+    tested : ast.If or ast.Assert, optional
+        The statement whose condition is what the given ones, one ``return``, return.
     """
     first, body = stmts[0], [*stmts]
 
@@ -96,20 +98,26 @@ def with_site(
             names[names.index("_")] = UNDERSCORE
             value = new(ast.Name, first, UNDERSCORE, _LOAD)
             then.append(new(ast.Assign, first, [new(ast.Name, first, "_", _STORE)], value))
-            then.append(new(ast.Delete, first, [new(ast.Name, first, UNDERSCORE, ast.Del())]))
+            then.append(forgetting(UNDERSCORE))
         cases = [
             ast.match_case(pattern(names, k + 1), None, [*then, *before, one]) for k, one in enumerate(due)
         ]
         if source.returns:
-            then.append(new(ast.Return, first, new(ast.Name, first, RETURNED, _LOAD)))
+            then += returning(first)
         cases.append(ast.match_case(pattern(names, None), None, then or [new(ast.Pass, first)]))
         if otherwise:
             cases.append(ast.match_case(new(ast.MatchAs, first), None, otherwise))
         return new(ast.Match, first, values, cases)
 
+    def returning(at: ast.stmt) -> list[ast.stmt]:
+        return [] if tested else [new(ast.Return, at, new(ast.Name, at, RETURNED, _LOAD))]
+
     def noting(ended: int) -> ast.stmt:
         target = new(ast.Name, first, ENDED, _STORE)
         return new(ast.Assign, first, [target], new(ast.Constant, first, ended))
+
+    def forgetting(name: str) -> ast.stmt:
+        return new(ast.Delete, first, [new(ast.Name, first, name, ast.Del())])
 
     def leaving(at: ast.stmt) -> ast.stmt:
         asked = new(ast.BoolOp, at, ast.And(), [part("enabled", at), call("leave", at, [])])
@@ -134,7 +142,7 @@ def with_site(
     left: list[ast.stmt] = [leaving(at)]
     if value is not None:
         bound = new(ast.Assign, at, [new(ast.Name, at, RETURNED, _STORE)], value)
-        left = [bound, *left, new(ast.Return, at, new(ast.Name, at, RETURNED, _LOAD))]
+        left = [bound, *left, *returning(at)]
         body.pop()
     if returns:
         _put_before_returns(leaving, body)
@@ -144,11 +152,15 @@ def with_site(
     asked = new(ast.BoolOp, first, ast.And(), [*tests, call("enter", first, needed())])
     asking: list[ast.stmt] = [taking(asked, [*body, *left])]
     if orelse:  # after compiled code, too
-        ended = new(
-            ast.Compare, first, new(ast.Name, first, ENDED, _LOAD), [ast.Eq()], [new(ast.Constant, first, 0)]
-        )
-        gone = [new(ast.Delete, first, [new(ast.Name, first, ENDED, ast.Del())]) for _ in range(2)]
-        asking.append(new(ast.If, first, ended, [gone[0], *orelse], [gone[1]]))
+        parts = new(ast.Name, first, ENDED, _LOAD), [ast.Eq()], [new(ast.Constant, first, 0)]
+        ended = new(ast.Compare, first, *parts)
+        asking.append(new(ast.If, first, ended, [forgetting(ENDED), *orelse], [forgetting(ENDED)]))
+    if tested is not None:
+        tested.test = new(ast.Name, first, RETURNED, _LOAD)
+        asking.append(tested)
+        if isinstance(tested, ast.If):
+            tested.body.insert(0, forgetting(RETURNED))
+            tested.orelse.insert(0, forgetting(RETURNED))
     return asking
 
 

@@ -9,7 +9,14 @@ from typing import NamedTuple
 from ..entry.members import member_paths
 from ..entry.names import ENDED
 from ..syntax.appends import list_of
-from ..syntax.eligibility import is_eligible, is_eligible_statement, may_resume, parts_of, runs_of
+from ..syntax.eligibility import (
+    eligible_test,
+    is_eligible,
+    is_eligible_statement,
+    may_resume,
+    parts_of,
+    runs_of,
+)
 from ..syntax.exits import blocks_of
 from ..syntax.liveness import Liveness, LoopNode
 from ..syntax.loop_exits import has_exits, is_kept, lowered_loop, without_else
@@ -106,18 +113,20 @@ class _Adder:
         for stmt in list(body):
             if id(stmt) in in_runs:
                 continue
-            inside, counted = outer, counters
+            inside, counted, test = outer, counters, None
             if isinstance(stmt, ast.For | ast.While):
                 inside = self._loop(stmt, outer, counters)
                 counted = counters | _counters(stmt)
             elif is_eligible_statement(stmt, self._scope.known):
-                source = self._source([stmt], counters, is_loop=True)
-                inside = outer if source is None else self._site(source, outer, False)
+                inside = self._reduction([stmt], outer, counters)
+            elif (test := eligible_test(stmt, self._scope.known)) is not None:
+                inside = self._reduction([test], outer, counters, stmt)
             for inner in blocks_of(stmt):  # before the code around them changes
-                self.block(inner, inside, counted)
+                self.block(inner, outer if test else inside, counted)
             if inside != outer:
                 at = _position(body, stmt)
-                body[at : at + 1] = self._asking([stmt], inside)
+                tested = stmt if test and isinstance(stmt, ast.If | ast.Assert) else None
+                body[at : at + 1] = self._asking([test or stmt], inside, tested)
         for run in runs:
             self._run(body, run, outer, counters)
 
@@ -133,6 +142,13 @@ class _Adder:
         site = self._site(source, outer, may_resume(plain))
         self._returns[site] = returns
         return site
+
+    def _reduction(
+        self, stmts: Sequence[ast.stmt], outer: int, counters: Names, at: ast.stmt | None = None
+    ) -> int:
+        """Return the number of the site of a statement with comprehensions, as of a loop."""
+        source = self._source(stmts, counters, is_loop=True, at=at)
+        return outer if source is None else self._site(source, outer, False)
 
     def _run(self, body: list[ast.stmt], run: list[ast.stmt], outer: int, counters: Names) -> None:
         source, parts = self._source(run, counters), parts_of(run, self._scope.known)
@@ -151,18 +167,22 @@ class _Adder:
         self._places.append(SitePlace(source, outer, resumable))
         return len(self._places) - 1
 
-    def _asking(self, stmts: Sequence[ast.stmt], number: int) -> list[ast.stmt]:
+    def _asking(
+        self, stmts: Sequence[ast.stmt], number: int, tested: ast.If | ast.Assert | None = None
+    ) -> list[ast.stmt]:
         source, _, resumable = self._places[number]
-        return with_site(stmts, constant(number), source, resumable, self._returns.get(number, ()))
+        returns = self._returns.get(number, ())
+        return with_site(stmts, constant(number), source, resumable, returns, tested)
 
     def _source(
         self, stmts: Sequence[ast.stmt], counters: Names, returns: Sequence[ast.Return] = (),
-        is_loop: bool = False,
+        is_loop: bool = False, at: ast.stmt | None = None,
     ) -> SiteSource | None:  # fmt: skip
-        """Return the source of statements that may have a site; None if a name is in the way."""
+        """Return the source of statements that may have a site, or of a condition of the statement ``at``;
+        None if a name is in the way."""
         scope, first, last = self._scope, stmts[0], stmts[-1]
         needed = self._liveness.needed(stmts) & scope.variables
-        if not needed <= self._liveness.bound(first) | scope.bound:
+        if not needed <= self._liveness.bound(at or first) | scope.bound:
             return None
         live, is_noted = self._liveness.live(stmts), bool(returns)
         if isinstance(last, ast.For | ast.While) and last.orelse:
@@ -170,7 +190,7 @@ class _Adder:
             stmts, is_noted = [last], True
         if not stores(*stmts) <= scope.own or not all(map(self._text.is_faithful, stmts)):
             return None
-        text = self._text.of(stmts)
+        text = "return " * (at is not None) + self._text.of(stmts)
         if is_noted:
             read = loads(*returns)
             live |= (read & stores(*stmts)) | {ENDED, *filter(is_kept, read)}

@@ -147,6 +147,16 @@ def is_eligible_statement(stmt: ast.stmt, known: KnownCalls) -> bool:
     )
 
 
+def eligible_test(stmt: ast.stmt, known: KnownCalls) -> ast.Return | None:
+    """Return a statement that returns the condition of another one, if that gets a site of its own as it has
+    comprehensions over many items."""
+    if not isinstance(stmt, ast.If) and not (isinstance(stmt, ast.Assert) and __debug__):
+        return None
+    made = ast.copy_location(ast.Return(stmt.test), stmt.test)
+    one_line = made.lineno == made.end_lineno  # else it may be no statement without parentheses
+    return made if one_line and is_eligible_statement(made, known) else None
+
+
 def _computes(stmt: ast.stmt) -> bool:
     """Whether a statement has an operator, an element or a call, so that it may take some time."""
     return any(not facts(part).kinds.isdisjoint(_COMPUTING) for part in _parts(stmt))
