@@ -117,7 +117,7 @@ class _LiveNames:
             case ast.For() | ast.While():
                 return self._loop(node, live)
             case ast.Return(value):
-                return reads_first(value)
+                return reads_first(value) | (live & facts(node).binds) - binds(value)
             case ast.Raise():
                 return loads(node)
             case ast.Break():

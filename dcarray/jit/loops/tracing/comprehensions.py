@@ -13,7 +13,18 @@ import numpy as np
 from dcarray.core.errors import Untraceable
 
 from ..entry.entry_values import PublicObject
-from ..operations.values import Data, GrownList, NumberList, Shape, Value, is_array, is_number, kind_of
+from ..operations.values import (
+    Data,
+    GrownList,
+    ItemRange,
+    NumberList,
+    RuntimeRange,
+    Shape,
+    Value,
+    is_array,
+    is_number,
+    kind_of,
+)
 from ..syntax.comprehension_loops import (
     LIST,
     Comprehension,
@@ -27,6 +38,7 @@ from .dead_values import dead_targets
 from .expressions import MOST_UNROLLED, Frame
 from .loop_statements import LoopStatements
 
+_ITERABLES = Data | GrownList | ItemRange | NumberList | RuntimeRange
 _COMPENSATED = sys.version_info >= (3, 12)  # sums of Python's floats
 
 
@@ -37,9 +49,11 @@ class Comprehensions(LoopStatements):
     _unfinished: NumberList | None = None  # the list whose items are being traced
     _loops: dict[tuple[str, Comprehension, bool], tuple[ReductionLoop, frozenset[ast.expr]]]
 
+    _wholes: dict[ast.expr, ast.GeneratorExp]
+
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self._loops = {}
+        self._loops, self._wholes = {}, {}
 
     def list_of(self, node: ast.ListComp, frame: Frame) -> Value:
         """Trace a comprehension that makes a list."""
@@ -54,9 +68,16 @@ class Comprehensions(LoopStatements):
         return self._first_of([by_items, by_loop] if known else [by_loop, by_items], frame)
 
     def reduction(self, name: str, args: list[ast.expr], keywords: list[ast.keyword], frame: Frame) -> Value:
-        """Trace the call of one of `TAKE_ALL` with a comprehension, and perhaps where a sum begins."""
+        """Trace the call of one of `TAKE_ALL` with a comprehension, and perhaps where a sum begins, or with
+        another iterable."""
         node, *others = args
-        assert isinstance(node, Comprehension)
+        function = PublicObject(f"builtins.{name}")
+        if not isinstance(node, Comprehension):
+            items = self.evaluate(node, frame)
+            if keywords or not isinstance(items, _ITERABLES) or (isinstance(items, Data) and not items.shape):
+                named = {str(k.arg): self.evaluate(k.value, frame) for k in keywords}
+                return self.calls.call(function, (items,), named)
+            return self._by_loop(name, self._items_of(node), items, 0, frame)
         if name == "sum" and not others and len(keywords) == 1 and keywords[0].arg == "start":
             others = [keywords[0].value]
         elif keywords:
@@ -79,9 +100,19 @@ class Comprehensions(LoopStatements):
             start = self.evaluate(others[0], frame) if others else 0
             return self._by_loop(name, node, items, start, frame)
 
-        function = PublicObject(f"builtins.{name}")
         known = all(is_known(one.iter) for one in node.generators)
         return self._first_of([by_items, by_loop] if known else [by_loop, by_items], frame)
+
+    def _items_of(self, node: ast.expr) -> ast.GeneratorExp:
+        """Return the comprehension that gives the items of an iterable."""
+        if node not in self._wholes:
+            name = ast.Name("item", ast.Load()), ast.Name("item", ast.Store())
+            made = ast.GeneratorExp(name[0], [ast.comprehension(name[1], node, [], 0)])
+            for part in (made, *name):
+                ast.copy_location(part, node)
+            self._wholes[node] = made
+            self._dead_targets |= {made}  # perhaps
+        return self._wholes[node]
 
     def _first_of(self, ways: Sequence[Callable[[], Value]], frame: Frame) -> Value:
         """Return what the first of two ways gives, or the second one if that is not understood."""

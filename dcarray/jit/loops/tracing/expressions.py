@@ -254,9 +254,9 @@ class Expressions(Operations):
         self, callee: ast.expr, args: list[ast.expr], keywords: list[ast.keyword], frame: Frame
     ) -> Value:
         function = self.evaluate(callee, frame)
-        if args and isinstance(args[0], Comprehension) and isinstance(function, PublicObject):
+        if args and isinstance(function, PublicObject):
             name = function.name.removeprefix("builtins.")
-            if name in TAKE_ALL:
+            if name in TAKE_ALL and (isinstance(args[0], Comprehension) or len(args) == 1):
                 return self.reduction(name, args, keywords, frame)
         given = [self.evaluate(a, frame) for a in args]
         if any(k.arg is None for k in keywords):
