@@ -119,7 +119,7 @@ class _Adder:
                 counted = counters | _counters(stmt)
             elif is_eligible_statement(stmt, self._scope.known):
                 inside = self._reduction([stmt], outer, counters)
-            elif (test := eligible_test(stmt, self._scope.known)) is not None:
+            if inside == outer and (test := eligible_test(stmt, self._scope.known)) is not None:
                 inside = self._reduction([test], outer, counters, stmt)
             for inner in blocks_of(stmt):  # before the code around them changes
                 self.block(inner, outer if test else inside, counted)

@@ -185,6 +185,12 @@ class Comprehensions(LoopStatements):
             return item.array.shape, item.kind
         if is_number(item) and not is_array(item):
             return (), kind_of(item)
+        if isinstance(item, list) and isinstance(node.elt, ast.ListComp | ast.List):
+            shapes, kinds = (
+                zip(*[self._items_of_list(one, node) for one in item], strict=True) if item else ((), ())
+            )
+            if {*shapes} == {()} and len({*kinds}) == 1:
+                return (len(item),), kinds[0]
         raise self.scope.fail("a list of what are no numbers")
 
     def _loop_of(self, name: str, node: Comprehension) -> ReductionLoop:
@@ -224,12 +230,17 @@ class Comprehensions(LoopStatements):
         if array is _SOUGHT:
             raise _Probed(value)
         unfinished = self._unfinished
-        if unfinished is not None and array is unfinished and isinstance(value, NumberList):
-            row = self.arrays.element(unfinished.array, key)
-            if value.kind != unfinished.kind:
-                raise self.scope.fail("a list of lists of several types")
-            array, key, value = row, Ellipsis, value.array
-        super().setitem(array, key, value, spent)
+        if unfinished is None or array is not unfinished or not isinstance(value, NumberList | list):
+            super().setitem(array, key, value, spent)
+            return
+        row = self.arrays.element(unfinished.array, key)
+        if isinstance(value, list):
+            for k, item in enumerate(value):
+                super().setitem(NumberList(row, unfinished.of_numpy), k, item, spent)
+        elif value.kind != unfinished.kind:
+            raise self.scope.fail("a list of lists of several types")
+        else:
+            super().setitem(row, Ellipsis, value.array, spent)
 
     def assign_target(self, target: ast.expr, value: Value, frame: Frame, spent: bool = False) -> None:
         if self._probed and isinstance(target, ast.Name) and target.id == self._probed:
