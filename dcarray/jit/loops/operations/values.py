@@ -167,11 +167,13 @@ class ItemRange:
 class PythonOrNumpy:
     """A scalar of Python's type or of NumPy's, with the same value, as loops and conditions have run; NumPy's
     is used where the type does not matter.  ``is_numpy`` is the run-time truth of its being NumPy's, if that
-    is known.  Or a number of Python's alone: an int, if a loop has not run, or a float, as ``numpy``."""
+    is known.  Or a number of Python's alone: an int, if a loop has not run, or a float, as ``numpy``; then
+    ``is_float`` is the run-time truth of that, if it is known."""
 
     python: Data
     numpy: Data
     is_numpy: Data | None = None
+    is_float: Data | None = None
 
 
 class Either(NamedTuple):

@@ -89,6 +89,8 @@ def binding(
         return _list(k, at_of.get(result.value, -1), result.weak)
     if result.kind == "either":
         python, flag = PYTHON_TYPES[result.value[0]], at_of[result.value[1]]
+        if result.weak:
+            return lambda values, made, addresses, below: made[k].item() if made[flag] else python(made[k])
         return lambda values, made, addresses, below: made[k][()] if made[flag] else python(made[k])
     if not wraps:
         return lambda values, made, addresses, below: made[k]

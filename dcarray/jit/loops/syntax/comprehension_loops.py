@@ -15,17 +15,20 @@ from __future__ import annotations
 import ast
 import copy
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from ..entry.entry_values import PublicObject
 from .syntax_facts import COMPREHENSIONS, NONE, Names, facts, stores
 
 __all__ = [
-    "LIST", "TAKE_ALL", "Comprehension", "ReductionLoop", "comprehensions_in", "is_known", "leaves_out",
-    "reduction_loop",
+    "COMPENSATED", "FLOATS", "LIST", "TAKE_ALL", "Comprehension", "ReductionLoop", "compensation",
+    "comprehensions_in", "is_known", "leaves_out", "reduction_loop",
 ]  # fmt: skip
 
 Comprehension = ast.ListComp | ast.GeneratorExp
 
+FLOATS, COMPENSATED = "floats", "compensated"
+"""The names of sums of floats, which begin as 0.0: the second from Python 3.12 on."""
 LIST = "list"
 """The name of the reduction that makes a list."""
 TAKE_ALL = frozenset({"all", "any", "max", "min", "sum"})
@@ -46,7 +49,9 @@ class ReductionLoop(NamedTuple):
     item : str
         The name of the last item; of a list of its place.
     began : str
-        The name that says of an extremum whether there was an item, which begins as False.
+        The name that says of an extremum, or a sum of floats, whether there was an item; begins as False.
+    error : str
+        The name of what is to be added to a compensated sum at the end; begins as 0.0.
     names : frozenset of str
         All names that it binds.
     """
@@ -56,6 +61,7 @@ class ReductionLoop(NamedTuple):
     result: str
     item: str
     began: str
+    error: str
     names: Names
 
 
@@ -82,15 +88,22 @@ def reduction_loop(name: str, node: Comprehension) -> ReductionLoop:
     Parameters
     ----------
     name : str
-        One of `TAKE_ALL`, or `LIST`.
+        One of `TAKE_ALL`, `FLOATS`, `COMPENSATED` or `LIST`.
     node : ast.ListComp or ast.GeneratorExp
     """
     place = f"{node.lineno}:{node.col_offset}"  # the names are no names of a program
-    items, result, item, began = [f"{one} of {place}" for one in ("items", name, "item", "began")]
+    parts = ("items", name, "item", "began", "error")
+    items, result, item, began, error = [f"{one} of {place}" for one in parts]
     made = _with_own_names(node, place)
     ends: list[ast.stmt] = []  # by which a loop ends after one inside of it that has
     if name == "sum":
         body = [_assigned(result, ast.BinOp(_read(result), ast.Add(), made.elt))]
+    elif name in (FLOATS, COMPENSATED):
+        body = [_assigned(item, made.elt), _assigned(began, ast.Constant(True))]
+        if name == FLOATS:
+            body.append(_assigned(result, ast.BinOp(_read(result), ast.Add(), _read(item))))
+        else:
+            body += _compensated(result, item, error, f"next of {place}")
     elif name == LIST:
         body = _put(result, item, made)
     elif name in ("max", "min"):
@@ -111,7 +124,38 @@ def reduction_loop(name: str, node: Comprehension) -> ReductionLoop:
         loop = ast.For(one.target, _read(items) if first else one.iter, body, [])
         body = [ast.copy_location(loop, one.target), *copy.deepcopy([] if first else ends)]
     _locate(loop, loop)
-    return ReductionLoop(loop, items, result, item, began, stores(loop) | {items, result})
+    return ReductionLoop(loop, items, result, item, began, error, stores(loop) | {items, result})
+
+
+def _compensated(total: str, item: str, error: str, new: str) -> list[ast.stmt]:
+    """Return the statements of Neumaier's sum: what an addition loses is added up apart."""
+
+    def lost(large: str, small: str) -> ast.stmt:
+        found = ast.BinOp(ast.BinOp(_read(large), ast.Sub(), _read(new)), ast.Add(), _read(small))
+        return _assigned(error, ast.BinOp(_read(error), ast.Add(), found))
+
+    sizes = [_call("builtins.abs", name) for name in (total, item)]
+    larger = ast.Compare(sizes[0], [ast.GtE()], sizes[1:])
+    return [
+        _assigned(new, ast.BinOp(_read(total), ast.Add(), _read(item))),
+        ast.If(larger, [lost(total, item)], [lost(item, total)]),
+        _assigned(total, _read(new)),
+    ]
+
+
+def compensation(made: ReductionLoop) -> ast.stmt:
+    """Return the statement that ends a compensated sum."""
+    finite = _call("math.isfinite", made.error)
+    more = _assigned(made.result, ast.BinOp(_read(made.result), ast.Add(), _read(made.error)))
+    stmt = ast.copy_location(ast.If(finite, [more], []), made.loop)
+    _locate(stmt, stmt)
+    return stmt
+
+
+def _call(function: str, name: str) -> ast.expr:
+    """Return a call of a public function, whatever its name is bound to in the program; it is only traced."""
+    public: Any = PublicObject(function)
+    return ast.Call(ast.Constant(public), [_read(name)], [])
 
 
 def leaves_out(node: Comprehension) -> bool:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from ..operations.values import (
     GrownList,
     ItemRange,
     NumberList,
+    PythonOrNumpy,
     RuntimeRange,
     Shape,
     Value,
@@ -26,9 +28,12 @@ from ..operations.values import (
     kind_of,
 )
 from ..syntax.comprehension_loops import (
+    COMPENSATED,
+    FLOATS,
     LIST,
     Comprehension,
     ReductionLoop,
+    compensation,
     is_known,
     leaves_out,
     reduction_loop,
@@ -98,7 +103,10 @@ class Comprehensions(LoopStatements):
                 raise self.scope.fail("a sum begins with what is no name and no constant")
             items = self.evaluate(node.generators[0].iter, frame)
             start = self.evaluate(others[0], frame) if others else 0
-            return self._by_loop(name, node, items, start, frame)
+            ways = [partial(self._by_loop, name, node, items, start, frame)]
+            if name == "sum":
+                ways.append(partial(self._sum_of_floats, node, items, start, frame))
+            return self._first_of(ways, frame)
 
         known = all(is_known(one.iter) for one in node.generators)
         return self._first_of([by_items, by_loop] if known else [by_loop, by_items], frame)
@@ -115,20 +123,20 @@ class Comprehensions(LoopStatements):
         return self._wholes[node]
 
     def _first_of(self, ways: Sequence[Callable[[], Value]], frame: Frame) -> Value:
-        """Return what the first of two ways gives, or the second one if that is not understood."""
+        """Return what the first of ways gives that is understood."""
         checkpoint, names, line = self.memory.checkpoint(), dict(frame.names), self.scope.line
         flag = frame.break_flag
-        try:
-            return ways[0]()
-        except Untraceable as found:
-            reason = found
-        self.memory.restore(checkpoint)
-        frame.names, frame.break_flag = names, flag
-        self.scope.line, self.memory.file = line, frame.file
-        try:
-            return ways[1]()
-        except Untraceable:
-            raise reason from None
+        reason: Untraceable | None = None
+        for way in ways:
+            try:
+                return way()
+            except Untraceable as found:
+                reason = reason or found
+            self.memory.restore(checkpoint)
+            frame.names, frame.break_flag = dict(names), flag
+            self.scope.line, self.memory.file = line, frame.file
+        assert reason is not None
+        raise reason
 
     # ---- as a loop ----------------------------------------------------------------------------------
     def _by_loop(self, name: str, node: Comprehension, items: Value, start: Value, frame: Frame) -> Value:
@@ -147,8 +155,26 @@ class Comprehensions(LoopStatements):
         if extremum:  # else Python raises an exception
             self._require(ast.Name(made.began, ast.Load()), True, frame)
         found = self._name(made.result, frame)
-        if _COMPENSATED and name == "sum" and kind_of(found) in (float, complex) and not is_array(found):
+        kinds = {kind_of(found)} | ({found.numpy.weak} if isinstance(found, PythonOrNumpy) else set())
+        if _COMPENSATED and name == "sum" and kinds & {float, complex}:
             raise self.scope.fail("a sum of Python's floats, which this version of Python compensates")
+        return self._ended(made, found, line, frame)
+
+    def _sum_of_floats(self, node: Comprehension, items: Value, start: Value, frame: Frame) -> Value:
+        """Trace a sum of Python's floats, which of nothing is an int."""
+        made, line = self._loop_of(COMPENSATED if _COMPENSATED else FLOATS, node), self.scope.line
+        frame.names.update({made.items: items, made.began: False, made.error: 0.0})
+        if kind_of(self._item(made, frame)) is not float or type(start) not in (int, float):
+            raise self.scope.fail("a sum of numbers of several types")
+        if type(start) is int and start:
+            raise self.scope.fail("a sum of floats that begins with an int")
+        frame.names[made.result] = float(start)
+        self.loop(made.loop, frame, frozenset({made.result, made.error, made.began}))
+        if _COMPENSATED:
+            self.block([compensation(made)], frame, frozenset({made.result, made.began}))
+        found, began = self._name(made.result, frame), self._name(made.began, frame)
+        if type(start) is int and began is not True:
+            found = self.int_or_float(found, began if isinstance(began, Data) else None)
         return self._ended(made, found, line, frame)
 
     def _ended(self, made: ReductionLoop, found: Value, line: int, frame: Frame) -> Value:

@@ -250,6 +250,9 @@ class Tracer(Comprehensions):
         if isinstance(value, PythonOrNumpy) and value.is_numpy is not None:
             of_type = kind_of(value.python).__name__, self._result_scalar(name, value.is_numpy)
             return Result("either", self._result_scalar(name, value.numpy), value=of_type)
+        if isinstance(value, PythonOrNumpy) and value.is_float is not None:
+            of_type = int.__name__, self._result_scalar(name, value.is_float)
+            return Result("either", self._result_scalar(name, value.numpy), weak=True, value=of_type)
         if (is_number(value) and not isinstance(value, Masked)) or value is None or isinstance(value, str):
             return Result("value", value=value)
         if type(value) is tuple:
