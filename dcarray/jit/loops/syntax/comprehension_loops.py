@@ -15,20 +15,21 @@ from __future__ import annotations
 import ast
 import copy
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from ..entry.entry_values import PublicObject
 from .syntax_facts import COMPREHENSIONS, NONE, Names, facts, stores
 
 __all__ = [
-    "COMPENSATED", "FLOATS", "LIST", "TAKE_ALL", "Comprehension", "ReductionLoop", "compensation",
-    "comprehensions_in", "is_known", "leaves_out", "reduction_loop",
+    "COMPENSATED", "FLOATS", "FUNCTIONS", "LIST", "TAKE_ALL", "Comprehension", "ReductionLoop",
+    "compensation", "comprehensions_in", "is_known", "leaves_out", "reduction_loop",
 ]  # fmt: skip
 
 Comprehension = ast.ListComp | ast.GeneratorExp
 
 FLOATS, COMPENSATED = "floats", "compensated"
 """The names of sums of floats, which begin as 0.0: the second from Python 3.12 on."""
+FUNCTIONS = {name: f"the function {name}" for name in ("builtins.abs", "math.isfinite")}
+"""The functions that a compensated sum calls, by names that no program has."""
 LIST = "list"
 """The name of the reduction that makes a list."""
 TAKE_ALL = frozenset({"all", "any", "max", "min", "sum"})
@@ -134,7 +135,7 @@ def _compensated(total: str, item: str, error: str, new: str) -> list[ast.stmt]:
         found = ast.BinOp(ast.BinOp(_read(large), ast.Sub(), _read(new)), ast.Add(), _read(small))
         return _assigned(error, ast.BinOp(_read(error), ast.Add(), found))
 
-    sizes = [_call("builtins.abs", name) for name in (total, item)]
+    sizes = [_call(FUNCTIONS["builtins.abs"], name) for name in (total, item)]
     larger = ast.Compare(sizes[0], [ast.GtE()], sizes[1:])
     return [
         _assigned(new, ast.BinOp(_read(total), ast.Add(), _read(item))),
@@ -145,7 +146,7 @@ def _compensated(total: str, item: str, error: str, new: str) -> list[ast.stmt]:
 
 def compensation(made: ReductionLoop) -> ast.stmt:
     """Return the statement that ends a compensated sum."""
-    finite = _call("math.isfinite", made.error)
+    finite = _call(FUNCTIONS["math.isfinite"], made.error)
     more = _assigned(made.result, ast.BinOp(_read(made.result), ast.Add(), _read(made.error)))
     stmt = ast.copy_location(ast.If(finite, [more], []), made.loop)
     _locate(stmt, stmt)
@@ -153,9 +154,7 @@ def compensation(made: ReductionLoop) -> ast.stmt:
 
 
 def _call(function: str, name: str) -> ast.expr:
-    """Return a call of a public function, whatever its name is bound to in the program; it is only traced."""
-    public: Any = PublicObject(function)
-    return ast.Call(ast.Constant(public), [_read(name)], [])
+    return ast.Call(_read(function), [_read(name)], [])
 
 
 def leaves_out(node: Comprehension) -> bool:

@@ -30,6 +30,7 @@ from ..operations.values import (
 from ..syntax.comprehension_loops import (
     COMPENSATED,
     FLOATS,
+    FUNCTIONS,
     LIST,
     Comprehension,
     ReductionLoop,
@@ -44,6 +45,7 @@ from .expressions import MOST_UNROLLED, Frame
 from .loop_statements import LoopStatements
 
 _ITERABLES = Data | GrownList | ItemRange | NumberList | RuntimeRange
+_FUNCTIONS = {text: PublicObject(one) for one, text in FUNCTIONS.items()}
 _COMPENSATED = sys.version_info >= (3, 12)  # sums of Python's floats
 
 
@@ -169,6 +171,7 @@ class Comprehensions(LoopStatements):
         if type(start) is int and start:
             raise self.scope.fail("a sum of floats that begins with an int")
         frame.names[made.result] = float(start)
+        frame.names.update(_FUNCTIONS)
         self.loop(made.loop, frame, frozenset({made.result, made.error, made.began}))
         if _COMPENSATED:
             self.block([compensation(made)], frame, frozenset({made.result, made.began}))
