@@ -70,7 +70,7 @@ for i in range(len(x)):
     else:
         s += i
 return s
-== `else` of the outermost loop | Python's | yes | yes
+== `else` of the outermost loop
 r = 0
 for i in range(n):
     r += i
@@ -92,10 +92,12 @@ s = 0.0
 for i in range(len(x)):
     s += x[i] if x[i] > 0 else -1.0
 return s
-== `:=` | Python's | yes | no
+== `:=` | yes | yes | no
 s = 0.0
-for i in range(len(x)):
-    if (v := x[i]) > 0: s += v
+v = 2.0
+while (d := math.sqrt(v) * 0.5) > 0.1:
+    if (h := d * d) > 0.2: s += h
+    v -= d * 0.1
 return s
 == tuples, unpacking
 s = 0.0
@@ -248,11 +250,24 @@ s = 0.0
 for i in range(len(x)):
     s += sum([x[i] * k for k in range(3)])
 return s
-== comprehensions over many | Python's | yes | yes
+== lists of many numbers, with `if`
 s = 0.0
-for i in range(len(x)):
-    s += sum([v * i for v in x])
+for i in range(1, len(x)):
+    r = [v * i for v in x[:i] if v < 1]
+    s += len(r) + sum(v * 0.5 for v in l)
 return s
+== `np.array` of a comprehension
+return np.array([math.sin(x[i]) for i in range(n)])
+== `sum`, `any`, `all`, `min`, `max` of many items
+s = 0.0
+for i in range(1, len(x)):
+    if any(x[j] > x[i] for j in range(i)): s += sum(x[j] * x[i] for j in range(n) if j != i)
+    s += max(abs(v - x[i]) for v in x)
+return s
+== the same as a statement of its own
+return sum(x[i] * x[j] for i in range(n) for j in range(i))
+== comprehensions of other items | Python's | yes | yes
+return [(v, i) for i, v in enumerate(x)]
 == NumPy's ufuncs and reductions
 for i in range(n):
     x = np.where(x > 1, np.sqrt(np.abs(x)), x + 0.1)

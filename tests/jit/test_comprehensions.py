@@ -46,7 +46,7 @@ def agree(text: str, served: int, *args: Any, **names: Any) -> None:
     ("z = sum(x[a, b] * 2 for a, b in ((0, 1), (2, 3)))\nreturn z", 1),
     ("z = sum(i * j for i in (1, 2) for j in (3, 4))\nreturn x * z", 1),
     ("return x * sum([j * 2 for i in ([1, 2], [3]) for j in i if j != 2])", 0),
-    ("z = [t for t in range(200)]\nreturn x * 2, len(z)", 0),  # too many
+    ("z = [t for t in range(200)]\nreturn x * 2, len(z)", 1),  # a loop of its own
     ("z = [v for v in (1, 2) if x[0, 0] < v]\nreturn x * 2, z", 0),  # taken by values
     ("z = (x * i for i in (1, 2))\nreturn sum(z)", 0),  # which may be used later
     ("z = {i: 2 for i in (1, 2)}\nreturn x * z[1]", 1),  # beside it

@@ -187,8 +187,9 @@ def test_indented_and_multiline_source() -> None:
     "for k in [x for x in n]:\n    n = k",
     "for x[0] in range(n):\n    n = k",
     "for k in range(*x):\n    n = k",
-    "for k in range(n):\n    n = k\nelse:\n    n = 3",
-    "for k in range(n):\n    n = [x for x in n]",
+    "for k in range(n):\n    n = {x for x in n}",
+    "for k in range(n):\n    n = (x for x in n)",
+    "for k in range(n):\n    n = sum((y := x) for x in n)",
     "for k in range(n):\n    n = lambda: 3",
     "for k in range(n):\n    def n(): pass",
     "for k in range(n):\n    import os",
@@ -197,9 +198,7 @@ def test_indented_and_multiline_source() -> None:
     "for k in range(n):\n    with n: pass",
     "for k in range(n):\n    try: pass\n    finally: pass",
     "for k in range(n):\n    del x",
-    "while (n := n - 1):\n    pass",
     "while x.pop():\n    n = 2",
-    "while f():\n    n = 2",
     "global t\nfor k in range(n):\n    t = n",
 ])  # fmt: skip
 def test_ineligible_loops(body: str) -> None:

@@ -12,8 +12,22 @@ atoms = st.one_of(names, st.integers(0, 3).map(str))
 exprs = st.one_of(  # no products: numbers that are squared again and again take all time there is
     atoms,
     st.tuples(atoms, st.sampled_from(["+", "-", "%", "//"]), atoms).map(" ".join),
+    st.tuples(names, atoms, names).map(lambda p: f"({p[0]} := {p[1]}) + {p[2]}"),
+    st.tuples(atoms, names, atoms).map(
+        lambda p: f"sum(q - {p[0]} for q in range({p[1]} % 4) if q != {p[2]})"
+    ),
 )
-tests = st.tuples(atoms, st.sampled_from(["<", ">", "=="]), atoms).map(" ".join)
+signs = st.sampled_from(["<", ">", "=="])
+comparisons = st.tuples(atoms, signs, atoms).map(" ".join)
+bindings = st.tuples(names, exprs, signs, atoms).map(lambda p: f"({p[0]} := {p[1]}) {p[2]} {p[3]}")
+tests = st.one_of(
+    comparisons,
+    comparisons,
+    comparisons,
+    bindings,
+    st.tuples(comparisons, st.sampled_from(["and", "or"]), bindings).map(" ".join),
+    st.tuples(names, atoms).map(lambda p: f"any(q > {p[1]} for q in range({p[0]} % 4))"),
+)
 
 
 def block(inner: Any) -> Any:
@@ -53,6 +67,9 @@ def compound(inner: Any) -> Any:
             lambda p: [f"for {p[0]} in range({p[1]} % 5):", *indent(p[2])]
         ),
         st.tuples(tests, loop_body).map(lambda p: counted(*p)),
+        st.tuples(names, atoms, loop_body, body).map(
+            lambda p: [f"for {p[0]} in range({p[1]} % 5):", *indent(p[2]), "else:", *indent(p[3])]
+        ),
         st.tuples(body, names, body).map(
             lambda p: ["try:", *indent(p[0]), "except ZeroDivisionError as x:", *indent(p[2])]
         ),

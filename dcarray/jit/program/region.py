@@ -21,6 +21,7 @@ from ..loops.operations.scope import Scope
 from ..loops.operations.values import (
     PYTHON,
     Data,
+    GrownList,
     NumberList,
     PythonOrNumpy,
     Value,
@@ -232,6 +233,9 @@ class _ProgramTracer(Tracer):
             if array.role == "temp" and value.window != whole_window(array.name, array.shape):
                 value = self.memory.copy(value, name)  # of an array that nobody else sees
         return self._result(name, value)
+
+    def _result_list(self, name: str, value: NumberList | GrownList) -> Result:
+        raise self.scope.fail("a list is returned")
 
     def _check_aliases(self, results: tuple[Result, ...]) -> None:
         """Refuse results that would be copies of each other's memory instead of views."""

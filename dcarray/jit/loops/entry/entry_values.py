@@ -132,9 +132,11 @@ class Result:
     ``kind`` is "array" (``name`` is an "out" array of the region: new memory), "alias" (the object that the
     name ``name`` was bound to when the loop began), "scalar" (``name`` is an "out" array of the region
     without axes; ``weak`` as in `ScalarType`), "either" (the same: if the "out" array ``value[1]`` holds True
-    a NumPy scalar, else of Python's type ``value[0]``), "value" (``value`` itself, an int say), "tuple"
-    (``value``: a tuple of results), or "view" (of the object of another result, ``value[0]``: basic indexing
-    with ``value[1]``, and the order of axes ``value[2]``)."""
+    a NumPy scalar, or with ``weak`` a float, else of Python's type ``value[0]``), "value" (``value`` itself,
+    an int say), "tuple" (``value``: a tuple of results), "list" (a new list of the elements of the "out"
+    array ``name``, or of as many of them as the "out" array ``value`` says; ``weak`` as in `ScalarType`), or
+    "view" (of the object of another result, ``value[0]``: basic indexing with ``value[1]``, and the order of
+    axes ``value[2]``)."""
 
     kind: str
     name: str = ""

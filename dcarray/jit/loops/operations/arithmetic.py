@@ -162,7 +162,8 @@ class Arithmetic(Integers):
                 return PythonOrNumpy(first, second)
             either = known[0] if len(known) == 1 else self.both("logical_or", *known)
             return PythonOrNumpy(first, second, either)
-        if kinds[0] != kinds[1] or isinstance(kinds[1], type):
+        python = any(isinstance(x, PythonOrNumpy) and x.numpy.weak for x in (a, b))
+        if kinds[0] != kinds[1] or (isinstance(kinds[1], type) and not python):
             raise self.scope.fail(f"{op} of a scalar whose type depends on whether a loop has run")
         return second
 
@@ -271,7 +272,7 @@ class Arithmetic(Integers):
     def unary(self, op: str, a: Value) -> Value:
         """Trace ``op a``."""
         name, function = UNARY[op]
-        if isinstance(a, PythonOrNumpy):
+        if isinstance(a, PythonOrNumpy) and not (op == "-" and a.numpy.weak):  # -0 is not -0.0
             return of_both(partial(self.unary, op), a, self.scope)
         if type(a) in PYTHON:
             return self._python(op, lambda x, _: function(x), a, None)

@@ -31,7 +31,7 @@ class Creation(Joining):
             raise self.scope.fail("an array that is perhaps no copy")
         kind = self._dtype(dtype)
         if isinstance(object, NumberList):
-            object = object.array
+            object = self.iterables.lists.as_array(object)
         if isinstance(object, tuple | list):
             return self._of_sequence(object, kind)
         if is_array(object):
@@ -76,7 +76,7 @@ class Creation(Joining):
     def _leaves(self, items: Value) -> tuple[Shape, dict[tuple[int, ...], Value]]:
         """Return the shape of the array of a nested sequence, and its numbers or arrays by their places."""
         if isinstance(items, NumberList):
-            items = items.array
+            items = self.iterables.lists.as_array(items)
         if not isinstance(items, tuple | list):
             if not is_number(items) or not (
                 isinstance(items, Data) or is_int(items) or type(items) in PYTHON

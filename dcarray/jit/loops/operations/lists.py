@@ -33,8 +33,16 @@ class Lists(Operations):
                 raise self.scope.fail("a list among lists is chosen by data")
             row = self.arrays.getitem(x.array, key)
             assert isinstance(row, Data)
-            return NumberList(row)
-        return self.arrays.python(x.kind, self.arrays.getitem(x.array, key))
+            return NumberList(row, x.of_numpy)
+        item = self.arrays.getitem(x.array, key)
+        return item if x.of_numpy else self.arrays.python(x.kind, item)
+
+    def as_array(self, x: NumberList) -> Data:
+        """Return the array that NumPy makes of a list, whose memory is the list's."""
+        shape, dtype = x.array.shape, x.array.dtype
+        if dtype != _DTYPES[float] and not all(self.scope.need_le(1, n) for n in shape):
+            raise self.scope.fail("an array is made of a list that may be empty")
+        return x.array
 
     def chosen(self, items: Sequence[Value], key: Value) -> Data:
         """Trace ``items[key]`` for a few numbers of one type, and an index that is not negative."""
@@ -61,7 +69,7 @@ class Lists(Operations):
         """Raise `Untraceable` unless ``x[key] = value`` leaves a list of numbers of one type."""
         self._check_key(key)
         if len(x.array.shape) > 1 or kind_of(value) is not x.kind:
-            raise self.scope.fail(f"a list of {x.kind.__name__} gets another element")
+            raise self.scope.fail(f"a list of {x.array.dtype} gets another element")
 
     def _check_key(self, key: Value) -> None:
         run_time = isinstance(key, Data) and key.scalar and key.dtype.kind in "iu"

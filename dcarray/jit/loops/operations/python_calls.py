@@ -21,6 +21,7 @@ from .reductions import Reductions
 from .values import (
     PYTHON,
     Data,
+    GrownList,
     ItemRange,
     Masked,
     NumberList,
@@ -124,6 +125,8 @@ class PythonCalls(Operations):
             return len(x)
         if isinstance(x, NumberList):
             return x.array.shape[0]
+        if isinstance(x, GrownList):
+            return x.count
         if is_array(x) and x.shape:
             return x.shape[0]
         if isinstance(x, Masked) and x.along == len(x.full.shape):

@@ -168,11 +168,13 @@ class ItemRange:
 class PythonOrNumpy:
     """A scalar of Python's type or of NumPy's, with the same value, as loops and conditions have run; NumPy's
     is used where the type does not matter.  ``is_numpy`` is the run-time truth of its being NumPy's, if that
-    is known."""
+    is known.  Or a number of Python's alone: an int, if a loop has not run, or a float, as ``numpy``; then
+    ``is_float`` is the run-time truth of that, if it is known."""
 
     python: Data
     numpy: Data
     is_numpy: Data | None = None
+    is_float: Data | None = None
 
 
 class Either(NamedTuple):
@@ -199,14 +201,27 @@ class RuntimeRange:
 
 @dataclass(frozen=True, eq=False)
 class NumberList:
-    """A Python list of numbers, or of such lists, whose elements are an array's."""
+    """A Python list of numbers, or of such lists, whose elements are an array's; ``of_numpy`` if the numbers
+    are NumPy's."""
 
     array: Data
+    of_numpy: bool = False
 
     @property
-    def kind(self) -> type:
-        """The type of its numbers: float or int."""
-        return float if self.array.dtype.kind == "f" else int
+    def kind(self) -> Any:
+        """The `kind_of` its numbers."""
+        return self.array.dtype.char if self.of_numpy else _PYTHON_KINDS[self.array.dtype.kind]
+
+
+_PYTHON_KINDS = {"b": bool, "i": int, "f": float, "c": complex}
+
+
+@dataclass(frozen=True, eq=False)
+class GrownList:
+    """A Python list of the first elements of an array; how many is known at run time only."""
+
+    items: NumberList
+    count: Data
 
 
 @dataclass(frozen=True, eq=False)
@@ -266,6 +281,8 @@ def is_view_of_any(value: Value, arrays: Set[str]) -> bool:
     """Whether a value, or an item of it, is one of these arrays or a view of one."""
     if isinstance(value, tuple | list):
         return any(is_view_of_any(part, arrays) for part in value)
+    if isinstance(value, GrownList):
+        value = value.items
     if isinstance(value, NumberList):
         value = value.array
     return isinstance(value, Data) and value.window is not None and value.window.array in arrays
@@ -281,7 +298,7 @@ def identical(a: Value, b: Value) -> bool:
         same_kind = a.window is b.window and a.scalar == b.scalar and a.weak == b.weak
         return same_kind and a.expr is b.expr and a.shape == b.shape
     if isinstance(a, NumberList) and isinstance(b, NumberList):
-        return identical(a.array, b.array)
+        return a.of_numpy == b.of_numpy and identical(a.array, b.array)
     if isinstance(a, tuple | list):
         return type(a) is type(b) and len(a) == len(b) and all(map(identical, a, b))
     if is_int(a) and is_int(b):
@@ -299,7 +316,9 @@ def with_last_values(value: Value, last: Mapping[str, Dim]) -> Value:
     if isinstance(value, tuple | list):
         return type(value)(with_last_values(v, last) for v in value)
     if isinstance(value, NumberList):
-        return NumberList(with_last_values(value.array, last))
+        return NumberList(with_last_values(value.array, last), value.of_numpy)
+    if isinstance(value, GrownList):
+        return GrownList(with_last_values(value.items, last), with_last_values(value.count, last))
     if isinstance(value, Masked):
         return Masked(with_last_values(value.full, last), with_last_values(value.mask, last), value.along)
     if isinstance(value, Data):

@@ -64,7 +64,7 @@ class DeviceLoopPlan:
                 if name not in place:
                     raise PlanMismatch(f"{name} is not bound")
                 result = Result("alias", name)
-            if result.kind in ("either", "tuple", "view"):
+            if result.kind in ("either", "list", "tuple", "view"):
                 raise PlanMismatch(f"{name} is no single array or scalar of a known type")
             self._results.append((result, (place if result.kind == "alias" else at_of).get(result.name, -1)))
 

@@ -18,7 +18,8 @@
 
 A site returns the values of the names that its statements bind, or nothing: then they run in Python.  The
 program gets no new names, lines keep their numbers, and errors are raised where they are in the source.  What
-statements return has a name of its own, which is no identifier.
+statements return has a name of its own, which is no identifier; so has how a loop with an ``else`` has ended,
+which is run after it.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ from typing import Any, TypeVar
 
 from ..entry.names import ENDED, RETURNED, UNDERSCORE
 from ..syntax.exits import blocks_of
+from ..syntax.loop_exits import BROKEN
+from ..syntax.purity import is_pure
 from .site import SiteSource
 
 __all__ = ["with_site"]
@@ -39,8 +42,8 @@ _LOAD, _STORE = ast.Load(), ast.Store()
 
 def with_site(
     stmts: Sequence[ast.stmt], constant: str, source: SiteSource, resumable: bool,
-    returns: Sequence[ast.Return] = (),
-) -> ast.stmt:  # fmt: skip
+    returns: Sequence[ast.Return] = (), tested: ast.If | ast.Assert | None = None,
+) -> list[ast.stmt]:  # fmt: skip
     """Return statements with the code that asks their site.
 
     Parameters
@@ -54,6 +57,8 @@ def with_site(
     returns : sequence of ast.Return, optional
         Those of a loop, one of which may be due after compiled code has run
         (`dcarray.jit.loops.syntax.loop_exits`).
+    tested : ast.If or ast.Assert, optional
+        The statement whose condition is what the given ones, one ``return``, return.
     """
     first, body = stmts[0], [*stmts]
 
@@ -76,11 +81,11 @@ def with_site(
     def pattern(names: list[str], ended: int | None) -> ast.pattern:
         """Return the pattern that binds names if a loop has ended in this way."""
         parts: list[ast.pattern] = [new(ast.MatchAs, first, None, name) for name in names]
-        if ENDED in names:
-            at = names.index(ENDED)
-            parts[at] = new(ast.MatchAs, first)
-            if ended is not None:
-                parts[at] = new(ast.MatchValue, first, new(ast.Constant, first, ended))
+        if ended is not None:
+            value = new(ast.Constant, first, ended)
+            parts[names.index(ENDED)] = new(ast.MatchValue, first, value)
+        elif ENDED in names and not orelse:
+            parts[names.index(ENDED)] = new(ast.MatchAs, first)
         return new(ast.MatchSequence, first, [new(ast.MatchSequence, first, parts)])
 
     def taking(values: ast.expr, otherwise: list[ast.stmt], *before: ast.stmt) -> ast.Match:
@@ -93,29 +98,43 @@ def with_site(
             names[names.index("_")] = UNDERSCORE
             value = new(ast.Name, first, UNDERSCORE, _LOAD)
             then.append(new(ast.Assign, first, [new(ast.Name, first, "_", _STORE)], value))
-            then.append(new(ast.Delete, first, [new(ast.Name, first, UNDERSCORE, ast.Del())]))
+            then.append(forgetting(UNDERSCORE))
         cases = [
             ast.match_case(pattern(names, k + 1), None, [*then, *before, one]) for k, one in enumerate(due)
         ]
         if source.returns:
-            then.append(new(ast.Return, first, new(ast.Name, first, RETURNED, _LOAD)))
+            then += returning(first)
         cases.append(ast.match_case(pattern(names, None), None, then or [new(ast.Pass, first)]))
         if otherwise:
             cases.append(ast.match_case(new(ast.MatchAs, first), None, otherwise))
         return new(ast.Match, first, values, cases)
 
+    def returning(at: ast.stmt) -> list[ast.stmt]:
+        return [] if tested else [new(ast.Return, at, new(ast.Name, at, RETURNED, _LOAD))]
+
+    def noting(ended: int) -> ast.stmt:
+        target = new(ast.Name, first, ENDED, _STORE)
+        return new(ast.Assign, first, [target], new(ast.Constant, first, ended))
+
+    def forgetting(name: str) -> ast.stmt:
+        return new(ast.Delete, first, [new(ast.Name, first, name, ast.Del())])
+
     def leaving(at: ast.stmt) -> ast.stmt:
         asked = new(ast.BoolOp, at, ast.And(), [part("enabled", at), call("leave", at, [])])
         return new(ast.Expr, at, asked)
 
+    orelse: list[ast.stmt] = []
+    if isinstance(first, ast.For | ast.While) and first.orelse:
+        orelse, first.orelse = first.orelse, [noting(0)]
+        body.insert(0, noting(BROKEN))
     if resumable and isinstance(first, ast.For | ast.While):
         start: list[ast.expr] = [new(ast.Constant, first, None), new(ast.Constant, first, None)]
         if isinstance(first, ast.For) and isinstance(first.target, ast.Name):
             start = [new(ast.Name, first, first.target.id, _LOAD), first.iter]  # the same nodes once more
         noted = new(ast.Expr, first, call("done", first, []))
         again = taking(call("resume", first, [*start, *needed()]), [], noted)
-        ended = new(ast.If, first, call("done", first, []), [new(ast.Break, first)], [])
-        asks = new(ast.If, first, part("resuming", first), [again, ended], [])
+        finished = new(ast.If, first, call("done", first, []), [new(ast.Break, first)], [])
+        asks = new(ast.If, first, part("resuming", first), [again, finished], [])
         first.body = [asks, *first.body]
     last = body[-1]
     value = last.value if isinstance(last, ast.Return) else None
@@ -123,15 +142,26 @@ def with_site(
     left: list[ast.stmt] = [leaving(at)]
     if value is not None:
         bound = new(ast.Assign, at, [new(ast.Name, at, RETURNED, _STORE)], value)
-        left = [bound, *left, new(ast.Return, at, new(ast.Name, at, RETURNED, _LOAD))]
+        left = [bound, *left, *returning(at)]
         body.pop()
     if returns:
         _put_before_returns(leaving, body)
     tests = [part("enabled", first)]
-    if isinstance(first, ast.While):
+    if isinstance(first, ast.While) and is_pure(first.test):
         tests.append(first.test)
     asked = new(ast.BoolOp, first, ast.And(), [*tests, call("enter", first, needed())])
-    return taking(asked, [*body, *left])
+    asking: list[ast.stmt] = [taking(asked, [*body, *left])]
+    if orelse:  # after compiled code, too
+        parts = new(ast.Name, first, ENDED, _LOAD), [ast.Eq()], [new(ast.Constant, first, 0)]
+        ended = new(ast.Compare, first, *parts)
+        asking.append(new(ast.If, first, ended, [forgetting(ENDED), *orelse], [forgetting(ENDED)]))
+    if tested is not None:
+        tested.test = new(ast.Name, first, RETURNED, _LOAD)
+        asking.append(tested)
+        if isinstance(tested, ast.If):
+            tested.body.insert(0, forgetting(RETURNED))
+            tested.orelse.insert(0, forgetting(RETURNED))
+    return asking
 
 
 def _put_before_returns(made: Callable[[ast.stmt], ast.stmt], body: list[ast.stmt]) -> None:

@@ -85,14 +85,33 @@ def binding(
         if result.weak:
             return lambda values, made, addresses, below: made[k].item()
         return lambda values, made, addresses, below: made[k][()]
+    if result.kind == "list":
+        return _list(k, at_of.get(result.value, -1), result.weak)
     if result.kind == "either":
         python, flag = PYTHON_TYPES[result.value[0]], at_of[result.value[1]]
+        if result.weak:
+            return lambda values, made, addresses, below: made[k].item() if made[flag] else python(made[k])
         return lambda values, made, addresses, below: made[k][()] if made[flag] else python(made[k])
     if not wraps:
         return lambda values, made, addresses, below: made[k]
     from .wrapped_memory import wrapped
 
     return lambda values, made, addresses, below: wrapped(made[k], addresses[k], below)
+
+
+def _list(k: int, count: int, weak: bool) -> Binding:
+    """Return a function that gives a new list of the elements of an array, or of as many as another says."""
+
+    def made_list(values: Sequence[Any], made: list[NDArray], addresses: list[int], below: int) -> Any:
+        found = made[k] if count < 0 else made[k][: int(made[count])]
+        return found.tolist() if weak else _items(found)
+
+    return made_list
+
+
+def _items(array: NDArray) -> list[Any]:
+    """Return the scalars of an array, in lists of lists."""
+    return [*array] if array.ndim == 1 else [*map(_items, array)]
 
 
 def _view(

@@ -9,10 +9,17 @@ from typing import NamedTuple
 from ..entry.members import member_paths
 from ..entry.names import ENDED
 from ..syntax.appends import list_of
-from ..syntax.eligibility import is_eligible, may_resume, parts_of, runs_of
+from ..syntax.eligibility import (
+    eligible_test,
+    is_eligible,
+    is_eligible_statement,
+    may_resume,
+    parts_of,
+    runs_of,
+)
 from ..syntax.exits import blocks_of
 from ..syntax.liveness import Liveness, LoopNode
-from ..syntax.loop_exits import has_exits, is_kept, lowered_loop
+from ..syntax.loop_exits import has_exits, is_kept, lowered_loop, without_else
 from ..syntax.supported import KnownCalls
 from ..syntax.syntax_facts import NONE, Names, facts, loads, stores, walk
 from .emit import with_site
@@ -109,26 +116,33 @@ class _Adder:
         for stmt in list(body):
             if id(stmt) in in_runs:
                 continue
-            inside, counted = outer, counters
+            inside, counted, test = outer, counters, None
             if isinstance(stmt, ast.For | ast.While):
                 inside = self._loop(stmt, outer, counters)
                 counted = counters | _counters(stmt)
+            elif is_eligible_statement(stmt, self._scope.known):
+                inside = self._reduction([stmt], outer, counters)
+            if inside == outer and (test := eligible_test(stmt, self._scope.known)) is not None:
+                inside = self._reduction([test], outer, counters, stmt)
             for inner in blocks_of(stmt):  # before the code around them changes
-                self.block(inner, inside, counted)
+                self.block(inner, outer if test else inside, counted)
             if inside != outer:
-                body[_position(body, stmt)] = self._asking([stmt], inside)
+                at = _position(body, stmt)
+                tested = stmt if test and isinstance(stmt, ast.If | ast.Assert) else None
+                body[at : at + 1] = self._asking([test or stmt], inside, tested)
         for run in runs:
             self._run(body, run, outer, counters)
 
     def _loop(self, loop: LoopNode, outer: int, counters: Names) -> int:
         """Return the number of a loop's site; ``outer``, that of the site around it, if it has none."""
-        if not is_eligible(loop) or not self._scope.known.all_known(loop):
+        plain = without_else(loop)
+        if not is_eligible(plain) or not self._scope.known.all_known(plain):
             return outer
-        returns = lowered_loop(loop, ENDED, True)[1] if has_exits(loop) else []
-        source = self._source([loop], counters, returns)
+        returns = lowered_loop(plain, ENDED, of_site=True)[1] if has_exits(plain) else []
+        source = self._source([loop], counters, returns, True)
         if source is None:
             return outer
-        site = self._site(source, outer, may_resume(loop) and not self._may_bind_ends(loop))
+        site = self._site(source, outer, may_resume(plain) and not self._may_bind_ends(loop))
         self._returns[site] = returns
         return site
 
@@ -136,6 +150,13 @@ class _Adder:
         """Whether functions may bind names anew that are the ends of a loop's range."""
         scope, ends = self._scope, loads(loop.iter) if isinstance(loop, ast.For) else NONE
         return scope.known.may_bind(ends - (scope.variables - scope.shared))
+
+    def _reduction(
+        self, stmts: Sequence[ast.stmt], outer: int, counters: Names, at: ast.stmt | None = None
+    ) -> int:
+        """Return the number of the site of a statement with comprehensions, as of a loop."""
+        source = self._source(stmts, counters, is_loop=True, at=at)
+        return outer if source is None else self._site(source, outer, False)
 
     def _run(self, body: list[ast.stmt], run: list[ast.stmt], outer: int, counters: Names) -> None:
         source, parts = self._source(run, counters), parts_of(run, self._scope.known)
@@ -148,28 +169,37 @@ class _Adder:
         for part in parts:  # which may have plans where the whole has none
             self._run(inside, part, site, counters)
         at = _position(body, run[0])
-        body[at : at + len(run)] = [self._asking(inside, site)]
+        body[at : at + len(run)] = self._asking(inside, site)
 
     def _site(self, source: SiteSource, outer: int, resumable: bool) -> int:
         self._places.append(SitePlace(source, outer, resumable))
         return len(self._places) - 1
 
-    def _asking(self, stmts: Sequence[ast.stmt], number: int) -> ast.stmt:
+    def _asking(
+        self, stmts: Sequence[ast.stmt], number: int, tested: ast.If | ast.Assert | None = None
+    ) -> list[ast.stmt]:
         source, _, resumable = self._places[number]
-        return with_site(stmts, constant(number), source, resumable, self._returns.get(number, ()))
+        returns = self._returns.get(number, ())
+        return with_site(stmts, constant(number), source, resumable, returns, tested)
 
     def _source(
-        self, stmts: Sequence[ast.stmt], counters: Names, returns: Sequence[ast.Return] = ()
-    ) -> SiteSource | None:
-        """Return the source of statements that may have a site; None if a name is in the way."""
+        self, stmts: Sequence[ast.stmt], counters: Names, returns: Sequence[ast.Return] = (),
+        is_loop: bool = False, at: ast.stmt | None = None,
+    ) -> SiteSource | None:  # fmt: skip
+        """Return the source of statements that may have a site, or of a condition of the statement ``at``;
+        None if a name is in the way."""
         scope, first, last = self._scope, stmts[0], stmts[-1]
         needed = self._liveness.needed(stmts) & scope.variables
-        if not needed <= self._liveness.bound(first) | scope.bound:
+        if not needed <= self._liveness.bound(at or first) | scope.bound:
             return None
+        live, is_noted = self._liveness.live(stmts), bool(returns)
+        if isinstance(last, ast.For | ast.While) and last.orelse:
+            first = last = without_else(last)
+            stmts, is_noted = [last], True
         if not stores(*stmts) <= scope.own or not all(map(self._text.is_faithful, stmts)):
             return None
-        text, live = self._text.of(stmts), self._liveness.live(stmts)
-        if returns:
+        text = "return " * (at is not None) + self._text.of(stmts)
+        if is_noted:
             read = loads(*returns)
             live |= (read & stores(*stmts)) | {ENDED, *filter(is_kept, read)}
         lists = tuple(filter(None, map(list_of, stmts)))
@@ -184,7 +214,7 @@ class _Adder:
             tuple(sorted(loads(*stmts) - scope.variables)),
             tuple(sorted(live)),
             counters & needed,
-            isinstance(first, ast.For | ast.While),
+            is_loop,
             isinstance(last, ast.Return),
             isinstance(first, ast.For | ast.While) and _has_loop(first.body),
             member_paths(*stmts),

@@ -240,7 +240,7 @@ def _results(plan: LoopPlan) -> tuple[_Part, ...] | None:
             found.append((_GIVEN, plan.place[result.name], None, None))
         elif result.kind == "scalar":
             found.append((_ITEM if result.weak else _SCALAR, plan.at_of[result.name], None, None))
-        elif result.kind == "either":
+        elif result.kind == "either" and not result.weak:
             python, flag = result.value
             found.append((_EITHER, plan.at_of[result.name], plan.at_of[flag], PYTHON_TYPES[python]))
         elif result.kind == "array":

@@ -9,7 +9,9 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from .appends import append_call, list_of
+from .comprehension_loops import TAKE_ALL, comprehensions_in, is_known
 from .liveness import LoopNode
+from .purity import is_pure
 from .supported import DRAWS, RANDOM, KnownCalls
 from .syntax_facts import facts, loads, stores, walk
 
@@ -17,21 +19,13 @@ _EXCLUDED = frozenset((
     ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith, ast.Try, ast.TryStar,
     ast.With, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.ListComp, ast.SetComp,
     ast.DictComp, ast.GeneratorExp, ast.Import, ast.ImportFrom, ast.Global, ast.Nonlocal, ast.Delete,
-    ast.Starred, ast.NamedExpr, ast.Match, ast.JoinedStr,
+    ast.Starred, ast.Match, ast.JoinedStr,
 ))  # fmt: skip
 _NOT_IN_LOOPS = _EXCLUDED - {ast.Return}
 _IN_RUNS = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.If)
 _NOT_IN_RUNS = _EXCLUDED | {ast.For, ast.While, ast.Break, ast.Continue, ast.Raise, ast.Assert}
 _COMPUTING = frozenset({ast.BinOp, ast.UnaryOp, ast.Compare, ast.Call, ast.AugAssign})
-# Functions and methods that the condition of a ``while`` may call: without side effects, since the loop site
-# evaluates it once more.
-_CALLS = frozenset({"abs", "bool", "float", "int", "len", "max", "min", "round", "sum"})
 _ITERABLES = frozenset({"enumerate", "reversed", "zip"})
-_METHODS = frozenset({"all", "any", "item", "max", "mean", "min", "sum"})
-_PURE = (
-    ast.Name, ast.Constant, ast.Compare, ast.BoolOp, ast.UnaryOp, ast.BinOp, ast.Attribute, ast.Subscript,
-    ast.Slice, ast.Tuple, ast.expr_context, ast.operator, ast.unaryop, ast.cmpop, ast.boolop,
-)  # fmt: skip
 
 
 def runs_of(body: Sequence[ast.stmt], known: KnownCalls) -> Iterator[list[ast.stmt]]:
@@ -106,36 +100,61 @@ def _is_plain(stmt: ast.stmt, excluded: frozenset[type]) -> bool:
 def _has_none(stmt: ast.stmt, excluded: frozenset[type]) -> bool:
     """Whether a statement has no nodes of excluded types, but comprehensions over a few known items."""
     found = facts(stmt).kinds & excluded
-    return not found or (found <= _UNROLLED and _are_unrolled(walk(stmt)))
+    return not found or (found <= _TAKEN and _are_taken(walk(stmt), True))
 
 
-def _are_unrolled(nodes: Sequence[ast.AST]) -> bool:
-    """Whether all comprehensions among nodes are over items seen in the source, and all generator expressions
-    are used up at once."""
+def _are_taken(nodes: Sequence[ast.AST], few: bool) -> bool:
+    """Whether all generator expressions among nodes are used up at once; with ``few`` all comprehensions are
+    over items seen in the source."""
     used = {
         id(arg)
         for node in nodes
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in TAKE_ALL
-        for arg in node.args
+        for arg in node.args[:1]
     }
+    if any(ast.NamedExpr in facts(node).kinds for node in nodes if type(node) in _TAKEN):
+        return False  # it binds a name outside of a comprehension
     return all(
-        _is_known(node.iter) if isinstance(node, ast.comprehension) else id(node) in used
+        not node.is_async and (is_known(node.iter) or not few)
+        if isinstance(node, ast.comprehension)
+        else id(node) in used
         for node in nodes
         if isinstance(node, ast.comprehension | ast.GeneratorExp)
     )
 
 
-TAKE_ALL = frozenset({"all", "any", "max", "min", "sum"})
-"""Functions that take all items of an iterable at once."""
-_UNROLLED = frozenset({ast.ListComp, ast.GeneratorExp})
+_TAKEN = frozenset({ast.ListComp, ast.GeneratorExp})
 
 
-def _is_known(items: ast.expr) -> bool:
-    """Whether an iterable has items whose number is seen in the source."""
-    if isinstance(items, ast.Call):
-        name = items.func.id if isinstance(items.func, ast.Name) else ""
-        return name == "range" and all(isinstance(arg, ast.Constant) for arg in items.args)
-    return isinstance(items, ast.Tuple | ast.List)
+def is_eligible_statement(stmt: ast.stmt, known: KnownCalls) -> bool:
+    """Whether a statement with comprehensions over many items gets a site, as a loop does."""
+    if isinstance(stmt, ast.Return):
+        excluded, parts = _NOT_IN_LOOPS, [] if stmt.value is None else comprehensions_in(stmt.value)
+    elif isinstance(stmt, _IN_RUNS):
+        excluded = _NOT_IN_RUNS
+        parts = comprehensions_in(stmt.test if isinstance(stmt, ast.If) else stmt)
+    else:
+        return False
+    found = facts(stmt).kinds & excluded
+    return (
+        bool(parts)
+        and found <= _TAKEN
+        and not _are_taken(walk(stmt), True)
+        and _are_taken(walk(stmt), False)
+        and not _uses_list_otherwise([stmt])
+        and (not isinstance(stmt, ast.Expr) or isinstance(stmt.value, ast.Call))
+        and known.all_known(*_parts(stmt))
+    )
+
+
+def eligible_test(stmt: ast.stmt, known: KnownCalls) -> ast.Return | None:
+    """Return a statement that returns the condition of another one, if that gets a site of its own as it has
+    comprehensions over many items."""
+    if not isinstance(stmt, ast.If) and not (isinstance(stmt, ast.Assert) and __debug__):
+        return None
+    made = ast.copy_location(ast.Return(stmt.test), stmt.test)
+    one_line = made.lineno == made.end_lineno  # else it may be no statement without parentheses
+    return made if one_line and is_eligible_statement(made, known) else None
 
 
 def _computes(stmt: ast.stmt) -> bool:
@@ -144,21 +163,17 @@ def _computes(stmt: ast.stmt) -> bool:
 
 
 def is_eligible(loop: LoopNode) -> bool:
-    """Whether a loop gets a site."""
-    if loop.orelse:
+    """Whether a loop without ``else`` gets a site."""
+    if isinstance(loop, ast.For) and not (_is_iterable(loop.iter) and _only_names(loop.target)):
         return False
-    if isinstance(loop, ast.For):
-        if not (_is_iterable(loop.iter) and _only_names(loop.target)):
-            return False
-    elif not _is_pure(loop.test):
-        return False
-    return _has_none(loop, _NOT_IN_LOOPS)
+    found = facts(loop).kinds & _NOT_IN_LOOPS
+    return not found or (found <= _TAKEN and _are_taken(walk(loop), False))
 
 
 def _is_iterable(items: ast.expr) -> bool:
     """Whether an iterable is supported; a compiled loop does not evaluate it."""
     if not isinstance(items, ast.Call):
-        return isinstance(items, ast.Name | ast.Attribute | ast.Subscript) and _is_pure(items)
+        return isinstance(items, ast.Name | ast.Attribute | ast.Subscript) and is_pure(items)
     name = items.func.id if isinstance(items.func, ast.Name) else ""
     if name == "range":
         return not items.keywords and 1 <= len(items.args) <= 3
@@ -176,32 +191,18 @@ def _only_names(target: ast.expr) -> bool:
     return isinstance(target, ast.Name)
 
 
-def _is_pure(test: ast.expr) -> bool:
-    """Whether a condition has no side effects."""
-    for node in walk(test):
-        if isinstance(node, ast.Call):
-            name = node.func
-            plain = isinstance(name, ast.Name) and name.id in _CALLS
-            method = isinstance(name, ast.Attribute) and name.attr in _METHODS
-            if node.keywords or not (plain or method):
-                return False
-        elif not isinstance(node, _PURE):
-            return False
-    return True
-
-
 def may_resume(loop: LoopNode) -> bool:
     """Whether compiled code may do the remaining iterations of a loop that has begun: a ``while``, or a loop
     over a range whose ends its body does not change."""
     if isinstance(loop, ast.While):
-        return True
+        return is_pure(loop.test)
     items = loop.iter
     if not (isinstance(items, ast.Call) and isinstance(items.func, ast.Name) and items.func.id == "range"):
         return False
     changed = stores(*loop.body) | stores(loop.target)
     return (
         isinstance(loop.target, ast.Name)
-        and all(map(_is_pure, items.args))
+        and all(map(is_pure, items.args))
         and loads(*items.args).isdisjoint(changed)
         and not _may_change(items.args, loop.body)
         and loop.target.id not in stores(*loop.body)

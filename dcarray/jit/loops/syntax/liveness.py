@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
+from .purity import binds, binds_if_true, is_pure, reads_first
 from .syntax_facts import NONE, Names, facts, loads, stores, target_names
 
 LoopNode = ast.For | ast.While
@@ -35,6 +36,9 @@ class Liveness:
     def live(self, stmts: Sequence[ast.stmt]) -> Names:
         """Return the names that consecutive statements bind and that may be read after them."""
         bound = stores(*stmts)
+        if isinstance(loop := stmts[-1], ast.For | ast.While):  # its ``else`` comes after it
+            head = [loop.target, loop.iter] if isinstance(loop, ast.For) else [loop.test]
+            bound = stores(*stmts[:-1], *head, *loop.body)
         return self._after.get(stmts[-1], bound) & bound
 
     def needed(self, stmts: Sequence[ast.stmt]) -> Names:
@@ -45,10 +49,12 @@ class Liveness:
             return live_before(stmts, live)
         carried, walk = NONE, _LiveNames({}, NONE)
         while True:
+            new = walk.loop_body(first.body, live | carried, live)
             if isinstance(first, ast.For):
-                new = walk.loop_body(first.body, live | carried, live) - stores(first.target)
+                new -= stores(first.target)
             else:
-                new = loads(first.test) | walk.loop_body(first.body, live | carried, live)
+                new |= NONE if is_pure(first.test) else live  # then the site does not know that it runs
+                new = reads_first(first.test) | (new - binds(first.test))
             if new <= carried:
                 break
             carried |= new
@@ -106,10 +112,13 @@ class _LiveNames:
             case ast.Assign() | ast.AnnAssign() | ast.AugAssign():
                 return self._assign(node, live)
             case ast.If(test, body, orelse):
-                return loads(test) | self.block(body, live) | self.block(orelse, live)
+                then = self.block(body, live) - binds_if_true(test)
+                return reads_first(test) | then | (self.block(orelse, live) - binds(test))
             case ast.For() | ast.While():
                 return self._loop(node, live)
-            case ast.Return() | ast.Raise():
+            case ast.Return(value):
+                return reads_first(value) | (live & facts(node).binds) - binds(value)
+            case ast.Raise():
                 return loads(node)
             case ast.Break():
                 return self._jumps[-1][0]
@@ -128,18 +137,23 @@ class _LiveNames:
 
     def _assign(self, node: ast.Assign | ast.AnnAssign | ast.AugAssign, live: Names) -> Names:
         if isinstance(node, ast.AugAssign):
-            return live | loads(node) | stores(node.target)
+            more = reads_first(node.target, node.value) | stores(node.target)
+            return (live - binds(node.value)) | more
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        bound = NONE if node.value is None else target_names(*targets)
-        return (live - bound) | loads(node)
+        bound = NONE if node.value is None else target_names(*targets) | binds(node.value)
+        note = node.annotation if isinstance(node, ast.AnnAssign) else None
+        return (live - bound) | reads_first(node.value, *targets) | loads(note)
 
     def _loop(self, node: LoopNode, live: Names) -> Names:
-        head = self.block(node.orelse, live)
-        test = loads(node.test) if isinstance(node, ast.While) else NONE
-        target = stores(node.target) if isinstance(node, ast.For) else NONE
-        head |= test | self._heads.get(node, NONE)  # it only grows
+        end = self.block(node.orelse, live)
+        if node in self._after:
+            self._after[node] |= end
+        tested = isinstance(node, ast.While)
+        test = reads_first(node.test) if isinstance(node, ast.While) else NONE
+        bound = binds(node.test) if isinstance(node, ast.While) else stores(node.target)
+        head = (end - bound if tested else end) | test | self._heads.get(node, NONE)  # it only grows
         while True:
-            new = head | test | (self.loop_body(node.body, head, live) - target)
+            new = head | test | (self.loop_body(node.body, head, live) - bound)
             if isinstance(node, ast.For):
                 new |= loads(node.target)
             if new == head:
@@ -180,16 +194,18 @@ class _BoundNames:
         if not isinstance(node, ast.If):
             have -= facts(node).gone  # in a loop it may be bound in the first iteration only
         match node:
-            case ast.Assign(targets):
-                return have | target_names(*targets)
+            case ast.Assign(targets, value):
+                return have | target_names(*targets) | binds(value)
             case ast.AnnAssign(target, _, value):
                 return have | (target_names(target) if value is not None else NONE)
-            case ast.If(_, body, orelse):
-                return _both(self.block(body, have), self.block(orelse, have))
+            case ast.If(test, body, orelse):
+                then = self.block(body, have | binds_if_true(test))
+                return _both(then, self.block(orelse, have | binds(test)))
             case ast.For(target, _, body, orelse):
                 self.block(body, have | target_names(target))
                 self.block(orelse, have)
-            case ast.While(_, body, orelse):
+            case ast.While(test, body, orelse):
+                have |= binds(test)
                 self.block(body, have)
                 self.block(orelse, have)
             case ast.Try(body, handlers, orelse, finalbody):

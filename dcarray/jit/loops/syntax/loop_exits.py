@@ -23,9 +23,10 @@ from collections.abc import Sequence
 
 from .exits import blocks_of, has_break
 from .liveness import LoopNode, live_in_loop
+from .purity import is_pure
 from .syntax_facts import NONE, facts, loads, stores
 
-__all__ = ["BROKEN", "has_exits", "is_kept", "lowered", "lowered_loop"]
+__all__ = ["BROKEN", "has_exits", "is_kept", "lowered", "lowered_loop", "without_else"]
 
 BROKEN = -1
 """How a loop with an ``else`` has ended that was left by ``break``."""
@@ -52,14 +53,40 @@ def lowered(body: Sequence[ast.stmt]) -> list[ast.stmt]:
             if stmt.orelse:
                 found.append(_if_ended(name, 0, lowered(stmt.orelse)))
         elif isinstance(stmt, ast.If):
-            made = ast.If(stmt.test, lowered(stmt.body), lowered(stmt.orelse))
-            found.append(ast.copy_location(made, stmt))
+            found.append(_if(stmt, lowered(stmt.body), lowered(stmt.orelse)))
         else:
             found.append(stmt)
     return found
 
 
-def lowered_loop(loop: LoopNode, name: str, runs: bool = False) -> tuple[list[ast.stmt], list[ast.Return]]:
+def _if(stmt: ast.If, body: list[ast.stmt], orelse: list[ast.stmt]) -> ast.stmt:
+    """Return a condition with other blocks; of ``a and (b := c)`` each part has its own, so that what it
+    binds is bound in the block."""
+    tests = [stmt.test]
+    if isinstance(stmt.test, ast.BoolOp) and isinstance(stmt.test.op, ast.And) and not orelse:
+        tests = stmt.test.values if ast.NamedExpr in facts(stmt.test).kinds else tests
+    for test in reversed(tests):
+        body = [ast.copy_location(ast.If(test, body, orelse), stmt)]
+    return body[0]
+
+
+def without_else(loop: LoopNode) -> LoopNode:
+    """Return a loop without its ``else``."""
+    if not loop.orelse:
+        return loop
+    made, last = _with_body(loop, loop.body), loop.body[-1]
+    made.end_lineno, made.end_col_offset = last.end_lineno, last.end_col_offset
+    return made
+
+
+def _with_body(loop: LoopNode, body: list[ast.stmt]) -> LoopNode:
+    """Return a loop with another body, and without ``else``."""
+    if isinstance(loop, ast.For):
+        return ast.copy_location(ast.For(loop.target, loop.iter, body, []), loop)
+    return ast.copy_location(ast.While(loop.test, body, []), loop)
+
+
+def lowered_loop(loop: LoopNode, name: str, of_site: bool = False) -> tuple[list[ast.stmt], list[ast.Return]]:
     """Return a loop that is left by ``break`` alone, without its ``else``, and what comes before it; and the
     ``return`` statements that may be due after it.
 
@@ -69,29 +96,26 @@ def lowered_loop(loop: LoopNode, name: str, runs: bool = False) -> tuple[list[as
     name : str
         The variable that says how the loop has ended: 0, the number of the ``return`` that is due, from 1 on,
         or `BROKEN`.
-    runs : bool, optional
-        Whether it runs at least once.
+    of_site : bool, optional
+        Whether it is a site's: its end is always noted, since the program has the ``else`` that it may have.
     """
     body = lowered(loop.body)
     returns: list[ast.Return] = []
-    if loop.orelse or has_exits(loop):
-        exits = _Exits(loop, name, runs)
+    if loop.orelse or of_site or has_exits(loop):
+        exits = _Exits(loop, name, of_site)
         body, returns = exits.with_breaks(body), exits.returns
-    if isinstance(loop, ast.For):
-        made: LoopNode = ast.For(loop.target, loop.iter, body, [])
-    else:
-        made = ast.While(loop.test, body, [])
-    ast.copy_location(made, loop)
-    before = [_assigned(name, ast.Constant(0), loop)] if returns or loop.orelse else []
+    made = _with_body(loop, body)
+    before = [_assigned(name, ast.Constant(0), loop)] if returns or loop.orelse or of_site else []
     return [*before, made], returns
 
 
 class _Exits:
     """The statements that leave a loop."""
 
-    def __init__(self, loop: LoopNode, name: str, runs: bool) -> None:
-        self._name, self._has_else = name, bool(loop.orelse)
+    def __init__(self, loop: LoopNode, name: str, of_site: bool) -> None:
+        self._name, self._has_else = name, bool(loop.orelse) or of_site
         self.returns: list[ast.Return] = []
+        runs = of_site and (isinstance(loop, ast.For) or is_pure(loop.test))
         always = [one for one in loop.body if not any(blocks_of(one))] if runs else []
         target = stores(loop.target) if isinstance(loop, ast.For) else NONE
         carried = live_in_loop(loop.body, NONE) - target
@@ -103,8 +127,7 @@ class _Exits:
         found: list[ast.stmt] = []
         for stmt in body:
             if isinstance(stmt, ast.If):
-                sides = map(self.with_breaks, (stmt.body, stmt.orelse))
-                found.append(ast.copy_location(ast.If(stmt.test, *sides), stmt))
+                found.append(_if(stmt, *map(self.with_breaks, (stmt.body, stmt.orelse))))
             elif isinstance(stmt, ast.Return):
                 number = len(self.returns) + 1
                 kept = {one: f"{_KEPT}{one} {number}" for one in loads(stmt) & self._kept}

@@ -28,7 +28,7 @@ from ..operations.values import (
     kind_of,
 )
 from ..syntax.loop_exits import is_kept
-from ..syntax.syntax_facts import Names
+from ..syntax.syntax_facts import Names, stores
 from .dead_values import with_flag_check
 from .expressions import Expressions, Frame
 
@@ -45,7 +45,7 @@ class Branches(Expressions):
     def choice(self, test: Data, body: ast.expr, orelse: ast.expr, frame: Frame) -> Value:
         """Trace ``body if test else orelse`` with a run-time test."""
         sides = [partial(self.evaluate, side, frame) for side in (body, orelse)]
-        return self.branch(test, frame, frozenset(), *sides)
+        return self.branch(test, frame, stores(body, orelse), *sides)
 
     def conditional(self, test: Data, holds: bool, node: ast.expr, frame: Frame, loose: bool) -> Data:
         """Trace ``test and node`` (``holds``) or ``test or node`` with a run-time test: the expression is
@@ -64,7 +64,7 @@ class Branches(Expressions):
             return self.memory.value(self.math.expr(not holds, _BOOL), scalar=True, weak=bool)
 
         sides = (evaluate, decided) if holds else (decided, evaluate)
-        found = self.branch(test, frame, frozenset(), *sides)
+        found = self.branch(test, frame, stores(node), *sides)
         assert isinstance(found, Data)
         return replace(found, weak=kinds[0])
 

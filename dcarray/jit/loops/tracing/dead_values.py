@@ -18,6 +18,7 @@ from dcarray.ir.nodes import Apply, Expr
 from dcarray.ir.ops import const
 from dcarray.ir.windows import walk
 
+from ..syntax.comprehension_loops import comprehensions_in
 from ..syntax.definitions import function_of_text
 from ..syntax.exits import may_exit
 from ..syntax.loop_exits import lowered
@@ -40,7 +41,8 @@ def check(holds: Expr) -> Expr:
 # ---- in the source ------------------------------------------------------------------------------------
 def dead_targets(body: Sequence[ast.stmt]) -> frozenset[ast.expr]:
     """Return the targets of assignments whose values may be dead: names that are not read, or only
-    conditionally, before they are bound again, and elements that are assigned again."""
+    conditionally, before they are bound again, and elements that are assigned again; and comprehensions whose
+    results may be dead, or that are not evaluated for certain."""
     return frozenset(_DeadTargets().of_block(body, []))
 
 
@@ -65,15 +67,16 @@ class _DeadTargets:
         # backwards, so that what is read after a statement is known before it is asked for
         for k, stmt in reversed([*enumerate(block)]):
             following = [*block[k + 1 :], *follow]
+            dead: list[ast.expr] = []
             match stmt:
                 case ast.Assign(targets):
-                    for target in targets:
-                        for part in _single_targets(target):
-                            if self._may_be_dead(part, following, block[k + 1 :]):
-                                yield part
+                    parts = [part for target in targets for part in _single_targets(target)]
+                    dead = [part for part in parts if self._may_be_dead(part, following, block[k + 1 :])]
                 case ast.AugAssign(target) | ast.AnnAssign(target):
-                    if self._may_be_dead(target, following, block[k + 1 :]):
-                        yield target
+                    dead = [target] * self._may_be_dead(target, following, block[k + 1 :])
+            yield from dead
+            yield from _dead_comprehensions(stmt, bool(dead) or isinstance(stmt, ast.Expr | ast.Assert))
+            match stmt:
                 case ast.If(_, body, orelse):
                     yield from self.of_block(body, following)
                     yield from self.of_block(orelse, following)
@@ -146,6 +149,15 @@ class _DeadTargets:
         return False
 
 
+def _dead_comprehensions(stmt: ast.stmt, dead: bool) -> Iterator[ast.expr]:
+    """Yield the comprehensions in the expressions of a statement that may be dead: all of them if what it
+    does with its expressions is, else those that it does not evaluate for certain."""
+    for part in ast.iter_child_nodes(stmt):
+        if isinstance(part, ast.expr):
+            certain = [] if dead else _certain_parts(part)
+            yield from [one for one in comprehensions_in(part) if one not in certain]
+
+
 def _single_targets(target: ast.expr) -> Iterator[ast.expr]:
     if isinstance(target, ast.Tuple | ast.List):
         for part in target.elts:
@@ -176,20 +188,29 @@ def _assignments(stmt: ast.stmt) -> list[tuple[ast.Assign, list[str], str]]:
 @lru_cache(maxsize=4096)
 def _certain_reads(node: ast.expr) -> frozenset[str]:
     """Return the names that an expression certainly reads."""
+    return frozenset([part.id for part in _certain_parts(node) if isinstance(part, ast.Name)])
+
+
+@lru_cache(maxsize=4096)
+def _certain_parts(node: ast.expr) -> frozenset[ast.expr]:
+    """Return the names and comprehensions in an expression that are certainly evaluated."""
+    parts: Sequence[ast.expr]
     match node:
         case ast.IfExp(test):
-            return _certain_reads(test)
+            parts = [test]
         case ast.BoolOp(_, values):
-            return _certain_reads(values[0])
+            parts = values[:1]
         case ast.Compare(left, _, others):
-            return _certain_reads(left) | _certain_reads(others[0])
-        case ast.Lambda() | ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+            parts = [left, others[0]]
+        case ast.NamedExpr(_, value):
+            parts = [value]
+        case ast.Lambda():
             return frozenset()
-        case ast.Name(name):
-            return frozenset({name})
-    return frozenset().union(
-        *[_certain_reads(part) for part in ast.iter_child_nodes(node) if isinstance(part, ast.expr)]
-    )
+        case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp() | ast.Name():
+            return frozenset({node})
+        case _:
+            parts = [part for part in ast.iter_child_nodes(node) if isinstance(part, ast.expr)]
+    return frozenset().union(*map(_certain_parts, parts))
 
 
 # ---- at run time --------------------------------------------------------------------------------------

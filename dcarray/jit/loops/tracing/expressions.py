@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from ..entry.entry_values import Function, PublicObject
 from ..operations.arithmetic import Operations
 from ..operations.calls import Calls
 from ..operations.values import Data, NumberList, Unbound, Value, is_number
-from ..syntax.eligibility import TAKE_ALL
+from ..syntax.comprehension_loops import TAKE_ALL, Comprehension
 from ..syntax.syntax_facts import stores
 
 _SIGNS: dict[type, str] = {
@@ -54,6 +54,8 @@ class Expressions(Operations):
     choice: Callable[[Data, ast.expr, ast.expr, Frame], Value]
     conditional: Callable[[Data, bool, ast.expr, Frame, bool], Data]
     assign_target: Callable[[ast.expr, Value, Frame], None]
+    list_of: Callable[[ast.ListComp, Frame], Value]
+    reduction: Callable[[str, list[ast.expr], list[ast.keyword], Frame], Value]
 
     def __init__(self, calls: Calls) -> None:
         super().__init__(calls.math)
@@ -97,8 +99,11 @@ class Expressions(Operations):
                 return self.calls.attribute(self.evaluate(owner, frame), name)
             case ast.Call(callee, args, keywords):
                 return self._call(callee, args, keywords, frame)
-            case ast.ListComp(element, generators):
-                return [*self._items(element, generators, frame)]
+            case ast.NamedExpr(target, value):
+                self.assign_target(target, self.evaluate(value, frame), frame)
+                return frame.names[target.id]
+            case ast.ListComp():
+                return self.list_of(node, frame)
         raise self.scope.fail(f"{type(node).__name__} is not understood")
 
     def binary(self, sign: ast.operator, a: Value, b: Value) -> Value:
@@ -159,15 +164,26 @@ class Expressions(Operations):
     def _speculative(self, node: ast.expr, frame: Frame, surely: Value) -> Value:
         """Return the value of an operand that Python may not evaluate, unless ``surely`` is True: it is
         computed in any case, so it must have no side effects."""
-        begun, older = len(self.memory.block), frozenset(self.memory.arrays)
+        state = self.begun()
         value = self.evaluate(node, frame)
         if surely is not True:
-            for stmt in self.memory.block[begun:]:
-                if isinstance(stmt, While) or any(w.array in older for w in writes(stmt)):
-                    raise self.scope.fail("a condition changes arrays, if it is asked at all")
-                if any(isinstance(one, Call) and one.op == "random.draw" for one in all_statements((stmt,))):
-                    raise self.scope.fail("a condition draws random numbers, if it is asked at all")
+            self.check_effects(state, "a condition")
+            if stores(node):
+                raise self.scope.fail("a condition binds a name, if it is asked at all")
         return value
+
+    def begun(self) -> tuple[int, frozenset[str]]:
+        """Return what `check_effects` has to know of the state before."""
+        return len(self.memory.block), frozenset(self.memory.arrays)
+
+    def check_effects(self, begun: tuple[int, frozenset[str]], what: str) -> None:
+        """Raise `Untraceable` if what has been traced since then has effects, so that it must not be done
+        unless Python does it."""
+        for stmt in self.memory.block[begun[0] :]:
+            if isinstance(stmt, While) or any(w.array in begun[1] for w in writes(stmt)):
+                raise self.scope.fail(f"{what} changes arrays, if it is asked at all")
+            if any(isinstance(one, Call) and one.op == "random.draw" for one in all_statements((stmt,))):
+                raise self.scope.fail(f"{what} draws random numbers, if it is asked at all")
 
     def _and(self, a: bool | Data, b: bool | Data) -> bool | Data:
         if isinstance(a, bool):
@@ -185,7 +201,7 @@ class Expressions(Operations):
             checkpoint, names = self.memory.checkpoint(), dict(frame.names)
             try:
                 value = self.condition(node, frame) if loose else self.evaluate(node, frame)
-                free = len(self.memory.block) == len(checkpoint.block)
+                free = len(self.memory.block) == len(checkpoint.block) and not stores(node)
             except Untraceable:  # tried again under the condition of the others
                 if open_ is None:
                     raise
@@ -240,7 +256,11 @@ class Expressions(Operations):
         self, callee: ast.expr, args: list[ast.expr], keywords: list[ast.keyword], frame: Frame
     ) -> Value:
         function = self.evaluate(callee, frame)
-        given = [self._given(a, callee, frame) for a in args]
+        if args and isinstance(function, PublicObject):
+            name = function.name.removeprefix("builtins.")
+            if name in TAKE_ALL and (isinstance(args[0], Comprehension) or len(args) == 1):
+                return self.reduction(name, args, keywords, frame)
+        given = [self.evaluate(a, frame) for a in args]
         if any(k.arg is None for k in keywords):
             raise self.scope.fail("keyword arguments that are not known")
         named = {str(k.arg): self.evaluate(k.value, frame) for k in keywords}
@@ -248,47 +268,3 @@ class Expressions(Operations):
         if isinstance(function, Function):
             return self.run(function, given, named, frame)
         return self.calls.call(function, tuple(given), named)
-
-    # ---- comprehensions -----------------------------------------------------------------------------
-    def _given(self, node: ast.expr, callee: ast.expr, frame: Frame) -> Value:
-        """Return the value of an argument: of a generator expression its items, where all are taken."""
-        if isinstance(node, ast.GeneratorExp) and isinstance(callee, ast.Name) and callee.id in TAKE_ALL:
-            return [*self._items(node.elt, node.generators, frame)]
-        return self.evaluate(node, frame)
-
-    def _items(self, element: ast.expr, generators: list[ast.comprehension], frame: Frame) -> Iterator[Value]:
-        """Yield the items of a comprehension, whose names are its own."""
-        if not generators:
-            yield self.evaluate(element, frame)
-            return
-        first, *others = generators
-        items = self.evaluate(first.iter, frame)
-        own = {name: frame.names.get(name) for name in stores(first.target)}
-        for item in self._few(items):
-            self.assign_target(first.target, item, frame)
-            if all(self._is_taken(test, frame) for test in first.ifs):
-                yield from self._items(element, others, frame)
-        for name, value in own.items():
-            if value is None:
-                frame.names.pop(name, None)
-            else:
-                frame.names[name] = value
-
-    def _is_taken(self, test: ast.expr, frame: Frame) -> bool:
-        decided = self.condition(test, frame)
-        if not isinstance(decided, bool):
-            raise self.scope.fail("a comprehension takes items by their values")
-        return decided
-
-    def _few(self, items: Value) -> list[Value]:
-        """Return the items of an iterable, if their number is known and small."""
-        if isinstance(items, tuple | list):
-            found = [*items]
-        else:
-            steps = self.calls.iterables.items(items)
-            if type(steps.start) is not int or type(steps.stop) is not int:
-                raise self.scope.fail("a comprehension over items whose number is not known")
-            found = [steps.item(k) for k in range(steps.start, steps.stop, steps.step)[: MOST_UNROLLED + 1]]
-        if len(found) > MOST_UNROLLED:
-            raise self.scope.fail("a comprehension over many items")
-        return found

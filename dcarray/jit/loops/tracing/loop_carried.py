@@ -374,16 +374,27 @@ class LoopBodies(Statements):
                 elif (loop.runs is True or is_kept(name)) and last is not None:
                     names[name] = with_last_values(iteration.names.get(name, names[name]), last)
 
+    def int_or_float(self, value: Data, is_float: Data | None = None) -> PythonOrNumpy:
+        """Return the number that is an int of Python's, if a loop has not run, or a float."""
+        limits = -MAX_COUNTER, MAX_COUNTER - 1
+        expr = cast(value.expr, np.dtype(np.int64))
+        integer = self.memory.value(expr, scalar=True, weak=int, limits=limits)
+        return PythonOrNumpy(integer, value, is_float=is_float)
+
     def _value_after(self, name: str, variable: CarriedVariable, loop: LoopBody) -> Value:
         """Return the value of a loop-carried variable after the loop."""
         value, before = self._value_of(variable), self._first_assumption(loop.before[name])
         if loop.runs is True or variable.kind == before or not isinstance(value, Data):
             return value
-        if (before, variable.kind) not in ((int, "l"), (int, "d"), (float, "d")):
+        if (before, variable.kind) not in ((int, "l"), (int, "d"), (float, "d"), (int, float)):
             return Unbound(f"the loop may not run for {name}")
+        if value.weak:
+            return self.int_or_float(value)
         expr = cast(value.expr, np.dtype(before))
         limits = (-MAX_COUNTER, MAX_COUNTER - 1) if before is int else None
         python = self.memory.value(expr, scalar=True, weak=before, limits=limits)
+        if loop.ran is not None and not isinstance(loop.ran.expr, Load):
+            self.memory.store(loop.ran)
         return PythonOrNumpy(python, value, loop.ran)
 
 

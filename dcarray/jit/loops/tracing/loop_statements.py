@@ -10,12 +10,14 @@ import numpy as np
 
 from dcarray.core.errors import Untraceable
 from dcarray.ir import dims
+from dcarray.ir.integers import Expression
 from dcarray.ir.nodes import Dim, Load, Loop, While
 
-from ..operations.values import Data, ItemRange, RangeProduct, RuntimeRange, Unbound, Value
+from ..operations.values import Data, GrownList, ItemRange, RangeProduct, RuntimeRange, Unbound, Value
 from ..syntax.exits import has_break
 from ..syntax.liveness import live_in_loop
-from ..syntax.syntax_facts import Names, loads, stores
+from ..syntax.purity import is_pure, reads_first
+from ..syntax.syntax_facts import Names, stores
 from .branches import FALLS_THROUGH
 from .expressions import MOST_UNROLLED, Frame
 from .loop_carried import MAX_UNROLLED, FirstDiffers, LoopBodies, PermutedNames
@@ -41,6 +43,9 @@ class LoopStatements(LoopBodies):
             self._while(stmt, frame, after)
             return
         items = self.evaluate(stmt.iter, frame)
+        if isinstance(items, GrownList):
+            grown = items.items
+            items = RuntimeRange(0, items.count, 1, lambda k: self.lists.getitem(grown, k))
         if self.start is not None and stmt is self.outermost:
             items = self._resumed(items, self.start)
         if isinstance(items, RangeProduct):
@@ -91,6 +96,15 @@ class LoopStatements(LoopBodies):
             return None
         first, last = (steps.start, steps.stop) if steps.step > 0 else (steps.stop, steps.start)
         return self.scope.lt(first, last)
+
+    def _has_run(self, steps: ItemRange) -> Data | None:
+        """Return at run time whether a loop runs at least once, if that depends on loops around it."""
+        ends = (steps.start, steps.stop) if steps.step > 0 else (steps.stop, steps.start)
+        names = frozenset[str]().union(*[end.names for end in ends if isinstance(end, Expression)])
+        if names <= self.scope.sizes.keys():  # one plan is for sizes with which it runs
+            return None
+        found = self.math.binary("<", *ends)
+        return found if isinstance(found, Data) else None
 
     def _range_product(self, stmt: ast.For, product: RangeProduct, frame: Frame, after: Names) -> None:
         """Trace ``for i, j in dc.map[0:M, 0:N]`` as a nest of loops."""
@@ -216,8 +230,11 @@ class LoopStatements(LoopBodies):
 
             known = type(steps.start) is type(steps.stop) is int
             count = len(range(steps.start, steps.stop, steps.step)) if known else 0
+            ran = self._has_run(steps) if runs is None else None
             with self.scope.loop(var, *dims.loop_range(*bounds)):
-                iteration, loop = self.trace_body(stores(*stmt.body), head, body, frame, after, runs, count)
+                iteration, loop = self.trace_body(
+                    stores(*stmt.body), head, body, frame, after, runs, count, ran
+                )
         if iteration.block:
             self.memory.emit(Loop(var, bounds, tuple(iteration.block), loc=loc))
         ends = None if last is None else {var: last}
@@ -230,7 +247,7 @@ class LoopStatements(LoopBodies):
         first = self.condition(stmt.test, frame)
         if first is False:
             return
-        line, test = self.scope.line, loads(stmt.test)
+        line, test = self.scope.line, reads_first(stmt.test)
         head = live_in_loop(stmt.body, after | test)
 
         def body() -> Value:
@@ -247,8 +264,9 @@ class LoopStatements(LoopBodies):
                 raise self.scope.fail("a loop does not end")
             return again
 
-        runs = True if first is True or stmt is self.outermost else None
-        self._while_true(first, stores(*stmt.body), head, body, frame, after, runs)
+        asked = stmt is self.outermost and is_pure(stmt.test)  # the site has found it true
+        runs = True if first is True or asked else None
+        self._while_true(first, stores(*stmt.body, stmt.test), head, body, frame, after, runs)
 
     def _runtime_range(self, stmt: ast.For, span: RuntimeRange, frame: Frame, after: Names) -> None:
         """Trace a loop over a range whose ends are known at run time only."""

@@ -41,6 +41,7 @@ from ..operations.reductions import Reductions
 from ..operations.scope import Scope
 from ..operations.values import (
     Data,
+    GrownList,
     Masked,
     NumberList,
     PythonOrNumpy,
@@ -56,9 +57,9 @@ from ..operations.values import (
 from ..syntax.loop_exits import lowered, lowered_loop
 from ..syntax.syntax_facts import stores
 from .branches import FALLS_THROUGH
+from .comprehensions import Comprehensions
 from .dead_values import dead_targets
 from .expressions import Frame
-from .loop_statements import LoopStatements
 
 _INT = np.dtype(np.int64)
 
@@ -99,7 +100,7 @@ def _symbols(request: LoopDescription) -> tuple[tuple[str, int], ...]:
     return (*request.symbols, (START, -LARGEST)) if request.resumed else request.symbols
 
 
-class Tracer(LoopStatements):
+class Tracer(Comprehensions):
     """The tracer of a loop.
 
     Attributes
@@ -128,7 +129,7 @@ class Tracer(LoopStatements):
         if ENDED in request.live:  # a site's loop, after which the program returns
             (loop,) = body
             assert isinstance(loop, ast.For | ast.While)
-            body, _ = lowered_loop(loop, ENDED, True)
+            body, _ = lowered_loop(loop, ENDED, of_site=True)
         else:
             body = lowered(body)
         if may_not_end(request.source, request.names):
@@ -242,11 +243,16 @@ class Tracer(LoopStatements):
             return self._result_array(name, value)
         if isinstance(value, NumberList) and value.array.entry_name:
             return Result("alias", value.array.entry_name)
+        if isinstance(value, NumberList | GrownList):
+            return self._result_list(name, value)
         if isinstance(value, Data):
             return Result("scalar", self._result_scalar(name, value), weak=value.weak is not None)
         if isinstance(value, PythonOrNumpy) and value.is_numpy is not None:
             of_type = kind_of(value.python).__name__, self._result_scalar(name, value.is_numpy)
             return Result("either", self._result_scalar(name, value.numpy), value=of_type)
+        if isinstance(value, PythonOrNumpy) and value.is_float is not None:
+            of_type = int.__name__, self._result_scalar(name, value.is_float)
+            return Result("either", self._result_scalar(name, value.numpy), weak=True, value=of_type)
         if (is_number(value) and not isinstance(value, Masked)) or value is None or isinstance(value, str):
             return Result("value", value=value)
         if type(value) is tuple:
@@ -255,6 +261,17 @@ class Tracer(LoopStatements):
                 return Result("alias", known[0])
             return self._returned(name, value)
         raise self.scope.fail(f"{name} is bound to what cannot be given back")
+
+    def _result_list(self, name: str, value: NumberList | GrownList) -> Result:
+        """Return the description of a new list; each has one name."""
+        items = value.items if isinstance(value, GrownList) else value
+        window = items.array.window
+        array = None if window is None else self.memory.arrays[window.array]
+        if array is None or array.role != "temp" or window != whole_window(array.name, array.shape):
+            raise self.scope.fail(f"{name} is bound to what cannot be given back")
+        self.memory.arrays[array.name] = replace(array, role="out")
+        count = self._result_scalar(name, value.count) if isinstance(value, GrownList) else None
+        return Result("list", array.name, weak=not items.of_numpy, value=count)
 
     def _result_scalar(self, name: str, value: Data) -> str:
         """Return a new array without axes that has the value."""

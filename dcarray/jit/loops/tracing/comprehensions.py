@@ -1,0 +1,325 @@
+"""Tracing of comprehensions: the items one by one if they are few, else as a loop that reduces them, or puts
+them into a list."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from dcarray.core.errors import Untraceable
+
+from ..entry.entry_values import PublicObject
+from ..operations.values import (
+    Data,
+    GrownList,
+    ItemRange,
+    NumberList,
+    PythonOrNumpy,
+    RuntimeRange,
+    Shape,
+    Value,
+    is_array,
+    is_number,
+    kind_of,
+)
+from ..syntax.comprehension_loops import (
+    COMPENSATED,
+    FLOATS,
+    FUNCTIONS,
+    LIST,
+    Comprehension,
+    ReductionLoop,
+    compensation,
+    is_known,
+    leaves_out,
+    reduction_loop,
+)
+from ..syntax.syntax_facts import facts, stores
+from .dead_values import dead_targets
+from .expressions import MOST_UNROLLED, Frame
+from .loop_statements import LoopStatements
+
+_ITERABLES = Data | GrownList | ItemRange | NumberList | RuntimeRange
+_FUNCTIONS = {text: PublicObject(one) for one, text in FUNCTIONS.items()}
+_COMPENSATED = sys.version_info >= (3, 12)  # sums of Python's floats
+
+
+class Comprehensions(LoopStatements):
+    """Tracing of comprehensions."""
+
+    _probed = ""  # the name whose first value is looked for
+    _unfinished: NumberList | None = None  # the list whose items are being traced
+    _loops: dict[tuple[str, Comprehension, bool], tuple[ReductionLoop, frozenset[ast.expr]]]
+
+    _wholes: dict[ast.expr, ast.GeneratorExp]
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._loops, self._wholes = {}, {}
+
+    def list_of(self, node: ast.ListComp, frame: Frame) -> Value:
+        """Trace a comprehension that makes a list."""
+
+        def by_items() -> Value:
+            return [*self._items(node.elt, node.generators, frame)]
+
+        def by_loop() -> Value:
+            return self._list_by_loop(node, self.evaluate(node.generators[0].iter, frame), frame)
+
+        known = all(is_known(one.iter) for one in node.generators)
+        return self._first_of([by_items, by_loop] if known else [by_loop, by_items], frame)
+
+    def reduction(self, name: str, args: list[ast.expr], keywords: list[ast.keyword], frame: Frame) -> Value:
+        """Trace the call of one of `TAKE_ALL` with a comprehension, and perhaps where a sum begins, or with
+        another iterable."""
+        node, *others = args
+        function = PublicObject(f"builtins.{name}")
+        if not isinstance(node, Comprehension):
+            items = self.evaluate(node, frame)
+            if keywords or not isinstance(items, _ITERABLES) or (isinstance(items, Data) and not items.shape):
+                named = {str(k.arg): self.evaluate(k.value, frame) for k in keywords}
+                return self.calls.call(function, (items,), named)
+            return self._by_loop(name, self._items_of(node), items, 0, frame)
+        if name == "sum" and not others and len(keywords) == 1 and keywords[0].arg == "start":
+            others = [keywords[0].value]
+        elif keywords:
+            raise self.scope.fail("keyword arguments that are not known")
+        if len(others) > (name == "sum"):
+            raise self.scope.fail("a reduction of a comprehension, and of others")
+
+        def by_items() -> Value:
+            begun = self.begun()
+            items = [*self._items(node.elt, node.generators, frame)]
+            if name in ("any", "all") and isinstance(node, ast.GeneratorExp):
+                self.check_effects(begun, "an item")
+            given = [items, *[self.evaluate(one, frame) for one in others]]
+            return self.calls.call(function, tuple(given), {})
+
+        def by_loop() -> Value:
+            if any(not isinstance(one, ast.Constant | ast.Name) for one in others):
+                raise self.scope.fail("a sum begins with what is no name and no constant")
+            items = self.evaluate(node.generators[0].iter, frame)
+            start = self.evaluate(others[0], frame) if others else 0
+            ways = [partial(self._by_loop, name, node, items, start, frame)]
+            if name == "sum":
+                ways.append(partial(self._sum_of_floats, node, items, start, frame))
+            return self._first_of(ways, frame)
+
+        known = all(is_known(one.iter) for one in node.generators)
+        return self._first_of([by_items, by_loop] if known else [by_loop, by_items], frame)
+
+    def _items_of(self, node: ast.expr) -> ast.GeneratorExp:
+        """Return the comprehension that gives the items of an iterable."""
+        if node not in self._wholes:
+            name = ast.Name("item", ast.Load()), ast.Name("item", ast.Store())
+            made = ast.GeneratorExp(name[0], [ast.comprehension(name[1], node, [], 0)])
+            for part in (made, *name):
+                ast.copy_location(part, node)
+            self._wholes[node] = made
+            self._dead_targets |= {made}  # perhaps
+        return self._wholes[node]
+
+    def _first_of(self, ways: Sequence[Callable[[], Value]], frame: Frame) -> Value:
+        """Return what the first of ways gives that is understood."""
+        checkpoint, names, line = self.memory.checkpoint(), dict(frame.names), self.scope.line
+        flag = frame.break_flag
+        reason: Untraceable | None = None
+        for way in ways:
+            try:
+                return way()
+            except Untraceable as found:
+                reason = reason or found
+            self.memory.restore(checkpoint)
+            frame.names, frame.break_flag = dict(names), flag
+            self.scope.line, self.memory.file = line, frame.file
+        assert reason is not None
+        raise reason
+
+    # ---- as a loop ----------------------------------------------------------------------------------
+    def _by_loop(self, name: str, node: Comprehension, items: Value, start: Value, frame: Frame) -> Value:
+        """Trace a reduction as a loop."""
+        made = self._loop_of(name, node)
+        line = self.scope.line
+        frame.names[made.items] = items
+        result: Value = {"any": False, "all": True}.get(name, start)
+        if extremum := name in ("max", "min"):
+            result = self._zero_of(self._item(made, frame))
+            if result is None:
+                raise self.scope.fail("an extremum of values that are not understood")
+            frame.names[made.began] = False
+        frame.names[made.result] = self._stored(result, made.result)
+        self.loop(made.loop, frame, frozenset({made.result, made.began}))
+        if extremum:  # else Python raises an exception
+            self._require(ast.Name(made.began, ast.Load()), True, frame)
+        found = self._name(made.result, frame)
+        kinds = {kind_of(found)} | ({found.numpy.weak} if isinstance(found, PythonOrNumpy) else set())
+        if _COMPENSATED and name == "sum" and kinds & {float, complex}:
+            raise self.scope.fail("a sum of Python's floats, which this version of Python compensates")
+        return self._ended(made, found, line, frame)
+
+    def _sum_of_floats(self, node: Comprehension, items: Value, start: Value, frame: Frame) -> Value:
+        """Trace a sum of Python's floats, which of nothing is an int."""
+        made, line = self._loop_of(COMPENSATED if _COMPENSATED else FLOATS, node), self.scope.line
+        frame.names.update({made.items: items, made.began: False, made.error: 0.0})
+        if kind_of(self._item(made, frame)) is not float or type(start) not in (int, float):
+            raise self.scope.fail("a sum of numbers of several types")
+        if type(start) is int and start:
+            raise self.scope.fail("a sum of floats that begins with an int")
+        frame.names[made.result] = float(start)
+        frame.names.update(_FUNCTIONS)
+        self.loop(made.loop, frame, frozenset({made.result, made.error, made.began}))
+        if _COMPENSATED:
+            self.block([compensation(made)], frame, frozenset({made.result, made.began}))
+        found, began = self._name(made.result, frame), self._name(made.began, frame)
+        if type(start) is int and began is not True:
+            found = self.int_or_float(found, began if isinstance(began, Data) else None)
+        return self._ended(made, found, line, frame)
+
+    def _ended(self, made: ReductionLoop, found: Value, line: int, frame: Frame) -> Value:
+        for one in made.names:
+            frame.names.pop(one, None)
+        self.scope.line = line
+        return found
+
+    def _list_by_loop(self, node: Comprehension, items: Value, frame: Frame) -> Value:
+        """Trace a comprehension that makes a list of numbers, or of such lists, as a loop."""
+        if len(node.generators) > 1:
+            raise self.scope.fail("a list of the items of several loops")
+        steps = self.calls.iterables.enumerate(items)
+        made, line = self._loop_of(LIST, node), self.scope.line
+        frame.names[made.items] = items if leaves_out(node) else steps
+        frame.names[made.item] = 0
+        frame.names[made.result] = _SOUGHT
+        shape, kind = self._items_of_list(self._item(made, frame), node)
+        array = self.arrays.empty((steps.stop, *shape), np.dtype(kind))
+        frame.names[made.result] = found = NumberList(array, isinstance(kind, str))
+        outer, self._unfinished = self._unfinished, found
+        self.loop(made.loop, frame, frozenset({made.item}))
+        self._unfinished = outer
+        count = frame.names.get(made.item)
+        if not leaves_out(node):
+            return self._ended(made, found, line, frame)
+        if not isinstance(count, Data):
+            raise self.scope.fail("a list of what is left out")
+        return self._ended(made, GrownList(found, count), line, frame)
+
+    def _items_of_list(self, item: Value, node: Comprehension) -> tuple[Shape, Any]:
+        """Return the shape of the items of a list, and the `kind_of` their numbers."""
+        if isinstance(item, NumberList) and isinstance(node.elt, ast.ListComp):  # a new one each time
+            return item.array.shape, item.kind
+        if is_number(item) and not is_array(item):
+            return (), kind_of(item)
+        if isinstance(item, list) and isinstance(node.elt, ast.ListComp | ast.List):
+            shapes, kinds = (
+                zip(*[self._items_of_list(one, node) for one in item], strict=True) if item else ((), ())
+            )
+            if {*shapes} == {()} and len({*kinds}) == 1:
+                return (len(item),), kinds[0]
+        raise self.scope.fail("a list of what are no numbers")
+
+    def _loop_of(self, name: str, node: Comprehension) -> ReductionLoop:
+        """Return the loop of a reduction, whose dead targets are noted."""
+        if ast.NamedExpr in facts(node).kinds:
+            raise self.scope.fail("a comprehension binds a name of the code around it")
+        dead = node in self._dead_targets
+        if (name, node, dead) not in self._loops:
+            made = reduction_loop(name, node)
+            used = ast.Expr if dead else ast.Return
+            read = ast.copy_location(used(ast.Name(made.result, ast.Load())), made.loop)
+            self._loops[name, node, dead] = made, dead_targets([made.loop, read])
+        made, targets = self._loops[name, node, dead]
+        self._dead_targets |= targets
+        return made
+
+    def _item(self, made: ReductionLoop, frame: Frame) -> Value:
+        """Return an item of a comprehension, of which only the type is of use."""
+        checkpoint, names, line = self.memory.checkpoint(), frame.names, self.scope.line
+        flag, probed = frame.break_flag, self._probed
+        self._probed = "" if made.result in names else made.item
+        frame.names = dict(names)
+        try:
+            self.loop(made.loop, frame, frozenset())
+        except _Probed as found:
+            item = found.item
+        else:
+            raise self.scope.fail("a comprehension over nothing")
+        finally:
+            self._probed = probed
+        self.memory.restore(checkpoint)
+        frame.names, frame.break_flag = names, flag
+        self.scope.line, self.memory.file = line, frame.file
+        return item
+
+    def setitem(self, array: Value, key: Value, value: Value, spent: bool) -> None:
+        if array is _SOUGHT:
+            raise _Probed(value)
+        unfinished = self._unfinished
+        if unfinished is None or array is not unfinished or not isinstance(value, NumberList | list):
+            super().setitem(array, key, value, spent)
+            return
+        row = self.arrays.element(unfinished.array, key)
+        if isinstance(value, list):
+            for k, item in enumerate(value):
+                super().setitem(NumberList(row, unfinished.of_numpy), k, item, spent)
+        elif value.kind != unfinished.kind:
+            raise self.scope.fail("a list of lists of several types")
+        else:
+            super().setitem(row, Ellipsis, value.array, spent)
+
+    def assign_target(self, target: ast.expr, value: Value, frame: Frame, spent: bool = False) -> None:
+        if self._probed and isinstance(target, ast.Name) and target.id == self._probed:
+            raise _Probed(value)
+        super().assign_target(target, value, frame, spent)
+
+    # ---- one by one ---------------------------------------------------------------------------------
+    def _items(self, element: ast.expr, generators: list[ast.comprehension], frame: Frame) -> Iterator[Value]:
+        """Yield the items of a comprehension, whose names are its own."""
+        if not generators:
+            yield self.evaluate(element, frame)
+            return
+        first, *others = generators
+        items = self.evaluate(first.iter, frame)
+        own = {name: frame.names.get(name) for name in stores(first.target)}
+        for item in self._few(items):
+            self.assign_target(first.target, item, frame)
+            if all(self._is_taken(test, frame) for test in first.ifs):
+                yield from self._items(element, others, frame)
+        for name, value in own.items():
+            if value is None:
+                frame.names.pop(name, None)
+            else:
+                frame.names[name] = value
+
+    def _is_taken(self, test: ast.expr, frame: Frame) -> bool:
+        decided = self.condition(test, frame)
+        if not isinstance(decided, bool):
+            raise self.scope.fail("a comprehension takes items by their values")
+        return decided
+
+    def _few(self, items: Value) -> list[Value]:
+        """Return the items of an iterable, if their number is known and small."""
+        if isinstance(items, tuple | list):
+            found = [*items]
+        else:
+            steps = self.calls.iterables.items(items)
+            if type(steps.start) is not int or type(steps.stop) is not int:
+                raise self.scope.fail("a comprehension over items whose number is not known")
+            found = [steps.item(k) for k in range(steps.start, steps.stop, steps.step)[: MOST_UNROLLED + 1]]
+        if len(found) > MOST_UNROLLED:
+            raise self.scope.fail("a comprehension over many items")
+        return found
+
+
+_SOUGHT = object()  # stands for a list until the type of an item is known
+
+
+class _Probed(Exception):
+    """Exception: the name that is looked for gets a value."""
+
+    def __init__(self, item: Value) -> None:
+        self.item = item
