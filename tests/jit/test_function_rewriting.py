@@ -199,7 +199,6 @@ def test_indented_and_multiline_source() -> None:
     "for k in range(n):\n    try: pass\n    finally: pass",
     "for k in range(n):\n    del x",
     "while x.pop():\n    n = 2",
-    "global t\nfor k in range(n):\n    t = n",
 ])  # fmt: skip
 def test_ineligible_loops(body: str) -> None:
     f = written("def f(n, x):\n" + textwrap.indent(body, "    ") + "\n    return n\n")
