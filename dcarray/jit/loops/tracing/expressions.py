@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -238,7 +238,7 @@ class Expressions(Operations):
         self, callee: ast.expr, args: list[ast.expr], keywords: list[ast.keyword], frame: Frame
     ) -> Value:
         function = self.evaluate(callee, frame)
-        given = [self._given(a, callee, frame) for a in args]
+        given = [value for arg in args for value in self._given(arg, callee, frame)]
         if any(k.arg is None for k in keywords):
             raise self.scope.fail("keyword arguments that are not known")
         named = {str(k.arg): self.evaluate(k.value, frame) for k in keywords}
@@ -247,11 +247,17 @@ class Expressions(Operations):
         return self.calls.call(function, tuple(given), named)
 
     # ---- comprehensions -----------------------------------------------------------------------------
-    def _given(self, node: ast.expr, callee: ast.expr, frame: Frame) -> Value:
-        """Return the value of an argument: of a generator expression its items, where all are taken."""
+    def _given(self, node: ast.expr, callee: ast.expr, frame: Frame) -> Sequence[Value]:
+        """Return the value of an argument: of a generator expression its items, where all are taken; of what
+        is starred, several."""
         if isinstance(node, ast.GeneratorExp) and isinstance(callee, ast.Name) and callee.id in TAKE_ALL:
-            return [*self._items(node.elt, node.generators, frame)]
-        return self.evaluate(node, frame)
+            return [[*self._items(node.elt, node.generators, frame)]]
+        if not isinstance(node, ast.Starred):
+            return [self.evaluate(node, frame)]
+        value = self.evaluate(node.value, frame)
+        if not isinstance(value, tuple | list):
+            raise self.scope.fail("arguments of which the number is not known")
+        return value
 
     def _items(self, element: ast.expr, generators: list[ast.comprehension], frame: Frame) -> Iterator[Value]:
         """Yield the items of a comprehension, whose names are its own."""
