@@ -225,6 +225,11 @@ class RangeProduct:
     tuples: bool = False
     array: Data | None = None
 
+    @property
+    def iterator(self) -> bool:
+        """Whether it can be iterated only once."""
+        return self.tuples or self.array is not None
+
 
 class Unbound:
     """The value of a name that may be unbound, or has no value that can be traced."""
