@@ -121,6 +121,14 @@ s = 0.0
 for v in reversed(x):
     s = s * 0.5 + v
 return s
+== `x.flat`, `np.ndindex`
+a = x.reshape(5, 10)
+s = 0.0
+for v in a.flat:
+    s = s * 0.5 + v
+for k in np.ndindex(a.shape):
+    s += a[k] * k[1]
+return s
 == ranges with any step
 s = 0.0
 for i in range(n - 1, -1, -2):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from functools import partial, wraps
 from importlib.machinery import ExtensionFileLoader
 from types import FunctionType, ModuleType, TracebackType
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar, cast, overload
 
 from dcarray.core import config
 from dcarray.plans.background import BACKGROUND
@@ -16,6 +16,7 @@ from dcarray.plans.background import BACKGROUND
 from .loops.sites.functions import functions_of, put_sites, remove_sites, with_sites
 from .loops.sites.site import Site
 from .loops.sites.site_plans import watchers
+from .loops.syntax.originals import wrapping
 from .patching import module_names
 from .wrapped_mode import call_wrapped, is_needed
 
@@ -137,6 +138,7 @@ def _function(function: Any) -> Any:
             return call_wrapped(call, inner, args, kwargs)
         return call(*args, **kwargs)
 
+    wrapping.add(cast(FunctionType, accelerated).__code__)
     return accelerated
 
 

@@ -235,11 +235,19 @@ def test_programs(name: str) -> None:
     assert alike(function(PROGRAMS[name]), *DATA.values())
 
 
-@pytest.mark.parametrize("dtype", ["i1", "u2", "i4", "u4", "i8"])
+@pytest.mark.parametrize("dtype", ["i1", "u2", "i4", "u4", "i8", "u8"])
 def test_dtypes_of_indices(dtype: str) -> None:
     given = {**DATA, "z": (np.abs(DATA["z"]) % 9).astype(dtype)}
     for name in ("counts", "weights", "pairs", "exchanged"):
         assert alike(function(PROGRAMS[name]), *given.values())
+
+
+@pytest.mark.parametrize("odd", [9, 2**63, 2**63 + 5, 2**64 - 1])
+@pytest.mark.parametrize("name", ["counts", "weights", "exchanged"])
+def test_indices_without_sign_are_not_counted_from_the_end(name: str, odd: int) -> None:
+    z = (np.abs(DATA["z"]) % 9).astype("u8")
+    z[20] = odd if name != "exchanged" or odd != 9 else 30
+    alike(function(PROGRAMS[name]), DATA["x"], DATA["y"], z, 9)
 
 
 @pytest.mark.parametrize(

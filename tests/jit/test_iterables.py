@@ -43,6 +43,24 @@ LOOPS = [
     "for a in x:\n    for row in A:\n        row += a",
     "for a in x:\n    x = y\n    s += a",
     "for k, a in enumerate(x):\n    s += a\nn = k",
+    "for a in x.flat:\n    s = s * 0.5 + a",
+    "for a in A.flat:\n    s = s * 0.5 + a",
+    "for a in A.T[::2].flat:\n    s = s * 0.5 + a",
+    "for a in (A * 2).flat:\n    s = s * 0.5 + a",
+    "for a in f.flat:\n    s += 1.0",
+    "for a in A.flat:\n    A[0, 2] += a\n    A[5, 1] -= a",  # elements are read in their turns
+    "for a in x.flat:\n    s += a\n    if a > 0.5:\n        break",
+    "for row in A:\n    for a in row.flat:\n        s = s * 0.5 + a",
+    "for k in np.ndindex(A.shape):\n    A[k] = A[k] * 2 + k[0] - k[1]",
+    "for i, j in np.ndindex(A.shape):\n    A[i, j] += A[i, j - 1] * j",
+    "for i, j in np.ndindex(*A.shape):\n    A[i, j] += A[i, j - 1] * j",
+    "for i, j in np.ndindex(4, n):\n    s = s * 0.5 + A[i, j]\n    i += 1",
+    "for (k,) in np.ndindex(n):\n    x[k] += k",
+    "for k in np.ndindex(n):\n    x[k] += k[0]",
+    "for k in np.ndindex(f.shape):\n    s += 1.0",
+    "for a in x:\n    for k in np.ndindex(2, 3):\n        A[k] += a",
+    "for k in range(n):\n    t = (x[k], x[k + 1])\n    s += max(*t) + np.hypot(*t)",
+    "for k in range(n):\n    s += np.zeros(*x.shape)[k] + min(*(x[k], x[k + 1]))",
 ]
 
 
@@ -56,10 +74,49 @@ def test_targets_are_bound_afterwards() -> None:
     check("for row in A:\n    s += row[1]", names(), live={"s"})
 
 
+def test_what_is_bound_after_loops_over_places() -> None:
+    check("for a in A.flat:\n    s += a", names(), live={"s", "a"})
+    f = dc.accelerate(
+        written("""
+        import numpy as np
+        def f(A, s=0.0):
+            for k in np.ndindex(A.shape):
+                s = s * 0.5 + A[k]
+            return s, k
+        """)
+    )
+    with dc.options(jit="eager", cache_dir=None):
+        assert f(names()["A"]) == f(names()["A"]) == f.__wrapped__(names()["A"])
+    check("for i, j in np.ndindex(n, 2):\n    s += A[i, j]", names(), live={"s", "i", "j"})
+
+
+def test_a_flat_with_a_name_is_read_once() -> None:
+    f = dc.accelerate(
+        written("""
+        def f(A):
+            s, places = 0.0, A.flat
+            for a in places:
+                s = s * 0.5 + a
+            for a in places:
+                s += 1.0
+            return s
+        """)
+    )
+    a = names()["A"]
+    with dc.options(jit="eager", cache_dir=None):
+        assert f(a) == f(a) == f.__wrapped__(a)
+
+
 @pytest.mark.parametrize(
     "loop, reason",
     [
         ("for q in range(2):\n    e = enumerate(x)\n    for k, a in e:\n        s += a", "iterator"),
+        ("for q in range(2):\n    e = np.ndindex(2, 2)\n    for k in e:\n        s += 1", "iterator"),
+        ("for q in range(2):\n    e = (np.ndindex(2), 1)\n    for k in e[0]:\n        s += 1", "iterator"),
+        ("for a in A.flat:\n    if a > 0.5:\n        break", "break"),
+        ("for a in s.flat:\n    n = 2", "no array"),
+        ("for k in np.ndindex():\n    s += 1.0", "without axes"),
+        ("for a in x:\n    s = np.hypot(*x)", "number is not known"),
         ("for a in reversed(zip(x, y)):\n    s += 1", "iterator"),
         ("for a, b in zip(x, y, x):\n    s += a", "several targets"),
         ("for a in s:\n    n = 2", "no range"),

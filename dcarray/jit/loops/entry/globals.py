@@ -12,7 +12,8 @@ from typing import Any
 from dcarray.jit import parallel_map
 
 from ..syntax.cells import free_names
-from ..syntax.originals import original
+from ..syntax.definitions import undecorated
+from ..syntax.originals import called_by, original
 from ..syntax.source import source_of
 from ..syntax.syntax_facts import facts, loads
 from .entry_values import Constant, EntryValue, Function, PublicObject
@@ -27,21 +28,26 @@ _MODULES = ("numpy", "numpy.linalg", "numpy.fft", "numpy.random", "math", "rando
 class ObjectGuard:
     """The guard of a module, function or class: made once for each object, and compared by identity."""
 
-    __slots__ = ("_checks", "_code", "_defaults", "_value", "entry_value")
+    __slots__ = ("_checks", "_code", "_defaults", "_function", "_value", "entry_value")
 
     def __init__(self, value: Any, entry_value: EntryValue, checks: tuple[Any, ...] = ()) -> None:
         self.entry_value = entry_value
         self._value = value  # held, so that no other object gets its identity
+        self._function = called_by(value)
         self._checks = checks
-        self._code = original(value) if isinstance(entry_value, Function) else None
-        self._defaults = value.__defaults__ if isinstance(entry_value, Function) else None
+        self._code = original(self._function) if isinstance(entry_value, Function) else None
+        self._defaults = self._function.__defaults__ if isinstance(entry_value, Function) else None
+
+    def of(self, value: Any) -> ObjectGuard:
+        """Return the same guard of an object that does nothing but call its function."""
+        return ObjectGuard(value, self.entry_value, self._checks)
 
     def holds(self) -> bool:
         """Whether a function's code and defaults are unchanged, and so are the functions that it calls by
         name."""
         if self._code is not None:
-            value = self._value
-            if original(value) is not self._code or value.__defaults__ is not self._defaults:
+            function = self._function
+            if original(function) is not self._code or function.__defaults__ is not self._defaults:
                 return False
         for names, name, value in self._checks:
             now = names.get(name, _MISSING)
@@ -71,12 +77,12 @@ def _make_guard(value: Any, inside: tuple[Any, ...]) -> ObjectGuard | None:
     known = public_description(value)
     if known is not None:
         made: ObjectGuard | None = ObjectGuard(value, known)
-    elif type(value) is not FunctionType or id(original(value)) in _refused:
+    elif type(function := called_by(value)) is not FunctionType or id(original(function)) in _refused:
         return None
     else:
-        made = _function(value, inside)
+        made = _function(value, function, inside)
         if made is None and not inside:
-            _refused[id(original(value))] = original(value)
+            _refused[id(original(function))] = original(function)
     if made is not None:
         _guards[id(value)] = made
     return made
@@ -135,17 +141,20 @@ def makes_wrapped(value: Any) -> bool:
     return vars(sys.modules[path]).get(name) is not value
 
 
-def _function(function: FunctionType, inside: tuple[Any, ...]) -> ObjectGuard | None:
-    """Return the guard of a Python function whose source is known and whose callees are supported."""
+def _function(value: Any, function: FunctionType, inside: tuple[Any, ...]) -> ObjectGuard | None:
+    """Return the guard of a Python function whose source is known and whose callees are supported, or of what
+    does nothing but call it.  Its decorators do not matter: it is what is called."""
     code = original(function)
     if function in inside or code.co_freevars:
         return None
     source = source_of(function, code)
-    if source is None or source.tree.decorator_list or not source.is_faithful(source.tree):
+    if source is None or not source.is_faithful(source.tree):
         return None
     if ast.Global in facts(source.tree).kinds:  # its variables are no constants
         return None
-    return rewritten_function(function, source.text([source.tree]), source.tree, {}, {}, inside)
+    tree = undecorated(source.tree)
+    made = rewritten_function(function, source.text([tree]), tree, {}, {}, inside)
+    return made if made is None or value is function else made.of(value)
 
 
 def rewritten_function(
@@ -210,8 +219,9 @@ def rewritten_function(
             return None
         defaults.append((name, description))
     made = Function(
-        function.__name__, text, code.co_filename, code.co_firstlineno, tuple(names), tuple(defaults)
-    )
+        function.__name__, text, code.co_filename, max(code.co_firstlineno, tree.lineno), tuple(names),
+        tuple(defaults),
+    )  # fmt: skip
     return ObjectGuard(function, made, tuple(checks))
 
 

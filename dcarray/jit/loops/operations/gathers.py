@@ -105,8 +105,8 @@ class Gathers(Operations):
 
     def checked_index(self, k: Data, size: Dim) -> Expr:
         """Return non-negative indices, clamped to the axis, with a check unless they are proved in bounds."""
-        given = cast(k.expr, _I8)
-        if k.dtype == np.uint64 or not self.scope.need_nonneg(size - 1):
+        given = cast(k.expr, _I8)  # one of 64 bits without sign may be too large: it is negative then
+        if not self.scope.need_nonneg(size - 1):
             raise self.scope.fail("an array of indices that is not understood")
         low, high = self.math.limits(k)
         if low >= 0 and self.scope.lt(high, size) is True:
@@ -114,8 +114,10 @@ class Gathers(Operations):
         domain = k.shape
         count = self.math.expand(self.math.expr(size, _I8), (), domain)
         zero, one = const(0, _I8), const(1, _I8)
-        below = Apply("less", (given, zero), _BOOL)
-        value = Apply("where", (below, Apply("add", (given, count), _I8), given), _I8)
+        value = given
+        if k.dtype.kind != "u":
+            below = Apply("less", (given, zero), _BOOL)
+            value = Apply("where", (below, Apply("add", (given, count), _I8), given), _I8)
         last = Apply("subtract", (count, one), _I8)
         room = Apply("minimum", (value, Apply("subtract", (last, value), _I8)), _I8)
         checked = Apply("checked", (Apply("greater_equal", (room, zero), _BOOL), value), _I8)

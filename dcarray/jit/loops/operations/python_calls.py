@@ -117,6 +117,13 @@ class PythonCalls(Operations):
             self.memory.store(integer)
         return integer
 
+    def _np_ndindex(self, *shape: Value) -> RangeProduct:
+        """Trace ``np.ndindex(*shape)``."""
+        sizes = self.reductions.arrays.shape(shape[0] if len(shape) == 1 else shape)
+        if not sizes:
+            raise self.scope.fail("the places of an array without axes")
+        return RangeProduct(tuple([ItemRange(0, size, 1) for size in sizes]), tuples=True)
+
     def _py_zip(self, *iterables: Value) -> Value:
         return self.iterables.zip(iterables)
 

@@ -226,9 +226,25 @@ class GrownList:
 
 @dataclass(frozen=True, eq=False)
 class RangeProduct:
-    """The tuples of the integers of several ranges, the last of which moves fastest; of one, its integers."""
+    """The tuples of the integers of several ranges, the last of which moves fastest; of one, its integers.
+
+    Attributes
+    ----------
+    ranges : tuple of ItemRange or RuntimeRange
+    tuples : bool
+        Whether there are tuples also of one range.
+    array : Data, optional
+        Of which there are the items at these places instead.
+    """
 
     ranges: tuple[ItemRange | RuntimeRange, ...]
+    tuples: bool = False
+    array: Data | None = None
+
+    @property
+    def iterator(self) -> bool:
+        """Whether it can be iterated only once."""
+        return self.tuples or self.array is not None
 
 
 class Unbound:

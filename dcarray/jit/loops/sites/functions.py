@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 from weakref import WeakSet
 
 from ..syntax.cells import free_names
+from ..syntax.definitions import undecorated
 from ..syntax.liveness import parameters_of
-from ..syntax.originals import original
+from ..syntax.originals import called_by, original
 from ..syntax.source import CO_COROUTINE, CO_GENERATOR, names_in, source_of
 from ..syntax.supported import KnownCalls, imported_modules
 from ..syntax.syntax_facts import declared_names, walk
@@ -162,11 +163,11 @@ class _Trees(Mapping[str, ast.FunctionDef]):
         self._names = names
 
     def __getitem__(self, name: str) -> ast.FunctionDef:
-        function = self._names.get(name)
+        function = called_by(self._names.get(name))
         if type(function) is FunctionType:
             source = source_of(function, original(function))
-            if source is not None:
-                return source.tree
+            if source is not None:  # and this is what is called, whatever its decorators were
+                return undecorated(source.tree)
         raise KeyError(name)
 
     def __iter__(self) -> Iterator[str]:

@@ -13,7 +13,7 @@ from ..entry.globals import ObjectGuard, constants_in
 from ..entry.guards import guard_of
 from ..syntax.access_paths import Chain, Change, Unnamed, chain_of
 from ..syntax.hoisting import InsideExpression
-from ..syntax.originals import original
+from ..syntax.originals import called_by, original
 from ..syntax.path_names import IGNORED, Path, Step
 from ..syntax.syntax_facts import NONE, Names, children
 from .keys import MISSING
@@ -313,6 +313,7 @@ class NamedBody:
                 function = self._value_of(chain.root)
                 if self._paths.names.get(chain.root) is not function:
                     return None
+            function = called_by(function)
             if type(function) is not FunctionType:
                 return None
             return function, None, Lookup(path or Path(chain.root, ()), function)

@@ -6,7 +6,7 @@ from types import CellType, FunctionType, MemberDescriptorType, ModuleType, Simp
 from typing import Any, NamedTuple
 
 from ..entry.guards import guard_of
-from ..syntax.originals import original
+from ..syntax.originals import called_by, original
 from ..syntax.path_names import Step
 from .keys import MISSING
 
@@ -47,7 +47,7 @@ def is_object(value: Any) -> bool:
     a function that is defined in another one or not known otherwise."""
     kind = type(value)
     if kind is FunctionType:
-        return "<locals>" in value.__qualname__ or guard_of(value) is None
+        return "<locals>" in called_by(value).__qualname__ or guard_of(value) is None
     if (
         value is MISSING
         or kind in (list, str, tuple)
@@ -115,6 +115,7 @@ def function_of(owner: Any, step: Step) -> Callee | None:
 
 def _cell(function: Any, name: Any) -> CellType:
     """Return the variable of a function that is bound in a function around it."""
+    function = called_by(function)
     names = function.__code__.co_freevars if type(function) is FunctionType else ()
     if name not in names:
         raise Unread
@@ -125,6 +126,7 @@ def _cell(function: Any, name: Any) -> CellType:
 def is_same_function(a: Any, b: FunctionType) -> bool:
     """Whether two functions do the same, but for their variables that are bound in functions around them:
     they come of one definition."""
+    a = called_by(a)
     if a is b:
         return True
     if type(a) is not FunctionType or a.__globals__ is not b.__globals__ or original(a) != original(b):

@@ -3,31 +3,33 @@
 from __future__ import annotations
 
 import ast
+import copy
 from collections.abc import Sequence
 
 from .access_paths import Change, Unnamed
 from .source import Source
 from .syntax_facts import walk
 
-__all__ = ["definition", "first_parameters", "function_of_text", "returning"]
+__all__ = ["definition", "first_parameters", "function_of_text", "returning", "undecorated"]
 
 
 def definition(source: Source) -> tuple[str, ast.FunctionDef]:
     """Return the text of a function without decorators, and its syntax tree, with positions in that text;
-    raises `Unnamed` if that would be another function."""
+    raises `Unnamed` if the text would mean something else."""
     name = source.tree.name
     if not source.is_faithful(source.tree):
         raise Unnamed(f"{name} has a string over several lines")
-    if not all(_is_plain(decorator) for decorator in source.tree.decorator_list):
-        raise Unnamed(f"{name} is decorated")
-    text = source.text([source.tree])
-    lines = text.split("\n")[function_of_text(text).lineno - 1 :]
-    text = "\n".join(lines)
+    text = source.text([undecorated(source.tree)])
     return text, function_of_text(text)
 
 
-def _is_plain(decorator: ast.expr) -> bool:
-    return isinstance(decorator, ast.Name) and decorator.id in ("property", "staticmethod")
+def undecorated(tree: ast.FunctionDef) -> ast.FunctionDef:
+    """Return the syntax tree of a function without decorators, with the same statements."""
+    if not tree.decorator_list:
+        return tree
+    bare = copy.copy(tree)
+    bare.decorator_list = []
+    return bare
 
 
 def function_of_text(text: str) -> ast.FunctionDef:

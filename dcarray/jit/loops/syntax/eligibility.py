@@ -98,9 +98,22 @@ def _is_plain(stmt: ast.stmt, excluded: frozenset[type]) -> bool:
 
 
 def _has_none(stmt: ast.stmt, excluded: frozenset[type]) -> bool:
-    """Whether a statement has no nodes of excluded types, but comprehensions over a few known items."""
+    """Whether a statement has no nodes of excluded types, but comprehensions over a few known items, and
+    arguments ``*items``."""
     found = facts(stmt).kinds & excluded
+    if ast.Starred in found and _are_arguments(walk(stmt)):
+        found -= {ast.Starred}
     return not found or (found <= _TAKEN and _are_taken(walk(stmt), True))
+
+
+def _are_arguments(nodes: Sequence[ast.AST]) -> bool:
+    """Whether all that is starred among nodes are positional arguments."""
+    calls = [node for node in nodes if isinstance(node, ast.Call)]
+    given = {id(arg) for call in calls for arg in call.args}
+    named = [one for call in calls for one in call.keywords]
+    return all(id(node) in given for node in nodes if isinstance(node, ast.Starred)) and all(
+        one.arg is not None for one in named
+    )
 
 
 def _are_taken(nodes: Sequence[ast.AST], few: bool) -> bool:
@@ -176,7 +189,11 @@ def _is_iterable(items: ast.expr) -> bool:
         return isinstance(items, ast.Name | ast.Attribute | ast.Subscript) and is_pure(items)
     name = items.func.id if isinstance(items.func, ast.Name) else ""
     if name == "range":
-        return not items.keywords and 1 <= len(items.args) <= 3
+        starred = any(isinstance(arg, ast.Starred) for arg in items.args)
+        return not items.keywords and not starred and 1 <= len(items.args) <= 3
+    if isinstance(items.func, ast.Attribute) and items.func.attr == "ndindex":
+        given = [arg.value if isinstance(arg, ast.Starred) else arg for arg in items.args]
+        return not items.keywords and all(map(is_pure, given))
     return (
         name in _ITERABLES
         and not items.keywords

@@ -1,13 +1,25 @@
-"""The original code objects of functions that run code with sites."""
+"""The original code objects of functions that run code with sites, and what stands for them."""
 
 from __future__ import annotations
 
 from types import CodeType, FunctionType
+from typing import Any
 
-__all__ = ["original", "originals"]
+__all__ = ["called_by", "original", "originals", "wrapping"]
 
 originals: dict[int, tuple[CodeType, CodeType]] = {}
 """By the identity of a code object with sites: that, and the original."""
+
+
+wrapping: set[CodeType] = set()
+"""The code objects of functions that do nothing but call the one that is their ``__wrapped__``."""
+
+
+def called_by(value: Any) -> Any:
+    """Return the function that one of `accelerate` calls; anything else itself."""
+    while type(value) is FunctionType and value.__code__ in wrapping:
+        value = value.__wrapped__  # type: ignore[attr-defined]
+    return value
 
 
 def original(function: FunctionType) -> CodeType:

@@ -65,10 +65,10 @@ _FUNCTIONS = frozenset((
     "ascontiguousarray", "average", "bincount", "clip", "column_stack", "concatenate", "copy",
     "count_nonzero", "cross", "cumprod", "cumsum", "diag", "diagonal", "diff", "dot", "empty",
     "empty_like", "expand_dims", "eye", "flip", "full", "full_like", "hstack", "imag", "inner",
-    "linalg.norm", "linspace", "matmul", "max", "mean", "meshgrid", "min", "ndarray", "ones", "ones_like",
-    "outer", "pad", "prod", "ravel", "real", "reshape", "roll", "round", "squeeze", "stack", "std", "sum",
-    "swapaxes", "trace", "transpose", "trapezoid", "tril", "triu", "var", "vstack", "where", "zeros",
-    "zeros_like",
+    "linalg.norm", "linspace", "matmul", "max", "mean", "meshgrid", "min", "ndarray", "ndindex", "ones",
+    "ones_like", "outer", "pad", "prod", "ravel", "real", "reshape", "roll", "round", "squeeze", "stack",
+    "std", "sum", "swapaxes", "trace", "transpose", "trapezoid", "tril", "triu", "var", "vstack", "where",
+    "zeros", "zeros_like",
 ))  # fmt: skip
 NUMPY = _FUNCTIONS | _UFUNCS | _SCALARS
 _NOT_INLINED = frozenset((

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -258,9 +258,13 @@ class Expressions(Operations):
         function = self.evaluate(callee, frame)
         if args and isinstance(function, PublicObject):
             name = function.name.removeprefix("builtins.")
-            if name in TAKE_ALL and (isinstance(args[0], Comprehension) or len(args) == 1):
+            if (
+                name in TAKE_ALL
+                and not isinstance(args[0], ast.Starred)
+                and (isinstance(args[0], Comprehension) or len(args) == 1)
+            ):
                 return self.reduction(name, args, keywords, frame)
-        given = [self.evaluate(a, frame) for a in args]
+        given = [value for arg in args for value in self._given(arg, frame)]
         if any(k.arg is None for k in keywords):
             raise self.scope.fail("keyword arguments that are not known")
         named = {str(k.arg): self.evaluate(k.value, frame) for k in keywords}
@@ -268,3 +272,12 @@ class Expressions(Operations):
         if isinstance(function, Function):
             return self.run(function, given, named, frame)
         return self.calls.call(function, tuple(given), named)
+
+    def _given(self, node: ast.expr, frame: Frame) -> Sequence[Value]:
+        """Return the value of an argument; of what is starred, several."""
+        if not isinstance(node, ast.Starred):
+            return [self.evaluate(node, frame)]
+        value = self.evaluate(node.value, frame)
+        if not isinstance(value, tuple | list):
+            raise self.scope.fail("arguments of which the number is not known")
+        return value

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TypeGuard
 
 import numpy as np
 
@@ -13,7 +14,16 @@ from dcarray.ir import dims
 from dcarray.ir.integers import Expression
 from dcarray.ir.nodes import Dim, Load, Loop, While
 
-from ..operations.values import Data, GrownList, ItemRange, RangeProduct, RuntimeRange, Unbound, Value
+from ..operations.values import (
+    Data,
+    GrownList,
+    ItemRange,
+    RangeProduct,
+    RuntimeRange,
+    Unbound,
+    Value,
+    is_array,
+)
 from ..syntax.exits import has_break
 from ..syntax.liveness import live_in_loop
 from ..syntax.purity import is_pure, reads_first
@@ -42,7 +52,7 @@ class LoopStatements(LoopBodies):
         if isinstance(stmt, ast.While):
             self._while(stmt, frame, after)
             return
-        items = self.evaluate(stmt.iter, frame)
+        items = self._flat(stmt.iter, frame) if _is_flat(stmt.iter) else self.evaluate(stmt.iter, frame)
         if isinstance(items, GrownList):
             grown = items.items
             items = RuntimeRange(0, items.count, 1, lambda k: self.lists.getitem(grown, k))
@@ -81,6 +91,17 @@ class LoopStatements(LoopBodies):
         else:
             self._for(stmt, steps, last, runs, frame, after)
 
+    def _flat(self, iterable: ast.Attribute, frame: Frame) -> Value:
+        """Return what a loop over ``x.flat`` goes through.  A ``flat`` with a name is an iterator, of which a
+        second loop gets the rest only."""
+        value = self.evaluate(iterable.value, frame)
+        if not isinstance(value, Data) or not is_array(value) or not value.shape:
+            raise self.scope.fail("the attribute flat of what is no array")
+        stored = self.memory.array(value)
+        if len(stored.shape) == 1:
+            return stored
+        return RangeProduct(tuple([ItemRange(0, size, 1) for size in stored.shape]), array=stored)
+
     def _resumed(self, items: Value, start: Dim) -> ItemRange:
         """Return what is left of a range, from one of its integers on."""
         if not isinstance(items, ItemRange) or items.iterator:
@@ -107,19 +128,24 @@ class LoopStatements(LoopBodies):
         return found if isinstance(found, Data) else None
 
     def _range_product(self, stmt: ast.For, product: RangeProduct, frame: Frame, after: Names) -> None:
-        """Trace ``for i, j in dc.map[0:M, 0:N]`` as a nest of loops."""
+        """Trace ``for i, j in dc.map[0:M, 0:N]`` and the like as a nest of loops."""
         if has_break(stmt):
-            raise self.scope.fail("a break out of dc.map, whose iterations have no order")
+            raise self.scope.fail("a break out of a loop over the places of several axes")
         if any(self._runs(steps) is False for steps in product.ranges):
             return
         # The names of ranges and counters are no names of the program; a body may change its own names.
+        array = f"{stmt.lineno}:{stmt.col_offset} array"
         ranges = [f"{stmt.lineno}:{stmt.col_offset} range {k}" for k in range(len(product.ranges))]
-        targets = _names_of_axes(stmt, len(ranges))
+        single = len(ranges) == 1 and not product.tuples
+        targets = [] if product.array is not None else _names_of_axes(stmt, len(ranges), single)
         counters = targets or [f"{stmt.lineno}:{stmt.col_offset} index {k}" for k in range(len(ranges))]
         body = stmt.body
         if not targets:
             items: list[ast.expr] = [ast.Name(name, ast.Load()) for name in counters]
-            item = items[0] if len(items) == 1 else ast.Tuple(items, ast.Load())
+            item = items[0] if single else ast.Tuple(items, ast.Load())
+            if product.array is not None:
+                frame.names[array] = product.array
+                item = ast.Subscript(ast.Name(array, ast.Load()), item, ast.Load())
             body = [ast.Assign([stmt.target], item), *body]
         for counter, name in reversed([*zip(counters, ranges, strict=True)]):
             loop = ast.For(ast.Name(counter, ast.Store()), ast.Name(name, ast.Load()), body, [])
@@ -129,7 +155,7 @@ class LoopStatements(LoopBodies):
                 ast.copy_location(node, stmt)
         frame.names.update(zip(ranges, product.ranges, strict=True))
         self.loop(loop, frame, after)
-        for name in (*ranges, *(() if targets else counters)):
+        for name in (*ranges, array, *(() if targets else counters)):
             frame.names.pop(name, None)
         if not all(self._runs(steps) for steps in product.ranges):  # an outer loop may run, and the inner not
             for name in stores(stmt.target) & after:
@@ -326,10 +352,16 @@ class LoopStatements(LoopBodies):
         self.leave(iteration, loop, bound, after, {})
 
 
-def _names_of_axes(stmt: ast.For, count: int) -> list[str]:
+def _is_flat(iterable: ast.expr) -> TypeGuard[ast.Attribute]:
+    return isinstance(iterable, ast.Attribute) and iterable.attr == "flat"
+
+
+def _names_of_axes(stmt: ast.For, count: int, single: bool) -> list[str]:
     """Return the names that a loop gives to the indices of its axes; none if they may change in its body, or
     the target is another."""
-    parts = stmt.target.elts if isinstance(stmt.target, ast.Tuple | ast.List) and count > 1 else [stmt.target]
+    if single == isinstance(stmt.target, ast.Tuple | ast.List):
+        return []
+    parts = [stmt.target] if single else getattr(stmt.target, "elts", [])
     names = [part.id for part in parts if isinstance(part, ast.Name)]
     whole = len(parts) == len(names) == len(set(names)) == count
     return names if whole and stores(*stmt.body).isdisjoint(names) else []

@@ -19,6 +19,7 @@ from ..operations.values import (
     Masked,
     NumberList,
     PythonOrNumpy,
+    RangeProduct,
     Unbound,
     Value,
     is_array,
@@ -170,7 +171,7 @@ class Statements(Branches):
         """Return the value of a name: stored, so that it is computed once."""
         if isinstance(value, tuple | list):
             return type(value)(self._stored(v, name) for v in value)
-        if isinstance(value, ItemRange) and value.iterator:
+        if isinstance(value, ItemRange | RangeProduct) and value.iterator:
             raise self.scope.fail("an iterator has a name, by which it may be advanced")
         if not isinstance(value, Data):
             return value
