@@ -157,7 +157,7 @@ def test_what_is_parallel_and_what_is_not(tmp_path: Path) -> None:
     "head, body, reason",
     [
         ("i, j in dc.map[0:N]", "A[i] = 0.0", "several targets"),
-        ("i in dc.map[0:N]", "if A[i] > 2.0:\n            break", "a break out of dc.map"),
+        ("i in dc.map[0:N]", "if A[i] > 2.0:\n            break", "a break out of a loop over the places"),
         ("i in dc.map[0:]", "A[i] = 0.0", "start:stop"),
         ("i in dc.map[1]", "A[i] = 0.0", "start:stop"),
         ("i in dc.map[0:2.5]", "A[i] = 0.0", "integers as bounds"),

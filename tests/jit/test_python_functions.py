@@ -78,7 +78,7 @@ def test_division_of_floats_by_zero() -> None:
         alike(function(value), X, 200, 0.5)
 
 
-@pytest.mark.parametrize("value", ["s + round(v, 2)", "s + max(x[:4])", "s + pow(i, 3, 7)"])
+@pytest.mark.parametrize("value", ["s + round(v, 2)", "s + pow(i, 3, 7)"])
 def test_what_stays_pythons(value: str) -> None:
     assert not alike(function(value), X, 200, 0.5)
 

@@ -17,6 +17,8 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from dcarray.core.processes import WORKER
+
 from .memory_at import memory_at
 
 __all__ = ["INSTANCE", "IN_PYTHON", "Twin", "copied_back", "copied_here", "own_method", "twin"]
@@ -81,13 +83,20 @@ def copied_here(value: Random) -> bool:
     could draw the same numbers meanwhile."""
     found = twin(value)
     kept = vars(value).get("gauss_next")
-    if found is None or threading.active_count() > 1 or not (kept is None or type(kept) is float):
+    if found is None or _has_other_threads() or not (kept is None or type(kept) is float):
         return False
     found.state[:_WORDS] = found.own[1:]
     found.state[_WORDS] = found.own[0]
     found.has_gauss[0] = kept is not None
     found.gauss[0] = 0.0 if kept is None else kept
     return True
+
+
+def _has_other_threads() -> bool:
+    return threading.active_count() > 1 and any(
+        one is not threading.current_thread() and not one.name.startswith(WORKER)
+        for one in threading.enumerate()
+    )
 
 
 def copied_back(value: Random) -> None:

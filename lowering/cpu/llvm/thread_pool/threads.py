@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from dcarray.core.processes import WORKER
 from dcarray.lowering.cpu.llvm.object_code import linking
 
 from .layout import pool_bytes
@@ -92,7 +93,7 @@ def _pool(threads: int) -> int:
             init(address, threads)
             try:
                 for index in range(1, threads):
-                    name = f"dcarray-worker-{index}"
+                    name = f"{WORKER}-{index}"
                     threading.Thread(target=work, args=(address, index), name=name, daemon=True).start()
             except RuntimeError:  # the system has no more threads; those that run suffice
                 pass
