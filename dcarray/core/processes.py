@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LOCK",
-    "WORKER",
     "communicating",
     "communicator",
     "foreign_thread_error",
@@ -29,9 +28,6 @@ __all__ = [
 # One lock for all threads, held to record and to run: the calls under it are short, or kernels that use every
 # core anyway, and an array may pass from thread to thread.
 LOCK = threading.RLock()
-
-WORKER = "dcarray-worker"
-"""The names of threads that run kernels begin so; they run nothing of the program's."""
 
 # The thread that works on distributed arrays.
 _turn: threading.Thread = threading.main_thread()

@@ -7,7 +7,6 @@ it succeeds; so there is nothing to undo if it fails.
 from __future__ import annotations
 
 import random
-import threading
 from functools import cache
 from operator import attrgetter
 from random import Random
@@ -17,7 +16,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from dcarray.core.processes import WORKER
+from dcarray.lowering.runtime.worker_threads import has_other_threads
 
 from .memory_at import memory_at
 
@@ -83,20 +82,13 @@ def copied_here(value: Random) -> bool:
     could draw the same numbers meanwhile."""
     found = twin(value)
     kept = vars(value).get("gauss_next")
-    if found is None or _has_other_threads() or not (kept is None or type(kept) is float):
+    if found is None or has_other_threads() or not (kept is None or type(kept) is float):
         return False
     found.state[:_WORDS] = found.own[1:]
     found.state[_WORDS] = found.own[0]
     found.has_gauss[0] = kept is not None
     found.gauss[0] = 0.0 if kept is None else kept
     return True
-
-
-def _has_other_threads() -> bool:
-    return threading.active_count() > 1 and any(
-        one is not threading.current_thread() and not one.name.startswith(WORKER)
-        for one in threading.enumerate()
-    )
 
 
 def copied_back(value: Random) -> None:

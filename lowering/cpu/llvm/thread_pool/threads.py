@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.core.processes import WORKER
 from dcarray.lowering.cpu.llvm.object_code import linking
+from dcarray.lowering.runtime.worker_threads import WORKER
 
 from .layout import pool_bytes
 
