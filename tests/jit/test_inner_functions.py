@@ -464,6 +464,23 @@ OTHERS = {
                 if 0 <= g(i) < 1: s += 5
             return s, c
     """,
+    "a branch of several": """
+        def f(n):
+            c, s = 0, 0
+            def g(x):
+                nonlocal c
+                c += 1
+                return x % 3 == 0
+            for i in range(n):
+                if i % 4 == 0: s += 1
+                elif g(i): s += 2
+                elif i % 5 == 0 : s += 3; s += g(i) * 2
+                else: s -= g(i)
+                if i == 7: s += 1; t = 2 + g(i)
+                while g(i + c):
+                    s += 1
+            return s, c
+    """,
     "an exception in the middle": """
         def f(n):
             c = 0

@@ -59,7 +59,8 @@ def hoisted(text: str, tree: ast.AST, call: ast.Call, others: Collection[str]) -
     name = numbered(_TEMPORARY, begin * 1000 + call.col_offset)
     made = ast.get_source_segment(text, call)
     use = Change.of(call, name)
-    if use is None or made is None or not (is_alone or not isinstance(stmt, ast.If)):
+    is_branch = isinstance(stmt, ast.If) and (not is_alone or lines[begin][len(before) :].startswith("elif"))
+    if use is None or made is None or is_branch:
         raise Unnamed(_INSIDE)
     rest = changed([line.encode() for line in lines], [use]).split("\n")
     joint = f"\n{before}" if is_alone else "; "
