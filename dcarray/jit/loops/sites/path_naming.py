@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from ..entry.globals import ObjectGuard, rewritten_function
 from ..syntax.access_paths import Unnamed, changed
-from ..syntax.appends import append_call, drop_comma, list_of
+from ..syntax.appends import append_call, appending_calls, drop_comma, list_of
 from ..syntax.definitions import definition, first_parameters, function_of_text, returning
 from ..syntax.hoisting import InsideExpression, hoisted
 from ..syntax.lambdas import inlined_source
@@ -42,6 +42,8 @@ class NamedStatements(NamedTuple):
         The names that are read somewhere in them.
     lists : tuple of str
         The names of the lists to which they append, in this order.
+    grows : bool
+        Whether they are a loop, which may append several items to each.
     functions : dict of str to ObjectGuard
         The guards of rewritten functions by their names.
     lookups : tuple of Lookup
@@ -54,6 +56,7 @@ class NamedStatements(NamedTuple):
     written: tuple[tuple[str, Path], ...]
     loads: Names
     lists: tuple[str, ...]
+    grows: bool
     functions: dict[str, ObjectGuard]
     lookups: tuple[Lookup, ...]
     same: tuple[tuple[Path, Path], ...]
@@ -97,6 +100,7 @@ def _named(
     """Return statements with names, given global names that the functions that they call bind anew."""
     tree = ast.parse(source)
     lines = [line.encode() for line in source.split("\n")]
+    growing = {name: calls for name, calls in appending_calls(tree.body[0]).items() if name in lists}
     appending = [call for call in map(append_call, tree.body) if call is not None and _list(call) in lists]
     for call in appending:
         drop_comma(call, lines)
@@ -110,8 +114,12 @@ def _named(
     body = NamedBody(paths, functions.rewritten, lines, objects, values.get)
     for k, call in enumerate(appending):
         body.change(call.func, f"{appended(k)} = ")
+    for k, calls in enumerate(growing.values()):
+        for call in calls:
+            body.change(call.func, f"{appended(k)}.append")
+    apart = [call.func for call in (*appending, *[call for calls in growing.values() for call in calls])]
     try:
-        body.visit(tree, frozenset([id(call.func) for call in appending]))
+        body.visit(tree, frozenset(map(id, apart)))
     except InsideExpression as inside:
         source = hoisted(source, tree, inside.call, objects)
         return _named(source, live, lists, values, variables, names, shared, rebound)
@@ -140,7 +148,8 @@ def _named(
         tuple([(name, path) for name, path in sorted(found.items()) if name in read]),
         tuple([(name, path) for name, path in found.items() if name in written]),
         loads(*stmts),
-        tuple(map(_list, appending)),
+        tuple(growing) or tuple(map(_list, appending)),
+        bool(growing),
         functions.guards,
         tuple(paths.lookups),
         tuple(paths.same),

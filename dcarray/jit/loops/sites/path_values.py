@@ -65,6 +65,7 @@ class PathValues:
         self, source: SiteSource, named: NamedStatements, values: Sequence[Any], names: Mapping[str, Any]
     ) -> None:
         self._names, self._lists = names, [source.needed.index(name) for name in named.lists]
+        self._grows = named.grows
         self._owners: list[_Owner] = []
         firsts: list[Any] = []
 
@@ -202,5 +203,8 @@ class PathValues:
             bind(owners[at], step, value)
         count = len(self._written)
         for k, value in zip(self._lists, given[count:], strict=False):
-            values[k].append(value)
+            if self._grows:
+                values[k].extend(value)
+            else:
+                values[k].append(value)
         return given[count + len(self._lists) :]

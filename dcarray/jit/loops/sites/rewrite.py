@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ..entry.members import member_paths
 from ..entry.names import ENDED
-from ..syntax.appends import list_of
+from ..syntax.appends import appending_calls, list_of
 from ..syntax.eligibility import (
     eligible_test,
     is_eligible,
@@ -136,7 +136,8 @@ class _Adder:
     def _loop(self, loop: LoopNode, outer: int, counters: Names) -> int:
         """Return the number of a loop's site; ``outer``, that of the site around it, if it has none."""
         plain = without_else(loop)
-        if not is_eligible(plain) or not self._scope.known.all_known(plain):
+        appending = [call for calls in appending_calls(plain).values() for call in calls]
+        if not is_eligible(plain) or not self._scope.known.all_known(plain, without=appending):
             return outer
         returns = lowered_loop(plain, ENDED, of_site=True)[1] if has_exits(plain) else []
         source = self._source([loop], counters, returns, True)
@@ -202,7 +203,7 @@ class _Adder:
         if is_noted:
             read = loads(*returns)
             live |= (read & stores(*stmts)) | {ENDED, *filter(is_kept, read)}
-        lists = tuple(filter(None, map(list_of, stmts)))
+        lists = (*filter(None, map(list_of, stmts)), *appending_calls(first))
         if not needed.issuperset(lists):
             return None
         made = SiteSource(

@@ -1,11 +1,15 @@
-"""Statements that append an item to a list: compiled code gives the items, which are appended when it has
-run."""
+"""Statements that append to lists: compiled code gives the items, which are appended when it has run."""
 
 from __future__ import annotations
 
 import ast
+import copy
+from collections.abc import Sequence
 
-__all__ = ["append_call", "drop_comma", "list_of"]
+from .path_names import counted, is_appended
+from .syntax_facts import walk
+
+__all__ = ["append_call", "appending_calls", "counting_loop", "drop_comma", "list_of"]
 
 
 def append_call(stmt: ast.stmt) -> ast.Call | None:
@@ -33,3 +37,61 @@ def drop_comma(call: ast.Call, lines: list[bytes]) -> None:
         start = item.end_col_offset if k == item.end_lineno - 1 else 0
         stop = call.end_col_offset if k == call.end_lineno - 1 else len(lines[k])
         lines[k] = lines[k][:start] + lines[k][start:stop].replace(b",", b" ") + lines[k][stop:]
+
+
+def appending_calls(loop: ast.stmt) -> dict[str, list[ast.Call]]:
+    """Return the calls that append to lists in a ``for`` loop, but not in loops inside of it, by the names of
+    the lists: of those that the loop uses for nothing else."""
+    found: dict[str, list[ast.Call]] = {}
+    if isinstance(loop, ast.For):
+        _find(loop.body, found)
+    if not found:
+        return found
+    names = [node.id for node in walk(loop) if isinstance(node, ast.Name)]
+    return {name: calls for name, calls in found.items() if names.count(name) == len(calls)}
+
+
+def _find(body: Sequence[ast.stmt], found: dict[str, list[ast.Call]]) -> None:
+    for stmt in body:
+        call = append_call(stmt)
+        if call is not None:
+            found.setdefault(list_of(stmt), []).append(call)
+        elif isinstance(stmt, ast.If):
+            _find(stmt.body, found)
+            _find(stmt.orelse, found)
+
+
+def counting_loop(loop: ast.For) -> tuple[ast.For, dict[str, int]]:
+    """Return a loop with ``items[count] = item`` and ``count += 1`` in place of ``items.append(item)``, where
+    compiled code appends; and how often that is, by the names of the lists."""
+    found: dict[str, int] = {}
+    made = copy.copy(loop)
+    for cached in [key for key in vars(made) if key.startswith("_")]:  # found out of the original
+        delattr(made, cached)
+    made.body = _counting(loop.body, found)
+    return made, found
+
+
+def _counting(body: Sequence[ast.stmt], found: dict[str, int]) -> list[ast.stmt]:
+    made: list[ast.stmt] = []
+    for stmt in body:
+        call, name = append_call(stmt), list_of(stmt)
+        if call is not None and is_appended(name):
+            found[name] = found.get(name, 0) + 1
+            text = f"{name}[{counted(name)}] = None\n{counted(name)} = {counted(name)} + 1"
+            put, count = ast.parse(text).body
+            assert isinstance(put, ast.Assign)
+            for one in (put, count):
+                for node in ast.walk(one):
+                    ast.copy_location(node, stmt)
+            put.value = call.args[0]
+            made += [put, count]
+        elif isinstance(stmt, ast.If):
+            branch = copy.copy(stmt)
+            for cached in [key for key in vars(branch) if key.startswith("_")]:  # found out of the original
+                delattr(branch, cached)
+            branch.body, branch.orelse = _counting(stmt.body, found), _counting(stmt.orelse, found)
+            made.append(branch)
+        else:
+            made.append(stmt)
+    return made

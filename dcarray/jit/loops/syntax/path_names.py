@@ -6,7 +6,9 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple
 
-__all__ = ["IGNORED", "Path", "Step", "appended", "has_own_names", "numbered", "shown"]
+__all__ = [
+    "IGNORED", "Path", "Step", "appended", "counted", "has_own_names", "is_appended", "numbered", "shown",
+]  # fmt: skip
 
 _DOT, _ITEM, _CELL = "__dot__", "__item__", "__cell__"
 _MARKS = {"attribute": _DOT, "item": _ITEM, "cell": _CELL}
@@ -46,8 +48,18 @@ class Path(NamedTuple):
 
 
 def appended(k: int) -> str:
-    """Return the name in place of an item that is appended."""
+    """Return the name in place of an item that is appended, or of a list to which a loop appends."""
     return f"appended{_DOT}{k}"
+
+
+def is_appended(name: str) -> bool:
+    """Whether a name is in place of an item that is appended, or of a list to which a loop appends."""
+    return name.startswith(f"appended{_DOT}")
+
+
+def counted(name: str) -> str:
+    """Return the name of how many items a loop has appended."""
+    return f"{name}{_DOT}count"
 
 
 def numbered(function: str, k: int) -> str:

@@ -113,8 +113,8 @@ class KnownCalls:
         for name in self._methods:
             self.is_method(name)
 
-    def all_known(self, *nodes: ast.AST) -> bool:
-        """Whether all calls in these nodes may be understood, but for those that make exceptions."""
+    def all_known(self, *nodes: ast.AST, without: Sequence[ast.AST] = ()) -> bool:
+        """Whether all calls in these nodes may be understood, without some and those that make exceptions."""
         calls: list[ast.Call] = []
         made: list[ast.AST] = []
         for root in nodes:
@@ -125,7 +125,7 @@ class KnownCalls:
                     made.append(node)
                 elif isinstance(node, ast.Assert) and node.msg is not None:
                     made.append(node.msg)
-        apart = {id(node) for root in made for node in walk(root)}
+        apart = {id(node) for root in made for node in walk(root)} | {id(node) for node in without}
         return all(self._is_known(call.func) for call in calls if id(call) not in apart)
 
     def may_bind(self, names: Names) -> bool:

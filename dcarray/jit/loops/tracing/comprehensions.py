@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from ..operations.values import (
     Shape,
     Value,
     is_array,
+    is_int,
     is_number,
     kind_of,
 )
@@ -39,6 +40,7 @@ from ..syntax.comprehension_loops import (
     leaves_out,
     reduction_loop,
 )
+from ..syntax.path_names import counted
 from ..syntax.syntax_facts import facts, stores
 from .dead_values import dead_targets
 from .expressions import MOST_UNROLLED, Frame
@@ -53,6 +55,7 @@ class Comprehensions(LoopStatements):
     """Tracing of comprehensions."""
 
     _probed = ""  # the name whose first value is looked for
+    _sought = ""  # the name of the list of which the first item is looked for
     _unfinished: NumberList | None = None  # the list whose items are being traced
     _loops: dict[tuple[str, Comprehension, bool], tuple[ReductionLoop, frozenset[ast.expr]]]
 
@@ -238,26 +241,34 @@ class Comprehensions(LoopStatements):
 
     def _item(self, made: ReductionLoop, frame: Frame) -> Value:
         """Return an item of a comprehension, of which only the type is of use."""
+        probed = self._probed
+        self._probed = "" if made.result in frame.names else made.item
+        try:
+            return self._traced_item(made.loop, frame)
+        finally:
+            self._probed = probed
+
+    def _traced_item(self, loop: ast.For, frame: Frame) -> Value:
+        """Return the item that is looked for where a loop has it."""
         checkpoint, names, line = self.memory.checkpoint(), frame.names, self.scope.line
-        flag, probed = frame.break_flag, self._probed
-        self._probed = "" if made.result in names else made.item
+        flag = frame.break_flag
         frame.names = dict(names)
         try:
-            self.loop(made.loop, frame, frozenset())
+            self.loop(loop, frame, frozenset())
         except _Probed as found:
             item = found.item
         else:
             raise self.scope.fail("a comprehension over nothing")
-        finally:
-            self._probed = probed
         self.memory.restore(checkpoint)
         frame.names, frame.break_flag = names, flag
         self.scope.line, self.memory.file = line, frame.file
         return item
 
     def setitem(self, array: Value, key: Value, value: Value, spent: bool) -> None:
-        if array is _SOUGHT:
+        if array is _SOUGHT or (isinstance(array, _Sought) and array.name == self._sought):
             raise _Probed(value)
+        if isinstance(array, _Sought):
+            return
         unfinished = self._unfinished
         if unfinished is None or array is not unfinished or not isinstance(value, NumberList | list):
             super().setitem(array, key, value, spent)
@@ -275,6 +286,46 @@ class Comprehensions(LoopStatements):
         if self._probed and isinstance(target, ast.Name) and target.id == self._probed:
             raise _Probed(value)
         super().assign_target(target, value, frame, spent)
+
+    # ---- lists to which a loop appends ----------------------------------------------------------------
+    def begin_growing(self, loop: ast.For, lists: Mapping[str, int], frame: Frame) -> None:
+        """Bind names to lists that have room for all that a loop appends, which is counted from 0.
+
+        Parameters
+        ----------
+        loop : ast.For
+        lists : mapping of str to int
+            How often it may append in one turn, by the names of the lists.
+        frame : Frame
+        """
+        steps = self.calls.iterables.enumerate(self.evaluate(loop.iter, frame))
+        if not is_int(steps.stop):
+            raise self.scope.fail("it appends to a list, and how often it runs is not known")
+        for name in lists:
+            frame.names[counted(name)], frame.names[name] = 0, _Sought(name)
+        found = {}
+        for name, count in lists.items():
+            item = self._appended(loop, name, frame)
+            if not is_number(item) or is_array(item):
+                raise self.scope.fail("it appends to a list what is no number")
+            kind = kind_of(item)
+            room = self.scope.room(steps.stop * count)
+            found[name] = NumberList(self.arrays.empty((room,), np.dtype(kind)), isinstance(kind, str))
+        frame.names.update(found)
+
+    def end_growing(self, lists: Iterable[str], frame: Frame) -> None:
+        """Bind the names of lists to which a loop has appended to their items."""
+        for name in lists:
+            items, count = frame.names[name], frame.names[counted(name)]
+            if isinstance(count, Data):
+                frame.names[name] = GrownList(items, count)
+            elif self.scope.eq(count, items.array.shape[0]) is not True:
+                raise self.scope.fail("it appends to a list, and how often is not known")
+
+    def _appended(self, loop: ast.For, name: str, frame: Frame) -> Value:
+        """Return the first item that a loop appends to a list, of which only the type is of use."""
+        self._sought = name
+        return self._traced_item(loop, frame)
 
     # ---- one by one ---------------------------------------------------------------------------------
     def _items(self, element: ast.expr, generators: list[ast.comprehension], frame: Frame) -> Iterator[Value]:
@@ -316,6 +367,12 @@ class Comprehensions(LoopStatements):
 
 
 _SOUGHT = object()  # stands for a list until the type of an item is known
+
+
+class _Sought(NamedTuple):
+    """The same of a list to which a loop appends."""
+
+    name: str
 
 
 class _Probed(Exception):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -54,7 +55,9 @@ from ..operations.values import (
     public_object,
     whole_window,
 )
+from ..syntax.appends import counting_loop
 from ..syntax.loop_exits import lowered, lowered_loop
+from ..syntax.path_names import counted
 from ..syntax.syntax_facts import stores
 from .branches import FALLS_THROUGH
 from .comprehensions import Comprehensions
@@ -135,13 +138,14 @@ class Tracer(Comprehensions):
         if may_not_end(request.source, request.names):
             self.memory.track_checks()
         self.calls.draws.allowed = True
+        body, growing = counting(body)
         names = {name: self._entry(name) for name in self._entries}
         frame = Frame(dict(names), {}, request.file, request.line - 1)
         if request.resumed:
             self.start = self.sizes[START]
-        returned = self.statements(body, frame)
+        returned = self.statements(body, frame, growing)
         results = []
-        for name in sorted(request.live & stores(*body)):
+        for name in sorted(request.live & (stores(*body) | growing.keys())):
             if name in frame.names:
                 results.append((name, self._result(name, frame.names[name])))
         if returned is not FALLS_THROUGH:
@@ -149,10 +153,16 @@ class Tracer(Comprehensions):
         region, inputs = self.region()
         return TracedLoop(region, inputs, tuple(results), self.memory.may_raise)
 
-    def statements(self, body: list[ast.stmt], frame: Frame) -> Any:
+    def statements(self, body: list[ast.stmt], frame: Frame, growing: Mapping[str, int]) -> Any:
         self.outermost = body[-1 if ENDED in self.request.live else 0]
         self._dead_targets = dead_targets(body)
-        return self.block(body, frame, self.request.live)
+        if not growing:
+            return self.block(body, frame, self.request.live)
+        assert isinstance(self.outermost, ast.For)
+        self.begin_growing(self.outermost, growing, frame)
+        returned = self.block(body, frame, self.request.live | frozenset(map(counted, growing)))
+        self.end_growing(growing, frame)
+        return returned
 
     # ---- entry values -------------------------------------------------------------------------------
     def _entry(self, name: str) -> Any:
@@ -337,6 +347,14 @@ class Tracer(Comprehensions):
             arrays.append(array)
         region = Region(self.symbols, tuple(arrays), body, tuple(self.scope.guards))
         return region, tuple(inputs)
+
+
+def counting(body: list[ast.stmt]) -> tuple[list[ast.stmt], dict[str, int]]:
+    """Return statements in which a loop counts what it appends to lists, and to which of these how often."""
+    if not isinstance(body[-1], ast.For):
+        return body, {}
+    loop, growing = counting_loop(body[-1])
+    return ([*body[:-1], loop], growing) if growing else (body, {})
 
 
 def may_not_end(source: str, names: tuple[tuple[str, EntryValue], ...]) -> bool:
