@@ -142,4 +142,43 @@ def closures(w: Writer, s: int) -> Lines:
     ]  # fmt: skip
 
 
-FUNCTION_SCENES: dict[str, Scene] = {"global_names": global_names, "closures": closures}
+_APPENDS = [
+    "l.append(x[k % len(x)])",
+    "l.append(k)",
+    "m.append(t)",
+    "m.append(k * 0.5)",
+    "if x[k % len(x)] > 5: l.append(x[k % len(x)])",
+    "if k % 3 == 0: m.append(t)",
+    "if t > 20: m.append(t - 20)",
+    "t = t * 0.5 + k",
+    "x[k % len(x)] += 1",
+    "if k == 17: break",
+    "if t > 40: continue",
+    "m.append(len(m))",
+    "l.append(t / (k - 25))",
+    "t += sum(v for v in x if v > 3)",
+    "for j in range(3): l.append(j)",
+]
+
+
+def growing(w: Writer, s: int) -> Lines:
+    """Loops append to lists."""
+    lines = [w.pick(_APPENDS) for _ in range(w.between(1, 4))]
+    body = [
+        "t, m = 0.0, []",
+        f"for k in range({w.pick(['n', '30', 'len(x)'])}):",
+        *indented([*lines, "t %= 61"]),
+        "return t, m, l[-30:], len(l)",
+    ]
+    made = w.made(w.pick([1, 3, 30]), w.pick(["f8", "f8", "i8", "f4"]))
+    first = w.pick(["[]", "['a']", "[1.5]", "LOG"])
+    scene = [
+        f"x, l = {made}, {first}",
+        *called(w, f"grows{s}, x, 20, l", f"{s} grows", ["x", "l[-30:]", "len(l)"], w.pick([3, 40])),
+        f"shown('{s} none', grows{s}, x, 0, l)",
+        f"shown('{s} other', grows{s}, x, 9, None)",
+    ]
+    return [f"def grows{s}(x, n, l):", *indented(body), "", "", f"def scene{s}():", *indented(scene)]
+
+
+FUNCTION_SCENES: dict[str, Scene] = {"global_names": global_names, "closures": closures, "growing": growing}
