@@ -248,6 +248,13 @@ return s
 for i in range(1, len(l)):
     l[i] += l[i - 1] * 0.5
 return l
+== lists of numbers: `append` in a `for` | yes | yes | yes
+m = []
+t = 0.0
+for i in range(len(x)):
+    t += x[i]
+    if t > 1: m.append(t)
+return m
 == `[0.0] * n`
 l = [0.0] * n
 for i in range(1, n):
