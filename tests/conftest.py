@@ -10,7 +10,7 @@ import pytest
 
 from dcarray.tiering import eager_period
 
-MANY = 8
+MANY = 2
 """Cases of a test from which on a run of all tests may have a part of them."""
 
 
@@ -18,7 +18,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options to run a share of the tests, or of the cases of tests that have many."""
     parser.addoption("--share", metavar="K/N", help="only every N-th test, from the K-th on")
     parser.addoption(
-        "--cases", metavar="K/N", help=f"of tests with more than {MANY} cases every N-th, from the K-th on"
+        "--cases", metavar="K/N", help=f"of tests with more than {MANY} cases every N-th, and at least one"
     )
 
 
@@ -34,7 +34,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         seen: Counter[str] = Counter()
         kept = []
         for name in names:
-            kept.append(cases[name] <= MANY or seen[name] % step == first)
+            kept.append(cases[name] <= MANY or seen[name] % step == first % min(step, cases[name]))
             seen[name] += 1
         _keep(config, items, kept)
 
