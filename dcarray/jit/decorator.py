@@ -15,7 +15,7 @@ from dcarray.plans.background import BACKGROUND
 
 from .loops.sites.functions import functions_of, put_sites, remove_sites, with_sites
 from .loops.sites.site import Site
-from .loops.sites.site_plans import watchers
+from .loops.sites.site_plans import plans_at_once
 from .loops.syntax.originals import wrapping
 from .patching import module_names
 from .wrapped_mode import call_wrapped, is_needed
@@ -101,8 +101,8 @@ def _module(target: ModuleType | str) -> ModuleType:
 
 
 def _heat(sites: list[Site]) -> None:
-    """With ``jit="eager"``, have sites ask for plans at once: the outermost ones first."""
-    if config.current().jit == "eager" or watchers:
+    """Where plans are made at once, have sites ask for them: the outermost ones first."""
+    if plans_at_once():
         for site in sites:
             if site.may_begin:
                 site.enabled = True
@@ -132,7 +132,7 @@ def _function(function: Any) -> Any:
         jit = config.current().jit
         if sites is None and jit != "off":
             sites, call = _prepared(function, inner)
-        if sites and (jit == "eager" or watchers):
+        if sites:
             _heat(sites)
         if is_needed():
             return call_wrapped(call, inner, args, kwargs)

@@ -37,6 +37,13 @@ watchers: list[Callable[[LoopRequest], None]] = []
 """Callbacks that get the request of each compiled site, then planned eagerly, for `dcarray.explain`."""
 
 
+def plans_at_once() -> bool:
+    """Whether sites are asked from their first run on: ranks, which find at different times what is hot, have
+    to do the same."""
+    jit = config.current().jit
+    return jit == "eager" or bool(watchers) or (jit == "background" and communicator() is not None)
+
+
 class SitePlans:
     """The plans of one site.
 
@@ -280,6 +287,6 @@ class SitePlans:
 
     def _heat_inner(self) -> None:
         """Have the sites inside of this one ask for plans, where the sampler does not decide that."""
-        if config.current().jit == "eager" or watchers:
+        if plans_at_once():
             for inner in self.site.inner:
                 inner.heat()
