@@ -7,7 +7,7 @@ import copy
 from collections.abc import Sequence
 
 from .path_names import counted, is_appended
-from .syntax_facts import walk
+from .syntax_facts import forget, walk
 
 __all__ = ["append_call", "appending_calls", "counting_loop", "drop_comma", "list_of"]
 
@@ -66,8 +66,7 @@ def counting_loop(loop: ast.For) -> tuple[ast.For, dict[str, int]]:
     compiled code appends; and how often that is, by the names of the lists."""
     found: dict[str, int] = {}
     made = copy.copy(loop)
-    for cached in [key for key in vars(made) if key.startswith("_")]:  # found out of the original
-        delattr(made, cached)
+    forget(made)
     made.body = _counting(loop.body, found)
     return made, found
 
@@ -88,8 +87,7 @@ def _counting(body: Sequence[ast.stmt], found: dict[str, int]) -> list[ast.stmt]
             made += [put, count]
         elif isinstance(stmt, ast.If):
             branch = copy.copy(stmt)
-            for cached in [key for key in vars(branch) if key.startswith("_")]:  # found out of the original
-                delattr(branch, cached)
+            forget(branch)
             branch.body, branch.orelse = _counting(stmt.body, found), _counting(stmt.orelse, found)
             made.append(branch)
         else:

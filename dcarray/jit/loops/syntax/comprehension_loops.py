@@ -17,7 +17,7 @@ import copy
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from .syntax_facts import COMPREHENSIONS, NONE, Names, facts, stores
+from .syntax_facts import COMPREHENSIONS, NONE, Names, facts, forget, stores
 
 __all__ = [
     "COMPENSATED", "FLOATS", "FUNCTIONS", "LIST", "TAKE_ALL", "Comprehension", "ReductionLoop",
@@ -187,8 +187,7 @@ def _with_own_names(node: Comprehension, place: str) -> Comprehension:
     names = {name: f"{name} of {place}" for name in _targets(node)}
     made = copy.deepcopy(node)
     for one in ast.walk(made):
-        for cached in [key for key in vars(one) if key.startswith("_")]:  # found out of the original
-            delattr(one, cached)
+        forget(one)
     _rename(made, names, [made.generators[0].iter])
     return made
 

@@ -39,6 +39,12 @@ def facts(node: ast.AST) -> Facts:
     return found
 
 
+def forget(node: ast.AST) -> None:
+    """Drop what was found out of a node: it is a copy that is about to change."""
+    for cached in [key for key in vars(node) if key.startswith("_")]:
+        delattr(node, cached)
+
+
 def _find(root: ast.AST) -> Facts:
     names: tuple[set[str], set[str], set[str]] = set(), set(), set()
     kinds: set[type] = set()
