@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import re
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from types import CodeType
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_source import indent, programs
+from sited_programs import compare
 
 import dcarray as dc
-from dcarray.core.counters import settle
-from dcarray.jit.loops.sites import modules
 from dcarray.jit.loops.sites.path_naming import NamedStatements, named_statements
-from dcarray.jit.loops.sites.site import Site
 from dcarray.jit.loops.syntax.access_paths import Unnamed
 from dcarray.jit.loops.syntax.path_names import Path as AccessPath
 from dcarray.jit.loops.syntax.path_names import Step, shown
@@ -56,33 +51,6 @@ def eager() -> Iterator[None]:
     """Plans are made at once."""
     with dc.options(jit="eager", cache_dir=None):
         yield
-
-
-def heat(code: CodeType) -> None:
-    """Have all sites of a code object ask for plans."""
-    for one in code.co_consts:
-        if isinstance(one, Site):
-            one.heat()
-        elif isinstance(one, CodeType):
-            heat(one)
-
-
-def compare(source: str, file: Path) -> int:
-    """Compare what a program prints plainly, and with sites; returns how often these ran."""
-    file.write_text(source)
-    said = []
-    for compiled in (False, True):
-        names: dict[str, Any] = {"__name__": "__main__"}
-        code = compile(source, file, "exec")
-        if compiled:
-            code = modules.compile_module(source, str(file), names, True)
-            heat(code)
-        before, text = settle().runs + settle().loops, io.StringIO()
-        with contextlib.redirect_stdout(text):
-            exec(code, names)
-        said.append(text.getvalue())
-    assert said[0] == said[1]
-    return settle().runs + settle().loops - before
 
 
 def test_attributes_are_read_and_bound(tmp_path: Path) -> None:

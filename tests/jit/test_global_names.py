@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 from collections.abc import Iterator
 from pathlib import Path
-from types import CodeType
-from typing import Any
 
 import pytest
+from sited_programs import compare
 
 import dcarray as dc
-from dcarray.core.counters import settle
-from dcarray.jit.loops.sites import modules
-from dcarray.jit.loops.sites.site import Site
 
 HEAD = """
 import math
@@ -98,34 +92,6 @@ def eager() -> Iterator[None]:
     """Plans are made at once."""
     with dc.options(jit="eager", cache_dir=None):
         yield
-
-
-def heat(code: CodeType) -> None:
-    """Have all sites of a code object ask for plans."""
-    for one in code.co_consts:
-        if isinstance(one, Site):
-            one.heat()
-        elif isinstance(one, CodeType):
-            heat(one)
-
-
-def compare(source: str, file: Path) -> int:
-    """Compare what a program prints plainly, and with sites; returns how often these ran."""
-    file.write_text(source)
-    said = []
-    before = 0
-    for compiled in (False, True):
-        names: dict[str, Any] = {"__name__": "__main__"}
-        code = compile(source, file, "exec")
-        if compiled:
-            code = modules.compile_module(source, str(file), names, True)
-            heat(code)
-        before, text = settle().runs + settle().loops, io.StringIO()
-        with contextlib.redirect_stdout(text):
-            exec(code, names)
-        said.append(text.getvalue())
-    assert said[0] == said[1]
-    return settle().runs + settle().loops - before
 
 
 def indented(text: str, depth: int) -> str:
