@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,7 @@ from .numpy_views import Geometry, NDArray, geometry, view
 from .ops import CALLS, OPS
 from .windows import compose, identity, remap
 
+_ROLES = ("inout", "in", "out")
 Around = Callable[[Any], AbstractContextManager[Any]]
 Empty = Callable[[tuple[int, ...], np.dtype[Any]], NDArray]
 
@@ -98,6 +100,7 @@ class Interpreter:
         # keeps its windows alive, so identities stay unique.
         self.programs: dict[Expr, tuple[Step, ...]] = {}
         self.geometries: dict[int, Geometry] = {}
+        self.functions: dict[str, Interpreter] = {}
 
     def run(
         self,
@@ -299,7 +302,24 @@ class _Machine:
         for k, arg in enumerate(args):
             if any(np.may_share_memory(arg, out) for out in into):
                 args[k] = arg.copy()
+        if stmt.op == "function.call":
+            self._function(dict(stmt.attrs)["name"], into, args)
+            return
         CALLS[stmt.op].reference(into, tuple(args), dict(stmt.attrs))
+
+    def _function(self, name: str, into: tuple[NDArray, ...], args: list[NDArray]) -> None:
+        """Run a function of the region on copies of what it reads."""
+        functions = self._prepared.region.functions
+        prepared = self._prepared.functions.get(name)
+        if prepared is None:
+            prepared = Interpreter(replace(dict(functions)[name], functions=functions))
+            self._prepared.functions[name] = prepared
+            prepared.functions = self._prepared.functions
+        roles = {role: [a.name for a in prepared.region.arrays if a.role == role] for role in _ROLES}
+        given = dict(zip([*roles["inout"], *roles["in"]], [arg.copy() for arg in args], strict=True))
+        made = _Machine(prepared, {}, self._around, None, None).run(given)
+        for target, one in zip(into, [*roles["inout"], *roles["out"]], strict=True):
+            target[...] = made[one]
 
     # ---- expressions --------------------------------------------------------------------------------
     def _value(self, root: Expr, shape: tuple[int, ...], out: NDArray | None = None) -> tuple[Any, bool]:

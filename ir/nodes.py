@@ -259,9 +259,14 @@ class Symbol:
 @record(frozen=True, slots=True)
 class Region(Node):
     """The unit of compilation.  ``guards`` are the relations over the symbols that hold whenever
-    the region runs, because the caller checks them."""
+    the region runs, because the caller checks them.
+
+    ``functions`` are regions by name, which the calls "function" of this region run, and of functions: one
+    may call itself.  Their arrays have no axes, and each call has its own.  They have neither symbols nor
+    functions."""
 
     symbols: tuple[Symbol, ...]
     arrays: tuple[Array, ...]
     body: tuple[Stmt, ...]
     guards: tuple[Any, ...] = ()
+    functions: tuple[tuple[str, Region], ...] = ()

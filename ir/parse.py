@@ -45,7 +45,7 @@ for _kind, _sizes in (("i", (1, 2, 4, 8)), ("u", (1, 2, 4, 8)), ("f", (2, 4, 8))
 #: Words that cannot be the name of an array, a symbol or a loop variable.
 RESERVED = frozenset(
     ["region", "in", "out", "inout", "temp", "for", "while", "if", "else", "nest", "rows", "tiles"]
-    + ["call", "with", "init", "parallel"]
+    + ["call", "with", "init", "parallel", "function"]
 )
 
 
@@ -74,15 +74,29 @@ class _Parser(Scanner):
                 guards.append(self.relation())
         self.need("{")
         self.lines()
-        while self.word in ("in", "out", "inout", "temp"):
-            array = self.declaration()
-            self.arrays[array.name] = array
+        self.declarations()
+        arrays, functions = self.arrays, []
+        while self.take("function"):
+            name = self.name()
+            self.need("{")
+            self.arrays = {}
             self.lines()
+            self.declarations()
+            body = self.body()
+            functions.append((name, Region((), tuple(self.arrays.values()), body)))
+            self.lines()
+        self.arrays = arrays
         body = self.body()
         self.lines()
         if self.kind != "end":
             raise self.fail("the end")
-        return Region(symbols, tuple(self.arrays.values()), body, tuple(guards))
+        return Region(symbols, tuple(self.arrays.values()), body, tuple(guards), tuple(functions))
+
+    def declarations(self) -> None:
+        while self.word in ("in", "out", "inout", "temp"):
+            array = self.declaration()
+            self.arrays[array.name] = array
+            self.lines()
 
     def symbol(self) -> Symbol:
         name = self.name()

@@ -116,6 +116,9 @@ class _Printer:
             line = f"{line};  {text}" if line else "  " + text
         if line:
             self.lines.append(line)
+        for name, function in self.source.functions:
+            _, *lines, _, _ = dump(function).split("\n")
+            self.lines += [f"  function {name} {{", *["  " + line for line in lines], "  }"]
         self.body(self.source.body, "  ")
         return "\n".join([*self.lines, "}\n"])
 

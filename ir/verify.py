@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,7 @@ class _Checker(DeclarationChecker):
     def __init__(self, region: Region) -> None:
         super().__init__(region)
         self.root: dict[str, str] = {}
+        self.functions: dict[Any, Region] = {}
         self.known: list[Dim] = []  # at least 0, since the statement runs
         self.written: dict[str, list[Window]] = {}  # so far, by family
         self.dead = False  # in a loop that has no iterations: of its variable anything can be proved
@@ -66,6 +68,16 @@ class _Checker(DeclarationChecker):
         self.declarations()
         self.root = effects.families(self.source)
         self.roles = effects.roles(self.source)
+        self.functions = dict(self.source.functions)
+        for name, function in self.source.functions:
+            scalars = all(array.shape == () and array.base is None for array in function.arrays)
+            alone = not (function.symbols or function.guards or function.functions)
+            self.need(scalars and alone, f"the function {name} has numbers alone")
+            checker = _Checker(replace(function, functions=self.source.functions))
+            checker.declarations()
+            checker.root, checker.roles = effects.families(function), effects.roles(function)
+            checker.functions = self.functions
+            checker.body(function.body)
         self.body(self.source.body)
 
     # ---- statements ---------------------------------------------------------------------------------
@@ -204,6 +216,8 @@ class _Checker(DeclarationChecker):
         self.need(stmt.op in CALLS, f"there is no call {stmt.op!r}")
         for window in (*stmt.reads, *stmt.writes):
             self.window(window)
+        if stmt.op == "function.call":
+            self.function(stmt)
         for k, window in enumerate(stmt.writes):
             self.writable(window)
             self.need(injective(window) is True, "a call writes every element once")
@@ -214,6 +228,17 @@ class _Checker(DeclarationChecker):
                 over = over and same(window, other)
                 message = f"the call writes {window.array}, which it also touches as {other.array}"
                 self.need(apart or over, message)
+
+    def function(self, stmt: Call) -> None:
+        """Check that a call has what its function reads and writes."""
+        name = dict(stmt.attrs).get("name")
+        function = self.functions.get(name)
+        if function is None:
+            raise self.fail(f"there is no function {name!r}")
+        for windows, roles in ((stmt.reads, ("inout", "in")), (stmt.writes, ("inout", "out"))):
+            wanted = [array.dtype for role in roles for array in function.arrays if array.role == role]
+            given = [self.arrays[window.array].dtype for window in windows if not window.shape]
+            self.need(given == wanted, f"{name} is called with what it does not take")
 
     # ---- order --------------------------------------------------------------------------------------
     def record_accesses(self, stmt: Compute | Call) -> None:

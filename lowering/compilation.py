@@ -267,7 +267,7 @@ class _Lowering:
             self.compute(plain, inside)
             return
         reason: str | None = f"no library serves {stmt.op}"
-        if stmt.op == "random.draw":
+        if stmt.op in ("random.draw", "function.call"):
             reason = self.launched(stmt, inside)
         if reason is not None:
             self.interpret(stmt, reason)

@@ -38,7 +38,7 @@ def as_region(body: tuple[Stmt, ...], region: Region, loop: Loop | None = None) 
     if loop is not None:
         middle = SizeHints(region)(loop.bounds[0]) + SizeHints(region)(loop.bounds[1])
         symbols = (*symbols, Symbol(loop.var, 0, middle // 2))
-    return Region(symbols, arrays, body, region.guards)
+    return Region(symbols, arrays, body, region.guards, region.functions)
 
 
 def each_loop(

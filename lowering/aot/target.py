@@ -75,7 +75,8 @@ def printed(kernel: Kernel, prefix: str) -> KernelText:
         raise Unsupported("the C library has no blocks of threads")
     printer = Printer(kernel, {}, DIALECT, prefix)
     phases = tuple(["\n".join(printer.phase(k, phase)) for k, phase in enumerate(kernel.phases)])
-    return KernelText(kernel, tuple(printer.helpers), phases)
+    routines = printer.routines()
+    return KernelText(kernel, tuple(printer.helpers), (*routines, *phases))
 
 
 def _is_exact(op: Op) -> bool:

@@ -70,6 +70,8 @@ def emit(kernel: k.Kernel, dialect: DeviceDialect) -> str:
     """
     if not all(phase.threads for phase in kernel.phases):
         raise Unsupported(f"the {dialect.name} target runs blocks of threads only")
+    if kernel.routines:
+        raise Unsupported(f"the {dialect.name} target has no functions that call themselves")
     printer = DevicePrinter(kernel, {}, dialect)
     phases = [line for number, phase in enumerate(kernel.phases) for line in printer.phase(number, phase)]
     return "\n".join([dialect.head, *printer.helpers, "", *phases]) + "\n"

@@ -48,7 +48,8 @@ def emit(kernel: k.Kernel, names: Mapping[str, str] | None = None, dialect: Dial
     printer = Printer(kernel, names or {}, dialect)
     phases = [line for number, phase in enumerate(kernel.phases) for line in printer.phase(number, phase)]
     run = _run(kernel, dialect) if dialect.runs_phases else ()
-    return "\n".join([dialect.head, *printer.helpers, "", *phases, *run]) + "\n"
+    routines = printer.routines()
+    return "\n".join([dialect.head, *printer.helpers, "", *routines, *phases, *run]) + "\n"
 
 
 def _run(kernel: k.Kernel, dialect: Dialect) -> Iterator[str]:
@@ -180,6 +181,30 @@ class Printer:
         function = f"(({kind} (*)(void *{kinds})){stmt.code})((void *){self.expr(stmt.generator)}{given})"
         return f"const {kind} {stmt.name} = {function};  /* {stmt.function} */"
 
+    # ---- routines ----
+    def routines(self) -> list[str]:
+        """The functions that phases call: of the kernel's integers and their parameters, with structs as
+        results."""
+        heads, texts = [], []
+        for routine in self.kernel.routines:
+            name, index = self.prefix + routine.name, self.dialect.index
+            taken = [f"{index} {number}" for number in self.kernel.ints]
+            taken += [f"{self.dialect.type(local.dtype)} {local.name}" for local in routine.parameters]
+            kinds = [self.dialect.type(value.dtype) for value in routine.results]
+            fields = " ".join(f"{kind} v{k};" for k, kind in enumerate(kinds))
+            head = f"static {name}_t {name}({', '.join(taken)})"
+            heads += [f"typedef struct {{ {fields} }} {name}_t;", f"{head};"]
+            made = ", ".join(map(self.expr, routine.results))
+            texts += [f"{head} {{", *self.block(routine.body), f"  return ({name}_t){{{made}}};", "}", ""]
+        return [*heads, *texts]
+
+    def invoke(self, stmt: k.Invoke) -> Iterator[str]:
+        name, given = self.prefix + stmt.routine, [*self.kernel.ints, *map(self.expr, stmt.args)]
+        (first, *_) = stmt.results
+        yield f"const {name}_t {first.name}_of = {name}({', '.join(given)});"
+        for number, local in enumerate(stmt.results):
+            yield f"const {self.dialect.type(local.dtype)} {local.name} = {first.name}_of.v{number};"
+
     # ---- statements ----
     def phase(self, number: int, phase: k.Phase) -> Iterator[str]:
         dialect, index = self.dialect, self.dialect.index
@@ -253,6 +278,8 @@ class Printer:
                 yield self.call(stmt)
             case k.Draw():
                 yield self.draw(stmt)
+            case k.Invoke():
+                yield from self.invoke(stmt)
             case k.TransposeTile(write, to, across, read, at, along, rows, cols):
                 index = self.dialect.index
                 yield f"for ({index} c = 0; c < {least(cols)}; c++)"

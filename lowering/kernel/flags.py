@@ -101,7 +101,7 @@ def _statements(body: Iterable[k.Stmt]) -> Iterator[int]:
                 yield _expression(cond)
                 yield from _statements(then)
                 yield from _statements(orelse)
-            case k.Draw(args=args):
+            case k.Draw(args=args) | k.Invoke(args=args):
                 yield from map(_expression, args)
             case k.NumpyCall(name, reads, write):
                 yield op_flags(name, tuple(row.dtype for row in reads), write.dtype)
@@ -112,5 +112,8 @@ def kernel_flags(kernel: k.Kernel) -> int:
     flags = 0
     for phase in kernel.phases:
         for more in _statements((*phase.pre, *phase.body)):
+            flags |= more
+    for routine in kernel.routines:
+        for more in _statements(routine.body):
             flags |= more
     return flags

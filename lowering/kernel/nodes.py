@@ -258,6 +258,15 @@ class Draw:
 
 
 @record(frozen=True, slots=True)
+class Invoke:
+    """``let results = routine(args)``: a call of a `Routine` of the kernel."""
+
+    results: tuple[Local, ...]
+    routine: str
+    args: tuple[Expr, ...]
+
+
+@record(frozen=True, slots=True)
 class TransposeTile:
     """``write[to + c*across + r] = read[at + r*along + c]`` for ``r < min(rows)`` and ``c < min(cols)``: a
     transposing copy of a tile, which a target can do in registers.  The two tiles share no memory."""
@@ -275,7 +284,7 @@ class TransposeTile:
 
 Stmt = (
     Let | Declare | Update | Assign | Store | For | Repeat | If | Stack | Threads | NumpyCall | Draw
-    | TransposeTile
+    | Invoke | TransposeTile
 )  # fmt: skip
 
 
@@ -307,13 +316,26 @@ class Phase:
 
 
 @record(frozen=True, slots=True)
+class Routine:
+    """A function that the statements of a kernel call, and that may call itself: ``body``, and then the values
+    ``results``.  It knows its parameters and the integer arguments of the kernel, and accesses no buffers but
+    its own (`Stack`)."""
+
+    name: str
+    parameters: tuple[Local, ...]
+    body: tuple[Stmt, ...]
+    results: tuple[Expr, ...]
+
+
+@record(frozen=True, slots=True)
 class Kernel:
     """A kernel: pointer arguments ``p0``, ``p1``, ..., then scratch ``t0``, ``t1``, ..., integer arguments
-    ``n0``, ``n1``, ..., and the phases."""
+    ``n0``, ``n1``, ..., the phases, and the routines that these call."""
 
     buffers: tuple[Buffer, ...]
     ints: tuple[str, ...]
     phases: tuple[Phase, ...]
+    routines: tuple[Routine, ...] = ()
 
 
 # ---- how a kernel is called ------------------------------------------------------------------------

@@ -57,15 +57,16 @@ def specialise(kernel: Kernel, binding: Binding, most: int | None = None) -> tup
         return replace(bound, ints=tuple(ints), then=None if bound.then is None else left(bound.then))
 
     names = tuple(name for name in kernel.ints if name not in known)
-    made = Kernel(kernel.buffers, names, _with(kernel.phases, known))
+    phases, routines = _with((kernel.phases, kernel.routines), known)
+    made = Kernel(kernel.buffers, names, phases, routines)
     return made, left(binding)
 
 
 def _counts(kernel: Kernel) -> list[Affine]:
     """The trip counts of phases and of outer loops."""
     found = [phase.extent for phase in kernel.phases]
-    for phase in kernel.phases:
-        for stmt in walk_statements(phase.body):
+    for part in (*kernel.phases, *kernel.routines):
+        for stmt in walk_statements(part.body):
             if isinstance(stmt, For) and stmt.kind == "serial":
                 found += (stmt.lower, *stmt.floors, *stmt.upper)
     return found

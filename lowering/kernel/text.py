@@ -14,6 +14,7 @@ from .nodes import (
     For,
     If,
     Index,
+    Invoke,
     Kernel,
     Let,
     Lit,
@@ -121,6 +122,9 @@ def _lines(stmt: Stmt) -> Iterator[str]:
         case Draw(name, function, code, generator, args, dtype):
             given = ", ".join(map(expr_text, (generator, *args)))
             yield f"let {name}: {dtype.name} = draw {function}[{code}]({given})"
+        case Invoke(results, routine, args):
+            names = ", ".join(f"{local.name}: {local.dtype.name}" for local in results)
+            yield f"let {names} = {routine}({', '.join(map(expr_text, args))})"
         case TransposeTile(write, to, across, read, at, along, rows, cols):
             here = f"{read}[{_affine_text(at)}...] by {_affine_text(across)}, {_affine_text(along)}"
             extent = f"{_least_text(rows)}, {_least_text(cols)}"
@@ -140,6 +144,11 @@ def kernel_text(kernel: Kernel) -> str:
         for b in kernel.buffers
     ]
     lines = [f"kernel({', '.join([*args, *kernel.ints])}) {{"]
+    for routine in kernel.routines:
+        names = ", ".join(f"{local.name}: {local.dtype.name}" for local in routine.parameters)
+        lines.append(f"  routine {routine.name}({names}) {{")
+        lines.extend("  " + line for line in _block(routine.body))
+        lines.append(f"  }} giving {', '.join(map(expr_text, routine.results))}")
     for phase in kernel.phases:
         of = f" of {phase.threads}" if phase.threads else ""
         lines.append(f"  parallel {phase.kind}{of} {phase.var} < {_affine_text(phase.extent)} {{")

@@ -18,6 +18,7 @@ from .nodes import (
     For,
     If,
     Index,
+    Invoke,
     Kernel,
     Let,
     Lit,
@@ -27,6 +28,7 @@ from .nodes import (
     NumpyOp,
     Op,
     Repeat,
+    Routine,
     Row,
     Stack,
     Stmt,
@@ -52,6 +54,7 @@ class _Checker:
         self.locals: dict[str, tuple[DType, bool]] = {}  # dtype and mutability
         self.used: set[str] = set()
         self.inside = self.locals, self.buffers  # the scope at the end of the last block
+        self.routines = {routine.name: routine for routine in kernel.routines}
         self.threads = 0  # in the threads of a block in this phase
         self.stores = True  # here
 
@@ -116,6 +119,29 @@ class _Checker:
         self.need(draw is not None and given == draw.arguments, f"arguments of {stmt.function}")
         self.name(stmt.name, stmt.dtype, False)
 
+    def invoke(self, stmt: Invoke) -> None:
+        routine = self.routines.get(stmt.routine)
+        given = [self.expr(arg) for arg in stmt.args]
+        self.need(
+            routine is not None
+            and given == [local.dtype for local in routine.parameters]
+            and [local.dtype for local in stmt.results] == [value.dtype for value in routine.results],
+            f"a call of {stmt.routine} that it does not fit",
+        )
+        for local in stmt.results:
+            self.name(local.name, local.dtype, False)
+
+    def routine(self, routine: Routine) -> None:
+        """Check a routine, to which nothing is known but its parameters and the integers."""
+        outside, self.buffers, self.locals = (self.buffers, self.locals), {}, {}
+        for local in routine.parameters:
+            self.name(local.name, local.dtype, False)
+        self.block(routine.body)
+        self.locals, self.buffers = self.inside
+        for value in routine.results:
+            self.expr(value)
+        self.buffers, self.locals = outside
+
     def declare(self, name: str, value: Expr, mutable: bool) -> None:
         self.name(name, self.expr(value), mutable)
 
@@ -172,6 +198,9 @@ class _Checker:
                 case Draw():
                     self.need(self.stores, "a draw by no thread")
                     self.draw(stmt)
+                case Invoke():
+                    self.need(self.stores, "a call by no thread")
+                    self.invoke(stmt)
                 case TransposeTile(write, to, across, read, at, along, rows, cols, dtype):
                     self.access(write, "w", dtype, to)
                     self.access(read, "r", dtype, at)
@@ -196,6 +225,8 @@ def check(kernel: Kernel) -> None:
         If not; the text names the fault.
     """
     checker = _Checker(kernel)
+    for routine in kernel.routines:
+        checker.routine(routine)
     for phase in kernel.phases:
         checker.affine(phase.extent)
         outside = dict(checker.locals)

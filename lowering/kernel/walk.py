@@ -13,6 +13,7 @@ from .nodes import (
     Expr,
     For,
     If,
+    Invoke,
     Let,
     NumpyCall,
     NumpyOp,
@@ -44,6 +45,8 @@ def map_values(stmt: Stmt, change: Callable[[Expr], Expr]) -> Stmt:
             return replace(stmt, init=change(init))
         case Draw(generator=generator, args=args):
             return replace(stmt, generator=change(generator), args=tuple(map(change, args)))
+        case Invoke(args=args):
+            return replace(stmt, args=tuple(map(change, args)))
     return stmt
 
 
@@ -56,6 +59,8 @@ def values(stmt: Stmt) -> tuple[Expr, ...]:
             return (init,)
         case Draw(generator=generator, args=args):
             return (generator, *args)
+        case Invoke(args=args):
+            return args
     return ()
 
 

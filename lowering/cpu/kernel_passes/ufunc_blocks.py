@@ -77,9 +77,13 @@ def call_numpy_loops(
     """
     maker = _Maker(kernel, binding, exact, is_exact, find)
     phases = [maker.phase(number) for number in range(len(kernel.phases))]
+    routines = tuple([
+        replace(one, body=maker.block(one.body), results=tuple(map(maker.single, one.results)))
+        for one in kernel.routines
+    ])  # fmt: skip
     if not maker.loops:
         return kernel, binding
-    made = replace(kernel, phases=tuple(phases), ints=tuple(maker.ints))
+    made = replace(kernel, phases=tuple(phases), ints=tuple(maker.ints), routines=routines)
     then = binding.then
     if then is not None:  # of a kernel whose phases stay as they are
         then = replace(then, ints=(*then.ints, *maker.values[len(binding.ints) :]))

@@ -41,18 +41,22 @@ from dcarray.lowering.kernel.nodes import (
     Affine,
     Binding,
     Draw,
+    Elem,
     Expr,
     For,
     If,
     Index,
+    Invoke,
     Kernel,
     Let,
     Local,
     Op,
     Phase,
     Repeat,
+    Routine,
     Stack,
     Stmt,
+    Store,
     affine,
 )
 from dcarray.lowering.nest import expansion
@@ -73,6 +77,7 @@ PIECES = 64  # chunks of a parallel loop, at most
 STACK = 1 << 15  # bytes of arrays that a thread has on its stack
 ROOM = 1 << 26  # bytes of scratch for the private arrays of chunks
 DRAW = 16  # the work of a draw
+CALL = 64  # that of a call of a function, of which nothing is known
 SMALL = 16  # rows and columns of a matrix product from which on a library is faster
 
 
@@ -99,7 +104,8 @@ def kernel_of_loops(
         share = maker.hints(maker.work) // max(1, maker.hints(extent))
     ints = tuple(maker.arguments.ints)
     binding = Binding(pointers, ints, (extent,), (share,), moved.bytes, moved.operations)
-    return Kernel(buffers, names, (phase,)), binding
+    routines = tuple([one for one in maker.routines.values() if one is not None])
+    return Kernel(buffers, names, (phase,), routines), binding
 
 
 @dataclass(slots=True)
@@ -115,6 +121,7 @@ class LoopMaker:
     middle: Mapping[str, Dim] = field(default_factory=dict)  # the middle iteration of the enclosing loops
     work: Dim = 0  # of all statements
     weighing: bool = False  # nothing but the work is of interest
+    routines: dict[str, Routine | None] = field(default_factory=dict)  # None: it is being made
 
     def __post_init__(self) -> None:
         self.arguments = Arguments(memory_of(self.region), 0, (), (), {})
@@ -215,6 +222,8 @@ class LoopMaker:
                 return self.block(body)
             case Call("random.draw"):
                 return self.draw(stmt)
+            case Call("function.call"):
+                return self.function(stmt)
             case Call():
                 return self.statement(self.call(stmt))
             case nodes.Loop():
@@ -259,6 +268,49 @@ class LoopMaker:
         scope.add(Draw(number.name, name, code, generator, tuple(given), draw.result))
         scope.store(target, number, False)
         return (*scope.take(0), *scope.take(1))
+
+    def function(self, stmt: Call) -> tuple[Stmt, ...]:
+        """Return the statements that call a function of the region."""
+        self.work = self.work + self.times * CALL
+        if self.weighing:
+            return ()
+        name = dict(stmt.attrs)["name"]
+        if name not in self.routines:
+            self.routines[name] = None
+            own = f"r{len(self.routines) - 1}"
+            self.routines[name] = self.routine(own, dict(self.region.functions)[name])
+        arguments = self.arguments.kin(0, (), (), self.enclosing.variables)
+        given = [Load(window, arguments.memory.arrays[window.array].dtype) for window in stmt.reads]
+        for load in given:
+            arguments.note(arguments.reach(load), "r")
+        for target in stmt.writes:
+            arguments.note(arguments.access(target), "w")
+        scope = Scope(arguments, self.names, [], [], 1, True)
+        scope.announce(given, list(stmt.writes))
+        values = tuple(map(scope.evaluate, given))
+        kinds = [arguments.memory.arrays[window.array].dtype for window in stmt.writes]
+        results = tuple([Local(self.names("v"), dtype) for dtype in kinds])
+        scope.add(Invoke(results, f"r{[*self.routines].index(name)}", values))
+        for target, local in zip(stmt.writes, results, strict=True):
+            scope.store(target, local, False)
+        return (*scope.take(0), *scope.take(1))
+
+    def routine(self, name: str, function: Region) -> Routine:
+        """Return a function of the region, each call of which has all its arrays on the stack."""
+        region = replace(function, functions=self.region.functions)
+        arguments = replace(self.arguments, memory=memory_of(region), private={}, pieces=None, inner={})
+        maker = LoopMaker(region, 1, self.names, routines=self.routines)
+        maker.arguments = arguments
+        stacks = maker.stacks(region.arrays)
+        taken = [array for role in ("inout", "in") for array in region.arrays if array.role == role]
+        given = [array for role in ("inout", "out") for array in region.arrays if array.role == role]
+        place = {name: buffer for name, (buffer, _) in arguments.private.items()}
+        parameters = tuple([Local(self.names("v"), array.dtype) for array in taken])
+        begin = [Store(place[a.name], affine(), local) for a, local in zip(taken, parameters, strict=True)]
+        body = (*stacks, *begin, *maker.block(region.body))
+        return Routine(
+            name, parameters, body, tuple([Elem(place[a.name], affine(), a.dtype) for a in given])
+        )
 
     def selected_iteration(self, stmt: nodes.Loop, place: nodes.Expr) -> tuple[Stmt, ...]:
         """Return the statements of the only iteration of a loop that does anything, the one in which its

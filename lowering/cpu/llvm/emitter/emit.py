@@ -7,7 +7,7 @@ instructions; LLVM's loop vectoriser makes vectors of the loops marked "vector".
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from dcarray.lowering.cpu.llvm.math import exact_functions
@@ -25,15 +25,19 @@ from dcarray.lowering.kernel.nodes import (
     Draw,
     For,
     If,
+    Invoke,
     Kernel,
     Let,
     NumpyCall,
+    Phase,
     Repeat,
+    Routine,
     Stack,
     Stmt,
     Store,
     TransposeTile,
     Update,
+    affine,
 )
 from dcarray.lowering.kernel.walk import is_contiguous
 
@@ -87,6 +91,22 @@ class _Phase(Values):
         function = b.op(f"inttoptr i64 %{stmt.code} to ptr")
         kind = self.types(stmt.dtype)[0]
         self.locals[stmt.name] = b.op(f"call {kind} {function}(ptr {generator}{given})")
+
+    def invoke(self, stmt: Invoke) -> None:
+        """Call a routine, which gets all arguments of the kernel besides its own."""
+        b = self.b
+        b.soft_used = True
+        values = [self.expr(arg) for arg in stmt.args]
+        given = [*_closure(self.ints), "ptr %soft"]
+        for arg, value in zip(stmt.args, values, strict=True):
+            parts = value if arg.dtype.kind == "c" else (value,)
+            given += [f"{t} {part}" for t, part in zip(self.types(arg.dtype), parts, strict=True)]
+        kinds = [t for local in stmt.results for t in self.types(local.dtype)]
+        made = b.op(f"call {{ {', '.join(kinds)} }} @{stmt.routine}({', '.join(given)})")
+        found = iter([b.op(f"extractvalue {{ {', '.join(kinds)} }} {made}, {k}") for k in range(len(kinds))])
+        for local in stmt.results:
+            parts = tuple([next(found) for _ in self.types(local.dtype)])
+            self.locals[local.name] = parts if local.dtype.kind == "c" else parts[0]
 
     def transpose(self, stmt: TransposeTile) -> None:
         """Call the function that transposes tiles of this dtype."""
@@ -162,6 +182,8 @@ class _Phase(Values):
                     self.call(stmt)
                 case Draw():
                     self.draw(stmt)
+                case Invoke():
+                    self.invoke(stmt)
                 case TransposeTile():
                     self.transpose(stmt)
 
@@ -322,6 +344,30 @@ class _Phase(Values):
         self.b.line("ret i32 0")
         return [*self.allocas, *self.b.lines]
 
+    def routine(self, routine: Routine) -> list[str]:
+        """Return the text of a routine."""
+        b = self.b
+        taken = [*_closure(self.ints), "ptr %soft"]
+        for local in routine.parameters:
+            names = tuple([f"%{local.name}.{k}" for k in range(len(self.types(local.dtype)))])
+            taken += [f"{t} {name}" for t, name in zip(self.types(local.dtype), names, strict=True)]
+            self.locals[local.name] = names if local.dtype.kind == "c" else names[0]
+        self.block(routine.body)
+        kinds = [t for value in routine.results for t in self.types(value.dtype)]
+        kind, made = f"{{ {', '.join(kinds)} }}", "undef"
+        values = [self.expr(value) for value in routine.results]
+        parts = [part for value in values for part in (value if isinstance(value, tuple) else (value,))]
+        for k, (t, part) in enumerate(zip(kinds, parts, strict=True)):
+            made = b.op(f"insertvalue {kind} {made}, {t} {part}, {k}")
+        b.line(f"ret {kind} {made}")
+        head = f"define internal {kind} @{routine.name}({', '.join(taken)}) #5 {{"
+        return [head, "entry:", *self.allocas, *b.lines, "}", ""]
+
+
+def _closure(ints: Sequence[str]) -> list[str]:
+    """Return what routines get besides their arguments."""
+    return [f"i64 %{name}" for name in (*ints, "lo")]
+
 
 def _unpack(kernel: Kernel, number: int) -> list[str]:
     lines = [f"define i32 @phase{number}(ptr %args, i64 %lo, i64 %hi) #0 {{"]
@@ -359,6 +405,13 @@ def emit(kernel: Kernel, machine: Machine) -> str:
         declarations.update(b.declarations)
         metadata += writer.metadata
         count = b.count
+    for routine in kernel.routines:
+        b = Builder(machine, quiet and not machine.quiet_comparisons, count)
+        writer = _Phase(kernel, Phase("lo", affine(1), "serial", routine.body), b, hints)
+        lines += writer.routine(routine)
+        declarations.update(b.declarations)
+        metadata += writer.metadata
+        count = b.count
     used = sorted(name.removeprefix("used:") for name in declarations if name.startswith("used:"))
     if used:
         listed = ", ".join(f"ptr @{name}" for name in used)
@@ -376,6 +429,7 @@ def emit(kernel: Kernel, machine: Machine) -> str:
         f"attributes #2 = {{ {pure} }}",
         f"attributes #3 = {{ noinline {pure} {width} }}",
         f"attributes #4 = {{ {stacked} {OWN_LOOPS} }}",
+        f"attributes #5 = {{ nounwind {width}{mark} }}",
     ]
     text = "\n".join([*lines, *attributes, "!0 = !{}", *metadata, *hints.lines])
     return text.replace("#pure", "#2").replace("#lane", "#3") + "\n"
