@@ -258,9 +258,9 @@ CALLS: dict[str, CallOp] = {
     # interface.  The first windows are the memory of its state, and an array that all draws have: they are
     # in order, though generators may share their state.
     "random.draw": CallOp("random.draw", _draw, updates=2, fails=False),
-    # The function of the region that `name` says, whose arrays without axes are bound in order: the first, its
-    # only "inout", is whether all is well so far, and where that is False a call does nothing.  The reads are
-    # its other arrays with the role "in", and the writes those with the role "out".
+    # The function of the region that `name` says, whose arrays without axes are bound in order: the reads are
+    # its only "inout", which says whether all is well so far, and those with the role "in"; the writes are
+    # the "inout", and those with the role "out".
     "function.call": CallOp("function.call", _function, updates=1, fails=False),
     # Communication, which moves values between ranks and changes none: of arrays in one place it is a copy.
     # reads[0] is written to writes[0], which has another layout

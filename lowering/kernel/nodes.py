@@ -317,9 +317,9 @@ class Phase:
 
 @record(frozen=True, slots=True)
 class Routine:
-    """A function that the statements of a kernel call, and that may call itself: ``body``, and then the values
-    ``results``.  It knows its parameters and the integer arguments of the kernel, and accesses no buffers but
-    its own (`Stack`)."""
+    """A function that the statements of a kernel call, and that may call itself: ``body``, and then the
+    values ``results``.  It knows its parameters and the integer arguments of the kernel, and accesses no
+    buffers but its own (`Stack`)."""
 
     name: str
     parameters: tuple[Local, ...]

@@ -65,8 +65,9 @@ def specialise(kernel: Kernel, binding: Binding, most: int | None = None) -> tup
 def _counts(kernel: Kernel) -> list[Affine]:
     """The trip counts of phases and of outer loops."""
     found = [phase.extent for phase in kernel.phases]
-    for part in (*kernel.phases, *kernel.routines):
-        for stmt in walk_statements(part.body):
+    bodies = [*[phase.body for phase in kernel.phases], *[routine.body for routine in kernel.routines]]
+    for body in bodies:
+        for stmt in walk_statements(body):
             if isinstance(stmt, For) and stmt.kind == "serial":
                 found += (stmt.lower, *stmt.floors, *stmt.upper)
     return found

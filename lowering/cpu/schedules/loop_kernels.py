@@ -20,15 +20,12 @@ from dcarray.ir.analysis.effects import Reason, touched_arrays
 from dcarray.ir.analysis.independence import iteration_conflict, privatisable, privatised_arrays
 from dcarray.ir.analysis.size_hints import UNKNOWN, SizeHints
 from dcarray.ir.analysis.traffic import fused_traffic
-from dcarray.ir.draw_calls import arguments_of, function_of
-from dcarray.ir.draws import DRAWS
 from dcarray.ir.nodes import (
     Array,
     Branch,
     Call,
     Compute,
     Dim,
-    Load,
     Nest,
     Part,
     Region,
@@ -40,13 +37,10 @@ from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel.nodes import (
     Affine,
     Binding,
-    Draw,
-    Elem,
     Expr,
     For,
     If,
     Index,
-    Invoke,
     Kernel,
     Let,
     Local,
@@ -56,7 +50,6 @@ from dcarray.lowering.kernel.nodes import (
     Routine,
     Stack,
     Stmt,
-    Store,
     affine,
 )
 from dcarray.lowering.nest import expansion
@@ -64,10 +57,10 @@ from dcarray.lowering.nest.access import Arguments, memory_of, product, total
 from dcarray.lowering.nest.body import Names, Scope
 from dcarray.lowering.nest.legality import check_types
 from dcarray.lowering.nest.loop_nest import EnclosingLoops, LoopNest, row_nests, row_phase, variable
-from dcarray.lowering.runtime.numpy_loops import draw_address
 
 from .cross_row_reductions import folds_rows
 from .elementwise import elementwise_loops, schedule_row
+from .loop_calls import CallMaker
 from .reductions import schedule_reduction
 
 _BOOL, _U8 = np.dtype(np.bool_), np.dtype(np.uint64)
@@ -76,8 +69,6 @@ LAUNCH = 1 << 15  # the cost of a launch, in these units
 PIECES = 64  # chunks of a parallel loop, at most
 STACK = 1 << 15  # bytes of arrays that a thread has on its stack
 ROOM = 1 << 26  # bytes of scratch for the private arrays of chunks
-DRAW = 16  # the work of a draw
-CALL = 64  # that of a call of a function, of which nothing is known
 SMALL = 16  # rows and columns of a matrix product from which on a library is faster
 
 
@@ -109,7 +100,7 @@ def kernel_of_loops(
 
 
 @dataclass(slots=True)
-class LoopMaker:
+class LoopMaker(CallMaker):
     """The lowering of nested statements of a region into one kernel."""
 
     region: Region
@@ -125,6 +116,12 @@ class LoopMaker:
 
     def __post_init__(self) -> None:
         self.arguments = Arguments(memory_of(self.region), 0, (), (), {})
+
+    def of_function(self, region: Region, arguments: Arguments) -> LoopMaker:
+        """Return the maker of a function of the region, with arguments of the same kernel."""
+        made = LoopMaker(region, 1, self.names, routines=self.routines)
+        made.arguments = arguments
+        return made
 
     @property
     def hints(self) -> SizeHints:
@@ -246,71 +243,6 @@ class LoopMaker:
         if min(self.hints(extent) for extent in plain.target.shape[-3:]) >= SMALL:
             raise Unsupported(f"{stmt.op} of matrices is better left to a library")
         return plain
-
-    def draw(self, stmt: Call) -> tuple[Stmt, ...]:
-        """Return the statements that draw a number; raise `Unsupported` where NumPy has no such function."""
-        name = function_of(stmt)
-        address, draw = draw_address(name), DRAWS[name]
-        if address is None:
-            raise Unsupported(f"NumPy has no {name} here")
-        self.work = self.work + self.times * DRAW
-        arguments = self.arguments.kin(0, (), (), self.enclosing.variables)
-        values = [Load(stmt.reads[2], _U8), *arguments_of(stmt)]
-        for load in (load for value in values for load in windows.loads(value)):
-            arguments.note(arguments.reach(load), "r")
-        target = stmt.writes[2]
-        arguments.note(arguments.access(target), "w")
-        scope = Scope(arguments, self.names, [], [], 1, True)
-        scope.announce(values, [target])
-        generator, *given = map(scope.evaluate, values)
-        number = Local(self.names("v"), draw.result)
-        code = arguments.function(address)
-        scope.add(Draw(number.name, name, code, generator, tuple(given), draw.result))
-        scope.store(target, number, False)
-        return (*scope.take(0), *scope.take(1))
-
-    def function(self, stmt: Call) -> tuple[Stmt, ...]:
-        """Return the statements that call a function of the region."""
-        self.work = self.work + self.times * CALL
-        if self.weighing:
-            return ()
-        name = dict(stmt.attrs)["name"]
-        if name not in self.routines:
-            self.routines[name] = None
-            own = f"r{len(self.routines) - 1}"
-            self.routines[name] = self.routine(own, dict(self.region.functions)[name])
-        arguments = self.arguments.kin(0, (), (), self.enclosing.variables)
-        given = [Load(window, arguments.memory.arrays[window.array].dtype) for window in stmt.reads]
-        for load in given:
-            arguments.note(arguments.reach(load), "r")
-        for target in stmt.writes:
-            arguments.note(arguments.access(target), "w")
-        scope = Scope(arguments, self.names, [], [], 1, True)
-        scope.announce(given, list(stmt.writes))
-        values = tuple(map(scope.evaluate, given))
-        kinds = [arguments.memory.arrays[window.array].dtype for window in stmt.writes]
-        results = tuple([Local(self.names("v"), dtype) for dtype in kinds])
-        scope.add(Invoke(results, f"r{[*self.routines].index(name)}", values))
-        for target, local in zip(stmt.writes, results, strict=True):
-            scope.store(target, local, False)
-        return (*scope.take(0), *scope.take(1))
-
-    def routine(self, name: str, function: Region) -> Routine:
-        """Return a function of the region, each call of which has all its arrays on the stack."""
-        region = replace(function, functions=self.region.functions)
-        arguments = replace(self.arguments, memory=memory_of(region), private={}, pieces=None, inner={})
-        maker = LoopMaker(region, 1, self.names, routines=self.routines)
-        maker.arguments = arguments
-        stacks = maker.stacks(region.arrays)
-        taken = [array for role in ("inout", "in") for array in region.arrays if array.role == role]
-        given = [array for role in ("inout", "out") for array in region.arrays if array.role == role]
-        place = {name: buffer for name, (buffer, _) in arguments.private.items()}
-        parameters = tuple([Local(self.names("v"), array.dtype) for array in taken])
-        begin = [Store(place[a.name], affine(), local) for a, local in zip(taken, parameters, strict=True)]
-        body = (*stacks, *begin, *maker.block(region.body))
-        return Routine(
-            name, parameters, body, tuple([Elem(place[a.name], affine(), a.dtype) for a in given])
-        )
 
     def selected_iteration(self, stmt: nodes.Loop, place: nodes.Expr) -> tuple[Stmt, ...]:
         """Return the statements of the only iteration of a loop that does anything, the one in which its

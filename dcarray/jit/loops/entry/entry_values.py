@@ -6,6 +6,7 @@ the key of its plan.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -86,8 +87,39 @@ class Function:
     defaults: tuple[tuple[str, EntryValue], ...] = ()
 
 
+@record(frozen=True, slots=True)
+class Recursion:
+    """A global name of a function that is bound to the function itself, or to one by which it is called."""
+
+    name: str
+    file: str
+    line: int
+
+    def names(self, function: Function) -> bool:
+        """Whether it stands for a function."""
+        return (self.name, self.file, self.line) == (function.name, function.file, function.line)
+
+
+def calls_itself(function: Function) -> bool:
+    """Whether a function of the program calls itself, or functions that call it."""
+    return any(one.names(function) for one in _inside(function))
+
+
+def calls_others(function: Function) -> bool:
+    """Whether it is part of another function, which it calls."""
+    return not all(one.names(function) for one in _inside(function))
+
+
+def _inside(function: Function) -> Iterator[Recursion]:
+    for _, value in function.names:
+        if isinstance(value, Recursion):
+            yield value
+        elif isinstance(value, Function):
+            yield from _inside(value)
+
+
 EntryValue = (
-    ArrayType | ListType | ScalarType | Constant | PublicObject | Function | SymbolicSize
+    ArrayType | ListType | ScalarType | Constant | PublicObject | Function | Recursion | SymbolicSize
     | Generator | GlobalGenerator
 )  # fmt: skip
 

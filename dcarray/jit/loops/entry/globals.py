@@ -16,7 +16,7 @@ from ..syntax.definitions import undecorated
 from ..syntax.originals import called_by, original
 from ..syntax.source import source_of
 from ..syntax.syntax_facts import facts, loads
-from .entry_values import Constant, EntryValue, Function, PublicObject
+from .entry_values import Constant, EntryValue, Function, PublicObject, Recursion, calls_others
 from .generators import global_generator
 from .members import Check, is_draw, member_paths, watched_members
 
@@ -28,13 +28,14 @@ _MODULES = ("numpy", "numpy.linalg", "numpy.fft", "numpy.random", "math", "rando
 class ObjectGuard:
     """The guard of a module, function or class: made once for each object, and compared by identity."""
 
-    __slots__ = ("_checks", "_code", "_defaults", "_function", "_value", "entry_value")
+    __slots__ = ("_checks", "_code", "_defaults", "_function", "_is_asked", "_value", "entry_value")
 
     def __init__(self, value: Any, entry_value: EntryValue, checks: tuple[Any, ...] = ()) -> None:
         self.entry_value = entry_value
         self._value = value  # held, so that no other object gets its identity
         self._function = called_by(value)
         self._checks = checks
+        self._is_asked = False
         self._code = original(self._function) if isinstance(entry_value, Function) else None
         self._defaults = self._function.__defaults__ if isinstance(entry_value, Function) else None
 
@@ -53,9 +54,14 @@ class ObjectGuard:
             now = names.get(name, _MISSING)
             if now is not value and not (now is _MISSING and getattr(builtins, name, _MISSING) is value):
                 return False
-            if type(value) is FunctionType and (found := _guards.get(id(value))) and not found.holds():
-                return False
-        return True
+        if self._is_asked:  # by a function that it calls
+            return True
+        self._is_asked = True
+        try:
+            called = [value for _, _, value in self._checks if type(value) is FunctionType]
+            return all(_guards[id(value)].holds() for value in called if id(value) in _guards)
+        finally:
+            self._is_asked = False
 
 
 _guards: dict[int, ObjectGuard] = {}
@@ -67,10 +73,10 @@ def object_guard(value: Any) -> ObjectGuard | None:
     found = _guards.get(id(value))
     if found is not None and found.holds():
         return found
-    return _make_guard(value, ())
+    return _make_guard(value, {})
 
 
-def _make_guard(value: Any, inside: tuple[Any, ...]) -> ObjectGuard | None:
+def _make_guard(value: Any, inside: Mapping[Any, Recursion]) -> ObjectGuard | None:
     if len(_guards) + len(_refused) > MAX_GUARDS:
         _guards.clear()
         _refused.clear()
@@ -83,7 +89,7 @@ def _make_guard(value: Any, inside: tuple[Any, ...]) -> ObjectGuard | None:
         made = _function(value, function, inside)
         if made is None and not inside:
             _refused[id(original(function))] = original(function)
-    if made is not None:
+    if made is not None and not (isinstance(made.entry_value, Function) and calls_others(made.entry_value)):
         _guards[id(value)] = made
     return made
 
@@ -141,11 +147,11 @@ def makes_wrapped(value: Any) -> bool:
     return vars(sys.modules[path]).get(name) is not value
 
 
-def _function(value: Any, function: FunctionType, inside: tuple[Any, ...]) -> ObjectGuard | None:
+def _function(value: Any, function: FunctionType, inside: Mapping[Any, Recursion]) -> ObjectGuard | None:
     """Return the guard of a Python function whose source is known and whose callees are supported, or of what
     does nothing but call it.  Its decorators do not matter: it is what is called."""
     code = original(function)
-    if function in inside or code.co_freevars:
+    if code.co_freevars:
         return None
     source = source_of(function, code)
     if source is None or not source.is_faithful(source.tree):
@@ -159,7 +165,7 @@ def _function(value: Any, function: FunctionType, inside: tuple[Any, ...]) -> Ob
 
 def rewritten_function(
     function: FunctionType, text: str, tree: ast.FunctionDef, inner: Mapping[str, EntryValue],
-    parameters: Mapping[str, Any], inside: tuple[Any, ...] = (),
+    parameters: Mapping[str, Any], inside: Mapping[Any, Recursion] | None = None,
 ) -> ObjectGuard | None:  # fmt: skip
     """Return the guard of a Python function with another source; None if it uses what is not supported.
 
@@ -172,22 +178,25 @@ def rewritten_function(
         Functions that are called by names of the new source alone.
     parameters : mapping of str
         The parameters that the source has besides those of the function, with what they are now.
-    inside : tuple of functions, optional
-        The functions by which it is called.
+    inside : mapping of functions, optional
+        The functions by which it is called, with what stands for them in it.
     """
     from .guards import entry_value, guard_of
 
     code = original(function)
     if free_names(code, False).intersection(code.co_cellvars) or function.__kwdefaults__:
         return None
-    inside = (*inside, function)
+    line = max(code.co_firstlineno, tree.lineno)
+    around = {**(inside or {}), function: Recursion(function.__name__, code.co_filename, line)}
 
     def known(value: Any) -> EntryValue | None:
+        if type(value) is FunctionType and called_by(value) in around:
+            return around[called_by(value)]
         if type(value) in (int, float, complex, bool, str, type(None)):
             return Constant(value)
         if type(value) is FunctionType:
             found = _guards.get(id(value))
-            made = found if found is not None and found.holds() else _make_guard(value, inside)
+            made = found if found is not None and found.holds() else _make_guard(value, around)
             return None if made is None else made.entry_value
         guard = guard_of(value)
         found_here = None if guard is None else entry_value(value, guard)
@@ -218,10 +227,7 @@ def rewritten_function(
         if description is None:
             return None
         defaults.append((name, description))
-    made = Function(
-        function.__name__, text, code.co_filename, max(code.co_firstlineno, tree.lineno), tuple(names),
-        tuple(defaults),
-    )  # fmt: skip
+    made = Function(function.__name__, text, code.co_filename, line, tuple(names), tuple(defaults))
     return ObjectGuard(function, made, tuple(checks))
 
 

@@ -162,7 +162,7 @@ class KnownCalls:
         if name not in self._functions:  # else it may be a parameter, or imported
             return name in BUILTINS or not (hasattr(builtins, name) or name in self._classes)
         if name not in self._known:
-            self._known[name] = False  # where functions call each other, none is inlined
+            self._known[name] = True  # by itself
             self._known[name] = self._may_inline(self._functions[name])
         return self._known[name]
 

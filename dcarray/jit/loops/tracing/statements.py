@@ -11,7 +11,7 @@ import numpy as np
 
 from dcarray.ir.nodes import Load
 
-from ..entry.entry_values import Function
+from ..entry.entry_values import Function, Recursion, calls_itself
 from ..operations.indexing import only_integers
 from ..operations.values import (
     Data,
@@ -42,6 +42,7 @@ class Statements(Branches):
 
     loop: Callable[[ast.For | ast.While, Frame, Names], None]
     constant: Callable[[Any], Value]
+    recursive: Callable[[Function, dict[str, Value], Frame], Value]
 
     _dead_targets: frozenset[ast.expr] = frozenset()
     _tail_copies = 0
@@ -255,10 +256,9 @@ class Statements(Branches):
     # ---- functions ----------------------------------------------------------------------------------
     def run(self, function: Function, args: list[Value], named: dict[str, Value], frame: Frame) -> Value:
         """Trace a call of a function of the program."""
-        if function in frame.called or len(frame.called) > _MAX_DEPTH:
-            raise self.scope.fail(f"{function.name} calls itself")
-        tree, doubtful = parsed_function(function.source)
-        self._dead_targets |= doubtful
+        if len(frame.called) > _MAX_DEPTH:
+            raise self.scope.fail(f"{function.name} is called from too many functions")
+        tree, _ = parsed_function(function.source)
         spec = tree.args
         if spec.vararg or spec.kwarg or tree.decorator_list:
             raise self.scope.fail(f"{function.name} takes arguments in a way that is not understood")
@@ -274,9 +274,22 @@ class Statements(Branches):
         if any(name not in defaults for name in missing):
             raise self.scope.fail(f"{function.name} lacks an argument")
         names = {name: self._stored(given.get(name, defaults.get(name)), name) for name in every}
-        around = {name: self.constant(value) for name, value in function.names}
-        inner = Frame(names, around, function.file, function.line - 1, (*frame.called, function))
-        line, self.memory.file = self.scope.line, function.file
-        result = self.block(tree.body, inner, frozenset())
+        if calls_itself(function):
+            return self.recursive(function, names, frame)
+        line = self.scope.line
+        result = self.body_of(function, names, frame.called)
         self.scope.line, self.memory.file = line, frame.file
         return None if result is FALLS_THROUGH else result
+
+    def body_of(self, function: Function, names: dict[str, Value], called: tuple[Function, ...]) -> Value:
+        """Trace the statements of a function; returns what `block` returns."""
+        tree, doubtful = parsed_function(function.source)
+        self._dead_targets |= doubtful
+        called = (*called, function)
+        around = {}
+        for name, value in function.names:
+            known = [one for one in called if isinstance(value, Recursion) and value.names(one)]
+            around[name] = known[-1] if known else self.constant(value)
+        self.memory.file = function.file
+        inner = Frame(names, around, function.file, function.line - 1, called)
+        return self.block(tree.body, inner, frozenset())

@@ -60,9 +60,9 @@ from ..syntax.loop_exits import lowered, lowered_loop
 from ..syntax.path_names import counted
 from ..syntax.syntax_facts import stores
 from .branches import FALLS_THROUGH
-from .comprehensions import Comprehensions
 from .dead_values import dead_targets
 from .expressions import Frame
+from .recursion import Recursions
 
 _INT = np.dtype(np.int64)
 
@@ -103,7 +103,7 @@ def _symbols(request: LoopDescription) -> tuple[tuple[str, int], ...]:
     return (*request.symbols, (START, -LARGEST)) if request.resumed else request.symbols
 
 
-class Tracer(Comprehensions):
+class Tracer(Recursions):
     """The tracer of a loop.
 
     Attributes
@@ -122,6 +122,7 @@ class Tracer(Comprehensions):
         self._values: dict[str, Any] = {}
         self._names: dict[int, Any] = {}
         self._generators: dict[str, RandomGenerator] = {}
+        self.functions = {}
 
     def run_trace(self) -> TracedLoop:
         request = self.request
@@ -345,7 +346,8 @@ class Tracer(Comprehensions):
                 inputs.append(self.memory.inputs[name])
                 array = replace(array, role="inout") if name in written else array
             arrays.append(array)
-        region = Region(self.symbols, tuple(arrays), body, tuple(self.scope.guards))
+        functions = self.used_functions(body)
+        region = Region(self.symbols, tuple(arrays), body, tuple(self.scope.guards), functions)
         return region, tuple(inputs)
 
 

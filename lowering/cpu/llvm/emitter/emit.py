@@ -7,7 +7,7 @@ instructions; LLVM's loop vectoriser makes vectors of the loops marked "vector".
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from dcarray.lowering.cpu.llvm.math import exact_functions
@@ -31,7 +31,6 @@ from dcarray.lowering.kernel.nodes import (
     NumpyCall,
     Phase,
     Repeat,
-    Routine,
     Stack,
     Stmt,
     Store,
@@ -43,8 +42,8 @@ from dcarray.lowering.kernel.walk import is_contiguous
 
 from .access_hints import AccessHints
 from .masked_tails import lanes
+from .routines import Routines
 from .transpose_tiles import transposer
-from .values import Values
 
 # A loop of a known length is unrolled only when vectors have been made of it: the loop over these.
 EARLY = '!{!"llvm.loop.unroll.disable"}'
@@ -59,7 +58,7 @@ def _known(low: str, high: str) -> bool:
     return "%" not in low + high
 
 
-class _Phase(Values):
+class _Phase(Routines):
     """The emitter of one phase."""
 
     # ---- steps --------------------------------------------------------------------------------------
@@ -91,22 +90,6 @@ class _Phase(Values):
         function = b.op(f"inttoptr i64 %{stmt.code} to ptr")
         kind = self.types(stmt.dtype)[0]
         self.locals[stmt.name] = b.op(f"call {kind} {function}(ptr {generator}{given})")
-
-    def invoke(self, stmt: Invoke) -> None:
-        """Call a routine, which gets all arguments of the kernel besides its own."""
-        b = self.b
-        b.soft_used = True
-        values = [self.expr(arg) for arg in stmt.args]
-        given = [*_closure(self.ints), "ptr %soft"]
-        for arg, value in zip(stmt.args, values, strict=True):
-            parts = value if arg.dtype.kind == "c" else (value,)
-            given += [f"{t} {part}" for t, part in zip(self.types(arg.dtype), parts, strict=True)]
-        kinds = [t for local in stmt.results for t in self.types(local.dtype)]
-        made = b.op(f"call {{ {', '.join(kinds)} }} @{stmt.routine}({', '.join(given)})")
-        found = iter([b.op(f"extractvalue {{ {', '.join(kinds)} }} {made}, {k}") for k in range(len(kinds))])
-        for local in stmt.results:
-            parts = tuple([next(found) for _ in self.types(local.dtype)])
-            self.locals[local.name] = parts if local.dtype.kind == "c" else parts[0]
 
     def transpose(self, stmt: TransposeTile) -> None:
         """Call the function that transposes tiles of this dtype."""
@@ -343,30 +326,6 @@ class _Phase(Values):
             return [*self.allocas, "  store i32 0, ptr %soft", *self.b.lines]
         self.b.line("ret i32 0")
         return [*self.allocas, *self.b.lines]
-
-    def routine(self, routine: Routine) -> list[str]:
-        """Return the text of a routine."""
-        b = self.b
-        taken = [*_closure(self.ints), "ptr %soft"]
-        for local in routine.parameters:
-            names = tuple([f"%{local.name}.{k}" for k in range(len(self.types(local.dtype)))])
-            taken += [f"{t} {name}" for t, name in zip(self.types(local.dtype), names, strict=True)]
-            self.locals[local.name] = names if local.dtype.kind == "c" else names[0]
-        self.block(routine.body)
-        kinds = [t for value in routine.results for t in self.types(value.dtype)]
-        kind, made = f"{{ {', '.join(kinds)} }}", "undef"
-        values = [self.expr(value) for value in routine.results]
-        parts = [part for value in values for part in (value if isinstance(value, tuple) else (value,))]
-        for k, (t, part) in enumerate(zip(kinds, parts, strict=True)):
-            made = b.op(f"insertvalue {kind} {made}, {t} {part}, {k}")
-        b.line(f"ret {kind} {made}")
-        head = f"define internal {kind} @{routine.name}({', '.join(taken)}) #5 {{"
-        return [head, "entry:", *self.allocas, *b.lines, "}", ""]
-
-
-def _closure(ints: Sequence[str]) -> list[str]:
-    """Return what routines get besides their arguments."""
-    return [f"i64 %{name}" for name in (*ints, "lo")]
 
 
 def _unpack(kernel: Kernel, number: int) -> list[str]:

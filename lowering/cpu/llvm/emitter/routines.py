@@ -1,0 +1,55 @@
+"""The routines of a kernel as LLVM text: functions that its phases call, and that may call themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from dcarray.lowering.kernel.nodes import Invoke, Routine, Stmt
+
+from .values import Values
+
+
+class Routines(Values):
+    """The emitter of routines and of their calls; the subclass adds statements."""
+
+    block: Callable[[tuple[Stmt, ...]], None]
+
+    def invoke(self, stmt: Invoke) -> None:
+        """Call a routine, which gets all arguments of the kernel besides its own."""
+        b = self.b
+        b.soft_used = True
+        values = [self.expr(arg) for arg in stmt.args]
+        given = [*_closure(self.ints), "ptr %soft"]
+        for arg, value in zip(stmt.args, values, strict=True):
+            parts = value if arg.dtype.kind == "c" else (value,)
+            given += [f"{t} {part}" for t, part in zip(self.types(arg.dtype), parts, strict=True)]
+        kinds = [t for local in stmt.results for t in self.types(local.dtype)]
+        made = b.op(f"call {{ {', '.join(kinds)} }} @{stmt.routine}({', '.join(given)})")
+        found = iter([b.op(f"extractvalue {{ {', '.join(kinds)} }} {made}, {k}") for k in range(len(kinds))])
+        for local in stmt.results:
+            parts = tuple([next(found) for _ in self.types(local.dtype)])
+            self.locals[local.name] = parts if local.dtype.kind == "c" else parts[0]
+
+    def routine(self, routine: Routine) -> list[str]:
+        """Return the text of a routine."""
+        b = self.b
+        taken = [*_closure(self.ints), "ptr %soft"]
+        for local in routine.parameters:
+            names = tuple([f"%{local.name}.{k}" for k in range(len(self.types(local.dtype)))])
+            taken += [f"{t} {name}" for t, name in zip(self.types(local.dtype), names, strict=True)]
+            self.locals[local.name] = names if local.dtype.kind == "c" else names[0]
+        self.block(routine.body)
+        kinds = [t for value in routine.results for t in self.types(value.dtype)]
+        kind, made = f"{{ {', '.join(kinds)} }}", "undef"
+        values = [self.expr(value) for value in routine.results]
+        parts = [part for value in values for part in (value if isinstance(value, tuple) else (value,))]
+        for k, (t, part) in enumerate(zip(kinds, parts, strict=True)):
+            made = b.op(f"insertvalue {kind} {made}, {t} {part}, {k}")
+        b.line(f"ret {kind} {made}")
+        head = f"define internal {kind} @{routine.name}({', '.join(taken)}) #5 {{"
+        return [head, "entry:", *self.allocas, *b.lines, "}", ""]
+
+
+def _closure(ints: Sequence[str]) -> list[str]:
+    """Return what routines get besides their arguments."""
+    return [f"i64 %{name}" for name in (*ints, "lo")]

@@ -1,0 +1,259 @@
+"""Functions of numbers that call themselves, in loops and by themselves."""
+
+from __future__ import annotations
+
+import math
+import random
+import sys
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from written import written
+
+import dcarray as dc
+from dcarray.core.counters import settle
+from dcarray.jit.loops.tracing.recursion import MOST_CALLS
+
+
+@pytest.fixture(autouse=True)
+def eager() -> Iterator[None]:
+    """Plans are made at once."""
+    with dc.options(jit="eager", cache_dir=None):
+        yield
+
+
+# Functions g, and the arguments of a call of it for the loop variable k.
+COMPILED = {
+    "fibonacci": ("k", """
+        def g(n): return n if n < 2 else g(n - 1) + g(n - 2)
+    """),
+    "ackermann": ("2, k", """
+        def g(m, n):
+            if m == 0:
+                return n + 1
+            if n == 0:
+                return g(m - 1, 1)
+            return g(m - 1, g(m, n - 1))
+    """),
+    "factorial": ("k", """
+        def g(n):
+            if n <= 1: return 1
+            return n * g(n - 1)
+    """),
+    "powers of floats": ("1.5, k", """
+        def g(x, n):
+            if n == 0: return 1.0
+            h = g(x, n // 2)
+            return h * h * x if n % 2 else h * h
+    """),
+    "of NumPy's scalars": ("np.float64(k), 6", """
+        def g(x, n):
+            if n == 0: return x
+            return np.sqrt(g(x + 1.0, n - 1)) + x
+    """),
+    "a function as an argument": ("h, 0.0, 1.0 + k, 10", """
+        def h(x): return math.exp(-x * x)
+        def g(f, a, b, depth):
+            m = 0.5 * (a + b)
+            whole = (b - a) / 6 * (f(a) + 4 * f(m) + f(b))
+            left = (m - a) / 6 * (f(a) + 4 * f(0.5 * (a + m)) + f(m))
+            right = (b - m) / 6 * (f(m) + 4 * f(0.5 * (b + m)) + f(b))
+            if depth <= 0 or abs(left + right - whole) < 1e-7:
+                return left + right
+            return g(f, a, m, depth - 1) + g(f, m, b, depth - 1)
+    """),
+    "two functions": ("3 * k", """
+        def g(n): return True if n == 0 else h(n - 1)
+        def h(n): return False if n == 0 else g(n - 1)
+    """),
+    "three, one of which calls itself": ("k", """
+        def g(n): return 1 if n <= 0 else h(n - 1) + 2
+        def h(n): return i(n, 3) + g(n - 1)
+        def i(n, m): return m if m == 0 else i(n, m - 1) + (g(n - 2) if n > 1 else 1)
+    """),
+    "several results": ("0, 7 * k", """
+        def g(a, b):
+            if a >= b: return a, b
+            low, high = g(a + 1, b - 2)
+            return low + 1, high
+    """),
+    "results of two types": ("k", """
+        def g(n):
+            if n == 0: return 0, 1.0
+            a, b = g(n - 1)
+            return a + n, b * 0.5
+    """),
+    "a default and arguments by name": ("k", """
+        def g(n, step=2, scale=1):
+            return scale if n <= 0 else n + g(n - step, scale=scale + 1)
+    """),
+    "loops inside": ("k % 5, 0.0", """
+        def g(n, s):
+            for i in range(3):
+                s += i * 0.25
+                if n > 0:
+                    s = g(n - 1, s)
+            while s > 50.0:
+                s /= 2.0
+            return s
+    """),
+    "by need": ("k", """
+        def g(n): return n > 0 and (n % 7 == 3 or g(n - 1))
+    """),
+    "of several types": ("k", """
+        def g(n): return h(n, 1) + h(n, 1.5)
+        def h(n, x): return x if n == 0 else h(n - 1, x) + x
+    """),
+    "global numbers": ("k", """
+        LIMIT, FACTOR = 3, 0.5
+        def g(n): return FACTOR if n < LIMIT else g(n - 1) * FACTOR + n
+    """),
+    "greatest common divisors": ("k * 6, 15", """
+        def g(a, b): return a if b == 0 else g(b, a % b)
+    """),
+}  # fmt: skip
+LOOP = """
+def f(n):
+    found = []
+    last = 0
+    for k in range(n):
+        last = g({arguments})
+    return last
+"""
+
+# Programs that Python has to run in part, or whole.
+PYTHONS = {
+    "deeper than it is compiled": ("k * 30", COMPILED["fibonacci"][1].replace("g(n - 2)", "1")),
+    "deeper than Python allows": (f"k * {sys.getrecursionlimit() // 8}", """
+        def g(n): return 0 if n == 0 else g(n - 1) + 1
+    """),
+    "integers that outgrow 64 bits": ("k * 3", COMPILED["factorial"][1]),
+    "an exception inside": ("10 - k", """
+        def g(n): return 1.0 / n if n <= 3 else g(n - 1) / (n - 3)
+    """),
+    "an assertion inside": ("k", """
+        def g(n):
+            assert n < 12
+            return 0 if n == 0 else g(n - 1) + 1
+    """),
+    "results of a type for each condition": ("k", """
+        def g(n): return 1 if n == 0 else (g(n - 1) * 0.5 if n > 4 else g(n - 1) + 1)
+    """),
+    "one that prints": ("k % 3", """
+        def g(n):
+            said.append(n)
+            return 0 if n == 0 else g(n - 1) + 1
+        said = []
+    """),
+    "one that is remembered": ("k", """
+        @cache
+        def g(n): return n if n < 2 else g(n - 1) + g(n - 2)
+    """),
+    "an array": ("x, k % 4", """
+        def g(x, n):
+            if n == 0: return x[0]
+            x[n] += 1.0
+            return g(x, n - 1) + x[n]
+        x = np.zeros(5)
+    """),
+    "nothing": ("k", """
+        def g(n): return None if n == 0 else g(n - 1)
+    """),
+}  # fmt: skip
+
+
+def program(arguments: str, text: str) -> Any:
+    lines = text.splitlines()
+    indent = min(len(line) - len(line.lstrip()) for line in lines if line.strip())
+    text = "\n".join(line[indent:] for line in lines) + LOOP.format(arguments=arguments)
+    return written(text, np=np, math=math, cache=cache)
+
+
+def outcome(f: Any, n: int) -> Any:
+    try:
+        value = f(n)
+        return value, [type(one) for one in (value if type(value) is tuple else (value,))]
+    except Exception as error:
+        return type(error), str(error)
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_loops_that_call_them(name: str) -> None:
+    want = outcome(program(*COMPILED[name]), 20)
+    f = dc.accelerate(program(*COMPILED[name]))
+    assert outcome(f, 20) == want
+    before = settle().loops
+    assert outcome(f, 20) == want
+    assert settle().loops == before + 1
+
+
+@pytest.mark.parametrize("name", PYTHONS)
+def test_what_python_does(name: str) -> None:
+    plain = program(*PYTHONS[name])
+    f = dc.accelerate(program(*PYTHONS[name]))
+    for _ in range(3):
+        want = outcome(plain, 20)
+        assert outcome(f, 20) == want
+
+
+def test_one_alone() -> None:
+    f = written("def f(n):\n    return n if n < 2 else f(n - 1) + f(n - 2)")
+    g = dc.accelerate(f)
+    assert g(20) == 6765
+    before = settle().runs
+    assert g(21) == 10946
+    assert settle().runs == before + 1
+
+
+def test_the_deepest() -> None:
+    f = written("def f(n):\n    return 0 if n == 0 else f(n - 1) + 1")
+    g = dc.accelerate(f)
+    for n in (MOST_CALLS - 1, MOST_CALLS, MOST_CALLS + 1):
+        assert g(n) == n
+
+
+def test_a_function_that_is_bound_anew() -> None:
+    """The name by which it calls itself is looked up in each call."""
+    f = program("k", "\n    def g(n): return 1 if n == 0 else g(n - 1) + 2\n    def h(n): return 100\n")
+    g = dc.accelerate(f)
+    assert g(10) == 19 == g(10)
+    names = f.__globals__
+    names["old"], names["g"] = names["g"], names["h"]
+    assert g(10) == 100
+    names["g"] = names["old"]
+    assert g(10) == 19
+
+
+def random_function(draw: random.Random) -> str:
+    """A function that calls itself with smaller numbers, of a number of its own."""
+
+    def number(depth: int) -> str:
+        if depth == 0:
+            return draw.choice(["n", "x", "n % 3", "2", "-1", "0.5"])
+        a, b = number(depth - 1), number(depth - 1)
+        return draw.choice([
+            f"({a} + {b})", f"({a} - {b})", f"({a}) * 0.5", f"({a} if n % 2 else {b})", f"abs({a})",
+            f"min({a}, {b})", f"g(n - 1, {a}) + {b}", f"g(n - 2, {a})", f"(0.0 if n > 5 else g(n - 3, {a}))",
+        ])  # fmt: skip
+
+    lines = ["def g(n, x):", f"    if n <= 0: return {draw.choice(['x', '1.5', 'x * 0.5', '1'])}"]
+    for _ in range(draw.randrange(3)):
+        lines += draw.choice([
+            [f"    x = {number(1)}"],
+            [f"    if x > {draw.randrange(3)}: x = {number(2)}"],
+            [f"    for i in range({draw.randrange(3)}): x += {number(1)}"],
+        ])  # fmt: skip
+    return "\n".join(["", *lines, f"    return {number(2)}", ""])
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_functions(seed: int) -> None:
+    text = random_function(random.Random(seed))
+    plain, f = (program("k % 6, k * 0.5", text) for _ in range(2))
+    g = dc.accelerate(f)
+    want = outcome(plain, 12)
+    for _ in range(2):
+        assert outcome(g, 12) == want, text
