@@ -175,13 +175,21 @@ s = 0.0
 for i in range(len(x)):
     s += g(x[i])
 return s
-== recursion | Python's | with types | yes
+== recursion with numbers | yes | with types | yes
 def h(k):
     return k if k < 2 else h(k - 1) + h(k - 2)
 --
 s = 0.0
 for i in range(len(x)):
     s += h(i % 5)
+return s
+== recursion with arrays | Python's | with types | yes
+def h(v, k):
+    return v[0] if k < 2 else h(v, k - 1) + v[k]
+--
+s = 0.0
+for i in range(len(x)):
+    s += h(x, i % 5)
 return s
 == functions inside of functions
 def h(v):
