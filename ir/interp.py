@@ -20,6 +20,7 @@ from dcarray.ir.analysis.effects import families, touched_arrays
 
 from .dims import evaluate
 from .expression_steps import Kind, Step, program
+from .functions import arrays_with, is_own
 from .nodes import (
     Branch,
     Call,
@@ -42,7 +43,6 @@ from .numpy_views import Geometry, NDArray, geometry, view
 from .ops import CALLS, OPS
 from .windows import compose, identity, remap
 
-_ROLES = ("inout", "in", "out")
 Around = Callable[[Any], AbstractContextManager[Any]]
 Empty = Callable[[tuple[int, ...], np.dtype[Any]], NDArray]
 
@@ -315,11 +315,14 @@ class _Machine:
             prepared = Interpreter(replace(dict(functions)[name], functions=functions))
             self._prepared.functions[name] = prepared
             prepared.functions = self._prepared.functions
-        roles = {role: [a.name for a in prepared.region.arrays if a.role == role] for role in _ROLES}
-        given = dict(zip([*roles["inout"], *roles["in"]], [arg.copy() for arg in args], strict=True))
-        made = _Machine(prepared, {}, self._around, None, None).run(given)
-        for target, one in zip(into, [*roles["inout"], *roles["out"]], strict=True):
-            target[...] = made[one]
+        taken, given = (arrays_with(prepared.region, "inout", role) for role in ("in", "out"))
+        memory = {}
+        for k, (array, arg) in enumerate(zip(taken, args, strict=True)):
+            memory[array.name] = arg.copy() if is_own(array) else into[k] if array.role == "inout" else arg
+        made = _Machine(prepared, self._values, self._around, None, None).run(memory)
+        for target, array in zip(into, given, strict=True):
+            if is_own(array):
+                target[...] = made[array.name]
 
     # ---- expressions --------------------------------------------------------------------------------
     def _value(self, root: Expr, shape: tuple[int, ...], out: NDArray | None = None) -> tuple[Any, bool]:

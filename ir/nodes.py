@@ -261,9 +261,10 @@ class Region(Node):
     """The unit of compilation.  ``guards`` are the relations over the symbols that hold whenever
     the region runs, because the caller checks them.
 
-    ``functions`` are regions by name, which the calls "function" of this region run, and of functions: one
-    may call itself.  Their arrays have no axes, and each call has its own.  They have neither symbols nor
-    functions."""
+    ``functions`` are regions by name, which calls of this region run ("function.call"), and calls of
+    functions: one may call itself.  Arrays without axes are numbers, and each call of a function has its own;
+    those with axes and the role "in" or "inout" are arrays of who calls it.  Functions have the symbols and
+    guards of the region, which they do not repeat."""
 
     symbols: tuple[Symbol, ...]
     arrays: tuple[Array, ...]

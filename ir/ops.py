@@ -258,9 +258,8 @@ CALLS: dict[str, CallOp] = {
     # interface.  The first windows are the memory of its state, and an array that all draws have: they are
     # in order, though generators may share their state.
     "random.draw": CallOp("random.draw", _draw, updates=2, fails=False),
-    # The function of the region that `name` says, whose arrays without axes are bound in order: the reads are
-    # its only "inout", which says whether all is well so far, and those with the role "in"; the writes are
-    # the "inout", and those with the role "out".
+    # The function of the region that `name` says.  Its arrays with the role "inout" come first in both reads
+    # and writes, then those with the role "in" in the reads, and those with the role "out" in the writes.
     "function.call": CallOp("function.call", _function, updates=1, fails=False),
     # Communication, which moves values between ranks and changes none: of arrays in one place it is a copy.
     # reads[0] is written to writes[0], which has another layout

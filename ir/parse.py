@@ -83,7 +83,7 @@ class _Parser(Scanner):
             self.lines()
             self.declarations()
             body = self.body()
-            functions.append((name, Region((), tuple(self.arrays.values()), body)))
+            functions.append((name, Region(symbols, tuple(self.arrays.values()), body)))
             self.lines()
         self.arrays = arrays
         body = self.body()

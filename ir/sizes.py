@@ -45,7 +45,8 @@ def with_sizes(region: Region, values: Mapping[str, int]) -> Region:
         arrays.append(replace(array, shape=shape, strides=strides))
     symbols = tuple(symbol for symbol in region.symbols if symbol.name not in values)
     body = tuple(_statement(stmt, values) for stmt in region.body)
-    return Region(symbols, tuple(arrays), body, tuple(guards), region.functions)
+    functions = tuple([(name, with_sizes(function, values)) for name, function in region.functions])
+    return Region(symbols, tuple(arrays), body, tuple(guards), functions)
 
 
 def _statement(stmt: Stmt, values: Mapping[str, int]) -> Stmt:

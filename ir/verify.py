@@ -39,9 +39,10 @@ from .nodes import (
     While,
     Window,
 )
+from .functions import arrays_with, is_own
 from .ops import CALLS, OPS, has_loop, loop_dtype
 from .verify_declarations import NATIVE, DeclarationChecker, VerifyError
-from .windows import empty, injective, same, walk, written_at_least
+from .windows import empty, identity, injective, same, walk, written_at_least
 
 __all__ = ["VerifyError", "verify"]
 
@@ -70,14 +71,17 @@ class _Checker(DeclarationChecker):
         self.roles = effects.roles(self.source)
         self.functions = dict(self.source.functions)
         for name, function in self.source.functions:
-            scalars = all(array.shape == () and array.base is None for array in function.arrays)
-            alone = not (function.symbols or function.guards or function.functions)
-            self.need(scalars and alone, f"the function {name} has numbers alone")
-            checker = _Checker(replace(function, functions=self.source.functions))
+            numbers = all(array.role in ("in", "inout") or is_own(array) for array in function.arrays)
+            plain = all(array.base is None and array.strides is None for array in function.arrays)
+            self.need(numbers and plain, f"the function {name} has arrays that it cannot have")
+            alone = function.symbols == self.source.symbols and not (function.guards or function.functions)
+            self.need(alone, f"the function {name} has the symbols of its region")
+            source = replace(function, guards=self.source.guards, functions=self.source.functions)
+            checker = _Checker(source)
             checker.declarations()
-            checker.root, checker.roles = effects.families(function), effects.roles(function)
+            checker.root, checker.roles = effects.families(source), effects.roles(source)
             checker.functions = self.functions
-            checker.body(function.body)
+            checker.body(source.body)
         self.body(self.source.body)
 
     # ---- statements ---------------------------------------------------------------------------------
@@ -216,15 +220,17 @@ class _Checker(DeclarationChecker):
         self.need(stmt.op in CALLS, f"there is no call {stmt.op!r}")
         for window in (*stmt.reads, *stmt.writes):
             self.window(window)
+        updates = CALLS[stmt.op].updates
         if stmt.op == "function.call":
             self.function(stmt)
+            updates = len(arrays_with(self.functions[dict(stmt.attrs)["name"]], "inout"))
         for k, window in enumerate(stmt.writes):
             self.writable(window)
             self.need(injective(window) is True, "a call writes every element once")
             for j, other in enumerate((*stmt.reads, *stmt.writes[:k])):
                 apart = clash(window, other, self.source) is False
                 known = CALLS[stmt.op]
-                over = (k == 0 and j == known.over) or (k == j < known.updates)
+                over = (k == 0 and j == known.over) or (k == j < updates)
                 over = over and same(window, other)
                 message = f"the call writes {window.array}, which it also touches as {other.array}"
                 self.need(apart or over, message)
@@ -236,9 +242,16 @@ class _Checker(DeclarationChecker):
         if function is None:
             raise self.fail(f"there is no function {name!r}")
         for windows, roles in ((stmt.reads, ("inout", "in")), (stmt.writes, ("inout", "out"))):
-            wanted = [array.dtype for role in roles for array in function.arrays if array.role == role]
-            given = [self.arrays[window.array].dtype for window in windows if not window.shape]
-            self.need(given == wanted, f"{name} is called with what it does not take")
+            wanted = arrays_with(function, *roles)
+            given = [self.arrays[window.array] for window in windows]
+            fits = len(given) == len(wanted) and all(
+                one.dtype == other.dtype
+                and len(window.shape) == len(other.shape)
+                and (is_own(other) or (one.strides is None and one.base is None and window == identity(one)))
+                and all(dims.prove_eq(n, m) is True for n, m in zip(window.shape, other.shape, strict=True))
+                for window, one, other in zip(windows, given, wanted, strict=True)
+            )
+            self.need(fits, f"{name} is called with what it does not take")
 
     # ---- order --------------------------------------------------------------------------------------
     def record_accesses(self, stmt: Compute | Call) -> None:

@@ -183,12 +183,16 @@ class Printer:
 
     # ---- routines ----
     def routines(self) -> list[str]:
-        """The functions that phases call: of the kernel's integers and their parameters, with structs as
+        """The functions that phases call: of the kernel's arguments and their parameters, with structs as
         results."""
         heads, texts = [], []
+        pointers = []
+        for buffer in self.kernel.buffers:
+            constant = "const " if buffer.access == "r" else ""
+            pointers.append(f"{constant}{self.dialect.type(buffer.dtype)} *{buffer.name}")
         for routine in self.kernel.routines:
             name, index = self.prefix + routine.name, self.dialect.index
-            taken = [f"{index} {number}" for number in self.kernel.ints]
+            taken = [*pointers, *[f"{index} {number}" for number in self.kernel.ints]]
             taken += [f"{self.dialect.type(local.dtype)} {local.name}" for local in routine.parameters]
             kinds = [self.dialect.type(value.dtype) for value in routine.results]
             fields = " ".join(f"{kind} v{k};" for k, kind in enumerate(kinds))
@@ -199,7 +203,8 @@ class Printer:
         return [*heads, *texts]
 
     def invoke(self, stmt: k.Invoke) -> Iterator[str]:
-        name, given = self.prefix + stmt.routine, [*self.kernel.ints, *map(self.expr, stmt.args)]
+        name, pointers = self.prefix + stmt.routine, [buffer.name for buffer in self.kernel.buffers]
+        given = [*pointers, *self.kernel.ints, *map(self.expr, stmt.args)]
         (first, *_) = stmt.results
         yield f"const {name}_t {first.name}_of = {name}({', '.join(given)});"
         for number, local in enumerate(stmt.results):

@@ -318,8 +318,7 @@ class Phase:
 @record(frozen=True, slots=True)
 class Routine:
     """A function that the statements of a kernel call, and that may call itself: ``body``, and then the
-    values ``results``.  It knows its parameters and the integer arguments of the kernel, and accesses no
-    buffers but its own (`Stack`)."""
+    values ``results``.  It knows its parameters and the arguments of the kernel."""
 
     name: str
     parameters: tuple[Local, ...]

@@ -132,8 +132,8 @@ class _Checker:
             self.name(local.name, local.dtype, False)
 
     def routine(self, routine: Routine) -> None:
-        """Check a routine, to which nothing is known but its parameters and the integers."""
-        outside, self.buffers, self.locals = (self.buffers, self.locals), {}, {}
+        """Check a routine, to which nothing is known but its parameters and the arguments of the kernel."""
+        outside, self.buffers, self.locals = (self.buffers, self.locals), dict(self.buffers), {}
         for local in routine.parameters:
             self.name(local.name, local.dtype, False)
         self.block(routine.body)

@@ -87,7 +87,7 @@ def test_targets_do_as_the_interpreter(target: str, n: int) -> None:
         ("call function.call(sound, d, n, x)", "call function.call(sound, d, n)", "does not take"),
         ("(sound, d, n, x)", "(sound, d, x, n)", "does not take"),
         ("-> sound, even, y {name: 'is_even'}", "-> sound, y, even {name: 'is_even'}", "does not take"),
-        ("temp odd: bool[]", "temp odd: bool[];  temp a: f64[3]", "has numbers alone"),
+        ("temp odd: bool[]", "temp odd: bool[];  out a: f64[3]", "has arrays that it cannot have"),
         ("m[] = subtract(n[], 1)\n        z", "z", "read before it is written"),
     ],
 )

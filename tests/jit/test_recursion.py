@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 import sys
+import textwrap
 from collections.abc import Iterator
 from functools import cache
 from typing import Any
@@ -124,6 +125,104 @@ def f(n):
     return last
 """
 
+# Functions g, what is made before the loop, and the call in it; what is made is compared, too.
+ARRAYS = {
+    "quicksort": ("x = np.random.default_rng(1).random(60)", "g(x, 0, 59 - k)", """
+        def g(a, low, high):
+            if low >= high:
+                return 0
+            pivot, i, j = a[(low + high) // 2], low, high
+            while i <= j:
+                while a[i] < pivot: i += 1
+                while a[j] > pivot: j -= 1
+                if i <= j:
+                    a[i], a[j] = a[j], a[i]
+                    i += 1
+                    j -= 1
+            return 1 + g(a, low, j) + g(a, i, high)
+    """),
+    "quicksort of a list, without results": ("x = [(7 * i) % 41 for i in range(41)]", "g(x, 0, 40 - k)", """
+        def g(a, low, high):
+            if low >= high:
+                return
+            pivot = low
+            for i in range(low, high):
+                if a[i] < a[high]:
+                    a[i], a[pivot] = a[pivot], a[i]
+                    pivot += 1
+            a[high], a[pivot] = a[pivot], a[high]
+            g(a, low, pivot - 1)
+            g(a, pivot + 1, high)
+    """),
+    "flood fill": ("x = (np.random.default_rng(2).random((12, 9)) < 0.4).astype(int)", "g(x, k % 12, k % 9)", """
+        def g(a, i, j):
+            if i < 0 or j < 0 or i >= a.shape[0] or j >= a.shape[1] or a[i, j] != 0:
+                return 0
+            a[i, j] = 2
+            return 1 + g(a, i + 1, j) + g(a, i - 1, j) + g(a, i, j + 1) + g(a, i, j - 1)
+    """),
+    "queens": ("x = [0] * 6", "g(x, 0, 4 + k % 3)", """
+        def free(columns, row, column):
+            for i in range(row):
+                if columns[i] == column or abs(columns[i] - column) == row - i:
+                    return False
+            return True
+        def g(columns, row, n):
+            if row == n:
+                return 1
+            found = 0
+            for column in range(n):
+                if free(columns, row, column):
+                    columns[row] = column
+                    found += g(columns, row + 1, n)
+            return found
+    """),
+    "only read": ("x, y = np.arange(1, 9), np.linspace(1.0, 3.0, 8)", "g(x, y, 7, 10 + k)", """
+        def g(w, v, i, left):
+            if i < 0:
+                return 0.0
+            best = g(w, v, i - 1, left)
+            if w[i] <= left:
+                best = max(best, v[i] + g(w, v, i - 1, left - w[i]))
+            return float(best)
+    """),
+    "arrays change places": ("x, y = np.arange(5.0), np.ones(5)", "g(x, y, k % 4)", """
+        def g(a, b, n):
+            a[n] += b[n]
+            return a[0] if n == 0 else g(b, a, n - 1) + a[n]
+    """),
+    "two functions": ("x = np.zeros(30)", "g(x, k)", """
+        def g(a, n):
+            if n > 0:
+                a[n] += 1.0
+                h(a, n - 1)
+        def h(a, n):
+            if n > 0:
+                a[n] -= 0.5
+                g(a, n - 2)
+    """),
+    "statements on whole arrays": ("x = np.ones(5)", "g(x, k % 4)", """
+        def g(a, n):
+            a *= 1.5
+            a[1:] += a[:-1]
+            return a.sum() if n == 0 else g(a, n - 1) + a[n]
+    """),
+    "an array of the loop": ("", "g(np.zeros(3), k)", """
+        def g(a, n):
+            a[n % 3] += n
+            return a[0] if n == 0 else g(a, n - 1) + a[1]
+    """),
+}  # fmt: skip
+LOOP_OF_ARRAYS = """
+def f(n):
+    x = y = None
+    {begin}
+    last = 0
+    for k in range(n):
+        last = {call}
+    return last, x, y
+"""
+
 # Programs that Python has to run in part, or whole.
 PYTHONS = {
     "deeper than it is compiled": ("k * 30", COMPILED["fibonacci"][1].replace("g(n - 2)", "1")),
@@ -152,12 +251,36 @@ PYTHONS = {
         @cache
         def g(n): return n if n < 2 else g(n - 1) + g(n - 2)
     """),
-    "an array": ("x, k % 4", """
-        def g(x, n):
+    "a global array": ("k % 4", """
+        def g(n):
             if n == 0: return x[0]
             x[n] += 1.0
-            return g(x, n - 1) + x[n]
+            return g(n - 1) + x[n]
         x = np.zeros(5)
+    """),
+    "an array twice": ("x, x, k % 4", """
+        def g(a, b, n):
+            a[n] += 1.0
+            return b[n] if n == 0 else g(a, b, n - 1) + b[n]
+        x = np.zeros(5)
+    """),
+    "parts of an array": ("x, k % 4", """
+        def g(a, n):
+            return a[0] if n == 0 else g(a[1:], n - 1)
+        x = np.arange(5.0)
+    """),
+    "an index out of bounds": ("x, k % 8", """
+        def g(a, n):
+            a[n] += 1.0
+            return a[0] if n == 0 else g(a, n - 1)
+        x = np.arange(5.0)
+    """),
+    "an array that may not be written": ("x, k % 4", """
+        def g(a, n):
+            a[n] += 1.0
+            return a[0] if n == 0 else g(a, n - 1)
+        x = np.arange(5.0)
+        x.flags.writeable = False
     """),
     "nothing": ("k", """
         def g(n): return None if n == 0 else g(n - 1)
@@ -165,19 +288,34 @@ PYTHONS = {
 }  # fmt: skip
 
 
-def program(arguments: str, text: str) -> Any:
-    lines = text.splitlines()
-    indent = min(len(line) - len(line.lstrip()) for line in lines if line.strip())
-    text = "\n".join(line[indent:] for line in lines) + LOOP.format(arguments=arguments)
+def program(arguments: str, text: str, loop: str = LOOP, begin: str = "") -> Any:
+    text = textwrap.dedent(text) + loop.format(arguments=arguments, begin=begin, call=arguments)
     return written(text, np=np, math=math, cache=cache)
 
 
 def outcome(f: Any, n: int) -> Any:
     try:
         value = f(n)
-        return value, [type(one) for one in (value if type(value) is tuple else (value,))]
+        plain = tuple([one.tolist() if isinstance(one, np.ndarray) else one for one in _items(value)])
+        return plain, [type(one) for one in _items(value)], [type(x) for one in plain for x in _items(one)]
     except Exception as error:
         return type(error), str(error)
+
+
+def _items(value: Any) -> Any:
+    return value if type(value) in (tuple, list) else (value,)
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_arrays_and_lists(name: str) -> None:
+    begin, call, text = ARRAYS[name]
+    plain, f = (program(call, text, LOOP_OF_ARRAYS, begin) for _ in range(2))
+    g = dc.accelerate(f)
+    want = outcome(plain, 20)
+    assert outcome(g, 20) == want
+    before = settle().loops
+    assert outcome(g, 20) == want
+    assert settle().loops == before + 1
 
 
 @pytest.mark.parametrize("name", COMPILED)
@@ -228,31 +366,36 @@ def test_a_function_that_is_bound_anew() -> None:
 
 
 def random_function(draw: random.Random) -> str:
-    """A function that calls itself with smaller numbers, of a number of its own."""
+    """A function that calls itself with smaller numbers, of a number of its own and an array."""
 
     def number(depth: int) -> str:
         if depth == 0:
-            return draw.choice(["n", "x", "n % 3", "2", "-1", "0.5"])
-        a, b = number(depth - 1), number(depth - 1)
+            return draw.choice(["n", "x", "n % 3", "2", "-1", "0.5", "a[n % 4]", "b[n]"])
+        x, y = number(depth - 1), number(depth - 1)
         return draw.choice([
-            f"({a} + {b})", f"({a} - {b})", f"({a}) * 0.5", f"({a} if n % 2 else {b})", f"abs({a})",
-            f"min({a}, {b})", f"g(n - 1, {a}) + {b}", f"g(n - 2, {a})", f"(0.0 if n > 5 else g(n - 3, {a}))",
+            f"({x} + {y})", f"({x} - {y})", f"({x}) * 0.5", f"({x} if n % 2 else {y})", f"abs({x})",
+            f"min({x}, {y})", f"g(n - 1, {x}, a, b) + {y}", f"g(n - 2, {x}, a, b)",
+            f"(0.0 if n > 5 else g(n - 3, {x}, a, b))",
         ])  # fmt: skip
 
-    lines = ["def g(n, x):", f"    if n <= 0: return {draw.choice(['x', '1.5', 'x * 0.5', '1'])}"]
-    for _ in range(draw.randrange(3)):
+    lines = ["def g(n, x, a, b):", f"    if n <= 0: return {draw.choice(['x', '1.5', 'a[2]', '1'])}"]
+    for _ in range(draw.randrange(4)):
         lines += draw.choice([
             [f"    x = {number(1)}"],
             [f"    if x > {draw.randrange(3)}: x = {number(2)}"],
             [f"    for i in range({draw.randrange(3)}): x += {number(1)}"],
+            [f"    a[n % 4] = {number(1)}"],
+            ["    a *= 0.5"],
+            [f"    a[{draw.randrange(4)}] += {number(1)}"],
         ])  # fmt: skip
     return "\n".join(["", *lines, f"    return {number(2)}", ""])
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(60))
 def test_random_functions(seed: int) -> None:
     text = random_function(random.Random(seed))
-    plain, f = (program("k % 6, k * 0.5", text) for _ in range(2))
+    begin = "x, y = np.linspace(0.0, 3.0, 4), [3, 1, 4, 1, 5, 9]"
+    plain, f = (program("g(k % 6, k * 0.5, x, y)", text, LOOP_OF_ARRAYS, begin) for _ in range(2))
     g = dc.accelerate(f)
     want = outcome(plain, 12)
     for _ in range(2):

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from dcarray.ir import nodes, windows
 from dcarray.ir.draw_calls import arguments_of, function_of
 from dcarray.ir.draws import DRAWS
+from dcarray.ir.functions import arrays_with, is_own
 from dcarray.ir.nodes import Array, Call, Dim, Load, Region
+from dcarray.ir.renaming import rewindow
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel.nodes import Draw, Elem, Invoke, Local, Routine, Stmt, Store, affine
 from dcarray.lowering.nest.access import Arguments, memory_of
@@ -33,7 +36,7 @@ class CallMaker:
     times: Dim
     work: Dim
     weighing: bool
-    routines: dict[str, Routine | None]
+    routines: dict[Any, Routine | None]
     of_function: Callable[[Region, Arguments], CallMaker]
     block: Callable[[Iterable[nodes.Stmt]], tuple[Stmt, ...]]
     stacks: Callable[[Sequence[Array]], tuple[Stmt, ...]]
@@ -66,36 +69,53 @@ class CallMaker:
         if self.weighing:
             return ()
         name = dict(stmt.attrs)["name"]
-        if name not in self.routines:
-            self.routines[name] = None
-            own = f"r{len(self.routines) - 1}"
-            self.routines[name] = self.routine(own, dict(self.region.functions)[name])
+        function = dict(self.region.functions)[name]
         arguments = self.arguments.kin(0, (), (), self.enclosing.variables)
-        given = [Load(window, arguments.memory.arrays[window.array].dtype) for window in stmt.reads]
+        known = arguments.memory.arrays
+        taken, made = (arrays_with(function, "inout", role) for role in ("in", "out"))
+        shared = {a.name: w.array for a, w in zip(taken, stmt.reads, strict=True) if not is_own(a)}
+        given = [Load(w, known[w.array].dtype) for a, w in zip(taken, stmt.reads, strict=True) if is_own(a)]
+        targets = [w for a, w in zip(made, stmt.writes, strict=True) if is_own(a)]
         for load in given:
             arguments.note(arguments.reach(load), "r")
-        for target in stmt.writes:
+        for target in targets:
             arguments.note(arguments.access(target), "w")
         scope = Scope(arguments, self.names, [], [], 1, True)
-        scope.announce(given, list(stmt.writes))
+        scope.announce(given, targets)
         values = tuple(map(scope.evaluate, given))
-        kinds = [arguments.memory.arrays[window.array].dtype for window in stmt.writes]
-        results = tuple([Local(self.names("v"), dtype) for dtype in kinds])
-        scope.add(Invoke(results, f"r{[*self.routines].index(name)}", values))
-        for target, local in zip(stmt.writes, results, strict=True):
+        results = tuple([Local(self.names("v"), known[window.array].dtype) for window in targets])
+        scope.add(Invoke(results, self.routine(name, function, shared), values))
+        for target, local in zip(targets, results, strict=True):
             scope.store(target, local, False)
         return (*scope.take(0), *scope.take(1))
 
-    def routine(self, name: str, function: Region) -> Routine:
-        """Return a function of the region, each call of which has all its arrays on the stack."""
-        region = replace(function, functions=self.region.functions)
+    def routine(self, name: str, function: Region, shared: Mapping[str, str]) -> str:
+        """Return the name of the routine that is a function of the region, for some arrays of the region,
+        which it accesses as the phases do.  Each call of it has all others on the stack."""
+        key = name, tuple(shared.items())
+        number = f"r{[*self.routines].index(key) if key in self.routines else len(self.routines)}"
+        if key in self.routines:
+            return number
+        self.routines[key] = None
+        if not self.arguments.private.keys().isdisjoint(shared.values()):
+            raise Unsupported(f"{name} gets an array that is no memory")
+        known = self.arguments.memory.arrays
+        names = {**{a.name: f"{name}.{a.name}" for a in function.arrays}, **shared}
+        own = [replace(array, name=names[array.name]) for array in function.arrays if is_own(array)]
+        body = [rewindow(s, lambda w: replace(w, array=names[w.array])) for s in function.body]
+        arrays = (*own, *[known[array] for array in dict.fromkeys(shared.values())])
+        region = replace(function, arrays=arrays, body=tuple(body), functions=self.region.functions)
         arguments = replace(self.arguments, memory=memory_of(region), private={}, pieces=None, inner={})
         maker = self.of_function(region, arguments)
-        stacks = maker.stacks(region.arrays)
-        taken = [array for role in ("inout", "in") for array in region.arrays if array.role == role]
-        given = [array for role in ("inout", "out") for array in region.arrays if array.role == role]
-        place = {name: buffer for name, (buffer, _) in arguments.private.items()}
+        stacks = maker.stacks(own)
+        place = {old: arguments.private[new][0] for old, new in names.items() if new in arguments.private}
+        taken, made = (
+            [a for a in arrays_with(function, "inout", role) if is_own(a)] for role in ("in", "out")
+        )
         parameters = tuple([Local(self.names("v"), array.dtype) for array in taken])
         begin = [Store(place[a.name], affine(), local) for a, local in zip(taken, parameters, strict=True)]
-        body = (*stacks, *begin, *maker.block(region.body))
-        return Routine(name, parameters, body, tuple([Elem(place[a.name], affine(), a.dtype) for a in given]))
+        results = tuple([Elem(place[a.name], affine(), a.dtype) for a in made])
+        self.routines[key] = Routine(
+            number, parameters, (*stacks, *begin, *maker.block(region.body)), results
+        )
+        return number

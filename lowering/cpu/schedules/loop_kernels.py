@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from dcarray.ir.analysis.effects import Reason, touched_arrays
 from dcarray.ir.analysis.independence import iteration_conflict, privatisable, privatised_arrays
 from dcarray.ir.analysis.size_hints import UNKNOWN, SizeHints
 from dcarray.ir.analysis.traffic import fused_traffic
+from dcarray.ir.functions import function_calls
 from dcarray.ir.nodes import (
     Array,
     Branch,
@@ -112,7 +114,7 @@ class LoopMaker(CallMaker):
     middle: Mapping[str, Dim] = field(default_factory=dict)  # the middle iteration of the enclosing loops
     work: Dim = 0  # of all statements
     weighing: bool = False  # nothing but the work is of interest
-    routines: dict[str, Routine | None] = field(default_factory=dict)  # None: it is being made
+    routines: dict[Any, Routine | None] = field(default_factory=dict)  # None: it is being made
 
     def __post_init__(self) -> None:
         self.arguments = Arguments(memory_of(self.region), 0, (), (), {})
@@ -145,6 +147,7 @@ class LoopMaker(CallMaker):
             return []  # it is in a loop of the region, which may carry them from one iteration to the next
         used = frozenset[str]().union(*map(touched_arrays, others))
         based = {array.base for array in self.region.arrays if array.base is not None}
+        based |= {window.array for call in function_calls((stmt,)) for window in call.reads if window.shape}
         return [
             array
             for array in self.region.arrays
@@ -162,6 +165,8 @@ class LoopMaker(CallMaker):
     def shared(self, stmt: nodes.Loop) -> tuple[Phase, Dim] | None:
         """Return the phase of a parallel loop, in chunks; None if its iterations are dependent or it does not
         pay."""
+        if any(window.shape for call in function_calls((stmt,)) for window in call.reads):
+            return None
         trip_count, step = trip_count_of(stmt), stmt.bounds[2]
         if type(step) is not int or len(dims.least_of(dims.simplify(-step * stmt.bounds[0]))) > 1:
             return None

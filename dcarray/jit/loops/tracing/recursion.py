@@ -1,26 +1,49 @@
-"""Tracing of functions of numbers that call themselves: once for each kind of arguments, as functions of the
-region."""
+"""Tracing of functions that call themselves: once for each kind of arguments, as functions of the region."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from dcarray.core.errors import Untraceable
-from dcarray.ir.analysis.effects import touched_arrays
-from dcarray.ir.nodes import Apply, Array, Branch, Call, Compute, Expr, Load, Region, Stmt, Window
+from dcarray.ir.analysis.effects import touched_arrays, writes
+from dcarray.ir.functions import function_calls, is_own
+from dcarray.ir.nodes import (
+    Apply,
+    Array,
+    Branch,
+    Call,
+    Compute,
+    Dim,
+    Expr,
+    Load,
+    Region,
+    Stmt,
+    Symbol,
+    Window,
+)
 from dcarray.ir.ops import const
-from dcarray.ir.statements import all_statements
 
 from ..entry.entry_values import Function, PublicObject
 from ..operations.memory import Memory
 from ..operations.numbers import MAX_COUNTER
 from ..operations.scope import Scope
-from ..operations.values import PYTHON, Data, Unbound, Value, is_array, is_number, kind_of
+from ..operations.values import (
+    PYTHON,
+    Data,
+    Either,
+    NumberList,
+    Unbound,
+    Value,
+    is_array,
+    is_number,
+    kind_of,
+    whole_window,
+)
 from ..syntax.syntax_facts import walk
 from .branches import FALLS_THROUGH
 from .comprehensions import Comprehensions
@@ -35,6 +58,24 @@ _MOST_GUESSES = 8  # of the types of results
 _Key = tuple[Function, tuple[tuple[str, Any], ...]]
 
 
+@dataclass(frozen=True)
+class Given:
+    """What a function is traced for in place of an argument that is no number.
+
+    Attributes
+    ----------
+    value : object
+        A constant; of an array None.
+    dtype, shape, kind
+        Of an array that is memory of its own, and of a list of numbers, whose `kind` is that of these.
+    """
+
+    value: Any = None
+    dtype: Any = None
+    shape: tuple[Dim, ...] = ()
+    kind: Any = None
+
+
 @dataclass
 class Signature:
     """A function of the region.
@@ -43,12 +84,14 @@ class Signature:
     ----------
     name : str
         Its name there.
-    parameters : tuple of (str, kind)
-        The arguments that are numbers, with their `kind_of`.
+    parameters : tuple of (str, kind or Given)
+        The arguments, with the `kind_of` those that are numbers.
     results : tuple of kinds
         What it returns: as long as it is being traced, a guess.
     is_tuple : bool
         Whether it returns a tuple.
+    written : frozenset of str
+        The arguments that it may write: as long as it is being traced, those seen so far.
     region : Region or None
         None as long as it is being traced.
     """
@@ -57,13 +100,22 @@ class Signature:
     parameters: tuple[tuple[str, Any], ...]
     results: tuple[Any, ...]
     is_tuple: bool
+    written: frozenset[str] = frozenset()
     region: Region | None = None
+
+    @property
+    def arrays(self) -> list[tuple[str, bool]]:
+        """The arguments that are arrays, those that it may write first, and whether it may."""
+        found = [(n, n in self.written) for n, kind in self.parameters if _is_array_kind(kind)]
+        return sorted(found, key=lambda one: not one[1])
 
 
 class Recursions(Comprehensions):
     """Tracing of functions that call themselves."""
 
     functions: dict[_Key, Signature]
+    symbols: tuple[Symbol, ...] = ()
+    sizes: dict[str, Dim]
     depth: Expr = const(0, _INT)  # how many calls of such functions the statements are in
 
     def recursive(self, function: Function, given: dict[str, Value], frame: Frame) -> Value:
@@ -79,101 +131,123 @@ class Recursions(Comprehensions):
         """Return the functions that statements call, and those that these call."""
         regions = {one.name: one.region for one in self.functions.values() if one.region is not None}
         found: dict[str, Region] = {}
-        calls = [*_called(body)]
+        calls = function_calls(body)
         while calls:
-            name = calls.pop()
+            name = dict(calls.pop().attrs)["name"]
             if name not in found:
                 found[name] = regions[name]
-                calls += _called(regions[name].body)
+                calls += function_calls(regions[name].body)
         return tuple(found.items())
 
     def _kind(self, function: Function, name: str, value: Value) -> Any:
-        """Return the type of an argument that is a number, or what is constant, in a list of its own."""
+        """Return the type of an argument that is a number, or what else the function is traced for."""
         if isinstance(value, Unbound):
             raise self.scope.fail(value.reason)
         if is_number(value) and not is_array(value):
             return kind_of(value)
         if value is None or isinstance(value, str | Function | PublicObject):
-            return ("=", value)
-        raise self.scope.fail(f"{function.name} calls itself, and {name} is no number")
+            return Given(value)
+        array = value.array if isinstance(value, NumberList) else value
+        if isinstance(array, Data) and array.window is not None:
+            memory = self.memory.arrays[array.window.array]
+            whole = array.window == whole_window(memory.name, memory.shape) and memory.strides is None
+            fixed = all(map(self.scope.is_fixed, memory.shape)) and memory.base is None
+            if whole and fixed and memory.shape and memory.name not in self.memory.joined:
+                return Given(None, memory.dtype, memory.shape, None if array is value else value.kind)
+        raise self.scope.fail(f"{function.name} calls itself, and {name} is no number and no whole array")
 
     # ---- functions ----------------------------------------------------------------------------------
     def _signature(self, key: _Key, frame: Frame) -> Signature:
         """Trace a function: with types of its results that are guessed, until it has them."""
-        function, kinds = key
-        parameters = tuple([(name, kind) for name, kind in kinds if not isinstance(kind, tuple)])
+        function, parameters = key
         count = _results_of(parsed_function(function.source)[0])
-        likely = dict.fromkeys([int, float, bool, *[kind for _, kind in parameters]])
-        guesses: list[tuple[Any, ...]] = [(kind,) * (count or 1) for kind in likely]
+        likely = dict.fromkeys([int, float, bool, *[k for _, k in parameters if not isinstance(k, Given)]])
+        guesses: list[tuple[Any, ...]] = [(kind,) * (count or 1) for kind in likely] if count != 0 else [()]
         before, reason = dict(self.functions), None
-        name = f"{function.name}{len(before) or ''}"
+        made = Signature(f"{function.name}{len(before) or ''}", parameters, (), bool(count))
         tried = 0
         while guesses and tried < _MOST_GUESSES:
-            guess = guesses.pop(0)
             tried += 1
-            made = self.functions[key] = Signature(name, parameters, guess, count is not None)
+            made.results = guesses[0]
+            self.functions[key] = made
             try:
-                region, found = self._function(key, frame)
+                region, found, written = self._function(made, function, frame)
             except Untraceable as error:
                 reason = reason or error
-                found = ()
-            if found == guess:
+                found, written = None, frozenset()
+            if found == made.results and written <= made.written:
                 made.region = region
                 return made
             self.functions.clear()  # what it calls has been traced with the guess
             self.functions.update(before)
-            if found:
-                guesses.insert(0, found)
+            made.written |= written
+            guesses = guesses[1:] if found is None else [found, *guesses[1:]]
         raise reason or self.scope.fail(f"{function.name} calls itself, and returns several types of numbers")
 
-    def _function(self, key: _Key, frame: Frame) -> tuple[Region, tuple[Any, ...]]:
-        """Return the region of a function, and the types of its results."""
-        function, kinds = key
-        inner = type(self)(self.request, Memory(Scope(function.line), function.file))
-        inner.functions = self.functions
+    def _function(
+        self, signature: Signature, function: Function, frame: Frame
+    ) -> tuple[Region, tuple[Any, ...], frozenset[str]]:
+        """Return the region of a function, the types of its results, and the arguments that it writes."""
+        scope = Scope(function.line, self.scope.sizes)
+        scope.loops_run = self.scope.loops_run
+        inner = type(self)(self.request, Memory(scope, function.file))
+        inner.functions, inner.symbols, inner.sizes = self.functions, self.symbols, self.sizes
         memory = inner.memory
         memory.checks_passed = memory.declare(Array("sound", _BOOL, (), "inout"))
         depth = inner.parameter("depth", int)
-        names = {
-            name: kind[1] if isinstance(kind, tuple) else inner.parameter(name, kind) for name, kind in kinds
-        }
+        names = {name: inner.parameter(name, kind) for name, kind in signature.parameters}
+        shared = {name: _array_of(names[name]) for name, _ in signature.arrays}
+        for name, written in signature.arrays:  # those that are written come first
+            array = memory.arrays.pop(shared[name])
+            memory.declare(replace(array, role="inout" if written else "in"))
         room = Apply("less", (depth.expr, const(MOST_CALLS, _INT)), _BOOL)
         memory.store(memory.value(check(room), scalar=True, weak=float))
         inner.depth = Apply("add", (depth.expr, const(1, _INT)), _INT)
         with memory.nested_block() as block:
             result = inner.body_of(function, names, frame.called)
-            if result is FALLS_THROUGH or result is None:
-                raise self.scope.fail(f"{function.name} calls itself, and returns no number")
             values = result if type(result) is tuple else (result,)
+            if result is FALLS_THROUGH or result is None:
+                values = ()
             if not all(is_number(value) and not is_array(value) for value in values):
                 raise self.scope.fail(f"{function.name} calls itself, and returns what is no number")
-            targets = [memory.new((), np.dtype(kind_of(value)), "r", "out") for value in values]
+            kinds = tuple(map(kind_of, values))
+            if any(isinstance(kind, Either) for kind in kinds):
+                raise self.scope.fail(f"{function.name} calls itself, and returns several types of numbers")
+            targets = [memory.new((), np.dtype(kind), "r", "out") for kind in kinds]
             for target, value in zip(targets, values, strict=True):
-                memory.write(target, inner.math.expr(value, np.dtype(kind_of(value))))
+                memory.write(target, inner.math.expr(value, memory.arrays[target.array].dtype))
             memory.materialise()
         begin = [Compute(t, const(0, memory.arrays[t.array].dtype), loc=memory.loc) for t in targets]
         sound = Load(memory.checks_passed, _BOOL)
         body = (*memory.block, *begin, Branch(sound, tuple(block), (), loc=memory.loc))
-        self.memory.may_raise = True
-        return inner.function_region(body), tuple(map(kind_of, values))
+        written = {window.array for stmt in body for window in writes(stmt)}
+        found = frozenset([name for name, array in shared.items() if array in written])
+        if memory.assumed_unwritten & written or memory.inputs or memory.draws is not None:
+            raise self.scope.fail("a function that calls itself does more than to compute with its arguments")
+        self.scope.guards += [guard for guard in scope.guards if guard not in self.scope.guards]
+        return inner.function_region(body), kinds, found
 
-    def parameter(self, name: str, kind: Any) -> Data:
+    def parameter(self, name: str, kind: Any) -> Value:
         """Declare a parameter of the function that is traced; returns its value."""
-        dtype = np.dtype(kind)
-        window = self.memory.declare(Array(self.memory.name(name), dtype, (), "in"))
-        self.memory.immutable.add(window.array)
+        if isinstance(kind, Given) and not _is_array_kind(kind):
+            return kind.value
+        array = self.memory.name(name)
+        if isinstance(kind, Given):
+            window = self.memory.declare(Array(array, kind.dtype, kind.shape, "inout"))
+            value = self.memory.view(window, kind.dtype, name)
+            return value if kind.kind is None else NumberList(value, isinstance(kind.kind, str))
+        self.memory.declare(Array(array, np.dtype(kind), (), "in"))
+        self.memory.immutable.add(array)
         limits = (-MAX_COUNTER, MAX_COUNTER - 1) if kind is int else None
-        weak = kind if kind in PYTHON else None
-        return self.memory.value(Load(window, dtype), scalar=True, weak=weak, limits=limits)
+        return self._number(Window(array, (), ()), kind, limits)
 
     def function_region(self, body: tuple[Stmt, ...]) -> Region:
         """Return the region of the function that has been traced."""
         used = frozenset[str]().union(*map(touched_arrays, body))
         arrays = tuple([a for a in self.memory.arrays.values() if a.role != "temp" or a.name in used])
-        outside = self.memory.inputs or self.memory.draws is not None
-        if outside or any(array.shape or array.base for array in arrays):
-            raise self.scope.fail("a function that calls itself has arrays")
-        return Region((), arrays, body)
+        if any(a.role == "temp" and (not is_own(a) or a.base or a.strides) for a in arrays):
+            raise self.scope.fail("a function that calls itself makes arrays")
+        return Region(self.symbols, arrays, body)
 
     # ---- calls --------------------------------------------------------------------------------------
     def _call_of(self, signature: Signature, given: dict[str, Value]) -> Value:
@@ -182,22 +256,45 @@ class Recursions(Comprehensions):
         if memory.checks_passed is None:
             memory.track_checks()
         assert memory.checks_passed is not None
-        reads = [memory.checks_passed, self._stored_number(self.depth, "depth")]
+        shared = [(self._array_argument(given[name], written), written) for name, written in signature.arrays]
+        others = [window.array for window, written in shared]
+        if any(written and others.count(window.array) > 1 for window, written in shared):
+            raise self.scope.fail("a function gets an array twice, and writes it")
+        numbers = [self._stored_number(self.depth, "depth")]
         for name, kind in signature.parameters:
+            if isinstance(kind, Given):
+                continue
             value = given[name]
             if kind is int and max(map(abs, self.math.limits(value))) > MAX_COUNTER:
                 if not isinstance(value, Data):
                     raise self.scope.fail("an integer may be too large")
                 value = self.math.as_counter(value)
-            reads.append(self._stored_number(self.math.expr(value, np.dtype(kind)), name))
+            numbers.append(self._stored_number(self.math.expr(value, np.dtype(kind)), name))
         results = [memory.new((), np.dtype(kind), signature.name) for kind in signature.results]
-        attrs = (("name", signature.name),)
-        writes = (memory.checks_passed, *results)
-        memory.emit(Call("function.call", tuple(reads), writes, attrs, loc=memory.loc))
+        both = [memory.checks_passed, *[window for window, written in shared if written]]
+        only = [window for window, written in shared if not written]
+        for window in both:
+            memory.protect_values(window)
+        call = Call(
+            "function.call", (*both, *numbers, *only), (*both, *results),
+            (("name", signature.name),), loc=memory.loc,
+        )  # fmt: skip
+        memory.emit(call)
         memory.immutable.update(window.array for window in results)
         memory.may_raise = True
-        values = [self._number(w, kind) for w, kind in zip(results, signature.results, strict=True)]
+        limits = int(np.iinfo(_INT).min), int(np.iinfo(_INT).max)
+        values = [self._number(w, kind, limits) for w, kind in zip(results, signature.results, strict=True)]
+        if not values:
+            return None
         return tuple(values) if signature.is_tuple else values[0]
+
+    def _array_argument(self, value: Value, written: bool) -> Window:
+        """Return the window of an argument that is an array, or a list."""
+        array = value.array if isinstance(value, NumberList) else value
+        assert array.window is not None
+        if written:
+            self.arrays.writeable(array)
+        return array.window
 
     def _stored_number(self, expr: Expr, name: str) -> Window:
         """Return an array without axes that no statement writes afterwards, with a number."""
@@ -208,25 +305,31 @@ class Recursions(Comprehensions):
         self.memory.immutable.add(window.array)
         return window
 
-    def _number(self, window: Window, kind: Any) -> Data:
-        dtype = np.dtype(kind)
-        limits = (int(np.iinfo(_INT).min), int(np.iinfo(_INT).max)) if kind is int else None
-        weak = kind if kind in PYTHON else None
-        return self.memory.value(Load(window, dtype), scalar=True, weak=weak, limits=limits)
+    def _number(self, window: Window, kind: Any, limits: tuple[int, int] | None) -> Data:
+        dtype, weak = np.dtype(kind), kind if kind in PYTHON else None
+        bounds = limits if kind is int else None
+        return self.memory.value(Load(window, dtype), scalar=True, weak=weak, limits=bounds)
 
 
-def _called(body: Iterable[Stmt]) -> list[str]:
-    """Return the functions that statements call."""
-    return [
-        dict(stmt.attrs)["name"]
-        for stmt in all_statements(body)
-        if isinstance(stmt, Call) and stmt.op == "function.call"
-    ]
+def _is_array_kind(kind: Any) -> bool:
+    return isinstance(kind, Given) and kind.dtype is not None
+
+
+def _array_of(value: Value) -> str:
+    """Return the array of the region of an argument that is an array, or a list."""
+    array = value.array if isinstance(value, NumberList) else value
+    return array.window.array  # type: ignore[no-any-return]
 
 
 def _results_of(tree: ast.FunctionDef) -> int | None:
-    """Return how many numbers a function returns as a tuple; None if it does not return one."""
-    for node in walk(tree):
-        if isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple):
-            return len(node.value.elts)
-    return None
+    """Return how many numbers a function returns as a tuple, 0 if it returns nothing, and None if it returns
+    a number."""
+    found = [node.value for node in walk(tree) if isinstance(node, ast.Return) and node.value is not None]
+    for value in found:
+        if isinstance(value, ast.Tuple):
+            return len(value.elts)
+    return None if any(not is_none(value) for value in found) else 0
+
+
+def is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None

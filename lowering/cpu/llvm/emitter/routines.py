@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from dcarray.lowering.kernel.nodes import Invoke, Routine, Stmt
 
@@ -19,7 +19,7 @@ class Routines(Values):
         b = self.b
         b.soft_used = True
         values = [self.expr(arg) for arg in stmt.args]
-        given = [*_closure(self.ints), "ptr %soft"]
+        given = [*self.closure(), "ptr %soft"]
         for arg, value in zip(stmt.args, values, strict=True):
             parts = value if arg.dtype.kind == "c" else (value,)
             given += [f"{t} {part}" for t, part in zip(self.types(arg.dtype), parts, strict=True)]
@@ -33,7 +33,7 @@ class Routines(Values):
     def routine(self, routine: Routine) -> list[str]:
         """Return the text of a routine."""
         b = self.b
-        taken = [*_closure(self.ints), "ptr %soft"]
+        taken = [*self.closure(), "ptr %soft"]
         for local in routine.parameters:
             names = tuple([f"%{local.name}.{k}" for k in range(len(self.types(local.dtype)))])
             taken += [f"{t} {name}" for t, name in zip(self.types(local.dtype), names, strict=True)]
@@ -49,7 +49,7 @@ class Routines(Values):
         head = f"define internal {kind} @{routine.name}({', '.join(taken)}) #5 {{"
         return [head, "entry:", *self.allocas, *b.lines, "}", ""]
 
-
-def _closure(ints: Sequence[str]) -> list[str]:
-    """Return what routines get besides their arguments."""
-    return [f"i64 %{name}" for name in (*ints, "lo")]
+    def closure(self) -> list[str]:
+        """Return what routines get besides their arguments."""
+        pointers = [f"ptr %{buffer.name}" for buffer in self.kernel.buffers]
+        return [*pointers, *[f"i64 %{name}" for name in (*self.kernel.ints, "lo")]]

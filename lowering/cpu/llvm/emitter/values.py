@@ -70,7 +70,7 @@ class Values:
         self.hints = hints
         self.phase = phase
         self.buffers = {buffer.name: buffer for buffer in kernel.buffers}
-        self.ints = kernel.ints
+        self.kernel = kernel
         self.vars: dict[str, str] = {}
         self.locals: dict[str, Value] = {}
         self.variables: dict[str, tuple[DType, tuple[str, ...], bool]] = {}
