@@ -183,7 +183,7 @@ s = 0.0
 for i in range(len(x)):
     s += h(i % 5)
 return s
-== recursion with arrays | Python's | with types | yes
+== recursion with arrays | yes | with types | yes
 def h(v, k):
     return v[0] if k < 2 else h(v, k - 1) + v[k]
 --

@@ -15,6 +15,7 @@ from .analysis.effects import clash, domain, nest_conflict, reads, rows_conflict
 from .analysis.independence import iteration_conflict
 from .analysis.skew import time_tile_conflict
 from .conditions import implied_inequalities
+from .functions import arrays_with, is_own
 from .nodes import (
     Apply,
     Array,
@@ -39,7 +40,6 @@ from .nodes import (
     While,
     Window,
 )
-from .functions import arrays_with, is_own
 from .ops import CALLS, OPS, has_loop, loop_dtype
 from .verify_declarations import NATIVE, DeclarationChecker, VerifyError
 from .windows import empty, identity, injective, same, walk, written_at_least

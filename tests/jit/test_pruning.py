@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+import threading
+import time
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -13,6 +15,7 @@ from written import written
 import dcarray as dc
 from dcarray.jit.loops.sites import codes, pruning, sampler
 from dcarray.jit.loops.sites.functions import put_sites
+from dcarray.jit.loops.sites.main_thread import have_done
 from dcarray.jit.loops.sites.modules import compile_module
 from dcarray.jit.loops.sites.pruning import prune
 from dcarray.jit.loops.sites.requests import TOO_SHORT
@@ -128,6 +131,24 @@ def test_the_sampler_has_code_pruned_that_is_seen_for_a_while(monkeypatch: pytes
     assert len(pruned) == 1  # seldom from then on
     f(1.0, 4)
     assert len(pruned) == 2
+
+
+def test_other_threads_have_the_main_thread_prune() -> None:
+    """Syntax trees that two threads make at once may fail."""
+    ran: list[str] = []
+
+    def asks() -> None:
+        have_done(lambda: 1 / 0)  # type: ignore[arg-type,return-value]
+        have_done(lambda: ran.append(threading.current_thread().name))
+
+    thread = threading.Thread(target=asks)
+    thread.start()
+    thread.join()
+    for _ in range(1000):
+        if ran:
+            break
+        time.sleep(0.001)
+    assert ran == ["MainThread"]
 
 
 def test_a_few_operations_on_numbers_get_no_plan() -> None:

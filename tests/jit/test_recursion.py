@@ -108,6 +108,11 @@ COMPILED = {
         def g(n): return h(n, 1) + h(n, 1.5)
         def h(n, x): return x if n == 0 else h(n - 1, x) + x
     """),
+    "names like those of others": ("k", """
+        def g(n): return call(n, 1) + call(n, 1.5) + call_0(n)
+        def call(n, x): return x if n == 0 else call(n - 1, x) + x
+        def call_0(n): return 1 if n == 0 else call_0(n - 1) + 2
+    """),
     "global numbers": ("k", """
         LIMIT, FACTOR = 3, 0.5
         def g(n): return FACTOR if n < LIMIT else g(n - 1) * FACTOR + n
@@ -154,7 +159,7 @@ ARRAYS = {
             g(a, low, pivot - 1)
             g(a, pivot + 1, high)
     """),
-    "flood fill": ("x = (np.random.default_rng(2).random((12, 9)) < 0.4).astype(int)", "g(x, k % 12, k % 9)", """
+    "flood fill": ("x = (np.arange(108).reshape(12, 9) ** 2 % 7 < 3).astype(int)", "g(x, k % 12, k % 9)", """
         def g(a, i, j):
             if i < 0 or j < 0 or i >= a.shape[0] or j >= a.shape[1] or a[i, j] != 0:
                 return 0

@@ -10,10 +10,11 @@ from weakref import WeakSet
 from ..syntax.originals import originals
 from .codes import every
 from .functions import function_code, holders
+from .main_thread import have_done
 from .sampler import SAMPLER
 from .site import Site
 
-__all__ = ["prune"]
+__all__ = ["prune", "prune_soon"]
 
 
 def prune(code: CodeType, sites: Sequence[Site]) -> None:
@@ -40,6 +41,11 @@ def prune(code: CodeType, sites: Sequence[Site]) -> None:
     holders[id(made)] = WeakSet(functions)
     for function in functions:
         function.__code__ = made
+
+
+def prune_soon(code: CodeType, sites: Sequence[Site]) -> None:
+    """Have the main thread prune a code object."""
+    have_done(lambda: prune(code, sites))
 
 
 def _functions(code: CodeType, sites: Sequence[Site]) -> list[FunctionType]:

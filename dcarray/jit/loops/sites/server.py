@@ -17,13 +17,13 @@ from dcarray.tiering import admission
 
 from .keys import Entry
 from .path_values import PathValues
-from .pruning import prune
+from .pruning import prune_soon
 from .requests import TOO_SHORT, LoopRequest
 from .sampler import SAMPLER
 from .site import Site
 from .version import NOT_FASTER, Version
 
-SAMPLER.prune = prune  # no site is refused before it has a server
+SAMPLER.prune = prune_soon  # no site is refused before it has a server
 
 
 _MOST_VERSIONS = 4

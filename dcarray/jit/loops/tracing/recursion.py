@@ -27,6 +27,8 @@ from dcarray.ir.nodes import (
     Window,
 )
 from dcarray.ir.ops import const
+from dcarray.ir.parse import RESERVED
+from dcarray.ir.renaming import numbered
 
 from ..entry.entry_values import Function, PublicObject
 from ..operations.memory import Memory
@@ -164,7 +166,9 @@ class Recursions(Comprehensions):
         likely = dict.fromkeys([int, float, bool, *[k for _, k in parameters if not isinstance(k, Given)]])
         guesses: list[tuple[Any, ...]] = [(kind,) * (count or 1) for kind in likely] if count != 0 else [()]
         before, reason = dict(self.functions), None
-        made = Signature(f"{function.name}{len(before) or ''}", parameters, (), bool(count))
+        taken = {*RESERVED, *[one.name for one in before.values()]}
+        name = function.name if function.name.isidentifier() else "f"
+        made = Signature(numbered(name, taken) if name in taken else name, parameters, (), bool(count))
         tried = 0
         while guesses and tried < _MOST_GUESSES:
             tried += 1
@@ -220,9 +224,9 @@ class Recursions(Comprehensions):
         begin = [Compute(t, const(0, memory.arrays[t.array].dtype), loc=memory.loc) for t in targets]
         sound = Load(memory.checks_passed, _BOOL)
         body = (*memory.block, *begin, Branch(sound, tuple(block), (), loc=memory.loc))
-        written = {window.array for stmt in body for window in writes(stmt)}
-        found = frozenset([name for name, array in shared.items() if array in written])
-        if memory.assumed_unwritten & written or memory.inputs or memory.draws is not None:
+        changed = {window.array for stmt in body for window in writes(stmt)}
+        found = frozenset([name for name, array in shared.items() if array in changed])
+        if memory.assumed_unwritten & changed or memory.inputs or memory.draws is not None:
             raise self.scope.fail("a function that calls itself does more than to compute with its arguments")
         self.scope.guards += [guard for guard in scope.guards if guard not in self.scope.guards]
         return inner.function_region(body), kinds, found
@@ -318,7 +322,8 @@ def _is_array_kind(kind: Any) -> bool:
 def _array_of(value: Value) -> str:
     """Return the array of the region of an argument that is an array, or a list."""
     array = value.array if isinstance(value, NumberList) else value
-    return array.window.array  # type: ignore[no-any-return]
+    assert isinstance(array, Data) and array.window is not None
+    return array.window.array
 
 
 def _results_of(tree: ast.FunctionDef) -> int | None:
