@@ -10,7 +10,7 @@ import numpy as np
 from dcarray.api.array import ndarray, wrap
 
 from ..loops.entry.lists import array_of, elements_of
-from .annotations import Annotation, ArrayAnnotation, ScalarAnnotation
+from .annotations import Annotation, ArrayAnnotation, PassedAnnotation, ScalarAnnotation
 
 __all__ = ["argument_of", "array_given", "returned", "wrapped"]
 
@@ -20,7 +20,9 @@ _PYTHON: dict[type, tuple[type, ...]] = {
 }  # fmt: skip
 
 
-def argument_of(program: str, name: str, annotation: Annotation, value: Any) -> Any:
+def argument_of(
+    program: str, name: str, annotation: Annotation | PassedAnnotation, value: Any
+) -> Any:
     """Return an argument, a scalar converted to the type of its annotation."""
 
     def wrong(given: str) -> TypeError:
@@ -36,6 +38,10 @@ def argument_of(program: str, name: str, annotation: Annotation, value: Any) -> 
         if array.dtype != annotation.dtype or len(array.shape) != len(annotation.shape):
             raise wrong(f"{array.dtype.name} of shape {tuple(array.shape)}")
         return found
+    if isinstance(annotation, PassedAnnotation):
+        if not isinstance(value, annotation.kind):
+            raise wrong(f"{value!r} of type {type(value).__name__}")
+        return value
     return _scalar(annotation, value, wrong)
 
 

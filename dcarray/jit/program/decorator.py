@@ -22,14 +22,18 @@ from ..loops.entry.guards import guard_of
 from ..loops.entry.lists import ListElements, are_distinct, array_of, given
 from ..loops.entry.sizes import LARGEST, SymbolicSize
 from ..loops.sites.run_loop import LoopPlan
-from .annotations import Annotation, ArrayAnnotation, sizes_of
+from ..loops.syntax.originals import original
+from ..loops.syntax.source import with_parameters
+from .annotations import Annotation, ArrayAnnotation, PassedAnnotation, sizes_of
 from .arguments import argument_of, array_given, returned, wrapped
+from .communication import PieceCall, communicates, parameters_of, text_of_pieces
 from .compiled import CompiledProgram
-from .description import Description, ProgramLike, describe
+from .description import Description, Names, ProgramLike, describe
 
 if TYPE_CHECKING:
     from dcarray.ir.nodes import Region
 
+    from .region import TracedProgram
     from .schedule import Change, Schedule
 
 __all__ = ["Program", "program"]
@@ -62,6 +66,7 @@ class Program(ProgramLike):
         self._compiled: dict[Any, CompiledProgram] = {}
         self._changes: tuple[Change, ...] | None = None
         self._last: tuple[Any, CompiledProgram, LoopPlan] | None = None
+        self._written: dict[tuple[str, ...], Any] = {}  # what calls it as it is written, by its sizes
         self._count = function.__code__.co_argcount
         self._name = function.__name__
         update_wrapper(self, function)
@@ -88,6 +93,9 @@ class Program(ProgramLike):
             force, with the reason.
         """
         options = config.current()
+        if self._in_pieces and schedule is None:
+            self._parameters()
+            return self
         self._changes = None if schedule is None else self._changes_of(schedule, options)
         self._last = None
         self._code(options, frozenset()).general  # noqa: B018 - which is compiled
@@ -116,9 +124,16 @@ class Program(ProgramLike):
         ProgramError
             If it does not compile, with file and line.
         """
+        return self._traced().region
+
+    def _traced(self) -> TracedProgram:
         from .region import region_of
 
-        return region_of(self.written).region
+        if self._in_pieces:
+            code = original(self.written)
+            reason = f"{self._name} sends messages, so it is compiled in pieces and is no single region"
+            raise ProgramError(reason, code.co_filename, code.co_firstlineno)
+        return region_of(self.written)
 
     def schedule(self) -> Schedule:
         """Return the region of the program as a schedule, which is changed by hand.
@@ -128,10 +143,9 @@ class Program(ProgramLike):
         ProgramError
             If it does not compile, with file and line.
         """
-        from .region import region_of
         from .schedule import schedule
 
-        traced = region_of(self.written)
+        traced = self._traced()
         inputs = [a.name for a in traced.region.arrays if a.role in ("in", "inout")]
         arguments = {p.name for p in traced.parameters}
         pairs = zip(inputs, traced.inputs, strict=True)
@@ -140,7 +154,8 @@ class Program(ProgramLike):
         return replace(schedule(traced.region), known=known)
 
     def explain(self) -> str:
-        """Return the region of the program as text, as it is written and after the passes.
+        """Return the region of the program as text, as it is written and after the passes; of one that sends
+        messages, the statements that are compiled.
 
         Raises
         ------
@@ -152,6 +167,8 @@ class Program(ProgramLike):
         from dcarray.ir.text import dump
         from dcarray.lowering.target import get
 
+        if self._in_pieces:
+            return text_of_pieces(self._function_with(self._symbols()))
         options, region = config.current(), self.region()
         if self._changes is not None:
             from .schedule import repeated
@@ -234,13 +251,14 @@ class Program(ProgramLike):
         sizes = sizes_of(
             self._name, [(k, a, array_of(named[k])) for k, a in parameters if isinstance(a, ArrayAnnotation)]
         )
-        known = sizes | {symbol: named[name] for name, symbol in code.interface.integers} if code else {}
-        symbols = tuple([known[name] for name in code.interface.symbols]) if code else ()
+        if code is None:
+            return self._as_written({name: given(value) for name, value in named.items()}, sizes)
+        known = sizes | {symbol: named[name] for name, symbol in code.interface.integers}
+        symbols = tuple([known[name] for name in code.interface.symbols])
         usable = options.jit != "off" and communicator() is None and options.device == "cpu"
         guards = tuple([guard_of(value) for value in values])
         if (
-            code is not None
-            and usable
+            usable
             and code.serves(values, guards)
             and all(-LARGEST <= n <= LARGEST for n in symbols)
             and code.holds(*symbols)
@@ -264,23 +282,25 @@ class Program(ProgramLike):
             if isinstance(a, ArrayAnnotation) and (array := array_given(given[name])) is not None:
                 arrays += [(name, a, array)] * (len(array.shape) == len(a.shape))
         sizes, code = sizes_of(self._name, arrays), self.written.__code__
-        read = [self.written.__globals__.get(name) for name in _names(code)]
-        if any(isinstance(one, SymbolicSize) and not sizes.keys() >= {*one.names} for one in read):
+        if not all(sizes.keys() >= {*self._names[name].names} for name in self._symbols()):
             raise error
         note(str(error), kind="loop", where=(code.co_filename, code.co_firstlineno))
         return self._as_written(dict(given), sizes)
 
-    def _parameters(self) -> tuple[tuple[str, Annotation], ...]:
+    def _parameters(self) -> tuple[tuple[str, Annotation | PassedAnnotation], ...]:
         """Return the names and types of the arguments."""
+        if self._in_pieces:
+            return self._passed
         for code in self._compiled.values():
             if code.is_current():
                 return code.description.parameters
         return describe(self.written).parameters
 
     def _code_for(self, values: dict[str, Any], options: config.Options) -> CompiledProgram | None:
-        """Return what is compiled for these arguments; None if a list occurs in them twice."""
+        """Return what is compiled for these arguments; None if a list occurs in them twice, and of a program
+        that sends messages."""
         lists = frozenset(name for name, value in values.items() if type(value) is ListElements)
-        if not are_distinct([*values.values()]):
+        if self._in_pieces or not are_distinct([*values.values()]):
             return None
         try:
             return self._code(options, lists)
@@ -293,25 +313,42 @@ class Program(ProgramLike):
     def _as_written(self, given: dict[str, Any], sizes: dict[str, int]) -> Any:
         """Run the function as it is written, with sizes for its symbols."""
         spec = self.written.__code__
+        symbols = tuple([name for name in self._symbols() if sizes.keys() >= {*self._names[name].names}])
+        call = self._written.get(symbols)
+        if call is None:
+            function = self._function_with(symbols)
+            call = self._written[symbols] = PieceCall(function) if self._in_pieces else accelerate(function)
         plain = [given.pop(name) for name in spec.co_varnames[: spec.co_argcount]]
         any_wrapped = any(isinstance(value, ndarray) for value in (*plain, *given.values()))
-        names = {*_names(spec)}
-        around = self.written.__globals__
-        symbolic = {
-            name: around[name].value(sizes)
-            for name in names
-            if isinstance(around.get(name), SymbolicSize) and set(around[name].names) <= sizes.keys()
-        }
-        if not symbolic:
-            return self._accelerated(*plain, **given)
-        function = FunctionType(
-            spec, {**around, **symbolic}, spec.co_name, self.written.__defaults__, self.written.__closure__
-        )
-        function.__kwdefaults__ = self.written.__kwdefaults__
-        found = function(*plain, **given)
-        if not any_wrapped:
+        found = call(*plain, **given, **{name: self._names[name].value(sizes) for name in symbols})
+        if not (symbols and any_wrapped):
             return found
         return tuple(map(wrapped, found)) if type(found) is tuple else wrapped(found)
+
+    def _symbols(self) -> tuple[str, ...]:
+        """Return the names of sizes that the function reads."""
+        read = {*_names(self.written.__code__), *self.written.__code__.co_freevars}
+        return tuple(sorted(name for name in read if isinstance(self._names.get(name), SymbolicSize)))
+
+    def _function_with(self, symbols: tuple[str, ...]) -> FunctionType:
+        """Return the function as it is written, with the values of some sizes as further arguments."""
+        written: FunctionType = self.written
+        made = with_parameters(written, original(written), symbols) if symbols else written
+        assert made is not None  # the source has been read
+        return made
+
+    @cached_property
+    def _names(self) -> Names:
+        return Names(self.written)
+
+    @cached_property
+    def _in_pieces(self) -> bool:
+        """Whether it sends messages, so that it is compiled in pieces."""
+        return communicates(self.written)
+
+    @cached_property
+    def _passed(self) -> tuple[tuple[str, Annotation | PassedAnnotation], ...]:
+        return parameters_of(self.written)
 
     @cached_property
     def _signature(self) -> Any:

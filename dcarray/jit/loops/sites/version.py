@@ -19,7 +19,7 @@ from ..entry.guards import knows_wrapped
 from ..entry.lists import ListElements
 from ..entry.members import Check, still_hold, watched_members
 from ..syntax.path_names import shown
-from .keys import MISSING, Entry, watched_exceptions
+from .keys import MISSING, Entry, is_wrapped, watched_exceptions
 from .list_conversion import ListConversion
 from .path_values import PathValues
 from .run_loop import LoopPlan
@@ -115,8 +115,8 @@ class Version:
             self.judge(*ended)
         options = config.look_again()
         ranks = communicator() is not None
-        if options.jit == "off" or (ranks and options.strict):  # it would gather arrays
-            return (), None
+        if options.jit == "off" or (ranks and options.strict and any(map(is_wrapped, values))):
+            return (), None  # it would gather arrays
         if watchers or (ranks and options.jit == "background"):  # ranks get plans at different times
             options = replaced(options, jit="eager")
         for name in self.source.others:
