@@ -19,7 +19,7 @@ from dcarray.core.processes import communicating, communicator
 
 from .function_dispatch import ndarray_of
 from .random_blocks import block
-from .spmd_executor import default_layout
+from .layout_choice import default_layout
 
 __all__ = ["distributed_random"]
 

@@ -22,6 +22,7 @@ from .requests import ProgramInterface, ProgramRequest
 if TYPE_CHECKING:
     from dcarray.lowering.program.loaded_plan import LoadedPlan
 
+    from .rank_runs import RankRuns
     from .schedule import Change
 
 __all__ = ["CompiledProgram"]
@@ -71,6 +72,13 @@ class CompiledProgram:
     def general(self) -> LoadedPlan:
         """The plan that serves all sizes, compiled when it is first asked for."""
         return self._first if self._first.guard is None else self._made("general")
+
+    @cached_property
+    def on_ranks(self) -> RankRuns:
+        """Its runs on several ranks."""
+        from .rank_runs import RankRuns
+
+        return RankRuns(self.description)
 
     def is_current(self) -> bool:
         """Whether the globals that the program was compiled with are the same."""

@@ -16,6 +16,7 @@ from dcarray.core.counters import note
 from dcarray.core.errors import ProgramError, ScheduleError
 from dcarray.core.processes import communicator
 from dcarray.jit.decorator import accelerate
+from dcarray.jit.wrapped_mode import call_wrapped
 from dcarray.recording.session import LOCK
 
 from ..loops.entry.guards import guard_of
@@ -255,14 +256,13 @@ class Program(ProgramLike):
             return self._as_written({name: given(value) for name, value in named.items()}, sizes)
         known = sizes | {symbol: named[name] for name, symbol in code.interface.integers}
         symbols = tuple([known[name] for name in code.interface.symbols])
-        usable = options.jit != "off" and communicator() is None and options.device == "cpu"
+        usable = options.jit != "off" and options.device == "cpu"
+        if not (usable and all(-LARGEST <= n <= LARGEST for n in symbols) and code.holds(*symbols)):
+            return self._as_written({name: given(value) for name, value in named.items()}, sizes)
+        if communicator() is not None and code.on_ranks.is_needed(values, symbols, options):
+            return self._on_ranks(code, named, symbols, sizes, options)
         guards = tuple([guard_of(value) for value in values])
-        if (
-            usable
-            and code.serves(values, guards)
-            and all(-LARGEST <= n <= LARGEST for n in symbols)
-            and code.holds(*symbols)
-        ):
+        if code.serves(values, guards):
             plan = code.plan(symbols, guards, ndarray in map(type, values))
             found = plan.run(values, options)
             if found is not None:
@@ -272,6 +272,21 @@ class Program(ProgramLike):
                     self._last = options, code, plan
                 return returned(found, code.interface.returns)
         return self._as_written({name: given(value) for name, value in named.items()}, sizes)
+
+    def _on_ranks(
+        self, code: CompiledProgram, named: dict[str, Any], symbols: tuple[int, ...], sizes: dict[str, int],
+        options: config.Options,
+    ) -> Any:  # fmt: skip
+        """Run the region on all ranks, or the function as it is written, with wrapped arrays."""
+
+        def call(*values: Any) -> Any:
+            found = code.on_ranks.run(values, symbols, options)
+            if found is not None:
+                return returned(found, code.interface.returns)
+            both = zip(named, values, strict=True)
+            return self._as_written({name: given(value) for name, value in both}, sizes)
+
+        return call_wrapped(call, self.written, tuple(named.values()), {})
 
     def _of_other_types(self, given: dict[str, Any], error: TypeError, options: config.Options) -> Any:
         """Run the function as it is written, since arguments have other types than their annotations say."""
