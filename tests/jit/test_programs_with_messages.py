@@ -142,10 +142,10 @@ def test_types_and_sizes_are_checked(  # type: ignore[no-untyped-def]
 
 
 def test_arguments_of_other_types_run_with_a_line_in_the_report() -> None:
-    x, y = np.ones(3, np.float32), np.ones(3)
+    x, y = np.ones(3, np.float32), np.ones(3, np.float32)
     result, _ = ring(x, y, 2)
-    expected = np.ones(3, np.float32), np.ones(3)
-    (other, _),  = ring_plain([expected[0]], [expected[1]], 2)
+    expected = np.ones(3, np.float32), np.ones(3, np.float32)
+    ((other, _),) = ring_plain([expected[0]], [expected[1]], 2)
     assert np.array_equal(result, other)
     settle()
     assert "x is expected to be float64[N], not float32" in str(dc.report())
@@ -253,7 +253,7 @@ def test_random_programs(seed: int) -> None:
             a, b = values[:, comm.world().rank].copy()
             if as_program:
                 return a, b, program(a, b)
-            plain = type(work)(work.__code__, {**names, "N": n})
+            plain = type(work)(work.__code__, {**work.__globals__, "N": n})
             return a, b, plain(a, b)
 
         for found, expected in zip(comm.run(ranks, rank, True), comm.run(ranks, rank, False), strict=True):
