@@ -75,9 +75,7 @@ def plain(steps: int, A: Any, B: Any) -> None:
     """The same in NumPy, in one process."""
     for _ in range(1, steps):
         for a, b in ((A, B), (B, A)):
-            b[1:-1, 1:-1] = 0.2 * (
-                a[1:-1, 1:-1] + a[1:-1, :-2] + a[1:-1, 2:] + a[2:, 1:-1] + a[:-2, 1:-1]
-            )
+            b[1:-1, 1:-1] = 0.2 * (a[1:-1, 1:-1] + a[1:-1, :-2] + a[1:-1, 2:] + a[2:, 1:-1] + a[:-2, 1:-1])
 
 
 def on_a_rank(n: int, steps: int) -> bool:

@@ -73,7 +73,7 @@ class Block:
             numbers = tuple([(array, dims.substitute(dim, given)) for array, dim in self.numbers])
             body = tuple([stmt_at(stmt, given) for stmt in self.body])
             found = self.plans[key] = Block(body, frozenset(), numbers)
-        return found  # type: ignore[no-any-return]
+        return found
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ from .array_distribution import blocks_of
 from .consistency import combine_flags, digest
 from .layout_choice import chosen_layouts, is_large
 from .plan_cache import LayoutPlan
-from .region_pieces import Block, Choice, Piece, Turns, pieces_of, region_at
+from .region_pieces import Block, Choice, Piece, pieces_of, region_at
 from .spmd_executor import FEW, bind, compute, contiguous, job_options
 
 __all__ = ["RegionOnRanks"]
@@ -77,9 +77,7 @@ class RegionOnRanks:
         File and line of the program.
     """
 
-    def __init__(
-        self, region: Region, values: Mapping[str, int], name: str, where: tuple[str, int]
-    ) -> None:
+    def __init__(self, region: Region, values: Mapping[str, int], name: str, where: tuple[str, int]) -> None:
         self._given, self._where = region_at(region, values), where
         self._description = "program", name, digest(self._given)
         self._pieces: dict[frozenset[str], tuple[tuple[Piece, ...], dict[str, Array], dict[str, int]]] = {}
@@ -117,8 +115,9 @@ class RegionOnRanks:
         memories = self._memories(given)
         if memories is None:
             return None
-        numbers = {name: x for name, x in memories.items() if type(x) is not Store and not x.shape}
-        finite = tuple([name for name, x in numbers.items() if x.dtype.kind in "fc" and np.isfinite(x)])
+        plain = [(name, x) for name, x in memories.items() if isinstance(x, np.ndarray)]
+        numbers = [(name, x) for name, x in plain if not x.shape and x.dtype.kind in "fc"]
+        finite = tuple([name for name, x in numbers if np.isfinite(x)])
         run = _Run(self, memories, finite, options, comm)
         stores = {name: x for name, x in memories.items() if type(x) is Store}
         large = {a.name for a in self._region.arrays if is_large(a.shape, options)}
@@ -138,11 +137,14 @@ class RegionOnRanks:
                     return None
         found: dict[str, Any] = {}
         for array in self._region.arrays:
+            if array.name not in run.held and array.role == "out":  # no loop has got there
+                run.held[array.name] = Held(np.zeros(array.shape, array.dtype), None, None, True)
             if array.role == "temp" or array.name not in run.held:
                 continue
-            if (store := stores.get(array.name)) is not None:
+            mine = stores.get(array.name)
+            if mine is not None:
                 block, layout, filled, _ = run.held[array.name]
-                bind(store, block, layout, filled, array.role != "in", comm)
+                bind(mine, block, layout, filled, array.role != "in", comm)
             elif array.role != "in":
                 made = _new(array, run.held[array.name], options, comm)
                 if array.name in given:
@@ -241,7 +243,7 @@ class _Run:
         self.flags = 0
         self.held: dict[str, Held] = {}
         for name, x in given.items():
-            if type(x) is not Store:
+            if isinstance(x, np.ndarray):
                 whole = contiguous(x)
                 self.held[name] = Held(whole, None, None, whole is not x)
             elif (shard := x.remote) is not None:
@@ -258,7 +260,9 @@ class _Run:
             if isinstance(piece, Block):
                 self._block(piece, values)
             elif isinstance(piece, Choice):
-                self.all(piece.then if self._holds(piece.test, piece.condition, values) else piece.orelse, values)
+                self.all(
+                    piece.then if self._holds(piece.test, piece.condition, values) else piece.orelse, values
+                )
             elif piece.test is not None:
                 while self._holds(piece.test, piece.condition, values):
                     self.all(piece.body, values)

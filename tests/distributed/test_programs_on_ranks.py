@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from program_runs import module
+from program_runs import arguments_of, module
 from symbolic_sources import FAMOUS, random_program
 
 import dcarray as dc
@@ -41,7 +41,8 @@ def moving(A: np.float64[N, M], B: np.float64[N, M]):
 
 def histories(A: np.float64[4, N, M]):
     for t in range(3):
-        A[t + 1, 1:-1, 1:-1] = 0.25 * (A[t, :-2, 1:-1] + A[t, 2:, 1:-1] + A[t, 1:-1, :-2] + A[t, 1:-1, 2:]) + t
+        left, right = A[t, 1:-1, :-2], A[t, 1:-1, 2:]
+        A[t + 1, 1:-1, 1:-1] = 0.25 * (A[t, :-2, 1:-1] + A[t, 2:, 1:-1] + left + right) + t
     return A[3].sum()
 
 def products(A: np.float64[N, M], B: np.float64[M, N], x: np.float64[M]):
@@ -66,25 +67,6 @@ KINDS = {
 }
 
 
-def arguments(function: Any, sizes: dict[str, int], seed: int) -> list[Any]:
-    """Random arguments of a program, by its annotations."""
-    rng = np.random.default_rng(seed)
-    found: list[Any] = []
-    for a in dc.program(function)._parameters():
-        name, hint = a
-        if hasattr(hint, "shape"):
-            shape = [n if isinstance(n, int) else n.value(sizes) for n in hint.shape]
-            values = rng.random(shape) + 0.5
-            if hint.dtype.kind == "i":
-                values = np.round(values * 10)
-            if len(shape) == 2 and shape[0] == shape[1]:
-                values += np.eye(shape[0]) * shape[0]
-            found.append(values.astype(hint.dtype))
-        else:
-            found.append(sizes["T"] if hint.kind is int else 0.0625)
-    return found
-
-
 @pytest.fixture
 def written(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of programs that run as they are written."""
@@ -102,7 +84,7 @@ def written(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def check(function: Any, ranks: int, kind: str, sizes: dict[str, int], seed: int = 0, above: int = 0) -> None:
     """Compare a program on ranks with NumPy."""
     program = dc.program(function)
-    values = arguments(function, sizes, seed)
+    values = arguments_of(function, sizes, seed)
     expected_values = copy.deepcopy(values)
     around = {**function.__globals__, **{n: dc_n for n, dc_n in sizes.items() if n in "NM"}}
     expected = type(function)(function.__code__, around)(*expected_values)
@@ -126,15 +108,15 @@ def check(function: Any, ranks: int, kind: str, sizes: dict[str, int], seed: int
                 assert one is type(other)
 
 
+NAMES = (
+    "converging", "choosing", "moving", "histories", "products", "normed", "unused", "jacobi", "lu",
+    "covariance", "durbin", "two_products", "strided", "accumulated", "whole",
+)  # fmt: skip
 SIZES = [{"N": 12, "M": 17, "T": 3}, {"N": 23, "M": 11, "T": 2}]
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4])
-@pytest.mark.parametrize(
-    ("number", "name"),
-    enumerate(["converging", "choosing", "moving", "histories", "products", "normed", "unused", "jacobi", "lu", "covariance",
-     "durbin", "two_products", "strided", "accumulated", "whole"]),
-)  # fmt: skip
+@pytest.mark.parametrize(("number", "name"), enumerate(NAMES))
 def test_known_programs(number: int, name: str, ranks: int, tmp_path: Path, written: list[str]) -> None:
     kind = [*KINDS][(number + ranks) % 4]
     made = module(tmp_path, FAMOUS + MORE, f"ranks_{name}_{ranks}_{kind}")
@@ -219,7 +201,9 @@ def test_exceptions_are_those_of_numpy(kind: str, tmp_path: Path, written: list[
 
 
 @pytest.mark.parametrize("above", [0, 10**6])
-def test_parts_and_shared_memory_run_as_they_are_written(above: int, tmp_path: Path, written: list[str]) -> None:
+def test_parts_and_shared_memory_run_as_they_are_written(
+    above: int, tmp_path: Path, written: list[str]
+) -> None:
     program = dc.program(module(tmp_path, EXCEPTIONS, f"ranks_parts_{above}").doubled)
     a = np.random.default_rng(0).random((13, 9))
 

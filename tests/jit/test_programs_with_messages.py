@@ -137,7 +137,10 @@ def test_types_and_sizes_are_checked(  # type: ignore[no-untyped-def]
         ring(np.ones(3), np.ones(4), 1)
     with dc.options(strict=True), pytest.raises(TypeError, match="the argument x is expected to be float64"):
         ring(np.ones(3, np.float32), np.ones(3), 1)
-    with dc.options(strict=True), pytest.raises(TypeError, match="west is expected to be int | None, not 1.5"):
+    with (
+        dc.options(strict=True),
+        pytest.raises(TypeError, match=r"west is expected to be int \| None, not 1.5"),
+    ):
         smoothed(np.ones(3), np.ones(3), 1.5, None)
 
 

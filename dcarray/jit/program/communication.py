@@ -99,7 +99,9 @@ def parameters_of(function: FunctionType) -> tuple[tuple[str, Annotation | Passe
     known = {s for _, a in typed if isinstance(a, ArrayAnnotation) for s in _symbols(a.shape)}
     for stmt in tree.body:
         for node in walk(stmt):
-            size = names.get(node.id) if isinstance(node, ast.Name) else None
+            if not isinstance(node, ast.Name):
+                continue
+            size = names.get(node.id)
             if isinstance(size, SymbolicSize) and not known.issuperset(size.names):
                 raise ProgramError(f"the value of {size} does not follow from any axis", file, node.lineno)
     return tuple(found)

@@ -51,8 +51,7 @@ class RankRuns:
             return
         try:
             self._inputs = [
-                (a.name, fetcher(text, place), a.dtype)
-                for a, text in zip(inputs, traced.inputs, strict=True)
+                (a.name, fetcher(text, place), a.dtype) for a, text in zip(inputs, traced.inputs, strict=True)
             ]
             at_of = {a.name: k for k, a in enumerate(region.arrays)}
             for k, result in enumerate(traced.results):
@@ -74,7 +73,9 @@ class RankRuns:
             for shape in shapes
         )
 
-    def run(self, values: Sequence[Any], symbols: tuple[int, ...], options: Options) -> tuple[Any, ...] | None:
+    def run(
+        self, values: Sequence[Any], symbols: tuple[int, ...], options: Options
+    ) -> tuple[Any, ...] | None:
         """Return what the program returns; None if it has to run as it is written.
 
         Parameters

@@ -115,8 +115,7 @@ def _with_parameters(function: FunctionType, code: CodeType, names: tuple[str, .
     tree, spec = copy.copy(source.tree), copy.copy(source.tree.args)
     forget(tree)
     forget(spec)
-    place = {"lineno": tree.lineno, "col_offset": tree.col_offset}
-    spec.kwonlyargs = [*spec.kwonlyargs, *(ast.arg(name, None, **place) for name in names)]
+    spec.kwonlyargs = [*spec.kwonlyargs, *(ast.copy_location(ast.arg(name), tree) for name in names)]
     spec.kw_defaults = [*spec.kw_defaults, *[None] * len(names)]
     tree.args = spec
     made = source.compile_tree(tree)
