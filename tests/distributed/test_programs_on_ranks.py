@@ -116,7 +116,7 @@ SIZES = [{"N": 12, "M": 17, "T": 3}, {"N": 23, "M": 11, "T": 2}]
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4])
-@pytest.mark.parametrize(("number", "name"), enumerate(NAMES))
+@pytest.mark.parametrize(("number", "name"), [*enumerate(NAMES)])
 def test_known_programs(number: int, name: str, ranks: int, tmp_path: Path, written: list[str]) -> None:
     kind = [*KINDS][(number + ranks) % 4]
     made = module(tmp_path, FAMOUS + MORE, f"ranks_{name}_{ranks}_{kind}")

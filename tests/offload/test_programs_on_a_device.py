@@ -64,7 +64,7 @@ def check(program: Program, sizes: dict[str, int], seed: int, option: bool, belo
 
 
 @pytest.mark.parametrize("option", [False, True])
-@pytest.mark.parametrize("name", ["jacobi", "covariance", "two_products", "whole", "strided"])
+@pytest.mark.parametrize("name", ["jacobi", "two_products", "strided"])
 def test_known_programs(name: str, option: bool, tmp_path: Path, written: list[str]) -> None:
     program = dc.program(getattr(module(tmp_path, FAMOUS, f"device_{name}_{option}"), name))
     for k, sizes in enumerate(SIZES):
@@ -140,7 +140,7 @@ def test_parts_shared_memory_and_other_devices(tmp_path: Path, written: list[str
         assert np.array_equal(np.asarray(x), 2 * np.arange(6.0))
         program(x[1:], x[:-1].copy())
         assert np.array_equal(np.asarray(x), [0, 2, 6, 10, 14, 18])
-        with pytest.raises(ValueError, match="devices|on"):
+        with pytest.raises(ValueError, match="on different devices"):
             program(x, dc.asarray(np.arange(6.0)))
         with np.errstate(over="raise"):
             y = on_device(np.ones(6))

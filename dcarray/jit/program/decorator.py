@@ -320,7 +320,7 @@ class Program(ProgramLike):
         code = self._code(replace(options, target=device.target), frozenset(), on_device=True)
         symbols = self._symbols_of(code, named, sizes)
         guards = tuple([guard_of(value) for value in values])
-        if symbols is None or None in guards:
+        if symbols is None or any(guard is None for guard in guards):  # a dtype may be equal to None
             return ()
         try:
             plan = code.device_plan(symbols, guards, device)
