@@ -36,6 +36,7 @@ from dcarray.ir import dims
 from dcarray.ir.analysis.effects import definite_writes, reads, touched_arrays, writes
 from dcarray.ir.nodes import Array, Region
 from dcarray.ir.passes.cpu.pipeline import DISTRIBUTED
+from dcarray.ir.text import dump
 from dcarray.ir.windows import covers, identity
 from dcarray.lowering.runtime.buffer_pool import empty
 
@@ -79,7 +80,7 @@ class RegionOnRanks:
 
     def __init__(self, region: Region, values: Mapping[str, int], name: str, where: tuple[str, int]) -> None:
         self._given, self._where = region_at(region, values), where
-        self._description = "program", name, digest(self._given)
+        self._description = "program", name, digest(dump(self._given))
         self._pieces: dict[frozenset[str], tuple[tuple[Piece, ...], dict[str, Array], dict[str, int]]] = {}
 
     @cached_property

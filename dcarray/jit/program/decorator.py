@@ -240,18 +240,20 @@ class Program(ProgramLike):
         return self._checked_call(args, kwargs, options)
 
     def _checked_call(self, args: tuple[Any, ...], kwargs: dict[str, Any], options: config.Options) -> Any:
-        bound = self._plain.signature.bind(*args, **kwargs)
-        bound.apply_defaults()
         parameters = self._parameters()
+        if not kwargs and len(args) == self._count == len(parameters):
+            arguments = dict(zip([name for name, _ in parameters], args, strict=True))
+        else:
+            bound = self._plain.signature.bind(*args, **kwargs)
+            bound.apply_defaults()
+            arguments = bound.arguments
         try:
-            values = tuple(
-                [argument_of(self._name, name, a, bound.arguments[name]) for name, a in parameters]
-            )
+            values = tuple([argument_of(self._name, name, a, arguments[name]) for name, a in parameters])
             named = dict(zip([name for name, _ in parameters], values, strict=True))
             elsewhere = options.device != "cpu" or on_devices(values)
             code = None if elsewhere else self._code_for(named, options)
         except TypeError as error:
-            return self._of_other_types(bound.arguments, error, options)
+            return self._of_other_types(arguments, error, options)
         sizes = sizes_of(
             self._name, [(k, a, array_of(named[k])) for k, a in parameters if isinstance(a, ArrayAnnotation)]
         )

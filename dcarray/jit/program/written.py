@@ -43,8 +43,11 @@ class WrittenFunction:
 
     def __call__(self, given: dict[str, Any], sizes: Mapping[str, int]) -> Any:
         """Call the function, its hot parts compiled, with all arguments by name and sizes for its symbols."""
-        spec = self._function.__code__
-        symbols = tuple([name for name in self.symbols if sizes.keys() >= {*self.names[name].names}])
+        spec, values = self._function.__code__, {}
+        for name, size in self._sizes():
+            if sizes.keys() >= {*size.names}:
+                values[name] = size.value(sizes)
+        symbols = tuple(values)
         call = self._calls.get(symbols)
         if call is None:
             function = self.with_sizes(symbols)
@@ -52,20 +55,31 @@ class WrittenFunction:
         given = dict(given)
         plain = [given.pop(name) for name in spec.co_varnames[: spec.co_argcount]]
         any_wrapped = any(isinstance(value, ndarray) for value in (*plain, *given.values()))
-        found = call(*plain, **given, **{name: self.names[name].value(sizes) for name in symbols})
+        found = call(*plain, **given, **values)
         if not (symbols and any_wrapped):
             return found
         return tuple(map(wrapped, found)) if type(found) is tuple else wrapped(found)
 
     def knows(self, sizes: Mapping[str, int]) -> bool:
         """Whether there is a value for each size that the function reads."""
-        return all(sizes.keys() >= {*self.names[name].names} for name in self.symbols)
+        return all(sizes.keys() >= {*size.names} for _, size in self._sizes())
 
     @property
     def symbols(self) -> tuple[str, ...]:
         """The names of sizes that the function reads."""
-        read = {*_names(self._function.__code__), *self._function.__code__.co_freevars}
-        return tuple(sorted(name for name in read if isinstance(self.names.get(name), SymbolicSize)))
+        return tuple([name for name, _ in self._sizes()])
+
+    def _sizes(self) -> tuple[tuple[str, SymbolicSize], ...]:
+        """Return the names of sizes that the function reads, and these."""
+        if any(self.names.get(name) is not size for name, size in self._known):
+            del self._known  # a name is bound anew
+        return self._known
+
+    @cached_property
+    def _known(self) -> tuple[tuple[str, SymbolicSize], ...]:
+        code = self._function.__code__
+        found = [(name, self.names.get(name)) for name in sorted({*_names(code), *code.co_freevars})]
+        return tuple([(name, size) for name, size in found if isinstance(size, SymbolicSize)])
 
     def with_sizes(self, symbols: tuple[str, ...]) -> FunctionType:
         """Return the function with the values of some sizes as further arguments."""

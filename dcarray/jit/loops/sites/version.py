@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import sys
 from collections import ChainMap
 from collections.abc import Callable
 from time import perf_counter
@@ -132,7 +133,8 @@ class Version:
                 return (), None
             self._last = None
             self.plans.entries.clear()
-        if self._last is not None and not ranks and not watchers and start is None:
+        own = not ranks or options.distribute_above == sys.maxsize  # each rank's arrays are its own
+        if self._last is not None and own and not watchers and start is None:
             served = self._try_last(self._last, values, options)
             if served is not None:
                 return served, self._last
