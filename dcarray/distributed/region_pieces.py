@@ -1,8 +1,9 @@
 """Pieces of a region for many ranks: blocks of statements, each planned as one, and the loops around them.
 
 The planner of ranks (`dcarray.comm.planning`) has no loops: a loop of large statements is run turn by turn,
-several of them as one block where all turns are alike.  Any other loop stays one statement, which every rank
-computes.
+several of them as one block where all turns are alike.  Where windows move from turn to turn, each has a plan
+of its own, so that such loops have to be short, or their statements too large for one rank.  Any other loop
+stays one statement, which every rank computes.
 """
 
 from __future__ import annotations
@@ -41,6 +42,10 @@ __all__ = ["Block", "Choice", "Piece", "Turns", "pieces_of", "region_at"]
 MOST = 48
 """Statements of one block that several turns of a loop make."""
 
+FEW_TURNS = 16
+"""Turns of a loop up to which each may have a plan of its own."""
+
+_MOST_PLANS = 256  # of one block
 _SHARE = 8  # a statement is large if it goes over at least one of so many elements
 
 
@@ -72,6 +77,8 @@ class Block:
             given = {name: values[name] for name in self.moved}
             numbers = tuple([(array, dims.substitute(dim, given)) for array, dim in self.numbers])
             body = tuple([stmt_at(stmt, given) for stmt in self.body])
+            if len(self.plans) >= _MOST_PLANS:
+                self.plans.clear()
             found = self.plans[key] = Block(body, frozenset(), numbers)
         return found
 
@@ -120,7 +127,9 @@ def region_at(region: Region, values: Mapping[str, int]) -> Region:
     return Region((), tuple(arrays), tuple([stmt_at(stmt, values) for stmt in region.body]))
 
 
-def pieces_of(region: Region, blocks: frozenset[str]) -> tuple[tuple[Piece, ...], tuple[Array, ...]]:
+def pieces_of(
+    region: Region, blocks: frozenset[str], above: int
+) -> tuple[tuple[Piece, ...], tuple[Array, ...]]:
     """Return the pieces of a region with known sizes, and the arrays without axes that are new in them.
 
     Parameters
@@ -128,13 +137,16 @@ def pieces_of(region: Region, blocks: frozenset[str]) -> tuple[tuple[Piece, ...]
     region : Region
     blocks : frozenset of str
         The arrays that lie in blocks, or are so large that they will.
+    above : int
+        Elements from which on a statement is too large for one rank.
     """
-    found = _Pieces(region, blocks)
+    found = _Pieces(region, blocks, above)
     return found.of(region.body, ()), tuple(found.new)
 
 
 class _Pieces:
-    def __init__(self, region: Region, blocks: frozenset[str]) -> None:
+    def __init__(self, region: Region, blocks: frozenset[str], above: int) -> None:
+        self._above = above
         self._sizes = {a.name: math.prod(a.shape) for a in region.arrays}
         self._blocks = blocks
         self._names = unused_names("value", self._sizes)
@@ -161,7 +173,14 @@ class _Pieces:
         if not isinstance(stmt, Loop | While | Branch):
             return False
         most = max((self._sizes[name] for name in touched_arrays(stmt) & self._blocks), default=0)
-        return most > 0 and any(_SHARE * size >= most for size in _turn_sizes(stmt))
+        largest = max(_turn_sizes(stmt), default=0)
+        if not most or _SHARE * largest < most:
+            return False
+        if not isinstance(stmt, Loop) or largest > self._above:
+            return True
+        count = dims.count(stmt.bounds)
+        few = type(count) is int and count <= FEW_TURNS
+        return few or not any(stmt.var in _window_symbols(one) for one in stmt.body)
 
     def _split(self, stmt: Stmt, around: tuple[str, ...]) -> Iterator[Piece]:
         if isinstance(stmt, Loop):

@@ -81,7 +81,9 @@ class RegionOnRanks:
     def __init__(self, region: Region, values: Mapping[str, int], name: str, where: tuple[str, int]) -> None:
         self._given, self._where = region_at(region, values), where
         self._description = "program", name, digest(dump(self._given))
-        self._pieces: dict[frozenset[str], tuple[tuple[Piece, ...], dict[str, Array], dict[str, int]]] = {}
+        self._pieces: dict[
+            tuple[frozenset[str], int], tuple[tuple[Piece, ...], dict[str, Array], dict[str, int]]
+        ] = {}
 
     @cached_property
     def _region(self) -> Region:
@@ -123,7 +125,7 @@ class RegionOnRanks:
         stores = {name: x for name, x in memories.items() if type(x) is Store}
         large = {a.name for a in self._region.arrays if is_large(a.shape, options)}
         blocks = frozenset(large | {name for name, x in stores.items() if x.remote is not None})
-        pieces, run.arrays, run.uses = self._pieces_for(blocks)
+        pieces, run.arrays, run.uses = self._pieces_for(blocks, options.distribute_above)
         run.preserves = bool(mask) or len(pieces) != 1 or not isinstance(pieces[0], Block)
         for store in stores.values():
             if store.remote is not None:
@@ -183,17 +185,17 @@ class RegionOnRanks:
         return found
 
     def _pieces_for(
-        self, blocks: frozenset[str]
+        self, blocks: frozenset[str], above: int
     ) -> tuple[tuple[Piece, ...], dict[str, Array], dict[str, int]]:
         """Return the pieces, where some arrays lie in blocks, all arrays by name, and in how many pieces each
         is used."""
-        found = self._pieces.get(blocks)
+        found = self._pieces.get((blocks, above))
         if found is None:
-            pieces, new = pieces_of(self._region, blocks)
+            pieces, new = pieces_of(self._region, blocks, above)
             uses: dict[str, int] = {}
             _count_uses(pieces, uses)
             arrays = {a.name: a for a in (*self._region.arrays, *new)}
-            found = self._pieces[blocks] = pieces, arrays, uses
+            found = self._pieces[blocks, above] = pieces, arrays, uses
         return found
 
     def report_gathers(self, program: Program, options: Options) -> None:

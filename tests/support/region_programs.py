@@ -59,6 +59,21 @@ def normed(A: np.float64[N, M]):
     A /= np.sqrt((A * A).mean(axis=0)) + 1e-3
     return A, mean
 
+def trailing(A: np.float64[N, N]):
+    for i in range(N - 1):
+        A[i + 1 :, i] /= A[i, i]
+        A[i + 1 :, i + 1 :] -= np.outer(A[i + 1 :, i], A[i, i + 1 :])
+
+def backwards(A: np.float64[N, M], B: np.float64[N, M], T: int):
+    C = np.zeros((N, M))
+    for t in range(T, 0, -1):
+        for s in range(2):
+            A[1:-1] = B[1:-1] + t * 0.5 - s
+        B[:, ::-1] = A * 0.25 + t
+        if t > T:
+            C[:] = A
+    return A, C
+
 def unused(A: np.float64[N, M], B: np.float64[N, M]):
     return B + 1.0
 """
@@ -69,8 +84,8 @@ KINDS = {
     "halos": lambda x: dc.distribute(x, halo=1) if x.ndim and min(x.shape) > 9 else x,
 }
 NAMES = (
-    "converging", "choosing", "moving", "histories", "products", "normed", "unused", "jacobi", "lu",
-    "covariance", "durbin", "two_products", "strided", "accumulated", "whole",
+    "converging", "choosing", "moving", "histories", "products", "normed", "unused", "trailing",
+    "backwards", "jacobi", "lu", "covariance", "durbin", "two_products", "strided", "accumulated", "whole",
 )  # fmt: skip
 SIZES = [{"N": 12, "M": 17, "T": 3}, {"N": 23, "M": 11, "T": 2}]
 

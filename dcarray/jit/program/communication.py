@@ -8,6 +8,7 @@ each rank's own, and are never shared out.
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Mapping
 from types import FunctionType, ModuleType
 from typing import Any
@@ -55,9 +56,16 @@ def _communicates(function: FunctionType, seen: list[FunctionType]) -> bool:
         if _is_comms(value):
             return True
         called = value.written if isinstance(value, ProgramLike) else called_by(value)
-        if node in places and type(called) is FunctionType and _communicates(called, seen):
+        calls = node in places and type(called) is FunctionType and _is_users(called)
+        if calls and _communicates(called, seen):
             return True
     return False
+
+
+def _is_users(function: FunctionType) -> bool:
+    """Whether a function may be one of the program's: not of NumPy's or of Python's own modules."""
+    package = str(function.__module__).partition(".")[0]
+    return package not in ("numpy", "scipy", "dcarray") and package not in sys.stdlib_module_names
 
 
 def _value(node: ast.AST, names: Mapping[str, Any], local: set[str]) -> Any:
