@@ -147,6 +147,8 @@ class PieceCall:
                     "lies in blocks over the ranks; give it x.local, or x.gather()"
                 )
         now = config.current()
+        if now.jit != "background" and now.distribute_above == sys.maxsize:  # as inside of such a program
+            return self._prepared()(*args, **kwargs)
         with config.options(distribute_above=None, jit="off" if now.jit == "off" else "eager"):
             return self._prepared()(*args, **kwargs)
 
