@@ -104,7 +104,7 @@ def load(file: File, name: str, window: slice | Iterable[slice] = ()) -> Any:
     from dcarray.comm.layout.grid import ProcessGrid
     from dcarray.comm.layout.layouts import Layout
     from dcarray.comm.transport.world import world
-    from dcarray.distributed.spmd_executor import default_layout
+    from dcarray.distributed.layout_choice import default_layout
 
     comm, options = world(), config.current()
     with communicating():

@@ -33,6 +33,9 @@ class Backend(Protocol):
     def run(self, executor: Any, rec: Any, options: Options, comm: Communicator) -> Callable[[], None]:
         """Run a recording on all ranks."""
 
+    def RegionOnRanks(self, region: Any, values: Any, name: str, where: tuple[str, int]) -> Any:
+        """Return the region of a program, for runs on all ranks."""
+
     def split_at_reshape(self, rec: Any, large: int) -> Any:
         """Split off the statements of a recording that have to run in a second one, or None."""
 

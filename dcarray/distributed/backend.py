@@ -9,12 +9,15 @@ from .array_distribution import elements_of, gather, layout_of, local_of
 from .consistency import combine_flags
 from .function_dispatch import is_distributed, try_call, try_call_replicated
 from .jobs import shared_seed
+from .layout_choice import default_layout
 from .random_arrays import distributed_random
 from .ranges import distributed_range
+from .region_run import RegionOnRanks
 from .reshape import split_at_reshape
-from .spmd_executor import default_layout, run
+from .spmd_executor import run
 
 __all__ = [
+    "RegionOnRanks",
     "call_numpy_source",
     "combine_flags",
     "default_layout",

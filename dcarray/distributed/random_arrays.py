@@ -18,8 +18,8 @@ from dcarray.core.config import current
 from dcarray.core.processes import communicating, communicator
 
 from .function_dispatch import ndarray_of
+from .layout_choice import default_layout
 from .random_blocks import block
-from .spmd_executor import default_layout
 
 __all__ = ["distributed_random"]
 

@@ -7,19 +7,16 @@ process.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cache, lru_cache, partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 
-from dcarray.comm.layout.grid import ProcessGrid
 from dcarray.comm.layout.layouts import Layout
 from dcarray.comm.planning import planner
 from dcarray.comm.planning.analysis.halo_state import ValidHalos
-from dcarray.comm.planning.placement.layout_preferences import has_matrix_products, preferred_layouts
 from dcarray.comm.planning.rank_program import matching
 from dcarray.comm.planning.rank_program.execution import execute
 from dcarray.comm.planning.rank_program.steps import Note, Program
@@ -44,6 +41,7 @@ from dcarray.recording.log import Recording
 
 from . import input_range_check
 from .consistency import agree_on_live, combine_flags
+from .layout_choice import chosen_layouts, default_layout, is_large
 from .plan_cache import LayoutPlan, LogFacts, compile_region, facts_of, slot_of
 from .reshape import copy_views, write_back_views
 
@@ -58,7 +56,7 @@ Local = Callable[["Region", Mapping[str, Any]], None]
 
 def run(executor: Executor, rec: Recording, options: Options, comm: Communicator) -> Callable[[], None]:
     """Run a recording on all ranks; as `dcarray.execution.executor.Executor.run`."""
-    options = _job_options(options)
+    options = job_options(options)
     facts = facts_of(rec)
     copies: list[tuple[Store, Store]] = []
     if not facts.one_geometry:
@@ -108,7 +106,7 @@ def program_of(rec: Recording, options: Options, comm: Communicator) -> Program 
 
 
 @lru_cache(16)
-def _job_options(options: Options) -> Options:
+def job_options(options: Options) -> Options:
     """Return the options for all ranks: plans are made eagerly.
 
     Background plans are ready at different times on different ranks, on which the last bits of sums depend.
@@ -121,26 +119,8 @@ def _shards(rec: Recording) -> dict[int, Shard]:
     return {k: s.remote for k, s in enumerate(rec.slots) if type(s) is Store and s.remote is not None}
 
 
-def _is_large(shape: tuple[int, ...], options: Options) -> bool:
-    return bool(shape) and math.prod(shape) > options.distribute_above
-
-
 def _layout_if_large(options: Options, comm: Communicator, shape: tuple[int, ...]) -> Layout | None:
-    return default_layout(shape, options, comm) if _is_large(shape, options) else None
-
-
-def default_layout(shape: tuple[int, ...], options: Options, comm: Communicator, rows: bool = True) -> Layout:
-    """Return the layout of an array by its shape; ``rows`` prefers whole rows."""
-    return _layout(shape, options.grid, comm.size, rows)
-
-
-@cache
-def _layout(shape: tuple[int, ...], grid: tuple[int, ...] | None, ranks: int, rows: bool) -> Layout:
-    if grid is None or len(grid) > len(shape):
-        return Layout.chosen(shape, ranks, rows=rows)
-    over = ProcessGrid(grid)
-    over.check(ranks)
-    return Layout.blocks(shape, over)
+    return default_layout(shape, options, comm) if is_large(shape, options) else None
 
 
 # ---- planning ----------------------------------------------------------------------------------------
@@ -168,7 +148,7 @@ def _run_distributed(
         counters.plan_hits += 1
     given = _inputs(rec, plan, shards, comm)
     mask = rec.watched
-    if plan.limits and input_range_check.within(given, plan.limits, comm, partial(_compute, plan, options)):
+    if plan.limits and input_range_check.within(given, plan.limits, comm, partial(compute, plan, options)):
         plan, mask = plan.overwriting, 0
     rec.program = plan.program
     counters.flushes += 1
@@ -181,7 +161,7 @@ def _run_distributed(
 
     def local(region: Region, arrays: Mapping[str, Any]) -> None:
         nonlocal flags
-        flags |= _compute(plan, options, region, arrays)
+        flags |= compute(plan, options, region, arrays)
 
     with communicating():
         with fp_state.collect_flags() as seen:
@@ -230,24 +210,8 @@ def _plan(
     log = [(*entry[:3], None, *entry[4:]) if entry[0] == "old" else entry for entry in rec.log]
     exact = build(log, live, rec.kinds)
     region = DISTRIBUTED.run(exact, debug=options.debug)
-    layouts: dict[str, Layout] = {}
-    for array in exact.arrays:
-        slot = slot_of(array.name)
-        if slot in shards:
-            layouts[array.name] = shards[slot].layout
-    distributed = set(layouts)
-    rows = not has_matrix_products(region)
-    for array in exact.arrays:
-        if array.name not in layouts and _is_large(array.shape, options):
-            like = None
-            if array.role in ("in", "inout"):
-                like = next((x for x in layouts.values() if x.shape == array.shape), None)
-            elif shards:
-                continue
-            default = default_layout(array.shape, options, comm, rows)
-            layouts[array.name] = default if like is None else like.without_halo()
-    best = preferred_layouts(region, layouts, layouts.keys() - distributed, comm.size)
-    layouts = {name: layout for name, layout in best.items() if layout is not None}
+    known = {a.name: shards[slot].layout for a in exact.arrays if (slot := slot_of(a.name)) in shards}
+    layouts = chosen_layouts(exact, region, known, bool(shards), options, comm)
     valid: dict[str, ValidHalos] = {
         f"a{k}": s.filled for k, s in shards.items() if s.filled is not None and not s.exposed
     }
@@ -278,15 +242,15 @@ def _inputs(
         else:
             mem = memory(rec.slots[slot])
             layout = plan.layouts.get(name)
-            given[name] = _contiguous(mem) if layout is None else local_block(mem, layout, comm)
+            given[name] = contiguous(mem) if layout is None else local_block(mem, layout, comm)
     return given
 
 
-def _contiguous(a: NDArray) -> NDArray:
+def contiguous(a: NDArray) -> NDArray:
     return a if a.flags.c_contiguous else a.copy()
 
 
-def _compute(plan: LayoutPlan, options: Options, region: Region, arrays: Mapping[str, Any]) -> int:
+def compute(plan: LayoutPlan, options: Options, region: Region, arrays: Mapping[str, Any]) -> int:
     """Run local statements, and return their floating-point exceptions as bits."""
     if options.jit == "off":
         return _interpret(region, arrays)
@@ -357,29 +321,38 @@ def _bind_outputs(
         store = entry if type(entry) is Store else entry()
         if store is None:
             continue
-        block = after[name]
-        before = store.remote
-        if layout is None:
-            if before is not None:
-                discard_shard(store)
-            if store.mem is None:
-                store.bind_new(block, address_of(block))
-            elif (slot in written or before is not None) and block is not store.mem:
-                store.mem[...] = block
-        elif before is not None or slot in written:
-            if before is not None and before.layout == layout:
-                if before.block is not block and before.exposed:
-                    before.block[...] = block  # the program has a view of it
-                else:
-                    before.block = block
-                before.filled = filled
-                store.dirty = before
-                continue
-            if before is not None:
-                before.done = True
-            set_shard(store, Shard(layout, block, comm, filled))
-            if rec.urgent and store.is_exposed():
-                gather_store(store)
+        anew = bind(store, after[name], layout, filled, slot in written, comm)
+        if anew and rec.urgent and store.is_exposed():
+            gather_store(store)
+
+
+def bind(
+    store: Store, block: NDArray, layout: Layout | None, filled: ValidHalos | None, written: bool,
+    comm: Communicator,
+) -> bool:  # fmt: skip
+    """Bind the elements that an array has after a run to its store: whole, or a block; returns whether this
+    is a new one."""
+    before = store.remote
+    if layout is None:
+        if before is not None:
+            discard_shard(store)
+        if store.mem is None:
+            store.bind_new(block, address_of(block))
+        elif (written or before is not None) and block is not store.mem:
+            store.mem[...] = block
+    elif before is not None and before.layout == layout:
+        if before.block is not block and before.exposed:
+            before.block[...] = block  # the program has a view of it
+        else:
+            before.block = block
+        before.filled = filled
+        store.dirty = before
+    elif before is not None or written:
+        if before is not None:
+            before.done = True
+        set_shard(store, Shard(layout, block, comm, filled))
+        return True
+    return False
 
 
 def _report_gather(rec: Recording, gathering: Note, options: Options) -> None:

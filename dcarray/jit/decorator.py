@@ -123,23 +123,34 @@ def _function(function: Any) -> Any:
         )
     if inspect.isgeneratorfunction(inner) or inspect.iscoroutinefunction(inner):
         raise TypeError(f"{inner.__qualname__}() does not run when it is called: accelerate what it calls")
-    sites: list[Site] | None = None
-    call = function
+    prepared = sited(function, inner)
 
     @wraps(function)
     def accelerated(*args: Any, **kwargs: Any) -> Any:
-        nonlocal sites, call
-        jit = config.current().jit
-        if sites is None and jit != "off":
-            sites, call = _prepared(function, inner)
-        if sites:
-            _heat(sites)
+        call = prepared()
         if is_needed():
             return call_wrapped(call, inner, args, kwargs)
         return call(*args, **kwargs)
 
     wrapping.add(cast(FunctionType, accelerated).__code__)
     return accelerated
+
+
+def sited(function: Any, inner: FunctionType) -> Callable[[], Any]:
+    """Return what gives, when it is called, what is called in a function's place: one with sites, unless
+    nothing is to be compiled; ``inner`` is the function within other decorators."""
+    sites: list[Site] | None = None
+    call = function
+
+    def prepared() -> Any:
+        nonlocal sites, call
+        if sites is None and config.current().jit != "off":
+            sites, call = _prepared(function, inner)
+        if sites:
+            _heat(sites)
+        return call
+
+    return prepared
 
 
 def _prepared(function: Any, inner: FunctionType) -> tuple[list[Site], Any]:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from dcarray.ir import dims, interp
+from dcarray.jit.program.description import describe
 from dcarray.jit.program.region import TracedProgram, region_of
 from dcarray.lowering.program import serialise
 from dcarray.plans.requests import RegionRequest, make_plan
@@ -33,6 +34,24 @@ def module(folder: Path, text: str, name: str = "programs") -> ModuleType:
     made = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(made)
     return made
+
+
+def arguments_of(function: Any, sizes: Mapping[str, int], seed: int) -> list[Any]:
+    """Random arguments of a program, by its annotations."""
+    rng = np.random.default_rng(seed)
+    found: list[Any] = []
+    for _, hint in describe(function).parameters:
+        if hasattr(hint, "shape"):
+            shape = [n if isinstance(n, int) else n.value(sizes) for n in hint.shape]
+            values = rng.random(shape) + 0.5
+            if hint.dtype.kind == "i":
+                values = np.round(values * 10)
+            if len(shape) == 2 and shape[0] == shape[1]:
+                values += np.eye(shape[0]) * shape[0]
+            found.append(values.astype(hint.dtype))
+        else:
+            found.append(sizes["T"] if hint.kind is int else 0.0625)
+    return found
 
 
 def _interpreted(traced: TracedProgram) -> Run:

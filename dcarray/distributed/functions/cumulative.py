@@ -19,7 +19,8 @@ from dcarray.distributed.function_dispatch import (
     require,
     required_axis,
 )
-from dcarray.distributed.spmd_executor import FEW, default_layout
+from dcarray.distributed.layout_choice import default_layout
+from dcarray.distributed.spmd_executor import FEW
 
 _NUMBERS = "?bBhHiIlLqQefdgFD"
 _RECORDED = "?bBhHiIlLqQfd"  # dtypes whose cumulative sums have kernels

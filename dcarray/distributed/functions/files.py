@@ -23,7 +23,7 @@ from dcarray.distributed.function_dispatch import (
     ndarray_of,
     require,
 )
-from dcarray.distributed.spmd_executor import default_layout
+from dcarray.distributed.layout_choice import default_layout
 from dcarray.recording.operands import plain_of
 
 __all__ = ["load", "tofile"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import UnionType
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ __all__ = [
     "Annotation",
     "ArrayAnnotation",
     "ElementType",
+    "PassedAnnotation",
     "ScalarAnnotation",
     "annotation_of",
     "evaluated",
@@ -66,6 +68,16 @@ class ScalarAnnotation:
 
     def __str__(self) -> str:
         return self.kind.__name__ if self.kind else self.dtype.name
+
+
+@record(frozen=True, slots=True)
+class PassedAnnotation:
+    """The type of an argument that a program that sends messages only passes on: a class, or several."""
+
+    kind: Any
+
+    def __str__(self) -> str:
+        return self.kind.__name__ if isinstance(self.kind, type) else str(self.kind)
 
 
 Annotation = ArrayAnnotation | ScalarAnnotation
@@ -134,13 +146,24 @@ def evaluated(
 ) -> Iterator[tuple[str, Annotation | None, int]]:
     """Yield for each parameter its name, type (None: not annotated) and line.
 
-    Annotations are read from the source, where ``np.float64[N, N]`` means the array type even though NumPy's
-    class does not support it at run time; that needs ``from __future__ import annotations``.
-
     Raises
     ------
     ProgramError
         If an annotation cannot be evaluated, or means no type.
+    """
+    for name, found, line in evaluated_or_passed(spec, names, file):
+        if isinstance(found, PassedAnnotation):
+            raise ProgramError(f"the annotation {found} of {name} is no type of a program", file, line)
+        yield name, found, line
+
+
+def evaluated_or_passed(
+    spec: ast.arguments, names: Mapping[str, Any], file: str
+) -> Iterator[tuple[str, Annotation | PassedAnnotation | None, int]]:
+    """Yield the same, with any other class for arguments that are only passed on.
+
+    Annotations are read from the source, where ``np.float64[N, N]`` means the array type even though NumPy's
+    class does not support it at run time; that needs ``from __future__ import annotations``.
     """
     for argument in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs):
         node, line = argument.annotation, argument.lineno
@@ -154,6 +177,9 @@ def evaluated(
             reason = f"the annotation {text} of {argument.arg} fails: {type(error).__name__}: {error}"
             raise ProgramError(reason, file, line) from error
         found = annotation_of(value)
+        if found is None and isinstance(value, type | UnionType):
+            yield argument.arg, PassedAnnotation(value), line
+            continue
         if found is None:
             raise ProgramError(f"the annotation {text} of {argument.arg} is no type of a program", file, line)
         yield argument.arg, found, line

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
 from dcarray.api.array import ndarray, wrap
+from dcarray.core.config import Options
 
-from ..loops.entry.lists import array_of, elements_of
-from .annotations import Annotation, ArrayAnnotation, ScalarAnnotation
+from ..loops.entry.lists import ListElements, array_of, elements_of
+from .annotations import Annotation, ArrayAnnotation, PassedAnnotation, ScalarAnnotation
 
-__all__ = ["argument_of", "array_given", "returned", "wrapped"]
+__all__ = ["argument_of", "array_given", "device_of", "on_devices", "returned", "wrapped"]
 
 _PYTHON: dict[type, tuple[type, ...]] = {
     bool: (bool, np.bool_), int: (int, np.integer), float: (float, int, np.floating, np.integer),
@@ -20,7 +21,7 @@ _PYTHON: dict[type, tuple[type, ...]] = {
 }  # fmt: skip
 
 
-def argument_of(program: str, name: str, annotation: Annotation, value: Any) -> Any:
+def argument_of(program: str, name: str, annotation: Annotation | PassedAnnotation, value: Any) -> Any:
     """Return an argument, a scalar converted to the type of its annotation."""
 
     def wrong(given: str) -> TypeError:
@@ -36,6 +37,10 @@ def argument_of(program: str, name: str, annotation: Annotation, value: Any) -> 
         if array.dtype != annotation.dtype or len(array.shape) != len(annotation.shape):
             raise wrong(f"{array.dtype.name} of shape {tuple(array.shape)}")
         return found
+    if isinstance(annotation, PassedAnnotation):
+        if not isinstance(value, annotation.kind):
+            raise wrong(f"{value!r} of type {type(value).__name__}")
+        return value
     return _scalar(annotation, value, wrong)
 
 
@@ -44,6 +49,24 @@ def array_given(value: Any) -> Any:
     found = elements_of(value) if type(value) is list else value
     array = found if found is None else array_of(found)
     return array if isinstance(array, np.ndarray | ndarray) else None
+
+
+def on_devices(values: Iterable[Any]) -> bool:
+    """Whether an array is on a device."""
+    return any(isinstance(value, ndarray) and value._device is not None for value in values)
+
+
+def device_of(values: Iterable[Any], options: Options) -> Any:
+    """Return the device that all arrays are on, or that new ones are to be; None if there are several, or
+    recordings choose it."""
+    arrays = [v for v in values if isinstance(v, np.ndarray | ndarray | ListElements)]
+    there = {getattr(v, "_device", None) for v in arrays}
+    if not there:
+        from dcarray.offload.placing import device_of as device_named
+
+        there = {device_named(options.device)}
+    device = there.pop() if len(there) == 1 else None
+    return device if device is not None and device.target else None
 
 
 def _scalar(annotation: ScalarAnnotation, value: Any, wrong: Callable[[str], TypeError]) -> Any:

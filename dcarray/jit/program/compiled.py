@@ -20,8 +20,12 @@ from .description import Description
 from .requests import ProgramInterface, ProgramRequest
 
 if TYPE_CHECKING:
+    from dcarray.lowering.gpu.device import Device
     from dcarray.lowering.program.loaded_plan import LoadedPlan
 
+    from ..loops.sites.device_loop_plan import DeviceLoopPlan
+    from ..loops.sites.requests import LoopInterface
+    from .rank_runs import RankRuns
     from .schedule import Change
 
 __all__ = ["CompiledProgram"]
@@ -39,9 +43,10 @@ class CompiledProgram:
     """
 
     def __init__(
-        self, description: Description, options: config.Options, changes: tuple[Change, ...] | None = None
-    ) -> None:
-        self.description, self.changes = description, changes
+        self, description: Description, options: config.Options, changes: tuple[Change, ...] | None = None,
+        on_device: bool = False,
+    ) -> None:  # fmt: skip
+        self.description, self.changes, self._on_device = description, changes, on_device
         # in this thread: whoever asks for a compiled program waits for it
         self._options = replace(options, jit="eager")
         self._first = self._made("some")
@@ -55,7 +60,7 @@ class CompiledProgram:
             f"lambda {names}: {self.interface.shapes}", {"max": max, "min": min}
         )
         self._written = self.interface.written()
-        self._plans: dict[tuple[Any, ...], LoopPlan] = {}
+        self._plans: dict[tuple[Any, ...], Any] = {}
 
     def _made(self, version: Literal["some", "general"]) -> LoadedPlan:
         options = self._options
@@ -63,7 +68,14 @@ class CompiledProgram:
         steered = self.changes
         changes = None if steered is None else tuple([(one.method, one.arguments) for one in steered])
         request = ProgramRequest(
-            plain, options.fastmath, options.threads, options.cache_dir, options.target, version, changes
+            plain,
+            options.fastmath,
+            options.threads,
+            options.cache_dir,
+            options.target,
+            version,
+            changes,
+            undone=not self._on_device,
         )
         return provider.obtain(request, options, EXECUTOR.background)
 
@@ -71,6 +83,13 @@ class CompiledProgram:
     def general(self) -> LoadedPlan:
         """The plan that serves all sizes, compiled when it is first asked for."""
         return self._first if self._first.guard is None else self._made("general")
+
+    @cached_property
+    def on_ranks(self) -> RankRuns:
+        """Its runs on several ranks."""
+        from .rank_runs import RankRuns
+
+        return RankRuns(self.description)
 
     def is_current(self) -> bool:
         """Whether the globals that the program was compiled with are the same."""
@@ -97,14 +116,41 @@ class CompiledProgram:
     def plan(self, symbols: tuple[int, ...], guards: tuple[Any, ...], wraps: bool) -> LoopPlan:
         """Return the plan for arguments with these guards, of which some are wrapped or none is, and these
         values of its symbols."""
-        found = self._plans.get(guards)
+        found: LoopPlan | None = self._plans.get(guards)
         if found is None:
-            if len(self._plans) >= _MAX_SIZES:
-                self._plans.clear()
-            first = self._first
-            loaded = first if first.guard is None or first.guard(*symbols) else self.general
-            interface = self.interface.for_shapes(self._shapes(*symbols))
-            names = [name for name, _ in self.description.parameters]
-            live = [name for name, _ in interface.results]
+            loaded, interface, names, live = self._parts(symbols)
             found = self._plans[guards] = LoopPlan(loaded, names, live, interface, symbols, wraps)
         return found
+
+    def device_plan(
+        self, symbols: tuple[int, ...], guards: tuple[Any, ...], device: Device
+    ) -> DeviceLoopPlan:
+        """Return the plan for arguments with these guards on a device, and these values of its symbols.
+
+        Raises
+        ------
+        PlanMismatch
+            If the device would not know of exceptions that it may raise.
+        """
+        from ..loops.sites.device_loop_plan import DeviceLoopPlan
+
+        key = (guards, symbols, device)
+        found: DeviceLoopPlan | None = self._plans.get(key)
+        if found is None:
+            loaded, interface, names, live = self._parts(symbols)
+            found = self._plans[key] = DeviceLoopPlan(loaded, names, device, live, interface, symbols)
+        return found
+
+    def _parts(self, symbols: tuple[int, ...]) -> tuple[LoadedPlan, LoopInterface, list[str], list[str]]:
+        """Return the plan for these values of its symbols, its arguments and results, and their names."""
+        if len(self._plans) >= _MAX_SIZES:
+            self._plans.clear()
+        first = self._first
+        loaded = first if first.guard is None or first.guard(*symbols) else self.general
+        interface = self.interface.for_shapes(self._shapes(*symbols))
+        return (
+            loaded,
+            interface,
+            [n for n, _ in self.description.parameters],
+            [n for n, _ in interface.results],
+        )

@@ -4,10 +4,10 @@ sizes at once."""
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
-from functools import cached_property, update_wrapper
-from inspect import signature
-from types import CodeType, FunctionType
+from functools import cached_property, partial, update_wrapper
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from dcarray.api.array import ndarray
@@ -16,20 +16,25 @@ from dcarray.core.counters import note
 from dcarray.core.errors import ProgramError, ScheduleError
 from dcarray.core.processes import communicator
 from dcarray.jit.decorator import accelerate
+from dcarray.jit.wrapped_mode import call_wrapped
 from dcarray.recording.session import LOCK
 
 from ..loops.entry.guards import guard_of
 from ..loops.entry.lists import ListElements, are_distinct, array_of, given
-from ..loops.entry.sizes import LARGEST, SymbolicSize
+from ..loops.entry.sizes import LARGEST
+from ..loops.sites.plan_values import PlanMismatch
 from ..loops.sites.run_loop import LoopPlan
-from .annotations import Annotation, ArrayAnnotation, sizes_of
-from .arguments import argument_of, array_given, returned, wrapped
+from .annotations import Annotation, ArrayAnnotation, PassedAnnotation, sizes_of
+from .arguments import argument_of, array_given, device_of, on_devices, returned
+from .communication import text_of_pieces
 from .compiled import CompiledProgram
 from .description import Description, ProgramLike, describe
+from .written import WrittenFunction
 
 if TYPE_CHECKING:
     from dcarray.ir.nodes import Region
 
+    from .region import TracedProgram
     from .schedule import Change, Schedule
 
 __all__ = ["Program", "program"]
@@ -62,6 +67,7 @@ class Program(ProgramLike):
         self._compiled: dict[Any, CompiledProgram] = {}
         self._changes: tuple[Change, ...] | None = None
         self._last: tuple[Any, CompiledProgram, LoopPlan] | None = None
+        self._plain = WrittenFunction(function)
         self._count = function.__code__.co_argcount
         self._name = function.__name__
         update_wrapper(self, function)
@@ -88,6 +94,9 @@ class Program(ProgramLike):
             force, with the reason.
         """
         options = config.current()
+        if self._in_pieces and schedule is None:
+            self._parameters()
+            return self
         self._changes = None if schedule is None else self._changes_of(schedule, options)
         self._last = None
         self._code(options, frozenset()).general  # noqa: B018 - which is compiled
@@ -116,9 +125,15 @@ class Program(ProgramLike):
         ProgramError
             If it does not compile, with file and line.
         """
+        return self._traced().region
+
+    def _traced(self) -> TracedProgram:
         from .region import region_of
 
-        return region_of(self.written).region
+        if self._in_pieces:
+            reason = f"{self._name} sends messages, so it is compiled in pieces and is no single region"
+            raise ProgramError(reason, *self._plain.where)
+        return region_of(self.written)
 
     def schedule(self) -> Schedule:
         """Return the region of the program as a schedule, which is changed by hand.
@@ -128,10 +143,9 @@ class Program(ProgramLike):
         ProgramError
             If it does not compile, with file and line.
         """
-        from .region import region_of
         from .schedule import schedule
 
-        traced = region_of(self.written)
+        traced = self._traced()
         inputs = [a.name for a in traced.region.arrays if a.role in ("in", "inout")]
         arguments = {p.name for p in traced.parameters}
         pairs = zip(inputs, traced.inputs, strict=True)
@@ -140,7 +154,8 @@ class Program(ProgramLike):
         return replace(schedule(traced.region), known=known)
 
     def explain(self) -> str:
-        """Return the region of the program as text, as it is written and after the passes.
+        """Return the region of the program as text, as it is written and after the passes; of one that sends
+        messages, the statements that are compiled.
 
         Raises
         ------
@@ -152,6 +167,8 @@ class Program(ProgramLike):
         from dcarray.ir.text import dump
         from dcarray.lowering.target import get
 
+        if self._in_pieces:
+            return text_of_pieces(self._plain.with_sizes(self._plain.symbols))
         options, region = config.current(), self.region()
         if self._changes is not None:
             from .schedule import repeated
@@ -171,9 +188,12 @@ class Program(ProgramLike):
                 out += f"\nfor other sizes:\n\n{dump(pipeline.run(region))}"
         return out
 
-    def _code(self, options: config.Options, lists: frozenset[str]) -> CompiledProgram:
+    def _code(
+        self, options: config.Options, lists: frozenset[str], on_device: bool = False
+    ) -> CompiledProgram:
         """Return what is compiled with these options, where the arguments ``lists`` are lists."""
-        changes = None if lists else self._changes  # positions are those of arrays' statements
+        # positions are those of arrays' statements, and steps are the processor's
+        changes = None if lists or on_device else self._changes
         key = options.fastmath, options.threads, options.cache_dir, options.target, lists, changes
         found = self._compiled.get(key)
         if found is None or not found.is_current():
@@ -183,7 +203,7 @@ class Program(ProgramLike):
             if not self._compiled:  # an error has the file, and is raised here whoever makes the plan
                 trace_program(description)
             self._last = None
-            found = self._compiled[key] = CompiledProgram(description, options, changes)
+            found = self._compiled[key] = CompiledProgram(description, options, changes, on_device)
         return found
 
     # ---- calls --------------------------------------------------------------------------------------
@@ -220,31 +240,33 @@ class Program(ProgramLike):
         return self._checked_call(args, kwargs, options)
 
     def _checked_call(self, args: tuple[Any, ...], kwargs: dict[str, Any], options: config.Options) -> Any:
-        bound = self._signature.bind(*args, **kwargs)
-        bound.apply_defaults()
         parameters = self._parameters()
+        if not kwargs and len(args) == self._count == len(parameters):
+            arguments = dict(zip([name for name, _ in parameters], args, strict=True))
+        else:
+            bound = self._plain.signature.bind(*args, **kwargs)
+            bound.apply_defaults()
+            arguments = bound.arguments
         try:
-            values = tuple(
-                [argument_of(self._name, name, a, bound.arguments[name]) for name, a in parameters]
-            )
+            values = tuple([argument_of(self._name, name, a, arguments[name]) for name, a in parameters])
             named = dict(zip([name for name, _ in parameters], values, strict=True))
-            code = self._code_for(named, options)
+            elsewhere = options.device != "cpu" or on_devices(values)
+            code = None if elsewhere else self._code_for(named, options)
         except TypeError as error:
-            return self._of_other_types(bound.arguments, error, options)
+            return self._of_other_types(arguments, error, options)
         sizes = sizes_of(
             self._name, [(k, a, array_of(named[k])) for k, a in parameters if isinstance(a, ArrayAnnotation)]
         )
-        known = sizes | {symbol: named[name] for name, symbol in code.interface.integers} if code else {}
-        symbols = tuple([known[name] for name in code.interface.symbols]) if code else ()
-        usable = options.jit != "off" and communicator() is None and options.device == "cpu"
+        if elsewhere and not self._in_pieces:
+            return self._wrapped(partial(self._on_device, options=options), named, sizes, options)
+        symbols = None if code is None else self._symbols_of(code, named, sizes)
+        if code is None or symbols is None or options.jit == "off":
+            return self._as_written({name: given(value) for name, value in named.items()}, sizes)
+        if communicator() is not None and code.on_ranks.is_needed(values, symbols, options):
+            run = partial(self._on_ranks, code=code, symbols=symbols, options=options)
+            return self._wrapped(run, named, sizes, options)
         guards = tuple([guard_of(value) for value in values])
-        if (
-            code is not None
-            and usable
-            and code.serves(values, guards)
-            and all(-LARGEST <= n <= LARGEST for n in symbols)
-            and code.holds(*symbols)
-        ):
+        if code.serves(values, guards):
             plan = code.plan(symbols, guards, ndarray in map(type, values))
             found = plan.run(values, options)
             if found is not None:
@@ -255,6 +277,61 @@ class Program(ProgramLike):
                 return returned(found, code.interface.returns)
         return self._as_written({name: given(value) for name, value in named.items()}, sizes)
 
+    def _symbols_of(
+        self, code: CompiledProgram, named: dict[str, Any], sizes: dict[str, int]
+    ) -> tuple[int, ...] | None:
+        """Return the values of the symbols of compiled code; None if it does not serve these."""
+        known = sizes | {symbol: named[name] for name, symbol in code.interface.integers}
+        symbols = tuple([known[name] for name in code.interface.symbols])
+        return symbols if all(-LARGEST <= n <= LARGEST for n in symbols) and code.holds(*symbols) else None
+
+    # ---- on devices and ranks -----------------------------------------------------------------------
+    def _wrapped(
+        self, run: Callable[..., Any], named: dict[str, Any], sizes: dict[str, int], options: config.Options
+    ) -> Any:
+        """Return what a function of the wrapped arguments and their sizes gives, the only item of a tuple; if
+        that is empty, the function runs as it is written."""
+
+        def call(*values: Any) -> Any:
+            both = dict(zip(named, values, strict=True))
+            found = run(both, sizes)
+            if found:
+                return found[0]
+            return self._as_written({name: given(value) for name, value in both.items()}, sizes)
+
+        if options.device == "cpu" and communicator() is None:
+            return call(*named.values())
+        return call_wrapped(call, self.written, tuple(named.values()), {})
+
+    def _on_ranks(
+        self, named: dict[str, Any], _: Any, code: CompiledProgram, symbols: tuple[int, ...],
+        options: config.Options,
+    ) -> tuple[Any, ...]:  # fmt: skip
+        """Run the region on all ranks."""
+        found = code.on_ranks.run([*named.values()], symbols, options)
+        return () if found is None else (returned(found, code.interface.returns),)
+
+    def _on_device(
+        self, named: dict[str, Any], sizes: dict[str, int], options: config.Options
+    ) -> tuple[Any, ...]:
+        """Run the region on the device that all arrays are on."""
+        values = tuple(named.values())
+        device = device_of(values, options)
+        if device is None or options.jit == "off" or communicator() is not None:
+            return ()
+        code = self._code(replace(options, target=device.target), frozenset(), on_device=True)
+        symbols = self._symbols_of(code, named, sizes)
+        guards = tuple([guard_of(value) for value in values])
+        if symbols is None or any(guard is None for guard in guards):  # a dtype may be equal to None
+            return ()
+        try:
+            plan = code.device_plan(symbols, guards, device)
+        except PlanMismatch as reason:
+            note(f"{self._name}: {reason}", kind="loop", where=self._plain.where)
+            return ()
+        found = plan.run(values, options)
+        return () if found is None else (returned(found, code.interface.returns),)
+
     def _of_other_types(self, given: dict[str, Any], error: TypeError, options: config.Options) -> Any:
         """Run the function as it is written, since arguments have other types than their annotations say."""
         if options.strict:
@@ -263,24 +340,26 @@ class Program(ProgramLike):
         for name, a in self._parameters():
             if isinstance(a, ArrayAnnotation) and (array := array_given(given[name])) is not None:
                 arrays += [(name, a, array)] * (len(array.shape) == len(a.shape))
-        sizes, code = sizes_of(self._name, arrays), self.written.__code__
-        read = [self.written.__globals__.get(name) for name in _names(code)]
-        if any(isinstance(one, SymbolicSize) and not sizes.keys() >= {*one.names} for one in read):
+        sizes = sizes_of(self._name, arrays)
+        if not self._plain.knows(sizes):
             raise error
-        note(str(error), kind="loop", where=(code.co_filename, code.co_firstlineno))
-        return self._as_written(dict(given), sizes)
+        note(str(error), kind="loop", where=self._plain.where)
+        return self._as_written(given, sizes)
 
-    def _parameters(self) -> tuple[tuple[str, Annotation], ...]:
+    def _parameters(self) -> tuple[tuple[str, Annotation | PassedAnnotation], ...]:
         """Return the names and types of the arguments."""
+        if self._in_pieces:
+            return self._plain.passed
         for code in self._compiled.values():
             if code.is_current():
                 return code.description.parameters
         return describe(self.written).parameters
 
     def _code_for(self, values: dict[str, Any], options: config.Options) -> CompiledProgram | None:
-        """Return what is compiled for these arguments; None if a list occurs in them twice."""
+        """Return what is compiled for these arguments; None if a list occurs in them twice, and of a program
+        that sends messages."""
         lists = frozenset(name for name, value in values.items() if type(value) is ListElements)
-        if not are_distinct([*values.values()]):
+        if self._in_pieces or not are_distinct([*values.values()]):
             return None
         try:
             return self._code(options, lists)
@@ -292,30 +371,12 @@ class Program(ProgramLike):
 
     def _as_written(self, given: dict[str, Any], sizes: dict[str, int]) -> Any:
         """Run the function as it is written, with sizes for its symbols."""
-        spec = self.written.__code__
-        plain = [given.pop(name) for name in spec.co_varnames[: spec.co_argcount]]
-        any_wrapped = any(isinstance(value, ndarray) for value in (*plain, *given.values()))
-        names = {*_names(spec)}
-        around = self.written.__globals__
-        symbolic = {
-            name: around[name].value(sizes)
-            for name in names
-            if isinstance(around.get(name), SymbolicSize) and set(around[name].names) <= sizes.keys()
-        }
-        if not symbolic:
-            return self._accelerated(*plain, **given)
-        function = FunctionType(
-            spec, {**around, **symbolic}, spec.co_name, self.written.__defaults__, self.written.__closure__
-        )
-        function.__kwdefaults__ = self.written.__kwdefaults__
-        found = function(*plain, **given)
-        if not any_wrapped:
-            return found
-        return tuple(map(wrapped, found)) if type(found) is tuple else wrapped(found)
+        return self._plain(given, sizes)
 
-    @cached_property
-    def _signature(self) -> Any:
-        return signature(self.written)
+    @property
+    def _in_pieces(self) -> bool:
+        """Whether it sends messages, so that it is compiled in pieces."""
+        return self._plain.in_pieces
 
     @cached_property
     def _accelerated(self) -> Any:
@@ -354,8 +415,3 @@ def _with_lists(description: Description, lists: frozenset[str]) -> Description:
         for name, a in description.parameters
     ]
     return replace(description, parameters=tuple(parameters))
-
-
-def _names(code: CodeType) -> tuple[str, ...]:
-    inner = [name for const in code.co_consts if isinstance(const, CodeType) for name in _names(const)]
-    return (*code.co_names, *inner)

@@ -25,7 +25,7 @@ from ..loops.syntax.source import source_of
 from ..loops.syntax.syntax_facts import loads
 from .annotations import Annotation, ArrayAnnotation, annotation_of, argument_names, evaluated
 
-__all__ = ["Description", "ProgramLike", "describe", "python_function", "source_tree"]
+__all__ = ["Description", "Names", "ProgramLike", "check_sizes", "describe", "python_function", "source_tree"]
 
 _MISSING = object()
 _NUMBERS = (int, float, complex, bool, str, type(None))
@@ -186,7 +186,7 @@ class _Describer:
             if annotation is None:
                 raise ProgramError(f"the argument {name} has no type", file, place)
             found.append((name, annotation))
-        _check_sizes(found, file, line)
+        check_sizes(found, file, line)
         return self.function(function), tuple(found)
 
     def function(self, function: FunctionType) -> Function:
@@ -254,7 +254,7 @@ class _Describer:
         return self.function(value) if type(value) is FunctionType else None
 
 
-def _check_sizes(parameters: list[tuple[str, Annotation]], file: str, line: int) -> None:
+def check_sizes(parameters: list[tuple[str, Annotation]], file: str, line: int) -> None:
     """Raise `ProgramError` for sizes that no call can have, or whose symbols a call does not determine."""
     names = {name for name, _ in parameters}
     arrays = [(name, type_) for name, type_ in parameters if isinstance(type_, ArrayAnnotation)]

@@ -32,7 +32,7 @@ class ProgramInterface(NamedTuple):
         Whether the plan serves these values of the symbols, as a Python expression.
     integers : tuple of (str, str)
         The arguments that are Python ints, with the symbols that they are.
-    inputs, results, rewritten, may_raise, checked
+    inputs, results, rewritten, may_raise, checked, by_value
         As in `LoopInterface`.
     returns : str
         As in `dcarray.jit.program.region.TracedProgram`.
@@ -48,6 +48,7 @@ class ProgramInterface(NamedTuple):
     rewritten: tuple[str, ...]
     may_raise: bool
     checked: bool
+    by_value: frozenset[str]
     returns: str
 
     def for_shapes(self, shapes: tuple[tuple[int, ...], ...]) -> LoopInterface:
@@ -58,8 +59,8 @@ class ProgramInterface(NamedTuple):
         for (name, role, char), shape in zip(self.arrays, shapes, strict=True):
             strides = tuple([np.dtype(char).itemsize * s for s in c_strides(shape)])
             arrays.append((name, role, char, shape, strides))
-        found = self.inputs, self.results, self.rewritten, self.may_raise, self.checked
-        return LoopInterface(tuple(arrays), *found, frozenset())
+        found = self.inputs, self.results, self.rewritten, self.may_raise, self.checked, self.by_value
+        return LoopInterface(tuple(arrays), *found)
 
     def written(self) -> frozenset[str]:
         """Return the arguments whose elements are written."""
@@ -76,6 +77,8 @@ class ProgramRequest(NamedTuple):
         As in `dcarray.plans.requests.PlanInput`.
     changes : tuple of (str, tuple) or None
         What is done with the region in place of passes: each as `dcarray.jit.program.schedule.Change`.
+    undone : bool
+        Whether memory is restored where a floating-point exception is raised.
     """
 
     program: Description
@@ -85,11 +88,13 @@ class ProgramRequest(NamedTuple):
     target: str = "cpu"
     version: Literal["some", "general"] = "some"
     changes: tuple[tuple[str, tuple[Any, ...]], ...] | None = None
+    undone: bool = True
 
     def plan_input(self) -> PlanInput:
         """Return the region of the program."""
         from dcarray.ir import dims
         from dcarray.ir.analysis.idempotence import idempotent_arrays
+        from dcarray.ir.build import is_scalar_argument
 
         from .region import trace_program
 
@@ -106,6 +111,8 @@ class ProgramRequest(NamedTuple):
         lists = frozenset(p.symbol for p in traced.parameters if p.name in given)
         rewritten = frozenset() if traced.may_raise else idempotent_arrays(region) - lists
         saved = frozenset(a.name for a in arguments if a.role == "inout") - rewritten - lists
+        if not self.undone:
+            saved = frozenset()
         shapes = "".join(f"({''.join(dims.show(n) + ', ' for n in a.shape)}), " for a in arguments)
         interface = ProgramInterface(
             tuple([(a.name, a.role, a.dtype.str) for a in arguments]),
@@ -118,6 +125,7 @@ class ProgramRequest(NamedTuple):
             tuple(sorted(rewritten)),
             traced.may_raise,
             is_checked(region),
+            frozenset(a.name for a in arguments if is_scalar_argument(a)),
             traced.returns,
         )
         if self.changes is not None:
@@ -126,4 +134,5 @@ class ProgramRequest(NamedTuple):
 
     def text(self) -> str:
         """Return the text of everything that the plan depends on, as its key."""
-        return repr((self.program, self.fastmath, self.threads, self.target, self.version, self.changes))
+        options = self.fastmath, self.threads, self.target, self.version, self.changes, self.undone
+        return repr((self.program, *options))

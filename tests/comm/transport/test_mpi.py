@@ -63,6 +63,7 @@ def test_what_fails_on_one_rank_ends_all(name: str, ranks: int, said: str) -> No
     ("command", "said"),
     [
         ("examples/heat_messages.py --n 60 --steps 20", "equal to one process's result"),
+        ("examples/jacobi_messages.py --n 40 --steps 10", "equal to one process's result"),
         ("examples/summa.py 30 20 25", "as NumPy has it"),
     ],
 )
@@ -74,7 +75,10 @@ def test_examples(command: str, said: str) -> None:
 
 # ---- without MPI -------------------------------------------------------------------------------------
 @pytest.mark.parametrize("ranks", [1, 6])
-@pytest.mark.parametrize("command", ["heat_messages.py --n 60 --steps 20", "summa.py 30 20 25"])
+@pytest.mark.parametrize(
+    "command",
+    ["heat_messages.py --n 60 --steps 20", "jacobi_messages.py --n 40 --steps 10", "summa.py 30 20 25"],
+)
 def test_examples_simulated(command: str, ranks: int) -> None:
     line = [sys.executable, *f"examples/{command} --ranks {ranks}".split()]
     done = subprocess.run(line, capture_output=True, text=True, timeout=120, cwd=ROOT)

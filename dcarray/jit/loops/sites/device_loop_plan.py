@@ -5,7 +5,6 @@ A loop runs there if nothing in it can raise, since devices have no floating-poi
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +20,9 @@ from dcarray.offload.arrays import array_class
 from dcarray.offload.buffer import DeviceBuffer, array_in, resident, uploaded
 
 from ..entry.entry_values import Result
-from .plan_values import PlanMismatch, fetcher, number
+from .plan_values import PlanMismatch, number
 from .requests import LoopInterface
+from .sized_plan import SizedPlan
 
 if TYPE_CHECKING:
     from dcarray.lowering.gpu.device import Device
@@ -31,8 +31,19 @@ if TYPE_CHECKING:
 __all__ = ["DeviceLoopPlan"]
 
 
-class DeviceLoopPlan:
-    """A loop's plan for a device, bound to the names of its site; see `LoopPlan`.
+class DeviceLoopPlan(SizedPlan):
+    """A loop's or a program's plan for a device, bound to the names of its site; see `LoopPlan`.
+
+    Parameters
+    ----------
+    loaded : LoadedPlan
+    names, live : sequence of str
+        The names of the values that a run gets, and those of its results.
+    device : Device
+    interface : LoopInterface, optional
+        The plan's arguments and results, if these are not what travels with the plan.
+    symbols : tuple of int, optional
+        The values of the region's symbols.
 
     Raises
     ------
@@ -42,20 +53,19 @@ class DeviceLoopPlan:
 
     checks = None  # guards are computed anew in each run
 
-    def __init__(self, loaded: LoadedPlan, names: Sequence[str], device: Device, live: Sequence[str]) -> None:
-        interface: LoopInterface = loaded.payload
+    def __init__(
+        self, loaded: LoadedPlan, names: Sequence[str], device: Device, live: Sequence[str],
+        interface: LoopInterface | None = None, symbols: tuple[int, ...] = (),
+    ) -> None:  # fmt: skip
+        interface = interface or loaded.payload
+        assert interface is not None
         if interface.may_raise or interface.checked:
             raise PlanMismatch(f"it may raise exceptions, of which {device.name} does not know")
-        self._loaded, self._device = loaded, device
-        self._bytes = int(loaded.bytes())
-        place = {name: k for k, name in enumerate(names)}
-        inputs = iter(interface.inputs)
+        super().__init__(loaded, names, interface, symbols)
+        self._device, place, at_of = device, self.place, self.at_of
         self._by_value = [name in interface.by_value for name, *_ in interface.arrays]
-        self._parameters: list[tuple[str, Any, np.dtype[Any], tuple[int, ...]]] = []
-        for _, role, char, shape, _ in interface.arrays:
-            fetch = None if role == "out" else fetcher(next(inputs), place)
-            self._parameters.append((role, fetch, np.dtype(char), shape))
-        at_of = {name: k for k, (name, *_) in enumerate(interface.arrays)}
+        if symbols or not interface.symbols:
+            self._bind_symbols(symbols)
         found = dict(interface.results)
         self._results: list[tuple[Result, int]] = []
         for name in live:
@@ -97,7 +107,7 @@ class DeviceLoopPlan:
                 return None
             buffers = [one.buffer if isinstance(one, DeviceBuffer) else one for one in given]
             try:
-                self._loaded.run((), buffers, (), device, 0)
+                self._loaded.run((), buffers, self._symbols, device, 0)
             except NotStarted as error:
                 if isinstance(error.__cause__, MemoryError):
                     raise error.__cause__ from None
@@ -123,9 +133,9 @@ class DeviceLoopPlan:
         given: list[Any] = []
         used: list[tuple[Any, DeviceBuffer, bool]] = []
         heads: list[tuple[int, bool]] = []
-        for (role, fetch, dtype, shape), by_value in zip(self._parameters, self._by_value, strict=True):
+        for (role, fetch, dtype, _, _, size), by_value in zip(self._parameters, self._by_value, strict=True):
             if fetch is None:
-                nbytes = max(math.prod(shape) * dtype.itemsize, 1)
+                nbytes = max(size * dtype.itemsize, 1)
                 given.append(DeviceBuffer(self._device, self._device.allocate(nbytes), True))
                 continue
             value = values[fetch] if type(fetch) is int else fetch(values)
@@ -182,13 +192,13 @@ class DeviceLoopPlan:
             return result.value
         if result.kind == "alias":
             return values[at]
-        _, _, dtype, shape = self._parameters[at]
+        _, _, dtype, shape, _, size = self._parameters[at]
         held = given[at]
         if result.kind == "scalar":
             found = np.empty((), dtype)
             self._device.download(held.buffer, found)
             return found.item() if result.weak else found[()]
-        cls, size = array_class(self._device), math.prod(shape)
+        cls = array_class(self._device)
         if size < config.current().eager_below:
             few = np.empty(shape, dtype)
             if size:

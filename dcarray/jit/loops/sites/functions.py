@@ -21,7 +21,10 @@ from .codes import inner_codes, note_codes
 from .rewrite import Scope, Text, add_sites, reads_frames
 from .site import Site, SitePlace, SiteSource, sites_at, with_constants
 
-__all__ = ["function_code", "functions_of", "holders", "put_sites", "remove_sites", "with_sites"]
+__all__ = [
+    "function_code", "functions_of", "holders", "put_sites", "remove_sites", "stays_pythons",
+    "with_sites",
+]  # fmt: skip
 
 _STORE_GLOBAL = opmap["STORE_GLOBAL"]
 
@@ -139,7 +142,21 @@ def _known_calls(function: FunctionType, tree: ast.FunctionDef) -> KnownCalls:
     classes = {n: one for n, one in list(names.items()) if isinstance(one, type)}
     own = {n: one for n, one in classes.items() if one.__module__ == names.get("__name__")}
     methods = _MethodTrees([*own.values()])
-    return KnownCalls(modules, _Trees(names), methods, frozenset(own), partial(_bound_names, names))
+    unknown = frozenset([*own, *[n for n, one in list(names.items()) if stays_pythons(one)]])
+    return KnownCalls(modules, _Trees(names), methods, unknown, partial(_bound_names, names))
+
+
+_PYTHONS = ("dcarray.comm", "dcarray.jit.program")
+
+
+def stays_pythons(value: Any) -> bool:
+    """Whether a value is a function, class or object that sends messages, or a program, so that calls of it
+    are no part of a site."""
+    kind = type(value)
+    where = value.__globals__.get("__name__") if kind is FunctionType else None
+    if where is None:
+        where = (value if isinstance(value, type) else kind).__module__
+    return str(where).startswith(_PYTHONS)
 
 
 def _bound_names(names: Mapping[str, Any]) -> frozenset[str]:

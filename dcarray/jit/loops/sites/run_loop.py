@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -15,16 +14,15 @@ from dcarray.core.fp_bits import INVALID, MINDFUL, RAISING
 from dcarray.core.interrupts import DelayedInterrupt
 from dcarray.core.processes import LOCK
 from dcarray.core.store import FAMILIES, owner
-from dcarray.core.strides import c_strides
 from dcarray.lowering.runtime.buffer_pool import MAPPED, address_of, allocate
 
 from ..entry import generators
 from ..entry.guard_checks import Checks, checks_hold, checks_of, span
 from ..entry.guards import ARRAYS, knows_wrapped
 from ..entry.lists import ListElements
-from ..entry.sizes import LARGEST
-from .plan_values import binding, fetcher, number
+from .plan_values import binding, number
 from .requests import LoopInterface
+from .sized_plan import SizedPlan
 from .undo_copies import UndoCopy
 
 if TYPE_CHECKING:
@@ -34,7 +32,7 @@ NDArray = np.ndarray[Any, Any]
 _SMALL = 1024  # elements up to which NumPy allocates, since the memory is not worth reusing
 
 
-class LoopPlan:
+class LoopPlan(SizedPlan):
     """A serialised plan, bound to the names of its site.
 
     Parameters
@@ -67,26 +65,17 @@ class LoopPlan:
     ) -> None:  # fmt: skip
         interface = interface or loaded.payload
         assert interface is not None
-        self._loaded, self._symbols = loaded, symbols
+        super().__init__(loaded, names, interface, symbols)
         self._owned, self._is_loop = owned and not wraps, is_loop
         self._arrays = loaded.kernels < loaded.steps  # whether a run needs array objects besides addresses
         self.may_raise, self.checked = interface.may_raise, interface.checked
-        self.place = place = {name: k for k, name in enumerate(names)}
-        inputs = iter(interface.inputs)
-        self._parameters: list[tuple[str, Any, Any, tuple[int, ...], tuple[int, ...], int]] = []
-        for _, role, char, shape, strides in interface.arrays:
-            fetch = None if role == "out" else fetcher(next(inputs), place)
-            self._parameters.append((role, fetch, np.dtype(char), shape, strides, math.prod(shape)))
-        self.at_of = at_of = {name: k for k, (name, *_) in enumerate(interface.arrays)}
+        place, at_of = self.place, self.at_of
         drawn = [text for text in interface.inputs if generators.is_input(text)]
         self._generators = {text.partition(":")[0]: generators.generator_of(text, place) for text in drawn}
-        self._shapes = _expression(interface.symbols, interface.shapes) if interface.shapes else None
         # undo copies: of windows of arrays, made by the plan, and of arrays, made here
         self._places_undone = [(at_of[name], where) for name, where in loaded.kept]
         if not interface.symbols:
             self._bind_symbols(symbols)
-        serves = _expression(interface.symbols, interface.guard) if interface.symbols else None
-        self._serves = (serves, loaded.guard)
         self._kept: list[tuple[NDArray, int]] | None = None  # memory for these windows, if they are small
         self._undone = [at_of[name] for name in loaded.overwritten] if self._arrays else []
         # arrays without undo copies if the input range check passes
@@ -105,41 +94,10 @@ class LoopPlan:
         self._aliases = [(k, other) for k, other in pairs if k != other]  # names of one array
 
     def _bind_symbols(self, symbols: tuple[int, ...]) -> None:
-        """Derive what depends on the values of the symbols."""
-        self._symbols = symbols
-        self._bytes = int(self._loaded.bytes(*symbols))
-        if self._shapes is not None:
-            for k, shape in enumerate(self._shapes(*symbols)):
-                role, fetch, dtype, _, _, _ = self._parameters[k]
-                strides = tuple([dtype.itemsize * n for n in c_strides(shape)])
-                self._parameters[k] = role, fetch, dtype, shape, strides, math.prod(shape)
+        super()._bind_symbols(symbols)
         self._windows_undone = [(k, where(*symbols)) for k, where in self._places_undone]
         self._few_undone = all(self._parameters[k][-1] <= _SMALL for k, _ in self._windows_undone)
         self._kept = None
-
-    def holds(self, symbols: tuple[int, ...]) -> bool:
-        """Whether the plan is for these values of its symbols."""
-        holds, guard = self._serves
-        return (
-            all(abs(n) <= LARGEST for n in symbols)
-            and (holds is None or bool(holds(*symbols)))
-            and (guard is None or bool(guard(*symbols)))
-        )
-
-    def serves(self, symbols: tuple[int, ...]) -> bool:
-        """Whether the plan may run with these values of its symbols; they hold for the next run.  The lock
-        must be held until then."""
-        if symbols == self._symbols:
-            return True
-        if not self.holds(symbols):
-            return False
-        self._bind_symbols(symbols)
-        return True
-
-    @property
-    def symbols(self) -> tuple[int, ...]:
-        """The values of the region's symbols that the plan is bound to."""
-        return self._symbols
 
     @property
     def driver(self) -> Callable[..., int]:
@@ -158,12 +116,6 @@ class LoopPlan:
         whole = not self._writes or self._loaded.single
         others = self._arrays or undone or self._generators
         return self._owned and not others and whole
-
-    def shapes(self, symbols: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
-        """Return the shapes of the parameters for these values of the symbols; nothing if they are the same
-        for all."""
-        found: tuple[tuple[int, ...], ...] = () if self._shapes is None else self._shapes(*symbols)
-        return found
 
     def count(self, runs: int) -> None:
         """Count runs of the plan."""
@@ -360,13 +312,6 @@ class LoopPlan:
         if self._few_undone:
             self._kept = kept
         return True
-
-
-def _expression(symbols: Sequence[tuple[str, str]], text: str) -> Callable[..., Any]:
-    """Return a function of the symbols' values: only names, integers and operators of `dims.show`."""
-    names = ", ".join(symbol for symbol, _ in symbols)
-    found: Callable[..., Any] = eval(f"lambda {names}: {text}", {"max": max, "min": min})
-    return found
 
 
 def _memory(shape: tuple[int, ...], dtype: np.dtype[Any], size: int) -> tuple[NDArray, int]:

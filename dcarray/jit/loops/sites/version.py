@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import sys
 from collections import ChainMap
 from collections.abc import Callable
 from time import perf_counter
@@ -19,7 +20,7 @@ from ..entry.guards import knows_wrapped
 from ..entry.lists import ListElements
 from ..entry.members import Check, still_hold, watched_members
 from ..syntax.path_names import shown
-from .keys import MISSING, Entry, watched_exceptions
+from .keys import MISSING, Entry, is_wrapped, watched_exceptions
 from .list_conversion import ListConversion
 from .path_values import PathValues
 from .run_loop import LoopPlan
@@ -115,8 +116,8 @@ class Version:
             self.judge(*ended)
         options = config.look_again()
         ranks = communicator() is not None
-        if options.jit == "off" or (ranks and options.strict):  # it would gather arrays
-            return (), None
+        if options.jit == "off" or (ranks and options.strict and any(map(is_wrapped, values))):
+            return (), None  # it would gather arrays
         if watchers or (ranks and options.jit == "background"):  # ranks get plans at different times
             options = replaced(options, jit="eager")
         for name in self.source.others:
@@ -132,7 +133,8 @@ class Version:
                 return (), None
             self._last = None
             self.plans.entries.clear()
-        if self._last is not None and not ranks and not watchers and start is None:
+        own = not ranks or options.distribute_above == sys.maxsize  # each rank's arrays are its own
+        if self._last is not None and own and not watchers and start is None:
             served = self._try_last(self._last, values, options)
             if served is not None:
                 return served, self._last

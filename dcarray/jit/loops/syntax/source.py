@@ -7,6 +7,7 @@ compiled something else than the file's text (as pytest does with ``assert``).
 from __future__ import annotations
 
 import ast
+import copy
 from collections.abc import Sequence
 from functools import lru_cache
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
@@ -14,7 +15,8 @@ from typing import Any
 
 from dcarray.ir.records import record, replaced
 
-from .syntax_facts import facts
+from .originals import original
+from .syntax_facts import facts, forget
 
 _FUTURE = 0x1FF0000  # the flags of ``from __future__`` in a code object
 _NESTED, CO_GENERATOR, CO_COROUTINE = 0x10, 0x20, 0x80  # those of `inspect`, without loading that
@@ -87,8 +89,44 @@ def text_of(lines: Sequence[str], number: int, stmts: Sequence[ast.stmt]) -> str
     return "\n".join(line[min(indent, len(line) - len(line.lstrip())) :].rstrip("\r\n") for line in found)
 
 
+# by the identities of code objects that `with_parameters` has made: these, the functions and the names
+_made: dict[int, tuple[CodeType, FunctionType, tuple[str, ...]]] = {}
+
+
+def with_parameters(function: FunctionType, code: CodeType, names: tuple[str, ...]) -> FunctionType | None:
+    """Return a function that gets the values of some global names as further arguments, by keyword; None if
+    the source cannot be verified."""
+    source = _with_parameters(function, code, names)
+    if source is None:
+        return None
+    cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
+    closure = tuple([cells[name] for name in source.code.co_freevars])
+    made = FunctionType(source.code, function.__globals__, function.__name__, None, closure)
+    made.__defaults__, made.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
+    made.__qualname__, made.__module__ = function.__qualname__, function.__module__
+    _made[id(source.code)] = source.code, function, names
+    return made
+
+
+def _with_parameters(function: FunctionType, code: CodeType, names: tuple[str, ...]) -> Source | None:
+    source = source_of(function, code)
+    if source is None:
+        return None
+    tree, spec = copy.copy(source.tree), copy.copy(source.tree.args)
+    forget(tree)
+    forget(spec)
+    spec.kwonlyargs = [*spec.kwonlyargs, *(ast.copy_location(ast.arg(name), tree) for name in names)]
+    spec.kw_defaults = [*spec.kw_defaults, *[None] * len(names)]
+    tree.args = spec
+    made = source.compile_tree(tree)
+    return None if made is None else replaced(source, tree=tree, code=made)
+
+
 def source_of(function: FunctionType, code: CodeType) -> Source | None:
     """Return the source of a function with this code object; None if it cannot be verified."""
+    known = _made.get(id(code))
+    if known is not None:
+        return _with_parameters(known[1], original(known[1]), known[2])
     if code.co_name == "<lambda>" or code.co_flags & (CO_GENERATOR | CO_COROUTINE):
         return None
     import linecache

@@ -90,19 +90,19 @@ class KnownCalls:
         The program's functions, by their global names.
     methods : mapping of str to sequence of ast.FunctionDef, optional
         Those of its classes that have a name.
-    classes : frozenset of str, optional
-        The global names of its classes, of which no objects can be made.
+    unknown : frozenset of str, optional
+        Global names whose calls are not understood, as those of its classes: no objects can be made.
     bound : callable, optional
         Gives the global names that its functions bind.
     """
 
     def __init__(
         self, modules: Mapping[str, str], functions: Mapping[str, ast.FunctionDef],
-        methods: Mapping[str, Sequence[ast.FunctionDef]] | None = None, classes: Names = NONE,
+        methods: Mapping[str, Sequence[ast.FunctionDef]] | None = None, unknown: Names = NONE,
         bound: Callable[[], Names] = frozenset,
     ) -> None:  # fmt: skip
         self._modules, self._functions, self._methods = modules, functions, methods or {}
-        self._classes, self._bound = classes, bound
+        self._unknown, self._bound = unknown, bound
         self._known: dict[str, bool] = {}
         self._known_methods: dict[str, bool] = {}
 
@@ -159,8 +159,10 @@ class KnownCalls:
         )  # of a ufunc
 
     def _is_known_name(self, name: str) -> bool:
+        if name in self._unknown:
+            return False
         if name not in self._functions:  # else it may be a parameter, or imported
-            return name in BUILTINS or not (hasattr(builtins, name) or name in self._classes)
+            return name in BUILTINS or not hasattr(builtins, name)
         if name not in self._known:
             self._known[name] = True  # by itself
             self._known[name] = self._may_inline(self._functions[name])
