@@ -272,7 +272,7 @@ class LoopPlan:
                     a = value
                     _evaluate_plain(a, role == "inout")
                 elif type(value) is ListElements:
-                    a = value.array
+                    a = value.of_dtype(dtype)
                 elif type(value) in ARRAYS:
                     from . import wrapped_memory
 
