@@ -88,8 +88,8 @@ def list_elements(values: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def elements_of(value: list[Any], mixed: bool = False) -> ListElements | None:
-    """Return the elements of a list; None if it is empty or ragged, or has other elements than floats, or than
-    ints; unless it may be ``mixed``, of both."""
+    """Return the elements of a list; None if it is empty or ragged, or has other elements than floats, or
+    than ints; unless it may be ``mixed``, of both."""
     level, shape = [value], [len(value)]
     lists: list[int] = []
     for _ in range(_MAX_DEPTH):
