@@ -211,7 +211,7 @@ class _Made:
 
     def stored(self, found: LoopProduct, operand: Operand) -> Operand:
         """An operand in an array."""
-        if Lines(found.axis, found.variables, self.arrays).is_stored(operand.expr):
+        if Lines(found.axis, found.variables, self.arrays).is_stored("multiply", operand.expr):
             return operand
         dtype = dtype_of(operand.expr)
         rows = operand.at is None or _terms_are_rows(found, operand, self.arrays)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dcarray.ir import dims, windows
 from dcarray.ir.analysis.effects import Reason
 from dcarray.ir.nodes import Apply, Array, Const, Dim, Expr, Gather, Index, Iota, Load, Size
-from dcarray.ir.ops import const, const_value
+from dcarray.ir.ops import const_value
 from dcarray.ir.passes.exprs import dtype_of
 from dcarray.ir.records import record
 
@@ -99,9 +99,9 @@ class Lines:
             return not some and not others
         return shift(others[0][0], some[0][0], self.variables) is not None
 
-    def is_stored(self, expr: Expr) -> bool:
-        """Whether an operand is a part of an array, and not computed."""
-        if not isinstance(expr, Load):
+    def is_stored(self, how: str, expr: Expr) -> bool:
+        """Whether a factor is a part of an array, and not computed."""
+        if how == "divide" or not isinstance(expr, Load):
             return False
         index = expr.window.index
         moving = [ix for ix in index if ix.axis != self.axis and _moves_with_results(ix, self.variables)]
@@ -141,7 +141,7 @@ def term_factors(
         else:
             groups.append((places, [factor]))
     moving = [group for group in groups if group[0]]
-    stored = [len(factors) == 1 and lines.is_stored(factors[0][1]) for _, factors in moving]
+    stored = [len(factors) == 1 and lines.is_stored(*factors[0]) for _, factors in moving]
     if len(moving) == 2 and len(groups) == 3:  # what is the same for all results goes with what is computed
         (same,) = (factors for places, factors in groups if not places)
         moving[stored.index(False) if False in stored else 1][1].extend(same)
@@ -153,7 +153,7 @@ def term_factors(
         return Reason("a matrix would be computed for a product with a vector")
     operands = [_operand(places, factors, lines) for places, factors in groups]
     if None in operands:
-        return Reason("no array tells how large a factor is")
+        return Reason("a factor only divides, or no array tells how large it is")
     return tuple(one for one in operands if one is not None), tuple(rest)
 
 
@@ -187,11 +187,12 @@ def _may_fail(expr: Expr) -> bool:
 
 
 def _operand(places: list[Place], factors: list[Factor], lines: Lines) -> Operand | None:
-    """The product of factors on one line; None if nothing says how many places this has."""
-    (how, value), *others = factors
+    """The product of factors on one line; None if nothing says how many places this has, or if there is none
+    that does not divide."""
+    (first, value), *others = sorted(factors, key=lambda factor: factor[0] == "divide")
+    if first == "divide":
+        return None
     dtype = dtype_of(value)
-    if how == "divide":
-        value = Apply(how, (const(1, dtype), value), dtype)
     for how, factor in others:
         value = Apply(how, (value, factor), dtype)
     if not places:
