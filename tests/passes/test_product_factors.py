@@ -109,7 +109,7 @@ def nest(term, arrays="", terms="0, 12, 1"):
         ("divide(multiply(a[k,i], w[k]), q[j])", 1),
         ("divide(multiply(a[k,i], w[k]), e[k,j])", 1),
         ("divide(a[k,i], e[k,j])", "only divides"),
-        ("divide(w[k], a[k,i])", "no products of two arrays"),
+        ("divide(w[k], a[k,i])", "a matrix would be computed"),
         ("multiply(w[k], subtract(a[k,i], p[i]))", "a matrix would be computed"),
         ("multiply(exp(add(a[k,i], e[k,j])), a[k,i])", "no element of a row"),
         ("multiply(a[k,i], gather(e, u[k], u[j]))", "no element of a row"),
