@@ -239,6 +239,65 @@ PRODUCT_LAWS: tuple[Law, ...] = (
         }""",
     ),
     Law(
+        "products with computed matrices",
+        "loop_products",
+        "sums",
+        "likewise; a factor differs among results along rows or columns, not along both; what all terms "
+        "have in common is done once",
+        "for i in range(9):\n    for j in range(10):\n        for k in range(12):\n"
+        "            r[i, j] += 2.0 * (a[k, i] - p[i]) * w[k] * b[k, j]",
+        "r += 2.0 * (((a - p) * w[:, None]).T @ b)",
+        """region() {
+          in a: f64[12, 9];  in b: f64[12, 10];  in p: f64[9];  in w: f64[12];  inout r: f64[9, 10]
+          for i in range(0, 9, 1) {
+            for j in range(0, 10, 1) {
+              for k in range(0, 12, 1) {
+                r[i,j] = add(r[i,j], multiply(multiply(multiply(2.0, subtract(a[k,i], p[i])), w[k]), b[k,j]))
+              }
+            }
+          }
+        }""",
+        """region() {
+          in a: f64[12, 9];  in b: f64[12, 10];  in p: f64[9];  in w: f64[12];  inout r: f64[9, 10]
+          temp factor_1: f64[12, 9];  temp product_1: f64[9, 10]
+          factor_1[k,l] = multiply(subtract(a[k,l], p[l]), w[k]) for k<12, l<9
+          product_1[k,l] add= multiply(factor_1[m,k], b[m,l]) init 0.0 for k<9, l<10, m<12
+          for i in range(0, 9, 1) {
+            for j in range(0, 10, 1) {
+              r[i,j] = add(r[i,j], multiply(2.0, product_1[i,j]))
+            }
+          }
+        }""",
+    ),
+    Law(
+        "sums of products are several products",
+        "loop_products",
+        "sums",
+        "likewise, for each of them; a product and its transpose are computed once",
+        "for i in range(9):\n    for j in range(i, 9):\n        for k in range(12):\n"
+        "            r[i, j] += a[i, k] * b[j, k] - b[i, k] * a[j, k]",
+        "t = a @ b.T; r += np.triu(t - t.T)",
+        """region() {
+          in a: f64[9, 12];  in b: f64[9, 12];  inout r: f64[9, 9]
+          for i in range(0, 9, 1) {
+            for j in range(i, 9, 1) {
+              for k in range(0, 12, 1) {
+                r[i,j] = add(r[i,j], subtract(multiply(a[i,k], b[j,k]), multiply(b[i,k], a[j,k])))
+              }
+            }
+          }
+        }""",
+        """region() {
+          in a: f64[9, 12];  in b: f64[9, 12];  inout r: f64[9, 9];  temp product_1: f64[9, 9]
+          product_1[k,l] add= multiply(a[k,m], b[l,m]) init 0.0 for k<9, l<9, m<12
+          for i in range(0, 9, 1) {
+            for j in range(i, 9, 1) {
+              r[i,j] = subtract(add(r[i,j], product_1[i,j]), product_1[j,i])
+            }
+          }
+        }""",
+    ),
+    Law(
         "a part of a product",
         "product_parts",
         "sums",

@@ -22,6 +22,7 @@ from dcarray.jit.loops.sites.sampler import SAMPLER
 from dcarray.jit.loops.sites.site import Site, SiteSource
 from dcarray.plans import client, disk_store, provider
 from dcarray.plans.background import Background
+from dcarray.plans.slot import PlanState
 from dcarray.tiering import admission
 
 LONG = """
@@ -429,3 +430,19 @@ def test_trials_with_values_of_two_keys(at_once: None) -> None:
         np.testing.assert_array_equal(f(x[:n], s), (x[:n] * s + x[:n]) * 2 - s)
         site.enabled = not site.refused
     assert len(site.server.versions[0].plans.entries) > 1
+
+
+def test_a_loop_whose_rest_compiled_code_has_done_tells_nothing_of_python(
+    at_once: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its time is none of Python's; the plan of the whole loop is asked for."""
+    f = written("def f(x, n):\n    for t in range(n):\n        x[0] = x[0] + t\n    return x")
+    (loop,) = [site for site in put_sites(f) if site.source.is_loop]
+    monkeypatch.setattr(admission, "_SLOW", 1e9)
+    monkeypatch.setattr(admission, "_SOON", 0.0)
+    monkeypatch.setattr(admission, "_COMES_BACK", 1)
+    loop.enabled = loop.resuming = True
+    assert f(np.zeros(3), 2000)[0] == 1999 * 1000 and dc.report().loops == 1, reasons()
+    (version,) = loop.server.versions
+    (whole,) = [entry for entry in version.plans.entries.values() if not entry.request.loop.resumed]
+    assert not whole.gain.runs and whole.state is not PlanState.UNASKED

@@ -109,7 +109,8 @@ LONG = "in a: f64[200, 12]; in b: f64[12, 200]; inout c: f64[12, 12];"
         ),
         (A + B + C, "i, 12, 1", PRODUCT, "different numbers of terms"),
         (A + B + C, "0, 12, 1", "c[k,j] = add(c[k,j], multiply(a[i,k], b[k,j]))", "written term by term"),
-        (A + B + C, "0, 12, 1", "c[i,j] = add(c[i,j], add(a[i,k], b[k,j]))", "no element of a row"),
+        (A + B + C, "0, 12, 1", "c[i,j] = add(c[i,j], add(a[i,k], b[k,j]))", "no products of two arrays"),
+        (A + B + C, "0, 12, 1", PRODUCT.replace("b[k,j]", "exp(add(a[i,k], b[k,j]))"), "no element of a row"),
         (A + C, "0, 12, 1", "c[i,j] = add(c[i,j], a[i,k])", "no products of two arrays"),
         (A + B + C, "0, 4, 1", PRODUCT, "the product is small"),
         (LONG, "0, 12, 1", PRODUCT, "most of the product would not be used"),
@@ -125,7 +126,7 @@ def test_what_is_a_product(arrays, bounds, stmt, why):
         assert list(calls(CPU.run(region).body)) == ["blas.matmul"]
     else:
         assert after is region
-        found = product_of(region.body[0].body[0], frozenset({"i"}))
+        found = product_of(region.body[0].body[0], frozenset({"i"}), {a.name: a for a in region.arrays})
         if isinstance(found, LoopProduct):
             assert any(why in note.text for note in log.notes), log
         else:

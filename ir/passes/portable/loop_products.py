@@ -18,7 +18,9 @@ operands; loops that need a small part of them stay.
 
 A term that stands beside other statements leaves the loop over the terms (`loop_fission`), if these have
 nothing to do with it: ``s[j] += r[i] * a[i, j]`` and ``q[i] += a[i, j] * p[j]`` in one nest are two products
-with vectors.  A factor that is computed, but is the same for all results, is computed before the product.
+with vectors.  A factor like ``(a[k,i] - p[i])`` or ``x[k] + 1.0``, which is the same for all results or
+differs among them along one line, is computed before the product (`product_factors`).  Terms that are sums
+are several products.
 
 Terms are then added up in the order of the library, and factors that all terms have in common are multiplied
 once: the results are those of `numpy.matmul`, not those of the loop to the last bit.
@@ -26,6 +28,7 @@ once: the results are those of `numpy.matmul`, not those of the loop to the last
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -56,7 +59,8 @@ from dcarray.ir.passes.nested import each_loop
 from dcarray.ir.renaming import numbered
 
 from .loop_fission import alone, can_leave, paths, without
-from .product_terms import LoopProduct, Operand, VectorOperand, fold_product, product_of, term_of
+from .product_factors import Lines, Operand
+from .product_terms import LoopProduct, Term, fold_product, product_of, term_of
 
 #: A product with a shorter axis is not worth it.
 MIN_EXTENT = 8
@@ -67,20 +71,21 @@ _INT = np.dtype(np.int64)
 
 # ---- legality and profit ---------------------------------------------------------------------------------
 def can_hoist(found: LoopProduct, written: frozenset[str], region: Region) -> Reason | None:
-    """Return why a product cannot be computed before the loops that write these families of arrays."""
+    """Return why products cannot be computed before the loops that write these families of arrays."""
     family = families(region)
 
     def of(window: Window) -> str:
         return family.get(window.array, window.array)
 
-    for operand in found.operands:
-        for node in windows.loads(operand.expr):
-            if of(node.window) in written:
-                return Reason(f"{node.window.array} is written in the loops", (node.window,))
     target = found.fold.target
-    for common in windows.walk(*found.rest):
-        if isinstance(common, Load | Gather) and of(common.window) == of(target):
-            return Reason(f"{common.window.array} changes from term to term", (common.window, target))
+    for term in found.terms:
+        for operand in term.operands:
+            for node in windows.loads(operand.expr):
+                if of(node.window) in written:
+                    return Reason(f"{node.window.array} is written in the loops", (node.window,))
+        for common in windows.walk(*(factor for _, factor in term.rest)):
+            if isinstance(common, Load | Gather) and of(common.window) == of(target):
+                return Reason(f"{common.window.array} changes from term to term", (common.window, target))
     return None
 
 
@@ -92,100 +97,137 @@ def _reads_inside(before: Compute, arrays: dict[str, Array]) -> Reason | None:
     return None
 
 
-def _shape(found: LoopProduct, arrays: dict[str, Array]) -> tuple[Dim, ...]:
-    return tuple(arrays[load.window.array].shape[place] for load, place in found.moving)
-
-
-def pays(
-    found: LoopProduct, points: int, shape: tuple[Dim, ...], hints: SizeHints, region: Region
-) -> Reason | None:
-    """Return why a product is not worth it; ``points`` of it are added up in the loops, as far as it is
-    known."""
-    extents = [hints(n) for n in shape]
-    if min(*extents, hints(found.count)) < MIN_EXTENT:
-        return Reason("the product is small")
-    size = hints.product(shape)
-    if size > MAX_ELEMENTS and not no_larger(shape, region):
+def _too_large(shape: tuple[Dim, ...], hints: SizeHints, region: Region) -> Reason | None:
+    if hints.product(shape) > MAX_ELEMENTS and not no_larger(shape, region):
         return Reason("the product would be too large")
-    if points < MIN_USED * size:
+    return None
+
+
+def pays(count: Dim, points: int, shape: tuple[Dim, ...], hints: SizeHints) -> Reason | None:
+    """Return why a product is not worth it; ``points`` of it are added up in the loops, as far as it is
+    known, ``count`` terms for each."""
+    extents = [hints(n) for n in shape]
+    if min(*extents, hints(count)) < MIN_EXTENT:
+        return Reason("the product is small")
+    if points < MIN_USED * hints.product(shape):
         return Reason("most of the product would not be used")
-    version = active((*shape, found.count))
+    version = active((*shape, count))
     if version is not None and version.general:  # rows of a product would become one
         return Reason("another version has products, for sizes that are worth it")
     return None
 
 
 # ---- action --------------------------------------------------------------------------------------------
-def stored(found: LoopProduct, name: str) -> tuple[LoopProduct, Compute, Array] | None:
-    """Return the product with its computed operand in an array, the statement that computes it, and the
-    array; None if it has none."""
-    for place, one in enumerate(found.operands):
-        if isinstance(one, VectorOperand):
-            value, dtype = found.vector(one), dtype_of(one.expr)
-            array = Array(name, dtype, (found.count,))
-            target = windows.identity(array)
-            read = Window(name, found.fold.target.shape, (Index(0, 1, found.axis),))
-            operands = list(found.operands)
-            operands[place] = Operand(Load(read, dtype), 0, None)
-            made = Compute(target, value, loc=found.fold.loc)
-            return replace(found, operands=tuple(operands)), made, array
-    return None
-
-
-def product_before(found: LoopProduct, array: Array, arrays: dict[str, Array]) -> Compute:
-    """Return the statement that computes the product.
+def product_before(found: LoopProduct, term: Term, array: Array, arrays: dict[str, Array]) -> Compute:
+    """Return the statement that computes a product.
 
     The axes of its domain are those of the product, and that of the terms: after them, or, of a product with
     a vector, where the matrix has it, so that others can go over the matrix at the same time (`row_fusion`).
     """
     dtype, rank = array.dtype, len(array.shape)
-    first = int(rank == 1 and _terms_are_rows(found, arrays))
+    first = int(rank == 1 and any(_terms_are_rows(found, one, arrays) for one in term.operands))
     terms = 0 if first else rank
     shape = (found.count, *array.shape) if first else (*array.shape, found.count)
     operands: list[Expr] = []
-    axis = first
-    for one in found.operands:
-        assert isinstance(one, Operand)
-        index = list(one.load.window.index)
-        index[one.summed] = replace(index[one.summed], axis=terms)
-        if one.moving is not None:
-            index[one.moving] = Index(0, 1, axis)
-            axis += 1
-        operands.append(Load(Window(one.load.window.array, shape, tuple(index)), dtype))
+    place = first
+    for one in term.operands:
+        operands.append(found.values(one, terms, place, shape))
+        place += one.at is not None
     target = Window(array.name, shape, tuple(Index(0, 1, first + k) for k in range(rank)))
     body = Apply("multiply", tuple(operands), dtype)
     return Compute(target, body, "add", const(0, dtype), found.fold.loc)
 
 
-def _terms_are_rows(found: LoopProduct, arrays: dict[str, Array]) -> bool:
-    """Whether the terms of a product with a vector go along the rows of the matrix."""
-    return any(
-        one.moving is not None and one.summed < one.moving and arrays[one.load.window.array].strides is None
-        for one in found.operands
-        if isinstance(one, Operand)
-    )
+def _terms_are_rows(found: LoopProduct, operand: Operand, arrays: dict[str, Array]) -> bool:
+    """Whether the terms of an operand go along the rows of a matrix."""
+    for node in windows.loads(operand.expr):
+        axes = [ix.axis for ix in node.window.index]
+        places = [k for k, ix in enumerate(node.window.index) if found.is_place(ix, operand)]
+        if places and found.axis in axes and arrays[node.window.array].strides is None:
+            return axes.index(found.axis) < places[0]
+    return False
 
 
-def without_terms(found: LoopProduct, array: Array) -> Stmt:
-    """Return what is left: an element of the product is added."""
-    fold, dtype = found.fold, array.dtype
+def without_terms(found: LoopProduct, products: Sequence[Window]) -> Stmt:
+    """Return what is left: elements of products are added."""
+    fold, dtype = found.fold, dtype_of(found.fold.body)
     amap, shape = found.results
-    index = tuple(load.window.index[place] for load, place in found.moving)
-    value: Expr = Load(Window(array.name, fold.target.shape, index), dtype)
-    for factor in reversed(found.rest):
-        value = Apply("multiply", (factor, value), dtype)
     start = Load(fold.target, dtype) if fold.init is None else fold.init
-    value = Apply(found.op, (start, value), dtype)
-    plain = found.op == "add" and not found.rest and fold.init is not None and is_zero(fold.init)
+    value: Expr = start
+    for term, window in zip(found.terms, products, strict=True):
+        added: Expr = Load(window, dtype)
+        for how, factor in reversed(term.rest):
+            added = Apply(how, (added, factor) if how == "divide" else (factor, added), dtype)
+        value = Apply(term.op, (value, added), dtype)
+    plain = fold.init is not None and is_zero(fold.init) and not any(term.rest for term in found.terms)
     if not plain and dims.prove_le(1, found.count) is not True:  # without terms it stays, also if it is -0.0
         some = Apply("greater", (Size(found.count, _INT), const(0, _INT)), np.dtype(np.bool_))
         value = Apply("where", (some, value, start), dtype)
     value = windows.remap(value, amap, shape)
     target = windows.compose(fold.target, amap, shape)
-    made: Stmt = replace(fold, target=target, body=value, combine=None, init=None)
+    left: Stmt = replace(fold, target=target, body=value, combine=None, init=None)
     for one in reversed(found.inner):
-        made = replace(one, body=(made,))
-    return made
+        left = replace(one, body=(left,))
+    return left
+
+
+class _Made:
+    """Statements before loops, and the arrays that they compute."""
+
+    def __init__(self, arrays: Mapping[str, Array]) -> None:
+        self.arrays = dict(arrays)
+        self.statements: list[Compute] = []
+        self.temporaries: list[Array] = []
+        self._products: dict[tuple[Expr, ...], Array] = {}
+
+    def copy(self) -> _Made:
+        """The same, of which this one will know nothing."""
+        made = _Made(self.arrays)
+        made.statements, made.temporaries = [*self.statements], [*self.temporaries]
+        made._products = dict(self._products)
+        return made
+
+    def new(self, stem: str, dtype: np.dtype[np.generic], shape: tuple[Dim, ...]) -> Array:
+        """A new array."""
+        array = Array(numbered(stem, self.arrays), dtype, shape)
+        self.arrays[array.name] = array
+        self.temporaries.append(array)
+        return array
+
+    def product(self, found: LoopProduct, term: Term) -> Window:
+        """The element of the product of a term's operands, of which those that are computed get arrays."""
+        operands = tuple(self.stored(found, one) for one in term.operands)
+        term = replace(term, operands=operands)
+        key = tuple(found.values(one, 0, 1, (found.count, one.extent or 1)) for one in operands)
+        at = tuple(ix for ix, _ in term.moving)
+        array = self._products.get(key)
+        if array is None and len(at) == 2 and key[::-1] in self._products:  # transposed
+            array, at = self._products[key[::-1]], at[::-1]
+        if array is None:
+            array = self.new("product", dtype_of(found.fold.body), term.shape)
+            self._products[key] = array
+            self.statements.append(product_before(found, term, array, self.arrays))
+        return Window(array.name, found.fold.target.shape, at)
+
+    def stored(self, found: LoopProduct, operand: Operand) -> Operand:
+        """An operand in an array."""
+        if Lines(found.axis, found.variables, self.arrays).is_stored("multiply", operand.expr):
+            return operand
+        dtype = dtype_of(operand.expr)
+        rows = operand.at is None or _terms_are_rows(found, operand, self.arrays)
+        line = () if operand.at is None else (operand.extent,)
+        shape = (found.count, *line) if rows else (*line, found.count)
+        value = found.values(operand, 0 if rows else 1, 1 if rows else 0, shape)
+        same = (one for one in self.statements if one.body is value and one.combine is None)
+        known = next(same, None)
+        if known is not None:
+            array = self.arrays[known.target.array]
+        else:
+            array = self.new("factor", dtype, shape)
+            self.statements.append(Compute(windows.identity(array), value, loc=found.fold.loc))
+        terms = Index(0, 1, found.axis)
+        index = (terms,) if operand.at is None else (terms, operand.at) if rows else (operand.at, terms)
+        return replace(operand, expr=Load(Window(array.name, found.fold.target.shape, index), dtype))
 
 
 class _Hoisting:
@@ -196,8 +238,7 @@ class _Hoisting:
         self.arrays = {array.name: array for array in region.arrays}
         family = families(region)
         self.written = frozenset(family.get(w.array, w.array) for w in writes(loop))
-        self.before: list[Compute] = []
-        self.made: list[Array] = []
+        self.made = _Made(self.arrays)
         self.loops = self.visit(loop, frozenset(), [(hints, 1) for hints in variations(region)])
 
     def visit(self, loop: Loop, outer: frozenset[str], cases: Cases) -> tuple[Stmt, ...]:
@@ -207,7 +248,7 @@ class _Hoisting:
         for path, stmt in reversed([*paths(loop)]):  # the places of those to come stay
             if term_of(stmt) is None or left is None:
                 continue
-            found = product_of(alone(left, path), outer)
+            found = product_of(alone(left, path), outer, self.arrays)
             if not isinstance(found, LoopProduct):
                 continue
             reason = can_leave(left, path, stmt, self.region)
@@ -226,54 +267,49 @@ class _Hoisting:
         """A statement of a loop without terms in it."""
         if isinstance(stmt, Loop):
             return self.visit(stmt, outer, cases)
-        found = fold_product(stmt, outer) if isinstance(stmt, Compute) and stmt.combine else None
+        if not isinstance(stmt, Compute) or stmt.combine is None:
+            return (stmt,)
+        found = fold_product(stmt, outer, self.arrays)
         made = self.hoisted(found, cases) if isinstance(found, LoopProduct) else None
         return (stmt if made is None else made,)
 
     def hoisted(self, found: LoopProduct, cases: Cases, reason: Reason | None = None) -> Stmt | None:
-        """The statement that adds a product, unless there is a reason why it stays."""
+        """The statement that adds products, unless there is a reason why it stays."""
         for one in found.inner:
             cases = within(cases, one)
         name = found.fold.target.array
+        made = self.made.copy()
+        products = [made.product(found, term) for term in found.terms]
+        new = made.temporaries[len(self.made.temporaries) :]
+        shapes = [made.arrays[one].shape for one in dict.fromkeys(window.array for window in products)]
         reason = reason or can_hoist(found, self.written, self.region)
-        vector = stored(found, self.unused("factor"))
-        before: list[Compute] = []
-        made: list[Array] = []
-        if vector is not None:
-            found = vector[0]
-            before.append(vector[1])
-            made.append(vector[2])
-        array = Array(self.unused("product"), self.arrays[name].dtype, _shape(found, self.arrays))
-        before.append(product_before(found, array, self.arrays))
-        made.append(array)
-        arrays = self.arrays | {one.name: one for one in made}
-        for stmt in before:
-            reason = reason or _reads_inside(stmt, arrays)
+        for stmt in made.statements:
+            reason = reason or _reads_inside(stmt, made.arrays)
         for hints, points in cases:
             points *= hints.product(found.results[1])
-            reason = reason or pays(found, points, array.shape, hints, self.region)
+            for shape in shapes:
+                reason = reason or pays(found.count, points, shape, hints)
+            for array in new:
+                reason = reason or _too_large(array.shape, hints, self.region)
         if reason is not None:
             self.log.refused("loop_products", f"{name} stays a loop: {reason.text}", found.fold.loc)
             return None
-        self.made += made
-        self.before += before
-        version = active((*array.shape, found.count))
-        if version is not None and len(array.shape) > 1:
-            version.needs([array])
-            version.worth((*array.shape, found.count))
+        self.made = made
+        for shape in shapes:
+            version = active((*shape, found.count))
+            if version is not None and len(shape) > 1:
+                version.needs(new)
+                version.worth((*shape, found.count))
         text = f"what is added to {name} is a product before loops"
         self.log.done("loop_products", text, found.fold.loc)
-        return without_terms(found, array)
-
-    def unused(self, stem: str) -> str:
-        """A name for an array."""
-        return numbered(stem, {*self.arrays, *(array.name for array in self.made)})
+        return without_terms(found, products)
 
 
 def _run(region: Region, log: Log) -> Region:
     def fn(loop: Loop, now: Region, _: int) -> tuple[list[Stmt], list[Array]] | None:
         found = _Hoisting(loop, now, log)
-        return ([*found.before, *found.loops], found.made) if found.made else None
+        made = found.made
+        return ([*made.statements, *found.loops], made.temporaries) if made.temporaries else None
 
     return each_loop(region, fn)
 

@@ -1,42 +1,42 @@
-"""Terms of products: what a loop adds up, or a fold in a loop, if it is an element of a matrix product, or of
-a product of a matrix and a vector."""
+"""Terms of products: what a loop adds up, or a fold in a loop, if it is elements of matrix products, or of
+products of a matrix and a vector."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from dcarray.ir import dims, windows
 from dcarray.ir.analysis.effects import Reason
-from dcarray.ir.nodes import Apply, Compute, Dim, Expr, Gather, Index, Iota, Load, Loop, Size, Window
+from dcarray.ir.nodes import Apply, Array, Compute, Dim, Expr, Index, Iota, Load, Loop, Size, Window
 from dcarray.ir.passes.exprs import dtype_of
 from dcarray.ir.passes.match import unused_axes
 from dcarray.ir.records import record
 
 from .loop_distribution import over_iterations
+from .product_factors import Lines, Operand, shift, term_factors
 
 _DTYPES = "fdFD"
 
 
 @record(frozen=True, slots=True)
-class Operand:
-    """A factor of the terms: an element of an array, its index that moves with the terms, and the one that
-    moves with the results, if one does."""
+class Term:
+    """An addend of what is added: its operation, "add" or "subtract", two operands, and the factors that all
+    its terms have in common, each with "multiply" or "divide"."""
 
-    load: Load
-    summed: int
-    moving: int | None
+    op: str
+    operands: tuple[Operand, ...]
+    rest: tuple[tuple[str, Expr], ...]
 
     @property
-    def expr(self) -> Expr:
-        return self.load
+    def moving(self) -> tuple[tuple[Index, Dim], ...]:
+        """The places of operands along the lines of results, and how many there are."""
+        return tuple((one.at, one.extent) for one in self.operands if one.at is not None)
 
-
-@record(frozen=True, slots=True)
-class VectorOperand:
-    """A factor of the terms that is computed, and is the same for all results."""
-
-    expr: Expr
+    @property
+    def shape(self) -> tuple[Dim, ...]:
+        """The shape of the product."""
+        return tuple(extent for _, extent in self.moving)
 
 
 @record(frozen=True, slots=True)
@@ -51,31 +51,22 @@ class LoopProduct:
         That axis.
     inner : tuple of Loop
         The loops inside of a loop over terms, around its statement.
-    op : str
-        "add" or "subtract".
-    operands : tuple of Operand or VectorOperand
-        Two.
-    rest : tuple of Expr
-        The factors that all terms have in common.
+    terms : tuple of Term
+        Each is an element of a product.
+    variables : frozenset of str
+        Of the loops before which the products would be computed.
     """
 
     fold: Compute
     axis: int
     inner: tuple[Loop, ...]
-    op: str
-    operands: tuple[Operand | VectorOperand, ...]
-    rest: tuple[Expr, ...]
+    terms: tuple[Term, ...]
+    variables: frozenset[str]
 
     @property
     def count(self) -> Dim:
         """The number of terms."""
         return self.fold.target.shape[self.axis]
-
-    @property
-    def moving(self) -> tuple[tuple[Load, int], ...]:
-        """The elements of arrays, and the index of each, that move with the results."""
-        found = (one for one in self.operands if isinstance(one, Operand))
-        return tuple((one.load, one.moving) for one in found if one.moving is not None)
 
     @property
     def results(self) -> tuple[tuple[Index, ...], tuple[Dim, ...]]:
@@ -85,22 +76,43 @@ class LoopProduct:
         amap = tuple(Index(0) if k == self.axis else Index(0, 1, kept.index(k)) for k in range(len(shape)))
         return amap, tuple(shape[k] for k in kept)
 
-    def vector(self, operand: VectorOperand) -> Expr:
-        """The values of a computed operand, over a domain that is the axis of the terms."""
-        rank = len(self.fold.target.shape)
-        amap = tuple(Index(0, 1, 0) if k == self.axis else Index(0) for k in range(rank))
-        return windows.remap(operand.expr, amap, (self.count,))
+    def is_place(self, ix: Index, operand: Operand) -> bool:
+        """Whether an index moves along the line of an operand."""
+        return operand.at is not None and shift(ix, operand.at, self.variables) is not None
+
+    def values(self, operand: Operand, terms: int, places: int, shape: tuple[Dim, ...]) -> Expr:
+        """Return an operand over a domain of which one axis is that of the terms, and one its line."""
+
+        def index(ix: Index) -> Index:
+            if ix.axis == self.axis:
+                return replace(ix, axis=terms)
+            moved = None if operand.at is None else shift(ix, operand.at, self.variables)
+            return ix if moved is None else Index(moved, 1, places)
+
+        def fn(node: Expr) -> Expr:
+            if isinstance(node, Load):
+                window = Window(node.window.array, shape, tuple(map(index, node.window.index)))
+                return Load(window, node.dtype)
+            if isinstance(node, Iota):
+                return windows.coordinate(index(Index(0, 1, node.axis)), node.dtype)
+            if isinstance(node, Size):
+                return windows.coordinate(index(Index(node.dim)), node.dtype)
+            return node
+
+        return windows.rewrite(operand.expr, fn)
 
 
 # ---- what a loop is --------------------------------------------------------------------------------------
-def product_of(loop: Loop, outer: frozenset[str]) -> LoopProduct | Reason:
-    """Return the product whose terms a loop adds up, or why there is none.
+def product_of(loop: Loop, outer: frozenset[str], arrays: Mapping[str, Array]) -> LoopProduct | Reason:
+    """Return the products whose terms a loop adds up, or why there are none.
 
     Parameters
     ----------
     loop : Loop
     outer : frozenset of str
-        The variables of the loops around it before which the product would be computed.
+        The variables of the loops around it before which the products would be computed.
+    arrays : mapping of str to Array
+        Those of the region.
     """
     inner: list[Loop] = []
     body = loop.body
@@ -125,21 +137,24 @@ def product_of(loop: Loop, outer: frozenset[str]) -> LoopProduct | Reason:
     fold = over_iterations(replace(stmt, body=term, combine="add"), loop)
     if isinstance(fold, Reason):
         return fold
-    return _product(fold, tuple(inner), op, outer | {one.var for one in inner})
+    return _product(fold, tuple(inner), op, outer | {one.var for one in inner}, arrays)
 
 
-def fold_product(stmt: Compute, outer: frozenset[str]) -> LoopProduct | Reason:
-    """Return the product a row or column of which is a fold in loops over the variables ``outer``, or why
-    there is none."""
+def fold_product(stmt: Compute, outer: frozenset[str], arrays: Mapping[str, Array]) -> LoopProduct | Reason:
+    """Return the products a row or column of which is a fold in loops over the variables ``outer``, or why
+    there are none."""
     if stmt.combine != "add" or stmt.scan is not None or dtype_of(stmt.body).char not in _DTYPES:
         return Reason("it is no sum", (stmt.target,))
-    found = _product(stmt, (), "add", outer)
+    found = _product(stmt, (), "add", outer, arrays)
     if isinstance(found, Reason):
         return found
-    if len(found.moving) < len(found.operands):
-        return Reason("it is a product with a vector", (stmt.target,))
-    if not any(dims.free_symbols(part) & outer for load, _ in found.moving for part in _parts(load.window)):
-        return Reason("it is the same in all iterations", (stmt.target,))
+    for term in found.terms:
+        if len(term.moving) < len(term.operands):
+            return Reason("it is a product with a vector", (stmt.target,))
+        if not any(
+            dims.free_symbols(part) & outer for at, _ in term.moving for part in (at.offset, at.stride)
+        ):
+            return Reason("it is the same in all iterations", (stmt.target,))
     return found
 
 
@@ -160,9 +175,9 @@ def term_of(stmt: Compute) -> tuple[str, Expr] | None:
 
 
 def _product(
-    fold: Compute, inner: tuple[Loop, ...], op: str, variables: frozenset[str]
+    fold: Compute, inner: tuple[Loop, ...], op: str, variables: frozenset[str], arrays: Mapping[str, Array]
 ) -> LoopProduct | Reason:
-    """The product of a fold that runs once for all values of variables."""
+    """The products of a fold that runs once for all values of variables."""
     axes = unused_axes(fold.target)
     if len(axes) != 1:
         return Reason("it sums along several axes", (fold.target,))
@@ -172,78 +187,32 @@ def _product(
         return Reason("results have different numbers of terms", (fold.target,))
     if dims.prove_le(0, count) is not True or dims.is_number(count, 0):
         return Reason("there may be no terms")
-    operands: list[Operand | VectorOperand] = []
-    rest = []
-    for factor in _factors(fold.body, axis, variables):
-        if not _moves(factor, axis):
-            rest.append(factor)
-            continue
-        operand = _operand(factor, axis, variables)
-        if operand is None:
-            return Reason("a factor is no element of a row or column", (fold.target,))
-        operands.append(operand)
-    found = LoopProduct(fold, axis, inner, op, tuple(operands), tuple(rest))
-    if len(operands) != 2 or not found.moving:
-        return Reason("its terms are no products of two arrays' elements", (fold.target,))
-    return found
+    lines = Lines(axis, variables, arrays)
+    terms = []
+    for sign, addend in _addends(fold.body, op):
+        found = term_factors(addend, lines, dims.prove_le(1, count) is True)
+        if isinstance(found, Reason):
+            return found
+        terms.append(Term(sign, *found))
+    return LoopProduct(fold, axis, inner, tuple(terms), variables)
+
+
+_OTHER = {"add": "subtract", "subtract": "add"}
+
+
+def _addends(expr: Expr, op: str) -> Iterator[tuple[str, Expr]]:
+    """The addends of a term, each with the operation that joins it to the target."""
+    if isinstance(expr, Apply) and expr.op in _OTHER:
+        first, second = expr.args
+        yield from _addends(first, op)
+        yield from _addends(second, op if expr.op == "add" else _OTHER[op])
+    elif isinstance(expr, Apply) and expr.op == "negative":
+        yield from _addends(expr.args[0], _OTHER[op])
+    else:
+        yield op, expr
 
 
 def _parts(window: Window) -> Iterator[Dim]:
     yield from window.shape
     for ix in window.index:
         yield from (ix.offset, ix.stride)
-
-
-def _factors(expr: Expr, axis: int, variables: frozenset[str]) -> Iterator[Expr]:
-    """The factors of a term; what is the same for all results is one."""
-    if isinstance(expr, Apply) and expr.op == "multiply" and not _is_vector(expr, axis, variables):
-        for arg in expr.args:
-            yield from _factors(arg, axis, variables)
-    else:
-        yield expr
-
-
-def _moves(expr: Expr, axis: int) -> bool:
-    """Whether the value of an expression may depend on an axis."""
-    return any(
-        (isinstance(node, Iota) and node.axis == axis)
-        or (isinstance(node, Load) and axis in windows.moving_axes(node.window))
-        for node in windows.walk(expr)
-    )
-
-
-def _is_vector(expr: Expr, axis: int, variables: frozenset[str]) -> bool:
-    """Whether the value of an expression depends on this axis, and neither on others nor on variables."""
-    for node in windows.walk(expr):
-        if isinstance(node, Gather) or (isinstance(node, Iota) and node.axis != axis):
-            return False
-        if isinstance(node, Apply) and node.op == "checked":  # which fails where loops may not run
-            return False
-        if isinstance(node, Size) and dims.free_symbols(node.dim) & variables:
-            return False
-        if isinstance(node, Load) and any(
-            ix.axis not in (None, axis)
-            or (dims.free_symbols(ix.offset) | dims.free_symbols(ix.stride)) & variables
-            for ix in node.window.index
-        ):
-            return False
-    return _moves(expr, axis)
-
-
-def _operand(factor: Expr, axis: int, variables: frozenset[str]) -> Operand | VectorOperand | None:
-    """A factor as an operand: one index goes with the terms, one at most with the results."""
-    vector = VectorOperand(factor) if _is_vector(factor, axis, variables) else None
-    if not isinstance(factor, Load):
-        return vector
-    summed, moving = [], []
-    for place, ix in enumerate(factor.window.index):
-        varies = (dims.free_symbols(ix.offset) | dims.free_symbols(ix.stride)) & variables
-        if ix.axis == axis:
-            if varies:
-                return None
-            summed.append(place)
-        elif ix.axis is not None or varies:
-            moving.append(place)
-    if len(summed) != 1 or len(moving) > 1:
-        return vector
-    return Operand(factor, summed[0], moving[0] if moving else None)

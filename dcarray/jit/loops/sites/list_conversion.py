@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Iterable
 from typing import Any
 
@@ -13,23 +14,25 @@ from ..entry.lists import list_elements
 __all__ = ["ListConversion"]
 
 LEAST = 20e-3  # seconds of conversions before they are judged
+LAST = 9  # conversions of which the median counts
 IN_VAIN = 0.05  # the part of a loop's time that they may take where they lead to nothing
 
 
 class ListConversion:
     """The conversions of one site."""
 
-    __slots__ = ("_count", "_seconds")
+    __slots__ = ("_last", "_seconds")
 
     def __init__(self) -> None:
-        self._count, self._seconds = 0, 0.0
+        self._seconds = 0.0
+        self._last: deque[float] = deque(maxlen=LAST)
 
     def elements(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return `list_elements` of values."""
         start = time.perf_counter()
         found = list_elements(values)
-        self._seconds += time.perf_counter() - start
-        self._count += 1
+        self._last.append(time.perf_counter() - start)
+        self._seconds += self._last[-1]
         return found
 
     def are_a_loss(self, entries: Iterable[Any]) -> bool:
@@ -38,4 +41,6 @@ class ListConversion:
         known = [*entries]
         seconds = max((entry.gain.seconds for entry in known), default=0.0)
         share = 1.0 if any(entry.state is not PlanState.REFUSED for entry in known) else IN_VAIN
-        return seconds > 0 and self._seconds > LEAST and self._seconds > share * self._count * seconds
+        if seconds <= 0 or self._seconds <= LEAST:
+            return False
+        return sorted(self._last)[len(self._last) // 2] > share * seconds

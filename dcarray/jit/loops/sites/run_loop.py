@@ -224,7 +224,7 @@ class LoopPlan(SizedPlan):
                     a = value
                     _evaluate_plain(a, role == "inout")
                 elif type(value) is ListElements:
-                    a = value.array
+                    a = value.of_dtype(dtype)
                 elif type(value) in ARRAYS:
                     from . import wrapped_memory
 

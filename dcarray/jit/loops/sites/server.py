@@ -42,6 +42,7 @@ class SiteServer:
         self.site = site
         self._running: dict[int, tuple[float, Version | None, Entry | None]] = {}  # by thread: Python's runs
         self._done: set[int] = set()  # threads in which all iterations have been done
+        self._shared: set[int] = set()  # threads in which compiled code has done part of the iterations
         self._pace = admission.Pace()
         self._vain = admission.Vain()
         self._row: tuple[Version, Entry, admission.InARow] | None = None  # Python's runs that are measured
@@ -132,6 +133,7 @@ class SiteServer:
                 version.refuse(NOT_FASTER)
         if found:
             self._done.add(get_ident())
+            self._shared.add(get_ident())
         elif entry is None or entry.state is not PlanState.READY or entry.failures:
             self.site.resuming = False  # until there is a plan
             if version and entry and entry.state is PlanState.UNASKED:
@@ -153,7 +155,10 @@ class SiteServer:
 
     def leave(self) -> None:
         """Do what `Site.leave` does."""
-        running = self._running.pop(get_ident(), None)
+        thread = get_ident()
+        running = self._running.pop(thread, None)
+        shared = thread in self._shared
+        self._shared.discard(thread)
         if running is None:
             if self._row is not None:
                 self._leave_in_a_row(*self._row[1:])
@@ -162,11 +167,11 @@ class SiteServer:
         took = perf_counter() - start
         if version is None or entry is None:
             return
-        if self._row is None:
+        if self._row is None and not shared:
             entry.gain.python(took)
         if entry.plan is not None and self._row is None:
             self.site.resuming = self.site.resumable
-        if entry.state is PlanState.UNASKED and entry.gain.may_pay():
+        if entry.state is PlanState.UNASKED and (shared or entry.gain.may_pay()):
             version.plans.request(entry)
         elif entry.state is PlanState.UNASKED and entry.gain.cannot_pay():
             entry.refuse()

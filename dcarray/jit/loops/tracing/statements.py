@@ -17,6 +17,7 @@ from ..operations.values import (
     Data,
     ItemRange,
     Masked,
+    MixedList,
     NumberList,
     PythonOrNumpy,
     RangeProduct,
@@ -184,7 +185,7 @@ class Statements(Branches):
 
     def setitem(self, array: Value, key: Value, value: Value, spent: bool) -> None:
         """Trace ``array[key] = value``."""
-        if isinstance(array, NumberList):
+        if isinstance(array, NumberList | MixedList):
             self.lists.check_assigned(array, key, value)
             array = array.array
         if not is_array(array):
