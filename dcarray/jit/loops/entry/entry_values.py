@@ -35,12 +35,11 @@ class ArrayType:
 
 @record(frozen=True, slots=True)
 class ListType:
-    """A list of Python's floats (float64) or ints (int64), or of lists of these, of one length on each level;
-    ``mixed``: of floats and ints.  No list in it is another's."""
+    """A list of Python's floats (float64) or ints (int64), or of lists of these, of one length on each level.
+    No list in it is another's."""
 
     dtype: DType
     shape: tuple[int | SymbolicSize, ...]
-    mixed: bool = False
 
 
 @record(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """Lists of numbers, and lists of these, as values that loops read and write: their elements as an array.
 
 A loop that only indexes them gets the elements in an array, and what it has written goes back into the same
-lists.  Lists are taken whose elements are Python's floats or its ints, whose rows have one length, and of
-which no two are one object, so that an element has one place.
+lists.  Lists are taken whose elements are all Python's floats or all its ints, whose rows have one length,
+and of which no two are one object, so that an element has one place.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ __all__ = ["ListElements", "are_distinct", "array_of", "elements_of", "given", "
 
 _DTYPES = {float: np.dtype(np.float64), int: np.dtype(np.int64)}
 _MAX_DEPTH = 8
-LARGEST = 1 << 51
-"""An int that floats have exactly, as those near it."""
 
 
 def read_numbers(rows: list[list[Any]], kind: type, width: int, array: np.ndarray[Any, Any], /) -> bool:
@@ -55,25 +53,16 @@ class ListElements:
         Of float64 or int64.
     lists : tuple of int
         The identities of the list and of those in it.
-    mixed : bool
-        Whether some are ints and some floats, all of which the array has as float64.
     """
 
-    __slots__ = ("_kind", "_rows", "array", "given", "lists", "mixed")
+    __slots__ = ("_kind", "_rows", "array", "given", "lists")
 
     def __init__(
         self, given: list[Any], rows: list[list[Any]], kind: type, array: np.ndarray[Any, Any],
-        lists: tuple[int, ...], mixed: bool = False,
+        lists: tuple[int, ...],
     ) -> None:  # fmt: skip
-        self.mixed = mixed
         self.given, self.array, self.lists = given, array, lists
         self._rows, self._kind = rows, kind  # the lists of numbers, in order, and their type
-
-    def of_dtype(self, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-        """Return the array, of floats instead of ints if these are wanted and have the same values."""
-        if dtype == _DTYPES[float] and self._kind is int and not _is_large(self.array):
-            self.array, self._kind = self.array.astype(dtype), float
-        return self.array
 
     def write_back(self) -> None:
         """Write the array's elements to the lists."""
@@ -83,13 +72,13 @@ class ListElements:
 def list_elements(values: Sequence[Any]) -> tuple[Any, ...]:
     """Return values with `ListElements` for lists; those that cannot be taken stay as they are, and all of
     them if a list occurs twice."""
-    found = [elements_of(value, True) or value if type(value) is list else value for value in values]
+    found = [elements_of(value) or value if type(value) is list else value for value in values]
     return tuple(found if are_distinct(found) else values)
 
 
-def elements_of(value: list[Any], mixed: bool = False) -> ListElements | None:
-    """Return the elements of a list; None if it is empty or ragged, or has other elements than floats, or
-    than ints; unless it may be ``mixed``, of both."""
+def elements_of(value: list[Any]) -> ListElements | None:
+    """Return the elements of a list; None if it is empty or ragged, or has other elements than numbers of one
+    type."""
     level, shape = [value], [len(value)]
     lists: list[int] = []
     for _ in range(_MAX_DEPTH):
@@ -106,28 +95,9 @@ def elements_of(value: list[Any], mixed: bool = False) -> ListElements | None:
     if kind not in _DTYPES:
         return None
     array = np.empty(shape, _DTYPES[kind])
-    if read_numbers(level, kind, shape[-1], array):
-        return ListElements(value, level, kind, array, tuple(lists))
-    array = np.empty(shape, _DTYPES[float])
-    if not mixed or not _read_mixed(level, shape[-1], array):
+    if not read_numbers(level, kind, shape[-1], array):
         return None
-    return ListElements(value, level, float, array, tuple(lists), True)
-
-
-def _read_mixed(rows: list[list[Any]], width: int, array: np.ndarray[Any, Any]) -> bool:
-    """Fill an array with the values of lists of ints and floats; False if there are others, or too large
-    ones."""
-    items = list(chain.from_iterable(rows))
-    if set(map(len, rows)) != {width} or set(map(type, items)) != {int, float}:
-        return False
-    if any(not -LARGEST <= one <= LARGEST for one in items if type(one) is int):
-        return False
-    array.reshape(-1)[...] = items
-    return True
-
-
-def _is_large(array: np.ndarray[Any, Any]) -> bool:
-    return bool(array.min() < -LARGEST or array.max() > LARGEST)
+    return ListElements(value, level, kind, array, tuple(lists))
 
 
 def are_distinct(values: Sequence[Any]) -> bool:

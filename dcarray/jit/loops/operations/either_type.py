@@ -15,7 +15,7 @@ from .numbers import MAX_COUNTER, Numbers
 from .scope import Scope
 from .values import EITHER, Data, Either, PythonOrNumpy, Value, cast, is_array, is_number, kind_of
 
-__all__ = ["choice", "either_in", "either_kind", "int_or_float", "of_both", "value_and_type"]
+__all__ = ["choice", "either_in", "either_kind", "of_both", "value_and_type"]
 
 _BOOL = np.dtype(np.bool_)
 
@@ -64,13 +64,6 @@ def of_both(function: Callable[[Value], Value], x: PythonOrNumpy, scope: Scope) 
     if not same or kind_of(python) is not kind_of(x.python):
         raise scope.fail("a function of a scalar whose type depends on a condition")
     return PythonOrNumpy(python, numpy, x.is_numpy)
-
-
-def int_or_float(memory: Memory, value: Data, is_float: Data | None = None) -> PythonOrNumpy:
-    """Return the number that is an int of Python's or a float, which has its value."""
-    limits = -MAX_COUNTER, MAX_COUNTER - 1
-    integer = memory.value(cast(value.expr, np.dtype(np.int64)), scalar=True, weak=int, limits=limits)
-    return PythonOrNumpy(integer, value, is_float=is_float)
 
 
 def either_in(memory: Memory, windows: Sequence[Window], kind: Either) -> PythonOrNumpy:

@@ -6,31 +6,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dcarray.core.errors import Untraceable
 from dcarray.ir.nodes import Apply
 from dcarray.ir.ops import const
 
 from .arithmetic import Operations
 from .arrays import Arrays
-from .either_type import int_or_float
-from .values import Data, MixedList, NumberList, Value, is_int, kind_of
+from .values import Data, NumberList, Value, is_int, kind_of
 
 _DTYPES = {int: np.dtype(np.int64), float: np.dtype(np.float64)}
 _BOOL = np.dtype(np.bool_)
-
-
-class GetsFloats(Untraceable):
-    """Raised for a list of ints of which an element becomes a float: it may be one of ints and floats.
-
-    Attributes
-    ----------
-    name : str
-        The list's.
-    """
-
-    def __init__(self, name: str, line: int) -> None:
-        super().__init__(f"{name}, a list of ints, gets a float", line)
-        self.name = name
 
 
 class Lists(Operations):
@@ -41,7 +25,7 @@ class Lists(Operations):
         super().__init__(arrays.math)
         self.arrays = arrays
 
-    def getitem(self, x: NumberList | MixedList, key: Value) -> Value:
+    def getitem(self, x: NumberList, key: Value) -> Value:
         """Trace ``x[key]``."""
         self._check_key(key)
         if len(x.array.shape) > 1:
@@ -49,12 +33,8 @@ class Lists(Operations):
                 raise self.scope.fail("a list among lists is chosen by data")
             row = self.arrays.getitem(x.array, key)
             assert isinstance(row, Data)
-            return MixedList(row) if isinstance(x, MixedList) else NumberList(row, x.of_numpy)
+            return NumberList(row, x.of_numpy)
         item = self.arrays.getitem(x.array, key)
-        if isinstance(x, MixedList):
-            value = self.arrays.python(float, item)
-            assert isinstance(value, Data)
-            return int_or_float(self.memory, value)
         return item if x.of_numpy else self.arrays.python(x.kind, item)
 
     def as_array(self, x: NumberList) -> Data:
@@ -85,15 +65,10 @@ class Lists(Operations):
             found.limits = min(low for low, _ in bounds), max(high for _, high in bounds)
         return found
 
-    def check_assigned(self, x: NumberList | MixedList, key: Value, value: Value) -> None:
-        """Raise `Untraceable` unless ``x[key] = value`` leaves a list of numbers of one type, or makes an
-        element of a list of ints and floats a float."""
+    def check_assigned(self, x: NumberList, key: Value, value: Value) -> None:
+        """Raise `Untraceable` unless ``x[key] = value`` leaves a list of numbers of one type."""
         self._check_key(key)
-        kind = kind_of(value)
-        if len(x.array.shape) > 1 or kind is not (float if isinstance(x, MixedList) else x.kind):
-            root = x.array.window and self.memory.inputs.get(x.array.window.array)
-            if root and kind is float and x.array.dtype == _DTYPES[int]:
-                raise GetsFloats(root, self.scope.line)
+        if len(x.array.shape) > 1 or kind_of(value) is not x.kind:
             raise self.scope.fail(f"a list of {x.array.dtype} gets another element")
 
     def _check_key(self, key: Value) -> None:

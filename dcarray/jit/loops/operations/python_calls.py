@@ -24,7 +24,6 @@ from .values import (
     GrownList,
     ItemRange,
     Masked,
-    MixedList,
     NumberList,
     PythonOrNumpy,
     RangeProduct,
@@ -131,7 +130,7 @@ class PythonCalls(Operations):
     def _py_len(self, x: Value, /) -> Value:
         if isinstance(x, tuple | list | str):
             return len(x)
-        if isinstance(x, NumberList | MixedList):
+        if isinstance(x, NumberList):
             return x.array.shape[0]
         if isinstance(x, GrownList):
             return x.count

@@ -213,14 +213,6 @@ class NumberList:
         return self.array.dtype.char if self.of_numpy else _PYTHON_KINDS[self.array.dtype.kind]
 
 
-@dataclass(frozen=True, eq=False)
-class MixedList:
-    """A Python list of ints and floats, or of such lists, whose values are an array's; it is not known which
-    are ints."""
-
-    array: Data
-
-
 _PYTHON_KINDS = {"b": bool, "i": int, "f": float, "c": complex}
 
 
@@ -307,7 +299,7 @@ def is_view_of_any(value: Value, arrays: Set[str]) -> bool:
         return any(is_view_of_any(part, arrays) for part in value)
     if isinstance(value, GrownList):
         value = value.items
-    if isinstance(value, NumberList | MixedList):
+    if isinstance(value, NumberList):
         value = value.array
     return isinstance(value, Data) and value.window is not None and value.window.array in arrays
 
@@ -323,8 +315,6 @@ def identical(a: Value, b: Value) -> bool:
         return same_kind and a.expr is b.expr and a.shape == b.shape
     if isinstance(a, NumberList) and isinstance(b, NumberList):
         return a.of_numpy == b.of_numpy and identical(a.array, b.array)
-    if isinstance(a, MixedList) and isinstance(b, MixedList):
-        return identical(a.array, b.array)
     if isinstance(a, tuple | list):
         return type(a) is type(b) and len(a) == len(b) and all(map(identical, a, b))
     if is_int(a) and is_int(b):
@@ -343,8 +333,6 @@ def with_last_values(value: Value, last: Mapping[str, Dim]) -> Value:
         return type(value)(with_last_values(v, last) for v in value)
     if isinstance(value, NumberList):
         return NumberList(with_last_values(value.array, last), value.of_numpy)
-    if isinstance(value, MixedList):
-        return MixedList(with_last_values(value.array, last))
     if isinstance(value, GrownList):
         return GrownList(with_last_values(value.items, last), with_last_values(value.count, last))
     if isinstance(value, Masked):

@@ -224,7 +224,7 @@ class LoopPlan(SizedPlan):
                     a = value
                     _evaluate_plain(a, role == "inout")
                 elif type(value) is ListElements:
-                    a = value.of_dtype(dtype)
+                    a = value.array
                 elif type(value) in ARRAYS:
                     from . import wrapped_memory
 

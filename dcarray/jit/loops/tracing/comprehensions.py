@@ -14,7 +14,6 @@ import numpy as np
 from dcarray.core.errors import Untraceable
 
 from ..entry.entry_values import PublicObject
-from ..operations.either_type import int_or_float
 from ..operations.values import (
     Data,
     GrownList,
@@ -181,7 +180,7 @@ class Comprehensions(LoopStatements):
             self.block([compensation(made)], frame, frozenset({made.result, made.began}))
         found, began = self._name(made.result, frame), self._name(made.began, frame)
         if type(start) is int and began is not True:
-            found = int_or_float(self.memory, found, began if isinstance(began, Data) else None)
+            found = self.int_or_float(found, began if isinstance(began, Data) else None)
         return self._ended(made, found, line, frame)
 
     def _ended(self, made: ReductionLoop, found: Value, line: int, frame: Frame) -> Value:

@@ -15,7 +15,7 @@ from dcarray.ir.statements import all_statements
 from ..entry.entry_values import Function, PublicObject
 from ..operations.arithmetic import Operations
 from ..operations.calls import Calls
-from ..operations.values import Data, MixedList, NumberList, Unbound, Value, is_number
+from ..operations.values import Data, NumberList, Unbound, Value, is_number
 from ..syntax.comprehension_loops import TAKE_ALL, Comprehension
 from ..syntax.syntax_facts import stores
 
@@ -246,7 +246,7 @@ class Expressions(Operations):
                     raise self.scope.fail(str(error)) from error
             if is_number(key) and not isinstance(owner, str) and 0 < len(owner) <= MOST_UNROLLED:
                 return self.lists.chosen(owner, key)
-        if isinstance(owner, NumberList | MixedList):
+        if isinstance(owner, NumberList):
             return self.lists.getitem(owner, key)
         if owner == PublicObject("dcarray.map"):
             return self.calls.range_product(key)

@@ -17,7 +17,6 @@ from ..operations.values import (
     Data,
     ItemRange,
     Masked,
-    MixedList,
     NumberList,
     PythonOrNumpy,
     RangeProduct,
@@ -185,7 +184,7 @@ class Statements(Branches):
 
     def setitem(self, array: Value, key: Value, value: Value, spent: bool) -> None:
         """Trace ``array[key] = value``."""
-        if isinstance(array, NumberList | MixedList):
+        if isinstance(array, NumberList):
             self.lists.check_assigned(array, key, value)
             array = array.array
         if not is_array(array):

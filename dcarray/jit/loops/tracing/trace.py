@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -13,11 +13,10 @@ from dcarray.core.errors import Untraceable
 from dcarray.core.store import COMPILED
 from dcarray.core.strides import contiguous
 from dcarray.ir import dims
-from dcarray.ir.analysis.effects import definite_writes, reads, writes
-from dcarray.ir.nodes import Array, Compute, Dim, Region, Stmt, Symbol
+from dcarray.ir.analysis.effects import reads, writes
+from dcarray.ir.nodes import Array, Compute, Dim, Region, Symbol
 from dcarray.ir.ops import const
 from dcarray.ir.verify import VerifyError, verify
-from dcarray.ir.windows import covers
 
 from ..entry.entry_values import (
     ArrayType,
@@ -38,7 +37,6 @@ from ..operations.arithmetic import Arithmetic
 from ..operations.arrays import Arrays
 from ..operations.calls import Calls
 from ..operations.indexing import basic_key
-from ..operations.lists import GetsFloats
 from ..operations.memory import Memory
 from ..operations.reductions import Reductions
 from ..operations.scope import Scope
@@ -46,7 +44,6 @@ from ..operations.values import (
     Data,
     GrownList,
     Masked,
-    MixedList,
     NumberList,
     PythonOrNumpy,
     RandomGenerator,
@@ -79,31 +76,13 @@ def trace(request: LoopDescription) -> TracedLoop:
         If a part of it is not supported, or not proved to run without an error.
     """
     try:
-        return _traced(request)
-    except GetsFloats as found:
-        names = {name: _mixed(value) if name == found.name else value for name, value in request.names}
-        return trace(replace(request, names=tuple(names.items())))
-
-
-def _mixed(value: EntryValue) -> EntryValue:
-    """A list of ints as one of ints and floats."""
-    assert isinstance(value, ListType) and not value.mixed
-    return ListType(np.dtype(np.float64), value.shape, True)
-
-
-def _traced(request: LoopDescription) -> TracedLoop:
-    try:
         return _trace(request, False)
-    except GetsFloats:
-        raise
     except Untraceable as found:
         if not _symbols(request):
             raise
         reason = found
     try:  # names may have their types, or values at all, only if loops run
         return _trace(request, True)
-    except GetsFloats:
-        raise
     except Untraceable:
         raise reason from None
 
@@ -199,8 +178,7 @@ class Tracer(Recursions):
             elif isinstance(value, Generator):
                 self._values[name] = RandomGenerator(name, value)
             elif isinstance(value, ListType):
-                array = self._array(name, ArrayType(value.dtype, value.shape, ()))
-                self._values[name] = MixedList(array) if value.mixed else NumberList(array)
+                self._values[name] = NumberList(self._array(name, ArrayType(value.dtype, value.shape, ())))
             else:
                 self._values[name] = self._known_value(value, name)
         return self._values[name]
@@ -274,7 +252,7 @@ class Tracer(Recursions):
             if value.entry_name:
                 return Result("alias", value.entry_name)
             return self._result_array(name, value)
-        if isinstance(value, NumberList | MixedList) and value.array.entry_name:
+        if isinstance(value, NumberList) and value.array.entry_name:
             return Result("alias", value.array.entry_name)
         if isinstance(value, NumberList | GrownList):
             return self._result_list(name, value)
@@ -360,9 +338,6 @@ class Tracer(Recursions):
             raise self.scope.fail("an array changes that has another name, if a condition holds")
         if written & self.memory.assumed_unwritten:
             raise self.scope.fail("an array is read at places that depend on data, and written")
-        for name, value in self._values.items():
-            if isinstance(value, MixedList) and not self._is_whole(value.array, body, written):
-                raise self.scope.fail(f"{name} may have ints and floats, which stay what they are")
         arrays, inputs = [], []
         for name, array in self.memory.arrays.items():
             if name not in read and name not in written and array.role != "out":
@@ -374,14 +349,6 @@ class Tracer(Recursions):
         functions = self.used_functions(body)
         region = Region(self.symbols, tuple(arrays), body, tuple(self.scope.guards), functions)
         return region, tuple(inputs)
-
-    def _is_whole(self, x: Data, body: Sequence[Stmt], written: Set[str]) -> bool:
-        """Whether statements write no element of an array, or all of them."""
-        assert x.window is not None
-        if x.window.array not in written:
-            return True
-        found = (window for stmt in body for window in definite_writes(stmt))
-        return any(covers(window, x.window) is True for window in found if window.array == x.window.array)
 
 
 def counting(body: list[ast.stmt]) -> tuple[list[ast.stmt], dict[str, int]]:
