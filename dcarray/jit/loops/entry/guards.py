@@ -86,7 +86,7 @@ GUARDS: dict[type, Callable[[Any], Hashable | None]] = {
     type(None): lambda _: "none",
     tuple: _tuple,
     np.ndarray: _plain,
-    ListElements: lambda v: ("list", v.array.dtype, v.array.shape),
+    ListElements: lambda v: ("list", v.array.dtype, v.array.shape, v.mixed),
     ObjectGuard: lambda v: v if v.holds() else None,  # of a function that is rewritten
     **dict.fromkeys((FunctionType, BuiltinFunctionType, np.ufunc, type, ModuleType), object_guard),
 }
@@ -105,7 +105,7 @@ def entry_value(value: Any, guard: Any, same: str | None = None) -> EntryValue:
     if type(guard) is tuple and guard[0] == "generator":
         return generators.described(guard)
     if type(value) is ListElements:
-        return ListType(value.array.dtype, value.array.shape)
+        return ListType(value.array.dtype, value.array.shape, value.mixed)
     if type(value) is tuple:
         return Constant(tuple([entry_value(v, m) for v, m in zip(value, guard[1], strict=True)]))
     if type(value) in (float, complex):

@@ -15,11 +15,12 @@ from dcarray.ir.ops import const
 from dcarray.ir.windows import remap
 
 from . import overflow
-from .either_type import of_both
+from .either_type import int_or_float, of_both
 from .integers import Integers, plain_int
 from .numbers import ERRORS
 from .operators import BINARY, COMPARISONS, UNARY
 from .values import (
+    INT_OR_FLOAT,
     PYTHON,
     Data,
     Masked,
@@ -155,6 +156,8 @@ class Arithmetic(Integers):
             for side in ("python", "numpy")
         )
         kinds = kind_of(first), kind_of(second)
+        if kinds == INT_OR_FLOAT and isinstance(second, Data):
+            return self._int_or_float(op, first, second, a, b)
         if kinds in ((float, "d"), (bool, "?")) and isinstance(first, Data) and isinstance(second, Data):
             flags = [x.is_numpy for x in (a, b) if isinstance(x, PythonOrNumpy)]
             known = [flag for flag in flags if flag is not None]
@@ -166,6 +169,19 @@ class Arithmetic(Integers):
         if kinds[0] != kinds[1] or (isinstance(kinds[1], type) and not python):
             raise self.scope.fail(f"{op} of a scalar whose type depends on whether a loop has run")
         return second
+
+    def _int_or_float(self, op: str, first: Value, second: Data, a: Value, b: Value) -> PythonOrNumpy:
+        """Return what an operation gives for ints, or for floats: as a float it is the same number."""
+        flags = [x.is_numpy for x in (a, b) if isinstance(x, PythonOrNumpy)]
+        known = [flag for flag in flags if flag is not None]
+        if len(known) < len(flags) or op == "**":
+            raise self.scope.fail(f"{op} of a scalar whose type depends on whether a loop has run")
+        is_float = known[0] if len(known) == 1 else self.both("logical_or", *known)
+        value = second.expr
+        if op not in "+-" or b is None:  # no int is -0.0
+            zero = Apply("add", (value, const(0.0, _F8)), _F8)
+            value = Apply("where", (is_float.expr, value, zero), _F8)
+        return int_or_float(self.memory, value, is_float.expr, self.limits(first))
 
     def _python(self, op: str, function: Callable[[Any, Any], Any], a: Value, b: Value) -> Value:
         known = (*PYTHON, str, tuple, list, type(None))
@@ -272,7 +288,9 @@ class Arithmetic(Integers):
     def unary(self, op: str, a: Value) -> Value:
         """Trace ``op a``."""
         name, function = UNARY[op]
-        if isinstance(a, PythonOrNumpy) and not (op == "-" and a.numpy.weak):  # -0 is not -0.0
+        if isinstance(a, PythonOrNumpy) and op == "-" and a.numpy.weak:
+            return self._int_or_float(op, self.unary(op, a.python), self.unary(op, a.numpy), a, None)
+        if isinstance(a, PythonOrNumpy):
             return of_both(partial(self.unary, op), a, self.scope)
         if type(a) in PYTHON:
             return self._python(op, lambda x, _: function(x), a, None)

@@ -25,6 +25,7 @@ from .python_draws import written_in_python
 from .reductions import Reductions
 from .scans import Scans
 from .values import (
+    INT_OR_FLOAT,
     Data,
     Either,
     Masked,
@@ -142,9 +143,14 @@ class Calls(Scans):
         if not isinstance(function, PublicObject):
             raise self.scope.fail("what is called is not understood")
         found = public_object(function.name)
-        only = len(args) == 1 and function.name.startswith(("builtins.float", "builtins.int", "numpy."))
-        if only or function.name.startswith("math."):
-            args = tuple([a.numpy if kind_of(a) == Either(float, "d") else a for a in args])  # the same
+        kinds: set[Either] = set()  # of which it gives the same
+        if function.name.startswith("math.") or (
+            len(args) == 1 and function.name.startswith(("builtins.float", "builtins.int"))
+        ):
+            kinds = {Either(float, "d"), INT_OR_FLOAT}
+        elif len(args) == 1 and function.name.startswith("numpy."):
+            kinds = {Either(float, "d")}
+        args = tuple([a.numpy if kind_of(a) in kinds else a for a in args])
         if isinstance(found, np.ufunc):
             return self._ufunc(found.__name__, args, named)
         name = function.name.removeprefix("numpy.").removeprefix("builtins.")

@@ -11,7 +11,7 @@ import builtins
 import math
 import random
 from collections.abc import Callable, Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -168,23 +168,22 @@ class ItemRange:
 class PythonOrNumpy:
     """A scalar of Python's type or of NumPy's, with the same value, as loops and conditions have run; NumPy's
     is used where the type does not matter.  ``is_numpy`` is the run-time truth of its being NumPy's, if that
-    is known.  Or a number of Python's alone: an int, if a loop has not run, or a float, as ``numpy``; then
-    ``is_float`` is the run-time truth of that, if it is known."""
+    is known.  Or a number of Python's alone: an int as ``python``, or a float as ``numpy``."""
 
     python: Data
     numpy: Data
     is_numpy: Data | None = None
-    is_float: Data | None = None
 
 
 class Either(NamedTuple):
-    """The `kind_of` a `PythonOrNumpy`: a Python type, and a dtype's character."""
+    """The `kind_of` a `PythonOrNumpy`: a Python type, and a dtype's character, or the type float."""
 
     python: type
-    numpy: str
+    numpy: Any
 
 
-EITHER = {Either(float, "d"), Either(int, "d"), Either(int, "l")}
+INT_OR_FLOAT = Either(int, float)
+EITHER = {Either(float, "d"), Either(int, "d"), Either(int, "l"), INT_OR_FLOAT}
 """Of which types such a scalar may be: all values of the first that occur are values of the second."""
 
 
@@ -201,15 +200,29 @@ class RuntimeRange:
 
 @dataclass(frozen=True, eq=False)
 class NumberList:
-    """A Python list of numbers, or of such lists, whose elements are an array's; ``of_numpy`` if the numbers
-    are NumPy's."""
+    """A Python list of numbers, or of such lists, whose elements are an array's.
+
+    Attributes
+    ----------
+    array : Data
+    of_numpy : bool
+        Whether the numbers are NumPy's.
+    mixed : bool
+        Whether they are Python's ints and floats (see `entry.lists`).
+    origin : str
+        Where it is from: a name, or a place in the source.
+    """
 
     array: Data
     of_numpy: bool = False
+    mixed: bool = False
+    origin: str = ""
 
     @property
     def kind(self) -> Any:
         """The `kind_of` its numbers."""
+        if self.mixed:
+            return INT_OR_FLOAT
         return self.array.dtype.char if self.of_numpy else _PYTHON_KINDS[self.array.dtype.kind]
 
 
@@ -314,7 +327,7 @@ def identical(a: Value, b: Value) -> bool:
         same_kind = a.window is b.window and a.scalar == b.scalar and a.weak == b.weak
         return same_kind and a.expr is b.expr and a.shape == b.shape
     if isinstance(a, NumberList) and isinstance(b, NumberList):
-        return a.of_numpy == b.of_numpy and identical(a.array, b.array)
+        return a.kind == b.kind and identical(a.array, b.array)
     if isinstance(a, tuple | list):
         return type(a) is type(b) and len(a) == len(b) and all(map(identical, a, b))
     if is_int(a) and is_int(b):
@@ -332,7 +345,7 @@ def with_last_values(value: Value, last: Mapping[str, Dim]) -> Value:
     if isinstance(value, tuple | list):
         return type(value)(with_last_values(v, last) for v in value)
     if isinstance(value, NumberList):
-        return NumberList(with_last_values(value.array, last), value.of_numpy)
+        return replace(value, array=with_last_values(value.array, last))
     if isinstance(value, GrownList):
         return GrownList(with_last_values(value.items, last), with_last_values(value.count, last))
     if isinstance(value, Masked):

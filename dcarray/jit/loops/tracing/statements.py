@@ -184,7 +184,7 @@ class Statements(Branches):
     def setitem(self, array: Value, key: Value, value: Value, spent: bool) -> None:
         """Trace ``array[key] = value``."""
         if isinstance(array, NumberList):
-            self.lists.check_assigned(array, key, value)
+            value = self.lists.assigned(array, key, value)
             array = array.array
         if not is_array(array):
             raise self.scope.fail("an assignment to elements of what is no array")

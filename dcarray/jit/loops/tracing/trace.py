@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -64,7 +65,8 @@ from .comprehensions import Comprehensions
 from .dead_values import dead_targets
 from .expressions import Frame
 
-_INT = np.dtype(np.int64)
+_INT, _MIXED = np.dtype(np.int64), np.dtype(complex)
+_MOST_MIXED = 6  # times that statements are traced again since lists have ints and floats
 
 
 def trace(request: LoopDescription) -> TracedLoop:
@@ -88,6 +90,24 @@ def trace(request: LoopDescription) -> TracedLoop:
 
 
 def _trace(request: LoopDescription, loops_run: bool) -> TracedLoop:
+    """Trace it once more where lists of ints get floats, or the other way round: with mixed lists."""
+    mixed: set[str] = set()
+    reason: Untraceable | None = None
+    for _ in range(_MOST_MIXED):
+        tracer = _tracer(request, loops_run)
+        tracer.mixed = frozenset(mixed)
+        try:
+            return replace(tracer.run_trace(), symbols=tuple(tracer.given.items()))
+        except Untraceable as found:
+            reason = reason or found
+        if tracer.lists.to_mix <= mixed:
+            break
+        mixed |= tracer.lists.to_mix
+    assert reason is not None
+    raise reason
+
+
+def _tracer(request: LoopDescription, loops_run: bool) -> Tracer:
     given = {f"n{k}": text for k, (text, _) in enumerate(_symbols(request))}
     least = dict(_symbols(request))
     scope = Scope(request.line, {symbol: (least[text], LARGEST) for symbol, text in given.items()})
@@ -95,7 +115,8 @@ def _trace(request: LoopDescription, loops_run: bool) -> TracedLoop:
     tracer = Tracer(request, Memory(scope, request.file))
     tracer.symbols = tuple(Symbol(symbol, least[text]) for symbol, text in given.items())
     tracer.sizes = {text: dims.symbol(symbol, least[text]) for symbol, text in given.items()}
-    return replace(tracer.run_trace(), symbols=tuple(given.items()))
+    tracer.given = given
+    return tracer
 
 
 def _symbols(request: LoopDescription) -> tuple[tuple[str, int], ...]:
@@ -110,9 +131,12 @@ class Tracer(Comprehensions):
     ----------
     symbols : tuple of Symbol
         The symbolic sizes of the region.
+    given : dict of str to str
+        What they are, by their names.
     """
 
     symbols: tuple[Symbol, ...] = ()
+    given: Mapping[str, str] = MappingProxyType({})
 
     def __init__(self, request: LoopDescription, memory: Memory) -> None:
         super().__init__(Calls(Reductions(Arrays(Arithmetic(memory)))))
@@ -177,7 +201,10 @@ class Tracer(Comprehensions):
             elif isinstance(value, Generator):
                 self._values[name] = RandomGenerator(name, value)
             elif isinstance(value, ListType):
-                self._values[name] = NumberList(self._array(name, ArrayType(value.dtype, value.shape, ())))
+                mixed = value.mixed or name in self.mixed
+                dtype = _MIXED if mixed else value.dtype
+                array = self._array(name, ArrayType(dtype, value.shape, ()))
+                self._values[name] = NumberList(array, mixed=mixed, origin=name)
             else:
                 self._values[name] = self._known_value(value, name)
         return self._values[name]
@@ -259,10 +286,8 @@ class Tracer(Comprehensions):
             return Result("scalar", self._result_scalar(name, value), weak=value.weak is not None)
         if isinstance(value, PythonOrNumpy) and value.is_numpy is not None:
             of_type = kind_of(value.python).__name__, self._result_scalar(name, value.is_numpy)
-            return Result("either", self._result_scalar(name, value.numpy), value=of_type)
-        if isinstance(value, PythonOrNumpy) and value.is_float is not None:
-            of_type = int.__name__, self._result_scalar(name, value.is_float)
-            return Result("either", self._result_scalar(name, value.numpy), weak=True, value=of_type)
+            weak = value.numpy.weak is not None
+            return Result("either", self._result_scalar(name, value.numpy), weak=weak, value=of_type)
         if (is_number(value) and not isinstance(value, Masked)) or value is None or isinstance(value, str):
             return Result("value", value=value)
         if type(value) is tuple:
@@ -281,7 +306,8 @@ class Tracer(Comprehensions):
             raise self.scope.fail(f"{name} is bound to what cannot be given back")
         self.memory.arrays[array.name] = replace(array, role="out")
         count = self._result_scalar(name, value.count) if isinstance(value, GrownList) else None
-        return Result("list", array.name, weak=not items.of_numpy, value=count)
+        kind = "mixed list" if items.mixed else "list"
+        return Result(kind, array.name, weak=not items.of_numpy, value=count)
 
     def _result_scalar(self, name: str, value: Data) -> str:
         """Return a new array without axes that has the value."""
