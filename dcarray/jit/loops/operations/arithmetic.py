@@ -15,6 +15,7 @@ from dcarray.ir.ops import const
 from dcarray.ir.windows import remap
 
 from . import overflow
+from .complex_numbers import ComplexNumbers, product
 from .either_type import int_or_float, of_both
 from .integers import Integers, plain_int
 from .numbers import ERRORS
@@ -41,7 +42,7 @@ _F8, _BOOL = np.dtype(np.float64), np.dtype(np.bool_)
 _LOGICAL = {"&": "logical_and", "|": "logical_or", "^": "logical_xor"}
 
 
-class Arithmetic(Integers):
+class Arithmetic(Integers, ComplexNumbers):
     """Operators and ufuncs; values are stored in ``memory``."""
 
     # ---- element by element -------------------------------------------------------------------------
@@ -87,7 +88,7 @@ class Arithmetic(Integers):
             for x, c in zip(inputs, kinds, strict=True)
         ]
         if name == "square" and result in "FD" and not is_array(inputs[0]):
-            return self.memory.value(_product(args[0], args[0]), scalar=True)
+            return self.memory.value(product(args[0], args[0]), scalar=True)
         return self.memory.value(apply_op(name, kinds, result, args), shape, scalar=not shape)
 
     def _power(self, inputs: Sequence[Value], loop: str, shape: Shape) -> str:
@@ -240,7 +241,9 @@ class Arithmetic(Integers):
                 raise self.scope.fail(f"{op} of scalars")
             return None
         kind = max(kinds, key=PYTHON.index)
-        if op in COMPARISONS and kind is not complex:
+        if kind is complex:
+            return self.complex_operator(op, a, b)
+        if op in COMPARISONS:
             dtype = _F8 if kind is float else _I8
             made = Apply(BINARY[op][0], (self.expr(a, dtype), self.expr(b, dtype)), _BOOL)
             return self.memory.value(made, scalar=True, weak=bool)
@@ -302,9 +305,11 @@ class Arithmetic(Integers):
             return self.integer("-", 0 if op == "-" else -1, a)
         if is_int(a) and op == "~":
             return self.scope.arithmetic("-", -1, a)
-        if isinstance(a, Data) and a.weak is float and op in "+-":
+        if isinstance(a, Data) and a.weak is complex and op in "+-" and not a.text:
+            return a if op == "+" else self.negative_complex(a)
+        if isinstance(a, Data) and a.weak in (float, complex) and op in "+-":
             if a.text:
-                return self.memory.entry_scalar(f"({op}{a.text})", a.dtype, float)
+                return self.memory.entry_scalar(f"({op}{a.text})", a.dtype, a.weak)
             return self.memory.value(Apply(name, (a.expr,), a.dtype), scalar=True, weak=float)
         if not (isinstance(a, Masked) or (isinstance(a, Data) and not a.weak)):
             raise self.scope.fail(f"{op} of a value that is not understood")
@@ -318,7 +323,7 @@ class Arithmetic(Integers):
         """Return an operator on NumPy scalars, with a check for integer overflow, of which NumPy warns."""
         value = self.elementwise(name, inputs)
         if value.dtype.kind == "c" and name == "multiply":
-            return self.memory.value(_product(*[self.expr(x, value.dtype) for x in inputs]), scalar=True)
+            return self.memory.value(product(*[self.expr(x, value.dtype) for x in inputs]), scalar=True)
         if value.dtype.kind in "iu" and name in overflow.WATCHED:
             args = tuple([self.expr(x, value.dtype) for x in inputs])
             return self.memory.value(
@@ -366,18 +371,6 @@ class Operations:
 
     def __init__(self, math: Arithmetic) -> None:
         self.math, self.memory, self.scope = math, math.memory, math.scope
-
-
-def _product(a: Expr, b: Expr) -> Expr:
-    """The product of complex scalars, computed without the fused operations that NumPy uses for arrays."""
-    part = np.empty(0, a.dtype).real.dtype
-    (x, y), (u, v) = [[Apply(name, (z,), part) for name in ("real", "imag")] for z in (a, b)]
-
-    def times(c: Expr, d: Expr) -> Expr:
-        return Apply("multiply", (c, d), part)
-
-    real = Apply("subtract", (times(x, u), times(y, v)), part)
-    return Apply("complex", (real, Apply("add", (times(x, v), times(y, u)), part)), a.dtype)
 
 
 def _text(value: Value) -> str:

@@ -13,6 +13,7 @@ from dcarray.ir.nodes import Apply, Dim
 from dcarray.ir.ops import C_LIBRARY
 
 from ..entry.entry_values import DType, PublicObject
+from . import complex_functions
 from .arrays import size_of
 from .drawn_arrays import drawn
 from .draws import Draws
@@ -26,6 +27,7 @@ from .reductions import Reductions
 from .scans import Scans
 from .values import (
     INT_OR_FLOAT,
+    PYTHON,
     Data,
     Either,
     Masked,
@@ -62,6 +64,10 @@ class Calls(Scans):
             return self._member(value, name)
         if isinstance(value, Data) and not value.weak:
             return self._attribute(value, name)
+        if kind_of(value) in PYTHON and name in ("real", "imag"):
+            return self.math.part(value, name)
+        if kind_of(value) in PYTHON and name == "conjugate":
+            return Method(value, name)
         if isinstance(value, RandomGenerator):
             return Method(value, name)
         if isinstance(value, Masked) and name in (*REDUCTIONS, "mean", "var", "std"):
@@ -124,8 +130,10 @@ class Calls(Scans):
 
     # ---- calls --------------------------------------------------------------------------------------
     def inlined(self, function: Value, args: list[Value]) -> tuple[Value, list[Value]]:
-        """Return a function with its arguments: of a method of Python's generators that is written in
-        Python, the source."""
+        """Return a function with its arguments: of functions of `cmath`, and of methods of Python's generators
+        that are written in Python, the source."""
+        if isinstance(function, PublicObject) and function.name.startswith("cmath."):
+            return complex_functions.written(function.name.removeprefix("cmath.")) or function, args
         if isinstance(function, PublicObject) and function.name.startswith("random."):
             function = Method(self.draws.of_python(), function.name.removeprefix("random."))
         if isinstance(function, Method) and isinstance(function.of, RandomGenerator):
@@ -166,7 +174,7 @@ class Calls(Scans):
         else:
             name = name.removeprefix("math.")
             method = getattr(self, f"_math_{name}", None)
-            if method is None and f"c_{name}" in C_LIBRARY:
+            if method is None and C_LIBRARY.get(f"c_{name}") is found:
                 method = partial(self._of_c, name)
         if method is None:
             raise self.scope.fail(f"{function.name} is not understood")
@@ -183,6 +191,8 @@ class Calls(Scans):
         x, name = method.of, method.name
         if isinstance(x, RandomGenerator):
             return self._draw(x, name, args, named)
+        if kind_of(x) in PYTHON:
+            return self.invoke(partial(self.math.part, x, name), args, named)
         if isinstance(x, str):  # a ufunc
             methods: dict[str, Callable[..., Value]] = {
                 "outer": self.reductions.outer, "reduce": self._reduce, "at": self._at,

@@ -48,7 +48,7 @@ class PythonCalls(Operations):
         self.reductions, self.arrays = reductions, reductions.arrays
         self.iterables = Iterables(reductions.arrays)
         self._py_enumerate, self._py_reversed = self.iterables.enumerate, self.iterables.reversed
-        for kind in PYTHON:
+        for kind in (bool, int, float):
             setattr(self, f"_py_{kind.__name__}", partial(self.arrays.python, kind))
 
     # ---- arguments ------
@@ -140,6 +140,14 @@ class PythonCalls(Operations):
             return self.reductions.count_true(x.mask)
         raise self.scope.fail("len() of a value that is not understood")
 
+    def _py_complex(self, real: Value = 0, imag: Value = None) -> Value:
+        if imag is None:
+            return self.arrays.python(complex, real)
+        parts = [self.arrays.python(float, x) for x in (real, imag)]
+        if not any(isinstance(x, Data) for x in parts):
+            return complex(*parts)
+        return self.math.complex_of(*[self.math.expr(x, _F8) for x in parts])
+
     def _py_abs(self, x: Value, /) -> Value:
         if isinstance(x, PythonOrNumpy):
             return of_both(self._py_abs, x, self.scope)
@@ -151,6 +159,9 @@ class PythonCalls(Operations):
                 return x if low >= 0 else self.math.unary("-", x)
             size = Apply("absolute", (self.math.expr(x, _I8),), _I8)
             return self.memory.value(size, scalar=True, weak=int, limits=(0, max(-low, high)))
+        if isinstance(x, Data) and x.weak is complex:
+            real, imag = [self.math.part(x, name) for name in ("real", "imag")]
+            return self.math.of_c("hypot", [real, imag])
         if isinstance(x, Data) and (is_array(x) or (x.dtype.kind == "f" and x.weak in (None, float))):
             made = self.math.elementwise("absolute", (x,))
             made.weak = x.weak

@@ -8,6 +8,7 @@ and run-time scalars are `Data`; the rest are `PublicObject`, `Function` and `Me
 from __future__ import annotations
 
 import builtins
+import cmath
 import math
 import random
 from collections.abc import Callable, Mapping, Set
@@ -363,7 +364,7 @@ def cast(expr: Expr, dtype: DType) -> Expr:
 
 
 _NAMESPACES: dict[str, Any] = {
-    "numpy": np, "builtins": builtins, "math": math, "random": random,
+    "numpy": np, "builtins": builtins, "math": math, "cmath": cmath, "random": random,
     "dcarray": SimpleNamespace(map=parallel_map.map),
 }  # fmt: skip
 

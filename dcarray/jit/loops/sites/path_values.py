@@ -40,6 +40,20 @@ class _Owner(NamedTuple):
     kind: type
 
 
+def _are_apart(growing: Sequence[Any], given: Sequence[Any]) -> bool:
+    """Whether objects are lists, each another one, and none of them is among values or in lists of these."""
+    known = {*map(id, growing)}
+    if len(known) < len(growing) or any(type(one) is not list for one in growing):
+        return False
+    level = [value for value in given if type(value) is list]
+    while level:
+        if not known.isdisjoint(map(id, level)):
+            return False
+        inner = [value for value in level if value and type(value[0]) is list]  # others are of numbers, or no values
+        level = [row for value in inner for row in value if type(row) is list]
+    return True
+
+
 class PathValues:
     """The parts of objects that the statements of one site use, and the lists to which they append.
 
@@ -168,10 +182,8 @@ class PathValues:
             if not is_same_function(found, function):
                 return None
         given += [part(owners[at], step) for at, step in self._read]
-        if self._lists and (
-            list in map(type, given) or any(type(values[k]) is not list for k in self._lists)
-        ):
-            return None  # one of them may be read
+        if self._lists and not _are_apart([values[k] for k in self._lists], given):
+            return None
         if self._written and not self._may_bind(owners):
             return None
         if any(place(owners[a], x) != place(owners[b], y) for a, x, b, y in self._same):

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from .syntax_facts import NONE, Names, facts, walk
 
-__all__ = ["BUILTINS", "DRAWS", "MATH", "METHODS", "NUMPY", "RANDOM", "KnownCalls", "imported_modules"]
+__all__ = ["BUILTINS", "CMATH", "DRAWS", "MATH", "METHODS", "NUMPY", "RANDOM", "KnownCalls", "imported_modules"]
 
 BUILTINS = frozenset((
     "abs", "all", "any", "bool", "complex", "divmod", "enumerate", "float", "int", "len", "max", "min", "pow",
@@ -40,6 +40,10 @@ MATH = frozenset((
     "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "copysign", "cos", "cosh",
     "degrees", "erf", "erfc", "exp", "exp2", "expm1", "fabs", "floor", "fmod", "isfinite", "isinf", "isnan",
     "log", "log10", "log1p", "log2", "pow", "radians", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
+))  # fmt: skip
+CMATH = frozenset((
+    "acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "exp", "isfinite", "isinf", "isnan",
+    "log", "log10", "phase", "polar", "rect", "sin", "sinh", "sqrt", "tan", "tanh",
 ))  # fmt: skip
 _UFUNCS = frozenset((
     "abs", "absolute", "acos", "acosh", "add", "arccos", "arccosh", "arcsin", "arcsinh", "arctan",
@@ -75,7 +79,7 @@ _NOT_INLINED = frozenset((
     ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith, ast.Try, ast.TryStar, ast.With,
     ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom,
 ))  # fmt: skip
-_BY_MODULE = {"numpy": NUMPY, "numpy.random": DRAWS, "math": MATH, "random": RANDOM}
+_BY_MODULE = {"numpy": NUMPY, "numpy.random": DRAWS, "math": MATH, "cmath": CMATH, "random": RANDOM}
 _OF_VALUES = METHODS | DRAWS | RANDOM
 
 
