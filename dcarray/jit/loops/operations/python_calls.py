@@ -82,8 +82,10 @@ class PythonCalls(Operations):
         ends = [self._whole(x) for x in args]
         start, stop = (0, ends[0]) if len(ends) == 1 else ends[:2]
         step = ends[2] if len(ends) == 3 else 1
-        if type(step) is not int or not step:
-            raise self.scope.fail("the step of a range is not known")
+        if type(step) is not int:
+            return RuntimeRange(start, stop, self._positive(step))
+        if not step:
+            raise self.scope.fail("a range of step 0")
         known = is_int(start) and is_int(stop)
         return ItemRange(start, stop, step) if known else RuntimeRange(start, stop, step)
 
@@ -116,6 +118,20 @@ class PythonCalls(Operations):
         if not isinstance(integer.expr, Load):
             self.memory.store(integer)
         return integer
+
+    def _positive(self, step: Value) -> Value:
+        """Return the step of a range, with a check that it is above 0."""
+        low, high = self.math.limits(step)
+        if low > 0:
+            return step
+        number = self.math.expr(step, _I8)
+        fits = Apply("greater", (number, const(0, _I8)), _BOOL)
+        safe = Apply("where", (fits, number, const(1, _I8)), _I8)
+        made = self.memory.value(
+            Apply("checked", (fits, safe), _I8), scalar=True, weak=int, limits=(1, max(1, high))
+        )
+        self.memory.store(made)
+        return made
 
     def _np_ndindex(self, *shape: Value) -> RangeProduct:
         """Trace ``np.ndindex(*shape)``."""

@@ -191,11 +191,11 @@ EITHER = {Either(float, "d"), Either(int, "d"), Either(int, "l"), INT_OR_FLOAT}
 @dataclass(frozen=True, eq=False)
 class RuntimeRange:
     """As `ItemRange`, with ends that are known at run time only, or a ``break``.  The ends are Python
-    ints."""
+    ints; so is the step, which is above 0 if it is not known."""
 
     start: Value
     stop: Value
-    step: int
+    step: Value
     item: Callable[[Value], Value] = _itself
 
 

@@ -297,7 +297,7 @@ class LoopStatements(LoopBodies):
     def _runtime_range(self, stmt: ast.For, span: RuntimeRange, frame: Frame, after: Names) -> None:
         """Trace a loop over a range whose ends are known at run time only."""
         counter = f"{stmt.lineno}:{stmt.col_offset}"  # no name of the program
-        stop, up = span.stop, span.step > 0
+        stop, up = span.stop, type(span.step) is not int or span.step > 0
         bound = stores(*stmt.body, stmt.target) | {counter}
         head = (live_in_loop(stmt.body, after) - stores(stmt.target)) | {counter}
         ends = [*self.math.limits(span.start), *self.math.limits(stop)]
