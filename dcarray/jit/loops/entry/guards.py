@@ -86,6 +86,7 @@ GUARDS: dict[type, Callable[[Any], Hashable | None]] = {
     type(None): lambda _: "none",
     tuple: _tuple,
     np.ndarray: _plain,
+    list: lambda v: None if v else "empty list",  # others are converted
     ListElements: lambda v: ("list", v.array.dtype, v.array.shape, v.mixed),
     ObjectGuard: lambda v: v if v.holds() else None,  # of a function that is rewritten
     **dict.fromkeys((FunctionType, BuiltinFunctionType, np.ufunc, type, ModuleType), object_guard),

@@ -10,7 +10,7 @@ import numpy as np
 
 from dcarray.core.ufunc_loops import ALIASES, UFUNCS, resolve, short_power
 from dcarray.ir.build import apply_op
-from dcarray.ir.nodes import Apply, Dim, Expr, Index
+from dcarray.ir.nodes import Apply, Dim, Expr, Index, Load
 from dcarray.ir.ops import const
 from dcarray.ir.windows import remap
 
@@ -27,6 +27,7 @@ from .values import (
     Masked,
     PythonOrNumpy,
     Shape,
+    Stack,
     Value,
     is_array,
     is_int,
@@ -336,6 +337,8 @@ class Arithmetic(Integers, ComplexNumbers):
         """Trace ``bool(value)``."""
         if isinstance(value, PythonOrNumpy):
             value = value.numpy
+        if isinstance(value, Stack):
+            value = self.length(value)
         if isinstance(value, Data):
             if any(n != 1 for n in value.shape):
                 raise self.scope.fail("the truth of an array")
@@ -351,6 +354,11 @@ class Arithmetic(Integers, ComplexNumbers):
         if value is None or type(value) in (*PYTHON, str, tuple, list):
             return bool(value)
         raise self.scope.fail("the truth of a value that is not understood")
+
+    def length(self, stack: Stack) -> Data:
+        """Return how many numbers a list has that grows."""
+        limits = 0, self.scope.limits(stack.items.array.shape[0])[1]
+        return self.memory.value(Load(stack.count, _I8), scalar=True, weak=int, limits=limits)
 
     def negation(self, value: Value) -> bool | Data:
         """Trace ``not value``."""

@@ -33,6 +33,7 @@ from .values import (
     Masked,
     Method,
     RandomGenerator,
+    Stack,
     Value,
     is_array,
     is_int,
@@ -64,6 +65,8 @@ class Calls(Scans):
             return self._member(value, name)
         if isinstance(value, Data) and not value.weak:
             return self._attribute(value, name)
+        if isinstance(value, Stack) and name in ("append", "pop"):
+            return Method(value, name)
         if kind_of(value) in PYTHON and name in ("real", "imag"):
             return self.math.part(value, name)
         if kind_of(value) in PYTHON and name == "conjugate":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -26,17 +26,21 @@ class Lists(Operations):
 
     Attributes
     ----------
-    to_mix : set of str
-        The origins of lists of ints that got floats, or the other way round: they had better been mixed.
+    kinds : mapping of str to Any
+        The `kind_of` the numbers of lists, by their origins, where an earlier try has found it.
+    wanted : dict of str to Any
+        And what it had better been.
     """
 
     def __init__(self, arrays: Arrays) -> None:
         super().__init__(arrays.math)
         self.arrays = arrays
-        self.to_mix: set[str] = set()
+        self.kinds: Mapping[str, Any] = {}
+        self.wanted: dict[str, Any] = {}
 
     def new(self, shape: Shape, kind: Any, origin: str) -> NumberList:
         """Return a new list of numbers of a `kind_of`, or of such lists."""
+        kind = self.kinds.get(origin, kind)
         mixed = kind == INT_OR_FLOAT
         array = self.arrays.empty(shape, np.dtype(complex) if mixed else np.dtype(kind))
         return NumberList(array, isinstance(kind, str), mixed, origin)
@@ -104,8 +108,13 @@ class Lists(Operations):
             if kind_of(value) is x.kind:
                 return value
             if {x.kind, kind_of(value)} <= {int, float, INT_OR_FLOAT}:
-                self.to_mix.add(x.origin)
+                self.want(x.origin, INT_OR_FLOAT)
         raise self.scope.fail(f"a list of {x.array.dtype} gets another element")
+
+    def want(self, origin: str, kind: Any) -> None:
+        """Note that a list gets numbers of a `kind_of`, too."""
+        known = self.wanted.get(origin, self.kinds.get(origin, kind))
+        self.wanted[origin] = kind if known == kind else INT_OR_FLOAT
 
     def _check_key(self, key: Value) -> None:
         run_time = isinstance(key, Data) and key.scalar and key.dtype.kind in "iu"

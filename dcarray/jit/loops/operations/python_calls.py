@@ -28,6 +28,7 @@ from .values import (
     PythonOrNumpy,
     RangeProduct,
     RuntimeRange,
+    Stack,
     Value,
     is_array,
     is_int,
@@ -150,6 +151,8 @@ class PythonCalls(Operations):
             return x.array.shape[0]
         if isinstance(x, GrownList):
             return x.count
+        if isinstance(x, Stack):
+            return self.math.length(x)
         if is_array(x) and x.shape:
             return x.shape[0]
         if isinstance(x, Masked) and x.along == len(x.full.shape):
@@ -163,6 +166,11 @@ class PythonCalls(Operations):
         if not any(isinstance(x, Data) for x in parts):
             return complex(*parts)
         return self.math.complex_of(*[self.math.expr(x, _F8) for x in parts])
+
+    def _py_list(self, *items: Value) -> Value:
+        if items:
+            raise self.scope.fail("a list of the items of another")
+        return []
 
     def _py_abs(self, x: Value, /) -> Value:
         if isinstance(x, PythonOrNumpy):

@@ -191,7 +191,8 @@ EITHER = {Either(float, "d"), Either(int, "d"), Either(int, "l"), INT_OR_FLOAT}
 @dataclass(frozen=True, eq=False)
 class RuntimeRange:
     """As `ItemRange`, with ends that are known at run time only, or a ``break``.  The ends are Python
-    ints; so is the step, which is above 0 if it is not known."""
+    ints; so is the step, which is above 0 if it is not known.  The end may also be a `Stack`, of which it is
+    the length whenever that is asked for."""
 
     start: Value
     stop: Value
@@ -236,6 +237,25 @@ class GrownList:
 
     items: NumberList
     count: Data
+
+
+@dataclass(frozen=True, eq=False)
+class Stack:
+    """A Python list of numbers that grows and shrinks at its end.
+
+    Attributes
+    ----------
+    items : NumberList
+        With room for more than it has.
+    count : Window
+        The memory that holds how many of these it has.
+    is_typed : bool
+        Whether the type of its items is known.
+    """
+
+    items: NumberList
+    count: Window
+    is_typed: bool
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,15 +14,17 @@ __all__ = ["ListConversion"]
 
 LEAST = 20e-3  # seconds of conversions before they are judged
 IN_VAIN = 0.05  # the part of a loop's time that they may take where they lead to nothing
+ITEM = 20e-9  # seconds for an item of a list, until it is known
+_NUMBERS = (bool, int, float, complex)
 
 
 class ListConversion:
     """The conversions of one site."""
 
-    __slots__ = ("_count", "_seconds")
+    __slots__ = ("_count", "_items", "_seconds")
 
     def __init__(self) -> None:
-        self._count, self._seconds = 0, 0.0
+        self._count, self._items, self._seconds = 0, 0, 0.0
 
     def elements(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return `list_elements` of values."""
@@ -30,7 +32,14 @@ class ListConversion:
         found = list_elements(values)
         self._seconds += time.perf_counter() - start
         self._count += 1
+        self._items += sum(map(_length, values))
         return found
+
+    def expected(self, values: tuple[Any, ...]) -> float:
+        """Return how many seconds a conversion of values will take, if that is a time that matters, else 0."""
+        each = self._seconds / self._items if self._items else ITEM
+        seconds = each * sum(map(_length, values))
+        return seconds if seconds > LEAST else 0.0
 
     def are_a_loss(self, entries: Iterable[Any]) -> bool:
         """Whether conversions have taken longer than runs of the statements in Python; or a small part of it,
@@ -39,3 +48,11 @@ class ListConversion:
         seconds = max((entry.gain.seconds for entry in known), default=0.0)
         share = 1.0 if any(entry.state is not PlanState.REFUSED for entry in known) else IN_VAIN
         return seconds > 0 and self._seconds > LEAST and self._seconds > share * self._count * seconds
+
+
+def _length(value: Any) -> int:
+    """Return the number of items of a list of numbers, or of such lists, as its first items have it."""
+    count = 1
+    while type(value) is list and value:
+        count, value = count * len(value), value[0]
+    return count if count > 1 and type(value) in _NUMBERS else 0

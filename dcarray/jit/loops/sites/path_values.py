@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from dcarray.ir.records import replaced
 
 from ..syntax.access_paths import Unnamed
-from ..syntax.path_names import Path, Step, appended
+from ..syntax.path_names import Path, Step, appended, stacked
 from .keys import MISSING, reads_bound
 from .object_parts import (
     Unread,
@@ -42,6 +42,8 @@ class _Owner(NamedTuple):
 
 def _are_apart(growing: Sequence[Any], given: Sequence[Any]) -> bool:
     """Whether objects are lists, each another one, and none of them is among values or in lists of these."""
+    if not growing:
+        return True
     known = {*map(id, growing)}
     if len(known) < len(growing) or any(type(one) is not list for one in growing):
         return False
@@ -80,6 +82,8 @@ class PathValues:
     ) -> None:
         self._names, self._lists = names, [source.needed.index(name) for name in named.lists]
         self._grows = named.grows
+        self._stacks = [source.needed.index(name) for name in named.stacks]
+        stacks = [stacked(k) for k in range(len(self._stacks))]
         self._owners: list[_Owner] = []
         firsts: list[Any] = []
 
@@ -114,13 +118,14 @@ class PathValues:
         self._updated = [one for one in self._read if one in self._written]
         roots = {one.root if isinstance(one.root, str) else source.needed[one.root] for one in self._owners}
         roots |= {path.root for path, _ in named.lookups}
-        apart = roots - named.loads | set(named.lists)
+        apart = roots - named.loads | {*named.lists, *named.stacks}
         self._others = [k for k, name in enumerate(source.needed) if name not in apart]
         self.source = replaced(
             source,
             source=named.source,
             needed=(
                 *[source.needed[k] for k in self._others],
+                *stacks,
                 *[name for name, _ in read],
                 *named.functions,
             ),
@@ -128,6 +133,7 @@ class PathValues:
             live=(
                 *[name for name, _ in written],
                 *map(appended, range(len(named.lists))),
+                *stacks,
                 *source.live,
             ),
         )
@@ -152,7 +158,7 @@ class PathValues:
             )
         except Unnamed as reason:
             return str(reason)
-        if named.read or named.written or named.lists or named.functions:
+        if named.read or named.written or named.lists or named.stacks or named.functions:
             return PathValues(source, named, values, names)
         return None
 
@@ -182,8 +188,10 @@ class PathValues:
             if not is_same_function(found, function):
                 return None
         given += [part(owners[at], step) for at, step in self._read]
-        if self._lists and not _are_apart([values[k] for k in self._lists], given):
+        stacks = [values[k] for k in self._stacks]
+        if not _are_apart([*[values[k] for k in self._lists], *stacks], given):
             return None
+        given[len(self._others) : len(self._others)] = stacks
         if self._written and not self._may_bind(owners):
             return None
         if any(place(owners[a], x) != place(owners[b], y) for a, x, b, y in self._same):
@@ -209,8 +217,8 @@ class PathValues:
         return all(found[place(owners[at], step)] == 1 for at, step in self._written)
 
     def bind(self, values: Sequence[Any], owners: Sequence[Any], given: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Bind parts to the first of the values that a plan gave, and append the next to lists; returns the
-        others."""
+        """Bind parts to the first of the values that a plan gave, and append the next to lists, or put them
+        into these; returns the others."""
         for (at, step), value in zip(self._written, given, strict=False):
             bind(owners[at], step, value)
         count = len(self._written)
@@ -219,4 +227,7 @@ class PathValues:
                 values[k].extend(value)
             else:
                 values[k].append(value)
-        return given[count + len(self._lists) :]
+        count += len(self._lists)
+        for k, value in zip(self._stacks, given[count:], strict=False):
+            values[k][:] = value
+        return given[count + len(self._stacks) :]

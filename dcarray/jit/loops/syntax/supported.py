@@ -10,13 +10,14 @@ import ast
 import builtins
 from collections.abc import Callable, Mapping, Sequence
 
+from .appends import every_growing_call
 from .syntax_facts import NONE, Names, facts, walk
 
 __all__ = ["BUILTINS", "CMATH", "DRAWS", "MATH", "METHODS", "NUMPY", "RANDOM", "KnownCalls", "imported_modules"]
 
 BUILTINS = frozenset((
-    "abs", "all", "any", "bool", "complex", "divmod", "enumerate", "float", "int", "len", "max", "min", "pow",
-    "range", "reversed", "round", "sum", "zip",
+    "abs", "all", "any", "bool", "complex", "divmod", "enumerate", "float", "int", "len", "list", "max", "min",
+    "pow", "range", "reversed", "round", "sum", "zip",
 ))  # fmt: skip
 METHODS = frozenset((
     "accumulate", "all", "any", "argmax", "argmin", "astype", "at", "clip", "conj", "conjugate", "copy",
@@ -185,7 +186,7 @@ class KnownCalls:
             all(_is_plain(decorator) for decorator in function.decorator_list)
             and not (given.vararg or given.kwarg)
             and all(facts(stmt).kinds.isdisjoint(_NOT_INLINED) for stmt in function.body)
-            and self.all_known(*function.body)
+            and self.all_known(*function.body, without=every_growing_call(function.body))
         )
 
 

@@ -57,7 +57,6 @@ _COMPENSATED = sys.version_info >= (3, 12)  # sums of Python's floats
 class Comprehensions(LoopStatements):
     """Tracing of comprehensions."""
 
-    mixed: frozenset[str] = frozenset()  # the origins of lists that are to be mixed
     _probed = ""  # the name whose first value is looked for
     _sought = ""  # the name of the list of which the first item is looked for
     _unfinished: NumberList | None = None  # the list whose items are being traced
@@ -203,7 +202,7 @@ class Comprehensions(LoopStatements):
         frame.names[made.item] = 0
         frame.names[made.result] = _SOUGHT
         shape, kind = self._items_of_list(self._item(made, frame), node)
-        found = self._list_of((steps.stop, *shape), kind, f"{node.lineno}:{node.col_offset}")
+        found = self.lists.new((steps.stop, *shape), kind, f"{node.lineno}:{node.col_offset}")
         frame.names[made.result] = found
         outer, self._unfinished = self._unfinished, found
         self.loop(made.loop, frame, frozenset({made.item}))
@@ -214,10 +213,6 @@ class Comprehensions(LoopStatements):
         if not isinstance(count, Data):
             raise self.scope.fail("a list of what is left out")
         return self._ended(made, GrownList(found, count), line, frame)
-
-    def _list_of(self, shape: Shape, kind: Any, origin: str) -> NumberList:
-        """Return a new list of numbers of a `kind_of`, or of ints and floats if another try has needed it."""
-        return self.lists.new(shape, INT_OR_FLOAT if origin in self.mixed else kind, origin)
 
     def _items_of_list(self, item: Value, node: Comprehension) -> tuple[Shape, Any]:
         """Return the shape of the items of a list, and the `kind_of` their numbers."""
@@ -319,7 +314,7 @@ class Comprehensions(LoopStatements):
             kind = kind_of(item)
             if kind != INT_OR_FLOAT and (not is_number(item) or is_array(item)):
                 raise self.scope.fail("it appends to a list what is no number")
-            found[name] = self._list_of((self.scope.room(steps.stop * count),), kind, name)
+            found[name] = self.lists.new((self.scope.room(steps.stop * count),), kind, name)
         frame.names.update(found)
 
     def end_growing(self, lists: Iterable[str], frame: Frame) -> None:

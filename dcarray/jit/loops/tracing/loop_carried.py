@@ -42,7 +42,7 @@ from ..operations.values import (
 from ..syntax.loop_exits import is_kept
 from ..syntax.syntax_facts import Names
 from .expressions import Frame
-from .statements import Statements
+from .stacks import Stacks
 
 _U8, _BOOL = np.dtype(np.uint64), np.dtype(np.bool_)
 MAX_UNROLLED = 8  # iterations of a loop that is unrolled
@@ -107,7 +107,7 @@ class LoopBody:
     natural: frozenset[str] = frozenset()  # ints that begin at 0 or above, and may stay there
 
 
-class LoopBodies(Statements):
+class LoopBodies(Stacks):
     """Tracing of the bodies of loops; the subclass `LoopStatements` adds the loops themselves."""
 
     def trace_body(

@@ -20,6 +20,7 @@ from ..operations.values import (
     ItemRange,
     RangeProduct,
     RuntimeRange,
+    Stack,
     Unbound,
     Value,
     is_array,
@@ -56,6 +57,8 @@ class LoopStatements(LoopBodies):
         if isinstance(items, GrownList):
             grown = items.items
             items = RuntimeRange(0, items.count, 1, lambda k: self.lists.getitem(grown, k))
+        if isinstance(items, Stack):
+            items = self.items_of(items)
         if self.start is not None and stmt is self.outermost:
             items = self._resumed(items, self.start)
         if isinstance(items, RangeProduct):
@@ -297,14 +300,18 @@ class LoopStatements(LoopBodies):
     def _runtime_range(self, stmt: ast.For, span: RuntimeRange, frame: Frame, after: Names) -> None:
         """Trace a loop over a range whose ends are known at run time only."""
         counter = f"{stmt.lineno}:{stmt.col_offset}"  # no name of the program
-        stop, up = span.stop, type(span.step) is not int or span.step > 0
+        up = type(span.step) is not int or span.step > 0
         bound = stores(*stmt.body, stmt.target) | {counter}
         head = (live_in_loop(stmt.body, after) - stores(stmt.target)) | {counter}
-        ends = [*self.math.limits(span.start), *self.math.limits(stop)]
+
+        def stop() -> Value:
+            return self.math.length(span.stop) if isinstance(span.stop, Stack) else span.stop
+
+        ends = [*self.math.limits(span.start), *self.math.limits(stop())]
         limits = (ends[0], ends[3] - 1) if up else (ends[2] + 1, ends[1])
 
         def more() -> Value:
-            return self.math.truth(self.math.binary("<" if up else ">", frame.names[counter], stop))
+            return self.math.truth(self.math.binary("<" if up else ">", frame.names[counter], stop()))
 
         def body() -> Value:
             at = frame.names[counter]

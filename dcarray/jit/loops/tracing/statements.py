@@ -20,11 +20,13 @@ from ..operations.values import (
     NumberList,
     PythonOrNumpy,
     RangeProduct,
+    Stack,
     Unbound,
     Value,
     is_array,
     shape_of,
 )
+from ..syntax.appends import growing_names
 from ..syntax.exits import may_exit, raises
 from ..syntax.liveness import live_before
 from ..syntax.syntax_facts import Names, loads, stores
@@ -42,6 +44,7 @@ class Statements(Branches):
 
     loop: Callable[[ast.For | ast.While, Frame, Names], None]
     constant: Callable[[Any], Value]
+    made_stack: Callable[[Value, ast.expr, Frame], Value]
 
     _dead_targets: frozenset[ast.expr] = frozenset()
     _tail_copies = 0
@@ -132,6 +135,8 @@ class Statements(Branches):
     def _assign(self, targets: list[ast.expr], node: ast.expr, frame: Frame) -> None:
         value = self.evaluate(node, frame)
         spent = len(targets) == 1 and not isinstance(node, ast.Name | ast.Tuple | ast.List)
+        if isinstance(targets[0], ast.Name) and targets[0].id in frame.growing and _is_new_list(node):
+            value = self.made_stack(value, node, frame)
         if len(targets) > 1 and is_array(value):
             value = self.memory.array(value)
         for target in targets:
@@ -167,6 +172,14 @@ class Statements(Branches):
             value.expr = with_flag_check(value.expr, self.request.watched)
         return value
 
+    def stored_number(self, value: Value) -> Value:
+        """Return a number, stored before memory changes that it reads."""
+        parts = (value.python, value.numpy, value.is_numpy) if isinstance(value, PythonOrNumpy) else (value,)
+        for part in parts:
+            if isinstance(part, Data) and not isinstance(part.expr, Load):
+                self.memory.store(part)
+        return value
+
     def _stored(self, value: Value, name: str) -> Value:
         """Return the value of a name: stored, so that it is computed once."""
         if isinstance(value, tuple | list):
@@ -183,6 +196,8 @@ class Statements(Branches):
 
     def setitem(self, array: Value, key: Value, value: Value, spent: bool) -> None:
         """Trace ``array[key] = value``."""
+        if isinstance(array, Stack):
+            array, key = array.items, self.stack_item(array, key)
         if isinstance(array, NumberList):
             value = self.lists.assigned(array, key, value)
             array = array.array
@@ -276,7 +291,15 @@ class Statements(Branches):
         names = {name: self._stored(given.get(name, defaults.get(name)), name) for name in every}
         around = {name: self.constant(value) for name, value in function.names}
         inner = Frame(names, around, function.file, function.line - 1, (*frame.called, function))
+        inner.growing = growing_names(tree.body)
         line, self.memory.file = self.scope.line, function.file
         result = self.block(tree.body, inner, frozenset())
         self.scope.line, self.memory.file = line, frame.file
         return None if result is FALLS_THROUGH else result
+
+
+def _is_new_list(node: ast.expr) -> bool:
+    """Whether an expression makes a list that nothing else can have."""
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Name) and node.func.id == "list"
+    return isinstance(node, ast.List | ast.ListComp | ast.BinOp)

@@ -42,12 +42,14 @@ from ..operations.memory import Memory
 from ..operations.reductions import Reductions
 from ..operations.scope import Scope
 from ..operations.values import (
+    INT_OR_FLOAT,
     Data,
     GrownList,
     Masked,
     NumberList,
     PythonOrNumpy,
     RandomGenerator,
+    Stack,
     Unbound,
     is_array,
     is_int,
@@ -56,9 +58,9 @@ from ..operations.values import (
     public_object,
     whole_window,
 )
-from ..syntax.appends import counting_loop
+from ..syntax.appends import counting_loop, growing_names
 from ..syntax.loop_exits import lowered, lowered_loop
-from ..syntax.path_names import counted
+from ..syntax.path_names import counted, is_stacked
 from ..syntax.syntax_facts import stores
 from .branches import FALLS_THROUGH
 from .comprehensions import Comprehensions
@@ -66,7 +68,7 @@ from .dead_values import dead_targets
 from .expressions import Frame
 
 _INT, _MIXED = np.dtype(np.int64), np.dtype(complex)
-_MOST_MIXED = 6  # times that statements are traced again since lists have ints and floats
+_MOST_KINDS = 8  # times that statements are traced again since lists get numbers of other types
 
 
 def trace(request: LoopDescription) -> TracedLoop:
@@ -90,21 +92,22 @@ def trace(request: LoopDescription) -> TracedLoop:
 
 
 def _trace(request: LoopDescription, loops_run: bool) -> TracedLoop:
-    """Trace it once more where lists of ints get floats, or the other way round: with mixed lists."""
-    mixed: set[str] = set()
+    """Trace it once more where lists get numbers of other types than was known."""
+    kinds: dict[str, Any] = {}
     reason: Untraceable | None = None
-    for _ in range(_MOST_MIXED):
+    for _ in range(_MOST_KINDS):
         tracer = _tracer(request, loops_run)
-        tracer.mixed = frozenset(mixed)
+        tracer.lists.kinds = dict(kinds)
         try:
             return replace(tracer.run_trace(), symbols=tuple(tracer.given.items()))
         except Untraceable as found:
             reason = reason or found
-        if tracer.lists.to_mix <= mixed:
+            if not tracer.lists.wanted.items() <= kinds.items():
+                reason = None  # which comes of these types
+        if tracer.lists.wanted.items() <= kinds.items():
             break
-        mixed |= tracer.lists.to_mix
-    assert reason is not None
-    raise reason
+        kinds |= tracer.lists.wanted
+    raise Untraceable("lists get numbers of too many types", request.line) if reason is None else reason
 
 
 def _tracer(request: LoopDescription, loops_run: bool) -> Tracer:
@@ -164,12 +167,12 @@ class Tracer(Comprehensions):
         self.calls.draws.allowed = True
         body, growing = counting(body)
         names = {name: self._entry(name) for name in self._entries}
-        frame = Frame(dict(names), {}, request.file, request.line - 1)
+        frame = Frame(dict(names), {}, request.file, request.line - 1, growing=growing_names(body))
         if request.resumed:
             self.start = self.sizes[START]
         returned = self.statements(body, frame, growing)
         results = []
-        for name in sorted(request.live & (stores(*body) | growing.keys())):
+        for name in sorted(request.live & (stores(*body) | growing.keys() | frozenset(filter(is_stacked, names)))):
             if name in frame.names:
                 results.append((name, self._result(name, frame.names[name])))
         if returned is not FALLS_THROUGH:
@@ -191,6 +194,12 @@ class Tracer(Comprehensions):
     # ---- entry values -------------------------------------------------------------------------------
     def _entry(self, name: str) -> Any:
         """Return the value that a name has when the loop begins."""
+        if is_stacked(name) and name not in self._values:
+            self._values[name] = self.stack_of(self._plain_entry(name), name)
+            return self._values[name]
+        return self._plain_entry(name)
+
+    def _plain_entry(self, name: str) -> Any:
         if name not in self._values:
             value = self._entries[name]
             if isinstance(value, ArrayType):
@@ -201,7 +210,7 @@ class Tracer(Comprehensions):
             elif isinstance(value, Generator):
                 self._values[name] = RandomGenerator(name, value)
             elif isinstance(value, ListType):
-                mixed = value.mixed or name in self.mixed
+                mixed = value.mixed or self.lists.kinds.get(name) == INT_OR_FLOAT
                 dtype = _MIXED if mixed else value.dtype
                 array = self._array(name, ArrayType(dtype, value.shape, ()))
                 self._values[name] = NumberList(array, mixed=mixed, origin=name)
@@ -280,6 +289,8 @@ class Tracer(Comprehensions):
             return self._result_array(name, value)
         if isinstance(value, NumberList) and value.array.entry_name:
             return Result("alias", value.array.entry_name)
+        if isinstance(value, Stack):
+            value = GrownList(value.items, self.math.length(value))
         if isinstance(value, NumberList | GrownList):
             return self._result_list(name, value)
         if isinstance(value, Data):
