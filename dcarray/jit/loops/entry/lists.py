@@ -17,7 +17,15 @@ import numpy as np
 
 from dcarray.core.native import BUILT
 
-__all__ = ["ListElements", "are_distinct", "array_of", "elements_of", "given", "list_elements", "mixed_numbers"]
+__all__ = [
+    "ListElements",
+    "are_distinct",
+    "array_of",
+    "elements_of",
+    "given",
+    "list_elements",
+    "mixed_numbers",
+]
 
 _DTYPES = {kind: np.dtype(kind) for kind in (bool, int, float, complex)}
 _MIXED = np.dtype(complex)

@@ -21,7 +21,7 @@ from .generator_draws import METHODS
 from .legacy_draws import METHODS as LEGACY
 from .numpy_calls import REDUCTIONS
 from .python_calls import Args, Named
-from .python_draws import METHODS as PYTHON
+from .python_draws import METHODS as OF_PYTHON
 from .python_draws import written_in_python
 from .reductions import Reductions
 from .scans import Scans
@@ -47,7 +47,7 @@ _METHODS = frozenset(
     + ["fill", "var", "std", "diagonal", "trace", "clip", "squeeze", "swapaxes", "argmax", "argmin", "conj"]
     + ["conjugate", "cumprod", "cumsum", "flatten", "item", "ravel", "round"]
 )
-_DRAWN = {"Generator": METHODS, "RandomState": LEGACY, "Random": PYTHON}
+_DRAWN = {"Generator": METHODS, "RandomState": LEGACY, "Random": OF_PYTHON}
 _UFUNC_METHODS = ("accumulate", "at", "outer", "reduce")
 
 
@@ -133,8 +133,8 @@ class Calls(Scans):
 
     # ---- calls --------------------------------------------------------------------------------------
     def inlined(self, function: Value, args: list[Value]) -> tuple[Value, list[Value]]:
-        """Return a function with its arguments: of functions of `cmath`, and of methods of Python's generators
-        that are written in Python, the source."""
+        """Return a function with its arguments: of functions of `cmath`, and of methods of Python's
+        generators that are written in Python, the source."""
         if isinstance(function, PublicObject) and function.name.startswith("cmath."):
             return complex_functions.written(function.name.removeprefix("cmath.")) or function, args
         if isinstance(function, PublicObject) and function.name.startswith("random."):

@@ -1,7 +1,7 @@
 """The functions of `cmath` in traced code: their source, written in Python as CPython has them in C.
 
-Where CPython treats numbers in another way, an ``assert`` fails: infinities, NaN, very large or small numbers,
-and where it raises an error.  Python runs the loop then.
+Where CPython treats numbers in another way, an ``assert`` fails: infinities, NaN, very large or small
+numbers, and where it raises an error.  Python runs the loop then.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _log(z: Any) -> Any:
     a, b = abs(z.real), abs(z.imag)
     assert a <= 1e300 and b <= 1e300 and (a >= 1e-300 or b >= 1e-300)
     size = abs(z)
-    if 0.71 <= size and size <= 1.73:
+    if size >= 0.71 and size <= 1.73:
         large = a if a > b else b
         small = b if a > b else a
         real = math.log1p((large - 1) * (large + 1) + small * small) / 2.0
@@ -190,8 +190,8 @@ def isnan(z: Any) -> Any:
 _WRITTEN: dict[str, Callable[..., Any]] = {
     one.__name__: one
     for one in (
-        acos, acosh, asin, asinh, atan, atanh, cos, cosh, exp, isfinite, isinf, isnan, log, log10, phase, polar,
-        rect, sin, sinh, sqrt, tan, tanh,
+        acos, acosh, asin, asinh, atan, atanh, cos, cosh, exp, isfinite, isinf, isnan, log, log10, phase,
+        polar, rect, sin, sinh, sqrt, tan, tanh,
     )
 }  # fmt: skip
 _SAMPLES = (0.5 + 0.25j, -1.25 + 3.5j, 0.75 - 0.125j, -0.3 - 7.1j, 1.0 + 0.7j, 2.0 - 0.0j)

@@ -60,7 +60,7 @@ class ComplexNumbers(Numbers):
 
     def part(self, x: Value, name: str) -> Value:
         """Trace ``x.real``, ``x.imag`` or ``x.conjugate()`` of a number of Python's."""
-        if type(x) is bool or not isinstance(x, Data) and not is_int(x):
+        if type(x) is bool or (not isinstance(x, Data) and not is_int(x)):
             return getattr(x, name)() if name == "conjugate" else getattr(x, name)
         kind = kind_of(x)
         if kind in (int, float):

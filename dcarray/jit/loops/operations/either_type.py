@@ -77,7 +77,10 @@ def either_in(memory: Memory, windows: Sequence[Window], kind: Either) -> Python
 
 
 def int_or_float(
-    memory: Memory, value: Expr, is_float: Expr | None, limits: tuple[int, int] = (-MAX_COUNTER, MAX_COUNTER - 1)
+    memory: Memory,
+    value: Expr,
+    is_float: Expr | None,
+    limits: tuple[int, int] = (-MAX_COUNTER, MAX_COUNTER - 1),
 ) -> PythonOrNumpy:
     """Return a number of Python's with a float64 value: an int, which is within the limits, or a float; None
     if it is not known which of these."""
@@ -88,7 +91,9 @@ def int_or_float(
         value = Apply("checked", (Apply("logical_or", (is_float, within), _BOOL), value), value.dtype)
         memory.may_raise = True
         low, high = -MAX_COUNTER, MAX_COUNTER
-    whole = value if is_float is None else Apply("where", (is_float, const(0.0, value.dtype), value), value.dtype)
+    whole = (
+        value if is_float is None else Apply("where", (is_float, const(0.0, value.dtype), value), value.dtype)
+    )
     return PythonOrNumpy(
         memory.value(cast(whole, np.dtype(int)), scalar=True, weak=int, limits=(low, high)),
         memory.value(value, scalar=True, weak=float),

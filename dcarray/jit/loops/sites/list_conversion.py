@@ -36,7 +36,7 @@ class ListConversion:
         return found
 
     def expected(self, values: tuple[Any, ...]) -> float:
-        """Return how many seconds a conversion of values will take, if that is a time that matters, else 0."""
+        """Return how many seconds a conversion of values will take; 0 if that does not matter."""
         each = self._seconds / self._items if self._items else ITEM
         seconds = each * sum(map(_length, values))
         return seconds if seconds > LEAST else 0.0

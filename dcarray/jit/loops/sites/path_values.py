@@ -51,7 +51,9 @@ def _are_apart(growing: Sequence[Any], given: Sequence[Any]) -> bool:
     while level:
         if not known.isdisjoint(map(id, level)):
             return False
-        inner = [value for value in level if value and type(value[0]) is list]  # others are of numbers, or no values
+        inner = [
+            value for value in level if value and type(value[0]) is list
+        ]  # others are of numbers, or no values
         level = [row for value in inner for row in value if type(row) is list]
     return True
 

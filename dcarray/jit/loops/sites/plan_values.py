@@ -86,7 +86,9 @@ def binding(
             return lambda values, made, addresses, below: made[k].item()
         return lambda values, made, addresses, below: made[k][()]
     if result.kind in ("list", "mixed list"):
-        convert = mixed_numbers if result.kind != "list" else NDArray.tolist if result.weak else _items
+        convert: Callable[[NDArray], list[Any]] = mixed_numbers
+        if result.kind == "list":
+            convert = NDArray.tolist if result.weak else _items
         return _list(k, at_of.get(result.value, -1), convert)
     if result.kind == "either":
         python, flag = PYTHON_TYPES[result.value[0]], at_of[result.value[1]]

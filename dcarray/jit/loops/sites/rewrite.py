@@ -80,7 +80,9 @@ class Scope(NamedTuple):
 
 def reads_frames(root: ast.AST, known: KnownCalls) -> bool:
     """Whether code may read the names of frames: its own, those of its callers, or its module's."""
-    others = {node.id for node in walk(root) if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)}
+    others = {
+        node.id for node in walk(root) if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)
+    }
     others |= {node.arg for node in walk(root) if isinstance(node, ast.arg)}
     readers = _FRAME_READERS - (others & {"stack"})  # a list, say; what is imported is no such name
     return any(

@@ -9,8 +9,16 @@ from collections.abc import Sequence
 from .path_names import counted, is_appended
 from .syntax_facts import forget, walk
 
-__all__ = ["append_call", "appending_calls", "counting_loop", "drop_comma", "every_growing_call",
-           "growing_calls", "growing_names", "list_of"]
+__all__ = [
+    "append_call",
+    "appending_calls",
+    "counting_loop",
+    "drop_comma",
+    "every_growing_call",
+    "growing_calls",
+    "growing_names",
+    "list_of",
+]
 
 
 def growing_calls(stmts: Sequence[ast.stmt]) -> dict[str, list[ast.Call]]:

@@ -13,11 +13,21 @@ from collections.abc import Callable, Mapping, Sequence
 from .appends import every_growing_call
 from .syntax_facts import NONE, Names, facts, walk
 
-__all__ = ["BUILTINS", "CMATH", "DRAWS", "MATH", "METHODS", "NUMPY", "RANDOM", "KnownCalls", "imported_modules"]
+__all__ = [
+    "BUILTINS",
+    "CMATH",
+    "DRAWS",
+    "MATH",
+    "METHODS",
+    "NUMPY",
+    "RANDOM",
+    "KnownCalls",
+    "imported_modules",
+]
 
 BUILTINS = frozenset((
-    "abs", "all", "any", "bool", "complex", "divmod", "enumerate", "float", "int", "len", "list", "max", "min",
-    "pow", "range", "reversed", "round", "sum", "zip",
+    "abs", "all", "any", "bool", "complex", "divmod", "enumerate", "float", "int", "len", "list", "max",
+    "min", "pow", "range", "reversed", "round", "sum", "zip",
 ))  # fmt: skip
 METHODS = frozenset((
     "accumulate", "all", "any", "argmax", "argmin", "astype", "at", "clip", "conj", "conjugate", "copy",

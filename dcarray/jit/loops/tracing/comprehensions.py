@@ -10,8 +10,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from dcarray.core.errors import Untraceable
 
 from ..entry.entry_values import PublicObject

@@ -15,8 +15,18 @@ import numpy as np
 from dcarray.ir.nodes import Apply, Expr, Load
 from dcarray.ir.ops import const
 
-from ..operations.either_type import either_kind
-from ..operations.values import INT_OR_FLOAT, Data, NumberList, RuntimeRange, Stack, Value, is_array, is_int, is_number, kind_of
+from ..operations.values import (
+    INT_OR_FLOAT,
+    Data,
+    NumberList,
+    RuntimeRange,
+    Stack,
+    Value,
+    is_array,
+    is_int,
+    is_number,
+    kind_of,
+)
 from .expressions import Frame
 from .statements import Statements
 
@@ -35,7 +45,11 @@ class Stacks(Statements):
         """Return a list that has just been made, as one that grows, if it is one of numbers."""
         origin = f"{frame.file}:{frame.line + node.lineno}:{node.col_offset}"
         if isinstance(value, NumberList):
-            return value if value.array.entry_name or len(value.array.shape) > 1 else self.stack_of(value, origin)
+            return (
+                value
+                if value.array.entry_name or len(value.array.shape) > 1
+                else self.stack_of(value, origin)
+            )
         if not isinstance(value, list):
             return value
         kind = self._kind_of(value, origin)
@@ -85,9 +99,7 @@ class Stacks(Statements):
 
     def items_of(self, stack: Stack) -> RuntimeRange:
         """Return what a loop over a list goes through, also if it changes meanwhile."""
-        return RuntimeRange(
-            0, stack, 1, lambda k: self.lists.getitem(stack.items, self.stack_item(stack, k))
-        )
+        return RuntimeRange(0, stack, 1, lambda k: self.lists.getitem(stack.items, self.stack_item(stack, k)))
 
     # ---- operations ---------------------------------------------------------------------------------
     def append(self, stack: Stack, value: Value) -> None:

@@ -172,7 +172,9 @@ class Tracer(Comprehensions):
             self.start = self.sizes[START]
         returned = self.statements(body, frame, growing)
         results = []
-        for name in sorted(request.live & (stores(*body) | growing.keys() | frozenset(filter(is_stacked, names)))):
+        for name in sorted(
+            request.live & (stores(*body) | growing.keys() | {name for name in names if is_stacked(name)})
+        ):
             if name in frame.names:
                 results.append((name, self._result(name, frame.names[name])))
         if returned is not FALLS_THROUGH:
