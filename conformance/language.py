@@ -244,17 +244,34 @@ s = ''
 for i in range(n):
     s += 'a'
 return s
-== lists of floats or ints: items | yes | of its `typed.List` | yes
+== lists of numbers: items | yes | of its `typed.List` | yes
+c = [1j] * n
 for i in range(1, len(l)):
     l[i] += l[i - 1] * 0.5
-return l
-== lists of numbers: `append` in a `for` | yes | yes | yes
+    c[i] = c[i - 1] * l[i]
+return l, c
+== lists of ints and floats | yes | no | no
+m = [0] * n
+for i in range(1, n):
+    m[i] = m[i - 1] + (l[i] if l[i] > 9 else i)
+return m
+== lists of numbers: `append` | yes | yes | yes
 m = []
 t = 0.0
 for i in range(len(x)):
     t += x[i]
-    if t > 1: m.append(t)
+    for k in range(i):
+        if t > k: m.append(t)
 return m
+== `pop()`, `len`, items of lists that grow
+s = 0
+for i in range(n):
+    m = [i]
+    while m:
+        k = m.pop()
+        s += k
+        if k > 1: m.append(k // 2)
+return s
 == `[0.0] * n`
 l = [0.0] * n
 for i in range(1, n):
@@ -316,10 +333,10 @@ s = 0.0
 for i in range(len(x)):
     s += math.sin(x[i]) + math.erf(x[i]) + math.atan2(x[i], 2) + math.floor(x[i])
 return s
-== `cmath` | Python's | yes | yes
+== complex numbers, `cmath`
 s = 0j
 for i in range(n):
-    s += cmath.exp(1j * i)
+    s += cmath.exp(1j * i) / (s - 2.0).conjugate() + abs(s)
 return s
 == `abs`, `min`, `max`, `any`, `all`, `sum`
 s = 0.0

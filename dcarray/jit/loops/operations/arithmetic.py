@@ -25,6 +25,7 @@ from .values import (
     PYTHON,
     Data,
     Masked,
+    NumberList,
     PythonOrNumpy,
     Shape,
     Stack,
@@ -339,6 +340,8 @@ class Arithmetic(Integers, ComplexNumbers):
             value = value.numpy
         if isinstance(value, Stack):
             value = self.length(value)
+        if isinstance(value, NumberList):
+            value = value.array.shape[0]
         if isinstance(value, Data):
             if any(n != 1 for n in value.shape):
                 raise self.scope.fail("the truth of an array")

@@ -228,7 +228,7 @@ class Expressions(Operations):
                         return value
                     kinds.add(type(value))
                 continue
-            if isinstance(value, Stack) or (isinstance(value, Data) and value.dtype.kind != "b"):
+            if not isinstance(value, Data) or value.dtype.kind != "b":
                 raise self.scope.fail("a connection of values that are no bools")
             kinds.add(value.weak if isinstance(value, Data) else bool)
             name = "logical_and" if is_and else "logical_or"

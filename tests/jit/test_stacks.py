@@ -1,0 +1,207 @@
+"""Lists that grow and shrink at their end in compiled loops, and lists of ints and floats: what Python gives."""
+
+from __future__ import annotations
+
+import copy
+import random
+from typing import Any
+
+import pytest
+from written import written
+
+import dcarray as dc
+from dcarray.jit.loops.tracing import stacks
+
+
+def outcome(f: Any, *args: Any) -> Any:
+    """What a call gives and leaves in its arguments, or the error that it raises."""
+    try:
+        return repr((f(*args), args))
+    except Exception as error:
+        return type(error), str(error), repr(args)
+
+
+def compiled(text: str, *args: Any) -> int:
+    """Compare a function with Python's, to the bits and types; returns how many loops were compiled."""
+    before = dc.report().loops
+    with dc.options(jit="eager", cache_dir=None):
+        got = outcome(dc.accelerate(written(text)), *copy.deepcopy(args))
+    assert got == outcome(written(text), *copy.deepcopy(args))
+    return dc.report().loops - before
+
+
+X = [1.5, -2.5, 0.5, 3.0, 9.5, -0.0, 10.0]
+DIVIDED = """
+def f(n):
+    total = 0
+    for i in range(n):
+        stack = [i]
+        while stack:
+            k = stack.pop()
+            total += k
+            if k > 1:
+                stack.append(k // 2)
+                stack.append(k // 3)
+    return total
+"""
+PRIMES = """
+def f(n):
+    primes = [2]
+    k = 3
+    while len(primes) < n:
+        for p in primes:
+            if p * p > k:
+                primes.append(k)
+                break
+            if k % p == 0:
+                break
+        k += 2
+    return primes
+"""
+HULL = """
+def height(x, m):
+    l = []
+    for j in range(m):
+        while len(l) > 1 and l[-1] > x[j]:
+            l.pop()
+        l.append(x[j])
+    return l[-1] * len(l)
+def f(x, n):
+    s = 0.0
+    for i in range(1, n):
+        s += height(x, i)
+    return s
+"""
+WHILE = """
+def f(x, l):
+    k = 0
+    while k < len(x):
+        l.append(x[k])
+        l[-1] += 1
+        k += 1
+    return l
+"""
+
+
+def test_programs() -> None:
+    assert compiled(DIVIDED, 30) == 1
+    assert compiled(PRIMES, 20) == 1
+    assert compiled(HULL, X, 7) == 1
+
+
+@pytest.mark.parametrize("begins", [[], [1], [0.5], [1, 0.5], [True], ["a"], [[1.0]]])
+def test_lists_from_before_a_loop(begins: list[Any]) -> None:
+    assert compiled(WHILE, X, begins) == (type((begins or [0])[0]) in (int, float))
+    compiled(WHILE, [True, False], begins)
+    compiled(WHILE, [1, 2], begins)
+
+
+# The bodies of functions of a list of floats, an int and a list, and whether their loop is compiled.
+BODIES = [
+    ("for i in range(n):\n  l.append(l[-1] + 1.5 if l else 0)", [], True),
+    ("for i in range(n):\n  for j in range(i):\n    l.append(i * j if i > 2 else x[j])", [], True),
+    ("while l:\n  k = l.pop()\n  n += k\n  if k > 1: l.append(k // 2)\nreturn n", [5, 6, 7], True),
+    ("for v in l:\n  n += v\n  if v < 50: l.append(v * 2)\nreturn n", [5, 6, 7], True),
+    ("for v in l:\n  l.pop()\n  n += v\nreturn n", [5, 6, 7, 4], True),
+    ("for i in range(n): n += l.pop()\nreturn n", [5, 6], False),  # it raises an error
+    ("for i in range(n):\n  l.append(i)\n  n += l[-3]\nreturn n", [5, 6], True),
+    ("for i in range(n):\n  l.append(i)\n  n += l[-4]\nreturn n", [5, 6], False),
+    ("for i in range(n):\n  l.append(i)\n  l[5] = i", [5, 6], False),
+    ("for i in range(n):\n  l.append(i)\n  l[i] = i * 0.5", [5, 6], True),
+    ("m = l\nfor i in range(n):\n  l.append(i)\n  n += len(m)\nreturn n", [5, 6], False),
+    ("m = [l, [1, 2]]\nfor i in range(n):\n  l.append(i)\n  n += m[0][i]\nreturn n", [5, 6], False),
+    ("for i in range(n):\n  l.append((i, i))\n  n += len(l)\nreturn n", [], False),
+    ("for i in range(n):\n  l.append(i)\n  n += len(l)\n  l.sort()\nreturn n", [], False),
+    ("for i in range(n):\n  l.append(i)\n  if len(l) == 3: l = []\nreturn l", [], False),
+    ("for i in range(n):\n  if not l or l[-1] < 4 or x[0] > 9: l.append(i * 3)\nreturn len(l)", [], True),
+    ("s = l\nfor i in range(n):\n  l.append(i)\n  s.append(-i)\nreturn l, s", [], False),
+    ("for i in range(n):\n  l.append(2 ** 62 + i)\n  n += l.pop() % 7\nreturn n", [], False),
+    ("for i in range(n):\n  m = []\n  for j in range(i): m.append(j)\n  l.append(len(m))\nreturn m", [], True),
+    ("for i in range(n):\n  m = [i] * 2\n  m.append(x[i])\n  l.append(m[0] + m[2])\n  len(l)", [], True),
+]
+
+
+@pytest.mark.parametrize(("body", "begins", "fine"), BODIES)
+def test_bodies(body: str, begins: list[Any], fine: bool) -> None:
+    text = "\n".join(["def f(x, n, l):", *(f"    {line}" for line in body.split("\n")), "    return l"])
+    assert (compiled(text, X, 6, begins) > 0) == fine, dc.report().fallbacks
+
+
+def test_a_full_list_is_pythons(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stacks, "ROOM", 16)
+    text = "def f(n, l):\n    while len(l) < n:\n        l.append(len(l))\n    return l"
+    assert compiled(text, 18, [3, 4]) == 1
+    assert compiled(text, 19, [3, 4]) == 0
+
+
+def test_a_variable_that_is_called_stack() -> None:
+    text = "def f(n, stack):\n    for i in range(n):\n        stack.append(i)\n    return stack"
+    assert compiled(text, 5, [])
+
+
+# ---- random programs ----------------------------------------------------------------------------------
+MIXED = """
+M[i][j] = M[i][j - 1] * 2
+M[i][j] = x[j]
+M[i][j] = i - 3
+M[i][j] = -M[i][j]
+M[i][j] += M[i - 1][j]
+M[i][j] = M[i][j] - x[j]
+s += M[i][j]
+M[i][j] = M[i][j] // 3
+M[i][j] %= 4
+M[i][j] = M[i][j] / 2
+M[i][j] = M[i][j] * M[i - 1][j]
+M[i][j] = abs(M[i][j])
+M[i][j] = max(M[i][j], k[j])
+M[i][j] = min(0, x[j])
+M[i][j] = M[i - 1][j] if M[i][j] < 1 else s
+M[i][j], M[i][j - 1] = M[i][j - 1], M[i][j]
+x[j] = M[i][j] * 0.5
+x[j] = float(M[i][j])
+k[j] = int(M[i][j])
+if M[i][j] > 1: M[i][j] = 0
+if M[i][j]: s = M[i][j]
+if x[j] > 0: s += x[j]
+s = 0
+t = M[i][j]; M[i][j] = 1; s += t
+l.append(M[i][j])
+l.append(i)
+l.append(x[j])
+if l: s += l.pop()
+if len(l) > 2: M[i][j] = l[-1] + l[1]
+while l and l[-1] > i: l.pop()
+for v in l: s += v
+if l: l[j % len(l)] += 1
+""".strip().splitlines()
+
+
+def program(seed: int) -> str:
+    r = random.Random(seed)
+    lines = ["def f(M, x, k, l, s):", "    for i in range(len(M)):", "        for j in range(1, len(x)):"]
+    for _ in range(r.randint(1, 5)):
+        lines += [" " * 12 + r.choice(MIXED)]
+    return "\n".join([*lines, "    return s"])
+
+
+def arguments(seed: int) -> list[Any]:
+    r = random.Random(seed)
+
+    def number() -> Any:
+        return r.choice([r.randint(-4, 4), float(r.randint(-3, 3)), r.uniform(-2, 2), 0, -0.0])
+
+    rows = [[number() for _ in range(4)] for _ in range(5)]
+    if r.random() < 0.3:
+        rows = [[int(x) for x in row] for row in rows]
+    return [
+        rows,
+        [r.uniform(-2, 2) for _ in range(4)],
+        [r.randint(-3, 3) for _ in range(4)],
+        [number() for _ in range(r.randint(0, 3))],
+        number(),
+    ]
+
+
+def test_random_programs() -> None:
+    loops = sum(compiled(program(seed), *arguments(seed)) > 0 for seed in range(60))
+    assert loops >= 40
