@@ -1,4 +1,4 @@
-"""Lists that grow and shrink at their end in compiled loops, and lists of ints and floats: what Python gives."""
+"""Lists that grow and shrink at their end in compiled loops, mixed and ragged lists: what Python gives."""
 
 from __future__ import annotations
 
@@ -116,7 +116,11 @@ BODIES = [
     ("for i in range(n):\n  if not l or l[-1] < 4 or x[0] > 9: l.append(i * 3)\nreturn len(l)", [], True),
     ("s = l\nfor i in range(n):\n  l.append(i)\n  s.append(-i)\nreturn l, s", [], False),
     ("for i in range(n):\n  l.append(2 ** 62 + i)\n  n += l.pop() % 7\nreturn n", [], False),
-    ("for i in range(n):\n  m = []\n  for j in range(i): m.append(j)\n  l.append(len(m))\nreturn m", [], True),
+    (
+        "for i in range(n):\n  m = []\n  for j in range(i): m.append(j)\n  l.append(len(m))\nreturn m",
+        [],
+        True,
+    ),
     ("for i in range(n):\n  m = [i] * 2\n  m.append(x[i])\n  l.append(m[0] + m[2])\n  len(l)", [], True),
 ]
 
@@ -137,6 +141,80 @@ def test_a_full_list_is_pythons(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_variable_that_is_called_stack() -> None:
     text = "def f(n, stack):\n    for i in range(n):\n        stack.append(i)\n    return stack"
     assert compiled(text, 5, [])
+
+
+# ---- lists of lists of several lengths ------------------------------------------------------------------
+SUMS = """
+def f(A):
+    s = 0.0
+    for row in A:
+        for v in row:
+            s += v
+        if len(row) > 1:
+            row[-1] += s
+            row[0], row[1] = row[1], row[0]
+    return s
+"""
+ROW, OTHER = [1.5, 2.5], [0.5]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        [[1.0, 2.0], [3.0], [4.0, 5.0, 6.0]], [[], [1.0, 2.0], []], [[1, 2], [3], []], [[1, 2.5], [3]],
+        [ROW, ROW], [ROW, OTHER, ROW, [7.5]],
+    ],
+)  # fmt: skip
+def test_ragged_lists(given: list[Any]) -> None:
+    assert compiled(SUMS, given) == 1
+
+
+@pytest.mark.parametrize(
+    "given",
+    [[[], []], [[1.0], [True, 2.0]], [[1.0], "a"], [[1.0], [[2.0], 3.0]], [[2**70], [1, 2]], [[1.0], None]],
+)
+def test_other_lists_of_lists_are_pythons(given: list[Any]) -> None:
+    assert (
+        compiled("def f(A):\n    for i in range(2):\n        A[i][0] = A[i][0] * 2\n    return A", given) == 0
+    )
+
+
+def test_ragged_lists_that_share_a_list() -> None:
+    text = "def f(A, B):\n    for i in range(2):\n        B[i][0] = A[i][0] * 2.0\n    return A"
+    assert compiled(text, [ROW, OTHER], [[1.0, 2.0], [2.0]]) == 1
+    assert compiled(text, [ROW, OTHER], [OTHER, [2.0, 3.0]]) == 0
+    assert compiled(text, [ROW, OTHER], [OTHER, OTHER]) == 0
+    assert compiled(text, [ROW, [1.0]], [[2.0], [1.0, 2.0], ROW]) == 0
+
+
+def test_searches_in_graphs() -> None:
+    text = """
+def f(edges, start):
+    seen = [False] * len(edges)
+    for first in range(start, len(edges)):
+        stack = [first]
+        while stack:
+            k = stack.pop()
+            if not seen[k]:
+                seen[k] = True
+                for other in edges[k]:
+                    if not seen[other]:
+                        stack.append(other)
+    row = edges[start]
+    return seen, row, edges
+"""
+    edges = [[1, 3], [0], [], [0, 4], [3, 5, 1], [4]]
+    assert compiled(text, edges, 0) == 1
+
+
+def test_indices_of_ragged_lists() -> None:
+    text = "def f(A, k):\n    s = 0.0\n    for i in range(3):\n        s += A[i][k[i]]\n    return s"
+    given = [[1.0, 2.0], [3.0], [4.0, 5.0, 6.0]]
+    for k in ([1, 0, 2], [-1, -1, -3], [0, 0, 0]):
+        assert compiled(text, given, k) == 1
+    for k in ([2, 0, 0], [0, 1, 0], [0, -2, 0], [0, 0, -4]):
+        assert compiled(text, given, k) == 0
+    assert compiled(text, given[:2], [0, 0, 0]) == 0
 
 
 # ---- random programs ----------------------------------------------------------------------------------
@@ -173,12 +251,18 @@ if len(l) > 2: M[i][j] = l[-1] + l[1]
 while l and l[-1] > i: l.pop()
 for v in l: s += v
 if l: l[j % len(l)] += 1
+R[i][0] = M[i][j]
+R[i][j % len(R[i])] += x[j]
+s += R[i][-1]
+for v in R[i]: s -= v
+row = R[i]; row[0] = len(row)
+M[i][j] = R[k[j] % len(R)][0]
 """.strip().splitlines()
 
 
 def program(seed: int) -> str:
     r = random.Random(seed)
-    lines = ["def f(M, x, k, l, s):", "    for i in range(len(M)):", "        for j in range(1, len(x)):"]
+    lines = ["def f(M, x, k, l, R, s):", "    for i in range(len(M)):", "        for j in range(1, len(x)):"]
     for _ in range(r.randint(1, 5)):
         lines += [" " * 12 + r.choice(MIXED)]
     return "\n".join([*lines, "    return s"])
@@ -198,6 +282,7 @@ def arguments(seed: int) -> list[Any]:
         [r.uniform(-2, 2) for _ in range(4)],
         [r.randint(-3, 3) for _ in range(4)],
         [number() for _ in range(r.randint(0, 3))],
+        [[number() for _ in range(r.randint(1, 3))] for _ in rows[1:]] + [[1, 0.5]],
         number(),
     ]
 

@@ -35,12 +35,13 @@ class ArrayType:
 @record(frozen=True, slots=True)
 class ListType:
     """A list of Python's floats (float64), ints (int64), bools or complex numbers, or floats and ints
-    (``mixed``, see `entry.lists`), or of lists of these, of one length on each level.  No list in it is
-    another's."""
+    (``mixed``, see `entry.lists`), or of lists of these, of one length on each level, or ``ragged``.  No list
+    in it is another's."""
 
     dtype: DType
     shape: tuple[int | SymbolicSize, ...]
     mixed: bool = False
+    ragged: bool = False
 
 
 @record(frozen=True, slots=True)

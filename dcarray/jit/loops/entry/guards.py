@@ -87,7 +87,7 @@ GUARDS: dict[type, Callable[[Any], Hashable | None]] = {
     tuple: _tuple,
     np.ndarray: _plain,
     list: lambda v: None if v else "empty list",  # others are converted
-    ListElements: lambda v: ("list", v.array.dtype, v.array.shape, v.mixed),
+    ListElements: lambda v: ("list", v.array.dtype, v.shape, v.mixed, v.ragged),
     ObjectGuard: lambda v: v if v.holds() else None,  # of a function that is rewritten
     **dict.fromkeys((FunctionType, BuiltinFunctionType, np.ufunc, type, ModuleType), object_guard),
 }
@@ -106,7 +106,7 @@ def entry_value(value: Any, guard: Any, same: str | None = None) -> EntryValue:
     if type(guard) is tuple and guard[0] == "generator":
         return generators.described(guard)
     if type(value) is ListElements:
-        return ListType(value.array.dtype, value.array.shape, value.mixed)
+        return ListType(value.array.dtype, value.shape, value.mixed, value.ragged)
     if type(value) is tuple:
         return Constant(tuple([entry_value(v, m) for v, m in zip(value, guard[1], strict=True)]))
     if type(value) in (float, complex):

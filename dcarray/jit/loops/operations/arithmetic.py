@@ -27,6 +27,8 @@ from .values import (
     Masked,
     NumberList,
     PythonOrNumpy,
+    RaggedList,
+    Row,
     Shape,
     Stack,
     Value,
@@ -338,10 +340,10 @@ class Arithmetic(Integers, ComplexNumbers):
         """Trace ``bool(value)``."""
         if isinstance(value, PythonOrNumpy):
             value = value.numpy
-        if isinstance(value, Stack):
+        if isinstance(value, Row | Stack):
             value = self.length(value)
-        if isinstance(value, NumberList):
-            value = value.array.shape[0]
+        if isinstance(value, NumberList | RaggedList):
+            value = (value.array if isinstance(value, NumberList) else value.starts).shape[0]
         if isinstance(value, Data):
             if any(n != 1 for n in value.shape):
                 raise self.scope.fail("the truth of an array")
@@ -358,8 +360,10 @@ class Arithmetic(Integers, ComplexNumbers):
             return bool(value)
         raise self.scope.fail("the truth of a value that is not understood")
 
-    def length(self, stack: Stack) -> Data:
-        """Return how many numbers a list has that grows."""
+    def length(self, stack: Stack | Row) -> Data:
+        """Return how many numbers a list has."""
+        if isinstance(stack, Row):
+            return stack.length
         limits = 0, self.scope.limits(stack.items.array.shape[0])[1]
         return self.memory.value(Load(stack.count, _I8), scalar=True, weak=int, limits=limits)
 

@@ -20,6 +20,7 @@ from .draws import Draws
 from .generator_draws import METHODS
 from .legacy_draws import METHODS as LEGACY
 from .numpy_calls import REDUCTIONS
+from .public_objects import public_object
 from .python_calls import Args, Named
 from .python_draws import METHODS as OF_PYTHON
 from .python_draws import written_in_python
@@ -39,7 +40,6 @@ from .values import (
     is_int,
     is_number,
     kind_of,
-    public_object,
 )
 
 _METHODS = frozenset(

@@ -14,7 +14,7 @@ from dcarray.ir.ops import const
 from .arithmetic import Operations
 from .arrays import Arrays
 from .either_type import either_kind, int_or_float, value_and_type
-from .values import INT_OR_FLOAT, Data, NumberList, Shape, Value, cast, is_int, kind_of
+from .values import INT_OR_FLOAT, Data, NumberList, RaggedList, Row, Shape, Value, cast, is_int, kind_of
 
 _DTYPES = {int: np.dtype(np.int64), float: np.dtype(np.float64)}
 _F8, _BOOL = np.dtype(np.float64), np.dtype(np.bool_)
@@ -44,6 +44,21 @@ class Lists(Operations):
         mixed = kind == INT_OR_FLOAT
         array = self.arrays.empty(shape, np.dtype(complex) if mixed else np.dtype(kind))
         return NumberList(array, isinstance(kind, str), mixed, origin)
+
+    def ragged(self, items: NumberList, starts: Data, lengths: Data) -> RaggedList:
+        """Return a list of lists, given where the numbers of these are; no statement writes that."""
+        for places in (starts, lengths):
+            assert places.window is not None
+            self.memory.immutable.add(places.window.array)
+        return RaggedList(items, starts, lengths, items.origin)
+
+    def row(self, x: RaggedList, key: Value) -> Row:
+        """Trace ``x[key]``."""
+        self._check_key(key)
+        most = self.scope.limits(x.items.array.shape[0])[1]
+        parts = [self.arrays.getitem(places, key) for places in (x.starts, x.lengths)]
+        made = [self.memory.value(p.expr, scalar=True, weak=int, limits=(0, most)) for p in parts]
+        return Row(x.items, *made)
 
     def getitem(self, x: NumberList, key: Value) -> Value:
         """Trace ``x[key]``."""

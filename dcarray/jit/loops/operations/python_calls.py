@@ -26,7 +26,9 @@ from .values import (
     Masked,
     NumberList,
     PythonOrNumpy,
+    RaggedList,
     RangeProduct,
+    Row,
     RuntimeRange,
     Stack,
     Value,
@@ -151,8 +153,10 @@ class PythonCalls(Operations):
             return x.array.shape[0]
         if isinstance(x, GrownList):
             return x.count
-        if isinstance(x, Stack):
+        if isinstance(x, Row | Stack):
             return self.math.length(x)
+        if isinstance(x, RaggedList):
+            return x.starts.shape[0]
         if is_array(x) and x.shape:
             return x.shape[0]
         if isinstance(x, Masked) and x.along == len(x.full.shape):

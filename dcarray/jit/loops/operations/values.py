@@ -7,13 +7,8 @@ and run-time scalars are `Data`; the rest are `PublicObject`, `Function` and `Me
 
 from __future__ import annotations
 
-import builtins
-import cmath
-import math
-import random
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, replace
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,7 +20,6 @@ from dcarray.ir.nodes import Apply, Dim, Expr, Index, Window
 from dcarray.ir.ops import const
 from dcarray.ir.renaming import expression_at
 from dcarray.ir.windows import same
-from dcarray.jit import parallel_map
 
 from ..entry.entry_values import DType, Function, PublicObject
 from ..entry.generators import Generator
@@ -259,6 +253,35 @@ class Stack:
 
 
 @dataclass(frozen=True, eq=False)
+class RaggedList:
+    """A Python list of lists of numbers whose lengths differ, or of which one occurs several times.
+
+    Attributes
+    ----------
+    items : NumberList
+        The numbers of all lists.
+    starts, lengths : Data
+        For each list where its numbers begin among these, and how many they are.
+    name : str
+        Its name when the loop began.
+    """
+
+    items: NumberList
+    starts: Data
+    lengths: Data
+    name: str
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """One of the lists of a `RaggedList`: some of its items."""
+
+    items: NumberList
+    start: Data
+    length: Data
+
+
+@dataclass(frozen=True, eq=False)
 class RangeProduct:
     """The tuples of the integers of several ranges, the last of which moves fastest; of one, its integers.
 
@@ -331,7 +354,7 @@ def is_view_of_any(value: Value, arrays: Set[str]) -> bool:
     """Whether a value, or an item of it, is one of these arrays or a view of one."""
     if isinstance(value, tuple | list):
         return any(is_view_of_any(part, arrays) for part in value)
-    if isinstance(value, GrownList):
+    if isinstance(value, GrownList | RaggedList | Row | Stack):
         value = value.items
     if isinstance(value, NumberList):
         value = value.array
@@ -369,6 +392,10 @@ def with_last_values(value: Value, last: Mapping[str, Dim]) -> Value:
         return replace(value, array=with_last_values(value.array, last))
     if isinstance(value, GrownList):
         return GrownList(with_last_values(value.items, last), with_last_values(value.count, last))
+    if isinstance(value, Row):
+        return Row(value.items, with_last_values(value.start, last), with_last_values(value.length, last))
+    if isinstance(value, Stack):
+        return replace(value, items=with_last_values(value.items, last))
     if isinstance(value, Masked):
         return Masked(with_last_values(value.full, last), with_last_values(value.mask, last), value.along)
     if isinstance(value, Data):
@@ -381,18 +408,3 @@ def with_last_values(value: Value, last: Mapping[str, Dim]) -> Value:
 
 def cast(expr: Expr, dtype: DType) -> Expr:
     return expr if expr.dtype == dtype else Apply("cast", (expr,), dtype)
-
-
-_NAMESPACES: dict[str, Any] = {
-    "numpy": np, "builtins": builtins, "math": math, "cmath": cmath, "random": random,
-    "dcarray": SimpleNamespace(map=parallel_map.map),
-}  # fmt: skip
-
-
-def public_object(name: str) -> Any:
-    """Return the object with a public name; None if there is none."""
-    module, _, rest = name.partition(".")
-    found: Any = _NAMESPACES.get(module)
-    for part in rest.split(".") if rest else ():
-        found = getattr(found, part, None)
-    return found

@@ -15,7 +15,7 @@ from dcarray.ir.statements import all_statements
 from ..entry.entry_values import Function, PublicObject
 from ..operations.arithmetic import Operations
 from ..operations.calls import Calls
-from ..operations.values import Data, Method, NumberList, Stack, Unbound, Value, is_number
+from ..operations.values import Data, Method, NumberList, RaggedList, Row, Stack, Unbound, Value, is_number
 from ..syntax.comprehension_loops import TAKE_ALL, Comprehension
 from ..syntax.syntax_facts import stores
 
@@ -58,7 +58,7 @@ class Expressions(Operations):
     list_of: Callable[[ast.ListComp, Frame], Value]
     append: Callable[[Stack, Value], None]
     pop: Callable[[Stack], Value]
-    stack_item: Callable[[Stack, Value], Data]
+    place_of: Callable[[Stack | Row, Value], Data]
     reduction: Callable[[str, list[ast.expr], list[ast.keyword], Frame], Value]
 
     def __init__(self, calls: Calls) -> None:
@@ -250,8 +250,10 @@ class Expressions(Operations):
                     raise self.scope.fail(str(error)) from error
             if is_number(key) and not isinstance(owner, str) and 0 < len(owner) <= MOST_UNROLLED:
                 return self.lists.chosen(owner, key)
-        if isinstance(owner, Stack):
-            return self.lists.getitem(owner.items, self.stack_item(owner, key))
+        if isinstance(owner, RaggedList):
+            return self.lists.row(owner, key)
+        if isinstance(owner, Row | Stack):
+            return self.lists.getitem(owner.items, self.place_of(owner, key))
         if isinstance(owner, NumberList):
             return self.lists.getitem(owner, key)
         if owner == PublicObject("dcarray.map"):

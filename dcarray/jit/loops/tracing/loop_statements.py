@@ -19,6 +19,7 @@ from ..operations.values import (
     GrownList,
     ItemRange,
     RangeProduct,
+    Row,
     RuntimeRange,
     Stack,
     Unbound,
@@ -57,7 +58,7 @@ class LoopStatements(LoopBodies):
         if isinstance(items, GrownList):
             grown = items.items
             items = RuntimeRange(0, items.count, 1, lambda k: self.lists.getitem(grown, k))
-        if isinstance(items, Stack):
+        if isinstance(items, Row | Stack):
             items = self.items_of(items)
         if self.start is not None and stmt is self.outermost:
             items = self._resumed(items, self.start)

@@ -19,6 +19,7 @@ from ..operations.values import (
     INT_OR_FLOAT,
     Data,
     NumberList,
+    Row,
     RuntimeRange,
     Stack,
     Value,
@@ -97,9 +98,10 @@ class Stacks(Statements):
         self.memory.write(made.count, const(len(values), _I8))
         return made
 
-    def items_of(self, stack: Stack) -> RuntimeRange:
+    def items_of(self, x: Row | Stack) -> RuntimeRange:
         """Return what a loop over a list goes through, also if it changes meanwhile."""
-        return RuntimeRange(0, stack, 1, lambda k: self.lists.getitem(stack.items, self.stack_item(stack, k)))
+        end = x.length if isinstance(x, Row) else x
+        return RuntimeRange(0, end, 1, lambda k: self.lists.getitem(x.items, self.place_of(x, k)))
 
     # ---- operations ---------------------------------------------------------------------------------
     def append(self, stack: Stack, value: Value) -> None:
@@ -125,13 +127,13 @@ class Stacks(Statements):
         self.memory.write(stack.count, place.expr)
         return found
 
-    def stack_item(self, stack: Stack, key: Value) -> Data:
-        """Return the place of ``stack[key]``, with a check that there is one."""
+    def place_of(self, x: Stack | Row, key: Value) -> Data:
+        """Return where ``x[key]`` is among the items, with a check that there is one."""
         run_time = isinstance(key, Data) and key.scalar and key.dtype.kind in "iu"
         if not (is_int(key) or run_time):
             raise self.scope.fail("a list is indexed by what is no integer")
         given: Expr = self.math.expr(key, _I8)
-        count, zero = Load(stack.count, _I8), const(0, _I8)
+        count, zero = self.math.length(x).expr, const(0, _I8)
         low, high = self.math.limits(key)
         if low < 0:
             there = Apply("add", (given, count), _I8)
@@ -140,12 +142,14 @@ class Stacks(Statements):
         fits = Apply("less", (given, count), _BOOL)
         if low < 0:
             fits = Apply("logical_and", (fits, Apply("greater_equal", (given, zero), _BOOL)), _BOOL)
-        return self._place(fits, given, stack)
+        if isinstance(x, Row):
+            given = Apply("add", (x.start.expr, given), _I8)
+        return self._place(fits, given, x)
 
-    def _place(self, fits: Expr, place: Expr, stack: Stack) -> Data:
+    def _place(self, fits: Expr, place: Expr, x: Stack | Row) -> Data:
         """Return a place in the memory of a list, with a check."""
         safe = Apply("where", (fits, place, const(0, _I8)), _I8)
-        limits = 0, self.scope.limits(stack.items.array.shape[0])[1] - 1
+        limits = 0, self.scope.limits(x.items.array.shape[0])[1] - 1
         made = self.memory.value(Apply("checked", (fits, safe), _I8), scalar=True, weak=int, limits=limits)
         self.memory.may_raise = True
         self.memory.store(made, "at")

@@ -20,6 +20,7 @@ from ..operations.values import (
     NumberList,
     PythonOrNumpy,
     RangeProduct,
+    Row,
     Stack,
     Unbound,
     Value,
@@ -196,8 +197,8 @@ class Statements(Branches):
 
     def setitem(self, array: Value, key: Value, value: Value, spent: bool) -> None:
         """Trace ``array[key] = value``."""
-        if isinstance(array, Stack):
-            array, key = array.items, self.stack_item(array, key)
+        if isinstance(array, Row | Stack):
+            array, key = array.items, self.place_of(array, key)
         if isinstance(array, NumberList):
             value = self.lists.assigned(array, key, value)
             array = array.array

@@ -39,6 +39,7 @@ from ..operations.arrays import Arrays
 from ..operations.calls import Calls
 from ..operations.indexing import basic_key
 from ..operations.memory import Memory
+from ..operations.public_objects import public_object
 from ..operations.reductions import Reductions
 from ..operations.scope import Scope
 from ..operations.values import (
@@ -48,6 +49,7 @@ from ..operations.values import (
     Masked,
     NumberList,
     PythonOrNumpy,
+    RaggedList,
     RandomGenerator,
     Stack,
     Unbound,
@@ -55,7 +57,6 @@ from ..operations.values import (
     is_int,
     is_number,
     kind_of,
-    public_object,
     whole_window,
 )
 from ..syntax.appends import counting_loop, growing_names
@@ -214,8 +215,14 @@ class Tracer(Comprehensions):
             elif isinstance(value, ListType):
                 mixed = value.mixed or self.lists.kinds.get(name) == INT_OR_FLOAT
                 dtype = _MIXED if mixed else value.dtype
-                array = self._array(name, ArrayType(dtype, value.shape, ()))
+                array = self._array(
+                    name, ArrayType(dtype, value.shape[1:] if value.ragged else value.shape, ())
+                )
                 self._values[name] = NumberList(array, mixed=mixed, origin=name)
+                if value.ragged:
+                    places = ArrayType(_INT, value.shape[:1], ())
+                    parts = [self._array(f"{name}.{part}", places) for part in ("starts", "lengths")]
+                    self._values[name] = self.lists.ragged(self._values[name], *parts)
             else:
                 self._values[name] = self._known_value(value, name)
         return self._values[name]
@@ -289,6 +296,8 @@ class Tracer(Comprehensions):
             if value.entry_name:
                 return Result("alias", value.entry_name)
             return self._result_array(name, value)
+        if isinstance(value, RaggedList):
+            return Result("alias", value.name)
         if isinstance(value, NumberList) and value.array.entry_name:
             return Result("alias", value.array.entry_name)
         if isinstance(value, Stack):
