@@ -6,6 +6,7 @@ import copy
 import random
 from typing import Any
 
+import numpy as np
 import pytest
 from written import written
 
@@ -290,3 +291,38 @@ def arguments(seed: int) -> list[Any]:
 def test_random_programs() -> None:
     loops = sum(compiled(program(seed), *arguments(seed)) > 0 for seed in range(60))
     assert loops >= 40
+
+
+# ---- tuples, reductions and slices --------------------------------------------------------------------
+TUPLES = [
+    "a = (0.0, x[0], 0)\nfor i in range(n): a = (a[0] + x[i], max(a[1], x[i]), i)\nreturn a",
+    "a = b = (0.0, 1.0)\nfor i in range(n):\n  if x[i] > 1: a, b = b, (x[i], b[1] + 1)\nreturn a, b",
+    "a, i = (0, 1), 0\nwhile i < n and a[0] < 20:\n  a = a[1], a[0] + a[1]\n  i += 1\nreturn a, i",
+    "a = (0.0,)\nfor i in range(n):\n  for j in range(i): a = (a[0] + x[j],)\nreturn a",
+    "s = 0.0\nfor i in range(n): s += functools.reduce(h, x, s)\nreturn s",
+    "s = 0\nfor i in range(n): s += functools.reduce(h, range(i + 1))\nreturn s",
+    "s = 0.0\nfor i in range(n):\n  t = (h, max)\n  s += t[0](x[i], s) + t[1](x[i], 2.5)\nreturn s",
+    "s = 0.0\nfor i in range(n):\n  k = slice(i, i + 2)\n  s += y[k].sum()\nreturn s",
+]
+
+
+@pytest.mark.parametrize("body", TUPLES)
+def test_values_of_several_parts(body: str) -> None:
+    lines = ["import functools", "import numpy as np", "def h(a, b):", "    return a * 2 - b"]
+    lines += ["def f(x, y, n):", *(f"    {line}" for line in body.split("\n"))]
+    text = "\n".join(lines)
+    assert compiled(text, X * 4, np.arange(40.0), 25) == 1
+    compiled(text, X * 4, np.arange(40.0), 0)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "a = (0, 1)\nfor i in range(n): a = (a[0], 1, 2) if i == 9 else (i, a[1])\nreturn a",
+        "s = 0.0\nfor i in range(n): s += functools.reduce(max, x[i:])\nreturn s",
+        "a = (0.0, 'b')\nfor i in range(n): a = (x[i], 'c')\nreturn a",
+    ],
+)
+def test_other_values_of_several_parts(body: str) -> None:
+    text = "\n".join(["import functools", "def f(x, n):", *(f"    {line}" for line in body.split("\n"))])
+    compiled(text, X * 4, 20)

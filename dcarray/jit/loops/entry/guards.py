@@ -71,6 +71,10 @@ def _tuple(value: tuple[Any, ...]) -> Hashable | None:
     return ("tuple", guards)
 
 
+def _slice(*ends: Any) -> Hashable | None:
+    return ("slice", ends) if all(end is None or type(end) is int for end in ends) else None
+
+
 def _plain(a: NDArray) -> Hashable | None:
     if not compilable(a):
         return None
@@ -86,6 +90,7 @@ GUARDS: dict[type, Callable[[Any], Hashable | None]] = {
     type(None): lambda _: "none",
     tuple: _tuple,
     np.ndarray: _plain,
+    slice: lambda v: _slice(v.start, v.stop, v.step),
     list: lambda v: None if v else "empty list",  # others are converted
     ListElements: lambda v: ("list", v.array.dtype, v.shape, v.mixed, v.ragged),
     ObjectGuard: lambda v: v if v.holds() else None,  # of a function that is rewritten

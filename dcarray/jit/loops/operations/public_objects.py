@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import cmath
+import functools
 import math
 import random
 from types import SimpleNamespace
@@ -17,6 +18,7 @@ __all__ = ["public_object"]
 
 _NAMESPACES: dict[str, Any] = {
     "numpy": np, "builtins": builtins, "math": math, "cmath": cmath, "random": random,
+    "functools": SimpleNamespace(reduce=functools.reduce),
     "dcarray": SimpleNamespace(map=parallel_map.map),
 }  # fmt: skip
 

@@ -171,6 +171,11 @@ class PythonCalls(Operations):
             return complex(*parts)
         return self.math.complex_of(*[self.math.expr(x, _F8) for x in parts])
 
+    def _py_slice(self, *ends: Value) -> slice:
+        if not 1 <= len(ends) <= 3:
+            raise self.scope.fail("a slice that is not understood")
+        return slice(*ends)
+
     def _py_list(self, *items: Value) -> Value:
         if items:
             raise self.scope.fail("a list of the items of another")

@@ -88,7 +88,7 @@ def binding(
     if result.kind in ("list", "mixed list"):
         convert: Callable[[NDArray], list[Any]] = mixed_numbers
         if result.kind == "list":
-            convert = NDArray.tolist if result.weak else _items
+            convert = _numbers if result.weak else _items
         return _list(k, at_of.get(result.value, -1), convert)
     if result.kind == "either":
         python, flag = PYTHON_TYPES[result.value[0]], at_of[result.value[1]]
@@ -110,6 +110,12 @@ def _list(k: int, count: int, convert: Callable[[NDArray], list[Any]]) -> Bindin
         return convert(found)
 
     return made_list
+
+
+def _numbers(array: NDArray) -> list[Any]:
+    """Return Python's numbers in an array, in lists of lists."""
+    found: list[Any] = array.tolist()
+    return found
 
 
 def _items(array: NDArray) -> list[Any]:

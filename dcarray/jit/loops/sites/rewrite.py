@@ -22,6 +22,7 @@ from ..syntax.liveness import Liveness, LoopNode
 from ..syntax.loop_exits import has_exits, is_kept, lowered_loop, without_else
 from ..syntax.supported import KnownCalls
 from ..syntax.syntax_facts import NONE, Names, facts, loads, stores, walk
+from ..syntax.tries import caught_names
 from .emit import with_site
 from .site import SitePlace, SiteSource, constant
 
@@ -221,7 +222,7 @@ class _Adder:
             first.lineno,
             last.end_lineno or last.lineno,
             tuple(sorted(needed)),
-            tuple(sorted(loads(*stmts) - scope.variables)),
+            tuple(sorted(loads(*stmts) - scope.variables - caught_names(*stmts))),
             tuple(sorted(live)),
             counters & needed,
             is_loop,

@@ -56,6 +56,7 @@ class Expressions(Operations):
     conditional: Callable[[Data, bool, ast.expr, Frame, bool], Data]
     assign_target: Callable[[ast.expr, Value, Frame], None]
     list_of: Callable[[ast.ListComp, Frame], Value]
+    reduced: Callable[[list[Value], ast.expr, Frame], Value]
     append: Callable[[Stack, Value], None]
     pop: Callable[[Stack], Value]
     place_of: Callable[[Stack | Row, Value], Data]
@@ -264,6 +265,8 @@ class Expressions(Operations):
         self, callee: ast.expr, args: list[ast.expr], keywords: list[ast.keyword], frame: Frame
     ) -> Value:
         function = self.evaluate(callee, frame)
+        if function == PublicObject("functools.reduce") and not keywords:
+            return self.reduced([self.evaluate(arg, frame) for arg in args], callee, frame)
         if args and isinstance(function, PublicObject):
             name = function.name.removeprefix("builtins.")
             if (

@@ -63,6 +63,7 @@ from ..syntax.appends import counting_loop, growing_names
 from ..syntax.loop_exits import lowered, lowered_loop
 from ..syntax.path_names import counted, is_stacked
 from ..syntax.syntax_facts import stores
+from ..syntax.tries import without_tries
 from .branches import FALLS_THROUGH
 from .comprehensions import Comprehensions
 from .dead_values import dead_targets
@@ -154,7 +155,7 @@ class Tracer(Comprehensions):
     def run_trace(self) -> TracedLoop:
         request = self.request
         try:
-            body = ast.parse(request.source).body
+            body = without_tries(ast.parse(request.source).body)
         except SyntaxError as error:
             raise self.scope.fail("the source is not understood") from error
         if ENDED in request.live:  # a site's loop, after which the program returns
