@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .function_scenes import FUNCTION_SCENES
+from .list_scenes import LIST_SCENES
 from .object_scenes import OBJECT_SCENES
 from .scenes import SCENES, Scene, arrays_made, called
 from .statements import Lines, Writer, indented
@@ -404,6 +405,7 @@ ALL_SCENES: dict[str, Scene] = (
     SCENES
     | OBJECT_SCENES
     | FUNCTION_SCENES
+    | LIST_SCENES
     | {
         f.__name__: f
         for f in (

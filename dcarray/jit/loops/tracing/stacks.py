@@ -33,7 +33,7 @@ from .statements import Statements
 
 __all__ = ["ROOM", "Stacks"]
 
-ROOM = 1 << 22
+ROOM = 1 << 20
 """Numbers for which such a list has room, besides those that it begins with: memory that is not touched costs
 nothing."""
 _I8, _BOOL = np.dtype(np.int64), np.dtype(np.bool_)
