@@ -139,6 +139,20 @@ def test_a_full_list_is_pythons(monkeypatch: pytest.MonkeyPatch) -> None:
     assert compiled(text, 19, [3, 4]) == 0
 
 
+def test_ranges_with_a_step_that_is_known_at_run_time() -> None:
+    text = """
+def f(n, k):
+    s = 0
+    for i in range(n):
+        for d in range(1, 90, i + 1): s += d
+        for d in range(i, 90, k[i]): s -= d
+    return s
+"""
+    assert compiled(text, 6, [1, 2, 3, 4, 5, 100]) == 1
+    assert compiled(text, 6, [1, 2, 3, -1, 0, 1]) == 0
+    compiled(text, 6, [1, 2, 3, -1, 4, 1])
+
+
 def test_a_variable_that_is_called_stack() -> None:
     text = "def f(n, stack):\n    for i in range(n):\n        stack.append(i)\n    return stack"
     assert compiled(text, 5, [])

@@ -14,7 +14,8 @@ __all__ = ["ListConversion"]
 
 LEAST = 20e-3  # seconds of conversions before they are judged
 IN_VAIN = 0.05  # the part of a loop's time that they may take where they lead to nothing
-ITEM = 20e-9  # seconds for an item of a list, until it is known
+ITEM = 50e-9  # seconds for an item of a list, until it is known
+FELT = 2e-3  # seconds of a conversion that comes once its statements have run for so long
 _NUMBERS = (bool, int, float, complex)
 
 
@@ -39,7 +40,7 @@ class ListConversion:
         """Return how many seconds a conversion of values will take; 0 if that does not matter."""
         each = self._seconds / self._items if self._items else ITEM
         seconds = each * sum(map(_length, values))
-        return seconds if seconds > LEAST else 0.0
+        return seconds if seconds > FELT else 0.0
 
     def are_a_loss(self, entries: Iterable[Any]) -> bool:
         """Whether conversions have taken longer than runs of the statements in Python; or a small part of it,
