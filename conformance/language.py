@@ -101,10 +101,12 @@ while (d := math.sqrt(v) * 0.5) > 0.1:
 return s
 == tuples, unpacking
 s = 0.0
+last = (0.0, 1)
 for i in range(len(x)):
     a, b = x[i], i * 2
     b, a = a, b
-    s += a - b
+    s += a - b + last[0]
+    last = x[i] * last[1], i
 return s
 == `enumerate`
 s = 0.0
@@ -208,6 +210,15 @@ s = 0.0
 for i in range(len(x)):
     s += h(x[i])
 return s, c
+== functions in tuples, `functools.reduce`
+def h(v, w):
+    return v * w + 1
+t = (h, max)
+s = 0.0
+for i in range(len(x)):
+    s += t[0](x[i], s) * 0.5
+    s += functools.reduce(h, x, 1.0)
+return s
 == `lambda`
 h = lambda v: v * n + 1
 s = 0.0
@@ -252,17 +263,42 @@ s = ''
 for i in range(n):
     s += 'a'
 return s
-== lists of floats or ints: items | yes | of its `typed.List` | yes
+== lists of numbers: items | yes | of its `typed.List` | yes
+c = [1j] * n
 for i in range(1, len(l)):
     l[i] += l[i - 1] * 0.5
-return l
-== lists of numbers: `append` in a `for` | yes | yes | yes
+    c[i] = c[i - 1] * l[i]
+return l, c
+== lists of lists, of any lengths | yes | of its `typed.List` | yes
+a = [[k * 0.5] * (k % 3 + 1) for k in range(n)]
+s = 0.0
+for row in a:
+    for v in row:
+        s += v
+    row[-1] = s
+return a
+== lists of ints and floats | yes | no | no
+m = [0] * n
+for i in range(1, n):
+    m[i] = m[i - 1] + (l[i] if l[i] > 9 else i)
+return m
+== lists of numbers: `append` | yes | yes | yes
 m = []
 t = 0.0
 for i in range(len(x)):
     t += x[i]
-    if t > 1: m.append(t)
+    for k in range(i):
+        if t > k: m.append(t)
 return m
+== `pop()`, `len`, items of lists that grow
+s = 0
+for i in range(n):
+    m = [i]
+    while m:
+        k = m.pop()
+        s += k
+        if k > 1: m.append(k // 2)
+return s
 == `[0.0] * n`
 l = [0.0] * n
 for i in range(1, n):
@@ -298,8 +334,9 @@ return x.sum()
 == slices, masks, places from data
 s = 0.0
 for i in range(len(x)):
-    k = x[: i + 1] > 0
-    s += x[: i + 1][k].sum() + x[int(abs(x[i]))]
+    part = slice(0, i + 1)
+    k = x[part] > 0
+    s += x[part][k].sum() + x[int(abs(x[i]))]
 return s
 == small arrays
 p = np.zeros(3)
@@ -324,10 +361,10 @@ s = 0.0
 for i in range(len(x)):
     s += math.sin(x[i]) + math.erf(x[i]) + math.atan2(x[i], 2) + math.floor(x[i])
 return s
-== `cmath` | Python's | yes | yes
+== complex numbers, `cmath`
 s = 0j
 for i in range(n):
-    s += cmath.exp(1j * i)
+    s += cmath.exp(1j * i) / (s - 2.0).conjugate() + abs(s)
 return s
 == `abs`, `min`, `max`, `any`, `all`, `sum`
 s = 0.0
@@ -362,7 +399,15 @@ for i in range(len(x)):
     if x[i] < -6: raise ValueError('no')
     s += x[i]
 return s
-== `try` | Python's | in part | yes
+== `try`, if no handler runs | yes | in part | yes
+s = 0.0
+for i in range(len(x)):
+    try:
+        s += 1 / (i + 1)
+    except ZeroDivisionError:
+        s += 1
+return s
+== `try`, if one runs | Python's | in part | yes
 s = 0.0
 for i in range(len(x)):
     try:

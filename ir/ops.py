@@ -48,7 +48,7 @@ C_LIBRARY: dict[str, Callable[..., float]] = {
         math.cosh, math.erf, math.erfc, math.exp, math.exp2, math.expm1, math.fmod, math.log, math.log10,
         math.log1p, math.log2, math.pow, math.sin, math.sinh, math.tan, math.tanh,
     )
-}  # fmt: skip
+} | {"c_hypot": lambda x, y: abs(complex(x, y))}  # fmt: skip
 
 
 def _where(cond: Any, x: Any, y: Any) -> Any:
@@ -152,7 +152,7 @@ def _table() -> dict[str, Op]:
     # interpreter knows the target dtype from the node, hence no reference here.
     ops["cast"] = Op("cast", 1, lambda x: x, 0.5)
     for name, function in C_LIBRARY.items():
-        two = name in ("c_pow", "c_atan2", "c_fmod")
+        two = name in ("c_pow", "c_atan2", "c_fmod", "c_hypot")
         ops[name] = Op(name, 1 + two, _by_python(function), 25.0 if two else 12.0)
     folds = {
         "add": 0, "multiply": 1, "maximum": None, "minimum": None, "fmax": None, "fmin": None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .function_scenes import FUNCTION_SCENES
+from .list_scenes import LIST_SCENES
 from .object_scenes import OBJECT_SCENES
 from .recursive_scenes import RECURSIVE_SCENES
 from .scenes import SCENES, Scene, arrays_made, called
@@ -406,6 +407,7 @@ ALL_SCENES: dict[str, Scene] = (
     | OBJECT_SCENES
     | FUNCTION_SCENES
     | RECURSIVE_SCENES
+    | LIST_SCENES
     | {
         f.__name__: f
         for f in (

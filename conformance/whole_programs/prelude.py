@@ -7,6 +7,7 @@ __all__ = ["PRELUDE"]
 # `rough` marks a number whose last bits depend on the order of additions.  `settle` waits for plans, so that
 # what comes after it runs compiled; where nothing is accelerated it does nothing.
 PRELUDE = """\
+import cmath
 import hashlib
 import sys
 import warnings

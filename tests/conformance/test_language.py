@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import cmath
 import copy
+import functools
 import inspect
 import math
 import random
@@ -27,7 +28,7 @@ def call(function: Any, row: Row) -> Any:
 
 
 def made(row: Row) -> Any:
-    return written(source(row), np=np, math=math, cmath=cmath, random=random)
+    return written(source(row), np=np, math=math, cmath=cmath, random=random, functools=functools)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)

@@ -138,3 +138,63 @@ def test_conditions_that_are_known() -> None:
     assert g(np.zeros(20), 20).tolist() == [*map(float, range(20))] and settle().loops == before + 1
     assert outcome(g, (np.zeros(35), 35))[:2] == (ValueError, "35")
     assert outcome(g, (np.zeros(45), 45))[:2] == (AssertionError, "large")
+
+
+# ---- try ------------------------------------------------------------------------------------------------
+GUARDED = """
+class Own(Exception):
+    pass
+def f(x, n, k):
+    s, bad, t = 0.0, 0, -1
+    for i in range(n):
+        try:
+            s += 1 / (float(x[i]) - k)
+            t = i
+        except {caught}:
+            bad += 1
+            continue
+        else:
+            s += 0.5
+    return s, bad, t
+"""
+
+
+@pytest.mark.parametrize(
+    "caught",
+    ["ZeroDivisionError", "(ValueError, ZeroDivisionError)", "Exception as e", "Own", "IndexError", ""],
+)
+def test_handlers_are_pythons(caught: str) -> None:
+    f = written(GUARDED.format(caught=caught))
+    g = dc.accelerate(f)
+    x = np.arange(50.0)
+    before = settle().loops
+    for args, fine in (((x, 40, -1), 1), ((x, 40, 45), 1), ((x, 40, 39), 0), ((x, 60, -1), 0)):
+        assert outcome(g, args) == outcome(f, args)
+        assert settle().loops - before == fine
+        before = settle().loops
+
+
+@pytest.mark.parametrize(
+    ("body", "compiled"),
+    [
+        ("try: s += 1 / x[i]\nexcept ValueError: return -1\n", 0),
+        ("try: s += 1 / x[i]\nfinally: s += 1\n", 0),
+        ("try:\n  try: s += 1 / x[i]\n  except ValueError: pass\nexcept KeyError: print(s)\n", 1),
+        ("try:\n  if x[i] > 30: raise ValueError\n  s += 1 / x[i]\nexcept ValueError: s -= 1\n", 0),
+        ("s += h(float(x[i]))\n", 1),
+        ("s += h(float(x[i]) - 7.0)\n", 0),
+    ],
+)
+def test_statements_that_are_guarded(body: str, compiled: int) -> None:
+    lines = [
+        "def h(v):",
+        "    try: return 1 / v",
+        "    except ZeroDivisionError: return 7.0",
+        "def f(x, n):",
+        "    s = 0.0",
+    ]
+    lines += ["    for i in range(1, n):", *[f"        {line}" for line in body.splitlines()], "    return s"]
+    f = written("\n".join(lines))
+    before, args = settle().loops, (np.arange(50.0), 40)
+    assert outcome(dc.accelerate(f), args) == outcome(f, args)
+    assert settle().loops - before == compiled

@@ -164,6 +164,9 @@ def test_what_is_taken() -> None:
     assert both(DOUBLED, [[1, 2, 3], [-4, 5, 2**50]]) == 1
     text = "def f(A):\n    for i in range(2):\n        for j in range(3):\n            for k in range(2):\n"
     assert both(text + "                A[i][j][k] *= 0.5", DEEP) == 1
+    assert both(DOUBLED, [[1.0, 2], [3.0, 4.0]]) == both(DOUBLED, [[2**50, 2], [-0.0, 4]]) == 1
+    assert both(DOUBLED, [[1j, -2.0j], [complex(-0.0, 3.0), 4 + 1j]]) == 1
+    assert both(DOUBLED.replace("A[i][j] * 2", "not A[i][j]"), [[True, False], [True, True]]) == 1
     assert both("def f(x):\n    for a in range(len(x)):\n        x[a] += 1.0", [1.0, 2.0, 3.0]) == 1
 
 
@@ -171,8 +174,8 @@ def test_what_is_taken() -> None:
     "value",
     [
         [[1.0, 2.0], [3.0]],  # ragged
-        [[1.0, 2], [3.0, 4.0]], [[1, 2], [3, True]],  # of several types
-        [[np.float64(1.0), 2.0], [3.0, 4.0]], [[True, False], [True, True]], [[1j, 2.0], [0.0, 1.0]],
+        [[1, 2], [3, True]], [[3, 1], [0.5, True]], [[1j, 2.0], [0.0, 1.0]], [[2**53 + 1, 0.5], [1, 1]],
+        [[np.float64(1.0), 2.0], [3.0, 4.0]],  # of several types
         [[], []], [[1.0], []],
         [ROW, ROW], [ROW, [0.0, 1.0], ROW],  # one row twice
         [[1, 2**70], [3, 4]], [[2**62, 2**53], [1, 1]],  # large
@@ -195,7 +198,8 @@ A.append([1.0])
 A[0] = [0.0, i]
 A[i] = A[0]
 s = A[i][:1] + A[0]
-A[0][0] = 1
+A[0][0] = 1j
+A[0][0] = True
 A[0][0] = np.float64(2)
 A[1] += [2.0]
 s = A[0] * 2
@@ -208,7 +212,7 @@ s = np.median(A)
 A[i][0] = 'a'
 s = A[1.0]
 del A[0]
-s = A[i][0] if A else 0
+s = A[i][0] if sorted(A) else 0
 s = A[i], i
 s = [A[0], i]
 s = A[i] is A[0]
@@ -309,11 +313,35 @@ def test_both_ways_to_convert(built: bool, monkeypatch: pytest.MonkeyPatch) -> N
     row = found.given[1]
     found.write_back()
     assert found.given == [[3, 6], [9, -12]] and found.given[1] is row and type(row[0]) is int
+    (mixed,) = module.list_elements(([[1, 2.0], [-0.0, 2**53]],))
+    assert mixed.mixed and mixed.array.tolist() == [[1, 2 + 1j], [1j, 2.0**53]]
+    mixed.array[1] = 7, 0.5 + 1j
+    mixed.write_back()
+    assert repr(mixed.given) == "[[1, 2.0], [7, 0.5]]"
+    assert repr(module.mixed_numbers(mixed.array)) == "[[1, 2.0], [7, 0.5]]"
+    for plain in ([True, False], [1j, complex(-0.0, 2.0)], [1, -2], [0.5]):
+        (kept,) = module.list_elements((plain,))
+        kept.write_back()
+        assert repr(kept.given) == repr(plain) and kept.mix() == (type(plain[0]) in (int, float))
+        kept.write_back()
+        assert repr(kept.given) == repr(plain)
+    (large,) = module.list_elements(([2**60, 1],))
+    assert not large.mix() and not large.mixed
     (vector,) = module.list_elements(([0.5, -0.0],))
     vector.array[0] = np.nan
     vector.write_back()
     assert str(vector.given) == "[nan, -0.0]"
-    for refused in ([1, 2.0], [1.0, True], [2**63], [[1.0], [1.0, 2.0]], [], [[]], [None]):
+    for refused in (
+        [1, 2.0, 2**54],
+        [1.0, True],
+        [True, 1],
+        [1j, 1.0],
+        [2**63],
+        [[1.0], [1.0, 2.0]],
+        [],
+        [[]],
+        [None],
+    ):
         assert module.list_elements((refused,)) == (refused,)
 
 

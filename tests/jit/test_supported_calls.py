@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import cmath
 import math
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 from dcarray.core.store import compiles
 from dcarray.core.ufunc_loops import UFUNCS
 from dcarray.ir.ops import C_LIBRARY
-from dcarray.jit.loops.operations import calls, generator_draws, legacy_draws, python_draws
+from dcarray.jit.loops.operations import calls, complex_functions, generator_draws, legacy_draws, python_draws
 from dcarray.jit.loops.operations.arithmetic import Arithmetic
 from dcarray.jit.loops.operations.arrays import Arrays
 from dcarray.jit.loops.operations.memory import Memory
@@ -34,8 +35,12 @@ def test_builtins() -> None:
 
 
 def test_functions_of_math() -> None:
-    of_c = {op.removeprefix("c_") for op in C_LIBRARY}
+    of_c = {op.removeprefix("c_") for op, function in C_LIBRARY.items() if function.__module__ == "math"}
     assert (traced("_math_") | of_c) & set(dir(math)) == supported.MATH
+
+
+def test_functions_of_cmath() -> None:
+    assert {name for name in dir(cmath) if complex_functions.written(name)} == supported.CMATH
 
 
 def test_methods() -> None:

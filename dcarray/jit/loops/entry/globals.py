@@ -22,7 +22,17 @@ from .members import Check, is_draw, member_paths, watched_members
 
 MAX_GUARDS = 4096
 _MISSING = object()
-_MODULES = ("numpy", "numpy.linalg", "numpy.fft", "numpy.random", "math", "random", "builtins")
+_MODULES = (
+    "numpy",
+    "numpy.linalg",
+    "numpy.fft",
+    "numpy.random",
+    "math",
+    "cmath",
+    "random",
+    "functools",
+    "builtins",
+)
 
 
 class ObjectGuard:

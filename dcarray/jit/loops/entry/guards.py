@@ -71,6 +71,10 @@ def _tuple(value: tuple[Any, ...]) -> Hashable | None:
     return ("tuple", guards)
 
 
+def _slice(*ends: Any) -> Hashable | None:
+    return ("slice", ends) if all(end is None or type(end) is int for end in ends) else None
+
+
 def _plain(a: NDArray) -> Hashable | None:
     if not compilable(a):
         return None
@@ -86,7 +90,9 @@ GUARDS: dict[type, Callable[[Any], Hashable | None]] = {
     type(None): lambda _: "none",
     tuple: _tuple,
     np.ndarray: _plain,
-    ListElements: lambda v: ("list", v.array.dtype, v.array.shape),
+    slice: lambda v: _slice(v.start, v.stop, v.step),
+    list: lambda v: None if v else "empty list",  # others are converted
+    ListElements: lambda v: ("list", v.array.dtype, v.shape, v.mixed, v.ragged),
     ObjectGuard: lambda v: v if v.holds() else None,  # of a function that is rewritten
     **dict.fromkeys((FunctionType, BuiltinFunctionType, np.ufunc, type, ModuleType), object_guard),
 }
@@ -105,7 +111,7 @@ def entry_value(value: Any, guard: Any, same: str | None = None) -> EntryValue:
     if type(guard) is tuple and guard[0] == "generator":
         return generators.described(guard)
     if type(value) is ListElements:
-        return ListType(value.array.dtype, value.array.shape)
+        return ListType(value.array.dtype, value.shape, value.mixed, value.ragged)
     if type(value) is tuple:
         return Constant(tuple([entry_value(v, m) for v, m in zip(value, guard[1], strict=True)]))
     if type(value) in (float, complex):

@@ -1,42 +1,67 @@
 """Lists of numbers, and lists of these, as values that loops read and write: their elements as an array.
 
 A loop that only indexes them gets the elements in an array, and what it has written goes back into the same
-lists.  Lists are taken whose elements are all Python's floats or all its ints, whose rows have one length,
-and of which no two are one object, so that an element has one place.
+lists.  Lists are taken whose elements are all Python's floats, ints, bools or complex numbers, or floats and
+ints in any order, and no list of which is another's, so that an element has one place.
+
+A list of floats and ints is *mixed*: an array of complex numbers, of which the real parts are the elements'
+values, and the imaginary parts are 1 for floats and 0 for ints.  A list of lists that have several lengths,
+or of which one occurs twice, is *ragged*: all elements one after the other, and where each list begins.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import chain
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, chain
 from typing import Any
 
 import numpy as np
 
 from dcarray.core.native import BUILT
 
-__all__ = ["ListElements", "are_distinct", "array_of", "elements_of", "given", "list_elements"]
+__all__ = [
+    "ListElements",
+    "are_distinct",
+    "array_of",
+    "elements_of",
+    "given",
+    "list_elements",
+    "mixed_numbers",
+]
 
-_DTYPES = {float: np.dtype(np.float64), int: np.dtype(np.int64)}
+_DTYPES = {kind: np.dtype(kind) for kind in (bool, int, float, complex)}
+_MIXED = np.dtype(complex)
+_EXACT = 1 << 53  # the largest int that a float has exactly, as have all before it
 _MAX_DEPTH = 8
 
 
-def read_numbers(rows: list[list[Any]], kind: type, width: int, array: np.ndarray[Any, Any], /) -> bool:
+def read_numbers(
+    rows: list[list[Any]], kind: type | None, width: int, array: np.ndarray[Any, Any], /
+) -> bool:
     """Fill an array with the numbers of lists; False if one is of another length, or has an element that is
-    not of just this type, or an int of more than 64 bits."""
-    if set(map(len, rows)) != {width} or set(map(type, chain.from_iterable(rows))) != {kind}:
+    not of just this type, or an int that is too large.  The kind of mixed lists is None."""
+    kinds = set(map(type, chain.from_iterable(rows)))
+    if set(map(len, rows)) != {width} or not kinds <= ({float, int} if kind is None else {kind}):
         return False
+    into = array.reshape(len(rows), width)
+    if kind is None:
+        if any(abs(x) > _EXACT for x in chain.from_iterable(rows) if type(x) is int):
+            return False
+        into.real, into.imag = rows, [[type(x) is float for x in row] for row in rows]
+        return True
     try:
-        array.reshape(len(rows), width)[...] = rows
+        into[...] = rows
     except OverflowError:
         return False
     return True
 
 
-def write_numbers(rows: list[list[Any]], kind: type, width: int, array: np.ndarray[Any, Any], /) -> None:
+def write_numbers(
+    rows: list[list[Any]], kind: type | None, width: int, array: np.ndarray[Any, Any], /
+) -> None:
     """Put the elements of an array into lists of this length."""
     for row, values in zip(rows, array.reshape(len(rows), width).tolist(), strict=True):
-        row[:] = values
+        row[:] = [x.real if x.imag else int(x.real) for x in values] if kind is None else values
 
 
 if BUILT:  # else it takes longer
@@ -50,35 +75,83 @@ class ListElements:
     ----------
     given : list
     array : numpy.ndarray
-        Of float64 or int64.
+        Of the dtype of its numbers, or complex128 if it is mixed; with one axis if it is ragged.
     lists : tuple of int
         The identities of the list and of those in it.
+    starts, lengths : numpy.ndarray or None
+        Of a ragged list, for each list in it: where its elements begin in the array, and how many these are.
     """
 
-    __slots__ = ("_kind", "_rows", "array", "given", "lists")
+    __slots__ = ("_kind", "_rows", "array", "given", "lengths", "lists", "starts")
 
     def __init__(
-        self, given: list[Any], rows: list[list[Any]], kind: type, array: np.ndarray[Any, Any],
-        lists: tuple[int, ...],
+        self, given: list[Any], rows: list[list[Any]], kind: type | None, array: np.ndarray[Any, Any],
+        lists: tuple[int, ...], starts: np.ndarray[Any, Any] | None = None,
+        lengths: np.ndarray[Any, Any] | None = None,
     ) -> None:  # fmt: skip
         self.given, self.array, self.lists = given, array, lists
-        self._rows, self._kind = rows, kind  # the lists of numbers, in order, and their type
+        self.starts, self.lengths = starts, lengths
+        self._rows, self._kind = rows, kind  # the lists of numbers, each once, and their type
+
+    @property
+    def mixed(self) -> bool:
+        """Whether it has floats and ints, or may get both."""
+        return self._kind is None
+
+    @property
+    def ragged(self) -> bool:
+        """Whether it has lists of several lengths, or one list several times."""
+        return self.starts is not None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The lengths of its levels; of a ragged list its own, and the number of its elements."""
+        return self.array.shape if self.starts is None else (len(self.starts), len(self.array))
+
+    def mix(self) -> bool:
+        """Make it mixed; False if that is not possible."""
+        if self._kind is int or self._kind is float:
+            made = np.empty(self.array.shape, _MIXED)
+            if not _read(self._rows, None, made, self.ragged):
+                return False
+            self.array, self._kind = made, None
+        return self._kind is None
 
     def write_back(self) -> None:
         """Write the array's elements to the lists."""
-        write_numbers(self._rows, self._kind, self.array.shape[-1], self.array)
+        for rows, part in _parts(self._rows, self.array, self.ragged):
+            write_numbers(rows, self._kind, part.shape[-1], part)
+
+
+def _read(rows: list[list[Any]], kind: type | None, array: np.ndarray[Any, Any], ragged: bool) -> bool:
+    """Do what `read_numbers` does for lists of one length, or perhaps of several."""
+    return all(read_numbers(some, kind, part.shape[-1], part) for some, part in _parts(rows, array, ragged))
+
+
+def _parts(
+    rows: list[list[Any]], array: np.ndarray[Any, Any], ragged: bool
+) -> Iterator[tuple[list[list[Any]], np.ndarray[Any, Any]]]:
+    """Yield lists of one length, and the part of the array that has their elements."""
+    if not ragged:
+        yield rows, array
+        return
+    start = 0
+    for row in rows:
+        if row:
+            yield [row], array[start : start + len(row)]
+        start += len(row)
 
 
 def list_elements(values: Sequence[Any]) -> tuple[Any, ...]:
     """Return values with `ListElements` for lists; those that cannot be taken stay as they are, and all of
     them if a list occurs twice."""
-    found = [elements_of(value) or value if type(value) is list else value for value in values]
+    found = [elements_of(value, True) or value if type(value) is list else value for value in values]
     return tuple(found if are_distinct(found) else values)
 
 
-def elements_of(value: list[Any]) -> ListElements | None:
+def elements_of(value: list[Any], loose: bool = False) -> ListElements | None:
     """Return the elements of a list; None if it is empty or ragged, or has other elements than numbers of one
-    type."""
+    type; with ``loose`` also of a list of lists that is ragged, and of floats and ints."""
     level, shape = [value], [len(value)]
     lists: list[int] = []
     for _ in range(_MAX_DEPTH):
@@ -88,22 +161,65 @@ def elements_of(value: list[Any]) -> ListElements | None:
         if type(level[0][0]) is not list:
             break
         level = list(chain.from_iterable(level))
-        if set(map(type, level)) != {list} or set(map(len, level)) != {len(level[0])}:
+        if set(map(type, level)) != {list}:
+            return None
+        if (
+            loose
+            and len(shape) == 1
+            and (len({*map(len, level)}) > 1 or not level[0] or len({*map(id, level)}) < len(level))
+        ):
+            return _ragged_elements(value)
+        if set(map(len, level)) != {len(level[0])}:
             return None
         shape.append(len(level[0]))
-    kind: type = type(level[0][0])
+    found = _numbers(level, shape, loose, False)
+    return None if found is None else ListElements(value, level, *found, tuple(lists))
+
+
+def _numbers(
+    rows: list[list[Any]], shape: Sequence[int], loose: bool, ragged: bool
+) -> tuple[type | None, np.ndarray[Any, Any]] | None:
+    """Return the type of the numbers in lists, and an array of them."""
+    kind: type = type(next(row[0] for row in rows if row))
     if kind not in _DTYPES:
         return None
     array = np.empty(shape, _DTYPES[kind])
-    if not read_numbers(level, kind, shape[-1], array):
+    if _read(rows, kind, array, ragged):
+        return kind, array
+    if not loose or kind not in (int, float):
         return None
-    return ListElements(value, level, kind, array, tuple(lists))
+    array = np.empty(shape, _MIXED)
+    return (None, array) if _read(rows, None, array, ragged) else None
+
+
+def _ragged_elements(value: list[list[Any]]) -> ListElements | None:
+    """Return the elements of lists of several lengths, or of which one occurs several times."""
+    rows = [*{id(row): row for row in value}.values()]
+    lengths = [*map(len, rows)]
+    ends = [*accumulate(lengths)]
+    if not ends[-1]:
+        return None
+    starts = {id(row): end - n for row, n, end in zip(rows, lengths, ends, strict=True)}
+    found = _numbers(rows, [ends[-1]], True, True)
+    if found is None:
+        return None
+    places = np.array([starts[id(row)] for row in value], np.int64), np.array([*map(len, value)], np.int64)
+    return ListElements(value, rows, *found, (id(value), *starts), *places)
 
 
 def are_distinct(values: Sequence[Any]) -> bool:
     """Whether no list occurs twice in the `ListElements` among values."""
     lists = [one for value in values if type(value) is ListElements for one in value.lists]
     return len(set(lists)) == len(lists)
+
+
+def mixed_numbers(array: np.ndarray[Any, Any]) -> list[Any]:
+    """Return a list of the numbers in the array of a mixed list."""
+    if array.ndim > 1:
+        return [*map(mixed_numbers, array)]
+    found: list[Any] = [None] * len(array)
+    write_numbers([found], None, len(found), np.ascontiguousarray(array))
+    return found
 
 
 def array_of(value: Any) -> Any:

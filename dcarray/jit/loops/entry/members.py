@@ -16,7 +16,9 @@ __all__ = ["Check", "is_draw", "member_paths", "still_hold", "watched_members"]
 Check = tuple[dict[str, Any], str, Any]
 """A dictionary of names, one of them, and the object that it has to be bound to."""
 
-_MODULES = frozenset({"numpy", "numpy.linalg", "numpy.fft", "numpy.random", "math", "random"})
+_MODULES = frozenset(
+    {"numpy", "numpy.linalg", "numpy.fft", "numpy.random", "math", "cmath", "random", "functools"}
+)
 _ALIASES = {
     "abs": "absolute", "acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh",
     "atan": "arctan", "atan2": "arctan2", "atanh": "arctanh", "bitwise_invert": "invert",
@@ -72,7 +74,13 @@ def _is_own(name: str, value: Any) -> bool:
     where = getattr(value, "__module__", None)
     if type(value).__name__ == "ufunc":
         where = "numpy"
-    if not isinstance(where, str) or where.partition(".")[0] not in ("numpy", "math", "dcarray"):
+    if not isinstance(where, str) or where.partition(".")[0] not in (
+        "numpy",
+        "math",
+        "cmath",
+        "_functools",
+        "dcarray",
+    ):
         return False
     own = getattr(value, "__name__", name)
     return own == name or _ALIASES.get(name) == own or not callable(value) or isinstance(value, type)

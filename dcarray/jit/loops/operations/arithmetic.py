@@ -10,21 +10,27 @@ import numpy as np
 
 from dcarray.core.ufunc_loops import ALIASES, UFUNCS, resolve, short_power
 from dcarray.ir.build import apply_op
-from dcarray.ir.nodes import Apply, Dim, Expr, Index
+from dcarray.ir.nodes import Apply, Dim, Expr, Index, Load
 from dcarray.ir.ops import const
 from dcarray.ir.windows import remap
 
 from . import overflow
-from .either_type import of_both
+from .complex_numbers import ComplexNumbers, product
+from .either_type import int_or_float, of_both
 from .integers import Integers, plain_int
 from .numbers import ERRORS
 from .operators import BINARY, COMPARISONS, UNARY
 from .values import (
+    INT_OR_FLOAT,
     PYTHON,
     Data,
     Masked,
+    NumberList,
     PythonOrNumpy,
+    RaggedList,
+    Row,
     Shape,
+    Stack,
     Value,
     is_array,
     is_int,
@@ -40,7 +46,7 @@ _F8, _BOOL = np.dtype(np.float64), np.dtype(np.bool_)
 _LOGICAL = {"&": "logical_and", "|": "logical_or", "^": "logical_xor"}
 
 
-class Arithmetic(Integers):
+class Arithmetic(Integers, ComplexNumbers):
     """Operators and ufuncs; values are stored in ``memory``."""
 
     # ---- element by element -------------------------------------------------------------------------
@@ -86,7 +92,7 @@ class Arithmetic(Integers):
             for x, c in zip(inputs, kinds, strict=True)
         ]
         if name == "square" and result in "FD" and not is_array(inputs[0]):
-            return self.memory.value(_product(args[0], args[0]), scalar=True)
+            return self.memory.value(product(args[0], args[0]), scalar=True)
         return self.memory.value(apply_op(name, kinds, result, args), shape, scalar=not shape)
 
     def _power(self, inputs: Sequence[Value], loop: str, shape: Shape) -> str:
@@ -155,6 +161,8 @@ class Arithmetic(Integers):
             for side in ("python", "numpy")
         )
         kinds = kind_of(first), kind_of(second)
+        if kinds == INT_OR_FLOAT and isinstance(second, Data):
+            return self._int_or_float(op, first, second, a, b)
         if kinds in ((float, "d"), (bool, "?")) and isinstance(first, Data) and isinstance(second, Data):
             flags = [x.is_numpy for x in (a, b) if isinstance(x, PythonOrNumpy)]
             known = [flag for flag in flags if flag is not None]
@@ -166,6 +174,19 @@ class Arithmetic(Integers):
         if kinds[0] != kinds[1] or (isinstance(kinds[1], type) and not python):
             raise self.scope.fail(f"{op} of a scalar whose type depends on whether a loop has run")
         return second
+
+    def _int_or_float(self, op: str, first: Value, second: Data, a: Value, b: Value) -> PythonOrNumpy:
+        """Return what an operation gives for ints, or for floats: as a float it is the same number."""
+        flags = [x.is_numpy for x in (a, b) if isinstance(x, PythonOrNumpy)]
+        known = [flag for flag in flags if flag is not None]
+        if len(known) < len(flags) or op == "**":
+            raise self.scope.fail(f"{op} of a scalar whose type depends on whether a loop has run")
+        is_float = known[0] if len(known) == 1 else self.both("logical_or", *known)
+        value = second.expr
+        if op not in "+-" or b is None:  # no int is -0.0
+            zero = Apply("add", (value, const(0.0, _F8)), _F8)
+            value = Apply("where", (is_float.expr, value, zero), _F8)
+        return int_or_float(self.memory, value, is_float.expr, self.limits(first))
 
     def _python(self, op: str, function: Callable[[Any, Any], Any], a: Value, b: Value) -> Value:
         known = (*PYTHON, str, tuple, list, type(None))
@@ -224,7 +245,9 @@ class Arithmetic(Integers):
                 raise self.scope.fail(f"{op} of scalars")
             return None
         kind = max(kinds, key=PYTHON.index)
-        if op in COMPARISONS and kind is not complex:
+        if kind is complex:
+            return self.complex_operator(op, a, b)
+        if op in COMPARISONS:
             dtype = _F8 if kind is float else _I8
             made = Apply(BINARY[op][0], (self.expr(a, dtype), self.expr(b, dtype)), _BOOL)
             return self.memory.value(made, scalar=True, weak=bool)
@@ -272,7 +295,9 @@ class Arithmetic(Integers):
     def unary(self, op: str, a: Value) -> Value:
         """Trace ``op a``."""
         name, function = UNARY[op]
-        if isinstance(a, PythonOrNumpy) and not (op == "-" and a.numpy.weak):  # -0 is not -0.0
+        if isinstance(a, PythonOrNumpy) and op == "-" and a.numpy.weak:
+            return self._int_or_float(op, self.unary(op, a.python), self.unary(op, a.numpy), a, None)
+        if isinstance(a, PythonOrNumpy):
             return of_both(partial(self.unary, op), a, self.scope)
         if type(a) in PYTHON:
             return self._python(op, lambda x, _: function(x), a, None)
@@ -284,9 +309,11 @@ class Arithmetic(Integers):
             return self.integer("-", 0 if op == "-" else -1, a)
         if is_int(a) and op == "~":
             return self.scope.arithmetic("-", -1, a)
-        if isinstance(a, Data) and a.weak is float and op in "+-":
+        if isinstance(a, Data) and a.weak is complex and op in "+-" and not a.text:
+            return a if op == "+" else self.negative_complex(a)
+        if isinstance(a, Data) and a.weak in (float, complex) and op in "+-":
             if a.text:
-                return self.memory.entry_scalar(f"({op}{a.text})", a.dtype, float)
+                return self.memory.entry_scalar(f"({op}{a.text})", a.dtype, a.weak)
             return self.memory.value(Apply(name, (a.expr,), a.dtype), scalar=True, weak=float)
         if not (isinstance(a, Masked) or (isinstance(a, Data) and not a.weak)):
             raise self.scope.fail(f"{op} of a value that is not understood")
@@ -300,7 +327,7 @@ class Arithmetic(Integers):
         """Return an operator on NumPy scalars, with a check for integer overflow, of which NumPy warns."""
         value = self.elementwise(name, inputs)
         if value.dtype.kind == "c" and name == "multiply":
-            return self.memory.value(_product(*[self.expr(x, value.dtype) for x in inputs]), scalar=True)
+            return self.memory.value(product(*[self.expr(x, value.dtype) for x in inputs]), scalar=True)
         if value.dtype.kind in "iu" and name in overflow.WATCHED:
             args = tuple([self.expr(x, value.dtype) for x in inputs])
             return self.memory.value(
@@ -313,6 +340,10 @@ class Arithmetic(Integers):
         """Trace ``bool(value)``."""
         if isinstance(value, PythonOrNumpy):
             value = value.numpy
+        if isinstance(value, Row | Stack):
+            value = self.length(value)
+        if isinstance(value, NumberList | RaggedList):
+            value = (value.array if isinstance(value, NumberList) else value.starts).shape[0]
         if isinstance(value, Data):
             if any(n != 1 for n in value.shape):
                 raise self.scope.fail("the truth of an array")
@@ -328,6 +359,13 @@ class Arithmetic(Integers):
         if value is None or type(value) in (*PYTHON, str, tuple, list):
             return bool(value)
         raise self.scope.fail("the truth of a value that is not understood")
+
+    def length(self, stack: Stack | Row) -> Data:
+        """Return how many numbers a list has."""
+        if isinstance(stack, Row):
+            return stack.length
+        limits = 0, self.scope.limits(stack.items.array.shape[0])[1]
+        return self.memory.value(Load(stack.count, _I8), scalar=True, weak=int, limits=limits)
 
     def negation(self, value: Value) -> bool | Data:
         """Trace ``not value``."""
@@ -348,18 +386,6 @@ class Operations:
 
     def __init__(self, math: Arithmetic) -> None:
         self.math, self.memory, self.scope = math, math.memory, math.scope
-
-
-def _product(a: Expr, b: Expr) -> Expr:
-    """The product of complex scalars, computed without the fused operations that NumPy uses for arrays."""
-    part = np.empty(0, a.dtype).real.dtype
-    (x, y), (u, v) = [[Apply(name, (z,), part) for name in ("real", "imag")] for z in (a, b)]
-
-    def times(c: Expr, d: Expr) -> Expr:
-        return Apply("multiply", (c, d), part)
-
-    real = Apply("subtract", (times(x, u), times(y, v)), part)
-    return Apply("complex", (real, Apply("add", (times(x, v), times(y, u)), part)), a.dtype)
 
 
 def _text(value: Value) -> str:

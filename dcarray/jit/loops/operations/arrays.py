@@ -293,8 +293,8 @@ class Arrays(Operations):
                 raise self.scope.fail("an array becomes a Python scalar")
             if value.weak is kind:
                 return value
-            if value.weak is int and kind is float:
-                return self.memory.value(self.math.expr(value, np.dtype(float)), scalar=True, weak=float)
+            if value.weak is int and kind in (float, complex):
+                return self.memory.value(self.math.expr(value, np.dtype(kind)), scalar=True, weak=kind)
             fine = {float: "fiub", complex: "cfiub", int: "fiub"}.get(kind, "")
             if value.dtype.kind not in fine or value.weak is int:
                 raise self.scope.fail(f"{kind.__name__}() of a scalar")
@@ -308,8 +308,8 @@ class Arrays(Operations):
                 raise self.scope.fail(str(error)) from error
         if is_int(value) and kind is int:
             return value
-        if is_int(value) and kind is float:
-            return self.memory.value(self.math.expr(value, np.dtype(float)), scalar=True, weak=float)
+        if is_int(value) and kind in (float, complex):
+            return self.memory.value(self.math.expr(value, np.dtype(kind)), scalar=True, weak=kind)
         raise self.scope.fail(f"{kind.__name__}() of a value that is not understood")
 
 

@@ -13,29 +13,33 @@ from dcarray.ir.nodes import Apply, Dim
 from dcarray.ir.ops import C_LIBRARY
 
 from ..entry.entry_values import DType, PublicObject
+from . import complex_functions
 from .arrays import size_of
 from .drawn_arrays import drawn
 from .draws import Draws
 from .generator_draws import METHODS
 from .legacy_draws import METHODS as LEGACY
 from .numpy_calls import REDUCTIONS
+from .public_objects import public_object
 from .python_calls import Args, Named
-from .python_draws import METHODS as PYTHON
+from .python_draws import METHODS as OF_PYTHON
 from .python_draws import written_in_python
 from .reductions import Reductions
 from .scans import Scans
 from .values import (
+    INT_OR_FLOAT,
+    PYTHON,
     Data,
     Either,
     Masked,
     Method,
     RandomGenerator,
+    Stack,
     Value,
     is_array,
     is_int,
     is_number,
     kind_of,
-    public_object,
 )
 
 _METHODS = frozenset(
@@ -43,7 +47,7 @@ _METHODS = frozenset(
     + ["fill", "var", "std", "diagonal", "trace", "clip", "squeeze", "swapaxes", "argmax", "argmin", "conj"]
     + ["conjugate", "cumprod", "cumsum", "flatten", "item", "ravel", "round"]
 )
-_DRAWN = {"Generator": METHODS, "RandomState": LEGACY, "Random": PYTHON}
+_DRAWN = {"Generator": METHODS, "RandomState": LEGACY, "Random": OF_PYTHON}
 _UFUNC_METHODS = ("accumulate", "at", "outer", "reduce")
 
 
@@ -61,6 +65,12 @@ class Calls(Scans):
             return self._member(value, name)
         if isinstance(value, Data) and not value.weak:
             return self._attribute(value, name)
+        if isinstance(value, Stack) and name in ("append", "pop"):
+            return Method(value, name)
+        if kind_of(value) in PYTHON and name in ("real", "imag"):
+            return self.math.part(value, name)
+        if kind_of(value) in PYTHON and name == "conjugate":
+            return Method(value, name)
         if isinstance(value, RandomGenerator):
             return Method(value, name)
         if isinstance(value, Masked) and name in (*REDUCTIONS, "mean", "var", "std"):
@@ -123,8 +133,10 @@ class Calls(Scans):
 
     # ---- calls --------------------------------------------------------------------------------------
     def inlined(self, function: Value, args: list[Value]) -> tuple[Value, list[Value]]:
-        """Return a function with its arguments: of a method of Python's generators that is written in
-        Python, the source."""
+        """Return a function with its arguments: of functions of `cmath`, and of methods of Python's
+        generators that are written in Python, the source."""
+        if isinstance(function, PublicObject) and function.name.startswith("cmath."):
+            return complex_functions.written(function.name.removeprefix("cmath.")) or function, args
         if isinstance(function, PublicObject) and function.name.startswith("random."):
             function = Method(self.draws.of_python(), function.name.removeprefix("random."))
         if isinstance(function, Method) and isinstance(function.of, RandomGenerator):
@@ -142,9 +154,14 @@ class Calls(Scans):
         if not isinstance(function, PublicObject):
             raise self.scope.fail("what is called is not understood")
         found = public_object(function.name)
-        only = len(args) == 1 and function.name.startswith(("builtins.float", "builtins.int", "numpy."))
-        if only or function.name.startswith("math."):
-            args = tuple([a.numpy if kind_of(a) == Either(float, "d") else a for a in args])  # the same
+        kinds: set[Either] = set()  # of which it gives the same
+        if function.name.startswith("math.") or (
+            len(args) == 1 and function.name.startswith(("builtins.float", "builtins.int"))
+        ):
+            kinds = {Either(float, "d"), INT_OR_FLOAT}
+        elif len(args) == 1 and function.name.startswith("numpy."):
+            kinds = {Either(float, "d")}
+        args = tuple([a.numpy if kind_of(a) in kinds else a for a in args])
         if isinstance(found, np.ufunc):
             return self._ufunc(found.__name__, args, named)
         name = function.name.removeprefix("numpy.").removeprefix("builtins.")
@@ -160,7 +177,7 @@ class Calls(Scans):
         else:
             name = name.removeprefix("math.")
             method = getattr(self, f"_math_{name}", None)
-            if method is None and f"c_{name}" in C_LIBRARY:
+            if method is None and C_LIBRARY.get(f"c_{name}") is found:
                 method = partial(self._of_c, name)
         if method is None:
             raise self.scope.fail(f"{function.name} is not understood")
@@ -177,6 +194,8 @@ class Calls(Scans):
         x, name = method.of, method.name
         if isinstance(x, RandomGenerator):
             return self._draw(x, name, args, named)
+        if kind_of(x) in PYTHON:
+            return self.invoke(partial(self.math.part, x, name), args, named)
         if isinstance(x, str):  # a ufunc
             methods: dict[str, Callable[..., Value]] = {
                 "outer": self.reductions.outer, "reduce": self._reduce, "at": self._at,

@@ -1,9 +1,10 @@
-"""Scalars whose type is Python's or NumPy's as conditions and loops have run: ``s = 0.0``, and in a branch
-``s += x[i]``.  Their value and their type are in memory of their own."""
+"""Scalars whose type is Python's or NumPy's, or int or float, as conditions and loops have run: ``s = 0.0``,
+and in a branch ``s += x[i]``.  Their value and their type are in memory of their own."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -13,9 +14,20 @@ from dcarray.ir.ops import const
 from .memory import Memory
 from .numbers import MAX_COUNTER, Numbers
 from .scope import Scope
-from .values import EITHER, Data, Either, PythonOrNumpy, Value, cast, is_array, is_number, kind_of
+from .values import (
+    EITHER,
+    INT_OR_FLOAT,
+    Data,
+    Either,
+    PythonOrNumpy,
+    Value,
+    cast,
+    is_array,
+    is_number,
+    kind_of,
+)
 
-__all__ = ["choice", "either_in", "either_kind", "of_both", "value_and_type"]
+__all__ = ["choice", "either_in", "either_kind", "int_or_float", "of_both", "value_and_type"]
 
 _BOOL = np.dtype(np.bool_)
 
@@ -23,21 +35,14 @@ _BOOL = np.dtype(np.bool_)
 def either_kind(*values: Value) -> Either | None:
     """Return the types of a scalar that may be one of several; None if these do not go together, or it is not
     known which one it is."""
-    python: set[type] = set()
-    numpy: set[str] = set()
+    kinds: set[Any] = set()
     for x in values:
         either = isinstance(x, PythonOrNumpy)
         if (either and x.is_numpy is None) or not (either or is_number(x)) or is_array(x):
             return None
         kind = kind_of(x)
-        if not isinstance(kind, str):
-            python.add(kind.python if isinstance(kind, Either) else kind)
-        if not isinstance(kind, type):
-            numpy.add(kind.numpy if isinstance(kind, Either) else kind)
-    if len(python) != 1 or len(numpy) != 1:
-        return None
-    found = Either(python.pop(), numpy.pop())
-    return found if found in EITHER else None
+        kinds |= {*kind} if isinstance(kind, Either) else {kind}
+    return next((one for one in EITHER if {*one} == kinds), None)
 
 
 def value_and_type(math: Numbers, x: Value, kind: Either) -> tuple[Expr, Expr]:
@@ -45,7 +50,7 @@ def value_and_type(math: Numbers, x: Value, kind: Either) -> tuple[Expr, Expr]:
     if isinstance(x, PythonOrNumpy):
         assert x.is_numpy is not None
         return x.numpy.expr, x.is_numpy.expr
-    return math.expr(x, np.dtype(kind.numpy)), const(isinstance(kind_of(x), str), np.bool_)
+    return math.expr(x, np.dtype(kind.numpy)), const(kind_of(x) == kind.numpy, np.bool_)
 
 
 def choice(memory: Memory, math: Numbers, cond: Expr, a: Value, b: Value, kind: Either) -> PythonOrNumpy:
@@ -71,7 +76,34 @@ def either_in(memory: Memory, windows: Sequence[Window], kind: Either) -> Python
     return _scalar(memory, Load(windows[0], np.dtype(kind.numpy)), Load(windows[1], _BOOL), kind)
 
 
+def int_or_float(
+    memory: Memory,
+    value: Expr,
+    is_float: Expr | None,
+    limits: tuple[int, int] = (-MAX_COUNTER, MAX_COUNTER - 1),
+) -> PythonOrNumpy:
+    """Return a number of Python's with a float64 value: an int, which is within the limits, or a float; None
+    if it is not known which of these."""
+    low, high = limits
+    if is_float is not None and (low < -MAX_COUNTER or high > MAX_COUNTER):
+        size = Apply("absolute", (value,), value.dtype)
+        within = Apply("less_equal", (size, const(float(MAX_COUNTER), value.dtype)), _BOOL)
+        value = Apply("checked", (Apply("logical_or", (is_float, within), _BOOL), value), value.dtype)
+        memory.may_raise = True
+        low, high = -MAX_COUNTER, MAX_COUNTER
+    whole = (
+        value if is_float is None else Apply("where", (is_float, const(0.0, value.dtype), value), value.dtype)
+    )
+    return PythonOrNumpy(
+        memory.value(cast(whole, np.dtype(int)), scalar=True, weak=int, limits=(low, high)),
+        memory.value(value, scalar=True, weak=float),
+        None if is_float is None else memory.value(is_float, scalar=True, weak=bool),
+    )
+
+
 def _scalar(memory: Memory, value: Expr, is_numpy: Expr, kind: Either) -> PythonOrNumpy:
+    if kind == INT_OR_FLOAT:
+        return int_or_float(memory, value, is_numpy)
     limits = (-MAX_COUNTER, MAX_COUNTER - 1) if kind.python is int else None
     return PythonOrNumpy(
         memory.value(cast(value, np.dtype(kind.python)), scalar=True, weak=kind.python, limits=limits),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -11,19 +13,52 @@ from dcarray.ir.ops import const
 
 from .arithmetic import Operations
 from .arrays import Arrays
-from .values import Data, NumberList, Value, is_int, kind_of
+from .either_type import either_kind, int_or_float, value_and_type
+from .values import INT_OR_FLOAT, Data, NumberList, RaggedList, Row, Shape, Value, cast, is_int, kind_of
 
 _DTYPES = {int: np.dtype(np.int64), float: np.dtype(np.float64)}
-_BOOL = np.dtype(np.bool_)
+_F8, _BOOL = np.dtype(np.float64), np.dtype(np.bool_)
 
 
 class Lists(Operations):
     """Elements of lists.  All else of a list, as slices, `+` or `append`, makes another list of it, and stays
-    Python's."""
+    Python's.
+
+    Attributes
+    ----------
+    kinds : mapping of str to Any
+        The `kind_of` the numbers of lists, by their origins, where an earlier try has found it.
+    wanted : dict of str to Any
+        And what it had better been.
+    """
 
     def __init__(self, arrays: Arrays) -> None:
         super().__init__(arrays.math)
         self.arrays = arrays
+        self.kinds: Mapping[str, Any] = {}
+        self.wanted: dict[str, Any] = {}
+
+    def new(self, shape: Shape, kind: Any, origin: str) -> NumberList:
+        """Return a new list of numbers of a `kind_of`, or of such lists."""
+        kind = self.kinds.get(origin, kind)
+        mixed = kind == INT_OR_FLOAT
+        array = self.arrays.empty(shape, np.dtype(complex) if mixed else np.dtype(kind))
+        return NumberList(array, isinstance(kind, str), mixed, origin)
+
+    def ragged(self, items: NumberList, starts: Data, lengths: Data) -> RaggedList:
+        """Return a list of lists, given where the numbers of these are; no statement writes that."""
+        for places in (starts, lengths):
+            assert places.window is not None
+            self.memory.immutable.add(places.window.array)
+        return RaggedList(items, starts, lengths, items.origin)
+
+    def row(self, x: RaggedList, key: Value) -> Row:
+        """Trace ``x[key]``."""
+        self._check_key(key)
+        most = self.scope.limits(x.items.array.shape[0])[1]
+        parts = [self.arrays.getitem(places, key) for places in (x.starts, x.lengths)]
+        made = [self.memory.value(p.expr, scalar=True, weak=int, limits=(0, most)) for p in parts]
+        return Row(x.items, *made)
 
     def getitem(self, x: NumberList, key: Value) -> Value:
         """Trace ``x[key]``."""
@@ -33,13 +68,19 @@ class Lists(Operations):
                 raise self.scope.fail("a list among lists is chosen by data")
             row = self.arrays.getitem(x.array, key)
             assert isinstance(row, Data)
-            return NumberList(row, x.of_numpy)
+            return replace(x, array=row)
         item = self.arrays.getitem(x.array, key)
+        if x.mixed:
+            value, is_float = [Apply(part, (item.expr,), _F8) for part in ("real", "imag")]
+            flag = Apply("not_equal", (is_float, const(0.0, _F8)), _BOOL)
+            return int_or_float(self.memory, value, flag)
         return item if x.of_numpy else self.arrays.python(x.kind, item)
 
     def as_array(self, x: NumberList) -> Data:
         """Return the array that NumPy makes of a list, whose memory is the list's."""
         shape, dtype = x.array.shape, x.array.dtype
+        if x.mixed:
+            raise self.scope.fail("an array is made of a list of ints and floats")
         if dtype != _DTYPES[float] and not all(self.scope.need_le(1, n) for n in shape):
             raise self.scope.fail("an array is made of a list that may be empty")
         return x.array
@@ -65,11 +106,30 @@ class Lists(Operations):
             found.limits = min(low for low, _ in bounds), max(high for _, high in bounds)
         return found
 
-    def check_assigned(self, x: NumberList, key: Value, value: Value) -> None:
-        """Raise `Untraceable` unless ``x[key] = value`` leaves a list of numbers of one type."""
+    def assigned(self, x: NumberList, key: Value, value: Value) -> Value:
+        """Return what ``x[key] = value`` puts into the array of a list of numbers.
+
+        Raises
+        ------
+        Untraceable
+            If the list would then have numbers of other types.
+        """
         self._check_key(key)
-        if len(x.array.shape) > 1 or kind_of(value) is not x.kind:
-            raise self.scope.fail(f"a list of {x.array.dtype} gets another element")
+        if len(x.array.shape) == 1:
+            if x.mixed and either_kind(value, 0, 0.0) == INT_OR_FLOAT:
+                pair = value_and_type(self.math, value, INT_OR_FLOAT)
+                made = Apply("complex", (pair[0], cast(pair[1], _F8)), np.dtype(complex))
+                return self.memory.value(made, scalar=True, weak=complex)
+            if kind_of(value) is x.kind:
+                return value
+            if {x.kind, kind_of(value)} <= {int, float, INT_OR_FLOAT}:
+                self.want(x.origin, INT_OR_FLOAT)
+        raise self.scope.fail(f"a list of {x.array.dtype} gets another element")
+
+    def want(self, origin: str, kind: Any) -> None:
+        """Note that a list gets numbers of a `kind_of`, too."""
+        known = self.wanted.get(origin, self.kinds.get(origin, kind))
+        self.wanted[origin] = kind if known == kind else INT_OR_FLOAT
 
     def _check_key(self, key: Value) -> None:
         run_time = isinstance(key, Data) and key.scalar and key.dtype.kind in "iu"

@@ -26,8 +26,11 @@ from .values import (
     Masked,
     NumberList,
     PythonOrNumpy,
+    RaggedList,
     RangeProduct,
+    Row,
     RuntimeRange,
+    Stack,
     Value,
     is_array,
     is_int,
@@ -48,7 +51,7 @@ class PythonCalls(Operations):
         self.reductions, self.arrays = reductions, reductions.arrays
         self.iterables = Iterables(reductions.arrays)
         self._py_enumerate, self._py_reversed = self.iterables.enumerate, self.iterables.reversed
-        for kind in PYTHON:
+        for kind in (bool, int, float):
             setattr(self, f"_py_{kind.__name__}", partial(self.arrays.python, kind))
 
     # ---- arguments ------
@@ -82,8 +85,10 @@ class PythonCalls(Operations):
         ends = [self._whole(x) for x in args]
         start, stop = (0, ends[0]) if len(ends) == 1 else ends[:2]
         step = ends[2] if len(ends) == 3 else 1
-        if type(step) is not int or not step:
-            raise self.scope.fail("the step of a range is not known")
+        if type(step) is not int:
+            return RuntimeRange(start, stop, self._positive(step))
+        if not step:
+            raise self.scope.fail("a range of step 0")
         known = is_int(start) and is_int(stop)
         return ItemRange(start, stop, step) if known else RuntimeRange(start, stop, step)
 
@@ -117,6 +122,20 @@ class PythonCalls(Operations):
             self.memory.store(integer)
         return integer
 
+    def _positive(self, step: Value) -> Value:
+        """Return the step of a range, with a check that it is above 0."""
+        low, high = self.math.limits(step)
+        if low > 0:
+            return step
+        number = self.math.expr(step, _I8)
+        fits = Apply("greater", (number, const(0, _I8)), _BOOL)
+        safe = Apply("where", (fits, number, const(1, _I8)), _I8)
+        made = self.memory.value(
+            Apply("checked", (fits, safe), _I8), scalar=True, weak=int, limits=(1, max(1, high))
+        )
+        self.memory.store(made)
+        return made
+
     def _np_ndindex(self, *shape: Value) -> RangeProduct:
         """Trace ``np.ndindex(*shape)``."""
         sizes = self.reductions.arrays.shape(shape[0] if len(shape) == 1 else shape)
@@ -134,11 +153,33 @@ class PythonCalls(Operations):
             return x.array.shape[0]
         if isinstance(x, GrownList):
             return x.count
+        if isinstance(x, Row | Stack):
+            return self.math.length(x)
+        if isinstance(x, RaggedList):
+            return x.starts.shape[0]
         if is_array(x) and x.shape:
             return x.shape[0]
         if isinstance(x, Masked) and x.along == len(x.full.shape):
             return self.reductions.count_true(x.mask)
         raise self.scope.fail("len() of a value that is not understood")
+
+    def _py_complex(self, real: Value = 0, imag: Value = None) -> Value:
+        if imag is None:
+            return self.arrays.python(complex, real)
+        parts = [self.arrays.python(float, x) for x in (real, imag)]
+        if not any(isinstance(x, Data) for x in parts):
+            return complex(*parts)
+        return self.math.complex_of(*[self.math.expr(x, _F8) for x in parts])
+
+    def _py_slice(self, *ends: Value) -> slice:
+        if not 1 <= len(ends) <= 3:
+            raise self.scope.fail("a slice that is not understood")
+        return slice(*ends)
+
+    def _py_list(self, *items: Value) -> Value:
+        if items:
+            raise self.scope.fail("a list of the items of another")
+        return []
 
     def _py_abs(self, x: Value, /) -> Value:
         if isinstance(x, PythonOrNumpy):
@@ -151,6 +192,9 @@ class PythonCalls(Operations):
                 return x if low >= 0 else self.math.unary("-", x)
             size = Apply("absolute", (self.math.expr(x, _I8),), _I8)
             return self.memory.value(size, scalar=True, weak=int, limits=(0, max(-low, high)))
+        if isinstance(x, Data) and x.weak is complex:
+            real, imag = [self.math.part(x, name) for name in ("real", "imag")]
+            return self.math.of_c("hypot", [real, imag])
         if isinstance(x, Data) and (is_array(x) or (x.dtype.kind == "f" and x.weak in (None, float))):
             made = self.math.elementwise("absolute", (x,))
             made.weak = x.weak

@@ -20,6 +20,7 @@ from ..entry.entry_values import Function, PublicObject
 from ..entry.globals import rewritten_function
 from ..entry.python_generators import IN_PYTHON, own_method
 from ..syntax.source import source_of
+from ..syntax.tries import without_tries
 from .draws import WORD, Draws
 from .generator_draws import need
 from .legacy_draws import kept_or_new
@@ -122,15 +123,9 @@ def written_in_python(name: str) -> Function | None:
     source = None if method is None else source_of(method, method.__code__)
     if method is None or source is None:
         return None
-    tree = ast.parse(ast.unparse(_WithoutTry().visit(source.tree))).body[0]
+    source.tree.body = without_tries(source.tree.body)
+    tree = ast.parse(ast.unparse(source.tree)).body[0]
     assert isinstance(tree, ast.FunctionDef)
     found = rewritten_function(method, ast.unparse(tree), tree, {}, {})
     made = None if found is None else found.entry_value
     return made if isinstance(made, Function) else None
-
-
-class _WithoutTry(ast.NodeTransformer):
-    """Puts what ``try`` guards in its place: where that raises an exception, Python runs the loop again."""
-
-    def visit_Try(self, node: ast.Try) -> list[ast.stmt]:
-        return node.body if not (node.orelse or node.finalbody) else [node]

@@ -7,12 +7,8 @@ and run-time scalars are `Data`; the rest are `PublicObject`, `Function` and `Me
 
 from __future__ import annotations
 
-import builtins
-import math
-import random
 from collections.abc import Callable, Mapping, Set
-from dataclasses import dataclass
-from types import SimpleNamespace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +20,6 @@ from dcarray.ir.nodes import Apply, Dim, Expr, Index, Window
 from dcarray.ir.ops import const
 from dcarray.ir.renaming import expression_at
 from dcarray.ir.windows import same
-from dcarray.jit import parallel_map
 
 from ..entry.entry_values import DType, Function, PublicObject
 from ..entry.generators import Generator
@@ -168,48 +163,62 @@ class ItemRange:
 class PythonOrNumpy:
     """A scalar of Python's type or of NumPy's, with the same value, as loops and conditions have run; NumPy's
     is used where the type does not matter.  ``is_numpy`` is the run-time truth of its being NumPy's, if that
-    is known.  Or a number of Python's alone: an int, if a loop has not run, or a float, as ``numpy``; then
-    ``is_float`` is the run-time truth of that, if it is known."""
+    is known.  Or a number of Python's alone: an int as ``python``, or a float as ``numpy``."""
 
     python: Data
     numpy: Data
     is_numpy: Data | None = None
-    is_float: Data | None = None
 
 
 class Either(NamedTuple):
-    """The `kind_of` a `PythonOrNumpy`: a Python type, and a dtype's character."""
+    """The `kind_of` a `PythonOrNumpy`: a Python type, and a dtype's character, or the type float."""
 
     python: type
-    numpy: str
+    numpy: Any
 
 
-EITHER = {Either(float, "d"), Either(int, "d"), Either(int, "l")}
+INT_OR_FLOAT = Either(int, float)
+EITHER = {Either(float, "d"), Either(int, "d"), Either(int, "l"), INT_OR_FLOAT}
 """Of which types such a scalar may be: all values of the first that occur are values of the second."""
 
 
 @dataclass(frozen=True, eq=False)
 class RuntimeRange:
     """As `ItemRange`, with ends that are known at run time only, or a ``break``.  The ends are Python
-    ints."""
+    ints; so is the step, which is above 0 if it is not known.  The end may also be a `Stack`, of which it is
+    the length whenever that is asked for."""
 
     start: Value
     stop: Value
-    step: int
+    step: Value
     item: Callable[[Value], Value] = _itself
 
 
 @dataclass(frozen=True, eq=False)
 class NumberList:
-    """A Python list of numbers, or of such lists, whose elements are an array's; ``of_numpy`` if the numbers
-    are NumPy's."""
+    """A Python list of numbers, or of such lists, whose elements are an array's.
+
+    Attributes
+    ----------
+    array : Data
+    of_numpy : bool
+        Whether the numbers are NumPy's.
+    mixed : bool
+        Whether they are Python's ints and floats (see `entry.lists`).
+    origin : str
+        Where it is from: a name, or a place in the source.
+    """
 
     array: Data
     of_numpy: bool = False
+    mixed: bool = False
+    origin: str = ""
 
     @property
     def kind(self) -> Any:
         """The `kind_of` its numbers."""
+        if self.mixed:
+            return INT_OR_FLOAT
         return self.array.dtype.char if self.of_numpy else _PYTHON_KINDS[self.array.dtype.kind]
 
 
@@ -222,6 +231,54 @@ class GrownList:
 
     items: NumberList
     count: Data
+
+
+@dataclass(frozen=True, eq=False)
+class Stack:
+    """A Python list of numbers that grows and shrinks at its end.
+
+    Attributes
+    ----------
+    items : NumberList
+        With room for more than it has.
+    count : Window
+        The memory that holds how many of these it has.
+    is_typed : bool
+        Whether the type of its items is known.
+    """
+
+    items: NumberList
+    count: Window
+    is_typed: bool
+
+
+@dataclass(frozen=True, eq=False)
+class RaggedList:
+    """A Python list of lists of numbers whose lengths differ, or of which one occurs several times.
+
+    Attributes
+    ----------
+    items : NumberList
+        The numbers of all lists.
+    starts, lengths : Data
+        For each list where its numbers begin among these, and how many they are.
+    name : str
+        Its name when the loop began.
+    """
+
+    items: NumberList
+    starts: Data
+    lengths: Data
+    name: str
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """One of the lists of a `RaggedList`: some of its items."""
+
+    items: NumberList
+    start: Data
+    length: Data
 
 
 @dataclass(frozen=True, eq=False)
@@ -297,7 +354,7 @@ def is_view_of_any(value: Value, arrays: Set[str]) -> bool:
     """Whether a value, or an item of it, is one of these arrays or a view of one."""
     if isinstance(value, tuple | list):
         return any(is_view_of_any(part, arrays) for part in value)
-    if isinstance(value, GrownList):
+    if isinstance(value, GrownList | RaggedList | Row | Stack):
         value = value.items
     if isinstance(value, NumberList):
         value = value.array
@@ -314,7 +371,7 @@ def identical(a: Value, b: Value) -> bool:
         same_kind = a.window is b.window and a.scalar == b.scalar and a.weak == b.weak
         return same_kind and a.expr is b.expr and a.shape == b.shape
     if isinstance(a, NumberList) and isinstance(b, NumberList):
-        return a.of_numpy == b.of_numpy and identical(a.array, b.array)
+        return a.kind == b.kind and identical(a.array, b.array)
     if isinstance(a, tuple | list):
         return type(a) is type(b) and len(a) == len(b) and all(map(identical, a, b))
     if is_int(a) and is_int(b):
@@ -332,9 +389,13 @@ def with_last_values(value: Value, last: Mapping[str, Dim]) -> Value:
     if isinstance(value, tuple | list):
         return type(value)(with_last_values(v, last) for v in value)
     if isinstance(value, NumberList):
-        return NumberList(with_last_values(value.array, last), value.of_numpy)
+        return replace(value, array=with_last_values(value.array, last))
     if isinstance(value, GrownList):
         return GrownList(with_last_values(value.items, last), with_last_values(value.count, last))
+    if isinstance(value, Row):
+        return Row(value.items, with_last_values(value.start, last), with_last_values(value.length, last))
+    if isinstance(value, Stack):
+        return replace(value, items=with_last_values(value.items, last))
     if isinstance(value, Masked):
         return Masked(with_last_values(value.full, last), with_last_values(value.mask, last), value.along)
     if isinstance(value, Data):
@@ -347,18 +408,3 @@ def with_last_values(value: Value, last: Mapping[str, Dim]) -> Value:
 
 def cast(expr: Expr, dtype: DType) -> Expr:
     return expr if expr.dtype == dtype else Apply("cast", (expr,), dtype)
-
-
-_NAMESPACES: dict[str, Any] = {
-    "numpy": np, "builtins": builtins, "math": math, "random": random,
-    "dcarray": SimpleNamespace(map=parallel_map.map),
-}  # fmt: skip
-
-
-def public_object(name: str) -> Any:
-    """Return the object with a public name; None if there is none."""
-    module, _, rest = name.partition(".")
-    found: Any = _NAMESPACES.get(module)
-    for part in rest.split(".") if rest else ():
-        found = getattr(found, part, None)
-    return found

@@ -20,7 +20,7 @@ from ..syntax.hoisting import InsideExpression, hoisted
 from ..syntax.lambdas import inlined_source
 from ..syntax.liveness import live_before
 from ..syntax.originals import original
-from ..syntax.path_names import Path, appended, has_own_names, numbered
+from ..syntax.path_names import Path, appended, has_own_names, numbered, stacked
 from ..syntax.source import names_in
 from ..syntax.syntax_facts import NONE, Names, loads, stores, walk
 from .named_body import Lookup, NamedBody, Paths, Rewritten
@@ -44,6 +44,8 @@ class NamedStatements(NamedTuple):
         The names of the lists to which they append, in this order.
     grows : bool
         Whether they are a loop, which may append several items to each.
+    stacks : tuple of str
+        The names of the lists that they read, and let grow or shrink.
     functions : dict of str to ObjectGuard
         The guards of rewritten functions by their names.
     lookups : tuple of Lookup
@@ -57,6 +59,7 @@ class NamedStatements(NamedTuple):
     loads: Names
     lists: tuple[str, ...]
     grows: bool
+    stacks: tuple[str, ...]
     functions: dict[str, ObjectGuard]
     lookups: tuple[Lookup, ...]
     same: tuple[tuple[Path, Path], ...]
@@ -74,7 +77,7 @@ def named_statements(
     live : frozenset of str
         The names that the statements bind and that may be read afterwards.
     lists : sequence of str
-        The names of lists to which they append, and do nothing else.
+        The names of lists that grow or shrink.
     values : mapping
         The values of the names that they read.
     variables : frozenset of str
@@ -102,6 +105,7 @@ def _named(
     lines = [line.encode() for line in source.split("\n")]
     growing = {name: calls for name, calls in appending_calls(tree.body[0]).items() if name in lists}
     appending = [call for call in map(append_call, tree.body) if call is not None and _list(call) in lists]
+    stacks = [name for name in lists if name not in growing and name not in map(_list, appending)]
     for call in appending:
         drop_comma(call, lines)
     bound = stores(tree)
@@ -117,6 +121,9 @@ def _named(
     for k, calls in enumerate(growing.values()):
         for call in calls:
             body.change(call.func, f"{appended(k)}.append")
+    for node in walk(tree):
+        if isinstance(node, ast.Name) and node.id in stacks:
+            body.change(node, stacked(stacks.index(node.id)))
     apart = [call.func for call in (*appending, *[call for calls in growing.values() for call in calls])]
     try:
         body.visit(tree, frozenset(map(id, apart)))
@@ -150,6 +157,7 @@ def _named(
         loads(*stmts),
         tuple(growing) or tuple(map(_list, appending)),
         bool(growing),
+        tuple(stacks),
         functions.guards,
         tuple(paths.lookups),
         tuple(paths.same),

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from dcarray.ir.records import replaced
 
 from ..syntax.access_paths import Unnamed
-from ..syntax.path_names import Path, Step, appended
+from ..syntax.path_names import Path, Step, appended, stacked
 from .keys import MISSING, reads_bound
 from .object_parts import (
     Unread,
@@ -38,6 +38,24 @@ class _Owner(NamedTuple):
     parent: int
     step: Step | None
     kind: type
+
+
+def _are_apart(growing: Sequence[Any], given: Sequence[Any]) -> bool:
+    """Whether objects are lists, each another one, and none of them is among values or in lists of these."""
+    if not growing:
+        return True
+    known = {*map(id, growing)}
+    if len(known) < len(growing) or any(type(one) is not list for one in growing):
+        return False
+    level = [value for value in given if type(value) is list]
+    while level:
+        if not known.isdisjoint(map(id, level)):
+            return False
+        inner = [
+            value for value in level if value and type(value[0]) is list
+        ]  # others are of numbers, or no values
+        level = [row for value in inner for row in value if type(row) is list]
+    return True
 
 
 class PathValues:
@@ -66,6 +84,8 @@ class PathValues:
     ) -> None:
         self._names, self._lists = names, [source.needed.index(name) for name in named.lists]
         self._grows = named.grows
+        self._stacks = [source.needed.index(name) for name in named.stacks]
+        stacks = [stacked(k) for k in range(len(self._stacks))]
         self._owners: list[_Owner] = []
         firsts: list[Any] = []
 
@@ -100,13 +120,14 @@ class PathValues:
         self._updated = [one for one in self._read if one in self._written]
         roots = {one.root if isinstance(one.root, str) else source.needed[one.root] for one in self._owners}
         roots |= {path.root for path, _ in named.lookups}
-        apart = roots - named.loads | set(named.lists)
+        apart = roots - named.loads | {*named.lists, *named.stacks}
         self._others = [k for k, name in enumerate(source.needed) if name not in apart]
         self.source = replaced(
             source,
             source=named.source,
             needed=(
                 *[source.needed[k] for k in self._others],
+                *stacks,
                 *[name for name, _ in read],
                 *named.functions,
             ),
@@ -114,6 +135,7 @@ class PathValues:
             live=(
                 *[name for name, _ in written],
                 *map(appended, range(len(named.lists))),
+                *stacks,
                 *source.live,
             ),
         )
@@ -138,7 +160,7 @@ class PathValues:
             )
         except Unnamed as reason:
             return str(reason)
-        if named.read or named.written or named.lists or named.functions:
+        if named.read or named.written or named.lists or named.stacks or named.functions:
             return PathValues(source, named, values, names)
         return None
 
@@ -168,10 +190,10 @@ class PathValues:
             if not is_same_function(found, function):
                 return None
         given += [part(owners[at], step) for at, step in self._read]
-        if self._lists and (
-            list in map(type, given) or any(type(values[k]) is not list for k in self._lists)
-        ):
-            return None  # one of them may be read
+        stacks = [values[k] for k in self._stacks]
+        if not _are_apart([*[values[k] for k in self._lists], *stacks], given):
+            return None
+        given[len(self._others) : len(self._others)] = stacks
         if self._written and not self._may_bind(owners):
             return None
         if any(place(owners[a], x) != place(owners[b], y) for a, x, b, y in self._same):
@@ -197,8 +219,8 @@ class PathValues:
         return all(found[place(owners[at], step)] == 1 for at, step in self._written)
 
     def bind(self, values: Sequence[Any], owners: Sequence[Any], given: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Bind parts to the first of the values that a plan gave, and append the next to lists; returns the
-        others."""
+        """Bind parts to the first of the values that a plan gave, and append the next to lists, or put them
+        into these; returns the others."""
         for (at, step), value in zip(self._written, given, strict=False):
             bind(owners[at], step, value)
         count = len(self._written)
@@ -207,4 +229,7 @@ class PathValues:
                 values[k].extend(value)
             else:
                 values[k].append(value)
-        return given[count + len(self._lists) :]
+        count += len(self._lists)
+        for k, value in zip(self._stacks, given[count:], strict=False):
+            values[k][:] = value
+        return given[count + len(self._stacks) :]

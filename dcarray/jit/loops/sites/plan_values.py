@@ -10,7 +10,7 @@ import numpy as np
 
 from ..entry import generators
 from ..entry.entry_values import Result
-from ..entry.lists import given
+from ..entry.lists import given, mixed_numbers
 
 __all__ = ["PYTHON_TYPES", "Binding", "PlanMismatch", "binding", "fetcher", "number"]
 
@@ -85,8 +85,11 @@ def binding(
         if result.weak:
             return lambda values, made, addresses, below: made[k].item()
         return lambda values, made, addresses, below: made[k][()]
-    if result.kind == "list":
-        return _list(k, at_of.get(result.value, -1), result.weak)
+    if result.kind in ("list", "mixed list"):
+        convert: Callable[[NDArray], list[Any]] = mixed_numbers
+        if result.kind == "list":
+            convert = _numbers if result.weak else _items
+        return _list(k, at_of.get(result.value, -1), convert)
     if result.kind == "either":
         python, flag = PYTHON_TYPES[result.value[0]], at_of[result.value[1]]
         if result.weak:
@@ -99,14 +102,20 @@ def binding(
     return lambda values, made, addresses, below: wrapped(made[k], addresses[k], below)
 
 
-def _list(k: int, count: int, weak: bool) -> Binding:
+def _list(k: int, count: int, convert: Callable[[NDArray], list[Any]]) -> Binding:
     """Return a function that gives a new list of the elements of an array, or of as many as another says."""
 
     def made_list(values: Sequence[Any], made: list[NDArray], addresses: list[int], below: int) -> Any:
         found = made[k] if count < 0 else made[k][: int(made[count])]
-        return found.tolist() if weak else _items(found)
+        return convert(found)
 
     return made_list
+
+
+def _numbers(array: NDArray) -> list[Any]:
+    """Return Python's numbers in an array, in lists of lists."""
+    found: list[Any] = array.tolist()
+    return found
 
 
 def _items(array: NDArray) -> list[Any]:

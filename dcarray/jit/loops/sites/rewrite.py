@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ..entry.members import member_paths
 from ..entry.names import ENDED
-from ..syntax.appends import appending_calls, list_of
+from ..syntax.appends import appending_calls, every_growing_call, growing_names, list_of
 from ..syntax.eligibility import (
     eligible_test,
     is_eligible,
@@ -22,6 +22,7 @@ from ..syntax.liveness import Liveness, LoopNode
 from ..syntax.loop_exits import has_exits, is_kept, lowered_loop, without_else
 from ..syntax.supported import KnownCalls
 from ..syntax.syntax_facts import NONE, Names, facts, loads, stores, walk
+from ..syntax.tries import caught_names
 from .emit import with_site
 from .site import SitePlace, SiteSource, constant
 
@@ -80,8 +81,13 @@ class Scope(NamedTuple):
 
 def reads_frames(root: ast.AST, known: KnownCalls) -> bool:
     """Whether code may read the names of frames: its own, those of its callers, or its module's."""
+    others = {
+        node.id for node in walk(root) if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)
+    }
+    others |= {node.arg for node in walk(root) if isinstance(node, ast.arg)}
+    readers = _FRAME_READERS - (others & {"stack"})  # a list, say; what is imported is no such name
     return any(
-        (isinstance(node, ast.Name) and node.id in _FRAME_READERS and isinstance(node.ctx, ast.Load))
+        (isinstance(node, ast.Name) and node.id in readers and isinstance(node.ctx, ast.Load))
         or (isinstance(node, ast.Attribute) and node.attr in _FRAME_READERS and not known.is_numpys(node))
         or (isinstance(node, ast.alias) and node.name in _FRAME_READERS)
         for node in walk(root)
@@ -137,6 +143,7 @@ class _Adder:
         """Return the number of a loop's site; ``outer``, that of the site around it, if it has none."""
         plain = without_else(loop)
         appending = [call for calls in appending_calls(plain).values() for call in calls]
+        appending += every_growing_call([plain])
         if not is_eligible(plain) or not self._scope.known.all_known(plain, without=appending):
             return outer
         returns = lowered_loop(plain, ENDED, of_site=True)[1] if has_exits(plain) else []
@@ -204,6 +211,9 @@ class _Adder:
             read = loads(*returns)
             live |= (read & stores(*stmts)) | {ENDED, *filter(is_kept, read)}
         lists = (*filter(None, map(list_of, stmts)), *appending_calls(first))
+        if isinstance(first, ast.For | ast.While):
+            stacks = growing_names([first]) & needed - stores(first)
+            lists += tuple(sorted(stacks.difference(lists)))
         if not needed.issuperset(lists):
             return None
         made = SiteSource(
@@ -212,7 +222,7 @@ class _Adder:
             first.lineno,
             last.end_lineno or last.lineno,
             tuple(sorted(needed)),
-            tuple(sorted(loads(*stmts) - scope.variables)),
+            tuple(sorted(loads(*stmts) - scope.variables - caught_names(*stmts))),
             tuple(sorted(live)),
             counters & needed,
             is_loop,

@@ -224,6 +224,8 @@ class LoopPlan(SizedPlan):
                     a = value
                     _evaluate_plain(a, role == "inout")
                 elif type(value) is ListElements:
+                    if value.array.dtype != dtype and not value.mix():  # it gets ints and floats
+                        return None
                     a = value.array
                 elif type(value) in ARRAYS:
                     from . import wrapped_memory

@@ -159,6 +159,8 @@ class Sampler:
         if before < hot <= site.seconds:
             self._pause = max(self._pause / 2, PERIOD)
             site.heat()
+        elif before < site.due <= site.seconds:
+            site.heat()
 
 
 def _rest() -> Callable[[float], None]:

@@ -44,7 +44,7 @@ class SiteSource:
     members : tuple of tuple of str
         The attributes of names that it reads, as ``("np", "sqrt")``.
     lists : tuple of str
-        The names of the lists to which they append.
+        The names of the lists that they let grow or shrink.
     shared : tuple of str
         Those of its variables that are global names.
     """
@@ -129,6 +129,8 @@ class Site:
         Why it is left to Python for good; empty if it is not.
     seconds : float
         For how long the sampler has seen its statements run, also inside of what they call.
+    due : float
+        For how long they have to be seen running until it asks for plans, after `put_off`.
     recent : float
         And of late: what was seen longer ago counts less.
     compiled : float
@@ -146,6 +148,7 @@ class Site:
         "asked",
         "compiled",
         "doubtful",
+        "due",
         "enabled",
         "enter",
         "inner",
@@ -169,7 +172,7 @@ class Site:
         self.enabled = self.resuming = self.known = self.kept = self.asked = self.doubtful = False
         self.inner: list[Site] = []
         self.refused = ""
-        self.seconds = self.recent = self.compiled = self._seen = 0.0
+        self.seconds = self.recent = self.compiled = self.due = self._seen = 0.0
         self.runs = 0
         self._server: Any = None
         self.enter: Callable[..., tuple[Any, ...]] = self.ask
@@ -246,6 +249,11 @@ class Site:
         """Ask for a plan as soon as the program comes by."""
         self.enabled = True
         self.resuming = self.resumable
+
+    def put_off(self, seconds: float) -> None:
+        """Ask for no plan until the sampler has seen the statements run for so long."""
+        self.due = seconds
+        self.enabled = self.resuming = False
 
     def refuse(self, reason: str) -> None:
         """Leave the statements to Python for good."""

@@ -43,7 +43,7 @@ class Place(NamedTuple):
         elif type(value) is tuple:
             size = value[self.axis]
         else:
-            size = (value.array if type(value) is ListElements else value).shape[self.axis]
+            size = value.shape[self.axis]
         assert type(size) is int
         return size
 
@@ -71,8 +71,8 @@ def kind_of(
                 sizes += shape
                 found = (_ARRAY, dtype, len(shape), *rest)
         elif type(value) is ListElements:
-            sizes += value.array.shape
-            found = (_LIST, value.array.dtype, value.array.ndim)
+            sizes += value.shape
+            found = (_LIST, value.array.dtype, len(value.shape), value.mixed, value.ragged)
         elif type(value) is tuple and value and all(type(n) is int for n in value):
             sizes += value
             found = (_INTS, len(value))

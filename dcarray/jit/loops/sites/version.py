@@ -142,6 +142,10 @@ class Version:
             if self._lists.are_a_loss(self.plans.entries.values()):
                 self.refuse("to convert its lists takes longer than to run it")
                 return (), None
+            expected = self._lists.expected(values)
+            if expected > self.site.seconds and options.jit != "eager":  # the loop may take less
+                self.site.put_off(expected)
+                return (), None
             values = self._lists.elements(values)
         processors = None
         if knows_wrapped():

@@ -9,7 +9,47 @@ from collections.abc import Sequence
 from .path_names import counted, is_appended
 from .syntax_facts import forget, walk
 
-__all__ = ["append_call", "appending_calls", "counting_loop", "drop_comma", "list_of"]
+__all__ = [
+    "append_call",
+    "appending_calls",
+    "counting_loop",
+    "drop_comma",
+    "every_growing_call",
+    "growing_calls",
+    "growing_names",
+    "list_of",
+]
+
+
+def growing_calls(stmts: Sequence[ast.stmt]) -> dict[str, list[ast.Call]]:
+    """Return the calls ``name.append(item)`` and ``name.pop()`` anywhere in statements, by the names of the
+    lists: of those of which no other attribute is used."""
+    found: dict[str, list[ast.Call]] = {}
+    others: set[str] = set()
+    calls = {}
+    for stmt in stmts:
+        for node in walk(stmt):
+            match node:
+                case ast.Call(ast.Attribute(ast.Name(name), attr) as method, args, []):
+                    starred = any(isinstance(arg, ast.Starred) for arg in args)
+                    if not starred and (attr, len(args)) in (("append", 1), ("pop", 0)):
+                        found.setdefault(name, []).append(node)
+                        calls[id(method)] = node
+    for stmt in stmts:
+        for node in walk(stmt):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and id(node) not in calls:
+                others.add(node.value.id)
+    return {name: made for name, made in found.items() if name not in others}
+
+
+def every_growing_call(stmts: Sequence[ast.stmt]) -> list[ast.Call]:
+    """Return all of these calls."""
+    return [call for calls in growing_calls(stmts).values() for call in calls]
+
+
+def growing_names(stmts: Sequence[ast.stmt]) -> frozenset[str]:
+    """Return the names of the lists that statements let grow or shrink."""
+    return frozenset(growing_calls(stmts))
 
 
 def append_call(stmt: ast.stmt) -> ast.Call | None:

@@ -14,6 +14,7 @@ from .liveness import LoopNode
 from .purity import is_pure
 from .supported import DRAWS, RANDOM, KnownCalls
 from .syntax_facts import facts, loads, stores, walk
+from .tries import guard_statements
 
 _EXCLUDED = frozenset((
     ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith, ast.Try, ast.TryStar,
@@ -180,6 +181,8 @@ def is_eligible(loop: LoopNode) -> bool:
     if isinstance(loop, ast.For) and not (_is_iterable(loop.iter) and _only_names(loop.target)):
         return False
     found = facts(loop).kinds & _NOT_IN_LOOPS
+    if ast.Try in found and guard_statements(loop):
+        found -= {ast.Try}
     return not found or (found <= _TAKEN and _are_taken(walk(loop), False))
 
 

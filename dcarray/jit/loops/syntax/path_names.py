@@ -7,7 +7,8 @@ import re
 from typing import Literal, NamedTuple
 
 __all__ = [
-    "IGNORED", "Path", "Step", "appended", "counted", "has_own_names", "is_appended", "numbered", "shown",
+    "IGNORED", "Path", "Step", "appended", "counted", "has_own_names", "is_appended", "is_stacked",
+    "numbered", "shown", "stacked",
 ]  # fmt: skip
 
 _DOT, _ITEM, _CELL = "__dot__", "__item__", "__cell__"
@@ -55,6 +56,16 @@ def appended(k: int) -> str:
 def is_appended(name: str) -> bool:
     """Whether a name is in place of an item that is appended, or of a list to which a loop appends."""
     return name.startswith(f"appended{_DOT}")
+
+
+def stacked(k: int) -> str:
+    """Return the name in place of a list that a loop reads, and lets grow or shrink."""
+    return f"stacked{_DOT}{k}"
+
+
+def is_stacked(name: str) -> bool:
+    """Whether a name is in place of a list that a loop reads, and lets grow or shrink."""
+    return name.startswith(f"stacked{_DOT}")
 
 
 def counted(name: str) -> str:

@@ -10,13 +10,24 @@ import ast
 import builtins
 from collections.abc import Callable, Mapping, Sequence
 
+from .appends import every_growing_call
 from .syntax_facts import NONE, Names, facts, walk
 
-__all__ = ["BUILTINS", "DRAWS", "MATH", "METHODS", "NUMPY", "RANDOM", "KnownCalls", "imported_modules"]
+__all__ = [
+    "BUILTINS",
+    "CMATH",
+    "DRAWS",
+    "MATH",
+    "METHODS",
+    "NUMPY",
+    "RANDOM",
+    "KnownCalls",
+    "imported_modules",
+]
 
 BUILTINS = frozenset((
-    "abs", "all", "any", "bool", "complex", "divmod", "enumerate", "float", "int", "len", "max", "min", "pow",
-    "range", "reversed", "round", "sum", "zip",
+    "abs", "all", "any", "bool", "complex", "divmod", "enumerate", "float", "int", "len", "list", "max",
+    "min", "pow", "range", "reversed", "round", "slice", "sum", "zip",
 ))  # fmt: skip
 METHODS = frozenset((
     "accumulate", "all", "any", "argmax", "argmin", "astype", "at", "clip", "conj", "conjugate", "copy",
@@ -40,6 +51,10 @@ MATH = frozenset((
     "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "copysign", "cos", "cosh",
     "degrees", "erf", "erfc", "exp", "exp2", "expm1", "fabs", "floor", "fmod", "isfinite", "isinf", "isnan",
     "log", "log10", "log1p", "log2", "pow", "radians", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
+))  # fmt: skip
+CMATH = frozenset((
+    "acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "exp", "isfinite", "isinf", "isnan",
+    "log", "log10", "phase", "polar", "rect", "sin", "sinh", "sqrt", "tan", "tanh",
 ))  # fmt: skip
 _UFUNCS = frozenset((
     "abs", "absolute", "acos", "acosh", "add", "arccos", "arccosh", "arcsin", "arcsinh", "arctan",
@@ -72,10 +87,13 @@ _FUNCTIONS = frozenset((
 ))  # fmt: skip
 NUMPY = _FUNCTIONS | _UFUNCS | _SCALARS
 _NOT_INLINED = frozenset((
-    ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith, ast.Try, ast.TryStar, ast.With,
+    ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith, ast.TryStar, ast.With,
     ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom,
 ))  # fmt: skip
-_BY_MODULE = {"numpy": NUMPY, "numpy.random": DRAWS, "math": MATH, "random": RANDOM}
+_BY_MODULE = {
+    "numpy": NUMPY, "numpy.random": DRAWS, "math": MATH, "cmath": CMATH, "random": RANDOM,
+    "functools": frozenset({"reduce"}),
+}  # fmt: skip
 _OF_VALUES = METHODS | DRAWS | RANDOM
 
 
@@ -114,14 +132,15 @@ class KnownCalls:
             self.is_method(name)
 
     def all_known(self, *nodes: ast.AST, without: Sequence[ast.AST] = ()) -> bool:
-        """Whether all calls in these nodes may be understood, without some and those that make exceptions."""
+        """Whether all calls in these nodes may be understood, without some, those that make exceptions, and
+        those of handlers."""
         calls: list[ast.Call] = []
         made: list[ast.AST] = []
         for root in nodes:
             for node in walk(root):
                 if isinstance(node, ast.Call):
                     calls.append(node)
-                elif isinstance(node, ast.Raise):
+                elif isinstance(node, ast.Raise | ast.ExceptHandler):
                     made.append(node)
                 elif isinstance(node, ast.Assert) and node.msg is not None:
                     made.append(node.msg)
@@ -139,6 +158,8 @@ class KnownCalls:
     def _is_known(self, callee: ast.expr) -> bool:
         if isinstance(callee, ast.Name):
             return self._is_known_name(callee.id)
+        if isinstance(callee, ast.Subscript):  # of functions in a tuple, say
+            return True
         if not isinstance(callee, ast.Attribute):
             return False
         path = [callee.attr]
@@ -183,7 +204,7 @@ class KnownCalls:
             all(_is_plain(decorator) for decorator in function.decorator_list)
             and not (given.vararg or given.kwarg)
             and all(facts(stmt).kinds.isdisjoint(_NOT_INLINED) for stmt in function.body)
-            and self.all_known(*function.body)
+            and self.all_known(*function.body, without=every_growing_call(function.body))
         )
 
 

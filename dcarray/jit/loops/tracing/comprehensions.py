@@ -6,15 +6,16 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from dcarray.core.errors import Untraceable
 
 from ..entry.entry_values import PublicObject
+from ..operations.either_type import int_or_float
 from ..operations.values import (
+    INT_OR_FLOAT,
     Data,
     GrownList,
     ItemRange,
@@ -180,7 +181,7 @@ class Comprehensions(LoopStatements):
             self.block([compensation(made)], frame, frozenset({made.result, made.began}))
         found, began = self._name(made.result, frame), self._name(made.began, frame)
         if type(start) is int and began is not True:
-            found = self.int_or_float(found, began if isinstance(began, Data) else None)
+            found = int_or_float(self.memory, found.expr, began.expr if isinstance(began, Data) else None)
         return self._ended(made, found, line, frame)
 
     def _ended(self, made: ReductionLoop, found: Value, line: int, frame: Frame) -> Value:
@@ -199,8 +200,8 @@ class Comprehensions(LoopStatements):
         frame.names[made.item] = 0
         frame.names[made.result] = _SOUGHT
         shape, kind = self._items_of_list(self._item(made, frame), node)
-        array = self.arrays.empty((steps.stop, *shape), np.dtype(kind))
-        frame.names[made.result] = found = NumberList(array, isinstance(kind, str))
+        found = self.lists.new((steps.stop, *shape), kind, f"{node.lineno}:{node.col_offset}")
+        frame.names[made.result] = found
         outer, self._unfinished = self._unfinished, found
         self.loop(made.loop, frame, frozenset({made.item}))
         self._unfinished = outer
@@ -215,12 +216,14 @@ class Comprehensions(LoopStatements):
         """Return the shape of the items of a list, and the `kind_of` their numbers."""
         if isinstance(item, NumberList) and isinstance(node.elt, ast.ListComp):  # a new one each time
             return item.array.shape, item.kind
-        if is_number(item) and not is_array(item):
+        if kind_of(item) == INT_OR_FLOAT or (is_number(item) and not is_array(item)):
             return (), kind_of(item)
         if isinstance(item, list) and isinstance(node.elt, ast.ListComp | ast.List):
             shapes, kinds = (
                 zip(*[self._items_of_list(one, node) for one in item], strict=True) if item else ((), ())
             )
+            if {*kinds} <= {int, float, INT_OR_FLOAT} and len({*kinds}) > 1:
+                kinds = (INT_OR_FLOAT,)
             if {*shapes} == {()} and len({*kinds}) == 1:
                 return (len(item),), kinds[0]
         raise self.scope.fail("a list of what are no numbers")
@@ -276,7 +279,7 @@ class Comprehensions(LoopStatements):
         row = self.arrays.element(unfinished.array, key)
         if isinstance(value, list):
             for k, item in enumerate(value):
-                super().setitem(NumberList(row, unfinished.of_numpy), k, item, spent)
+                super().setitem(replace(unfinished, array=row), k, item, spent)
         elif value.kind != unfinished.kind:
             raise self.scope.fail("a list of lists of several types")
         else:
@@ -306,11 +309,10 @@ class Comprehensions(LoopStatements):
         found = {}
         for name, count in lists.items():
             item = self._appended(loop, name, frame)
-            if not is_number(item) or is_array(item):
-                raise self.scope.fail("it appends to a list what is no number")
             kind = kind_of(item)
-            room = self.scope.room(steps.stop * count)
-            found[name] = NumberList(self.arrays.empty((room,), np.dtype(kind)), isinstance(kind, str))
+            if kind != INT_OR_FLOAT and (not is_number(item) or is_array(item)):
+                raise self.scope.fail("it appends to a list what is no number")
+            found[name] = self.lists.new((self.scope.room(steps.stop * count),), kind, name)
         frame.names.update(found)
 
     def end_growing(self, lists: Iterable[str], frame: Frame) -> None:

@@ -23,6 +23,7 @@ from ..syntax.definitions import function_of_text
 from ..syntax.exits import may_exit
 from ..syntax.loop_exits import lowered
 from ..syntax.syntax_facts import loads, stores
+from ..syntax.tries import without_tries
 
 _BOOL, _F8 = np.dtype(np.bool_), np.dtype(np.float64)
 _MAX_OPERATIONS = 12  # operations of one value that are checked
@@ -50,7 +51,7 @@ def dead_targets(body: Sequence[ast.stmt]) -> frozenset[ast.expr]:
 def parsed_function(source: str) -> tuple[ast.FunctionDef, frozenset[ast.expr]]:
     """Return the syntax tree of a function, and its dead targets."""
     tree = function_of_text(source)
-    tree.body = lowered(tree.body)
+    tree.body = lowered(without_tries(tree.body))
     return tree, dead_targets(tree.body)
 
 

@@ -15,7 +15,7 @@ from dcarray.ir.statements import all_statements
 from ..entry.entry_values import Function, PublicObject
 from ..operations.arithmetic import Operations
 from ..operations.calls import Calls
-from ..operations.values import Data, NumberList, Unbound, Value, is_number
+from ..operations.values import Data, Method, NumberList, RaggedList, Row, Stack, Unbound, Value, is_number
 from ..syntax.comprehension_loops import TAKE_ALL, Comprehension
 from ..syntax.syntax_facts import stores
 
@@ -40,6 +40,7 @@ class Frame:
     line: int
     called: tuple[Function, ...] = ()
     break_flag: str = ""  # the name of the bool that a ``break`` of the innermost loop sets
+    growing: frozenset[str] = frozenset()  # the names of lists that it lets grow or shrink
 
     def lookup(self, name: str) -> Value:
         if name in self.names:
@@ -55,6 +56,10 @@ class Expressions(Operations):
     conditional: Callable[[Data, bool, ast.expr, Frame, bool], Data]
     assign_target: Callable[[ast.expr, Value, Frame], None]
     list_of: Callable[[ast.ListComp, Frame], Value]
+    reduced: Callable[[list[Value], ast.expr, Frame], Value]
+    append: Callable[[Stack, Value], None]
+    pop: Callable[[Stack], Value]
+    place_of: Callable[[Stack | Row, Value], Data]
     reduction: Callable[[str, list[ast.expr], list[ast.keyword], Frame], Value]
 
     def __init__(self, calls: Calls) -> None:
@@ -224,7 +229,7 @@ class Expressions(Operations):
                         return value
                     kinds.add(type(value))
                 continue
-            if isinstance(value, Data) and value.dtype.kind != "b":
+            if not isinstance(value, Data) or value.dtype.kind != "b":
                 raise self.scope.fail("a connection of values that are no bools")
             kinds.add(value.weak if isinstance(value, Data) else bool)
             name = "logical_and" if is_and else "logical_or"
@@ -246,6 +251,10 @@ class Expressions(Operations):
                     raise self.scope.fail(str(error)) from error
             if is_number(key) and not isinstance(owner, str) and 0 < len(owner) <= MOST_UNROLLED:
                 return self.lists.chosen(owner, key)
+        if isinstance(owner, RaggedList):
+            return self.lists.row(owner, key)
+        if isinstance(owner, Row | Stack):
+            return self.lists.getitem(owner.items, self.place_of(owner, key))
         if isinstance(owner, NumberList):
             return self.lists.getitem(owner, key)
         if owner == PublicObject("dcarray.map"):
@@ -256,6 +265,8 @@ class Expressions(Operations):
         self, callee: ast.expr, args: list[ast.expr], keywords: list[ast.keyword], frame: Frame
     ) -> Value:
         function = self.evaluate(callee, frame)
+        if function == PublicObject("functools.reduce") and not keywords:
+            return self.reduced([self.evaluate(arg, frame) for arg in args], callee, frame)
         if args and isinstance(function, PublicObject):
             name = function.name.removeprefix("builtins.")
             if (
@@ -268,6 +279,11 @@ class Expressions(Operations):
         if any(k.arg is None for k in keywords):
             raise self.scope.fail("keyword arguments that are not known")
         named = {str(k.arg): self.evaluate(k.value, frame) for k in keywords}
+        if isinstance(function, Method) and isinstance(function.of, Stack) and not named:
+            if function.name == "append" and len(given) == 1:
+                return self.append(function.of, given[0])
+            if function.name == "pop" and not given:
+                return self.pop(function.of)
         function, given = self.calls.inlined(function, given)
         if isinstance(function, Function):
             return self.run(function, given, named, frame)

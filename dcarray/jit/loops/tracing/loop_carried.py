@@ -21,7 +21,7 @@ from dcarray.ir.statements import bodies, with_bodies
 from dcarray.ir.windows import map_loads
 
 from ..entry.entry_values import DType
-from ..operations.either_type import either_in, either_kind, value_and_type
+from ..operations.either_type import either_in, either_kind, int_or_float, value_and_type
 from ..operations.memory import Checkpoint
 from ..operations.numbers import MAX_COUNTER
 from ..operations.values import (
@@ -42,7 +42,7 @@ from ..operations.values import (
 from ..syntax.loop_exits import is_kept
 from ..syntax.syntax_facts import Names
 from .expressions import Frame
-from .statements import Statements
+from .stacks import Stacks
 
 _U8, _BOOL = np.dtype(np.uint64), np.dtype(np.bool_)
 MAX_UNROLLED = 8  # iterations of a loop that is unrolled
@@ -107,7 +107,7 @@ class LoopBody:
     natural: frozenset[str] = frozenset()  # ints that begin at 0 or above, and may stay there
 
 
-class LoopBodies(Statements):
+class LoopBodies(Stacks):
     """Tracing of the bodies of loops; the subclass `LoopStatements` adds the loops themselves."""
 
     def trace_body(
@@ -374,13 +374,6 @@ class LoopBodies(Statements):
                 elif (loop.runs is True or is_kept(name)) and last is not None:
                     names[name] = with_last_values(iteration.names.get(name, names[name]), last)
 
-    def int_or_float(self, value: Data, is_float: Data | None = None) -> PythonOrNumpy:
-        """Return the number that is an int of Python's, if a loop has not run, or a float."""
-        limits = -MAX_COUNTER, MAX_COUNTER - 1
-        expr = cast(value.expr, np.dtype(np.int64))
-        integer = self.memory.value(expr, scalar=True, weak=int, limits=limits)
-        return PythonOrNumpy(integer, value, is_float=is_float)
-
     def _value_after(self, name: str, variable: CarriedVariable, loop: LoopBody) -> Value:
         """Return the value of a loop-carried variable after the loop."""
         value, before = self._value_of(variable), self._first_assumption(loop.before[name])
@@ -388,13 +381,13 @@ class LoopBodies(Statements):
             return value
         if (before, variable.kind) not in ((int, "l"), (int, "d"), (float, "d"), (int, float)):
             return Unbound(f"the loop may not run for {name}")
+        if loop.ran is not None and not isinstance(loop.ran.expr, Load):
+            self.memory.store(loop.ran)
         if value.weak:
-            return self.int_or_float(value)
+            return int_or_float(self.memory, value.expr, None if loop.ran is None else loop.ran.expr)
         expr = cast(value.expr, np.dtype(before))
         limits = (-MAX_COUNTER, MAX_COUNTER - 1) if before is int else None
         python = self.memory.value(expr, scalar=True, weak=before, limits=limits)
-        if loop.ran is not None and not isinstance(loop.ran.expr, Load):
-            self.memory.store(loop.ran)
         return PythonOrNumpy(python, value, loop.ran)
 
 

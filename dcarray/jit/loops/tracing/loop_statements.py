@@ -14,12 +14,15 @@ from dcarray.ir import dims
 from dcarray.ir.integers import Expression
 from dcarray.ir.nodes import Dim, Load, Loop, While
 
+from ..operations.indexing import run_length
 from ..operations.values import (
     Data,
     GrownList,
     ItemRange,
     RangeProduct,
+    Row,
     RuntimeRange,
+    Stack,
     Unbound,
     Value,
     is_array,
@@ -29,6 +32,7 @@ from ..syntax.liveness import live_in_loop
 from ..syntax.purity import is_pure, reads_first
 from ..syntax.syntax_facts import Names, stores
 from .branches import FALLS_THROUGH
+from .carried_tuples import CarriedTuples
 from .expressions import MOST_UNROLLED, Frame
 from .loop_carried import MAX_UNROLLED, FirstDiffers, LoopBodies, PermutedNames
 
@@ -56,6 +60,8 @@ class LoopStatements(LoopBodies):
         if isinstance(items, GrownList):
             grown = items.items
             items = RuntimeRange(0, items.count, 1, lambda k: self.lists.getitem(grown, k))
+        if isinstance(items, Row | Stack):
+            items = self.items_of(items)
         if self.start is not None and stmt is self.outermost:
             items = self._resumed(items, self.start)
         if isinstance(items, RangeProduct):
@@ -90,6 +96,35 @@ class LoopStatements(LoopBodies):
             self._unrolled(stmt, [start], frame, after, steps.item)
         else:
             self._for(stmt, steps, last, runs, frame, after)
+
+    def reduced(self, args: list[Value], node: ast.expr, frame: Frame) -> Value:
+        """Trace ``functools.reduce(function, items, first)`` as a loop."""
+        if not 2 <= len(args) <= 3:
+            raise self.scope.fail("arguments that are not understood")
+        function, items, *firsts = args
+        if not firsts:
+            steps = self.calls.iterables.items(items)
+            if not self.scope.need_le(1, run_length(self.scope, steps.start, steps.stop, steps.step)):
+                raise self.scope.fail("a reduction of what may be nothing")
+            firsts = [steps.item(steps.start)]
+            items = replace(steps, start=dims.simplify(steps.start + steps.step))
+        names = [
+            f"{node.lineno}:{node.col_offset} {part}" for part in ("function", "items", "item", "result")
+        ]
+        called, given, item, result = [ast.Name(name, ast.Load()) for name in names]
+        frame.names.update(
+            zip(names, (function, items, None, self._stored(firsts[0], names[3])), strict=True)
+        )
+        made = ast.Assign([ast.Name(names[3], ast.Store())], ast.Call(called, [result, item], []))
+        loop = ast.For(ast.Name(names[2], ast.Store()), given, [made], [])
+        for one in ast.walk(loop):
+            if isinstance(one, ast.stmt | ast.expr):
+                ast.copy_location(one, node)
+        self.loop(loop, frame, frozenset(names[3:]))
+        found = self._name(names[3], frame)
+        for name in names:
+            frame.names.pop(name, None)
+        return found
 
     def _flat(self, iterable: ast.Attribute, frame: Frame) -> Value:
         """Return what a loop over ``x.flat`` goes through.  A ``flat`` with a name is an iterator, of which a
@@ -257,14 +292,18 @@ class LoopStatements(LoopBodies):
             known = type(steps.start) is type(steps.stop) is int
             count = len(range(steps.start, steps.stop, steps.step)) if known else 0
             ran = self._has_run(steps) if runs is None else None
+            inside = stores(*stmt.body)
+            tuples = CarriedTuples(frame, inside & (head | after), self.scope)
+            later, inside = tuples.parts(after), tuples.parts(inside)
             with self.scope.loop(var, *dims.loop_range(*bounds)):
                 iteration, loop = self.trace_body(
-                    stores(*stmt.body), head, body, frame, after, runs, count, ran
+                    inside, tuples.parts(head), tuples.around(body), frame, later, runs, count, ran
                 )
         if iteration.block:
             self.memory.emit(Loop(var, bounds, tuple(iteration.block), loc=loc))
         ends = None if last is None else {var: last}
-        self.leave(iteration, loop, stores(*stmt.body) | bound, after, ends)
+        self.leave(iteration, loop, inside | bound, later, ends)
+        tuples.gather()
         self.memory.forget(var)
 
     def _while(self, stmt: ast.While, frame: Frame, after: Names) -> None:
@@ -297,14 +336,18 @@ class LoopStatements(LoopBodies):
     def _runtime_range(self, stmt: ast.For, span: RuntimeRange, frame: Frame, after: Names) -> None:
         """Trace a loop over a range whose ends are known at run time only."""
         counter = f"{stmt.lineno}:{stmt.col_offset}"  # no name of the program
-        stop, up = span.stop, span.step > 0
+        up = type(span.step) is not int or span.step > 0
         bound = stores(*stmt.body, stmt.target) | {counter}
         head = (live_in_loop(stmt.body, after) - stores(stmt.target)) | {counter}
-        ends = [*self.math.limits(span.start), *self.math.limits(stop)]
+
+        def stop() -> Value:
+            return self.math.length(span.stop) if isinstance(span.stop, Stack) else span.stop
+
+        ends = [*self.math.limits(span.start), *self.math.limits(stop())]
         limits = (ends[0], ends[3] - 1) if up else (ends[2] + 1, ends[1])
 
         def more() -> Value:
-            return self.math.truth(self.math.binary("<" if up else ">", frame.names[counter], stop))
+            return self.math.truth(self.math.binary("<" if up else ">", frame.names[counter], stop()))
 
         def body() -> Value:
             at = frame.names[counter]
@@ -335,6 +378,10 @@ class LoopStatements(LoopBodies):
         going = self.memory.new((), _BOOL, "going")
         self.memory.write(going, self.math.expr(first, _BOOL))
 
+        tuples = CarriedTuples(frame, bound & (head | after), self.scope)
+        bound, head, after = [tuples.parts(names) for names in (bound, head, after)]
+        body = tuples.around(body)
+
         def iterate() -> None:
             again = body()
             if self.memory.checks_passed is not None:
@@ -350,6 +397,7 @@ class LoopStatements(LoopBodies):
             raise found.reason from None
         self.memory.emit(While(Load(going, _BOOL), tuple(iteration.block), loc=loc))
         self.leave(iteration, loop, bound, after, {})
+        tuples.gather()
 
 
 def _is_flat(iterable: ast.expr) -> TypeGuard[ast.Attribute]:

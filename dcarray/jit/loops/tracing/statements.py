@@ -20,11 +20,14 @@ from ..operations.values import (
     NumberList,
     PythonOrNumpy,
     RangeProduct,
+    Row,
+    Stack,
     Unbound,
     Value,
     is_array,
     shape_of,
 )
+from ..syntax.appends import growing_names
 from ..syntax.exits import may_exit, raises
 from ..syntax.liveness import live_before
 from ..syntax.syntax_facts import Names, loads, stores
@@ -43,6 +46,7 @@ class Statements(Branches):
     loop: Callable[[ast.For | ast.While, Frame, Names], None]
     constant: Callable[[Any], Value]
     recursive: Callable[[Function, dict[str, Value], Frame], Value]
+    made_stack: Callable[[Value, ast.expr, Frame], Value]
 
     _dead_targets: frozenset[ast.expr] = frozenset()
     _tail_copies = 0
@@ -133,6 +137,8 @@ class Statements(Branches):
     def _assign(self, targets: list[ast.expr], node: ast.expr, frame: Frame) -> None:
         value = self.evaluate(node, frame)
         spent = len(targets) == 1 and not isinstance(node, ast.Name | ast.Tuple | ast.List)
+        if isinstance(targets[0], ast.Name) and targets[0].id in frame.growing and _is_new_list(node):
+            value = self.made_stack(value, node, frame)
         if len(targets) > 1 and is_array(value):
             value = self.memory.array(value)
         for target in targets:
@@ -168,6 +174,14 @@ class Statements(Branches):
             value.expr = with_flag_check(value.expr, self.request.watched)
         return value
 
+    def stored_number(self, value: Value) -> Value:
+        """Return a number, stored before memory changes that it reads."""
+        parts = (value.python, value.numpy, value.is_numpy) if isinstance(value, PythonOrNumpy) else (value,)
+        for part in parts:
+            if isinstance(part, Data) and not isinstance(part.expr, Load):
+                self.memory.store(part)
+        return value
+
     def _stored(self, value: Value, name: str) -> Value:
         """Return the value of a name: stored, so that it is computed once."""
         if isinstance(value, tuple | list):
@@ -184,8 +198,10 @@ class Statements(Branches):
 
     def setitem(self, array: Value, key: Value, value: Value, spent: bool) -> None:
         """Trace ``array[key] = value``."""
+        if isinstance(array, Row | Stack):
+            array, key = array.items, self.place_of(array, key)
         if isinstance(array, NumberList):
-            self.lists.check_assigned(array, key, value)
+            value = self.lists.assigned(array, key, value)
             array = array.array
         if not is_array(array):
             raise self.scope.fail("an assignment to elements of what is no array")
@@ -292,4 +308,12 @@ class Statements(Branches):
             around[name] = known[-1] if known else self.constant(value)
         self.memory.file = function.file
         inner = Frame(names, around, function.file, function.line - 1, called)
+        inner.growing = growing_names(tree.body)
         return self.block(tree.body, inner, frozenset())
+
+
+def _is_new_list(node: ast.expr) -> bool:
+    """Whether an expression makes a list that nothing else can have."""
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Name) and node.func.id == "list"
+    return isinstance(node, ast.List | ast.ListComp | ast.BinOp)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -38,33 +39,38 @@ from ..operations.arrays import Arrays
 from ..operations.calls import Calls
 from ..operations.indexing import basic_key
 from ..operations.memory import Memory
+from ..operations.public_objects import public_object
 from ..operations.reductions import Reductions
 from ..operations.scope import Scope
 from ..operations.values import (
+    INT_OR_FLOAT,
     Data,
     GrownList,
     Masked,
     NumberList,
     PythonOrNumpy,
+    RaggedList,
     RandomGenerator,
+    Stack,
     Unbound,
     is_array,
     is_int,
     is_number,
     kind_of,
-    public_object,
     whole_window,
 )
-from ..syntax.appends import counting_loop
+from ..syntax.appends import counting_loop, growing_names
 from ..syntax.loop_exits import lowered, lowered_loop
-from ..syntax.path_names import counted
+from ..syntax.path_names import counted, is_stacked
 from ..syntax.syntax_facts import stores
+from ..syntax.tries import without_tries
 from .branches import FALLS_THROUGH
 from .dead_values import dead_targets
 from .expressions import Frame
 from .recursion import Recursions
 
-_INT = np.dtype(np.int64)
+_INT, _MIXED = np.dtype(np.int64), np.dtype(complex)
+_MOST_KINDS = 8  # times that statements are traced again since lists get numbers of other types
 
 
 def trace(request: LoopDescription) -> TracedLoop:
@@ -88,6 +94,25 @@ def trace(request: LoopDescription) -> TracedLoop:
 
 
 def _trace(request: LoopDescription, loops_run: bool) -> TracedLoop:
+    """Trace it once more where lists get numbers of other types than was known."""
+    kinds: dict[str, Any] = {}
+    reason: Untraceable | None = None
+    for _ in range(_MOST_KINDS):
+        tracer = _tracer(request, loops_run)
+        tracer.lists.kinds = dict(kinds)
+        try:
+            return replace(tracer.run_trace(), symbols=tuple(tracer.given.items()))
+        except Untraceable as found:
+            reason = reason or found
+            if not tracer.lists.wanted.items() <= kinds.items():
+                reason = None  # which comes of these types
+        if tracer.lists.wanted.items() <= kinds.items():
+            break
+        kinds |= tracer.lists.wanted
+    raise Untraceable("lists get numbers of too many types", request.line) if reason is None else reason
+
+
+def _tracer(request: LoopDescription, loops_run: bool) -> Tracer:
     given = {f"n{k}": text for k, (text, _) in enumerate(_symbols(request))}
     least = dict(_symbols(request))
     scope = Scope(request.line, {symbol: (least[text], LARGEST) for symbol, text in given.items()})
@@ -95,7 +120,8 @@ def _trace(request: LoopDescription, loops_run: bool) -> TracedLoop:
     tracer = Tracer(request, Memory(scope, request.file))
     tracer.symbols = tuple(Symbol(symbol, least[text]) for symbol, text in given.items())
     tracer.sizes = {text: dims.symbol(symbol, least[text]) for symbol, text in given.items()}
-    return replace(tracer.run_trace(), symbols=tuple(given.items()))
+    tracer.given = given
+    return tracer
 
 
 def _symbols(request: LoopDescription) -> tuple[tuple[str, int], ...]:
@@ -110,9 +136,12 @@ class Tracer(Recursions):
     ----------
     symbols : tuple of Symbol
         The symbolic sizes of the region.
+    given : dict of str to str
+        What they are, by their names.
     """
 
     symbols: tuple[Symbol, ...] = ()
+    given: Mapping[str, str] = MappingProxyType({})
 
     def __init__(self, request: LoopDescription, memory: Memory) -> None:
         super().__init__(Calls(Reductions(Arrays(Arithmetic(memory)))))
@@ -127,7 +156,7 @@ class Tracer(Recursions):
     def run_trace(self) -> TracedLoop:
         request = self.request
         try:
-            body = ast.parse(request.source).body
+            body = without_tries(ast.parse(request.source).body)
         except SyntaxError as error:
             raise self.scope.fail("the source is not understood") from error
         if ENDED in request.live:  # a site's loop, after which the program returns
@@ -141,12 +170,14 @@ class Tracer(Recursions):
         self.calls.draws.allowed = True
         body, growing = counting(body)
         names = {name: self._entry(name) for name in self._entries}
-        frame = Frame(dict(names), {}, request.file, request.line - 1)
+        frame = Frame(dict(names), {}, request.file, request.line - 1, growing=growing_names(body))
         if request.resumed:
             self.start = self.sizes[START]
         returned = self.statements(body, frame, growing)
         results = []
-        for name in sorted(request.live & (stores(*body) | growing.keys())):
+        for name in sorted(
+            request.live & (stores(*body) | growing.keys() | {name for name in names if is_stacked(name)})
+        ):
             if name in frame.names:
                 results.append((name, self._result(name, frame.names[name])))
         if returned is not FALLS_THROUGH:
@@ -168,6 +199,12 @@ class Tracer(Recursions):
     # ---- entry values -------------------------------------------------------------------------------
     def _entry(self, name: str) -> Any:
         """Return the value that a name has when the loop begins."""
+        if is_stacked(name) and name not in self._values:
+            self._values[name] = self.stack_of(self._plain_entry(name), name)
+            return self._values[name]
+        return self._plain_entry(name)
+
+    def _plain_entry(self, name: str) -> Any:
         if name not in self._values:
             value = self._entries[name]
             if isinstance(value, ArrayType):
@@ -178,7 +215,16 @@ class Tracer(Recursions):
             elif isinstance(value, Generator):
                 self._values[name] = RandomGenerator(name, value)
             elif isinstance(value, ListType):
-                self._values[name] = NumberList(self._array(name, ArrayType(value.dtype, value.shape, ())))
+                mixed = value.mixed or self.lists.kinds.get(name) == INT_OR_FLOAT
+                dtype = _MIXED if mixed else value.dtype
+                array = self._array(
+                    name, ArrayType(dtype, value.shape[1:] if value.ragged else value.shape, ())
+                )
+                self._values[name] = NumberList(array, mixed=mixed, origin=name)
+                if value.ragged:
+                    places = ArrayType(_INT, value.shape[:1], ())
+                    parts = [self._array(f"{name}.{part}", places) for part in ("starts", "lengths")]
+                    self._values[name] = self.lists.ragged(self._values[name], *parts)
             else:
                 self._values[name] = self._known_value(value, name)
         return self._values[name]
@@ -252,18 +298,20 @@ class Tracer(Recursions):
             if value.entry_name:
                 return Result("alias", value.entry_name)
             return self._result_array(name, value)
+        if isinstance(value, RaggedList):
+            return Result("alias", value.name)
         if isinstance(value, NumberList) and value.array.entry_name:
             return Result("alias", value.array.entry_name)
+        if isinstance(value, Stack):
+            value = GrownList(value.items, self.math.length(value))
         if isinstance(value, NumberList | GrownList):
             return self._result_list(name, value)
         if isinstance(value, Data):
             return Result("scalar", self._result_scalar(name, value), weak=value.weak is not None)
         if isinstance(value, PythonOrNumpy) and value.is_numpy is not None:
             of_type = kind_of(value.python).__name__, self._result_scalar(name, value.is_numpy)
-            return Result("either", self._result_scalar(name, value.numpy), value=of_type)
-        if isinstance(value, PythonOrNumpy) and value.is_float is not None:
-            of_type = int.__name__, self._result_scalar(name, value.is_float)
-            return Result("either", self._result_scalar(name, value.numpy), weak=True, value=of_type)
+            weak = value.numpy.weak is not None
+            return Result("either", self._result_scalar(name, value.numpy), weak=weak, value=of_type)
         if (is_number(value) and not isinstance(value, Masked)) or value is None or isinstance(value, str):
             return Result("value", value=value)
         if type(value) is tuple:
@@ -282,7 +330,8 @@ class Tracer(Recursions):
             raise self.scope.fail(f"{name} is bound to what cannot be given back")
         self.memory.arrays[array.name] = replace(array, role="out")
         count = self._result_scalar(name, value.count) if isinstance(value, GrownList) else None
-        return Result("list", array.name, weak=not items.of_numpy, value=count)
+        kind = "mixed list" if items.mixed else "list"
+        return Result(kind, array.name, weak=not items.of_numpy, value=count)
 
     def _result_scalar(self, name: str, value: Data) -> str:
         """Return a new array without axes that has the value."""

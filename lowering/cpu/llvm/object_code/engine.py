@@ -7,6 +7,7 @@ child never inherits LLVM in the middle of a compilation.  llvmlite is imported 
 from __future__ import annotations
 
 import platform
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -53,6 +54,10 @@ class Machine:
     permutes_words: bool = False  # an instruction permutes eight words of 32 bits by a vector (AVX2)
     exact_powers: bool = False  # `math.powers` has NumPy's bits
     exact_exp: bool = False  # `math.exponential` has NumPy's bits
+
+
+_WIDE_DIVISION = re.compile(r"\b[us](div|rem) (exact )?i(6[5-9]|[7-9]\d|\d{3})\b")
+"""What LLVM makes of the sum over a range with a step that is known at run time only."""
 
 
 @cache
@@ -205,15 +210,22 @@ def _optimise(text: str, tm: Any = None, level: int = _QUICK, masks: bool | None
 @contextmanager
 def _strength_reduction(on: bool) -> Iterator[None]:
     """A context in which the code generator reduces the strength of loops' address arithmetic, or not."""
-    llvm = _llvm()
-    if on or llvm.llvm_version_info[0] > _KNOWN:
+    if on or _llvm().llvm_version_info[0] > _KNOWN:
         yield
         return
-    llvm.set_option("dcarray", "--disable-lsr=true")
+    with _option("--disable-lsr=true", "--disable-lsr=false"):
+        yield
+
+
+@contextmanager
+def _option(inside: str, after: str) -> Iterator[None]:
+    """A context in which LLVM has an option."""
+    llvm = _llvm()
+    llvm.set_option("dcarray", inside)
     try:
         yield
     finally:
-        llvm.set_option("dcarray", "--disable-lsr=false")
+        llvm.set_option("dcarray", after)
 
 
 def compile_object(text: str, optimised: bool = True) -> bytes:
@@ -221,13 +233,20 @@ def compile_object(text: str, optimised: bool = True) -> bytes:
     written."""
     with LOCK:
         module = _optimise(text) if optimised else _parse(text)
+        written = str(module)
+        if _WIDE_DIVISION.search(written):  # which is a call of a function that is not here
+            with _option("--replexitval=never", "--replexitval=cheap"):
+                module = _optimise(text)
+            written = str(module)
+            if _WIDE_DIVISION.search(written):
+                raise RuntimeError("a division of integers of 128 bits")
         _load_libraries()
         for name in (function.name for function in module.functions if function.is_declaration):
             if not name.startswith("llvm.") and not _llvm().address_of_symbol(name):
                 # Loading code with an unresolved symbol would end the process.
                 raise RuntimeError(f"there is no function {name} here")
         machine = _target_machine() if optimised else _target_machine(0)
-        with _strength_reduction(not optimised or len(str(module)) <= _LONG):
+        with _strength_reduction(not optimised or len(written) <= _LONG):
             return bytes(machine.emit_object(module))
 
 

@@ -1,0 +1,42 @@
+"""Statements ``try`` in compiled code: what they guard stands in their place, with the ``else``.
+
+Where that raises an exception, a check fails, and Python runs all of it again, from the values before, with
+the handlers.  So these are no part of what is compiled.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import Any
+
+from .syntax_facts import Names, facts, loads, walk
+
+__all__ = ["caught_names", "guard_statements", "without_tries"]
+
+
+def without_tries(body: Sequence[ast.stmt]) -> list[ast.stmt]:
+    """Return statements without ``try``, given new ones, which change."""
+    found: list[ast.stmt] = []
+    for stmt in body:
+        made: Any = _Without().visit(stmt)
+        found += made if isinstance(made, list) else [made]
+    return found
+
+
+class _Without(ast.NodeTransformer):
+    def visit_Try(self, node: ast.Try) -> Any:
+        self.generic_visit(node)
+        return node if node.finalbody else [*node.body, *node.orelse]
+
+
+def guard_statements(root: ast.AST) -> bool:
+    """Whether each ``try`` in a loop may be compiled: it has no ``finally`` and no ``return``."""
+    tries = [node for node in walk(root) if isinstance(node, ast.Try)]
+    return not any(node.finalbody or ast.Return in facts(node).kinds for node in tries)
+
+
+def caught_names(*stmts: ast.stmt) -> Names:
+    """Return the names of the exceptions that statements catch."""
+    handlers = [node for stmt in stmts for node in walk(stmt) if isinstance(node, ast.ExceptHandler)]
+    return loads(*[node.type for node in handlers if node.type is not None])
