@@ -198,7 +198,7 @@ def test_indented_and_multiline_source() -> None:
     "for k in range(n):\n    with n: pass",
     "for k in range(n):\n    try: pass\n    finally: pass",
     "for k in range(n):\n    del x",
-    "while x.pop():\n    n = 2",
+    "while x.popleft():\n    n = 2",
 ])  # fmt: skip
 def test_ineligible_loops(body: str) -> None:
     f = written("def f(n, x):\n" + textwrap.indent(body, "    ") + "\n    return n\n")

@@ -77,7 +77,7 @@ def _is_number(kind: type) -> bool:
     ("np.linalg.normal(x)", False), ("r.randint(0, 3)", True), ("rng.gauss(0, 1)", True),
     ("r.shuffle(x)", False), ("r.poisson(2)", False),
     ("x.tolist()", False), ("x.append(1)", False), ("len(x)", True), ("print(x)", False), ("f(x)", True),
-    ("g(x)", False), ("h(x)", False), ("unknown(x)", True), ("(lambda: x)()", False), ("x[0](1)", False),
+    ("g(x)", False), ("h(x)", False), ("unknown(x)", True), ("(lambda: x)()", False), ("x[0](1)", True),
     ("np.sqrt(np.sort(x))", False), ("x.copy().sum()", True), ("again(x)", False), ("other.sqrt(x)", False),
 ])  # fmt: skip
 def test_which_calls_are_known(text: str, known: bool) -> None:
