@@ -22,10 +22,11 @@ from ..loops.entry.guards import guard_of
 from ..loops.entry.lists import ListElements, are_distinct, array_of, given
 from ..loops.entry.sizes import LARGEST, SymbolicSize
 from ..loops.sites.run_loop import LoopPlan
+from ..loops.syntax.stubs import Hint
 from .annotations import Annotation, ArrayAnnotation, sizes_of
 from .arguments import argument_of, array_given, returned, wrapped
 from .compiled import CompiledProgram
-from .description import Description, ProgramLike, describe
+from .description import Description, ProgramLike, describe, hint_of
 
 if TYPE_CHECKING:
     from dcarray.ir.nodes import Region
@@ -58,13 +59,24 @@ class Program(ProgramLike):
         if type(function) is not FunctionType:
             raise TypeError(f"program() takes a function, not {type(function).__name__}")
         self.written = function
-        self.typed = bool(function.__annotations__.keys() - {"return"})
+        self.typed = bool(function.__annotations__.keys() - {"return"}) or self._has_hint()
         self._compiled: dict[Any, CompiledProgram] = {}
         self._changes: tuple[Change, ...] | None = None
         self._last: tuple[Any, CompiledProgram, LoopPlan] | None = None
         self._count = function.__code__.co_argcount
         self._name = function.__name__
         update_wrapper(self, function)
+
+    def _has_hint(self) -> bool:
+        """Whether a stub beside its file has the types of its arguments."""
+        try:
+            hint = hint_of(self.written)
+        except ProgramError as error:
+            hint = str(error)
+        if isinstance(hint, str) and hint:
+            code = self.written.__code__
+            note(hint, kind="loop", where=(code.co_filename, code.co_firstlineno))
+        return isinstance(hint, Hint)
 
     # ---- compiling ----------------------------------------------------------------------------------
     def compile(self, schedule: Schedule | None = None) -> Program:
