@@ -2,8 +2,8 @@
 
 Each benchmark's NumPy version is copied to a folder of its own, unmodified, with a script that calls it once.
 ``python -m dcarray hints`` runs the script; with the stub that it leaves beside the copy, `dcarray.program`
-compiles the function, and ``python -m dcarray compile`` makes a shared library of it.  Both are called with the
-same arguments, and compared with NumPy by NPBench's own tolerances.
+compiles the function, and ``python -m dcarray compile`` makes a shared library of it.  Both are called with
+the same arguments, and compared with NumPy by NPBench's own tolerances.
 """
 
 from __future__ import annotations
@@ -186,9 +186,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "`python -m conformance.hints --npbench PATH --docs docs/conformance.md` wrote this section."
         )
         about = (
-            "`python -m dcarray hints` has run each benchmark once, and its stub gives the types of all arguments."
-            "  A *program* is `dc.program` of the unmodified function, a *library* what `python -m dcarray compile`"
-            " makes of it; *as written* is a program whose call compiled code did not serve."
+            "`python -m dcarray hints` has run each benchmark once, and its stub gives the types of all"
+            " arguments.  A *program* is `dc.program` of the unmodified function, a *library* what"
+            " `python -m dcarray compile` makes of it; *as written* is a program whose call compiled code"
+            " did not serve."
         )
         write_section(
             given.docs, "NPBench with types from a run", f"{command}\n{about}\n\n```\n{tell.text()}\n```"

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from .integer_text import text
-from .integers import Expression, symbol
+from .integers import Atom, Expression, symbol
 from .nodes import Dim
 from .relations import Relation
 
@@ -21,6 +21,7 @@ __all__ = [
     "show",
     "simplify",
     "slope",
+    "span",
     "substitute",
     "symbol",
 ]
@@ -47,6 +48,40 @@ def slope(dim: Dim, var: str) -> Dim | None:
         return 0
     pace, rest = dim.split(lambda atom: atom.is_symbol(var))
     return None if var in free_symbols(pace) or var in free_symbols(rest) else pace
+
+
+def span(dim: Dim, ranges: Mapping[str, tuple[int, int]]) -> tuple[int, int] | None:
+    """Return integers between which ``dim`` lies where its symbols lie in these ranges; None if a symbol has
+    none, or a divisor is no positive number."""
+    if type(dim) is int:
+        return dim, dim
+    low = high = 0
+    for product, count in dim.terms.items():
+        ends = [count, count]
+        for atom in product:
+            found = _atom_span(atom, ranges)
+            if found is None:
+                return None
+            values = [a * b for a in ends for b in found]
+            ends = [min(values), max(values)]
+        low, high = low + ends[0], high + ends[1]
+    return low, high
+
+
+def _atom_span(atom: Atom, ranges: Mapping[str, tuple[int, int]]) -> tuple[int, int] | None:
+    if atom.kind == "symbol":
+        return ranges.get(atom.args[0])
+    found = [span(arg, ranges) for arg in atom.args]
+    known = [one for one in found if one is not None]
+    if len(known) < len(found):
+        return None
+    if atom.kind in ("max", "min"):
+        choose = max if atom.kind == "max" else min
+        return choose(low for low, _ in known), choose(high for _, high in known)
+    (low, high), (divisor, most) = known
+    if divisor != most or divisor <= 0:
+        return None
+    return (0, divisor - 1) if atom.kind == "mod" else (low // divisor, high // divisor)
 
 
 def evaluate(dim: Dim | Relation, values: Mapping[str, int]) -> int:

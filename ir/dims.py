@@ -20,6 +20,7 @@ from .dim_arithmetic import linear as linear
 from .dim_arithmetic import show as show
 from .dim_arithmetic import simplify as simplify
 from .dim_arithmetic import slope as slope
+from .dim_arithmetic import span as span
 from .dim_arithmetic import substitute as substitute
 from .dim_arithmetic import symbol as symbol
 from .integers import maximum as maximum

@@ -71,7 +71,8 @@ class Observed:
 
 def observed(code: CodeType, names: dict[str, Any], values: Mapping[str, Any]) -> Observed:
     """Return what is noted of a function, from the arguments of its first call."""
-    owner, parts = "", ()
+    owner = ""
+    parts: tuple[str, ...] = ()
     *outer, _ = code.co_qualname.split(".")
     if outer and outer[-1] != "<locals>" and code.co_argcount:
         first = values[code.co_varnames[0]]
@@ -140,8 +141,8 @@ class _Sizes:
 
 
 def types_of(one: Observed) -> tuple[dict[str, str], dict[str, str], list[str]]:
-    """Return the types of a function's arguments and of parts of ``self``, as ``self.u``, as text; reasons for
-    arguments without one; and the names of sizes."""
+    """Return the types of a function's arguments and of parts of ``self``, as ``self.u``, as text; reasons
+    for arguments without one; and the names of sizes."""
     columns = list(zip(*one.kinds, strict=True))
     shapes = [[kind[2] for kind in column] for column in columns if all(k[0] == "array" for k in column)]
     changed = any(len(set(column)) > 1 for column in shapes)

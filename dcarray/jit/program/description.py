@@ -190,6 +190,7 @@ class _Describer:
         if tree.args.vararg or tree.args.kwarg:
             raise ProgramError(f"{function.__name__} takes any number of arguments", file, line)
         hint = hint_of(function) if given is None else ""
+        arguments: Iterator[tuple[str, Annotation | None, int]]
         if isinstance(hint, Hint):
             typed = evaluated(hint.arguments, hint.names, hint.file)
             arguments = ((name, annotation, line) for name, annotation, _ in typed)

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from types import CodeType
 from typing import Any, NamedTuple
 
-
 __all__ = ["Hint", "Stub", "functions_in", "qualname_of", "stub_of", "stub_path"]
 
 _ENDING = ".hints.pyi"
