@@ -20,6 +20,7 @@ from .generator_draws import METHODS
 from .legacy_draws import METHODS as LEGACY
 from .numpy_calls import REDUCTIONS
 from .python_calls import Args, Named
+from .numpy_definitions import definition
 from .python_draws import METHODS as PYTHON
 from .python_draws import written_in_python
 from .reductions import Reductions
@@ -122,9 +123,12 @@ class Calls(Scans):
         return size_of(shape)
 
     # ---- calls --------------------------------------------------------------------------------------
-    def inlined(self, function: Value, args: list[Value]) -> tuple[Value, list[Value]]:
+    def inlined(self, function: Value, args: list[Value], named: Named) -> tuple[Value, list[Value]]:
         """Return a function with its arguments: of a method of Python's generators that is written in
-        Python, the source."""
+        Python, the source; of a function of NumPy's that has one, the definition."""
+        defined = definition(function, [*args, *named.values()])
+        if defined is not None:
+            return defined, args
         if isinstance(function, PublicObject) and function.name.startswith("random."):
             function = Method(self.draws.of_python(), function.name.removeprefix("random."))
         if isinstance(function, Method) and isinstance(function.of, RandomGenerator):

@@ -151,6 +151,9 @@ class PythonCalls(Operations):
                 return x if low >= 0 else self.math.unary("-", x)
             size = Apply("absolute", (self.math.expr(x, _I8),), _I8)
             return self.memory.value(size, scalar=True, weak=int, limits=(0, max(-low, high)))
+        if kind_of(x) == "D" and not is_array(x):  # NumPy's arrays have another formula
+            parts = [self.memory.value(Apply(p, (x.expr,), _F8), scalar=True) for p in ("real", "imag")]
+            return self.math.elementwise("hypot", parts)
         if isinstance(x, Data) and (is_array(x) or (x.dtype.kind == "f" and x.weak in (None, float))):
             made = self.math.elementwise("absolute", (x,))
             made.weak = x.weak

@@ -268,7 +268,7 @@ class Expressions(Operations):
         if any(k.arg is None for k in keywords):
             raise self.scope.fail("keyword arguments that are not known")
         named = {str(k.arg): self.evaluate(k.value, frame) for k in keywords}
-        function, given = self.calls.inlined(function, given)
+        function, given = self.calls.inlined(function, given, named)
         if isinstance(function, Function):
             return self.run(function, given, named, frame)
         return self.calls.call(function, tuple(given), named)
