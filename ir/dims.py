@@ -349,6 +349,11 @@ class Guards:
                 return True
         return False
 
+    @property
+    def equal(self) -> Mapping[str, Dim]:
+        """Symbols that the facts make equal to expressions without these symbols."""
+        return self._equal
+
     def _reduced(self, e: Any) -> Any:
         """Return an expression without symbols that equal others."""
         if not self._equal or type(e) is int or self._equal.keys().isdisjoint(e.names):

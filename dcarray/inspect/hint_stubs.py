@@ -60,7 +60,7 @@ def stub(functions: Iterable[Observed], command: str) -> str:
     Parameters
     ----------
     functions : iterable of Observed
-        Those without arrays are left out.
+        Those without arrays and numbers are left out.
     command : str
         How it was made.
     """
@@ -68,7 +68,7 @@ def stub(functions: Iterable[Observed], command: str) -> str:
     symbols: dict[str, None] = {}
     files: dict[str, _Scope] = {}
     for one in functions:
-        if one.has_arrays:
+        if one.is_told:
             whole = files.setdefault(one.code.co_filename, _Scope(True))
             lines, names = _lines(one)
             whole.at(one.code.co_qualname).lines += lines

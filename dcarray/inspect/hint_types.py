@@ -64,9 +64,11 @@ class Observed:
         self.kinds[tuple(kinds)] = None
 
     @property
-    def has_arrays(self) -> bool:
-        """Whether an argument or a part of ``self`` was an array."""
-        return any(kind[0] == "array" for kinds in self.kinds for kind in kinds)
+    def is_told(self) -> bool:
+        """Whether a stub tells of it: an argument or a part of ``self`` was an array, or all arguments of a
+        function were numbers, of which it may make arrays."""
+        found = [kind[0] for kinds in self.kinds for kind in kinds]
+        return "array" in found or (not self.owner and {*found} == {"number"})
 
 
 def observed(code: CodeType, names: dict[str, Any], values: Mapping[str, Any]) -> Observed:

@@ -119,7 +119,7 @@ def _write(found: Sequence[Observed], out: str | None, command: str) -> int:
     else:
         texts = {out: stub(found, command)}
     if not any(texts.values()):
-        print(f"{_NAME}: no call of a function with arrays was seen", file=sys.stderr)
+        print(f"{_NAME}: no call of a function with arrays or numbers was seen", file=sys.stderr)
     status = 0
     for path, text in texts.items():
         if text and path == "-":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from dcarray.ir.passes.cpu.in_place_results import IN_PLACE_RESULTS
 from dcarray.ir.passes.cpu.pipeline import CPU as UNKNOWN_MACHINE
 from dcarray.ir.passes.cpu.pipeline import cpu_pipeline
 from dcarray.ir.passes.pass_manager import Pipeline
@@ -91,7 +92,9 @@ def target(native: bool) -> Target:
     """Return the target; ``native``: the caches are this machine's, else those of an unknown machine."""
 
     def pipeline(threads: int) -> Pipeline:
-        return cpu_pipeline(limits(1)) if native else UNKNOWN_MACHINE
+        whole = cpu_pipeline(limits(1)) if native else UNKNOWN_MACHINE
+        # the products here do not write over their operands
+        return replace(whole, final=tuple([one for one in whole.final if one is not IN_PLACE_RESULTS]))
 
     libraries = {"blas.matmul": (products.LIBRARY,)}
     return Target("aot", pipeline, cpu_kernel, _is_exact, TextCompiler(), libraries, _no_driver)

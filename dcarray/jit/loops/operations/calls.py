@@ -19,8 +19,8 @@ from .draws import Draws
 from .generator_draws import METHODS
 from .legacy_draws import METHODS as LEGACY
 from .numpy_calls import REDUCTIONS
-from .python_calls import Args, Named
 from .numpy_definitions import definition
+from .python_calls import Args, Named
 from .python_draws import METHODS as PYTHON
 from .python_draws import written_in_python
 from .reductions import Reductions

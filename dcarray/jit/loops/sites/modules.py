@@ -82,7 +82,7 @@ def _heat_hinted(source: str | bytes, file: str, module: SitedModule, sites: Seq
             continue
         for number in module.places_of.get((tree.name, line), ()):
             site = sites[number]
-            if site.outer is None and not site.doubtful:
+            if hint.has_arrays and site.outer is None and not site.doubtful:
                 site.known = True
                 site.heat()
 

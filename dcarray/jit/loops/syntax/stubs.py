@@ -35,6 +35,12 @@ class Hint(NamedTuple):
     names: dict[str, Any]
 
     @property
+    def has_arrays(self) -> bool:
+        """Whether the function gets arrays, or is a method of an object with arrays."""
+        spec = _arguments(self.arguments)
+        return not spec[0].annotation or any(isinstance(a.annotation, ast.Subscript) for a in spec)
+
+    @property
     def is_complete(self) -> bool:
         """Whether all arguments have types: of a method the object has none."""
         return all(a.annotation for a in _arguments(self.arguments))
