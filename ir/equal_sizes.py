@@ -1,4 +1,4 @@
-"""Regions in which sizes that the guards make equal are one symbol: passes see what is equal without a proof."""
+"""Regions in which sizes that guards make equal are one symbol: passes see it without a proof."""
 
 from __future__ import annotations
 

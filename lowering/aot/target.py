@@ -94,7 +94,7 @@ def target(native: bool) -> Target:
     def pipeline(threads: int) -> Pipeline:
         whole = cpu_pipeline(limits(1)) if native else UNKNOWN_MACHINE
         # the products here do not write over their operands
-        return replace(whole, final=tuple([one for one in whole.final if one is not IN_PLACE_RESULTS]))
+        return replace(whole, passes=tuple([one for one in whole.passes if one is not IN_PLACE_RESULTS]))
 
     libraries = {"blas.matmul": (products.LIBRARY,)}
     return Target("aot", pipeline, cpu_kernel, _is_exact, TextCompiler(), libraries, _no_driver)

@@ -4,6 +4,7 @@ sizes at once."""
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property, update_wrapper
 from inspect import signature
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Program", "program"]
 
+_MOST_VERSIONS = 16  # with which there is another one for numbers of other types
+Numbers = frozenset[tuple[str, Annotation]]
+
 
 class Program(ProgramLike):
     """A function whose arguments have types.
@@ -61,6 +65,8 @@ class Program(ProgramLike):
         self.written = function
         self.typed = bool(function.__annotations__.keys() - {"return"}) or self._has_hint()
         self._compiled: dict[Any, CompiledProgram] = {}
+        self._described: Description | None = None
+        self._refused: dict[Any, tuple[Description, str]] = {}  # types that do not compile, and why
         self._changes: tuple[Change, ...] | None = None
         self._last: tuple[Any, CompiledProgram, LoopPlan] | None = None
         self._count = function.__code__.co_argcount
@@ -102,7 +108,7 @@ class Program(ProgramLike):
         options = config.current()
         self._changes = None if schedule is None else self._changes_of(schedule, options)
         self._last = None
-        self._code(options, frozenset()).general  # noqa: B018 - which is compiled
+        self._code(options).general  # noqa: B018 - which is compiled
         return self
 
     def _changes_of(self, given: Schedule, options: config.Options) -> tuple[Change, ...]:
@@ -183,20 +189,29 @@ class Program(ProgramLike):
                 out += f"\nfor other sizes:\n\n{dump(pipeline.run(region))}"
         return out
 
-    def _code(self, options: config.Options, lists: frozenset[str]) -> CompiledProgram:
-        """Return what is compiled with these options, where the arguments ``lists`` are lists."""
-        changes = None if lists else self._changes  # positions are those of arrays' statements
-        key = options.fastmath, options.threads, options.cache_dir, options.target, lists, changes
+    def _code(
+        self, options: config.Options, lists: frozenset[str] = frozenset(), numbers: Numbers = frozenset()
+    ) -> CompiledProgram:
+        """Return what is compiled with these options, where the arguments ``lists`` are lists, and
+        ``numbers`` have these types instead of those of their annotations."""
+        changes = None if lists or numbers else self._changes  # positions are those of the program as it is
+        key = options.fastmath, options.threads, options.cache_dir, options.target, lists, numbers, changes
         found = self._compiled.get(key)
         if found is None or not found.is_current():
-            description = _with_lists(describe(self.written), lists)
+            description = _with_types(self._description(), lists, dict(numbers))
             from .region import trace_program
 
-            if not self._compiled:  # an error has the file, and is raised here whoever makes the plan
+            if lists or numbers or not self._compiled:  # an error has the file, whoever makes the plan
                 trace_program(description)
             self._last = None
             found = self._compiled[key] = CompiledProgram(description, options, changes)
         return found
+
+    def _description(self) -> Description:
+        """Return the description of the function with the types of its annotations."""
+        if self._described is None or not self._described.is_current():
+            self._described = describe(self.written)
+        return self._described
 
     # ---- calls --------------------------------------------------------------------------------------
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -234,13 +249,14 @@ class Program(ProgramLike):
     def _checked_call(self, args: tuple[Any, ...], kwargs: dict[str, Any], options: config.Options) -> Any:
         bound = self._signature.bind(*args, **kwargs)
         bound.apply_defaults()
-        parameters = self._parameters()
+        parameters = self._description().parameters
         try:
-            values = tuple(
-                [argument_of(self._name, name, a, bound.arguments[name]) for name, a in parameters]
-            )
+            found = [argument_of(self._name, name, a, bound.arguments[name]) for name, a in parameters]
+            values = tuple([value for value, _ in found])
             named = dict(zip([name for name, _ in parameters], values, strict=True))
-            code = self._code_for(named, options)
+            pairs = zip(found, parameters, strict=True)
+            numbers = frozenset([(name, own) for (_, own), (name, a) in pairs if own is not a])
+            code = self._code_for(named, numbers, options)
         except TypeError as error:
             return self._of_other_types(bound.arguments, error, options)
         sizes = sizes_of(
@@ -258,13 +274,13 @@ class Program(ProgramLike):
             and code.holds(*symbols)
         ):
             plan = code.plan(symbols, guards, ndarray in map(type, values))
-            found = plan.run(values, options)
-            if found is not None:
+            result = plan.run(values, options)
+            if result is not None:
                 lists = ListElements in map(type, values)  # of which there are no checks
                 if not kwargs and len(args) == self._count == len(values) and not lists:
                     plan.remember(values, guards)
                     self._last = options, code, plan
-                return returned(found, code.interface.returns)
+                return returned(result, code.interface.returns)
         return self._as_written({name: given(value) for name, value in named.items()}, sizes)
 
     def _of_other_types(self, given: dict[str, Any], error: TypeError, options: config.Options) -> Any:
@@ -272,7 +288,7 @@ class Program(ProgramLike):
         if options.strict:
             raise error
         arrays = []
-        for name, a in self._parameters():
+        for name, a in self._description().parameters:
             if isinstance(a, ArrayAnnotation) and (array := array_given(given[name])) is not None:
                 arrays += [(name, a, array)] * (len(array.shape) == len(a.shape))
         sizes, code = sizes_of(self._name, arrays), self.written.__code__
@@ -282,25 +298,31 @@ class Program(ProgramLike):
         note(str(error), kind="loop", where=(code.co_filename, code.co_firstlineno))
         return self._as_written(dict(given), sizes)
 
-    def _parameters(self) -> tuple[tuple[str, Annotation], ...]:
-        """Return the names and types of the arguments."""
-        for code in self._compiled.values():
-            if code.is_current():
-                return code.description.parameters
-        return describe(self.written).parameters
-
-    def _code_for(self, values: dict[str, Any], options: config.Options) -> CompiledProgram | None:
+    def _code_for(
+        self, values: dict[str, Any], numbers: Numbers, options: config.Options
+    ) -> CompiledProgram | None:
         """Return what is compiled for these arguments; None if a list occurs in them twice."""
         lists = frozenset(name for name, value in values.items() if type(value) is ListElements)
         if not are_distinct([*values.values()]):
             return None
+        if len(self._compiled) >= _MOST_VERSIONS and numbers:
+            numbers_given = " and ".join(sorted(f"{name}: {a}" for name, a in numbers))
+            raise TypeError(
+                f"{self._name}(): there are too many versions for another one, of {numbers_given}"
+            )
+        known = self._refused.get((lists, numbers))
+        if known is not None and known[0] is self._description():
+            raise TypeError(known[1])
         try:
-            return self._code(options, lists)
+            return self._code(options, lists, numbers)
         except ProgramError as error:
-            if not lists:
+            if not (lists or numbers):
                 raise
-            which = " and ".join(sorted(lists))
-            raise TypeError(f"{self._name}(): the argument {which} is a list, for which {error}") from error
+            what = [f"{name} is a list" for name in sorted(lists)]
+            what += sorted(f"{name} is a number of type {a}" for name, a in numbers)
+            reason = f"{self._name}(): the argument {' and '.join(what)}, for which {error}"
+            self._refused[lists, numbers] = self._description(), reason
+            raise TypeError(reason) from error
 
     def _as_written(self, given: dict[str, Any], sizes: dict[str, int]) -> Any:
         """Run the function as it is written, with sizes for its symbols."""
@@ -359,13 +381,17 @@ def program(function: FunctionType) -> Program:
     return Program(function)
 
 
-def _with_lists(description: Description, lists: frozenset[str]) -> Description:
-    """Return a description for calls with lists for some arguments."""
+def _with_types(
+    description: Description, lists: frozenset[str], numbers: Mapping[str, Annotation]
+) -> Description:
+    """Return a description for calls with lists for some arguments, and numbers of other types for others."""
+    if not lists and not numbers:
+        return description
     parameters = [
         (name, replace(a, as_list=True) if isinstance(a, ArrayAnnotation) and name in lists else a)
         for name, a in description.parameters
     ]
-    return replace(description, parameters=tuple(parameters))
+    return replace(description, parameters=tuple([(name, numbers.get(name, a)) for name, a in parameters]))
 
 
 def _names(code: CodeType) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from typing import Any
 
 from dcarray.core.errors import ProgramError
 from dcarray.ir.records import record
+from dcarray.jit.numpy_proxy import counterpart
 
 from ..loops.entry.entry_values import Constant, EntryValue, Function, PublicObject
 from ..loops.entry.globals import public_description
@@ -95,6 +96,14 @@ class Description:
     watched: tuple[tuple[Mapping[str, Any], str, Any], ...] = field(default=(), compare=False, repr=False)
     constants: tuple[tuple[str, int], ...] = ()
     sizes: tuple[tuple[str, int], ...] = ()
+
+    def is_current(self) -> bool:
+        """Whether the globals that it depends on are the same."""
+        for names, name, value in self.watched:
+            now = names.get(name, _MISSING)
+            if now is not value and counterpart(now) is not counterpart(value):
+                return False
+        return True
 
 
 def describe(
