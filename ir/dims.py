@@ -328,8 +328,9 @@ class Guards:
             return
         if relation.sign == "==" and self._learn_equal(self._reduced(relation.left - relation.right)):
             self._equalities.append(relation)
-        else:
-            self._positive += map(self._reduced, relation.least_zero())
+            return
+        for e in map(self._reduced, relation.least_zero()):
+            self._positive += [e, *_dividends(e)]
 
     def _learn_equal(self, d: Any) -> bool:
         """Have a symbol of which ``d == 0`` gives the value stand for that from now on, if there is one."""
@@ -379,6 +380,15 @@ class Guards:
         return len(self._positive) <= PAIRED_FACTS and any(
             _always(e - p - q, bounds) for i, p in enumerate(near) for q in self._positive if q is not near[i]
         )
+
+
+def _dividends(e: Any) -> Iterator[Any]:
+    """Yield what is at least 0 if ``e`` is: from ``a // 3 >= n`` follows ``a >= 3 * n``."""
+    for atom in () if type(e) is int else e.atoms():
+        if atom.kind == "floor" and type(atom.args[1]) is int and atom.args[1] > 0:
+            pace, rest = e.split(lambda one, atom=atom: one == atom)
+            if pace == 1:
+                yield simplify(atom.args[0] + atom.args[1] * rest)
 
 
 @contextmanager

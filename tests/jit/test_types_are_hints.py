@@ -131,7 +131,7 @@ def test_what_is_no_such_array(k: int, wrap: bool) -> None:
 
 
 def test_arrays_that_are_as_annotated() -> None:
-    """Wrapped ones, others than C-contiguous, read-only, lists of floats: no line, and no error with strict."""
+    """Wrapped ones and views: no line, and no error with the option strict; read-only ones: NumPy's error."""
     whole = np.arange(8.0)
     for x in (whole, dc.asarray(whole), whole[::2], whole[::-1], whole.reshape(4, 2)[:, 0]):
         lines()

@@ -100,10 +100,12 @@ class Arrays(Operations):
 
     def reshape(self, a: Data, shape: Value) -> Data:
         wanted = self.shape(shape, a.shape)
-        found = resized(self.scope, a.shape, wanted)
+        sizes = size_of(a.shape), size_of(wanted)
+        joins = self.scope.eq(*sizes) is True  # else sizes are more likely to be those that are there
+        found = resized(self.scope, a.shape, wanted, proved=joins)
         if found is not None:
             return self.view_or_value(a, found)
-        if not self.scope.need_eq(size_of(a.shape), size_of(wanted)):
+        if not self.scope.need_eq(*sizes):
             raise self.scope.fail("a reshape joins or splits axes, and the sizes are not known to fit")
         if a.window is None and (a.part_of is not None or a.views_in_numpy):
             raise self.scope.fail("a reshape joins or splits axes of a view")

@@ -396,11 +396,10 @@ class Memory:
 
 
 def _goes_forward(window: Window) -> bool:
-    """Whether a window takes neighbours, or one, along each axis of its array, and its own axes in their
-    order: then no stride is less than that of the next axis, whatever the sizes."""
+    """Whether a window has its axes in the order of those of its array, one for each: then no stride is less
+    than that of the next axis, if that has two elements, whatever the sizes."""
     axes = [ix.axis for ix in window.index if ix.axis is not None]
-    near = all(ix.axis is None or (type(ix.stride) is int and abs(ix.stride) == 1) for ix in window.index)
-    return near and all(a < b for a, b in pairwise(axes))
+    return all(a < b for a, b in pairwise(axes))
 
 
 def _takes_rows(node: Gather, array: Array) -> bool:
