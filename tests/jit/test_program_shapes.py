@@ -1,4 +1,4 @@
-"""Programs that reshape, have quotients of sizes, and call functions of NumPy's that are defined in Python."""
+"""Programs that reshape, have quotients of sizes, and call functions of NumPy's defined in Python."""
 
 from __future__ import annotations
 
