@@ -12,6 +12,7 @@ from .hint_types import Observed, types_of
 
 __all__ = ["stub"]
 
+SHOWN = 0.1  # seconds from which on a stub has them
 _INDENT = "    "
 
 
@@ -92,6 +93,7 @@ def _lines(one: Observed) -> tuple[list[str], Sequence[str]]:
     types, reasons, names = types_of(one)
     code = one.code
     what = f"line {code.co_firstlineno}, {one.calls} call{'s' if one.calls > 1 else ''}"
+    what += f", {one.seconds:.2g} s" if one.seconds >= SHOWN else ""
     header = f"def {code.co_name}({_parameters(one, types)}): ..."
     if reasons:
         why = "; ".join(f"{name} was {reason}" for name, reason in reasons.items())

@@ -38,6 +38,8 @@ class Observed:
     parts : tuple of str
         The attributes of ``self`` that it uses, and that are arrays or numbers.
     calls : int
+    seconds : float
+        How long these took, with all that they call.
     kinds : dict
         The kinds of arguments, without ``self``, and of the parts, in calls, each once, in order.
     """
@@ -47,6 +49,7 @@ class Observed:
     owner: str = ""
     parts: tuple[str, ...] = ()
     calls: int = 0
+    seconds: float = 0.0
     kinds: dict[tuple[Kind, ...], None] = field(default_factory=dict)
 
     @property

@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+from time import perf_counter
 from types import CodeType, FrameType
 from typing import Any
 
@@ -36,12 +37,17 @@ class Watch:
     def __init__(self) -> None:
         self._files = UserFiles(None)
         self.seen: dict[CodeType, Observed | None] = {}
+        self._begun: dict[FrameType, float] = {}
 
     def prepare(self, root: str | None) -> None:
         """Set the folder of the script, whose files are the user's in any case."""
         self._files = UserFiles(root)
 
     def __call__(self, frame: FrameType, event: str, _: Any) -> None:
+        if event == "return" and frame in self._begun:
+            one = self.seen[frame.f_code]
+            assert one is not None
+            one.seconds += perf_counter() - self._begun.pop(frame)
         if event != "call":
             return
         code = frame.f_code
@@ -55,6 +61,7 @@ class Watch:
             found.calls += 1
             if len(found.kinds) < MOST:
                 found.note(frame.f_locals, found.calls <= LISTS)
+            self._begun[frame] = perf_counter()
 
     def observed(self) -> list[Observed]:
         """Return the functions that were called, by file and line."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,8 @@ import pytest
 import dcarray as dc
 from dcarray.inspect.hint_stubs import stub
 from dcarray.inspect.hint_types import Observed
+from dcarray.jit.loops.sites.modules import compile_module
+from dcarray.jit.loops.sites.sampler import SAMPLER
 from dcarray.jit.program.region import region_of
 
 ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("DCARRAY_")}
@@ -73,6 +76,11 @@ print("arguments:", *sys.argv[1:])
 HELPER = "def doubled(x, y):\n    y[1:] = 2 * x\n    return y\n"
 
 
+def timeless(text: str) -> str:
+    """A stub without the seconds of what took long, as anything may on a busy machine."""
+    return re.sub(r"(# line \d+, \d+ calls?), [\d.e+]+ s", r"\1", text)
+
+
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "dcarray", "hints", *arguments]
     return subprocess.run(command, capture_output=True, text=True, cwd=folder, env=ENVIRONMENT, check=False)
@@ -88,7 +96,7 @@ def folder(tmp_path: Path) -> Path:
 def test_a_script(folder: Path) -> None:
     done = run(folder, "-o", "-", "script.py", "-o", "x")
     assert done.returncode == 0 and not done.stderr
-    said, *lines = done.stdout.splitlines()
+    said, *lines = timeless(done.stdout).splitlines()
     assert said == "arguments: -o x"  # they are the script's
     text = "\n".join(lines)
     for line in (
@@ -270,7 +278,7 @@ def test_methods_and_inner_functions(tmp_path: Path) -> None:
     (tmp_path / "classes.py").write_text(CLASSES)
     done = run(tmp_path, "classes.py")
     assert done.returncode == 0 and not done.stdout and done.stderr == f"stub: {tmp_path}/classes.hints.pyi\n"
-    text = (tmp_path / "classes.hints.pyi").read_text()
+    text = timeless((tmp_path / "classes.hints.pyi").read_text())
     for line in (
         "class Solver:",
         "    def step(self, x: dc.types.float64[N], k: int = ...): ...  # line 8, 4 calls; "
@@ -405,3 +413,37 @@ print(report.loops, sum("is expected to be" in one.function for one in report.fa
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.split()[0] >= "1" and done.stdout.split()[1] == "1"
+
+
+SLOW = """
+import time
+import numpy as np
+
+def long(x):
+    time.sleep(0.15)
+    for k in range(1, len(x)):
+        x[k] += 0.5 * x[k - 1]
+
+def short(x):
+    for k in range(1, len(x)):
+        x[k] += 0.5 * x[k - 1]
+
+if __name__ == "__main__":
+    long(np.ones(50))
+    short(np.ones(50))
+"""
+
+
+def test_what_took_long_asks_at_once(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text(SLOW)
+    assert run(tmp_path, "slow.py").returncode == 0
+    text = (tmp_path / "slow.hints.pyi").read_text()
+    assert re.search(r"def long\(.*# line 5, 1 call, 0\.\d+ s", text)
+    (tmp_path / "slow.hints.pyi").write_text(text.replace("1 call\n", "1 call, 0.001 s\n"))
+    sources, names = SLOW, {"__name__": "slow"}
+    made = compile_module(sources, str(tmp_path / "slow.py"), names, False)
+    exec(made, names)
+    hot = {name: [s.enabled for s in SAMPLER.sites() if s.source.file == str(tmp_path / "slow.py")
+                  and s.source.line in lines and s.outer is None]
+           for name, lines in (("long", range(5, 9)), ("short", range(10, 13)))}  # fmt: skip
+    assert any(hot["long"]) and not any(hot["short"])

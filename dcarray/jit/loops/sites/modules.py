@@ -17,6 +17,8 @@ from .sited_module import SitedModule
 
 __all__ = ["compile_module"]
 
+LONG = 0.1  # seconds in a run that was watched, with which a function is hot at once
+
 
 def compile_module(
     source: str | bytes, file: str, names: dict[str, Any], is_script: bool, eagerly: bool = False
@@ -62,8 +64,8 @@ def compile_module(
 
 
 def _heat_hinted(source: str | bytes, file: str, module: SitedModule, sites: Sequence[Site]) -> None:
-    """Have the functions ask for plans in their first call of which the module's stub has types: they get
-    arrays."""
+    """Have functions of which the module's stub tells ask for plans in their first call, if they get arrays
+    and took so long in the run that the stub is of that they would be hot."""
     stub = stub_of(file)
     if stub is None or not sites:
         return
@@ -82,7 +84,7 @@ def _heat_hinted(source: str | bytes, file: str, module: SitedModule, sites: Seq
             continue
         for number in module.places_of.get((tree.name, line), ()):
             site = sites[number]
-            if hint.has_arrays and site.outer is None and not site.doubtful:
+            if hint.has_arrays and hint.seconds >= LONG and site.outer is None and not site.doubtful:
                 site.known = True
                 site.heat()
 

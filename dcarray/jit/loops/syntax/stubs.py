@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 from collections.abc import Iterator
 from types import CodeType
 from typing import Any, NamedTuple
@@ -14,6 +15,7 @@ from typing import Any, NamedTuple
 __all__ = ["Hint", "Stub", "functions_in", "qualname_of", "stub_of", "stub_path"]
 
 _ENDING = ".hints.pyi"
+_SECONDS = re.compile(r"# line \d+, \d+ calls?, ([\d.e+-]+) s")
 _known: dict[str, tuple[tuple[int, int], Stub]] = {}  # by path, with the time and size of the file
 
 
@@ -28,11 +30,14 @@ class Hint(NamedTuple):
         The stub's path.
     names : dict
         The names that the types use.
+    seconds : float
+        How long its calls took in the run that the stub is of; 0.0 if that is not noted.
     """
 
     arguments: ast.arguments
     file: str
     names: dict[str, Any]
+    seconds: float
 
     @property
     def has_arrays(self) -> bool:
@@ -66,6 +71,7 @@ class Stub:
         self._names: dict[str, Any] | None = None
         self._heading: list[ast.stmt] = []  # imports and symbols
         self._functions: dict[str, ast.FunctionDef] = {}
+        self._lines = text.splitlines()
         try:
             tree = ast.parse(text)
         except (SyntaxError, ValueError) as error:
@@ -94,7 +100,8 @@ class Stub:
                 f"not of {qualname}({now})"
             )
         names = self._evaluated()
-        return self.problem or Hint(found.args, self.path, names)
+        seconds = _SECONDS.search(self._lines[found.lineno - 1])
+        return self.problem or Hint(found.args, self.path, names, float(seconds[1]) if seconds else 0.0)
 
     def _evaluated(self) -> dict[str, Any]:
         if self._names is None:
