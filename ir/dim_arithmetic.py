@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
+from math import gcd
 from typing import Any
 
 from .integer_text import text
@@ -13,6 +14,7 @@ from .nodes import Dim
 from .relations import Relation
 
 __all__ = [
+    "dividends",
     "evaluate",
     "free_symbols",
     "is_number",
@@ -24,6 +26,7 @@ __all__ = [
     "span",
     "substitute",
     "symbol",
+    "without_factor",
 ]
 
 
@@ -82,6 +85,25 @@ def _atom_span(atom: Atom, ranges: Mapping[str, tuple[int, int]]) -> tuple[int, 
     if divisor != most or divisor <= 0:
         return None
     return (0, divisor - 1) if atom.kind == "mod" else (low // divisor, high // divisor)
+
+
+def without_factor(e: Any) -> Any:
+    """Return what is at least 0 if and only if ``e`` is, without a factor of all terms with symbols."""
+    terms = {} if type(e) is int else dict(e.terms)
+    constant = terms.pop((), 0)
+    factor = gcd(*terms.values())
+    if factor < 2:
+        return e
+    return Expression({product: n // factor for product, n in terms.items()}) + constant // factor
+
+
+def dividends(e: Any) -> Iterator[Any]:
+    """Yield what is at least 0 if ``e`` is: from ``a // 3 >= n`` follows ``a >= 3 * n``."""
+    for atom in () if type(e) is int else e.atoms():
+        if atom.kind == "floor" and type(atom.args[1]) is int and atom.args[1] > 0:
+            pace, rest = e.split(lambda one, atom=atom: one == atom)
+            if pace == 1:
+                yield simplify(atom.args[0] + atom.args[1] * rest)
 
 
 def evaluate(dim: Dim | Relation, values: Mapping[str, int]) -> int:

@@ -12,6 +12,7 @@ from contextvars import ContextVar, Token
 from functools import lru_cache, wraps
 from typing import Any, TypeVar
 
+from .dim_arithmetic import dividends, without_factor
 from .dim_arithmetic import evaluate as evaluate
 from .dim_arithmetic import free_symbols as free_symbols
 from .dim_arithmetic import is_number as is_number
@@ -330,7 +331,7 @@ class Guards:
             self._equalities.append(relation)
             return
         for e in map(self._reduced, relation.least_zero()):
-            self._positive += [e, *_dividends(e)]
+            self._positive += [e, *dividends(e)]
 
     def _learn_equal(self, d: Any) -> bool:
         """Have a symbol of which ``d == 0`` gives the value stand for that from now on, if there is one."""
@@ -370,6 +371,7 @@ class Guards:
             bounds = {
                 k: (self._reduced(low), self._reduced(high)) for k, (low, high) in (ranges or {}).items()
             }
+        e = without_factor(e)
         if _always(e, bounds):
             return True
         names = free_symbols(simplify(e))
@@ -380,15 +382,6 @@ class Guards:
         return len(self._positive) <= PAIRED_FACTS and any(
             _always(e - p - q, bounds) for i, p in enumerate(near) for q in self._positive if q is not near[i]
         )
-
-
-def _dividends(e: Any) -> Iterator[Any]:
-    """Yield what is at least 0 if ``e`` is: from ``a // 3 >= n`` follows ``a >= 3 * n``."""
-    for atom in () if type(e) is int else e.atoms():
-        if atom.kind == "floor" and type(atom.args[1]) is int and atom.args[1] > 0:
-            pace, rest = e.split(lambda one, atom=atom: one == atom)
-            if pace == 1:
-                yield simplify(atom.args[0] + atom.args[1] * rest)
 
 
 @contextmanager

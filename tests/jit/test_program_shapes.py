@@ -91,8 +91,7 @@ def test_shapes(shape: tuple[int, int]) -> None:
 
 def test_slices_with_steps() -> None:
     for shape in ((4, 6), (5, 7), (6, 5), (9, 12), (1, 3), (2, 2), (1, 1)):
-        n, m = shape
-        check(pooled_values, np.random.default_rng(1).random(shape), serves=n > 1 and m > 2)
+        check(pooled_values, np.random.default_rng(1).random(shape))
 
 
 @dc.program
@@ -204,7 +203,8 @@ def test_matrices() -> None:
     r = np.random.default_rng(0)
     for n in (1, 2, 3, 8, 33):
         a, b = r.random((n, n)) - 0.5, r.random((n, 3))
-        check(covariances, r.random((n, 9)), exact=False, serves=n > 1)
+        if n > 1:  # else NumPy warns
+            check(covariances, r.random((n, 9)), exact=False)
         s = a @ a.T + np.eye(n)
         assert np.allclose(factor(s), np.linalg.cholesky(s), rtol=1e-9)
         for x, y in zip(solved(a, b, b[:, 0].copy()), solved.written(a, b, b[:, 0].copy()), strict=True):
