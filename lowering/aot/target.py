@@ -24,7 +24,7 @@ from . import products
 
 DIALECT = replace(
     C, name="C library", phase="static ", wraps=False, numpy_loops=False, checks_conversions=True,
-    failed_check="dc_failed = 1;",
+    failed_check="dc_failed = 1;", c_library=True,
 )  # fmt: skip
 """C that depends on no option of the compiler but ``-ffp-contract=off``."""
 
