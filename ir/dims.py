@@ -358,7 +358,7 @@ class Guards:
 
     def _reduced(self, e: Any) -> Any:
         """Return an expression without symbols that equal others."""
-        if not self._equal or type(e) is int or self._equal.keys().isdisjoint(e.names):
+        if not self._equal or e is None or type(e) is int or self._equal.keys().isdisjoint(e.names):
             return e
         return substitute(e, self._equal)
 

@@ -207,6 +207,8 @@ def test_symbols_that_equal_others() -> None:
         with dims.assuming([compare("==", symbol("M"), names[2])]), dims.between({"i": (0, names[2] - 1)}):
             assert prove_nonneg(symbol("M") - 1 - symbol("i", None)) is True
             assert prove_nonneg(symbol("M") - 2 - symbol("i", None)) is None
+    with dims.assuming(facts), dims.between({"i": (None, names[2] - 1)}):  # of a loop with a step
+        assert prove_nonneg(size + 5 - symbol("i", None)) is True and prove_nonneg(symbol("i", None)) is None
     with dims.assuming([compare(">=", (size + 1) // 3, 1)]):
         assert prove_nonneg(size - 2) is True and prove_nonneg(size - 3) is None
 
