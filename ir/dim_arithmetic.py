@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
+from math import gcd
 from typing import Any
 
 from .integer_text import text
-from .integers import Expression, symbol
+from .integers import Atom, Expression, symbol
 from .nodes import Dim
 from .relations import Relation
 
 __all__ = [
+    "dividends",
     "evaluate",
     "free_symbols",
     "is_number",
@@ -21,8 +23,10 @@ __all__ = [
     "show",
     "simplify",
     "slope",
+    "span",
     "substitute",
     "symbol",
+    "without_factor",
 ]
 
 
@@ -47,6 +51,59 @@ def slope(dim: Dim, var: str) -> Dim | None:
         return 0
     pace, rest = dim.split(lambda atom: atom.is_symbol(var))
     return None if var in free_symbols(pace) or var in free_symbols(rest) else pace
+
+
+def span(dim: Dim, ranges: Mapping[str, tuple[int, int]]) -> tuple[int, int] | None:
+    """Return integers between which ``dim`` lies where its symbols lie in these ranges; None if a symbol has
+    none, or a divisor is no positive number."""
+    if type(dim) is int:
+        return dim, dim
+    low = high = 0
+    for product, count in dim.terms.items():
+        ends = [count, count]
+        for atom in product:
+            found = _atom_span(atom, ranges)
+            if found is None:
+                return None
+            values = [a * b for a in ends for b in found]
+            ends = [min(values), max(values)]
+        low, high = low + ends[0], high + ends[1]
+    return low, high
+
+
+def _atom_span(atom: Atom, ranges: Mapping[str, tuple[int, int]]) -> tuple[int, int] | None:
+    if atom.kind == "symbol":
+        return ranges.get(atom.args[0])
+    found = [span(arg, ranges) for arg in atom.args]
+    known = [one for one in found if one is not None]
+    if len(known) < len(found):
+        return None
+    if atom.kind in ("max", "min"):
+        choose = max if atom.kind == "max" else min
+        return choose(low for low, _ in known), choose(high for _, high in known)
+    (low, high), (divisor, most) = known
+    if divisor != most or divisor <= 0:
+        return None
+    return (0, divisor - 1) if atom.kind == "mod" else (low // divisor, high // divisor)
+
+
+def without_factor(e: Any) -> Any:
+    """Return what is at least 0 if and only if ``e`` is, without a factor of all terms with symbols."""
+    terms = {} if type(e) is int else dict(e.terms)
+    constant = terms.pop((), 0)
+    factor = gcd(*terms.values())
+    if factor < 2:
+        return e
+    return Expression({product: n // factor for product, n in terms.items()}) + constant // factor
+
+
+def dividends(e: Any) -> Iterator[Any]:
+    """Yield what is at least 0 if ``e`` is: from ``a // 3 >= n`` follows ``a >= 3 * n``."""
+    for atom in () if type(e) is int else e.atoms():
+        if atom.kind == "floor" and type(atom.args[1]) is int and atom.args[1] > 0:
+            pace, rest = e.split(lambda one, atom=atom: one == atom)
+            if pace == 1:
+                yield simplify(atom.args[0] + atom.args[1] * rest)
 
 
 def evaluate(dim: Dim | Relation, values: Mapping[str, int]) -> int:

@@ -12,6 +12,7 @@ from contextvars import ContextVar, Token
 from functools import lru_cache, wraps
 from typing import Any, TypeVar
 
+from .dim_arithmetic import dividends, without_factor
 from .dim_arithmetic import evaluate as evaluate
 from .dim_arithmetic import free_symbols as free_symbols
 from .dim_arithmetic import is_number as is_number
@@ -20,6 +21,7 @@ from .dim_arithmetic import linear as linear
 from .dim_arithmetic import show as show
 from .dim_arithmetic import simplify as simplify
 from .dim_arithmetic import slope as slope
+from .dim_arithmetic import span as span
 from .dim_arithmetic import substitute as substitute
 from .dim_arithmetic import symbol as symbol
 from .integers import maximum as maximum
@@ -239,6 +241,8 @@ class Guards:
         self.hints = dict(hints or {})
         self.recorded: list[Any] = []
         self._positive: list[Any] = []  # expressions known to be >= 0
+        self._equalities: list[Relation] = []
+        self._equal: dict[str, Any] = {}  # by them: symbols, and expressions without these symbols
         self._answers: dict[Any, bool] = {}
         self._tokens: list[Token[Guards | None]] = []
         for fact in facts:
@@ -321,13 +325,53 @@ class Guards:
             self._learn(relation)
 
     def _learn(self, relation: Any) -> None:
-        if isinstance(relation, Relation):
-            self._positive += relation.least_zero()
+        if not isinstance(relation, Relation):
+            return
+        if relation.sign == "==" and self._learn_equal(self._reduced(relation.left - relation.right)):
+            self._equalities.append(relation)
+            return
+        for e in map(self._reduced, relation.least_zero()):
+            self._positive += [e, *dividends(e)]
+
+    def _learn_equal(self, d: Any) -> bool:
+        """Have a symbol of which ``d == 0`` gives the value stand for that from now on, if there is one."""
+        atoms = [] if type(d) is int else sorted(d.atoms(), key=lambda a: a.key)
+        symbols = [atom for atom in atoms if atom.kind == "symbol"]
+        for atom in sorted(symbols, key=lambda a: a.args[1] is not None and a.args[1] >= 0):
+            name, least = atom.args
+            pace = slope(d, name)
+            if type(pace) is int and abs(pace) == 1:
+                value = simplify(symbol(name, least) - d * pace)
+                self._equal = {k: substitute(v, {name: value}) for k, v in self._equal.items()}
+                self._equal[name] = value
+                self._positive = [self._reduced(p) for p in self._positive]
+                if least is not None:
+                    self._positive.append(simplify(value - least))
+                self._answers.clear()
+                return True
+        return False
+
+    @property
+    def equal(self) -> Mapping[str, Dim]:
+        """Symbols that the facts make equal to expressions without these symbols."""
+        return self._equal
+
+    def _reduced(self, e: Any) -> Any:
+        """Return an expression without symbols that equal others."""
+        if not self._equal or e is None or type(e) is int or self._equal.keys().isdisjoint(e.names):
+            return e
+        return substitute(e, self._equal)
 
     def _follows(self, e: Any, bounds: Bounds | None) -> bool:
         """Whether ``e >= 0`` is proved with one of the facts, or with two while there are few."""
         if self._hinted(e) and evaluate(e, self.hints) < 0:
             return False  # the facts hold for the hints, and so would what follows from them
+        if self._equal:
+            e, ranges = self._reduced(e), _RANGES.get() if bounds is None else bounds
+            bounds = {
+                k: (self._reduced(low), self._reduced(high)) for k, (low, high) in (ranges or {}).items()
+            }
+        e = without_factor(e)
         if _always(e, bounds):
             return True
         names = free_symbols(simplify(e))
@@ -347,7 +391,9 @@ def assuming(facts: Iterable[Any]) -> Iterator[None]:
     outer = _ACTIVE.get()
     inner = Guards({}, facts)
     if outer is not None:
-        inner._positive = outer._positive + inner._positive
+        for equality in outer._equalities:
+            inner._learn(equality)
+        inner._positive = [*map(inner._reduced, outer._positive), *inner._positive]
         inner.hints, inner.recorded = outer.hints, outer.recorded
     with inner:
         yield

@@ -246,8 +246,6 @@ def _at_end(show_report: bool, explain: str | None) -> None:
     from dcarray.core.counters import report
     from dcarray.distributed import jobs
 
-    report(reset=True)
-
     def tell() -> None:
         if explain is not None and jobs.leads():
             collection.explanation().save(explain)
@@ -306,8 +304,16 @@ def main(arguments: list[str]) -> int:
     show_report = show_report or remaining[-1] == "--report"
     accelerator = _Accelerator(tuple(also), eagerly=explain is not None)
     begin = lambda: _at_end(show_report, explain)  # noqa: E731
+
+    def prepare(root: str | None) -> None:
+        if show_report:
+            from dcarray.core.counters import report
+
+            report(reset=True)  # from here on all is the program's
+        accelerator.prepare(root)
+
     try:
-        execute(remaining[0], is_module, begin, accelerator.prepare, accelerator.compile)
+        execute(remaining[0], is_module, begin, prepare, accelerator.compile)
     except Refused as refused:
         message, status = refused.args
         print(f"{_NAME}: {message}", file=sys.stderr)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from dcarray.ir.passes.cpu.in_place_results import IN_PLACE_RESULTS
 from dcarray.ir.passes.cpu.pipeline import CPU as UNKNOWN_MACHINE
 from dcarray.ir.passes.cpu.pipeline import cpu_pipeline
 from dcarray.ir.passes.pass_manager import Pipeline
@@ -23,7 +24,7 @@ from . import products
 
 DIALECT = replace(
     C, name="C library", phase="static ", wraps=False, numpy_loops=False, checks_conversions=True,
-    failed_check="dc_failed = 1;",
+    failed_check="dc_failed = 1;", c_library=True,
 )  # fmt: skip
 """C that depends on no option of the compiler but ``-ffp-contract=off``."""
 
@@ -92,7 +93,9 @@ def target(native: bool) -> Target:
     """Return the target; ``native``: the caches are this machine's, else those of an unknown machine."""
 
     def pipeline(threads: int) -> Pipeline:
-        return cpu_pipeline(limits(1)) if native else UNKNOWN_MACHINE
+        whole = cpu_pipeline(limits(1)) if native else UNKNOWN_MACHINE
+        # the products here do not write over their operands
+        return replace(whole, passes=tuple([one for one in whole.passes if one is not IN_PLACE_RESULTS]))
 
     libraries = {"blas.matmul": (products.LIBRARY,)}
     return Target("aot", pipeline, cpu_kernel, _is_exact, TextCompiler(), libraries, _no_driver)

@@ -53,8 +53,8 @@ class Dialect:
     checks_conversions : bool
         Whether conversions to integers out of whose range a number is are written out, since the machine does
         not do them as x86 does.
-    refused : frozenset of str
-        Operations that it has not.
+    c_library : bool
+        Whether functions of Python's ``math`` are those of the C library here.
     failed_check : str
         The statement where a check of a value at run time fails.
     """
@@ -78,7 +78,7 @@ class Dialect:
     runs_phases: bool = True
     native_half: bool = True
     checks_conversions: bool = False
-    refused: frozenset[str] = frozenset()
+    c_library: bool = False
     failed_check: str = "feraiseexcept(FE_INVALID);"
 
     def type(self, dtype: DType) -> str:

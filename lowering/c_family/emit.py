@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
+from dcarray.ir.ops import C_LIBRARY
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel import nodes as k
 
@@ -131,8 +132,8 @@ class Printer:
 
     def apply(self, name: str, args: list[str], kinds: list[k.DType], dtype: k.DType) -> str:
         source = kinds[0]
-        if name in self.dialect.refused:
-            raise Unsupported(f"the {self.dialect.name} target has no {name}")
+        if name in C_LIBRARY and not self.dialect.c_library:
+            raise Unsupported(f"the {self.dialect.name} target has no {name} for {source.name}")
         if any(kind != source for kind in kinds) and not (name == "ldexp" and kinds[1].itemsize <= 4):
             raise Unsupported(f"the {self.dialect.name} target has no {name} for mixed dtypes")
         if source == np.float16 and name != "where":  # computed in float and rounded, as NumPy does

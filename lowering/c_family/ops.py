@@ -16,6 +16,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from dcarray.ir.ops import C_LIBRARY, OPS
 from dcarray.lowering.kernel.nodes import STEPS, Affine, DType, Lit
 
 from .dialect import C, Dialect
@@ -37,6 +38,9 @@ def _templates() -> dict[tuple[str, str], str]:
         for name in names.split():
             op, _, libm = name.partition(":")
             put("f", **{op: f"{libm or op}{{s}}({args})"})
+    for name in C_LIBRARY:  # of float64 alone
+        args = "{0}, {1}" if OPS[name].nin == 2 else "{0}"
+        put("f", **{name: f"{name.removeprefix('c_')}({args})"})
     # Both values of a where and of a logical operation are computed, as in NumPy: no branches, no && and ||.
     put("biufc", where="{0} ? {1} : {2}", positive="{0}", real="{0}", conjugate="{0}")
     put("biuf", logical_and="({0} != 0) & ({1} != 0)", logical_or="({0} != 0) | ({1} != 0)")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,10 @@ import numpy as np
 import pytest
 
 import dcarray as dc
-from dcarray.inspect.hints import Observed, kind_of, stub
+from dcarray.inspect.hint_stubs import stub
+from dcarray.inspect.hint_types import Observed
+from dcarray.jit.loops.sites.modules import compile_module
+from dcarray.jit.loops.sites.sampler import SAMPLER
 from dcarray.jit.program.region import region_of
 
 ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("DCARRAY_")}
@@ -72,6 +76,11 @@ print("arguments:", *sys.argv[1:])
 HELPER = "def doubled(x, y):\n    y[1:] = 2 * x\n    return y\n"
 
 
+def timeless(text: str) -> str:
+    """A stub without the seconds of what took long, as anything may on a busy machine."""
+    return re.sub(r"(# line \d+, \d+ calls?), [\d.e+]+ s", r"\1", text)
+
+
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "dcarray", "hints", *arguments]
     return subprocess.run(command, capture_output=True, text=True, cwd=folder, env=ENVIRONMENT, check=False)
@@ -85,9 +94,9 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_script(folder: Path) -> None:
-    done = run(folder, "script.py", "-o", "x")
+    done = run(folder, "-o", "-", "script.py", "-o", "x")
     assert done.returncode == 0 and not done.stderr
-    said, *lines = done.stdout.splitlines()
+    said, *lines = timeless(done.stdout).splitlines()
     assert said == "arguments: -o x"  # they are the script's
     text = "\n".join(lines)
     for line in (
@@ -105,7 +114,11 @@ def test_a_script(folder: Path) -> None:
         "# script.py",
     ):
         assert line in text, text
-    assert "many" not in text and "step(" not in text and "N[" not in text
+    assert (
+        "class Solver:\n    def step(self, x: dc.types.float64[M]): ...  # line 32, 2 calls; self: Solver"
+        in text
+    )
+    assert "many" not in text and "N[" not in text
 
 
 def test_what_it_writes_compiles(folder: Path) -> None:
@@ -136,19 +149,19 @@ def test_a_script_that_fails(folder: Path) -> None:
     plain = subprocess.run(
         [sys.executable, "script.py"], capture_output=True, text=True, cwd=folder, check=False
     )
-    done = run(folder, "script.py")
+    done = run(folder, "-o", "-", "script.py")
     assert done.returncode == plain.returncode == 1
     assert "# def stencil(u: dc.types.float64[M], v, steps: int): ..." in done.stdout
     assert "v was 1-dimensional float64 and NoneType" in done.stdout
     last = plain.stderr.splitlines()[-1]
     assert done.stderr.splitlines()[-1] == last and "hints.py" not in done.stderr and "TypeError" in last
     (folder / "script.py").write_text(FUNCTIONS + "mixed(np.ones(9), np.ones(9))\nraise SystemExit(7)\n")
-    done = run(folder, "script.py")
+    done = run(folder, "-o", "-", "script.py")
     assert done.returncode == 7 and "def mixed(a: dc.types.float64[M], b: dc.types.float64[M])" in done.stdout
 
 
 def test_a_module_and_bad_commands(folder: Path) -> None:
-    done = run(folder, "-m", "script", "1")
+    done = run(folder, "-o", "-", "-m", "script", "1")
     assert done.returncode == 0 and "arguments: 1" in done.stdout and "def gemm(" in done.stdout
     done = run(folder, "nothing.py")
     assert done.returncode == 2 and "nothing.py" in done.stderr and "hints: can't open file" in done.stderr
@@ -163,9 +176,9 @@ def shown(*calls: tuple[Any, ...]) -> str:
 
     def f(a: Any, b: Any) -> None: ...
 
-    one = Observed(f.__code__, {"K": 1}, len(calls))
+    one = Observed(f.__code__.replace(co_qualname="f"), {"K": 1}, calls=len(calls))
     for call in calls:
-        one.kinds[tuple(map(kind_of, call))] = None
+        one.note(dict(zip("ab", call, strict=True)), True)
     line = stub([one], "").splitlines()[-1]
     return line[line.index("(") + 1 : line.index("): ...")] if line.startswith("def") else line
 
@@ -197,3 +210,240 @@ def test_numbers() -> None:
     assert "b was array of <U1" in shown((x, np.array(["a"])))
     assert "b was list" in shown((x, [1, 2.0]))
     assert "b was an array without axes" in shown((x, np.array(1.0)))
+
+
+# ---- methods and inner functions ----------------------------------------------------------------------
+CLASSES = """
+import numpy as np
+
+class Solver:
+    def __init__(self, n):
+        self.u, self.dt, self.name, self.count = np.ones(n), 0.5, "a", 0
+
+    def step(self, x, k=3):
+        self.u += self.dt * k * x
+        self.count += 1
+
+    def total(self):
+        return self.u.sum()
+
+    def plain(self, k):
+        return k
+
+    @staticmethod
+    def doubled(x):
+        return 2.0 * x
+
+    @classmethod
+    def of(cls, x):
+        return cls(len(x))
+
+    class Part:
+        __slots__ = ("w",)
+
+        def __init__(self, w):
+            self.w = w
+
+        def scaled(self, by):
+            return self.w * by
+
+class Faster(Solver):
+    def step(self, x, k=3):
+        super().step(x, k + 1)
+
+def outer(n):
+    def inner(y, *, by=1.0):
+        return y * by
+    def unused(y):
+        return y
+    return inner(np.ones(n), by=2.0)
+
+def framed(y):
+    def mean(z):
+        return z.sum() / len(z)
+    return mean(y)
+
+def counted(n: int, a):
+    return np.full(n, a)
+
+for n in (6, 9):
+    s = Solver(n)
+    s.step(np.ones(n)); s.total(); s.plain(2); Solver.doubled(np.ones(n)); Solver.of(np.ones(n))
+    Solver.Part(np.ones(n)).scaled(np.ones(n)); Faster(n).step(np.ones(n))
+    outer(n); framed(np.ones(n)); counted(n, 1.5)
+"""
+
+
+def test_methods_and_inner_functions(tmp_path: Path) -> None:
+    (tmp_path / "classes.py").write_text(CLASSES)
+    done = run(tmp_path, "classes.py")
+    assert done.returncode == 0 and not done.stdout and done.stderr == f"stub: {tmp_path}/classes.hints.pyi\n"
+    text = timeless((tmp_path / "classes.hints.pyi").read_text())
+    for line in (
+        "class Solver:",
+        "    def step(self, x: dc.types.float64[N], k: int = ...): ...  # line 8, 4 calls; "
+        "self: Solver with self.u: dc.types.float64[N], self.dt: float, self.count: int",
+        "    def total(self): ...  # line 12, 2 calls; self: Solver with self.u: dc.types.float64[N]",
+        "    @staticmethod\n    def doubled(x: dc.types.float64[N]): ...  # line 18, 2 calls",
+        "    @classmethod\n    def of(cls, x: dc.types.float64[N]): ...  # line 22, 2 calls",
+        "    class Part:\n        def __init__(self, w: dc.types.float64[N]): ...  # line 29, 2 calls; self: "
+        "Part\n"
+        "        def scaled(self, by: dc.types.float64[N]): ...",
+        "class Faster:\n    def step(self, x: dc.types.float64[N], k: int = ...): ...",
+        "def outer(n: int):  # line 39, 2 calls\n    def inner(y: dc.types.float64[N], *, by: float): ...",
+        "def framed(y: dc.types.float64[N]):  # line 46, 2 calls\n    def mean(z: dc.types.float64[N]): ...",
+        "def counted(n: int, a: float): ...",
+    ):
+        assert line in text, text
+    assert "plain" not in text and "unused" not in text and "__init__(self, n" not in text
+    compile(text, "stub", "exec")
+
+
+# ---- stubs that are used without being named ----------------------------------------------------------
+USED = """
+import sys
+import numpy as np
+
+def stencil(u, v, steps):
+    for t in range(steps):
+        v[1:-1] = 0.5 * (u[:-2] + u[2:])
+
+class Tools:
+    @staticmethod
+    def scaled(a, x):
+        return a * x
+
+    def twice(self, x):
+        return x * 2.0
+
+if __name__ == "__main__":
+    for n in (8, 11):
+        u, v = np.linspace(0, 1, n), np.zeros(n)
+        stencil(u, v, 3)
+        Tools.scaled(2.0, u)
+        Tools().twice(u)
+    if len(sys.argv) > 1:
+        stencil(u.astype("f4"), v, 3)
+        stencil([1.0, 2.0, 4.0], v[:3], 1) if sys.argv[1] == "list" else None
+    print(v)
+"""
+
+
+def command(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    whole = [sys.executable, "-m", "dcarray", *words]
+    return subprocess.run(whole, capture_output=True, text=True, cwd=folder, env=ENVIRONMENT, check=False)
+
+
+@pytest.fixture
+def used(tmp_path: Path) -> Path:
+    (tmp_path / "used.py").write_text(USED)
+    assert run(tmp_path, "used.py").returncode == 0
+    return tmp_path
+
+
+def test_compile_finds_the_stub(used: Path) -> None:
+    done = command(used, "compile", "used.py:stencil", "used.py:Tools.scaled", "-o", "out")
+    assert done.returncode == 0, done.stderr
+    assert "double *v" in (used / "out" / "stencil.h").read_text()
+    done = command(used, "compile", "used.py:Tools.twice")
+    assert (
+        done.returncode == 1 and "the argument self has no type, since Tools.twice is a method" in done.stderr
+    )
+    (used / "used.hints.pyi").unlink()
+    done = command(used, "compile", "used.py:stencil")
+    assert (
+        done.returncode == 1 and "the argument u has no type: annotate it, or let `python -m" in done.stderr
+    )
+
+
+@pytest.mark.parametrize("words", [[], ["wrong"]])
+def test_run_finds_the_stub(used: Path, words: list[str]) -> None:
+    plain = subprocess.run(
+        [sys.executable, "used.py", *words], capture_output=True, text=True, cwd=used, check=False
+    )
+    done = command(used, "run", "used.py", *words)
+    assert done.stdout == plain.stdout and done.returncode == plain.returncode == 0 and not done.stderr
+
+
+@pytest.mark.parametrize(("change", "said"), [
+    (lambda s: s, ""),
+    (lambda s: s.replace("u:", "w:"), "used.hints.pyi is out of date: it is of stencil(w, v, steps), not "),
+    (lambda s: s + "def (", "used.hints.pyi is no stub"),
+    (lambda s: s.replace('dc.symbol("N")', "nothing"), "used.hints.pyi fails: NameError"),
+])  # fmt: skip
+def test_a_stub_that_does_not_fit(used: Path, change: Any, said: str) -> None:
+    stub_file = used / "used.hints.pyi"
+    stub_file.write_text(change(stub_file.read_text()))
+    done = command(used, "run", "--report", "used.py")
+    assert done.returncode == 0 and done.stdout.startswith("[0. ")
+    lines = [line for line in done.stderr.splitlines() if "used.hints.pyi" in line]
+    if not said:
+        assert not lines
+        return
+    assert any(said in line for line in lines) and len(lines) <= 3
+    done = command(used, "compile", "used.py:stencil")
+    assert done.returncode == 1 and said in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+def test_programs_find_the_stub(used: Path) -> None:
+    (used / "user.py").write_text("""
+import numpy as np
+import dcarray as dc
+from used import stencil, Tools
+
+program = dc.program(stencil)
+program.compile()
+dc.report(reset=True)
+for u, v in ((np.ones(7), np.zeros(7)), (np.ones(4, "f4"), np.zeros(4)), ([1.0, 2.0, 3.0, 4.0], np.zeros(4))):
+    want = v.copy()
+    try:
+        stencil(u, want, 2)
+    except Exception as error:
+        want = type(error)
+    try:
+        program(u, v, 2)
+    except Exception as error:
+        v = type(error)
+    assert np.array_equal(v, want) if isinstance(want, np.ndarray) else v is want
+report = dc.report()
+print(report.loops, sum("is expected to be" in one.function for one in report.fallbacks))
+""")
+    done = subprocess.run(
+        [sys.executable, "user.py"], capture_output=True, text=True, cwd=used, env=ENVIRONMENT, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split()[0] >= "1" and done.stdout.split()[1] == "1"
+
+
+SLOW = """
+import time
+import numpy as np
+
+def long(x):
+    time.sleep(0.15)
+    for k in range(1, len(x)):
+        x[k] += 0.5 * x[k - 1]
+
+def short(x):
+    for k in range(1, len(x)):
+        x[k] += 0.5 * x[k - 1]
+
+if __name__ == "__main__":
+    long(np.ones(50))
+    short(np.ones(50))
+"""
+
+
+def test_what_took_long_asks_at_once(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text(SLOW)
+    assert run(tmp_path, "slow.py").returncode == 0
+    text = (tmp_path / "slow.hints.pyi").read_text()
+    assert re.search(r"def long\(.*# line 5, 1 call, 0\.\d+ s", text)
+    (tmp_path / "slow.hints.pyi").write_text(text.replace("1 call\n", "1 call, 0.001 s\n"))
+    sources, names = SLOW, {"__name__": "slow"}
+    made = compile_module(sources, str(tmp_path / "slow.py"), names, False)
+    exec(made, names)
+    hot = {name: [s.enabled for s in SAMPLER.sites() if s.source.file == str(tmp_path / "slow.py")
+                  and s.source.line in lines and s.outer is None]
+           for name, lines in (("long", range(5, 9)), ("short", range(10, 13)))}  # fmt: skip
+    assert any(hot["long"]) and not any(hot["short"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import pairwise, product
 
 import pytest
 from hypothesis import given, settings
@@ -193,3 +193,36 @@ def test_count_and_slope():
     assert dims.count((0, n - 2, 1)) is None and dims.count((0, n, 2)) is None
     assert dims.slope(3 - 2 * k, "k") == -2 and dims.slope(n * k, "k") == n
     assert dims.slope(k * k, "k") is None and dims.slope(n, "k") == 0
+
+
+def test_symbols_that_equal_others() -> None:
+    """Many equalities, of which each proof needs several, and what a quotient's sign says of its dividend."""
+    names = [symbol(f"n{k}", -100) for k in range(8)]
+    size = symbol("N")
+    facts = [compare("==", a, b + 1) for a, b in pairwise([*names, size])]
+    with dims.assuming(facts):
+        assert prove_eq(names[0], size + 8) is True and prove_nonneg(names[0] - 8) is True
+        assert prove_nonneg(names[3] * names[5] - 4) is True
+        assert prove_eq(names[0], size) is False and prove_nonneg(names[0] - 9) is None
+        with dims.assuming([compare("==", symbol("M"), names[2])]), dims.between({"i": (0, names[2] - 1)}):
+            assert prove_nonneg(symbol("M") - 1 - symbol("i", None)) is True
+            assert prove_nonneg(symbol("M") - 2 - symbol("i", None)) is None
+    with dims.assuming(facts), dims.between({"i": (None, names[2] - 1)}):  # of a loop with a step
+        assert prove_nonneg(size + 5 - symbol("i", None)) is True and prove_nonneg(symbol("i", None)) is None
+    with dims.assuming([compare(">=", (size + 1) // 3, 1)]):
+        assert prove_nonneg(size - 2) is True and prove_nonneg(size - 3) is None
+
+
+def test_the_span_of_an_expression() -> None:
+    n, m = symbol("n"), symbol("m", None)
+    ranges = {"n": (0, 9), "m": (-3, 5)}
+    cases = [n * m - 2 * n, (n + m) // 4, dims.maximum(n, m) + dims.minimum(m, 2), (3 * m) % 5 + n, n * n * m]
+    for e in cases:
+        values = [dims.evaluate(e, {"n": a, "m": b}) for a in range(10) for b in range(-3, 6)]
+        found = dims.span(e, ranges)
+        assert found is not None and found[0] <= min(values) and max(values) <= found[1]
+    assert (
+        dims.span(n + symbol("k"), ranges) is None
+        and dims.span(n // m, ranges) is None
+        and dims.span(7, {}) == (7, 7)
+    )

@@ -2,46 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from dcarray.api.array import ndarray, wrap
 from dcarray.core.config import Options
+from dcarray.core.store import COMPILED
 
 from ..loops.entry.lists import ListElements, array_of, elements_of
-from .annotations import Annotation, ArrayAnnotation, PassedAnnotation, ScalarAnnotation
+from .annotations import Annotation, PassedAnnotation, ScalarAnnotation
 
 __all__ = ["argument_of", "array_given", "device_of", "on_devices", "returned", "wrapped"]
 
-_PYTHON: dict[type, tuple[type, ...]] = {
-    bool: (bool, np.bool_), int: (int, np.integer), float: (float, int, np.floating, np.integer),
-    complex: (complex, float, int, np.complexfloating, np.floating, np.integer),
-}  # fmt: skip
+_NUMBERS = (bool, int, float, complex)
 
 
-def argument_of(program: str, name: str, annotation: Annotation | PassedAnnotation, value: Any) -> Any:
-    """Return an argument, a scalar converted to the type of its annotation."""
+def argument_of(
+    program: str, name: str, annotation: Annotation | PassedAnnotation, value: Any
+) -> tuple[Any, Annotation | PassedAnnotation]:
+    """Return an argument and its type: that of its annotation, or of a number its own."""
 
     def wrong(given: str) -> TypeError:
         return TypeError(f"{program}(): the argument {name} is expected to be {annotation}, not {given}")
 
-    if isinstance(annotation, ArrayAnnotation):
-        found = elements_of(value) if type(value) is list else value
-        if found is None:
-            raise wrong("a list that is empty, or not of equally long lists of floats, or of ints")
-        array = array_of(found)
-        if not isinstance(array, np.ndarray | ndarray):
-            raise wrong(type(value).__name__)
-        if array.dtype != annotation.dtype or len(array.shape) != len(annotation.shape):
-            raise wrong(f"{array.dtype.name} of shape {tuple(array.shape)}")
-        return found
     if isinstance(annotation, PassedAnnotation):
         if not isinstance(value, annotation.kind):
             raise wrong(f"{value!r} of type {type(value).__name__}")
-        return value
-    return _scalar(annotation, value, wrong)
+        return value, annotation
+    if isinstance(annotation, ScalarAnnotation):
+        if type(value) is annotation.kind:
+            return value, annotation
+        if type(value) in _NUMBERS:
+            return value, ScalarAnnotation(np.dtype(type(value)), type(value))
+        if isinstance(value, np.generic) and value.dtype.char in COMPILED:
+            return value, ScalarAnnotation(value.dtype, None)
+        raise wrong(f"{value!r} of type {type(value).__name__}")
+
+    found = elements_of(value) if type(value) is list else value
+    if found is None:
+        raise wrong("a list that is empty, or not of equally long lists of floats, or of ints")
+    array = array_of(found)
+    if not isinstance(array, np.ndarray | ndarray):
+        raise wrong(type(value).__name__)
+    if array.dtype != annotation.dtype or len(array.shape) != len(annotation.shape):
+        raise wrong(f"{array.dtype.name} of shape {tuple(array.shape)}")
+    return found, annotation
 
 
 def array_given(value: Any) -> Any:
@@ -67,22 +74,6 @@ def device_of(values: Iterable[Any], options: Options) -> Any:
         there = {device_named(options.device)}
     device = there.pop() if len(there) == 1 else None
     return device if device is not None and device.target else None
-
-
-def _scalar(annotation: ScalarAnnotation, value: Any, wrong: Callable[[str], TypeError]) -> Any:
-    kind = annotation.kind
-    if kind is not None:
-        if isinstance(value, _PYTHON[kind]) and (kind is bool or not isinstance(value, bool)):
-            return kind(value)
-        raise wrong(f"{value!r} of type {type(value).__name__}")
-    if isinstance(value, np.generic) and value.dtype == annotation.dtype:
-        return value
-    if type(value) in (bool, int, float, complex):
-        made = annotation.dtype.type(value)
-        exact = made == value or annotation.dtype.kind in "fc"
-        if exact and not (type(value) is complex and annotation.dtype.kind != "c"):
-            return made
-    raise wrong(f"{value!r} of type {type(value).__name__}")
 
 
 def wrapped(value: Any) -> Any:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from dcarray.core import config
 from dcarray.execution.executor import EXECUTOR
-from dcarray.jit.numpy_proxy import counterpart
 from dcarray.plans import provider
 
 from ..loops.entry.guards import ARRAYS
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
 __all__ = ["CompiledProgram"]
 
 _MAX_SIZES = 64  # that are remembered with their shapes
-_MISSING = object()
 
 
 class CompiledProgram:
@@ -93,11 +91,7 @@ class CompiledProgram:
 
     def is_current(self) -> bool:
         """Whether the globals that the program was compiled with are the same."""
-        for names, name, value in self.description.watched:
-            now = names.get(name, _MISSING)
-            if now is not value and counterpart(now) is not counterpart(value):
-                return False
-        return True
+        return self.description.is_current()
 
     def serves(self, values: tuple[Any, ...], guards: tuple[Any, ...]) -> bool:
         """Whether the compiled code may get arguments with these guards: it would write no array that may

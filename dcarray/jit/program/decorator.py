@@ -4,7 +4,7 @@ sizes at once."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property, partial, update_wrapper
 from types import FunctionType
@@ -24,11 +24,12 @@ from ..loops.entry.lists import ListElements, are_distinct, array_of, given
 from ..loops.entry.sizes import LARGEST
 from ..loops.sites.plan_values import PlanMismatch
 from ..loops.sites.run_loop import LoopPlan
+from ..loops.syntax.stubs import Hint
 from .annotations import Annotation, ArrayAnnotation, PassedAnnotation, sizes_of
 from .arguments import argument_of, array_given, device_of, on_devices, returned
 from .communication import text_of_pieces
 from .compiled import CompiledProgram
-from .description import Description, ProgramLike, describe
+from .description import Description, ProgramLike, describe, hint_of
 from .written import WrittenFunction
 
 if TYPE_CHECKING:
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
     from .schedule import Change, Schedule
 
 __all__ = ["Program", "program"]
+
+_MOST_VERSIONS = 16  # with which there is another one for numbers of other types
+Numbers = frozenset[tuple[str, Annotation]]
 
 
 class Program(ProgramLike):
@@ -63,14 +67,27 @@ class Program(ProgramLike):
         if type(function) is not FunctionType:
             raise TypeError(f"program() takes a function, not {type(function).__name__}")
         self.written = function
-        self.typed = bool(function.__annotations__.keys() - {"return"})
+        self.typed = bool(function.__annotations__.keys() - {"return"}) or self._has_hint()
         self._compiled: dict[Any, CompiledProgram] = {}
+        self._described: Description | None = None
+        self._refused: dict[Any, tuple[Description, str]] = {}  # types that do not compile, and why
         self._changes: tuple[Change, ...] | None = None
         self._last: tuple[Any, CompiledProgram, LoopPlan] | None = None
         self._plain = WrittenFunction(function)
         self._count = function.__code__.co_argcount
         self._name = function.__name__
         update_wrapper(self, function)
+
+    def _has_hint(self) -> bool:
+        """Whether a stub beside its file has the types of its arguments."""
+        try:
+            hint = hint_of(self.written)
+        except ProgramError as error:
+            hint = str(error)
+        if isinstance(hint, str) and hint:
+            code = self.written.__code__
+            note(hint, kind="loop", where=(code.co_filename, code.co_firstlineno))
+        return isinstance(hint, Hint)
 
     # ---- compiling ----------------------------------------------------------------------------------
     def compile(self, schedule: Schedule | None = None) -> Program:
@@ -99,7 +116,7 @@ class Program(ProgramLike):
             return self
         self._changes = None if schedule is None else self._changes_of(schedule, options)
         self._last = None
-        self._code(options, frozenset()).general  # noqa: B018 - which is compiled
+        self._code(options).general  # noqa: B018 - which is compiled
         return self
 
     def _changes_of(self, given: Schedule, options: config.Options) -> tuple[Change, ...]:
@@ -189,22 +206,30 @@ class Program(ProgramLike):
         return out
 
     def _code(
-        self, options: config.Options, lists: frozenset[str], on_device: bool = False
-    ) -> CompiledProgram:
-        """Return what is compiled with these options, where the arguments ``lists`` are lists."""
-        # positions are those of arrays' statements, and steps are the processor's
-        changes = None if lists or on_device else self._changes
-        key = options.fastmath, options.threads, options.cache_dir, options.target, lists, changes
+        self, options: config.Options, lists: frozenset[str] = frozenset(), numbers: Numbers = frozenset(),
+        on_device: bool = False,
+    ) -> CompiledProgram:  # fmt: skip
+        """Return what is compiled with these options, where the arguments ``lists`` are lists, and
+        ``numbers`` have these types instead of those of their annotations."""
+        # positions are those of the program as it is, and steps are the processor's
+        changes = None if lists or numbers or on_device else self._changes
+        key = options.fastmath, options.threads, options.cache_dir, options.target, lists, numbers, changes
         found = self._compiled.get(key)
         if found is None or not found.is_current():
-            description = _with_lists(describe(self.written), lists)
+            description = _with_types(self._description(), lists, dict(numbers))
             from .region import trace_program
 
-            if not self._compiled:  # an error has the file, and is raised here whoever makes the plan
+            if lists or numbers or not self._compiled:  # an error has the file, whoever makes the plan
                 trace_program(description)
             self._last = None
             found = self._compiled[key] = CompiledProgram(description, options, changes, on_device)
         return found
+
+    def _description(self) -> Description:
+        """Return the description of the function with the types of its annotations."""
+        if self._described is None or not self._described.is_current():
+            self._described = describe(self.written)
+        return self._described
 
     # ---- calls --------------------------------------------------------------------------------------
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -248,17 +273,22 @@ class Program(ProgramLike):
             bound.apply_defaults()
             arguments = bound.arguments
         try:
-            values = tuple([argument_of(self._name, name, a, arguments[name]) for name, a in parameters])
+            found = [argument_of(self._name, name, a, arguments[name]) for name, a in parameters]
+            values = tuple([value for value, _ in found])
             named = dict(zip([name for name, _ in parameters], values, strict=True))
+            pairs = zip(found, parameters, strict=True)
+            numbers: Any = frozenset([(name, own) for (_, own), (name, a) in pairs if own is not a])
             elsewhere = options.device != "cpu" or on_devices(values)
-            code = None if elsewhere else self._code_for(named, options)
+            code = None if elsewhere else self._code_for(named, numbers, options)
         except TypeError as error:
             return self._of_other_types(arguments, error, options)
         sizes = sizes_of(
             self._name, [(k, a, array_of(named[k])) for k, a in parameters if isinstance(a, ArrayAnnotation)]
         )
         if elsewhere and not self._in_pieces:
-            return self._wrapped(partial(self._on_device, options=options), named, sizes, options)
+            return self._wrapped(
+                partial(self._on_device, numbers=numbers, options=options), named, sizes, options
+            )
         symbols = None if code is None else self._symbols_of(code, named, sizes)
         if code is None or symbols is None or options.jit == "off":
             return self._as_written({name: given(value) for name, value in named.items()}, sizes)
@@ -268,13 +298,13 @@ class Program(ProgramLike):
         guards = tuple([guard_of(value) for value in values])
         if code.serves(values, guards):
             plan = code.plan(symbols, guards, ndarray in map(type, values))
-            found = plan.run(values, options)
-            if found is not None:
+            result = plan.run(values, options)
+            if result is not None:
                 lists = ListElements in map(type, values)  # of which there are no checks
                 if not kwargs and len(args) == self._count == len(values) and not lists:
                     plan.remember(values, guards)
                     self._last = options, code, plan
-                return returned(found, code.interface.returns)
+                return returned(result, code.interface.returns)
         return self._as_written({name: given(value) for name, value in named.items()}, sizes)
 
     def _symbols_of(
@@ -312,14 +342,19 @@ class Program(ProgramLike):
         return () if found is None else (returned(found, code.interface.returns),)
 
     def _on_device(
-        self, named: dict[str, Any], sizes: dict[str, int], options: config.Options
+        self, named: dict[str, Any], sizes: dict[str, int], numbers: Numbers, options: config.Options
     ) -> tuple[Any, ...]:
         """Run the region on the device that all arrays are on."""
         values = tuple(named.values())
         device = device_of(values, options)
         if device is None or options.jit == "off" or communicator() is not None:
             return ()
-        code = self._code(replace(options, target=device.target), frozenset(), on_device=True)
+        try:
+            code = self._code(replace(options, target=device.target), numbers=numbers, on_device=True)
+        except ProgramError:
+            if not numbers:
+                raise
+            return ()
         symbols = self._symbols_of(code, named, sizes)
         guards = tuple([guard_of(value) for value in values])
         if symbols is None or any(guard is None for guard in guards):  # a dtype may be equal to None
@@ -337,7 +372,7 @@ class Program(ProgramLike):
         if options.strict:
             raise error
         arrays = []
-        for name, a in self._parameters():
+        for name, a in self._description().parameters:
             if isinstance(a, ArrayAnnotation) and (array := array_given(given[name])) is not None:
                 arrays += [(name, a, array)] * (len(array.shape) == len(a.shape))
         sizes = sizes_of(self._name, arrays)
@@ -348,26 +383,34 @@ class Program(ProgramLike):
 
     def _parameters(self) -> tuple[tuple[str, Annotation | PassedAnnotation], ...]:
         """Return the names and types of the arguments."""
-        if self._in_pieces:
-            return self._plain.passed
-        for code in self._compiled.values():
-            if code.is_current():
-                return code.description.parameters
-        return describe(self.written).parameters
+        return self._plain.passed if self._in_pieces else self._description().parameters
 
-    def _code_for(self, values: dict[str, Any], options: config.Options) -> CompiledProgram | None:
+    def _code_for(
+        self, values: dict[str, Any], numbers: Numbers, options: config.Options
+    ) -> CompiledProgram | None:
         """Return what is compiled for these arguments; None if a list occurs in them twice, and of a program
         that sends messages."""
         lists = frozenset(name for name, value in values.items() if type(value) is ListElements)
         if self._in_pieces or not are_distinct([*values.values()]):
             return None
+        if len(self._compiled) >= _MOST_VERSIONS and numbers:
+            numbers_given = " and ".join(sorted(f"{name}: {a}" for name, a in numbers))
+            raise TypeError(
+                f"{self._name}(): there are too many versions for another one, of {numbers_given}"
+            )
+        known = self._refused.get((lists, numbers))
+        if known is not None and known[0] is self._description():
+            raise TypeError(known[1])
         try:
-            return self._code(options, lists)
+            return self._code(options, lists, numbers)
         except ProgramError as error:
-            if not lists:
+            if not (lists or numbers):
                 raise
-            which = " and ".join(sorted(lists))
-            raise TypeError(f"{self._name}(): the argument {which} is a list, for which {error}") from error
+            what = [f"{name} is a list" for name in sorted(lists)]
+            what += sorted(f"{name} is a number of type {a}" for name, a in numbers)
+            reason = f"{self._name}(): the argument {' and '.join(what)}, for which {error}"
+            self._refused[lists, numbers] = self._description(), reason
+            raise TypeError(reason) from error
 
     def _as_written(self, given: dict[str, Any], sizes: dict[str, int]) -> Any:
         """Run the function as it is written, with sizes for its symbols."""
@@ -408,10 +451,14 @@ def program(function: FunctionType) -> Program:
     return Program(function)
 
 
-def _with_lists(description: Description, lists: frozenset[str]) -> Description:
-    """Return a description for calls with lists for some arguments."""
+def _with_types(
+    description: Description, lists: frozenset[str], numbers: Mapping[str, Annotation]
+) -> Description:
+    """Return a description for calls with lists for some arguments, and numbers of other types for others."""
+    if not lists and not numbers:
+        return description
     parameters = [
         (name, replace(a, as_list=True) if isinstance(a, ArrayAnnotation) and name in lists else a)
         for name, a in description.parameters
     ]
-    return replace(description, parameters=tuple(parameters))
+    return replace(description, parameters=tuple([(name, numbers.get(name, a)) for name, a in parameters]))

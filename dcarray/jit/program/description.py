@@ -16,16 +16,21 @@ from typing import Any
 
 from dcarray.core.errors import ProgramError
 from dcarray.ir.records import record
+from dcarray.jit.numpy_proxy import counterpart
 
 from ..loops.entry.entry_values import Constant, EntryValue, Function, PublicObject
 from ..loops.entry.globals import public_description
 from ..loops.entry.sizes import SymbolicSize
 from ..loops.syntax.originals import original
 from ..loops.syntax.source import source_of
+from ..loops.syntax.stubs import Hint, qualname_of, stub_of
 from ..loops.syntax.syntax_facts import loads
 from .annotations import Annotation, ArrayAnnotation, annotation_of, argument_names, evaluated
 
-__all__ = ["Description", "Names", "ProgramLike", "check_sizes", "describe", "python_function", "source_tree"]
+__all__ = [
+    "Description", "Names", "ProgramLike", "check_sizes", "describe", "hint_of", "python_function",
+    "source_tree",
+]  # fmt: skip
 
 _MISSING = object()
 _NUMBERS = (int, float, complex, bool, str, type(None))
@@ -95,6 +100,14 @@ class Description:
     constants: tuple[tuple[str, int], ...] = ()
     sizes: tuple[tuple[str, int], ...] = ()
 
+    def is_current(self) -> bool:
+        """Whether the globals that it depends on are the same."""
+        for names, name, value in self.watched:
+            now = names.get(name, _MISSING)
+            if now is not value and counterpart(now) is not counterpart(value):
+                return False
+        return True
+
 
 def describe(
     function: FunctionType,
@@ -159,6 +172,19 @@ def source_tree(function: FunctionType) -> tuple[ast.FunctionDef, Mapping[str, A
     return source.tree, Names(function) if function.__closure__ else function.__globals__
 
 
+def hint_of(function: FunctionType) -> Hint | str:
+    """Return the types of the arguments of a function without annotations, of which a stub beside its file
+    tells; else why there are none, empty if there is no stub of it."""
+    code = original(function)
+    stub = stub_of(code.co_filename)
+    if stub is None or function.__annotations__.keys() - {"return"}:
+        return ""
+    if not stub.problem and qualname_of(code) not in stub:
+        return ""
+    hint = stub.hint(qualname_of(code), source_tree(function)[0].args)
+    return hint if isinstance(hint, str) or hint.is_complete else ""
+
+
 class _Describer:
     def __init__(self, annotations: Mapping[str, Any] | None, constants: Mapping[str, int]) -> None:
         self.annotations, self.constants = annotations, constants
@@ -175,7 +201,12 @@ class _Describer:
         found = []
         if tree.args.vararg or tree.args.kwarg:
             raise ProgramError(f"{function.__name__} takes any number of arguments", file, line)
-        if given is None:
+        hint = hint_of(function) if given is None else ""
+        arguments: Iterator[tuple[str, Annotation | None, int]]
+        if isinstance(hint, Hint):
+            typed = evaluated(hint.arguments, hint.names, hint.file)
+            arguments = ((name, annotation, line) for name, annotation, _ in typed)
+        elif given is None:
             arguments = evaluated(tree.args, names, file)
         else:
             arguments = ((name, annotation_of(given.get(name)), line) for name in argument_names(tree.args))
@@ -184,7 +215,7 @@ class _Describer:
                 self.fixed[name] = self.constants[name]
                 continue
             if annotation is None:
-                raise ProgramError(f"the argument {name} has no type", file, place)
+                raise ProgramError(_untyped(name, qualname_of(original(function)), hint), file, place)
             found.append((name, annotation))
         check_sizes(found, file, line)
         return self.function(function), tuple(found)
@@ -252,6 +283,16 @@ class _Describer:
         if known is not None:
             return known
         return self.function(value) if type(value) is FunctionType else None
+
+
+def _untyped(name: str, qualname: str, hint: Hint | str) -> str:
+    """Return what is wrong with an argument that has no type."""
+    why = f"the argument {name} has no type"
+    if hint and isinstance(hint, str):
+        return f"{why}: {hint}"
+    if name in ("self", "cls") and "." in qualname:
+        return f"{why}, since {qualname} is a method: make a function of it that gets its arrays and numbers"
+    return f"{why}: annotate it, or let `python -m dcarray hints` run a script that calls {qualname}"
 
 
 def check_sizes(parameters: list[tuple[str, Annotation]], file: str, line: int) -> None:

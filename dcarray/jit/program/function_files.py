@@ -1,4 +1,4 @@
-"""Functions that a command line names: ``FILE.py:function``."""
+"""Functions that a command line names: ``FILE.py:function``, ``FILE.py:Class.function``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def function_at(place: str) -> Any:
     Parameters
     ----------
     place : str
-        "FILE.py:function".
+        "FILE.py:function", or "FILE.py:Class.function" of a static method.
 
     Raises
     ------
@@ -32,7 +32,7 @@ def function_at(place: str) -> Any:
         If the file raises an error, with its line there.
     """
     file, _, name = place.rpartition(":")
-    if not file or not name.isidentifier():
+    if not file or not all(part.isidentifier() for part in name.split(".")):
         raise UsageError(f"FILE.py:function is expected, not {place!r}")
     path = Path(file)
     if not path.is_file():
@@ -48,7 +48,9 @@ def function_at(place: str) -> Any:
     except Exception as error:
         reason = f"the file fails: {type(error).__name__}: {error}"
         raise ProgramError(reason, file, _line(error, path)) from error
-    found = getattr(module, name, None)
+    found: Any = module
+    for part in name.split("."):
+        found = getattr(found, part, None)
     if not callable(found):
         own = [n for n, value in vars(module).items() if getattr(value, "__module__", None) == path.stem]
         known = ", ".join(sorted(own))

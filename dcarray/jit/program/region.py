@@ -11,6 +11,7 @@ import numpy as np
 from dcarray.core.errors import ProgramError, Untraceable
 from dcarray.ir import dims
 from dcarray.ir.analysis.effects import reads, writes
+from dcarray.ir.equal_sizes import with_equal_sizes
 from dcarray.ir.nodes import Array, Dim, Region, Symbol
 from dcarray.ir.records import record
 
@@ -192,6 +193,10 @@ class _ProgramTracer(Tracer):
         region, inputs = self.region()
         described = tuple([self._parameter(name, annotation, region) for name, annotation in parameters])
         return TracedProgram(region, described, inputs, results, returns, self.memory.may_raise)
+
+    def _region(self) -> tuple[Region, tuple[str, ...]]:
+        region, inputs = super()._region()
+        return with_equal_sizes(region), inputs
 
     def _argument(self, name: str, annotation: Annotation) -> Value:
         """Return the traced value of an argument."""

@@ -100,10 +100,17 @@ class Arrays(Operations):
 
     def reshape(self, a: Data, shape: Value) -> Data:
         wanted = self.shape(shape, a.shape)
-        found = resized(self.scope, a.shape, wanted)
-        if found is None:
-            raise self.scope.fail("a reshape joins or splits axes")
-        return self.view_or_value(a, found)
+        sizes = size_of(a.shape), size_of(wanted)
+        joins = self.scope.eq(*sizes) is True  # else sizes are more likely to be those that are there
+        found = resized(self.scope, a.shape, wanted, proved=joins)
+        if found is not None:
+            return self.view_or_value(a, found)
+        if not self.scope.need_eq(*sizes):
+            raise self.scope.fail("a reshape joins or splits axes, and the sizes are not known to fit")
+        if a.window is None and (a.part_of is not None or a.views_in_numpy):
+            raise self.scope.fail("a reshape joins or splits axes of a view")
+        made = self.memory.perhaps_view(self.memory.reshaped(a, wanted), a)
+        return self.memory.note_order(made, a)
 
     def shape(self, given: Value, old: Shape | None = None) -> Shape:
         """Return the shape of a program's argument."""

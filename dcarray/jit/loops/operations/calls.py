@@ -20,6 +20,7 @@ from .draws import Draws
 from .generator_draws import METHODS
 from .legacy_draws import METHODS as LEGACY
 from .numpy_calls import REDUCTIONS
+from .numpy_definitions import definition
 from .public_objects import public_object
 from .python_calls import Args, Named
 from .python_draws import METHODS as OF_PYTHON
@@ -132,9 +133,13 @@ class Calls(Scans):
         return size_of(shape)
 
     # ---- calls --------------------------------------------------------------------------------------
-    def inlined(self, function: Value, args: list[Value]) -> tuple[Value, list[Value]]:
+    def inlined(self, function: Value, args: list[Value], named: Named) -> tuple[Value, list[Value]]:
         """Return a function with its arguments: of functions of `cmath`, and of methods of Python's
-        generators that are written in Python, the source."""
+        generators that are written in Python, the source; of functions of NumPy's that have one, the
+        definition."""
+        defined = definition(function, [*args, *named.values()])
+        if defined is not None:
+            return defined, args
         if isinstance(function, PublicObject) and function.name.startswith("cmath."):
             return complex_functions.written(function.name.removeprefix("cmath.")) or function, args
         if isinstance(function, PublicObject) and function.name.startswith("random."):

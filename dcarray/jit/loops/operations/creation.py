@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from dcarray.ir import dims
 from dcarray.ir.nodes import Apply, Dim, Expr, Index, Iota
 from dcarray.ir.ops import const
 from dcarray.ir.windows import remap
@@ -17,6 +18,7 @@ from .joining import Joining
 from .values import PYTHON, Data, NumberList, Shape, Value, is_array, is_int, is_number, kind_of, shape_of
 
 _I8, _F8, _BOOL = np.dtype(np.int64), np.dtype(np.float64), np.dtype(np.bool_)
+_FEW = 1e-290  # of which no size makes a step of 0
 _MOST_ITEMS = 64  # of a sequence, each of which is a statement
 _MOST_CHECKED = 1 << 20  # elements of a range whose formula is compared with NumPy's range
 _GRIDS_ARE_TUPLES = isinstance(np.meshgrid([0.0]), tuple)  # else lists
@@ -149,31 +151,37 @@ class Creation(Joining):
         steps = Apply("multiply", (Apply("cast", (Iota(0, _I8),), _F8), const(step, _F8)), _F8)
         return Apply("add", (steps, const(start, _F8)), _F8)
 
-    def _np_linspace(self, start: Value, stop: Value, num: Value = 50, endpoint: Value = True) -> Value:
+    def _np_linspace(
+        self, start: Value, stop: Value, num: Value = 50, endpoint: Value = True, dtype: Value = None
+    ) -> Value:
+        kind, last = self._dtype(dtype) or _F8, self._flag(endpoint)
         ends = [start, stop]
-        if (
-            type(num) is not int
-            or not 2 < num <= _MOST_CHECKED
-            or not all(type(x) in (int, float) for x in ends)
-        ):
-            raise self.scope.fail("a linspace that is not known")
-        last = self._flag(endpoint)
-        try:
-            with np.errstate(all="raise"):
-                wanted = np.linspace(start, stop, num, endpoint=last)
-                step = (np.float64(stop) - np.float64(start)) / (num - last)
-        except (ArithmeticError, ValueError) as error:
-            raise self.scope.fail("a linspace fails") from error
-        found = np.arange(num, dtype=float) * step + float(start)
+        if kind.char not in "fd" or not is_int(num) or not all(self._is_double(x) for x in ends):
+            raise self.scope.fail("a linspace that is not understood")
+        if not self.scope.need_le(2, num):  # NumPy has another formula for a single element
+            raise self.scope.fail("a linspace of perhaps less than two elements")
+        of = self.math.elementwise
+        count = dims.simplify(num - last)
+        low, high, parts = (self.memory.value(self.math.expr(x, _F8), scalar=True) for x in (*ends, count))
+        delta = of("subtract", (high, low))
+        step = of("divide", (delta, parts))
+        place = self.memory.value(Apply("cast", (Iota(0, _I8),), _F8), (num,))
+        made = of("multiply", (place, step))
+        known = all(type(x) in (int, float) for x in ends)
+        if not known or abs(float(stop) - float(start)) < _FEW:  # a step of 0 may have underflowed
+            small = of("multiply", (of("divide", (place, parts)), delta))
+            made = of("where", (of("equal", (step, 0.0)), small, made))
+        made = of("add", (made, low))
         if last:
-            found[-1] = stop
-        if wanted.dtype != _F8 or not np.array_equal(wanted, found):
-            raise self.scope.fail("a linspace whose elements are not understood")
-        expr = self._line(float(start), float(step))
-        if last:
-            at_end = Apply("equal", (Iota(0, _I8), const(num - 1, _I8)), _BOOL)
-            expr = Apply("where", (at_end, const(float(stop), _F8), expr), _F8)
-        return self.memory.value(expr, (num,))
+            at_end = self.memory.value(
+                Apply("equal", (Iota(0, _I8), self.math.expr(dims.simplify(num - 1), _I8)), _BOOL), (num,)
+            )
+            made = of("where", (at_end, high, made))
+        return made if kind == _F8 else self.arrays.astype(made, kind)
+
+    def _is_double(self, x: Value) -> bool:
+        """Whether a number is an int, a float, or a scalar of float64."""
+        return is_number(x) and not is_array(x) and kind_of(x) in (int, float, "d")
 
     def _np_meshgrid(self, *xi: Value, indexing: Value = "xy") -> Value:
         if not xi or indexing not in ("xy", "ij") or not all(is_array(x) and len(x.shape) == 1 for x in xi):

@@ -135,11 +135,13 @@ def flipped(shape: Shape, axes: tuple[int, ...]) -> Selection:
     return amap, shape
 
 
-def resized(scope: Scope, shape: Shape, wanted: Shape) -> Selection | None:
-    """Return the selection that adds and drops axes of length 1; None if the reshape needs more."""
+def resized(scope: Scope, shape: Shape, wanted: Shape, proved: bool = False) -> Selection | None:
+    """Return the selection that adds and drops axes of length 1; None if the reshape needs more.
+    ``proved``: equal sizes have to be proved."""
     old = [k for k, n in enumerate(shape) if n != 1]
     new = [k for k, n in enumerate(wanted) if n != 1]
-    if not scope.need_same_shape([shape[k] for k in old], [wanted[k] for k in new]):
+    same = scope.same_shape if proved else scope.need_same_shape
+    if not same([shape[k] for k in old], [wanted[k] for k in new]):
         return None
     place = dict(zip(old, new, strict=True))
     return tuple(Index(0, 1, place[k]) if k in place else Index(0) for k in range(len(shape))), wanted

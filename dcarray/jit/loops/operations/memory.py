@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -59,6 +58,7 @@ class Memory:
         self.reordered: set[str] = set()  # arrays that NumPy may lay out in another order than C
         self.may_raise = False  # whether the loop may raise other exceptions than NumPy's floating-point ones
         self.block: list[Stmt] = []
+        self.whole = self.block  # outside of loops and conditions
         # a bool: all run-time checks so far hold; see `track_checks`
         self.checks_passed: Window | None = None
         self.draws: Window | None = None  # see `order_of_draws`
@@ -213,14 +213,21 @@ class Memory:
         self.emit(Compute(window, cast(value.expr, dtype), loc=self.loc))
         return self.view(window, dtype)
 
-    def flat(self, value: Data) -> Data:
-        """Return a new array with the elements of a value in C order, and one axis."""
-        size = math.prod(value.shape)
+    def reshaped(self, value: Data, shape: Shape) -> Data:
+        """Return a new array of another shape with the elements of a value in C order."""
         copied = self.copy(value)
         assert copied.window is not None
         name = self.name("flat")
-        self.declare(Array(name, value.dtype, (size,), "temp", base=copied.window.array))
-        return self.view(whole_window(name, (size,)), value.dtype)
+        self.declare(Array(name, value.dtype, shape, "temp", base=copied.window.array))
+        return self.view(whole_window(name, shape), value.dtype)
+
+    def perhaps_view(self, made: Data, value: Data) -> Data:
+        """Return a copy that may be a view in NumPy: neither of them may be written from now on."""
+        if value.window is not None:
+            made.readonly = True
+            inside = self.block is not self.whole  # where an earlier statement may run later
+            (self.assumed_unwritten if inside else self.unwriteable).add(value.window.array)
+        return made
 
     def join(self, made: Window, *sources: Window) -> None:
         """Note that a copy stands for one array or another, which NumPy gives a second name: none of them may
@@ -276,6 +283,8 @@ class Memory:
             if array.name in self.reordered or (isinstance(node, Gather) and not _takes_rows(node, array)):
                 return False
             if isinstance(node, Gather):
+                continue
+            if array.strides is None and _goes_forward(node.window):
                 continue
             steps = array.strides or c_strides(array.shape)
             strides: dict[int, Dim] = {}
@@ -384,6 +393,13 @@ class Memory:
                     continue
             return True
         return False
+
+
+def _goes_forward(window: Window) -> bool:
+    """Whether a window has its axes in the order of those of its array, one for each: then no stride is less
+    than that of the next axis, if that has two elements, whatever the sizes."""
+    axes = [ix.axis for ix in window.index if ix.axis is not None]
+    return all(a < b for a, b in pairwise(axes))
 
 
 def _takes_rows(node: Gather, array: Array) -> bool:

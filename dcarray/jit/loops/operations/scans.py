@@ -9,6 +9,7 @@ from dcarray.ir.build import extreme
 from dcarray.ir.nodes import Apply, Compute, Expr, Index, Iota, Load, Size, Window
 from dcarray.ir.ops import OPS, PLACES, const
 
+from .arrays import size_of
 from .creation import Creation
 from .values import Data, Masked, NumberList, PythonOrNumpy, Value, cast, is_array, is_int, is_number
 
@@ -263,9 +264,7 @@ class Scans(Creation):
             raise self.scope.fail("axes are joined")
         if len(x.shape) == 1:
             return self.memory.copy(x)
-        if not all(type(n) is int for n in x.shape):
-            raise self.scope.fail("axes of unknown length are joined")
-        return self.memory.flat(x)
+        return self.memory.reshaped(x, (size_of(x.shape),))
 
     def _method_item(self, x: Value) -> Value:
         if not isinstance(x, Data) or x.shape or x.weak or x.dtype.kind not in "fi":

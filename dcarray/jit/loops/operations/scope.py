@@ -194,16 +194,18 @@ class Scope:
         low, high = dims.smallest(a), dims.smallest(-a)
         for _ in self.sizes:  # one may be eliminated only after another
             low, high = dims.smallest(low, self.sizes), dims.smallest(high, self.sizes)
-        if type(low) is not int or type(high) is not int:
+        if type(low) is int and type(high) is int:
+            return low, -high
+        known = dims.span(dims.smallest(a), self.sizes), dims.span(dims.largest(a), self.sizes)
+        if known[0] is None or known[1] is None:
             raise self.fail("an integer has no known bounds")
-        return low, -high
+        return known[0][0], known[1][1]
 
     def quotient(self, a: Dim, b: Dim) -> Dim | None:
-        """Return ``a // b`` of symbolic sizes where it is a polynomial, else None."""
+        """Return ``a // b`` of symbolic sizes and a positive number, else None."""
         if not self.is_fixed(a) or type(b) is not int or b <= 0:
             return None
-        made = dims.simplify(a // b)
-        return None if "//" in dims.show(made) else made  # of that little could be proved
+        return dims.simplify(a // b)
 
     # ---- arithmetic ---------------------------------------------------------------------------------
     def arithmetic(self, op: str, a: Dim, b: Dim) -> Dim:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import ast
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import CodeType
 from typing import Any
 
+from ..syntax.stubs import functions_in, stub_of
 from .codes import note_codes
 from .profiles import profile_of
-from .site import sites_at, with_constants
+from .site import Site, sites_at, with_constants
+from .sited_module import SitedModule
 
 __all__ = ["compile_module"]
+
+LONG = 0.1  # seconds in a run that was watched, with which a function is hot at once
 
 
 def compile_module(
@@ -54,7 +59,34 @@ def compile_module(
     note_codes(made, plain, {code: [sites[k] for k in found] for code, found in module.places_of.items()})
     if profile:
         profile.begin(module, sites)
+    _heat_hinted(source, file, module, sites)
     return made
+
+
+def _heat_hinted(source: str | bytes, file: str, module: SitedModule, sites: Sequence[Site]) -> None:
+    """Have functions of which the module's stub tells ask for plans in their first call, if they get arrays
+    and took so long in the run that the stub is of that they would be hot."""
+    stub = stub_of(file)
+    if stub is None or not sites:
+        return
+    from dcarray.core.counters import note
+
+    if stub.problem:
+        note(stub.problem, kind="loop", where=(file, 1))
+        return
+    for name, tree in functions_in(ast.parse(source)):
+        if name not in stub:
+            continue
+        hint = stub.hint(name, tree.args)
+        line = min([tree.lineno, *[one.lineno for one in tree.decorator_list]])
+        if isinstance(hint, str):
+            note(hint, kind="loop", where=(file, line))
+            continue
+        for number in module.places_of.get((tree.name, line), ()):
+            site = sites[number]
+            if hint.has_arrays and hint.seconds >= LONG and site.outer is None and not site.doubtful:
+                site.known = True
+                site.heat()
 
 
 @contextmanager

@@ -284,7 +284,7 @@ class Expressions(Operations):
                 return self.append(function.of, given[0])
             if function.name == "pop" and not given:
                 return self.pop(function.of)
-        function, given = self.calls.inlined(function, given)
+        function, given = self.calls.inlined(function, given, named)
         if isinstance(function, Function):
             return self.run(function, given, named, frame)
         return self.calls.call(function, tuple(given), named)
