@@ -4,7 +4,7 @@ sizes at once."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property, partial, update_wrapper
 from types import FunctionType
@@ -16,20 +16,18 @@ from dcarray.core.counters import note
 from dcarray.core.errors import ProgramError, ScheduleError
 from dcarray.core.processes import communicator
 from dcarray.jit.decorator import accelerate
-from dcarray.jit.wrapped_mode import call_wrapped
 from dcarray.recording.session import LOCK
 
 from ..loops.entry.guards import guard_of
 from ..loops.entry.lists import ListElements, are_distinct, array_of, given
-from ..loops.entry.sizes import LARGEST
-from ..loops.sites.plan_values import PlanMismatch
 from ..loops.sites.run_loop import LoopPlan
 from ..loops.syntax.stubs import Hint
 from .annotations import Annotation, ArrayAnnotation, PassedAnnotation, sizes_of
-from .arguments import argument_of, array_given, device_of, on_devices, returned
+from .arguments import argument_of, array_given, on_devices, returned
 from .communication import text_of_pieces
 from .compiled import CompiledProgram
-from .description import Description, ProgramLike, describe, hint_of
+from .description import Description, describe, hint_of
+from .elsewhere import Elsewhere, Numbers
 from .written import WrittenFunction
 
 if TYPE_CHECKING:
@@ -41,10 +39,9 @@ if TYPE_CHECKING:
 __all__ = ["Program", "program"]
 
 _MOST_VERSIONS = 16  # with which there is another one for numbers of other types
-Numbers = frozenset[tuple[str, Annotation]]
 
 
-class Program(ProgramLike):
+class Program(Elsewhere):
     """A function whose arguments have types.
 
     Its calls run code that was compiled once for all sizes.  Where that does not serve a call, because an
@@ -306,66 +303,6 @@ class Program(ProgramLike):
                     self._last = options, code, plan
                 return returned(result, code.interface.returns)
         return self._as_written({name: given(value) for name, value in named.items()}, sizes)
-
-    def _symbols_of(
-        self, code: CompiledProgram, named: dict[str, Any], sizes: dict[str, int]
-    ) -> tuple[int, ...] | None:
-        """Return the values of the symbols of compiled code; None if it does not serve these."""
-        known = sizes | {symbol: named[name] for name, symbol in code.interface.integers}
-        symbols = tuple([known[name] for name in code.interface.symbols])
-        return symbols if all(-LARGEST <= n <= LARGEST for n in symbols) and code.holds(*symbols) else None
-
-    # ---- on devices and ranks -----------------------------------------------------------------------
-    def _wrapped(
-        self, run: Callable[..., Any], named: dict[str, Any], sizes: dict[str, int], options: config.Options
-    ) -> Any:
-        """Return what a function of the wrapped arguments and their sizes gives, the only item of a tuple; if
-        that is empty, the function runs as it is written."""
-
-        def call(*values: Any) -> Any:
-            both = dict(zip(named, values, strict=True))
-            found = run(both, sizes)
-            if found:
-                return found[0]
-            return self._as_written({name: given(value) for name, value in both.items()}, sizes)
-
-        if options.device == "cpu" and communicator() is None:
-            return call(*named.values())
-        return call_wrapped(call, self.written, tuple(named.values()), {})
-
-    def _on_ranks(
-        self, named: dict[str, Any], _: Any, code: CompiledProgram, symbols: tuple[int, ...],
-        options: config.Options,
-    ) -> tuple[Any, ...]:  # fmt: skip
-        """Run the region on all ranks."""
-        found = code.on_ranks.run([*named.values()], symbols, options)
-        return () if found is None else (returned(found, code.interface.returns),)
-
-    def _on_device(
-        self, named: dict[str, Any], sizes: dict[str, int], numbers: Numbers, options: config.Options
-    ) -> tuple[Any, ...]:
-        """Run the region on the device that all arrays are on."""
-        values = tuple(named.values())
-        device = device_of(values, options)
-        if device is None or options.jit == "off" or communicator() is not None:
-            return ()
-        try:
-            code = self._code(replace(options, target=device.target), numbers=numbers, on_device=True)
-        except ProgramError:
-            if not numbers:
-                raise
-            return ()
-        symbols = self._symbols_of(code, named, sizes)
-        guards = tuple([guard_of(value) for value in values])
-        if symbols is None or any(guard is None for guard in guards):  # a dtype may be equal to None
-            return ()
-        try:
-            plan = code.device_plan(symbols, guards, device)
-        except PlanMismatch as reason:
-            note(f"{self._name}: {reason}", kind="loop", where=self._plain.where)
-            return ()
-        found = plan.run(values, options)
-        return () if found is None else (returned(found, code.interface.returns),)
 
     def _of_other_types(self, given: dict[str, Any], error: TypeError, options: config.Options) -> Any:
         """Run the function as it is written, since arguments have other types than their annotations say."""
