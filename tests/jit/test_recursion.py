@@ -159,6 +159,16 @@ ARRAYS = {
             g(a, low, pivot - 1)
             g(a, pivot + 1, high)
     """),
+    "a list of ints that gets floats": ("x = [0] * 5", "g(x, k % 5)", """
+        def g(a, n):
+            a[n] += 0.5
+            return a[0] * 1.0 if n == 0 else g(a, n - 1) + a[n]
+    """),
+    "a list of ints and floats": ("x = [0, 1.5, 2, 3.0, 4]", "g(x, k % 5)", """
+        def g(a, n):
+            a[n], a[0] = a[0], a[n]
+            return a[n] * 0.5 if n == 0 else g(a, n - 1) + a[n] * 1.0
+    """),
     "flood fill": ("x = (np.arange(108).reshape(12, 9) ** 2 % 7 < 3).astype(int)", "g(x, k % 12, k % 9)", """
         def g(a, i, j):
             if i < 0 or j < 0 or i >= a.shape[0] or j >= a.shape[1] or a[i, j] != 0:

@@ -68,14 +68,16 @@ class Given:
     ----------
     value : object
         A constant; of an array None.
-    dtype, shape, kind
-        Of an array that is memory of its own, and of a list of numbers, whose `kind` is that of these.
+    dtype, shape
+        Of an array that is memory of its own.
+    items : tuple
+        Of a list of numbers, all but the array of its `NumberList`.
     """
 
     value: Any = None
     dtype: Any = None
     shape: tuple[Dim, ...] = ()
-    kind: Any = None
+    items: tuple[bool, bool, str] | None = None
 
 
 @dataclass
@@ -145,7 +147,7 @@ class Recursions(Comprehensions):
         """Return the type of an argument that is a number, or what else the function is traced for."""
         if isinstance(value, Unbound):
             raise self.scope.fail(value.reason)
-        if is_number(value) and not is_array(value):
+        if is_number(value) and not is_array(value) and not isinstance(kind_of(value), Either):
             return kind_of(value)
         if value is None or isinstance(value, str | Function | PublicObject):
             return Given(value)
@@ -155,7 +157,8 @@ class Recursions(Comprehensions):
             whole = array.window == whole_window(memory.name, memory.shape) and memory.strides is None
             fixed = all(map(self.scope.is_fixed, memory.shape)) and memory.base is None
             if whole and fixed and memory.shape and memory.name not in self.memory.joined:
-                return Given(None, memory.dtype, memory.shape, None if array is value else value.kind)
+                items = None if array is value else (value.of_numpy, value.mixed, value.origin)
+                return Given(None, memory.dtype, memory.shape, items)
         raise self.scope.fail(f"{function.name} calls itself, and {name} is no number and no whole array")
 
     # ---- functions ----------------------------------------------------------------------------------
@@ -196,6 +199,7 @@ class Recursions(Comprehensions):
         scope.loops_run = self.scope.loops_run
         inner = type(self)(self.request, Memory(scope, function.file))
         inner.functions, inner.symbols, inner.sizes = self.functions, self.symbols, self.sizes
+        inner.lists.kinds, inner.lists.wanted = self.lists.kinds, self.lists.wanted
         memory = inner.memory
         memory.checks_passed = memory.declare(Array("sound", _BOOL, (), "inout"))
         depth = inner.parameter("depth", int)
@@ -239,7 +243,7 @@ class Recursions(Comprehensions):
         if isinstance(kind, Given):
             window = self.memory.declare(Array(array, kind.dtype, kind.shape, "inout"))
             value = self.memory.view(window, kind.dtype, name)
-            return value if kind.kind is None else NumberList(value, isinstance(kind.kind, str))
+            return value if kind.items is None else NumberList(value, *kind.items)
         self.memory.declare(Array(array, np.dtype(kind), (), "in"))
         self.memory.immutable.add(array)
         limits = (-MAX_COUNTER, MAX_COUNTER - 1) if kind is int else None
