@@ -331,7 +331,7 @@ class Guards:
             self._equalities.append(relation)
             return
         for e in map(self._reduced, relation.least_zero()):
-            self._positive += [e, *dividends(e)]
+            self._positive += [*dict.fromkeys([e, without_factor(e)]), *dividends(e)]
 
     def _learn_equal(self, d: Any) -> bool:
         """Have a symbol of which ``d == 0`` gives the value stand for that from now on, if there is one."""

@@ -44,7 +44,7 @@ def test_what_is_not_given_follows_from_annotations():
     found = static_region(halves, sizes={"N": 30})
     assert found.memory["A"].shape == (30, 30) and found.memory["A"].dtype == np.float32
     got = interp.run(found.region, dict(found.memory))[found.traced.results[0].name]
-    np.testing.assert_array_equal(got, halves(found.memory["A"], found.memory["weight"][()]))
+    np.testing.assert_array_equal(got, halves(found.memory["A"], found.memory["weight"].item()))
 
 
 @pytest.mark.parametrize(
