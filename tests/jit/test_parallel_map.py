@@ -161,7 +161,7 @@ def test_what_is_parallel_and_what_is_not(tmp_path: Path) -> None:
         ("i in dc.map[0:]", "A[i] = 0.0", "start:stop"),
         ("i in dc.map[1]", "A[i] = 0.0", "start:stop"),
         ("i in dc.map[0:2.5]", "A[i] = 0.0", "integers as bounds"),
-        ("i in dc.map[0:N:0]", "A[i] = 0.0", "the step of a range"),
+        ("i in dc.map[0:N:0]", "A[i] = 0.0", "a range of step 0"),
         ("i in dc.map[0:N + 1]", "A[i] = 0.0", "bounds"),
     ],
 )

@@ -152,6 +152,7 @@ class Tracer(Recursions):
         self._names: dict[int, Any] = {}
         self._generators: dict[str, RandomGenerator] = {}
         self.functions = {}
+        self._copies: dict[str, Data] = {}  # of arrays that are other geometries of memory, as results
 
     def run_trace(self) -> TracedLoop:
         request = self.request
@@ -344,14 +345,19 @@ class Tracer(Recursions):
         window = value.window
         assert window is not None
         array = self.memory.arrays[window.array]
-        if array.base is not None:
-            return self._result_array(name, self.memory.copy(value, name))
         if value.readonly:
             raise self.scope.fail(f"{name} is a view")
         if array.name in self.memory.joined:
             raise self.scope.fail(f"{name} depends on a condition")
         if array.name in self.memory.reordered:
             raise self.scope.fail(f"{name} may lie in another order than C: return a copy of it, x.copy()")
+        if array.base is not None:  # all that share its memory share that of one result
+            if array.name not in self._copies:
+                whole = self.memory.view(whole_window(array.name, array.shape), array.dtype)
+                self._copies[array.name] = self.memory.copy(whole, name)
+            copied = self._copies[array.name].window
+            assert copied is not None
+            return self._result_array(name, self.memory.view(replace(window, array=copied.array), value.dtype))
         if array.role in ("in", "inout"):
             base = Result("alias", self.memory.inputs[array.name])
             if not isinstance(self._entries.get(base.name), ArrayType):
