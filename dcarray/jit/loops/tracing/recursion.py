@@ -56,6 +56,7 @@ MOST_CALLS = 500
 """Calls of a function inside of one another; what goes deeper is left to Python, which has a limit, too."""
 
 _BOOL, _INT = np.dtype(np.bool_), np.dtype(np.int64)
+_STEP = 16  # by which an int may grow from call to call without a check of its range, as in loops
 _MOST_GUESSES = 8  # of the types of results
 _Key = tuple[Function, tuple[tuple[str, Any], ...]]
 
@@ -246,8 +247,7 @@ class Recursions(Comprehensions):
             return value if kind.items is None else NumberList(value, *kind.items)
         self.memory.declare(Array(array, np.dtype(kind), (), "in"))
         self.memory.immutable.add(array)
-        limits = (-MAX_COUNTER, MAX_COUNTER - 1) if kind is int else None
-        return self._number(Window(array, (), ()), kind, limits)
+        return self._number(Window(array, (), ()), kind, (-MAX_COUNTER, MAX_COUNTER - 1))
 
     def function_region(self, body: tuple[Stmt, ...]) -> Region:
         """Return the region of the function that has been traced."""
@@ -273,7 +273,8 @@ class Recursions(Comprehensions):
             if isinstance(kind, Given):
                 continue
             value = given[name]
-            if kind is int and max(map(abs, self.math.limits(value))) > MAX_COUNTER:
+            # calls inside of one another are few, and floats have twice as large ints exactly
+            if kind is int and max(map(abs, self.math.limits(value))) > MAX_COUNTER + _STEP:
                 if not isinstance(value, Data):
                     raise self.scope.fail("an integer may be too large")
                 value = self.math.as_counter(value)
