@@ -12,6 +12,7 @@ from .syntax_facts import forget, walk
 __all__ = [
     "append_call",
     "appending_calls",
+    "counting",
     "counting_loop",
     "drop_comma",
     "every_growing_call",
@@ -133,3 +134,11 @@ def _counting(body: Sequence[ast.stmt], found: dict[str, int]) -> list[ast.stmt]
         else:
             made.append(stmt)
     return made
+
+
+def counting(body: list[ast.stmt]) -> tuple[list[ast.stmt], dict[str, int]]:
+    """Return statements in which a loop counts what it appends to lists, and to which of these how often."""
+    if not isinstance(body[-1], ast.For):
+        return body, {}
+    loop, growing = counting_loop(body[-1])
+    return ([*body[:-1], loop], growing) if growing else (body, {})

@@ -59,7 +59,7 @@ from ..operations.values import (
     kind_of,
     whole_window,
 )
-from ..syntax.appends import counting_loop, growing_names
+from ..syntax.appends import counting, growing_names
 from ..syntax.loop_exits import lowered, lowered_loop
 from ..syntax.path_names import counted, is_stacked
 from ..syntax.syntax_facts import stores
@@ -357,7 +357,9 @@ class Tracer(Recursions):
                 self._copies[array.name] = self.memory.copy(whole, name)
             copied = self._copies[array.name].window
             assert copied is not None
-            return self._result_array(name, self.memory.view(replace(window, array=copied.array), value.dtype))
+            return self._result_array(
+                name, self.memory.view(replace(window, array=copied.array), value.dtype)
+            )
         if array.role in ("in", "inout"):
             base = Result("alias", self.memory.inputs[array.name])
             if not isinstance(self._entries.get(base.name), ArrayType):
@@ -404,14 +406,6 @@ class Tracer(Recursions):
         functions = self.used_functions(body)
         region = Region(self.symbols, tuple(arrays), body, tuple(self.scope.guards), functions)
         return region, tuple(inputs)
-
-
-def counting(body: list[ast.stmt]) -> tuple[list[ast.stmt], dict[str, int]]:
-    """Return statements in which a loop counts what it appends to lists, and to which of these how often."""
-    if not isinstance(body[-1], ast.For):
-        return body, {}
-    loop, growing = counting_loop(body[-1])
-    return ([*body[:-1], loop], growing) if growing else (body, {})
 
 
 def may_not_end(source: str, names: tuple[tuple[str, EntryValue], ...]) -> bool:
