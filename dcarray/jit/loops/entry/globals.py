@@ -104,6 +104,13 @@ def _make_guard(value: Any, inside: Mapping[Any, Recursion]) -> ObjectGuard | No
     return made
 
 
+def described(function: Any) -> Function | None:
+    """Return the description of a Python function whose source is traced; None if it is not supported."""
+    guard = object_guard(function)
+    found = None if guard is None else guard.entry_value
+    return found if isinstance(found, Function) else None
+
+
 def public_description(value: Any) -> PublicObject | None:
     """Return the description of an object with a public name, NumPy's or its counterpart here; None if it has
     none."""

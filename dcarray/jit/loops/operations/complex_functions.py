@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 from ..entry.entry_values import Function
-from ..entry.globals import ObjectGuard, object_guard
+from ..entry.globals import described
 
 __all__ = ["written"]
 
@@ -203,9 +203,7 @@ def written(name: str) -> Function | None:
     function = _WRITTEN.get(name)
     if function is None or not _is_as_expected(name, function):
         return None
-    guard = object_guard(function)
-    found = guard.entry_value if isinstance(guard, ObjectGuard) else None
-    return found if isinstance(found, Function) else None
+    return described(function)
 
 
 def _is_as_expected(name: str, function: Callable[..., Any]) -> bool:

@@ -8,40 +8,46 @@ as it is written.  Factorisations have last bits of their own.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
-from types import FunctionType
 from typing import Any
 
 import numpy as np
 
 from ..entry.entry_values import Function, PublicObject
-from ..entry.globals import rewritten_function
-from ..syntax.source import source_of
+from ..entry.globals import described
 from .values import Data, Value, is_array
 
 __all__ = ["definition"]
 
 
-def _histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:
-    if range is not None or density:
-        raise ValueError
+def _edges(a: Any, bins: Any) -> Any:
+    """The least element, the width of all bins, and their edges."""
     low = a.min()
     high = a.max()
     if low == high:
         low = low - 0.5
         high = high + 0.5
-    edges = np.linspace(low, high, bins + 1)
-    width = high - low
+    return low, high - low, np.linspace(low, high, bins + 1)
+
+
+def _bin(x: Any, low: Any, width: Any, edges: Any, bins: Any) -> Any:
+    """The bin of an element."""
+    place = int((x - low) / width * bins)
+    if place == bins:
+        place -= 1
+    if x < edges[place]:  # the formula is not exact
+        place -= 1
+    if x >= edges[place + 1] and place != bins - 1:
+        place += 1
+    return place
+
+
+def _histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:
+    if range is not None or density:
+        raise ValueError
+    low, width, edges = _edges(a, bins)
     counts = np.zeros(bins, np.int64)
     for x in a:
-        place = int((x - low) / width * bins)
-        if place == bins:
-            place -= 1
-        if x < edges[place]:  # the formula is not exact
-            place -= 1
-        if x >= edges[place + 1] and place != bins - 1:
-            place += 1
-        counts[place] += 1
+        counts[_bin(x, low, width, edges, bins)] += 1
     return counts, edges
 
 
@@ -50,23 +56,10 @@ def _weighted_histogram(
 ) -> Any:
     if range is not None or density or len(a) != len(weights):
         raise ValueError
-    low = a.min()
-    high = a.max()
-    if low == high:
-        low = low - 0.5
-        high = high + 0.5
-    edges = np.linspace(low, high, bins + 1)
-    width = high - low
+    low, width, edges = _edges(a, bins)
     sums = np.zeros(bins)
     for x, weight in zip(a, weights):  # noqa: B905 - of one length
-        place = int((x - low) / width * bins)
-        if place == bins:
-            place -= 1
-        if x < edges[place]:
-            place -= 1
-        if x >= edges[place + 1] and place != bins - 1:
-            place += 1
-        sums[place] += weight
+        sums[_bin(x, low, width, edges, bins)] += weight
     return sums, edges
 
 
@@ -189,14 +182,4 @@ def definition(function: Value, args: Sequence[Value]) -> Function | None:
     arrays = [x for x in args if isinstance(x, Data) and is_array(x)]
     types = tuple([f"{x.dtype.char}{len(x.shape)}" for x in arrays])
     found: Any = _DEFINITIONS.get((function.name.removeprefix("numpy."), types))
-    return None if found is None else _described(found)
-
-
-@cache
-def _described(function: FunctionType) -> Function | None:
-    source = source_of(function, function.__code__)
-    if source is None:
-        return None
-    found = rewritten_function(function, source.text([source.tree]), source.tree, {}, {})
-    made = None if found is None else found.entry_value
-    return made if isinstance(made, Function) else None
+    return None if found is None else described(found)
