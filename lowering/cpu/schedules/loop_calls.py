@@ -41,6 +41,17 @@ class CallMaker:
     block: Callable[[Iterable[nodes.Stmt]], tuple[Stmt, ...]]
     stacks: Callable[[Sequence[Array]], tuple[Stmt, ...]]
 
+    def point(self, values: Sequence[nodes.Expr], targets: Sequence[nodes.Window] = ()) -> Scope:
+        """Return the scope of one point, at which values are evaluated, and elements of targets stored."""
+        arguments = self.arguments.kin(0, (), (), self.enclosing.variables)
+        for load in (load for value in values for load in windows.loads(value)):
+            arguments.note(arguments.reach(load), "r")
+        for target in targets:
+            arguments.note(arguments.access(target), "w")
+        scope = Scope(arguments, self.names, [], [], 1, True)
+        scope.announce(values, targets)
+        return scope
+
     def draw(self, stmt: Call) -> tuple[Stmt, ...]:
         """Return the statements that draw a number; raise `Unsupported` where NumPy has no such function."""
         name = function_of(stmt)
@@ -48,17 +59,11 @@ class CallMaker:
         if address is None:
             raise Unsupported(f"NumPy has no {name} here")
         self.work = self.work + self.times * DRAW
-        arguments = self.arguments.kin(0, (), (), self.enclosing.variables)
-        values = [Load(stmt.reads[2], _U8), *arguments_of(stmt)]
-        for load in (load for value in values for load in windows.loads(value)):
-            arguments.note(arguments.reach(load), "r")
-        target = stmt.writes[2]
-        arguments.note(arguments.access(target), "w")
-        scope = Scope(arguments, self.names, [], [], 1, True)
-        scope.announce(values, [target])
+        values, target = [Load(stmt.reads[2], _U8), *arguments_of(stmt)], stmt.writes[2]
+        scope = self.point(values, [target])
         generator, *given = map(scope.evaluate, values)
         number = Local(self.names("v"), draw.result)
-        code = arguments.function(address)
+        code = self.arguments.function(address)
         scope.add(Draw(number.name, name, code, generator, tuple(given), draw.result))
         scope.store(target, number, False)
         return (*scope.take(0), *scope.take(1))
@@ -70,18 +75,12 @@ class CallMaker:
             return ()
         name = dict(stmt.attrs)["name"]
         function = dict(self.region.functions)[name]
-        arguments = self.arguments.kin(0, (), (), self.enclosing.variables)
-        known = arguments.memory.arrays
+        known = self.arguments.memory.arrays
         taken, made = (arrays_with(function, "inout", role) for role in ("in", "out"))
         shared = {a.name: w.array for a, w in zip(taken, stmt.reads, strict=True) if not is_own(a)}
         given = [Load(w, known[w.array].dtype) for a, w in zip(taken, stmt.reads, strict=True) if is_own(a)]
         targets = [w for a, w in zip(made, stmt.writes, strict=True) if is_own(a)]
-        for load in given:
-            arguments.note(arguments.reach(load), "r")
-        for target in targets:
-            arguments.note(arguments.access(target), "w")
-        scope = Scope(arguments, self.names, [], [], 1, True)
-        scope.announce(given, targets)
+        scope = self.point(given, targets)
         values = tuple(map(scope.evaluate, given))
         results = tuple([Local(self.names("v"), known[window.array].dtype) for window in targets])
         scope.add(Invoke(results, self.routine(name, function, shared), values))

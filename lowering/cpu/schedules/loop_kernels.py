@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.ir import dims, nodes, windows
+from dcarray.ir import dims, nodes
 from dcarray.ir.analysis.data_dependent import selected_index
 from dcarray.ir.analysis.effects import Reason, touched_arrays
 from dcarray.ir.analysis.independence import iteration_conflict, privatisable, privatised_arrays
@@ -56,7 +56,7 @@ from dcarray.lowering.kernel.nodes import (
 )
 from dcarray.lowering.nest import expansion
 from dcarray.lowering.nest.access import Arguments, memory_of, product, total
-from dcarray.lowering.nest.body import Names, Scope
+from dcarray.lowering.nest.body import Names
 from dcarray.lowering.nest.legality import check_types
 from dcarray.lowering.nest.loop_nest import EnclosingLoops, LoopNest, row_nests, row_phase, variable
 
@@ -328,11 +328,7 @@ class LoopMaker(CallMaker):
     def condition(self, cond: nodes.Expr) -> tuple[tuple[Stmt, ...], Expr]:
         """Return the statements that compute a condition, and its value."""
         check_types(cond)
-        arguments = self.arguments.kin(0, (), (), self.enclosing.variables)
-        for load in windows.loads(cond):
-            arguments.note(arguments.reach(load), "r")
-        scope = Scope(arguments, self.names, [], [], 1, True)
-        scope.announce([cond], [])
+        scope = self.point([cond])
         value = scope.evaluate(cond)
         return (*scope.take(0), *scope.take(1)), value
 

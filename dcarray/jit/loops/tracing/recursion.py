@@ -152,7 +152,7 @@ class Recursions(Comprehensions):
             return kind_of(value)
         if value is None or isinstance(value, str | Function | PublicObject):
             return Given(value)
-        array = value.array if isinstance(value, NumberList) else value
+        array = _array_of(value)
         if isinstance(array, Data) and array.window is not None:
             memory = self.memory.arrays[array.window.array]
             whole = array.window == whole_window(memory.name, memory.shape) and memory.strides is None
@@ -205,7 +205,7 @@ class Recursions(Comprehensions):
         memory.checks_passed = memory.declare(Array("sound", _BOOL, (), "inout"))
         depth = inner.parameter("depth", int)
         names = {name: inner.parameter(name, kind) for name, kind in signature.parameters}
-        shared = {name: _array_of(names[name]) for name, _ in signature.arrays}
+        shared = {name: _array_of(names[name]).window.array for name, _ in signature.arrays}
         for name, written in signature.arrays:  # those that are written come first
             array = memory.arrays.pop(shared[name])
             memory.declare(replace(array, role="inout" if written else "in"))
@@ -264,7 +264,11 @@ class Recursions(Comprehensions):
         if memory.checks_passed is None:
             memory.track_checks()
         assert memory.checks_passed is not None
-        shared = [(self._array_argument(given[name], written), written) for name, written in signature.arrays]
+        arrays = [(_array_of(given[name]), written) for name, written in signature.arrays]
+        for array, written in arrays:
+            if written:
+                self.arrays.writeable(array)
+        shared = [(array.window, written) for array, written in arrays]
         others = [window.array for window, written in shared]
         if any(written and others.count(window.array) > 1 for window, written in shared):
             raise self.scope.fail("a function gets an array twice, and writes it")
@@ -297,14 +301,6 @@ class Recursions(Comprehensions):
             return None
         return tuple(values) if signature.is_tuple else values[0]
 
-    def _array_argument(self, value: Value, written: bool) -> Window:
-        """Return the window of an argument that is an array, or a list."""
-        array = value.array if isinstance(value, NumberList) else value
-        assert array.window is not None
-        if written:
-            self.arrays.writeable(array)
-        return array.window
-
     def _stored_number(self, expr: Expr, name: str) -> Window:
         """Return an array without axes that no statement writes afterwards, with a number."""
         if isinstance(expr, Load) and expr.window.array in self.memory.immutable:
@@ -324,11 +320,9 @@ def _is_array_kind(kind: Any) -> bool:
     return isinstance(kind, Given) and kind.dtype is not None
 
 
-def _array_of(value: Value) -> str:
-    """Return the array of the region of an argument that is an array, or a list."""
-    array = value.array if isinstance(value, NumberList) else value
-    assert isinstance(array, Data) and array.window is not None
-    return array.window.array
+def _array_of(value: Value) -> Any:
+    """Return an array, that of the numbers of a list, or what else a value is."""
+    return value.array if isinstance(value, NumberList) else value
 
 
 def _results_of(tree: ast.FunctionDef) -> int | None:
@@ -338,8 +332,4 @@ def _results_of(tree: ast.FunctionDef) -> int | None:
     for value in found:
         if isinstance(value, ast.Tuple):
             return len(value.elts)
-    return None if any(not is_none(value) for value in found) else 0
-
-
-def is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
+    return None if any(not isinstance(v, ast.Constant) or v.value is not None for v in found) else 0
