@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import subprocess
 import sys
 import warnings
 from collections.abc import Sequence
@@ -23,6 +22,7 @@ import dcarray as dc
 from benchmarks.document import Telling
 from benchmarks.npbench_suite import Benchmark, asked_for, benchmarks, compare
 from conformance.document import write_section
+from conformance.suites import answer_of
 
 __all__ = ["Outcome", "main", "measure", "run_apart"]
 
@@ -84,16 +84,10 @@ def run_apart(bench: Benchmark, device: str, size: str, eager_below: int) -> Out
         sys.executable, "-m", "conformance.devices", "--one", bench.name, "--npbench", str(bench.suite),
         "--device", device, "--size", size, "--eager-below", str(eager_below),
     ]  # fmt: skip
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, env=os.environ)
-    except subprocess.TimeoutExpired:
-        return Outcome(bench.name, f"no end within {LIMIT} seconds")
-    lines = done.stdout.splitlines()
-    if done.returncode or not lines:
-        last = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
-        return Outcome(bench.name, last)
-    made = json.loads(lines[-1])
-    return Outcome(**{**made, "notes": tuple(made["notes"])})
+    found = answer_of(command, LIMIT)
+    if isinstance(found, str):
+        return Outcome(bench.name, found)
+    return Outcome(**{**found, "notes": tuple(found["notes"])})
 
 
 def _line(outcome: Outcome) -> str:

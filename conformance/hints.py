@@ -29,7 +29,7 @@ import dcarray as dc
 from benchmarks.document import Telling
 from benchmarks.npbench_suite import Benchmark, asked_for, benchmarks, compare
 from conformance.document import write_section
-from conformance.suites import loaded
+from conformance.suites import answer_of, loaded
 
 __all__ = ["Outcome", "main", "measure", "run_apart"]
 
@@ -127,14 +127,8 @@ def run_apart(bench: Benchmark, size: str) -> Outcome:
     command = [sys.executable, "-m", "conformance.hints", "--npbench", str(bench.suite), "--size", size]
     with tempfile.TemporaryDirectory() as folder:
         command += ["--one", bench.name, "--folder", folder]
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, check=False)
-        except subprocess.TimeoutExpired:
-            return Outcome(bench.name, f"no end within {LIMIT} seconds")
-    lines = done.stdout.splitlines()
-    if done.returncode or not lines:
-        return Outcome(bench.name, wrong=_last(done.stderr or f"exit status {done.returncode}"))
-    return Outcome(**json.loads(lines[-1]))
+        found = answer_of(command, LIMIT)
+    return Outcome(bench.name, wrong=_last(found)) if isinstance(found, str) else Outcome(**found)
 
 
 def _line(one: Outcome) -> str:

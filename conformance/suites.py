@@ -13,15 +13,34 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-__all__ = ["Program", "Suite", "loaded"]
+__all__ = ["Program", "Suite", "answer_of", "loaded"]
 
 _LIMIT = 300  # seconds of a process
 _MARK = "figures: "
+
+
+def answer_of(command: Sequence[str], limit: float) -> dict[str, Any] | str:
+    """Run a command that prints a JSON object as its last line, in a process that may crash or hang.
+
+    Returns
+    -------
+    dict or str
+        The object, or the last line of what went wrong.
+    """
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=False)
+    except subprocess.TimeoutExpired:
+        return f"no end within {limit} seconds"
+    lines = done.stdout.splitlines()
+    if done.returncode or not lines:
+        return (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
+    found: dict[str, Any] = json.loads(lines[-1])
+    return found
 
 
 class Program(NamedTuple):
