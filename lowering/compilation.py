@@ -191,7 +191,7 @@ class _Lowering:
                 self.control(stmt, inside)
 
     def alloc(self, array: Array) -> nodes.Alloc:
-        """Memory for a temporary, where the target has it."""
+        """Return the node that allocates a temporary in the target's memory."""
         return nodes.Alloc(replace(array, place=self.target.memory_space), self.position)
 
     def control(self, stmt: Loop | While | Branch, inside: bool) -> None:

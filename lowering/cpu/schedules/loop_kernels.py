@@ -376,6 +376,6 @@ def trip_count_of(stmt: nodes.Loop) -> Dim:
 
 
 def _bytes(array: Array) -> int:
-    """Return the bytes of an array; 2**62 if they are not known."""
+    """Return the size of an array in bytes; 2**62 if its shape is not known."""
     elements = total(array.shape)
     return max(1, elements) * array.dtype.itemsize if type(elements) is int else 1 << 62

@@ -75,7 +75,8 @@ class SitePlace(NamedTuple):
 
 
 def constant(number: int) -> str:
-    """Return the constant in place of a site, until all is compiled."""
+    """Return the constant that stands for a site in a syntax tree; `with_constants` puts the site there, once
+    the tree has been compiled."""
     return f"dcarray's site {number}"
 
 
@@ -210,7 +211,8 @@ class Site:
         return found
 
     def done(self) -> bool:
-        """Whether the last call of `resume` in this thread has done all remaining iterations; asked once."""
+        """Return whether the last call of `resume` in this thread ran all remaining iterations; the answer is
+        forgotten when it has been given."""
         found: bool = self.server.done()
         return found
 

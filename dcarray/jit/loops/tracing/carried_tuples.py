@@ -14,7 +14,8 @@ __all__ = ["CarriedTuples"]
 
 
 class CarriedTuples:
-    """The tuples of numbers that a loop body binds anew, under names of their items that no program has.
+    """Tuples of numbers that pass from one iteration to the next: each of their items gets a name of its own,
+    which no program can have, and is loop-carried as other numbers are.
 
     Attributes
     ----------

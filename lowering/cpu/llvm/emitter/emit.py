@@ -59,7 +59,7 @@ def _known(low: str, high: str) -> bool:
 
 
 class _Phase(Routines):
-    """The emitter of one phase."""
+    """The emitter of one phase of a kernel, or of a routine, as LLVM text."""
 
     # ---- steps --------------------------------------------------------------------------------------
     def store(self, stmt: Store) -> None:
