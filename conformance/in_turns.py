@@ -42,10 +42,10 @@ def take_turns(
     Returns
     -------
     dict
-        ``milliseconds``, of Python; ``first``, ``settled`` and ``peer``, how many times as fast as Python the
-        first call is, and later ones, by the least times, which say most on a busy machine; ``loops``, how
-        many loops and statements ran compiled, ``reasons`` and ``differs``, where the results of the first
-        and of the last calls differ.
+        ``milliseconds``, of Python; ``first``, how many times as fast as Python the first call is, by the
+        calls of Python before and after it; ``settled`` and ``peer``, the same of later calls, by the least
+        times, which say most on a busy machine; ``loops``, how many loops and statements ran compiled,
+        ``reasons`` and ``differs``, where the results of the first and of the last calls differ.
     """
     first = _called(plain)  # raises if it cannot be run as it is
     try:
@@ -59,8 +59,9 @@ def _taken(
 ) -> dict[str, Any]:
     import dcarray
 
-    usual = [started]
     first = _called(accelerated)
+    usual = [started, _called(plain)]
+    beside = sum(usual) / 2
     differs = _difference(plain, accelerated)
     other: Way | None = None
     failed = ""
@@ -90,7 +91,7 @@ def _taken(
     report = dcarray.report()
     found: dict[str, Any] = {
         "milliseconds": min(usual) * 1e3,
-        "first": min(usual) / first,
+        "first": beside / first,
         "settled": min(turn[0] for turn in settled) / min(turn[1] for turn in settled),
         "loops": report.loops + report.runs,
         "reasons": [f"{f.function} ({f.where.rpartition(':')[2]})" for f in report.fallbacks][:3],

@@ -109,7 +109,7 @@ class Suite:
         parser.add_argument("names", nargs="*", help="only programs whose name holds one of these words")
         parser.add_argument("--suite", type=Path, required=True, metavar="PATH", help="a checkout")
         parser.add_argument("--seconds", type=float, default=3.0, help="of calls of each program")
-        parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to FILE")
+        parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to FILE, which keeps what it has of others")
         parser.add_argument("--docs", type=Path, metavar="FILE", help="write the section of FILE")
         chosen = parser.parse_args(given)
         if not (chosen.suite / self.folder).is_dir():
@@ -120,6 +120,7 @@ class Suite:
             told(_told(row))
         told("\n" + text(rows, self.peer_name))
         if chosen.json is not None:
+            rows = _merged(json.loads(chosen.json.read_text()) if chosen.json.exists() else [], rows)
             chosen.json.write_text(json.dumps(rows, indent=1))
         if chosen.docs is not None:
             self._write(chosen.docs, rows)
@@ -185,6 +186,16 @@ def _told(row: dict[str, Any]) -> str:
         f"  first {row['first']:.2f}  settled {row['settled']:.2f}{peer}  compiled {row['loops']}"
         f"  {row['differs']}{'; '.join(row['reasons'])}"
     )
+
+
+def _merged(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the rows of an earlier run with those of a new one in their places, which say more than others
+    only of a peer, where the new run has none."""
+    rows = {row["name"]: row for row in old}
+    for row in new:
+        before = rows.get(row["name"], {})
+        rows[row["name"]] = row | {word: before[word] for word in ("peer",) if word in before and word not in row}
+    return [*rows.values()]
 
 
 def _mean(values: list[float]) -> float:

@@ -13,7 +13,7 @@ from typing import Any
 __all__ = [
     "FADING", "FAILURES", "GLANCE", "HOT", "HOT_AGAIN", "LARGE", "LONGER", "NANOSECOND", "NEAR", "PATIENCE",
     "PERIOD", "PLANNED_AT_ONCE", "PRUNED", "RESTING", "SEEN", "SLOWER", "STRANGE", "SUSPECT", "WAIT",
-    "InARow", "Measured", "Pace", "Traffic", "Vain", "operations_may_pay", "priority",
+    "InARow", "Measured", "Pace", "Questions", "Traffic", "operations_may_pay", "priority",
 ]  # fmt: skip
 
 PERIOD = 0.005
@@ -31,8 +31,9 @@ SEEN = 0.01
 """The most seconds that one look counts: code is hot that was seen twice at least."""
 NEAR = 0.25
 """The part of its time that a line without a site counts for the sites near it."""
-PRUNED = 0.05
-"""Seconds for which a function has been seen at refused sites until it gets code without them."""
+PRUNED = 0.2
+"""Seconds for which a function has been seen at refused sites until it gets code without them, which takes a
+tenth of that; code without any site costs nothing."""
 FADING = 0.1
 """Seconds in which what was seen running comes to count a third."""
 FAILURES = 3
@@ -78,8 +79,10 @@ _MOST_PLANS = 40  # of one site, in all
 _REMEMBERED = 64  # kinds of values that are counted
 _COMES_BACK = 2  # runs with a kind of values until it may get a plan
 _UNUSED = 16  # runs of a site without a kind of values after which another one may take its place
-_LOSS = 64  # runs with new kinds of values, or in vain, until these are judged
-_OFTEN = 2e-3  # seconds between runs of which to ask a site, which takes 50 us, is more than a small part
+_LOSS = 64  # runs with new kinds of values until these are judged
+_ALLOWED = 10e-3  # seconds of questions in vain that a site has at first
+_FIRST = 1e-3  # and of one question at most: what a first one loads and finds out is not needed again
+_PART = 0.05  # and of the time for which its statements are seen
 
 
 def operations_may_pay(count: int) -> bool:
@@ -246,28 +249,32 @@ class InARow:
         return _typical(self._seconds) if len(self._seconds) >= _ROW else 0.0
 
 
-class Vain:
-    """Whether a site is asked in vain: a run of which it is known that Python is to do it pays for the
-    question."""
+class Questions:
+    """The time of a site's questions that came to nothing: a small part of that for which its statements
+    have been seen running."""
 
-    __slots__ = ("_count", "_since")
+    __slots__ = ("_hopeless", "_spent")
 
     def __init__(self) -> None:
-        self._count, self._since = 0, 0.0
+        self._spent = self._hopeless = 0.0
 
-    def is_a_loss(self, served: bool, refused: bool) -> bool:
-        """Note a run that compiled code has done, or that is left to Python for good; returns whether the
-        last ones were all left to Python, and came soon after one another."""
-        if served or not refused:
-            self._count = 0
-            return False
-        if not self._count:
-            self._since = perf_counter()
-        self._count += 1
-        if self._count < _LOSS:
-            return False
-        self._count = 0
-        return perf_counter() - self._since < _LOSS * _OFTEN
+    def in_vain(self, seconds: float, seen: float, hopeless: bool) -> float:
+        """Note a question that took so many seconds, with values of which it is perhaps known that they are
+        left to Python; ``seen`` is for how long the statements have been seen running.
+
+        Returns
+        -------
+        float
+            For how long they have to be seen running until the site may ask again; 0 if it may at once.
+        """
+        seconds = min(seconds, _FIRST)
+        self._spent += seconds
+        self._hopeless += seconds * hopeless
+        return self._spent / _PART if self._spent > _ALLOWED + _PART * seen else 0.0
+
+    def are_hopeless(self) -> bool:
+        """Whether most of them came with values that are left to Python."""
+        return 2 * self._hopeless > self._spent
 
 
 class Traffic:

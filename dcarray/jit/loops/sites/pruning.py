@@ -28,12 +28,10 @@ def prune(code: CodeType, sites: Sequence[Site]) -> None:
         return
     plain = originals[id(code)][1]
     refused = frozenset([source for source, site in known.items() if site.refused])
-    sited = function_code(functions[0], plain, refused)
     made = plain
-    if sited is None and len(refused) < len(known):
-        return
-    if sited is not None:
-        if not all(place.source in known for place in sited.places):
+    if len(refused) < len(known):
+        sited = function_code(functions[0], plain, refused)
+        if sited is None or not all(place.source in known for place in sited.places):
             return
         made = sited.filled(plain, [known[place.source] for place in sited.places])
     kept = [site for site in sites if not site.refused]

@@ -116,7 +116,7 @@ class Sampler:
             for site in self._near(code):
                 self._count(site, now, seconds * NEAR)
         self._note_refused(code, seconds)
-        for code, line in reversed(chain):
+        for code, line in dict.fromkeys(reversed(chain)):  # a function that calls itself counts once
             for site in self._sites[id(code)][1]:
                 source = site.source
                 if source.line <= line <= source.last and not (site.refused or site.is_alternative):

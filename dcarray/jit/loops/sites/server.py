@@ -44,7 +44,7 @@ class SiteServer:
         self._done: set[int] = set()  # threads in which all iterations have been done
         self._shared: set[int] = set()  # threads in which compiled code has done part of the iterations
         self._pace = admission.Pace()
-        self._vain = admission.Vain()
+        self._questions = admission.Questions()
         self._row: tuple[Version, Entry, admission.InARow] | None = None  # Python's runs that are measured
         self._resting, self._unnamed = 0, ""  # runs in which the reason stands for which parts are no names
         self._plain = Version(site, None, self._give_up)
@@ -92,9 +92,8 @@ class SiteServer:
         version, found, entry = self._serve(values, None)
         if version and found and entry and not entry.gain.judged and not version.short.in_trial:
             version.judge(entry, perf_counter() - begun)  # with what it takes to find and to begin the run
-        if self._vain.is_a_loss(bool(found), entry is None or entry.state is PlanState.REFUSED):
-            (version or self._plain).refuse("most of its runs have values of which no plan is faster")
         if not found:
+            self._note_vain(version, entry, perf_counter() - begun)
             if version and entry and entry.plan is not None:  # it is Python's turn, for all iterations
                 self.site.resuming = False
                 if not entry.gain.judged and entry.gain.is_short() and config.current().jit != "eager":
@@ -102,6 +101,17 @@ class SiteServer:
                     self.site.enter = self._enter_in_a_row
             self._running[get_ident()] = perf_counter(), version, entry
         return found
+
+    def _note_vain(self, version: Version | None, entry: Entry | None, took: float) -> None:
+        """Note a question that came to nothing, and see that they take little of the statements' time."""
+        hopeless = entry is None or entry.state is PlanState.REFUSED
+        due = self._questions.in_vain(took, self.site.seconds, hopeless)
+        if not due or config.current().jit == "eager":
+            return
+        if self._questions.are_hopeless():
+            (version or self._plain).refuse("most of its runs have values of which no plan is faster")
+        else:
+            self.site.put_off(due)
 
     def _enter_in_a_row(self, *values: Any) -> tuple[Any, ...]:
         """Leave a run to Python, as one of several whose time is measured."""
@@ -143,6 +153,8 @@ class SiteServer:
                     version.plans.request(entry)
             elif entry is not None and entry.state is PlanState.READY and not entry.failures:
                 self.site.resuming = self.site.resumable  # it has just come
+        if not found:
+            self._note_vain(version, entry, perf_counter() - begun)
         return found
 
     def done(self) -> bool:
@@ -170,7 +182,7 @@ class SiteServer:
         if self._row is None and not shared:
             entry.gain.python(took)
         if entry.plan is not None and self._row is None:
-            self.site.resuming = self.site.resumable
+            self.site.resuming = self.site.enabled and self.site.resumable
         if entry.state is PlanState.UNASKED and (shared or entry.gain.may_pay()):
             version.plans.request(entry)
         elif entry.state is PlanState.UNASKED and entry.gain.cannot_pay():
