@@ -109,7 +109,12 @@ class Suite:
         parser.add_argument("names", nargs="*", help="only programs whose name holds one of these words")
         parser.add_argument("--suite", type=Path, required=True, metavar="PATH", help="a checkout")
         parser.add_argument("--seconds", type=float, default=3.0, help="of calls of each program")
-        parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to FILE, which keeps what it has of others")
+        parser.add_argument(
+            "--json",
+            type=Path,
+            metavar="FILE",
+            help="also write the figures to FILE, which keeps what it has of others",
+        )
         parser.add_argument("--docs", type=Path, metavar="FILE", help="write the section of FILE")
         chosen = parser.parse_args(given)
         if not (chosen.suite / self.folder).is_dir():
@@ -194,7 +199,9 @@ def _merged(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> list[dict[s
     rows = {row["name"]: row for row in old}
     for row in new:
         before = rows.get(row["name"], {})
-        rows[row["name"]] = row | {word: before[word] for word in ("peer",) if word in before and word not in row}
+        rows[row["name"]] = row | {
+            word: before[word] for word in ("peer",) if word in before and word not in row
+        }
     return [*rows.values()]
 
 

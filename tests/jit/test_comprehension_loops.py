@@ -365,7 +365,7 @@ def test_lists_are_new_and_their_own() -> None:
 
 OTHERS = """
 [str(v) for v in x]
-[(v, v) for v in x]
+[(v, "v") for v in x]
 [None for v in x]
 {v for v in k}
 [x for i in range(n)]

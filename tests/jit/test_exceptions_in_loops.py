@@ -52,6 +52,18 @@ CASES = {
                 x[i] = s
             return s
     """,
+    "while": """
+        def f(x, n):
+            s = i = 0
+            while True:
+                if i == n:
+                    return s
+                if x[i % n] < 0:
+                    raise RuntimeError("no end")
+                s += x[i]
+                assert s >= 0
+                i += 1
+    """,
     "either side": """
         def f(x, n):
             t = 0

@@ -207,6 +207,32 @@ def test_what_is_taken() -> None:
     assert both("def f(x):\n    for a in range(len(x)):\n        x[a] += 1.0", [1.0, 2.0, 3.0]) == 1
 
 
+PAIRS = [(1.0, 2.0), (0.5, -3.0), (1.0, 2.0)]
+
+
+@pytest.mark.parametrize(
+    ("body", "value", "compiled"),
+    [
+        ("s += x[i][0] * x[i][1]", PAIRS, 1),
+        ("a, b = x[i]\ns += a - b", PAIRS, 1),
+        ("a, b = x[int(s) % 3]\ns += b", [(1, 2), (4, 7), (5, 1)], 1),
+        ("s += x[i][0]\nt = x[i]", PAIRS, 1),
+        ("s += x[i][0] + x[i][2]", [(1, 2.5, 3), (4.0, 2, 1), (0, 0, 7.0)], 1),
+        ("for v in x[i]: s += v", PAIRS, 1),
+        ("s += len(x[i])", PAIRS, 1),
+        ("x[i] = (s, 1.0)\ns += 1", PAIRS, 0),
+        ("x[i][0] = 1.0", PAIRS, 0),
+        ("s += x[i][0]", [(1.0, 2.0), (1.0,), (2.0, 3.0)], 0),
+        ("s += x[i][0]", [(1.0, 2.0), [1.0, 2.0], (2.0, 3.0)], 0),
+        ("s += x[i][0]", [(1.0, "a"), (1.0, "b"), (2.0, "c")], 0),
+    ],
+)
+def test_lists_of_tuples(body: str, value: list[Any], compiled: int) -> None:
+    lines = [f"        {line}\n" for line in body.splitlines()]
+    text = f"def f(x):\n    s = 0\n    t = None\n    for i in range(3):\n{''.join(lines)}    return s, t"
+    assert both(text, value) == compiled
+
+
 @pytest.mark.parametrize(
     "value",
     [
@@ -240,7 +266,6 @@ def test_lists_that_are_one_are_pythons() -> None:
 
 
 STATEMENTS = """
-A.append([1.0])
 A[0] = [0.0, i]
 A[i] = A[0]
 s = A[i][:1] + A[0]

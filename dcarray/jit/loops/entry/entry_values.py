@@ -36,13 +36,14 @@ class ArrayType:
 @record(frozen=True, slots=True)
 class ListType:
     """A list of Python's floats (float64), ints (int64), bools or complex numbers, or floats and ints
-    (``mixed``, see `entry.lists`), or of lists of these, of one length on each level, or ``ragged``.  No list
-    in it is another's."""
+    (``mixed``, see `entry.lists`), or of lists of these, of one length on each level, or ``ragged``, or of
+    tuples of one length.  No list in it is another's."""
 
     dtype: DType
     shape: tuple[int | SymbolicSize, ...]
     mixed: bool = False
     ragged: bool = False
+    of_tuples: bool = False
 
 
 @record(frozen=True, slots=True)
@@ -170,7 +171,7 @@ class Result:
     a NumPy scalar, or with ``weak`` a float, else of Python's type ``value[0]``), "value" (``value`` itself,
     an int say), "tuple" (``value``: a tuple of results), "list" (a new list of the elements of the "out"
     array ``name``, or of as many of them as the "out" array ``value`` says; ``weak`` as in `ScalarType`),
-    "mixed list" (the same, of Python's floats and ints), or
+    "mixed list" (the same, of Python's floats and ints; ``of_tuples``: a list of tuples of these), or
     "view" (of the object of another result, ``value[0]``: basic indexing with ``value[1]``, and the order of
     axes ``value[2]``)."""
 
@@ -178,6 +179,7 @@ class Result:
     name: str = ""
     weak: bool = False
     value: Any = None
+    of_tuples: bool = False
 
 
 @record(frozen=True, slots=True)

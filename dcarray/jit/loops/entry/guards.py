@@ -92,7 +92,7 @@ GUARDS: dict[type, Callable[[Any], Hashable | None]] = {
     np.ndarray: _plain,
     slice: lambda v: _slice(v.start, v.stop, v.step),
     list: lambda v: None if v else "empty list",  # others are converted
-    ListElements: lambda v: ("list", v.array.dtype, v.shape, v.mixed, v.ragged),
+    ListElements: lambda v: ("list", v.array.dtype, v.shape, v.mixed, v.ragged, v.of_tuples),
     ObjectGuard: lambda v: v if v.holds() else None,  # of a function that is rewritten
     **dict.fromkeys((FunctionType, BuiltinFunctionType, np.ufunc, type, ModuleType), object_guard),
 }
@@ -111,7 +111,7 @@ def entry_value(value: Any, guard: Any, same: str | None = None) -> EntryValue:
     if type(guard) is tuple and guard[0] == "generator":
         return generators.described(guard)
     if type(value) is ListElements:
-        return ListType(value.array.dtype, value.shape, value.mixed, value.ragged)
+        return ListType(value.array.dtype, value.shape, value.mixed, value.ragged, value.of_tuples)
     if type(value) is tuple:
         return Constant(tuple([entry_value(v, m) for v, m in zip(value, guard[1], strict=True)]))
     if type(value) in (float, complex):

@@ -7,6 +7,7 @@ ints in any order, and no list of which is another's, so that an element has one
 A list of floats and ints is *mixed*: an array of complex numbers, of which the real parts are the elements'
 values, and the imaginary parts are 1 for floats and 0 for ints.  A list of lists that have several lengths,
 or of which one occurs twice, is *ragged*: all elements one after the other, and where each list begins.
+A list of tuples of one length is taken like one of lists; nothing is written to tuples.
 """
 
 from __future__ import annotations
@@ -78,18 +79,20 @@ class ListElements:
         Of the dtype of its numbers, or complex128 if it is mixed; with one axis if it is ragged.
     lists : tuple of int
         The identities of the list and of those in it.
+    of_tuples : bool
+        Whether there are tuples in it, and no lists.
     starts, lengths : numpy.ndarray or None
         Of a ragged list, for each list in it: where its elements begin in the array, and how many these are.
     """
 
-    __slots__ = ("_kind", "_rows", "array", "given", "lengths", "lists", "starts")
+    __slots__ = ("_kind", "_rows", "array", "given", "lengths", "lists", "of_tuples", "starts")
 
     def __init__(
         self, given: list[Any], rows: list[list[Any]], kind: type | None, array: np.ndarray[Any, Any],
         lists: tuple[int, ...], starts: np.ndarray[Any, Any] | None = None,
-        lengths: np.ndarray[Any, Any] | None = None,
+        lengths: np.ndarray[Any, Any] | None = None, of_tuples: bool = False,
     ) -> None:  # fmt: skip
-        self.given, self.array, self.lists = given, array, lists
+        self.given, self.array, self.lists, self.of_tuples = given, array, lists, of_tuples
         self.starts, self.lengths = starts, lengths
         self._rows, self._kind = rows, kind  # the lists of numbers, each once, and their type
 
@@ -152,12 +155,19 @@ def list_elements(values: Sequence[Any]) -> tuple[Any, ...]:
 def elements_of(value: list[Any], loose: bool = False) -> ListElements | None:
     """Return the elements of a list; None if it is empty or ragged, or has other elements than numbers of one
     type; with ``loose`` also of a list of lists that is ragged, and of floats and ints."""
-    level, shape = [value], [len(value)]
+    level, shape, of_tuples = [value], [len(value)], False
     lists: list[int] = []
     for _ in range(_MAX_DEPTH):
         lists += map(id, level)
         if not shape[-1]:
             return None
+        if of_tuples := type(level[0][0]) is tuple and loose:
+            level = list(chain.from_iterable(level))
+            if set(map(type, level)) != {tuple} or set(map(len, level)) != {len(level[0])} or not level[0]:
+                return None
+            shape.append(len(level[0]))
+            level = [*map(list, level)]
+            break
         if type(level[0][0]) is not list:
             break
         level = list(chain.from_iterable(level))
@@ -173,7 +183,7 @@ def elements_of(value: list[Any], loose: bool = False) -> ListElements | None:
             return None
         shape.append(len(level[0]))
     found = _numbers(level, shape, loose, False)
-    return None if found is None else ListElements(value, level, *found, tuple(lists))
+    return None if found is None else ListElements(value, level, *found, tuple(lists), of_tuples=of_tuples)
 
 
 def _numbers(

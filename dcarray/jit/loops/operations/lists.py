@@ -38,12 +38,12 @@ class Lists(Operations):
         self.kinds: Mapping[str, Any] = {}
         self.wanted: dict[str, Any] = {}
 
-    def new(self, shape: Shape, kind: Any, origin: str) -> NumberList:
-        """Return a new list of numbers of a `kind_of`, or of such lists."""
+    def new(self, shape: Shape, kind: Any, origin: str, of_tuples: bool = False) -> NumberList:
+        """Return a new list of numbers of a `kind_of`, or of such lists, or tuples."""
         kind = self.kinds.get(origin, kind)
         mixed = kind == INT_OR_FLOAT
         array = self.arrays.empty(shape, np.dtype(complex) if mixed else np.dtype(kind))
-        return NumberList(array, isinstance(kind, str), mixed, origin)
+        return NumberList(array, isinstance(kind, str), mixed, origin, of_tuples)
 
     def ragged(self, items: NumberList, starts: Data, lengths: Data) -> RaggedList:
         """Return a list of lists, given where the numbers of these are; no statement writes that."""
@@ -64,11 +64,30 @@ class Lists(Operations):
         """Trace ``x[key]``."""
         self._check_key(key)
         if len(x.array.shape) > 1:
+            if not is_int(key) and x.of_tuples:
+                whole = replace(x, array=x.array, of_tuples=False)
+                return tuple([self.element(whole, (key, k)) for k in range(self.width(x))])
             if not is_int(key):
                 raise self.scope.fail("a list among lists is chosen by data")
             row = self.arrays.getitem(x.array, key)
             assert isinstance(row, Data)
-            return replace(x, array=row)
+            found = replace(x, array=row, of_tuples=False)
+            return self.tuple_of(found) if x.of_tuples else found
+        return self.element(x, key)
+
+    def width(self, x: NumberList) -> int:
+        """Return how many numbers each tuple of a list has."""
+        width = x.array.shape[-1]
+        if type(width) is not int:
+            raise self.scope.fail("tuples of which the length is not known")
+        return width
+
+    def tuple_of(self, x: NumberList) -> tuple[Value, ...]:
+        """Return the numbers of a list."""
+        return tuple([self.element(x, k) for k in range(self.width(x))])
+
+    def element(self, x: NumberList, key: Value) -> Value:
+        """Return a number of a list; of one of lists or tuples by a key for each axis."""
         item = self.arrays.getitem(x.array, key)
         if x.mixed:
             value, is_float = [Apply(part, (item.expr,), _F8) for part in ("real", "imag")]
@@ -116,14 +135,19 @@ class Lists(Operations):
         """
         self._check_key(key)
         if len(x.array.shape) == 1:
-            if x.mixed and either_kind(value, 0, 0.0) == INT_OR_FLOAT:
-                pair = value_and_type(self.math, value, INT_OR_FLOAT)
-                made = Apply("complex", (pair[0], cast(pair[1], _F8)), np.dtype(complex))
-                return self.memory.value(made, scalar=True, weak=complex)
-            if kind_of(value) is x.kind:
-                return value
-            if {x.kind, kind_of(value)} <= {int, float, INT_OR_FLOAT}:
-                self.want(x.origin, INT_OR_FLOAT)
+            return self.number_for(x, value)
+        raise self.scope.fail(f"a list of lists of {x.array.dtype} gets another list")
+
+    def number_for(self, x: NumberList, value: Value) -> Value:
+        """Return what a number of a list is in its array, or raise what `assigned` raises."""
+        if x.mixed and either_kind(value, 0, 0.0) == INT_OR_FLOAT:
+            pair = value_and_type(self.math, value, INT_OR_FLOAT)
+            made = Apply("complex", (pair[0], cast(pair[1], _F8)), np.dtype(complex))
+            return self.memory.value(made, scalar=True, weak=complex)
+        if kind_of(value) is x.kind:
+            return value
+        if {x.kind, kind_of(value)} <= {int, float, INT_OR_FLOAT}:
+            self.want(x.origin, INT_OR_FLOAT)
         raise self.scope.fail(f"a list of {x.array.dtype} gets another element")
 
     def want(self, origin: str, kind: Any) -> None:

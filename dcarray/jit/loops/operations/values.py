@@ -207,12 +207,15 @@ class NumberList:
         Whether they are Python's ints and floats (see `entry.lists`).
     origin : str
         Where it is from: a name, or a place in the source.
+    of_tuples : bool
+        Whether its items are tuples of numbers.
     """
 
     array: Data
     of_numpy: bool = False
     mixed: bool = False
     origin: str = ""
+    of_tuples: bool = False
 
     @property
     def kind(self) -> Any:

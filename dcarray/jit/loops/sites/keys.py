@@ -128,7 +128,9 @@ def why_unknown(name: str, value: Any) -> str:
     if value is MISSING:
         return f"{name} is not bound"
     if type(value) is list:
-        return f"{name} is no list of numbers, or of lists of numbers, or has what another list has: list"
+        return (
+            f"{name} is no list of numbers, or of lists or tuples of them, or has what another list has: list"
+        )
     device = getattr(value, "_device", None)
     known = "nothing that compiled code knows" if device is None else f"an array on {device.name}"
     return f"{name} is {known}: {type(value).__name__}"

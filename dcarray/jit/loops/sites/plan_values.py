@@ -89,7 +89,7 @@ def binding(
         convert: Callable[[NDArray], list[Any]] = mixed_numbers
         if result.kind == "list":
             convert = _numbers if result.weak else _items
-        return _list(k, at_of.get(result.value, -1), convert)
+        return _list(k, at_of.get(result.value, -1), convert, result.of_tuples)
     if result.kind == "either":
         python, flag = PYTHON_TYPES[result.value[0]], at_of[result.value[1]]
         if result.weak:
@@ -102,12 +102,12 @@ def binding(
     return lambda values, made, addresses, below: wrapped(made[k], addresses[k], below)
 
 
-def _list(k: int, count: int, convert: Callable[[NDArray], list[Any]]) -> Binding:
+def _list(k: int, count: int, convert: Callable[[NDArray], list[Any]], of_tuples: bool) -> Binding:
     """Return a function that gives a new list of the elements of an array, or of as many as another says."""
 
     def made_list(values: Sequence[Any], made: list[NDArray], addresses: list[int], below: int) -> Any:
         found = made[k] if count < 0 else made[k][: int(made[count])]
-        return convert(found)
+        return [*map(tuple, convert(found))] if of_tuples else convert(found)
 
     return made_list
 

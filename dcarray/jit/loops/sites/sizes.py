@@ -72,7 +72,7 @@ def kind_of(
                 found = (_ARRAY, dtype, len(shape), *rest)
         elif type(value) is ListElements:
             sizes += value.shape
-            found = (_LIST, value.array.dtype, len(value.shape), value.mixed, value.ragged)
+            found = (_LIST, value.array.dtype, len(value.shape), value.mixed, value.ragged, value.of_tuples)
         elif type(value) is tuple and value and all(type(n) is int for n in value):
             sizes += value
             found = (_INTS, len(value))

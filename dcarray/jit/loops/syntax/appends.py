@@ -11,6 +11,7 @@ from .syntax_facts import forget, walk
 
 __all__ = [
     "append_call",
+    "appended_items",
     "appending_calls",
     "counting",
     "counting_loop",
@@ -134,6 +135,16 @@ def _counting(body: Sequence[ast.stmt], found: dict[str, int]) -> list[ast.stmt]
         else:
             made.append(stmt)
     return made
+
+
+def appended_items(loop: ast.For, name: str) -> list[ast.expr]:
+    """Return the expressions whose values such a loop appends to a list."""
+    found = []
+    for node in walk(loop):
+        match node:
+            case ast.Assign([ast.Subscript(ast.Name(to))], value) if to == name:
+                found.append(value)
+    return found
 
 
 def counting(body: list[ast.stmt]) -> tuple[list[ast.stmt], dict[str, int]]:

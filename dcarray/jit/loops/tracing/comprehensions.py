@@ -6,7 +6,6 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -29,6 +28,7 @@ from ..operations.values import (
     is_number,
     kind_of,
 )
+from ..syntax.appends import appended_items
 from ..syntax.comprehension_loops import (
     COMPENSATED,
     FLOATS,
@@ -57,7 +57,7 @@ class Comprehensions(LoopStatements):
 
     _probed = ""  # the name whose first value is looked for
     _sought = ""  # the name of the list of which the first item is looked for
-    _unfinished: NumberList | None = None  # the list whose items are being traced
+    _unfinished: tuple[NumberList, ...] = ()  # the lists whose items are being traced
     _loops: dict[tuple[str, Comprehension, bool], tuple[ReductionLoop, frozenset[ast.expr]]]
 
     _wholes: dict[ast.expr, ast.GeneratorExp]
@@ -199,10 +199,12 @@ class Comprehensions(LoopStatements):
         frame.names[made.items] = items if leaves_out(node) else steps
         frame.names[made.item] = 0
         frame.names[made.result] = _SOUGHT
-        shape, kind = self._items_of_list(self._item(made, frame), node)
-        found = self.lists.new((steps.stop, *shape), kind, f"{node.lineno}:{node.col_offset}")
+        item = self._item(made, frame)
+        shape, kind = self._items_of_list(item, [node.elt])
+        place = f"{node.lineno}:{node.col_offset}"
+        found = self.lists.new((steps.stop, *shape), kind, place, type(item) is tuple)
         frame.names[made.result] = found
-        outer, self._unfinished = self._unfinished, found
+        outer, self._unfinished = self._unfinished, (*self._unfinished, found)
         self.loop(made.loop, frame, frozenset({made.item}))
         self._unfinished = outer
         count = frame.names.get(made.item)
@@ -212,15 +214,17 @@ class Comprehensions(LoopStatements):
             raise self.scope.fail("a list of what is left out")
         return self._ended(made, GrownList(found, count), line, frame)
 
-    def _items_of_list(self, item: Value, node: Comprehension) -> tuple[Shape, Any]:
-        """Return the shape of the items of a list, and the `kind_of` their numbers."""
-        if isinstance(item, NumberList) and isinstance(node.elt, ast.ListComp):  # a new one each time
+    def _items_of_list(self, item: Value, made: Sequence[ast.expr]) -> tuple[Shape, Any]:
+        """Return the shape of the items of a list, and the `kind_of` their numbers, given the expressions
+        that make them."""
+        new = all(isinstance(one, ast.ListComp | ast.List) for one in made)  # a new one each time
+        if isinstance(item, NumberList) and new and isinstance(made[0], ast.ListComp):
             return item.array.shape, item.kind
         if kind_of(item) == INT_OR_FLOAT or (is_number(item) and not is_array(item)):
             return (), kind_of(item)
-        if isinstance(item, list) and isinstance(node.elt, ast.ListComp | ast.List):
+        if (isinstance(item, list) and new) or type(item) is tuple:
             shapes, kinds = (
-                zip(*[self._items_of_list(one, node) for one in item], strict=True) if item else ((), ())
+                zip(*[self._items_of_list(one, made) for one in item], strict=True) if item else ((), ())
             )
             if {*kinds} <= {int, float, INT_OR_FLOAT} and len({*kinds}) > 1:
                 kinds = (INT_OR_FLOAT,)
@@ -272,18 +276,19 @@ class Comprehensions(LoopStatements):
             raise _Probed(value)
         if isinstance(array, _Sought):
             return
-        unfinished = self._unfinished
-        if unfinished is None or array is not unfinished or not isinstance(value, NumberList | list):
+        if not isinstance(array, NumberList) or not any(array is one for one in self._unfinished):
             super().setitem(array, key, value, spent)
-            return
-        row = self.arrays.element(unfinished.array, key)
-        if isinstance(value, list):
+        elif isinstance(value, NumberList):
+            if value.kind != array.kind:
+                raise self.scope.fail("a list of lists of several types")
+            super().setitem(self.arrays.element(array.array, key), Ellipsis, value.array, spent)
+        elif isinstance(value, list | tuple):
+            if isinstance(value, tuple) != array.of_tuples or array.array.shape[1:] != (len(value),):
+                raise self.scope.fail("a list of what are no lists or tuples of one length")
             for k, item in enumerate(value):
-                super().setitem(replace(unfinished, array=row), k, item, spent)
-        elif value.kind != unfinished.kind:
-            raise self.scope.fail("a list of lists of several types")
+                super().setitem(array.array, (key, k), self.lists.number_for(array, item), spent)
         else:
-            super().setitem(row, Ellipsis, value.array, spent)
+            super().setitem(array, key, value, spent)
 
     def assign_target(self, target: ast.expr, value: Value, frame: Frame, spent: bool = False) -> None:
         if self._probed and isinstance(target, ast.Name) and target.id == self._probed:
@@ -309,14 +314,15 @@ class Comprehensions(LoopStatements):
         found = {}
         for name, count in lists.items():
             item = self._appended(loop, name, frame)
-            kind = kind_of(item)
-            if kind != INT_OR_FLOAT and (not is_number(item) or is_array(item)):
-                raise self.scope.fail("it appends to a list what is no number")
-            found[name] = self.lists.new((self.scope.room(steps.stop * count),), kind, name)
+            shape, kind = self._items_of_list(item, appended_items(loop, name))
+            room = self.scope.room(steps.stop * count)
+            found[name] = self.lists.new((room, *shape), kind, name, type(item) is tuple)
         frame.names.update(found)
+        self._unfinished = tuple(found.values())
 
     def end_growing(self, lists: Iterable[str], frame: Frame) -> None:
         """Bind the names of lists to which a loop has appended to their items."""
+        self._unfinished = ()
         for name in lists:
             items, count = frame.names[name], frame.names[counted(name)]
             if isinstance(count, Data):

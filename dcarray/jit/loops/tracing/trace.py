@@ -221,7 +221,7 @@ class Tracer(Recursions):
                 array = self._array(
                     name, ArrayType(dtype, value.shape[1:] if value.ragged else value.shape, ())
                 )
-                self._values[name] = NumberList(array, mixed=mixed, origin=name)
+                self._values[name] = NumberList(array, False, mixed, name, value.of_tuples)
                 if value.ragged:
                     places = ArrayType(_INT, value.shape[:1], ())
                     parts = [self._array(f"{name}.{part}", places) for part in ("starts", "lengths")]
@@ -332,7 +332,7 @@ class Tracer(Recursions):
         self.memory.arrays[array.name] = replace(array, role="out")
         count = self._result_scalar(name, value.count) if isinstance(value, GrownList) else None
         kind = "mixed list" if items.mixed else "list"
-        return Result(kind, array.name, weak=not items.of_numpy, value=count)
+        return Result(kind, array.name, not items.of_numpy, count, items.of_tuples)
 
     def _result_scalar(self, name: str, value: Data) -> str:
         """Return a new array without axes that has the value."""
