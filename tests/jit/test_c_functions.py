@@ -65,6 +65,15 @@ def test_powers_and_other_functions(line: str) -> None:
     alike(f, x, y, -600.0, 300)
 
 
+def test_squares_have_the_bits_of_the_library() -> None:
+    """Which are those of the product for all but some thousandths of all numbers."""
+    x = R.uniform(0.5, 4.0, 40_000) * 2.0 ** R.integers(-60, 60, 40_000)
+    x[:9] = 0.0, -0.0, 1e-200, 1e150, -1e-30, 2.0**-40, 2.0**40, -3.0, 5e-324
+    assert any(v * v != v**2 for v in x.tolist())
+    for line in ("x[i] = float(x[i]) ** 2", "x[i] = math.pow(x[i], 2)", "s = float(y[i]) ** 2 - s * 0.5"):
+        assert alike(function(line), x, x[::-1].copy(), 0.5, len(x))
+
+
 def test_powers_of_narrow_scalars() -> None:
     x = R.uniform(0.1, 0.9, 50).astype("f4")
     assert not alike(function("x[i] = x[i] ** 2.5"), x, x, 1.0, 50)

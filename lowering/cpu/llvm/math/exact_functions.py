@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from dcarray.ir.ops import C_LIBRARY
 from dcarray.lowering.cpu.llvm.text.builder import Builder
 from dcarray.lowering.kernel.nodes import Expr, NumpyCall
 
@@ -47,12 +48,21 @@ def loop(b: Builder, call: NumpyCall, rows: list[tuple[str, int]], code: str) ->
 
 
 def single(b: Builder, name: str, args: tuple[Expr, ...], values: list[str]) -> str | None:
-    """Return the result for single doubles, if the C library has NumPy's."""
-    if not _serves(b, name) or any(arg.dtype != np.float64 for arg in args):
+    """Return the result for single doubles, if the C library has NumPy's, or is what is asked for."""
+    if any(arg.dtype != np.float64 for arg in args):
+        return None
+    if name in C_LIBRARY:
+        if name == "c_pow" and powers.is_square(b, args[1]):
+            return powers.square(b, values[0])
+        return _library(b, name.removeprefix("c_"), values, " #pure nobuiltin")  # of other bits, x * x say
+    if not _serves(b, name):
         return None
     # NumPy does not ask the library about all exponents
     if name == "power" and not powers.is_served(args[1]):
         return None
-    symbol, types = ("pow" if name == "power" else name), ", ".join(["double"] * len(args))
-    b.declare(symbol, f"declare double @{symbol}({types}) #pure")
-    return b.call("double", symbol, *(("double", value) for value in values))
+    return _library(b, "pow" if name == "power" else name, values, "")
+
+
+def _library(b: Builder, symbol: str, values: list[str], attributes: str) -> str:
+    b.declare(symbol, f"declare double @{symbol}({', '.join(['double'] * len(values))}) #pure")
+    return b.call("double", symbol, *(("double", value) for value in values), attributes=attributes)

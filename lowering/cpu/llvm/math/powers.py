@@ -21,7 +21,7 @@ from dcarray.lowering.runtime import libm
 
 from . import libm_fallback
 
-__all__ = ["is_one_instruction", "is_served", "loop", "power"]
+__all__ = ["is_one_instruction", "is_served", "is_square", "loop", "power", "square"]
 
 _MOST = 40  # bases are up to 2**40 and its inverse
 # By how much more than half a unit in the last place the library's results are wrong, without FMA: by 0.011,
@@ -148,6 +148,62 @@ _SERVED = Template("""define internal i64 @$name(double %y, i64 %loop) {
   %code = select i1 %served, i64 $ours, i64 %loop
   ret i64 %code
 }""")
+
+
+# The library's square is the product, rounded, if what rounding takes from it is not almost half a unit in the
+# last place; for almost all other numbers, too, but nobody knows for which.
+_SQUARE = """define internal double @dc_square(double %x) #pure {
+entry:
+  %size = call double @llvm.fabs.f64(double %x)
+  %above = fcmp ult double %size, $least
+  %below = fcmp ugt double %size, $most
+  %far = or i1 %above, %below
+  %z = fmul double %x, %x
+  br i1 %far, label %ask, label %near
+near:
+  %minus = fneg double %z
+  %gone = call double @llvm.fma.f64(double %x, double %x, double %minus)
+  %lost = call double @llvm.fabs.f64(double %gone)
+  %bits = bitcast double %z to i64
+  %power = and i64 %bits, $exponent
+  %unit = bitcast i64 %power to double
+  %room = fmul double %unit, $half
+  %sure = fcmp olt double %lost, %room
+  br i1 %sure, label %done, label %ask
+ask:
+  %asked = call double @pow(double %x, double $two) #pure nobuiltin
+  br label %done
+done:
+  %found = phi double [ %z, %near ], [ %asked, %ask ]
+  ret double %found
+}"""
+
+
+def is_square(b: Builder, exponent: object) -> bool:
+    """Whether a C library's power with this exponent is a square that `square` computes."""
+    return (
+        b.machine.exact_powers
+        and isinstance(exponent, Lit)
+        and exponent.dtype == np.float64
+        and _value(exponent) == 2.0
+    )
+
+
+def square(b: Builder, x: str) -> str:
+    """Return ``pow(x, 2.0)`` of a double, with the bits of the C library."""
+    room = 2.0 * (_ROOM + _SLOPE)
+    text = Template(_SQUARE).substitute(
+        least=real(2.0**-_MOST, "double"),
+        most=real(2.0**_MOST, "double"),
+        exponent=0x7FF << 52,
+        half=real(2.0**-53 * (1.0 - room), "double"),
+        two=real(2.0, "double"),
+    )
+    b.declare("llvm.fabs.f64", "declare double @llvm.fabs.f64(double)")
+    b.declare("llvm.fma.f64", "declare double @llvm.fma.f64(double, double, double)")
+    b.declare("pow", "declare double @pow(double, double) #pure")
+    b.declare("dc_square", text)
+    return b.call("double", "dc_square", ("double", x))
 
 
 def is_one_instruction(exponent: object) -> TypeGuard[Lit]:
