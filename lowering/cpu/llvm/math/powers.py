@@ -150,8 +150,8 @@ _SERVED = Template("""define internal i64 @$name(double %y, i64 %loop) {
 }""")
 
 
-# The library's square is the product, rounded, if what rounding takes from it is not almost half a unit in the
-# last place; for almost all other numbers, too, but nobody knows for which.
+# The library's square is the product, rounded, if what rounding takes from it is not almost half a unit in
+# the last place; for almost all other numbers, too, but nobody knows for which.
 _SQUARE = """define internal double @dc_square(double %x) #pure {
 entry:
   %size = call double @llvm.fabs.f64(double %x)
