@@ -70,8 +70,8 @@ def test_squares_have_the_bits_of_the_library() -> None:
     x = R.uniform(0.5, 4.0, 40_000) * 2.0 ** R.integers(-60, 60, 40_000)
     x[:9] = 0.0, -0.0, 1e-200, 1e150, -1e-30, 2.0**-40, 2.0**40, -3.0, 5e-324
     assert any(v * v != v**2 for v in x.tolist())
-    for line in ("x[i] = float(x[i]) ** 2", "x[i] = math.pow(x[i], 2)", "x[i] = s = float(x[i]) ** 2 - s * 0.5"):
-        f, mine, theirs = function(line), x.copy(), x.copy()
+    for value in ("float(x[i]) ** 2", "math.pow(x[i], 2)", "float(x[i]) ** 2 - s * 0.5"):
+        f, mine, theirs = function(f"x[i] = s = {value}"), x.copy(), x.copy()
         with dc.options(jit="eager", cache_dir=None):
             found = dc.accelerate(f)(mine, mine, 0.5, len(x))[1]
         assert found == f(theirs, theirs, 0.5, len(x))[1] and mine.tobytes() == theirs.tobytes()
