@@ -145,7 +145,7 @@ class Suite:
         """Return the figures of a program, from a process with an empty cache, or ``skipped``, the reason why
         it cannot be run as it is."""
         child = [sys.executable, "-m", self.command, "--child", str(seconds), *words]
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # plans may still come
             try:
                 done = subprocess.run(
                     child, capture_output=True, text=True, timeout=_LIMIT,

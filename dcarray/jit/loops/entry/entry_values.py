@@ -119,7 +119,7 @@ def _inside(function: Function) -> Iterator[Recursion]:
         if isinstance(value, Recursion):
             yield value
         elif isinstance(value, Function):
-            yield from _inside(value)
+            yield from (one for one in _inside(value) if not one.names(value))
 
 
 EntryValue = (
