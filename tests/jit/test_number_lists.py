@@ -234,6 +234,28 @@ def test_lists_of_tuples(body: str, value: list[Any], compiled: int) -> None:
 
 
 @pytest.mark.parametrize(
+    ("body", "compiled"),
+    [
+        ("for (a, b), (c, d) in zip(x, x[1:]): s += a * d - b * c", 1),
+        ("for k in range(3):\n for v in l[1:]: s += v * k\n for v in l[:-1]: s -= v", 1),
+        ("m = l[:]\nfor k in range(1, len(l)):\n m[k] += m[k - 1]\n l[k] *= 2\nreturn m, l", 1),
+        ("for k in range(1, 4):\n m = l[2:20]\n m[0] = k * 1.0\n l[k] += m[0] + m[1]\nreturn m", 1),
+        ("for row in A[1:]:\n for v in row[::2]: s += v\nB = A[1:]\nfor k in range(2): B[k][0] = 7.0", 2),
+        ("for k in range(len(l)):\n r = l[::-1]\n s += r[k] * k", 1),
+        ("m = [[0.0] * 3] * 2\nfor k in range(2):\n B = A[1:]\n m[k] = B[k]\nreturn m[0] is A[1]", 0),
+        ("for k in range(len(l)):\n for v in l[:k]: s += v", None),
+        ("for k in range(5):\n m = l[2:]\n m[1] = 1\n s += sum(m)\nreturn s, m", None),
+    ],
+)
+def test_parts_of_lists(body: str, compiled: int | None) -> None:
+    lines = "".join([f"    {line}\n" for line in body.splitlines()])
+    text = f"def f(x, l, A):\n    s = 0.0\n{lines}    return s, A"
+    rows = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0, 8.0, 9.0]]
+    found = both(text, PAIRS, [k * 0.5 for k in range(30)], rows)
+    assert compiled is None or found == compiled
+
+
+@pytest.mark.parametrize(
     "value",
     [
         [[1.0, 2.0], [3.0]], [[1.0], []],  # of several lengths

@@ -21,8 +21,8 @@ _F8, _BOOL = np.dtype(np.float64), np.dtype(np.bool_)
 
 
 class Lists(Operations):
-    """Elements of lists.  All else of a list, as slices, `+` or `append`, makes another list of it, and stays
-    Python's.
+    """Elements and parts of lists.  All else of a list, as `+` or `insert`, makes another list of it, and
+    stays Python's.
 
     Attributes
     ----------
@@ -62,6 +62,8 @@ class Lists(Operations):
 
     def getitem(self, x: NumberList, key: Value) -> Value:
         """Trace ``x[key]``."""
+        if isinstance(key, slice):
+            return self._slice(x, key)
         self._check_key(key)
         if len(x.array.shape) > 1:
             if not is_int(key) and x.of_tuples:
@@ -74,6 +76,13 @@ class Lists(Operations):
             found = replace(x, array=row, of_tuples=False)
             return self.tuple_of(found) if x.of_tuples else found
         return self.element(x, key)
+
+    def _slice(self, x: NumberList, key: slice) -> NumberList:
+        """Trace ``x[start:stop]``: another list, of which the lists in it are those in ``x``."""
+        part = self.arrays.getitem(x.array, key)
+        if not isinstance(part, Data) or not all(self.scope.need_le(1, n) for n in part.shape):
+            raise self.scope.fail("a part of a list that may be empty, or is as long as data say")
+        return replace(x, array=self.memory.copy(part) if x.of_tuples or len(part.shape) == 1 else part)
 
     def width(self, x: NumberList) -> int:
         """Return how many numbers each tuple of a list has."""
