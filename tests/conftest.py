@@ -20,6 +20,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--cases", metavar="K/N", help=f"of tests with more than {MANY} cases every N-th, and at least one"
     )
+    parser.addoption("--rewrite", action="store_true", help="write down in golden files what passes do now")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -103,19 +103,16 @@ def test_an_empty_fold_is_still_a_write():
     verify(r)
 
 
-@pytest.mark.parametrize(
-    ("body", "wanted"),
-    [
-        ("b[i+1] = a[i] for i<7\n a[i+1] = b[i] for i<7\n b[i+1] = a[i] for i<7", ("a",)),
-        ("b[i+1] = a[i] for i<7\n a[i] = b[i] for i<8\n b[i] = a[i] for i<8", ("a", "b")),  # one more
-        ("b[i+1] = a[i] for i<7\n b[i+2] = a[i] for i<6", ()),
-        ("b[i] = add(b[i], a[i]) for i<8", ("b",)),
-        ("b[i] add= a[i] for i<8", ("b",)),
-        ("a[0] = b[3] for i<1\n b[i] = a[0] for i<8", ("b",)),
-        ("for t in range(0, 3, 1) {\n b[i] = 1.0 for i<8\n }", ("b",)),
-        ("b[i] = 1.0 for i<8\n c[i] = 2.0 for i<8", ("b", "c")),  # one memory
-    ],
-)
+@pytest.mark.parametrize(("body", "wanted"), [
+    ("b[i+1] = a[i] for i<7\n a[i+1] = b[i] for i<7\n b[i+1] = a[i] for i<7", ("a",)),
+    ("b[i+1] = a[i] for i<7\n a[i] = b[i] for i<8\n b[i] = a[i] for i<8", ("a", "b")),  # one more
+    ("b[i+1] = a[i] for i<7\n b[i+2] = a[i] for i<6", ()),
+    ("b[i] = add(b[i], a[i]) for i<8", ("b",)),
+    ("b[i] add= a[i] for i<8", ("b",)),
+    ("a[0] = b[3] for i<1\n b[i] = a[0] for i<8", ("b",)),
+    ("for t in range(0, 3, 1) {\n b[i] = 1.0 for i<8\n }", ("b",)),
+    ("b[i] = 1.0 for i<8\n c[i] = 2.0 for i<8", ("b", "c")),  # one memory
+])  # fmt: skip
 def test_what_another_run_would_miss(body, wanted):
     more = "" if "c[" not in body else "inout c: f64[8] base b"
     made = parse(f"region() {{\n inout a: f64[8]; inout b: f64[8]\n {more}\n {body}\n}}")

@@ -19,46 +19,40 @@ def found(*lines: str) -> frozenset[str]:
     return idempotent_arrays(region)
 
 
-@pytest.mark.parametrize(
-    "lines",
-    [
-        ["v[i] = A[0,i] for i<9"],
-        ["v[i] = A[0,i] for i<9", "v[i] = add(v[i], 1.0) for i<9"],
-        # a column is made of the one before, like the first sweep of the Thomas algorithm
-        ["for k in range(1, 9, 1) {", "B[i,k] = A[i,k] for i<9",
-         "B[i,k] = add(B[i,k], B[i,k-1]) for i<9", "}"],
-        ["for k in range(7, -1, -1) {", "B[i,k] = multiply(A[i,k], B[i,k+1]) for i<9", "}"],
-        ["for k in range(0, 9, 1) {", "t[i] = A[k,i] for i<9", "v[k] = t[3]", "}"],
-        # sums that nobody has read before
-        ["for k in range(0, 9, 1) {", "v[k] = 0.0",
-         "for j in range(0, 9, 1) {", "v[k] = add(v[k], A[k,j])", "}", "}"],
-        ["for k in range(1, 9, 1) {", "for j in range(0, k, 1) {",
-         "B[k,j] = add(B[k-1,j], A[k,j])", "}", "}"],
-        ["for k in range(0, 3, 1) {", "v[2*k] = v[2*k+1]", "}"],
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("lines", [
+    ["v[i] = A[0,i] for i<9"],
+    ["v[i] = A[0,i] for i<9", "v[i] = add(v[i], 1.0) for i<9"],
+    # a column is made of the one before, like the first sweep of the Thomas algorithm
+    ["for k in range(1, 9, 1) {", "B[i,k] = A[i,k] for i<9",
+     "B[i,k] = add(B[i,k], B[i,k-1]) for i<9", "}"],
+    ["for k in range(7, -1, -1) {", "B[i,k] = multiply(A[i,k], B[i,k+1]) for i<9", "}"],
+    ["for k in range(0, 9, 1) {", "t[i] = A[k,i] for i<9", "v[k] = t[3]", "}"],
+    # sums that nobody has read before
+    ["for k in range(0, 9, 1) {", "v[k] = 0.0",
+     "for j in range(0, 9, 1) {", "v[k] = add(v[k], A[k,j])", "}", "}"],
+    ["for k in range(1, 9, 1) {", "for j in range(0, k, 1) {",
+     "B[k,j] = add(B[k-1,j], A[k,j])", "}", "}"],
+    ["for k in range(0, 3, 1) {", "v[2*k] = v[2*k+1]", "}"],
+])  # fmt: skip
 def test_what_is_read_as_it_was_is_not_overwritten(lines):
     assert found(*lines) >= {"B", "v"}
 
 
-@pytest.mark.parametrize(
-    ("lines", "name"),
-    [
-        (["v[i] = add(v[i], 1.0) for i<9"], "v"),
-        (["t[i] = v[i+1] for i<8", "v[i] = t[i] for i<8"], "v"),
-        (["t[i] = v[i] for i<9", "v[i] = A[0,i] for i<9"], "v"),
-        (["v[i] = A[0,i] for i<8", "c[] = v[8]", "v[8] = c[]"], "v"),
-        (["for k in range(0, 8, 1) {", "v[k] = v[k+1]", "}"], "v"),  # a later iteration overwrites it
-        (["for k in range(8, 0, -1) {", "v[k] = v[k-1]", "}"], "v"),
-        (["for k in range(0, 9, 1) {", "v[0] = add(v[0], A[k,k])", "}"], "v"),
-        (["for k in range(0, 4, 1) {", "t[k] = v[2*k]", "v[k+2] = t[k]", "}"], "v"),
-        (["for n in range(0, 3, 1) {", "for k in range(1, 9, 1) {", "B[k,0] = B[k-1,0]", "}",
-          "B[0,0] = A[n,n]", "}"], "B"),
-        # a sum that decides may differ in its last bit when NumPy makes it
-        (["if less(A[0,0], 0.0) {", "v[0] = 1.0", "}"], "v"),
-        (["c[] = 0.0", "while less(c[], 3.0) {", "v[0] = c[]", "c[] = add(c[], 1.0)", "}"], "v"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("lines", "name"), [
+    (["v[i] = add(v[i], 1.0) for i<9"], "v"),
+    (["t[i] = v[i+1] for i<8", "v[i] = t[i] for i<8"], "v"),
+    (["t[i] = v[i] for i<9", "v[i] = A[0,i] for i<9"], "v"),
+    (["v[i] = A[0,i] for i<8", "c[] = v[8]", "v[8] = c[]"], "v"),
+    (["for k in range(0, 8, 1) {", "v[k] = v[k+1]", "}"], "v"),  # a later iteration overwrites it
+    (["for k in range(8, 0, -1) {", "v[k] = v[k-1]", "}"], "v"),
+    (["for k in range(0, 9, 1) {", "v[0] = add(v[0], A[k,k])", "}"], "v"),
+    (["for k in range(0, 4, 1) {", "t[k] = v[2*k]", "v[k+2] = t[k]", "}"], "v"),
+    (["for n in range(0, 3, 1) {", "for k in range(1, 9, 1) {", "B[k,0] = B[k-1,0]", "}",
+      "B[0,0] = A[n,n]", "}"], "B"),
+    # a sum that decides may differ in its last bit when NumPy makes it
+    (["if less(A[0,0], 0.0) {", "v[0] = 1.0", "}"], "v"),
+    (["c[] = 0.0", "while less(c[], 3.0) {", "v[0] = c[]", "c[] = add(c[], 1.0)", "}"], "v"),
+])  # fmt: skip
 def test_what_is_read_as_it_was_and_overwritten(lines, name):
     assert name not in found(*lines)
 

@@ -27,47 +27,41 @@ def reason(*lines: str) -> str | None:
     return None if found is None else found.text
 
 
-@pytest.mark.parametrize(
-    "lines",
-    [
-        ["for k in range(0, 9, 1) {", "B[k,i] = add(B[k,i], A[i,k]) for i<9", "}"],
-        ["for k in range(0, 9, 1) {", "B[k,i] = add(B[k,i], 1.0) for i<k+1", "}"],
-        # the lower and the upper triangle, as a covariance writes them
-        ["for k in range(0, 9, 1) {", "B[k+i,k] = A[k,i] for i<9-k", "B[k,k+i] = A[k,i] for i<9-k", "}"],
-        # columns of rows in strips
-        ["for s in range(0, 7, 4) {", "for k in range(1, 9, 1) {",
-         "B[i+s+1,k] = multiply(B[i+s+1,k-1], 2.0) for i<min(4, 7-s)", "}", "}"],
-        ["for k in range(0, 4, 1) {", "v[2*k] = v[8]", "}"],
-        ["for k in range(8, -1, -1) {", "t[i] = A[k,i] for i<9", "c[] = t[3]",
-         "B[k,i] = add(t[i], c[]) for i<9", "}"],
-        ["for k in range(0, 9, 1) {", "for m in range(0, 9, 1) {", "t[m] = A[m,k]", "}",
-         "B[i,k] = t[i] for i<9", "}"],
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("lines", [
+    ["for k in range(0, 9, 1) {", "B[k,i] = add(B[k,i], A[i,k]) for i<9", "}"],
+    ["for k in range(0, 9, 1) {", "B[k,i] = add(B[k,i], 1.0) for i<k+1", "}"],
+    # the lower and the upper triangle, as a covariance writes them
+    ["for k in range(0, 9, 1) {", "B[k+i,k] = A[k,i] for i<9-k", "B[k,k+i] = A[k,i] for i<9-k", "}"],
+    # columns of rows in strips
+    ["for s in range(0, 7, 4) {", "for k in range(1, 9, 1) {",
+     "B[i+s+1,k] = multiply(B[i+s+1,k-1], 2.0) for i<min(4, 7-s)", "}", "}"],
+    ["for k in range(0, 4, 1) {", "v[2*k] = v[8]", "}"],
+    ["for k in range(8, -1, -1) {", "t[i] = A[k,i] for i<9", "c[] = t[3]",
+     "B[k,i] = add(t[i], c[]) for i<9", "}"],
+    ["for k in range(0, 9, 1) {", "for m in range(0, 9, 1) {", "t[m] = A[m,k]", "}",
+     "B[i,k] = t[i] for i<9", "}"],
+])  # fmt: skip
 def test_nothing_passes_from_iteration_to_iteration(lines):
     assert reason(*lines) is None
     stmt, region = loop("parallel " + lines[0], *lines[1:])
     assert stmt.parallel and parse(dump(region)) == region
 
 
-@pytest.mark.parametrize(
-    ("lines", "name"),
-    [
-        (["for k in range(1, 9, 1) {", "v[k] = v[k-1]", "}"], "v"),
-        (["for k in range(1, 9, 1) {", "v[k-1] = v[k]", "}"], "v"),
-        (["for k in range(0, 9, 1) {", "v[0] = A[k,k]", "}"], "v"),
-        (["for k in range(0, 4, 2) {", "c[] = v[4]", "v[2*k] = c[]", "}"], "v"),
-        (["for k in range(0, 9, 1) {", "c[] = v[8-k]", "v[k] = c[]", "}"], "v"),
-        (["for s in range(0, 7, 4) {", "v[i+s] = 0.0 for i<min(5, 7-s)", "}"], "v"),
-        (["for k in range(1, 9, 1) {", "for m in range(0, k, 1) {", "v[m] = A[k,m]", "}", "}"], "v"),
-        # only a part of it is made anew in every iteration
-        (
-            ["for k in range(0, 9, 1) {", "if less(A[k,k], 0.0) {", "c[] = A[k,0]", "}", "v[k] = c[]", "}"],
-            "c",
-        ),
-        (["for k in range(0, 9, 1) {", "t[k] = A[k,k]", "v[k] = t[0]", "}"], "t"),
-    ],
-)
+@pytest.mark.parametrize(("lines", "name"), [
+    (["for k in range(1, 9, 1) {", "v[k] = v[k-1]", "}"], "v"),
+    (["for k in range(1, 9, 1) {", "v[k-1] = v[k]", "}"], "v"),
+    (["for k in range(0, 9, 1) {", "v[0] = A[k,k]", "}"], "v"),
+    (["for k in range(0, 4, 2) {", "c[] = v[4]", "v[2*k] = c[]", "}"], "v"),
+    (["for k in range(0, 9, 1) {", "c[] = v[8-k]", "v[k] = c[]", "}"], "v"),
+    (["for s in range(0, 7, 4) {", "v[i+s] = 0.0 for i<min(5, 7-s)", "}"], "v"),
+    (["for k in range(1, 9, 1) {", "for m in range(0, k, 1) {", "v[m] = A[k,m]", "}", "}"], "v"),
+    # only a part of it is made anew in every iteration
+    (
+        ["for k in range(0, 9, 1) {", "if less(A[k,k], 0.0) {", "c[] = A[k,0]", "}", "v[k] = c[]", "}"],
+        "c",
+    ),
+    (["for k in range(0, 9, 1) {", "t[k] = A[k,k]", "v[k] = t[0]", "}"], "t"),
+])  # fmt: skip
 def test_what_stands_in_the_way_is_named(lines, name):
     found = reason(*lines)
     assert found is not None and name in found.split()

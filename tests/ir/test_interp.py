@@ -167,16 +167,13 @@ def test_floating_point_sums_are_numpys_own():
 
 
 # ---- aliasing ---------------------------------------------------------------------------------------
-@pytest.mark.parametrize(
-    ("statement", "numpy"),
-    [
-        ("a[i+1] = add(a[i], b[i+1]) for i<7", lambda a, b: a[:-1] + b[1:]),
-        ("a[i+1] = a[i] for i<7", lambda a, b: a[:-1]),
-        ("a[i+1] = cast:f64(a[i]) for i<7", lambda a, b: a[:-1]),
-        ("a[i+1] = where(less(a[i], b[i]), a[i], 0.0) for i<7", lambda a, b: np.where(a < b, a, 0.0)[:-1]),
-        ("a[i+1] = negative(add(a[i], a[-i+7])) for i<7", lambda a, b: -(a[:-1] + a[:0:-1])),
-    ],
-)
+@pytest.mark.parametrize(("statement", "numpy"), [
+    ("a[i+1] = add(a[i], b[i+1]) for i<7", lambda a, b: a[:-1] + b[1:]),
+    ("a[i+1] = a[i] for i<7", lambda a, b: a[:-1]),
+    ("a[i+1] = cast:f64(a[i]) for i<7", lambda a, b: a[:-1]),
+    ("a[i+1] = where(less(a[i], b[i]), a[i], 0.0) for i<7", lambda a, b: np.where(a < b, a, 0.0)[:-1]),
+    ("a[i+1] = negative(add(a[i], a[-i+7])) for i<7", lambda a, b: -(a[:-1] + a[:0:-1])),
+])  # fmt: skip
 def test_the_right_side_is_read_first(statement, numpy):
     region = parse(f"region() {{\n inout a: f64[8]; in b: f64[8]\n {statement}\n}}")
     a, b = np.arange(8.0), np.arange(8.0)[::-1] - 3

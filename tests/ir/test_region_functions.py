@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from plan_runs import run_plan
 
 from dcarray.ir import interp
 from dcarray.ir.text import dump, parse
@@ -12,7 +13,6 @@ from dcarray.lowering.compilation import compile_region
 from dcarray.lowering.kernel.text import kernel_text
 from dcarray.lowering.kernel.verify import check
 from dcarray.lowering.program.nodes import Launch
-from dcarray.lowering.runtime import buffer_pool
 
 # Which numbers are even, and how many calls that took.
 TEXT = """
@@ -74,23 +74,19 @@ def test_targets_do_as_the_interpreter(target: str, n: int) -> None:
         check(kernel)
     assert any("routine r0(" in kernel_text(kernel) for kernel in kernels)
     memory = {**given(n), **{name: np.empty_like(array) for name, array in want.items()}}
-    arrays = [memory[name] for name in plan.arrays]
-    plan.run(arrays, [buffer_pool.address_of(x) for x in arrays], [], 1)
+    run_plan(plan, memory)
     for name, array in want.items():
         np.testing.assert_array_equal(memory[name], array)
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "reason"),
-    [
-        ("{name: 'is_even'}", "{name: 'is_eve'}", "there is no function 'is_eve'"),
-        ("call function.call(sound, d, n, x)", "call function.call(sound, d, n)", "does not take"),
-        ("(sound, d, n, x)", "(sound, d, x, n)", "does not take"),
-        ("-> sound, even, y {name: 'is_even'}", "-> sound, y, even {name: 'is_even'}", "does not take"),
-        ("temp odd: bool[]", "temp odd: bool[];  out a: f64[3]", "has arrays that it cannot have"),
-        ("m[] = subtract(n[], 1)\n        z", "z", "read before it is written"),
-    ],
-)
+@pytest.mark.parametrize(("old", "new", "reason"), [
+    ("{name: 'is_even'}", "{name: 'is_eve'}", "there is no function 'is_eve'"),
+    ("call function.call(sound, d, n, x)", "call function.call(sound, d, n)", "does not take"),
+    ("(sound, d, n, x)", "(sound, d, x, n)", "does not take"),
+    ("-> sound, even, y {name: 'is_even'}", "-> sound, y, even {name: 'is_even'}", "does not take"),
+    ("temp odd: bool[]", "temp odd: bool[];  out a: f64[3]", "has arrays that it cannot have"),
+    ("m[] = subtract(n[], 1)\n        z", "z", "read before it is written"),
+])  # fmt: skip
 def test_what_is_refused(old: str, new: str, reason: str) -> None:
     assert old in TEXT
     with pytest.raises(VerifyError, match=reason):

@@ -109,21 +109,18 @@ def test_shared_and_deep_expressions_stay_small():
     assert parse(text) == region
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ("multiply(", "multiplied(", "line 3: no operation 'multiplied'"),
-        ("A[i,j+1]", "B[i,j+1]", "line 3: no array 'B' is declared"),
-        ("f64[N-2", "f65[N-2", "line 2: a dtype expected"),
-        ("A[i,j+1]", "A[i,j+l]", "line 3: a dimension expected"),
-        ("A[i,j+1]", "A[i,j+i]", "line 3: an index with one axis expected"),
-        ("0.25", "f32(0.25)", "line 3: multiply has no loop"),
-        ("init 0.0", "init $1", "is not defined before its use"),
-        ("}", "", "expected"),
-        ("}", "} }", "the end expected"),
-        ("add(", "add(?", "unexpected '?'"),
-    ],
-)
+@pytest.mark.parametrize(("old", "new", "message"), [
+    ("multiply(", "multiplied(", "line 3: no operation 'multiplied'"),
+    ("A[i,j+1]", "B[i,j+1]", "line 3: no array 'B' is declared"),
+    ("f64[N-2", "f65[N-2", "line 2: a dtype expected"),
+    ("A[i,j+1]", "A[i,j+l]", "line 3: a dimension expected"),
+    ("A[i,j+1]", "A[i,j+i]", "line 3: an index with one axis expected"),
+    ("0.25", "f32(0.25)", "line 3: multiply has no loop"),
+    ("init 0.0", "init $1", "is not defined before its use"),
+    ("}", "", "expected"),
+    ("}", "} }", "the end expected"),
+    ("add(", "add(?", "unexpected '?'"),
+])  # fmt: skip
 def test_mistakes_are_named(old, new, message):
     with pytest.raises(ParseError, match=message.replace("?", r"\?")):
         parse(SAMPLE.replace(old, new))

@@ -52,15 +52,12 @@ def test_what_the_last_copies_overwrite_is_not_kept():
     assert kept(names=("a",)) == ([], 3)
 
 
-@pytest.mark.parametrize(
-    ("more", "last", "left", "stop"),
-    [
-        ("b[i,j] = a[i,j] for i<6, j<8", "s[i,j]", ["b"], 4),  # written before
-        ("a[0,j] = b[0,j] for j<8", "s[i,j]", ["a"], 4),
-        ("", "add(s[i,j], c[])", ["a", "b"], None),  # the last may raise
-        ("", "cast:f64(cast:f32(s[i,j]))", ["a", "b"], None),
-    ],
-)
+@pytest.mark.parametrize(("more", "last", "left", "stop"), [
+    ("b[i,j] = a[i,j] for i<6, j<8", "s[i,j]", ["b"], 4),  # written before
+    ("a[0,j] = b[0,j] for j<8", "s[i,j]", ["a"], 4),
+    ("", "add(s[i,j], c[])", ["a", "b"], None),  # the last may raise
+    ("", "cast:f64(cast:f32(s[i,j]))", ["a", "b"], None),
+])  # fmt: skip
 def test_what_else_is_overwritten_is(more, last, left, stop):
     assert kept(more, last) == (left, stop)
 
@@ -110,15 +107,12 @@ def test_what_the_last_statement_overwrites_is_made_aside():
     assert late("nest {\n o[i,j] = c[i,j] for i<6, j<5\n" + SUM + "\n }")
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        "c[i,j] = multiply(s[], c[i,j]) for i<6, j<5",  # there is no memory for it
-        "c[i,j] = add(s[], c[i,j]) for i<6, j<5\n  " + SUM,  # overwritten before
-        "nest {\n" + SUM + "\n o[i,j] = c[i,j] for i<6, j<5\n }",  # read afterwards
-        "c[5-i,j] = add(t[i,j], s[]) for i<6, j<5\n  " + SUM,
-    ],
-)
+@pytest.mark.parametrize("body", [
+    "c[i,j] = multiply(s[], c[i,j]) for i<6, j<5",  # there is no memory for it
+    "c[i,j] = add(s[], c[i,j]) for i<6, j<5\n  " + SUM,  # overwritten before
+    "nest {\n" + SUM + "\n o[i,j] = c[i,j] for i<6, j<5\n }",  # read afterwards
+    "c[5-i,j] = add(t[i,j], s[]) for i<6, j<5\n  " + SUM,
+])  # fmt: skip
 def test_where_copies_are_kept_after_all(body):
     assert not late(body)
 
@@ -131,17 +125,14 @@ CALLS = """region() {
 }"""
 
 
-@pytest.mark.parametrize(
-    ("loop", "gone"),
-    [
-        ("call blas.matmul(x, a) -> t", ["a"]),
-        (
-            "for n in range(0, 3, 1) {\n call blas.matmul(x, b) -> t\n b[i,j] = t[i,j] for i<4, j<4\n }",
-            ["a", "b"],
-        ),
-        ("t[i,j] = x[i,j] for i<4, j<4", []),
-    ],
-)
+@pytest.mark.parametrize(("loop", "gone"), [
+    ("call blas.matmul(x, a) -> t", ["a"]),
+    (
+        "for n in range(0, 3, 1) {\n call blas.matmul(x, b) -> t\n b[i,j] = t[i,j] for i<4, j<4\n }",
+        ["a", "b"],
+    ),
+    ("t[i,j] = x[i,j] for i<4, j<4", []),
+])  # fmt: skip
 def test_one_copy_of_what_a_library_call_may_find_overwritten(loop, gone):
     before = parse(CALLS.replace("LOOP", loop))
     with_copies, found = undo_copies.with_undo_copies(before, ("a", "b"))

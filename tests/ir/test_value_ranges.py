@@ -104,17 +104,14 @@ def test_what_is_complex_and_harmless_raises_nothing(
         interp.run(region, data, {})
 
 
-@pytest.mark.parametrize(
-    ("first", "least"),
-    [
-        ("add(a[i,j], multiply(c[], b[i,j]))", 2.0**256),
-        ("add(a[i,j], negative(b[i,j]))", 2.0**512),
-        ("square(a[i,j])", 2.0**256),
-        ("divide(a[i,j], c[])", 0.0),
-        ("sqrt(a[i,j])", 0.0),
-        ("where(less(a[i,j], b[i,j]), a[i,j], b[i,j])", 2.0**512),
-    ],
-)
+@pytest.mark.parametrize(("first", "least"), [
+    ("add(a[i,j], multiply(c[], b[i,j]))", 2.0**256),
+    ("add(a[i,j], negative(b[i,j]))", 2.0**512),
+    ("square(a[i,j])", 2.0**256),
+    ("divide(a[i,j], c[])", 0.0),
+    ("sqrt(a[i,j])", 0.0),
+    ("where(less(a[i,j], b[i,j]), a[i,j], b[i,j])", 2.0**512),
+])  # fmt: skip
 def test_bounds_of_complex_values(first: str, least: float) -> None:
     region = parse(COMPLEX.format(iterations=1, first=first, second="t[i,j]", third="absolute(t[i,j])"))
     assert value_ranges.safe_limits(region) == ((least, 0.0) if least else None)
@@ -154,28 +151,25 @@ def test_what_is_harmless_raises_nothing(
         interp.run(region, data, {})
 
 
-@pytest.mark.parametrize(
-    ("first", "least"),
-    [
-        ("multiply(0.25, add(a[i,j], b[i,j]))", 2.0**512),
-        ("multiply(3.0, a[i,j])", 2.0**512),
-        ("divide(a[i,j], 4.0)", 2.0**512),
-        ("multiply(a[i,j], b[i,j])", 2.0**256),
-        ("divide(a[i,j], b[i,j])", 0.0),
-        ("divide(a[i,j], 0.0)", 0.0),
-        ("sqrt(a[i,j])", 0.0),
-        ("sqrt(absolute(a[i,j]))", 2.0**512),
-        ("divide(a[i,j], maximum(b[i,j], 0.5))", 2.0**512),
-        ("divide(a[i,j], maximum(b[i,j], 0.0))", 0.0),
-        ("divide(a[i,j], where(less_equal(b[i,j], 0.1), 1.0, b[i,j]))", 2.0**512),
-        ("divide(a[i,j], where(greater(0.1, b[i,j]), 1.0, b[i,j]))", 2.0**512),
-        ("divide(a[i,j], where(less(0.1, b[i,j]), b[i,j], -1.0))", 2.0**512),
-        ("divide(a[i,j], where(less(b[i,j], 0.1), b[i,j], 1.0))", 0.0),
-        ("divide(a[i,j], where(less_equal(b[i,j], -0.1), 1.0, b[i,j]))", 0.0),
-        ("exp(a[i,j])", 0.0),
-        ("t[i,j]", 0.0),  # which nobody has written
-    ],
-)
+@pytest.mark.parametrize(("first", "least"), [
+    ("multiply(0.25, add(a[i,j], b[i,j]))", 2.0**512),
+    ("multiply(3.0, a[i,j])", 2.0**512),
+    ("divide(a[i,j], 4.0)", 2.0**512),
+    ("multiply(a[i,j], b[i,j])", 2.0**256),
+    ("divide(a[i,j], b[i,j])", 0.0),
+    ("divide(a[i,j], 0.0)", 0.0),
+    ("sqrt(a[i,j])", 0.0),
+    ("sqrt(absolute(a[i,j]))", 2.0**512),
+    ("divide(a[i,j], maximum(b[i,j], 0.5))", 2.0**512),
+    ("divide(a[i,j], maximum(b[i,j], 0.0))", 0.0),
+    ("divide(a[i,j], where(less_equal(b[i,j], 0.1), 1.0, b[i,j]))", 2.0**512),
+    ("divide(a[i,j], where(greater(0.1, b[i,j]), 1.0, b[i,j]))", 2.0**512),
+    ("divide(a[i,j], where(less(0.1, b[i,j]), b[i,j], -1.0))", 2.0**512),
+    ("divide(a[i,j], where(less(b[i,j], 0.1), b[i,j], 1.0))", 0.0),
+    ("divide(a[i,j], where(less_equal(b[i,j], -0.1), 1.0, b[i,j]))", 0.0),
+    ("exp(a[i,j])", 0.0),
+    ("t[i,j]", 0.0),  # which nobody has written
+])  # fmt: skip
 def test_bounds(first: str, least: float) -> None:
     region = parse(GROWING.format(iterations=1, first=first, second="t[i,j]", third="t[i,j]"))
     assert value_ranges.safe_limits(region) == ((least, 0.0) if least else None)

@@ -123,44 +123,41 @@ def load(index=WHOLE, shape=(4,), dtype=F8, name="a"):
     return Load(Window(name, shape, index), dtype)
 
 
-@pytest.mark.parametrize(
-    ("made", "rule"),
-    [
-        (build(load(), arrays=(A4, A4, O4)), "'a' is declared twice"),
-        (build(load(), arrays=(A4, O4, Array("for", F8, ()))), "cannot be a name"),
-        (build(load(), arrays=(A4, O4, Array("z", np.dtype(object), ()))), "has the dtype object"),
-        (build(load(), arrays=(A4, O4, Array("z", np.dtype(">f8"), ()))), "has the dtype >f8"),
-        (build(load(), arrays=(A4, O4, Array("z", F8, (-1,)))), "negative size"),
-        (build(load(), arrays=(A4, O4, Array("z", F8, (symbol("N"),)))), "uses N, which is not declared"),
-        (build(load(), arrays=(A4, O4, Array("z", F8, (4,), "in", (1, 1)))), "one stride per axis"),
-        (build(load(), arrays=(A4, O4, Array("z", F8, (4,), base="y"))), "the base y"),
-        (build(load(), arrays=(A4, O4, Array("z", F8, (4,), base="z"))), "its own base"),
-        (build(load(), arrays=(A4, O4, Array("z", F8, (5,), "out", base="o"))), "not as large"),
-        (build(load(), arrays=(A4, O4, Array("z", F8, (4,), "in", base="o"))), "differ in role"),
-        (build(load(name="q")), "q is not declared"),
-        (build(load(shape=(3,))), "another domain"),
-        (build(load(dtype=np.dtype("f4"))), "a is no float32"),
-        (build(load(index=())), "one index per axis"),
-        (build(load(index=(Index(0, 1, None),))), "without an axis has no stride"),
-        (build(load(index=(Index(0, 0, 0),))), "with an axis moves"),
-        (build(load(index=(Index(0, 1, 3),))), "no axis 3"),
-        (build(load(index=(Index(symbol("N")),))), "uses N"),
-        (build(Size(symbol("N"), F8)), "uses N"),
-        (build(Apply("add", (load(), const(1, "f4")), F8)), "add has no loop"),
-        (build(Apply("add", (load(), load()), np.dtype("f4"))), "is float64, not float32"),
-        (build(Apply("plus", (load(),), F8)), "no operation 'plus'"),
-        (build(Apply("cast", (load(), load()), F8)), "a cast has one argument"),
-        (build(Gather(Window("a", (4,), WHOLE), (const(0, "i8"),), F8)), "has no index"),
-        (build(Gather(Window("a", (4,), ()), (const(0, "f8"),), F8)), "an index is an integer"),
-        (build(Gather(Window("a", (4,), ()), (), F8)), "one index per axis"),
-        (
-            Region((), (O4,), (Compute(Window("o", (4,), WHOLE), const(0, F8), None, const(0, F8)),)),
-            "only a fold",
-        ),
-        (Region((), (O4,), (Nest(()),)), "a nest needs statements"),
-        (Region((), (O4,), (Call("blas.matmul", (), (Window("q", (), ()),)),)), "q is not declared"),
-    ],
-)
+@pytest.mark.parametrize(("made", "rule"), [
+    (build(load(), arrays=(A4, A4, O4)), "'a' is declared twice"),
+    (build(load(), arrays=(A4, O4, Array("for", F8, ()))), "cannot be a name"),
+    (build(load(), arrays=(A4, O4, Array("z", np.dtype(object), ()))), "has the dtype object"),
+    (build(load(), arrays=(A4, O4, Array("z", np.dtype(">f8"), ()))), "has the dtype >f8"),
+    (build(load(), arrays=(A4, O4, Array("z", F8, (-1,)))), "negative size"),
+    (build(load(), arrays=(A4, O4, Array("z", F8, (symbol("N"),)))), "uses N, which is not declared"),
+    (build(load(), arrays=(A4, O4, Array("z", F8, (4,), "in", (1, 1)))), "one stride per axis"),
+    (build(load(), arrays=(A4, O4, Array("z", F8, (4,), base="y"))), "the base y"),
+    (build(load(), arrays=(A4, O4, Array("z", F8, (4,), base="z"))), "its own base"),
+    (build(load(), arrays=(A4, O4, Array("z", F8, (5,), "out", base="o"))), "not as large"),
+    (build(load(), arrays=(A4, O4, Array("z", F8, (4,), "in", base="o"))), "differ in role"),
+    (build(load(name="q")), "q is not declared"),
+    (build(load(shape=(3,))), "another domain"),
+    (build(load(dtype=np.dtype("f4"))), "a is no float32"),
+    (build(load(index=())), "one index per axis"),
+    (build(load(index=(Index(0, 1, None),))), "without an axis has no stride"),
+    (build(load(index=(Index(0, 0, 0),))), "with an axis moves"),
+    (build(load(index=(Index(0, 1, 3),))), "no axis 3"),
+    (build(load(index=(Index(symbol("N")),))), "uses N"),
+    (build(Size(symbol("N"), F8)), "uses N"),
+    (build(Apply("add", (load(), const(1, "f4")), F8)), "add has no loop"),
+    (build(Apply("add", (load(), load()), np.dtype("f4"))), "is float64, not float32"),
+    (build(Apply("plus", (load(),), F8)), "no operation 'plus'"),
+    (build(Apply("cast", (load(), load()), F8)), "a cast has one argument"),
+    (build(Gather(Window("a", (4,), WHOLE), (const(0, "i8"),), F8)), "has no index"),
+    (build(Gather(Window("a", (4,), ()), (const(0, "f8"),), F8)), "an index is an integer"),
+    (build(Gather(Window("a", (4,), ()), (), F8)), "one index per axis"),
+    (
+        Region((), (O4,), (Compute(Window("o", (4,), WHOLE), const(0, F8), None, const(0, F8)),)),
+        "only a fold",
+    ),
+    (Region((), (O4,), (Nest(()),)), "a nest needs statements"),
+    (Region((), (O4,), (Call("blas.matmul", (), (Window("q", (), ()),)),)), "q is not declared"),
+])  # fmt: skip
 def test_malformed_regions_are_refused(made, rule):
     with pytest.raises(VerifyError, match=rule):
         verify(made)
@@ -205,14 +202,11 @@ def test_a_loops_variable_means_nothing_after_it():
     )
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "s[i] scan i add= A[i,0] for i<4",
-        "s[i] scan i add= A[0,0] init 0.0 for i<4, j<4",
-        "s[0] scan i add= A[i,0] init 0.0 for i<4",
-    ],
-)
+@pytest.mark.parametrize("statement", [
+    "s[i] scan i add= A[i,0] for i<4",
+    "s[i] scan i add= A[0,0] init 0.0 for i<4, j<4",
+    "s[0] scan i add= A[i,0] init 0.0 for i<4",
+])  # fmt: skip
 def test_scans_fold_from_a_start_and_write_each_element_once(statement):
     with pytest.raises(VerifyError):
         verify(parse(f"region() {{ in A: f64[4, 4];  out s: f64[4]\n  {statement}\n}}"))

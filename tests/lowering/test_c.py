@@ -5,6 +5,7 @@ import shutil
 
 import numpy as np
 import pytest
+from plan_runs import run_plan
 
 from dcarray.ir import interp
 from dcarray.ir.dims import evaluate
@@ -35,7 +36,6 @@ from dcarray.lowering.kernel.nodes import (
     Update,
     affine,
 )
-from dcarray.lowering.runtime import buffer_pool
 
 C = target.get("c")
 INTS = [np.dtype(f"{kind}{size}") for kind in "iu" for size in (1, 2, 4, 8)]
@@ -287,15 +287,11 @@ def test_flags_are_numpys():
     double, long = np.dtype(float), np.dtype(np.int64)
     elements = Elem("p0", I, double), Elem("p1", I, double)
     cases = [
-        ("divide", 1.0, 0.0, DIVIDE),
-        ("divide", 0.0, 0.0, INVALID),
-        ("multiply", 1e300, 1e300, OVERFLOW),
-        ("multiply", 1e-300, 1e-300, UNDERFLOW),
-        ("add", 1.0, 2.0, 0),
-        ("less", np.nan, 2.0, 0),
-        ("maximum", np.nan, 2.0, 0),
+        ("divide", 1.0, 0.0, DIVIDE), ("divide", 0.0, 0.0, INVALID),
+        ("multiply", 1e300, 1e300, OVERFLOW), ("multiply", 1e-300, 1e-300, UNDERFLOW),
+        ("add", 1.0, 2.0, 0), ("less", np.nan, 2.0, 0), ("maximum", np.nan, 2.0, 0),
         ("equal", np.nan, np.nan, 0),
-    ]
+    ]  # fmt: skip
     for name, x, y, flags in cases:
         result = np.dtype(bool if name in ("less", "equal") else float)
         arrays = [np.full(9, x), np.full(9, y), np.zeros(9, result)]
@@ -405,8 +401,7 @@ def run_region(region, name, values):
     reasons = []
     plan = compile_region(region, name, fallback=lambda reason, loc: reasons.append(reason))
     assert not reasons
-    ordered = [given[array] for array in plan.arrays]
-    plan.run(ordered, [buffer_pool.address_of(array) for array in ordered], list(values.values()), 1)
+    run_plan(plan, given, list(values.values()), 1)
     return {array.name: given[array.name] for array in region.arrays if array.role in ("out", "inout")}
 
 

@@ -9,6 +9,7 @@ import ir_regions
 import numpy as np
 import pytest
 from ir_regions import assert_agree
+from plan_runs import run_plan
 
 from dcarray.ir import interp
 from dcarray.ir.parse import parse
@@ -53,8 +54,7 @@ def test_random_regions_in_another_dialect(cpp, seed):
         if array.role != "temp":
             made = memory.get(array.name, np.empty(array.shape, array.dtype))
             memory[array.name] = np.array(made, order="C")
-    given = [memory[name] for name in plan.arrays]
-    plan.run(given, [x.ctypes.data for x in given])
+    run_plan(plan, memory, (), 0)
     assert_agree(want, memory, zero_signs=case.zero_signs)
     assert plan.stats["kernels"]
 

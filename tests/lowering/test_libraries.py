@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from plan_runs import run_plan
 
 from dcarray.ir import dims, interp
 from dcarray.ir.nodes import Array, Call, Index, Region, Symbol, Window
@@ -81,21 +82,12 @@ def test_what_neither_can_is_interpreted():
 
 
 @pytest.mark.parametrize("blas", [True, False])
-@pytest.mark.parametrize(
-    "left, right, out",
-    [
-        ((6, 3, 4), (6, 4, 5), (6, 3, 5)),
-        ((3, 4), (6, 4, 5), (6, 3, 5)),
-        ((6, 1, 3, 4), (2, 4, 5), (6, 2, 3, 5)),
-        ((4,), (4, 5), (5,)),
-        ((3, 4), (4,), (3,)),
-        ((6, 3, 4), (4,), (6, 3)),
-        ((4,), (6, 4, 5), (6, 5)),
-        ((4,), (4,), ()),
-        ((3, 0), (0, 5), (3, 5)),
-        ((0, 4), (4, 5), (0, 5)),
-    ],
-)
+@pytest.mark.parametrize("left, right, out", [
+    ((6, 3, 4), (6, 4, 5), (6, 3, 5)), ((3, 4), (6, 4, 5), (6, 3, 5)),
+    ((6, 1, 3, 4), (2, 4, 5), (6, 2, 3, 5)), ((4,), (4, 5), (5,)), ((3, 4), (4,), (3,)),
+    ((6, 3, 4), (4,), (6, 3)), ((4,), (6, 4, 5), (6, 5)), ((4,), (4,), ()), ((3, 0), (0, 5), (3, 5)),
+    ((0, 4), (4, 5), (0, 5)),
+])  # fmt: skip
 def test_stacks_and_vectors(left, right, out, blas, monkeypatch):
     if not blas:
         monkeypatch.setitem(LIBRARIES, "blas.matmul", [])
@@ -112,8 +104,7 @@ def test_stacks_and_vectors(left, right, out, blas, monkeypatch):
     given = {"a": rng.random(left), "b": rng.random(right), "o": np.full(out, np.nan)}
     verify(region)
     compiled = compile_region(region)
-    arrays = [given[name] for name in compiled.arrays]
-    compiled.run(arrays, [buffer_pool.address_of(array) for array in arrays], (), 2)
+    run_plan(compiled, given, (), 2)
     np.testing.assert_allclose(given["o"], given["a"] @ given["b"], rtol=1e-13)
 
 

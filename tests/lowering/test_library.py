@@ -71,15 +71,10 @@ def _random_size(r: random.Random, depth: int) -> Any:
     a, b = (_random_size(r, depth - 1) for _ in range(2))
     return r.choice(
         [
-            lambda: a + b,
-            lambda: a - b,
-            lambda: a * b,
-            lambda: dims.maximum(a, b),
-            lambda: dims.minimum(a, b),
-            lambda: a // r.randint(1, 9),
-            lambda: a % r.randint(1, 9),
+            lambda: a + b, lambda: a - b, lambda: a * b, lambda: dims.maximum(a, b),
+            lambda: dims.minimum(a, b), lambda: a // r.randint(1, 9), lambda: a % r.randint(1, 9),
         ]
-    )()
+    )()  # fmt: skip
 
 
 def test_sizes_are_exact_or_said_to_be_too_large(tmp_path: Path) -> None:
@@ -144,15 +139,9 @@ def test_products_in_all_layouts(blas: bool, tmp_path: Path) -> None:
     r = np.random.default_rng(0)
     for char, letter in products.LETTERS.items():
         for m, n, k in (
-            (1, 1, 1),
-            (1, 7, 5),
-            (6, 1, 70),
-            (3, 3, 9),
-            (33, 41, 7),
-            (97, 20, 300),
-            (5, 530, 2),
+            (1, 1, 1), (1, 7, 5), (6, 1, 70), (3, 3, 9), (33, 41, 7), (97, 20, 300), (5, 530, 2),
             (4, 4, 0),
-        ):
+        ):  # fmt: skip
             a = (r.random((m, k)) - 0.5 + (1j * r.random((m, k)) if letter in "cz" else 0)).astype(char)
             b = (r.random((k, n)) - 0.5).astype(char)
             wide_a, wide_b = np.zeros((2 * m, 3 * k + 1), char), np.zeros((2 * k + 1, 2 * n), char)

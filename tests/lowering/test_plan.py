@@ -154,15 +154,12 @@ def test_temporaries_share_memory_in_place_and_one_after_the_other():
     assert (got["o"] == t * t[::-1] + a).all()
 
 
-@pytest.mark.parametrize(
-    "last",
-    [
-        "o[i] = add(t[9-i], c[i]) for i<10",  # reads elsewhere
-        "o[i] = add(add(t[i], t[9-i]), c[i]) for i<10",
-        "o[i] = add(t[i], gather(t, cast:i64(c[i]))) for i<10",
-        "o[i] = add(cast:f64(w[i]), t[i]) for i<10\n c[i] = t[i] for i<10",  # t is read again
-    ],
-)
+@pytest.mark.parametrize("last", [
+    "o[i] = add(t[9-i], c[i]) for i<10",  # reads elsewhere
+    "o[i] = add(add(t[i], t[9-i]), c[i]) for i<10",
+    "o[i] = add(t[i], gather(t, cast:i64(c[i]))) for i<10",
+    "o[i] = add(cast:f64(w[i]), t[i]) for i<10\n c[i] = t[i] for i<10",  # t is read again
+])  # fmt: skip
 def test_what_may_not_share_does_not(last):
     plan_ = compiled(f"""region() {{
       in w: f32[10];  inout c: f64[10];  temp t: f64[10];  out o: f64[10]
@@ -473,13 +470,10 @@ def test_flags_of_any_turn_are_reported():
         assert bool(flags & INVALID) == raised
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        "b[i, j] = multiply(a[i, j], c[t*t]) for i<200, j<300",  # not linear
-        "b[i, j] = multiply(a[i, j], c[t]) for i<200, j<200\n call blas.matmul(a, b) -> w",
-    ],
-)
+@pytest.mark.parametrize("body", [
+    "b[i, j] = multiply(a[i, j], c[t*t]) for i<200, j<300",  # not linear
+    "b[i, j] = multiply(a[i, j], c[t]) for i<200, j<200\n call blas.matmul(a, b) -> w",
+])  # fmt: skip
 def test_other_turns_stay_in_python(body):
     source = f"""region() {{
       in c: f64[40];  in a: f64[200, 200];  inout b: f64[200, 200]; inout w: f64[200, 200]

@@ -1,8 +1,15 @@
-"""What the tests of passes share: run a pass on text, and check that it keeps the meaning."""
+"""What the tests of passes share: run a pass on text, and check that it keeps the meaning.
+
+A file in ``golden`` has cases: a title; comments after ``#``; a region, whose lines are marked with ``-``
+where a pass removes them and with ``+`` where it adds them; what its log says after ``?``, and what it does
+not say after ``!``.  ``pytest --rewrite`` writes down what passes do now.
+"""
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -69,6 +76,60 @@ def check() -> Callable[..., Log]:
             region = parse(before)
             assert fn(region, Log()) is region
         return log
+
+    return run
+
+
+def region_text(lines: list[str]) -> str:
+    """The text of a region without its braces; what comes before the declarations may be missing."""
+    head = lines.pop(0) if lines[0].startswith("region(") else "region()"
+    return "\n".join([head + " {", *lines, "}"])
+
+
+def marked(before: str, after: str) -> list[str]:
+    """The lines of a golden case."""
+    texts = []
+    for text in (before, after):
+        head, *lines, _ = text.strip().splitlines()
+        head = head.removesuffix(" {")
+        texts.append([head, *lines] if head != "region()" else lines)
+    old, new = ([line.removeprefix("  ") for line in lines] for lines in texts)
+    stripped = ([line.strip() for line in lines] for lines in (old, new))
+    made = []
+    for kind, i, j, k, m in difflib.SequenceMatcher(None, *stripped, autojunk=False).get_opcodes():
+        if kind == "equal":
+            made += [f"  {line}" for line in new[k:m]]
+        else:
+            made += [f"- {line}" for line in old[i:j]] + [f"+ {line}" for line in new[k:m]]
+    return made
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[..., None]:
+    """``golden(pass)``: all cases of the file in ``golden`` that is called like the test, or like `name`."""
+
+    def run(one: Pass, name: str = request.path.stem.removeprefix("test_")) -> None:
+        file = Path(__file__).parent / "golden" / f"{name}.txt"
+        blocks, wrong = file.read_text().strip().split("\n\n"), []
+        for k, block in enumerate(blocks):
+            lines = {mark: [line[2:] for line in block.splitlines() if line[0] in mark]
+                     for mark in (" -", " +", "?", "!")}  # fmt: skip
+            log = Log()
+            before, after = (region_text(lines[mark]) for mark in (" -", " +"))
+            found = apply(one, before, log)
+            if found != dump(parse(after)):
+                title = [line for line in block.splitlines() if line[0] not in " -+?!"]
+                ends = [line for line in block.splitlines() if line[0] in "?!"]
+                blocks[k] = "\n".join([*title, *marked(dump(parse(before)), found), *ends])
+                wrong.append(f"{blocks[k]}\nlog:\n{log}")
+            said = [text for text in lines["?"] if text not in str(log)]
+            assert not said, f"{block}\nthe log does not say {said}:\n{log}"
+            assert not any(text in str(log) for text in lines["!"]), f"{block}\nlog:\n{log}"
+        if wrong and request.config.getoption("--rewrite"):
+            file.write_text("\n\n".join(blocks) + "\n")
+        elif wrong:
+            command = f"python -m pytest {request.path.relative_to(Path.cwd())} --rewrite"
+            pytest.fail("\n\n".join(["found:", *wrong, f"to write this down: {command}"]), pytrace=False)
 
     return run
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 from loop_regions import Loops
+from plan_runs import run_plan
 
 from dcarray.ir import interp
 from dcarray.ir.nodes import Array, Compute, Index, Loop, Nest, Window
@@ -60,16 +61,13 @@ def test_interior_points(any_size, same_meaning):
         assert stmt.target.array in ("a_rows", "b_rows") and stmt.target.index[1].offset == 8
 
 
-@pytest.mark.parametrize(
-    ("shape", "begin", "made", "ahead"),
-    [
-        ((4, 40), 1, (4, 48), 7),
-        ((4, 48), 8, (4, 48), 0),
-        ((4, 57), 1, (4, 72), 7),  # eight lines would be crowded
-        ((57,), 1, (64,), 7),
-        ((4, 41), 0, (4, 48), 0),
-    ],
-)
+@pytest.mark.parametrize(("shape", "begin", "made", "ahead"), [
+    ((4, 40), 1, (4, 48), 7),
+    ((4, 48), 8, (4, 48), 0),
+    ((4, 57), 1, (4, 72), 7),  # eight lines would be crowded
+    ((57,), 1, (64,), 7),
+    ((4, 41), 0, (4, 48), 0),
+])  # fmt: skip
 def test_rows(shape, begin, made, ahead):
     array = Array("a", np.dtype("d"), shape)
     assert aligned_copies.padded_array(array, begin, "b") == (Array("b", np.dtype("d"), made), ahead)
@@ -113,21 +111,18 @@ def test_around(box):
     assert (found == 1).all()
 
 
-@pytest.mark.parametrize(
-    ("before", "why"),
-    [
-        (region(bounds="0, 1, 1"), "one iteration"),
-        (region(STEP + "\n    a[i,0] = b[i,1] for i<6\n"), "written twice"),
-        (
-            region(
-                STEP.replace("b[i+1,j+1] = add(", "b[i+1,j+1] = multiply(size:f64(t), add(", 1).replace(
-                    " for", ") for", 1
-                )
-            ),
-            "iterations differ",
+@pytest.mark.parametrize(("before", "why"), [
+    (region(bounds="0, 1, 1"), "one iteration"),
+    (region(STEP + "\n    a[i,0] = b[i,1] for i<6\n"), "written twice"),
+    (
+        region(
+            STEP.replace("b[i+1,j+1] = add(", "b[i+1,j+1] = multiply(size:f64(t), add(", 1).replace(
+                " for", ") for", 1
+            )
         ),
-    ],
-)
+        "iterations differ",
+    ),
+])  # fmt: skip
 def test_copied_whole(any_size, same_meaning, before, why):
     after = changed(before)
     same_meaning(before, after)
@@ -146,15 +141,12 @@ def test_the_first_iteration_reads_what_was_there(any_size, same_meaning, order,
     same_meaning(before, changed(before))
 
 
-@pytest.mark.parametrize(
-    "before",
-    [
-        region(STEP.replace("add(", "divide(")),  # takes longer than loads
-        region("\na[i+1,j] = b[i,j] for i<2, j<39\n"),  # little of it
-        region("\na[t,j] = b[t,j] for j<39\n"),  # moves on
-        region("\na[i,j] = b[i, 38-j] for i<6, j<39\n", "inout a: c128[6, 39];  inout b: c128[6, 39]"),
-    ],
-)
+@pytest.mark.parametrize("before", [
+    region(STEP.replace("add(", "divide(")),  # takes longer than loads
+    region("\na[i+1,j] = b[i,j] for i<2, j<39\n"),  # little of it
+    region("\na[t,j] = b[t,j] for j<39\n"),  # moves on
+    region("\na[i,j] = b[i, 38-j] for i<6, j<39\n", "inout a: c128[6, 39];  inout b: c128[6, 39]"),
+])  # fmt: skip
 def test_what_stays(any_size, before):
     assert changed(before) is before
 
@@ -183,8 +175,7 @@ def results(found, seed, plan=None):
         if plan is None:
             interp.run(found, mine, {})
         else:
-            arrays = [mine[name] for name in plan.arrays]
-            plan.run(tuple(arrays), tuple(a.ctypes.data for a in arrays))
+            run_plan(plan, mine, (), 0)
     return {name: array.tobytes() for name, array in mine.items()}
 
 

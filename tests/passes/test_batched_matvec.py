@@ -1,9 +1,8 @@
 """Products of a vector and a matrix in each iteration of a loop become products of matrices."""
 
-import numpy as np
 import pytest
+from plan_runs import agree, interpreted, run_plan, whole_numbers
 
-from dcarray.ir import interp
 from dcarray.ir.nodes import Call, Loop
 from dcarray.ir.passes import Log
 from dcarray.ir.passes.cpu import batched_matvec
@@ -13,7 +12,6 @@ from dcarray.ir.text import dump, parse
 from dcarray.ir.verify import verify
 from dcarray.lowering.compilation import compile_region
 from dcarray.lowering.cpu.schedules import loop_kernels
-from dcarray.lowering.runtime import buffer_pool
 
 ARRAYS = """inout A: f64[12, 20];  in B: f64[12, 20];  inout C: f64[20, 20];  inout v: f64[20]
   inout u: f64[20];  temp t: f64[20];  temp w: f64[20];  in c: f64[]"""
@@ -27,15 +25,6 @@ def small():
         patch.setattr(batched_matvec, "MIN_WORK", 1)
         patch.setattr(loop_kernels, "SMALL", 2)
         yield
-
-
-def given(region):
-    rng = np.random.default_rng(0)
-    return {
-        a.name: rng.integers(-3, 4, a.shape).astype(a.dtype)
-        for a in region.arrays
-        if a.role in ("in", "inout")
-    }
 
 
 def region_of(text):
@@ -88,16 +77,13 @@ def test_blocks(name):
     assert parse(dump(made)) == made
     assert "iterations of the loop over i are matrix products" in str(log)
     assert "call blas.matmul" in dump(made)
-    memories = [given(region) for _ in range(3)]
-    want = interp.run(region, memories[0])
-    got = interp.run(made, memories[1])
+    memory = whole_numbers(region)
+    want = interpreted(region, memory)
+    agree(interpreted(made, memory), want)
     plan = compile_region(CPU.run(region, debug=True))
-    arrays = [memories[2][n] for n in plan.arrays]
-    plan.run(arrays, [buffer_pool.address_of(a) for a in arrays])
+    run_plan(plan, memory, (), 0)
     assert not plan.stats["interpreted"]
-    for key, value in want.items():
-        np.testing.assert_array_equal(got[key], value, err_msg=key)
-        np.testing.assert_array_equal(memories[2][key], value, err_msg=key)
+    agree(memory, want)
 
 
 NONE = "no iteration has a large product of its own"

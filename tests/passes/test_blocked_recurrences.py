@@ -1,18 +1,16 @@
 """Sums over what earlier iterations have made are begun for a block of iterations at once."""
 
-import numpy as np
 import pytest
+from plan_runs import agree, interpreted, passed, run_plan, whole_numbers
 
-from dcarray.ir import interp
 from dcarray.ir.nodes import Loop
 from dcarray.ir.passes import Log
 from dcarray.ir.passes.cpu import blocked_recurrences
 from dcarray.ir.passes.cpu.blocked_recurrences import BLOCKED_RECURRENCES
-from dcarray.ir.text import dump, parse
+from dcarray.ir.text import parse
 from dcarray.ir.verify import verify
 from dcarray.lowering.compilation import compile_region
 from dcarray.lowering.cpu.schedules import loop_kernels
-from dcarray.lowering.runtime import buffer_pool
 
 ARRAYS = """in A: f64[20, 20];  inout x: f64[20];  in b: f64[20];  inout y: f64[20]
   inout C: f64[20, 20];  temp t: f64[];  temp u: f64[]"""
@@ -30,11 +28,6 @@ def region_of(text):
     region = parse(f"region() {{\n {ARRAYS}\n {text} }}")
     verify(region)
     return region
-
-
-def given(region):
-    rng = np.random.default_rng(0)
-    return {a.name: rng.integers(-1, 2, a.shape).astype(a.dtype) for a in region.arrays if a.role != "temp"}
 
 
 CASES = {
@@ -81,24 +74,19 @@ def test_begun(monkeypatch, name, driven):
     log = Log()
     made = BLOCKED_RECURRENCES.fn(region, log)
     assert made is not region and str(log).count("at once") == 1
-    verify(made)
-    assert parse(dump(made)) == made
-    assert BLOCKED_RECURRENCES.fn(made, Log()) is made
+    assert passed(BLOCKED_RECURRENCES, region) == made
     outer = [stmt for stmt in made.body if isinstance(stmt, Loop)]
     assert outer[0].var == "i_block" and len(outer) == 1 + (region.body[0].bounds[0] != 2)
-    arrays = given(region)
-    want = interp.run(region, {k: v.copy() for k, v in arrays.items()})
-    got = interp.run(made, {k: v.copy() for k, v in arrays.items()})
+    arrays = whole_numbers(region, low=-1, high=2)
+    want = interpreted(region, arrays)
+    agree(interpreted(made, arrays), want)
     if driven:  # the outer loop is the driver's, so that threads share each block
         monkeypatch.setattr(loop_kernels, "WORTH", 0)
         monkeypatch.setattr(loop_kernels, "LAUNCH", -(1 << 30))
     plan = compile_region(made)
     assert ("_repeat" in plan.driver or "for i_block" in plan.driver) == driven
-    given_ = [arrays[k] for k in plan.arrays]
-    plan.run(given_, [buffer_pool.address_of(a) for a in given_], (), 2)
-    for k in want:
-        np.testing.assert_array_equal(got[k], want[k])
-        np.testing.assert_array_equal(arrays[k], want[k])
+    run_plan(plan, arrays, (), 2)
+    agree(arrays, want)
     for step in plan.kernels:
         assert "i_block" not in str(step.binding.bytes)
 

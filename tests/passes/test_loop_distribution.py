@@ -14,124 +14,19 @@ from dcarray.ir.text import dump, parse
 from dcarray.ir.verify import verify
 
 
-def test_a_loop_is_an_axis(check):
-    check(
-        LOOP_DISTRIBUTION,
-        """region() {
-          in a: f64[9, 8];  inout b: f64[4, 8]
-          for k in range(1, 9, 2) {
-            b[(k-1)//2,i] = multiply(a[k,i], 2.0) for i<8
-          }
-          for k in range(3, -1, -1) {
-            b[k,i] = multiply(add(b[k,i], a[8-2*k,i]), size:f64(3*k-1)) for i<8
-          }
-        }
-        """,
-        """region() {
-          in a: f64[9, 8];  inout b: f64[4, 8]
-          for k in range(1, 9, 2) {
-            b[(k-1)//2,i] = multiply(a[k,i], 2.0) for i<8
-          }
-          b[3-i,j] = multiply(add(b[3-i,j], a[2*i+2,j]), cast:f64(add(multiply(size(-3), iota(i)), size(8)))) for i<4, j<8
-        }
-        """,  # noqa: E501
-    )
+def test_golden(golden):
+    golden(LOOP_DISTRIBUTION)
 
 
-def test_axes_stand_in_the_order_of_the_target(check):
-    check(
-        LOOP_DISTRIBUTION,
-        """region() {
-          in a: f64[5, 6, 7];  out b: f64[7, 5]
-          for k in range(0, 5, 1) {
-            b[j,k] add= a[k,i,j] init 0.0 for i<6, j<7
-          }
-        }
-        """,
-        """region() {
-          in a: f64[5, 6, 7];  out b: f64[7, 5]
-          b[i,j] add= a[j,k,i] init 0.0 for i<7, j<5, k<6
-        }
-        """,
-    )
-
-
-def test_what_a_iteration_keeps_for_itself_gets_an_axis(check):
-    check(
-        LOOP_DISTRIBUTION,
-        """region() {
-          in a: f64[5, 6];  out b: f64[5, 6];  temp m: f64[];  temp t: f64[6]
-          for k in range(0, 5, 1) {
-            nest {
-              t[i] = multiply(a[k,i], a[k,i]) for i<6
-              m[] add= t[i] init 0.0 for i<6
-            }
-            b[k,i] = subtract(t[5-i], m[]) for i<6
-          }
-        }
-        """,
-        """region() {
-          in a: f64[5, 6];  out b: f64[5, 6];  temp m: f64[5];  temp t: f64[5, 6]
-          t[i,j] = multiply(a[i,j], a[i,j]) for i<5, j<6
-          m[i] add= t[i,j] init 0.0 for i<5, j<6
-          b[i,j] = subtract(t[i,5-j], m[i]) for i<5, j<6
-        }
-        """,
-    )
-
-
-def test_a_fold_over_what_slides_is_written_out(check):
-    check(
-        LOOP_DISTRIBUTION,
-        """region() {
-          in a: f64[9];  in w: f64[3];  out b: f64[7];  out c: f64[7, 2];  in z: f64[9, 2];  inout m: f64[4]
-          for k in range(0, 7, 1) {
-            b[k] add= multiply(a[i+k], w[i]) init 0.0 for i<3
-          }
-          for k in range(0, 4, 1) {
-            m[k] maximum= a[2*k+i] for i<2
-          }
-        }
-        """,
-        """region() {
-          in a: f64[9];  in w: f64[3];  out b: f64[7];  out c: f64[7, 2];  in z: f64[9, 2];  inout m: f64[4]
-          b[i] = add(add(add(0.0, multiply(a[i], w[0])), multiply(a[i+1], w[1])), multiply(a[i+2], w[2])) for i<7
-          m[i] = maximum(maximum(m[i], a[2*i]), a[2*i+1]) for i<4
-        }
-        """,  # noqa: E501
-    )
-
-
-def test_a_convolution_of_many_channels_stays_a_sum(check):
-    check(
-        LOOP_DISTRIBUTION,
-        """region() {
-          in a: f64[9, 50];  in w: f64[3, 50, 4];  out b: f64[7, 4]
-          for k in range(0, 7, 1) {
-            b[k,l] add= multiply(a[i+k,j], w[i,j,l]) init 0.0 for i<3, j<50, l<4
-          }
-        }
-        """,
-        """region() {
-          in a: f64[9, 50];  in w: f64[3, 50, 4];  out b: f64[7, 4]
-          b[i,j] add= add(add(multiply(a[i,k], w[0,k,j]), multiply(a[i+1,k], w[1,k,j])), multiply(a[i+2,k], w[2,k,j])) init 0.0 for i<7, j<4, k<50
-        }
-        """,  # noqa: E501
-    )
-
-
-@pytest.mark.parametrize(
-    ("body", "text"),
-    [
-        ("v[k+1] = v[k]", "may need v of another one"),
-        ("s[] add= a[k,i] for i<9", "may need s of another one"),
-        ("b[k,i] = a[k,i] for i<k+1", "differs in size"),
-        ("b[k,i] = a[k+i,i] for i<2", "slides along"),
-        ("if less(v[k], 0.0) {\nv[k] = 0.0\n}", "more than computations"),
-        ("b[k,i] = multiply(a[k,i], size:f64(k*k)) for i<9", "not even"),
-        ("b[k,i] add= a[(k)//2,i] for i<9", "does not move evenly"),
-    ],
-)
+@pytest.mark.parametrize(("body", "text"), [
+    ("v[k+1] = v[k]", "may need v of another one"),
+    ("s[] add= a[k,i] for i<9", "may need s of another one"),
+    ("b[k,i] = a[k,i] for i<k+1", "differs in size"),
+    ("b[k,i] = a[k+i,i] for i<2", "slides along"),
+    ("if less(v[k], 0.0) {\nv[k] = 0.0\n}", "more than computations"),
+    ("b[k,i] = multiply(a[k,i], size:f64(k*k)) for i<9", "not even"),
+    ("b[k,i] add= a[(k)//2,i] for i<9", "does not move evenly"),
+])  # fmt: skip
 def test_why_a_loop_stays(body, text):
     region = parse(
         "region() {\nin a: f64[70, 9];  inout b: f64[9, 9];  inout v: f64[10];  inout s: f64[]\n"

@@ -4,10 +4,10 @@ import random
 
 import numpy as np
 import pytest
+from plan_runs import same_products
 from written import written
 
 import dcarray as dc
-from dcarray.ir import interp
 from dcarray.ir.nodes import Loop
 from dcarray.ir.parse import parse
 from dcarray.ir.passes.base import Log
@@ -46,25 +46,6 @@ OUTER = (
 )  # fmt: skip
 
 
-def memory_of(region, seed=0):
-    rng = np.random.default_rng(seed)
-    given = [a for a in region.arrays if a.role in ("in", "inout")]
-    return {a.name: rng.integers(1, 5, a.shape).astype(a.dtype) / 16 for a in given}
-
-
-def compare(region, *others, seed=0):
-    memory = memory_of(region, seed)
-    want = interp.run(region, {name: array.copy() for name, array in memory.items()})
-    for other in others:
-        verify(other)
-        got = interp.run(other, {name: array.copy() for name, array in memory.items()})
-        for name, array in want.items():
-            tolerance = 1e-12 * max(np.abs(array).max(), 1)
-            np.testing.assert_allclose(
-                got[name], array, rtol=1e-9, atol=tolerance, err_msg=f"{name}\n{dump(region)}\n{dump(other)}"
-            )
-
-
 def random_nest(seed):
     rng = random.Random(seed)
     m, n = rng.randint(8, 12), rng.randint(8, 12)
@@ -89,7 +70,7 @@ def test_random_nests(block):
         verify(region)
         made = LOOP_PRODUCTS.fn(region, Log())
         products += made is not region
-        compare(region, made, CPU.run(region), seed=seed)
+        same_products(region, made, CPU.run(region), seed=seed)
     assert products >= 2
 
 
@@ -99,33 +80,30 @@ def nest(*inner, outer=(), after=()):
     return parse(f"region() {{\n{arrays}\nfor i in range(0, 9, 1) {{\n{body}\n}}\n}}")
 
 
-@pytest.mark.parametrize(
-    ("inner", "others", "done", "why"),
-    [
-        ((COLUMNS, ROWS), {}, 2, None),
-        ((COLUMNS, ROWS), {"outer": ["q[i] = 0.0"], "after": ["c[i,0] = q[i]"]}, 2, None),
-        ((COLUMNS, "c[i,j] = multiply(q[i], a[i,j])"), {}, 1, None),
-        ((ROWS, "c[i,j] = multiply(q[i], a[i,j])"), {}, 0, "the loop over j has other uses of q"),
-        ((ROWS, "q[0] = 1.0"), {}, 0, "the loop over j has other uses of q"),
-        ((COLUMNS, "r[i] = 1.0"), {}, 0, "the loop over i writes r"),
-        ((COLUMNS,), {"after": ["s[0] = 1.0"]}, 0, "the loop over i has other uses of s"),
-        (("q[i] = add(q[i], multiply(multiply(a[i,j], p[j]), t[]))", "t[] = a[i,j]"), {}, 0, "j writes t"),
-        (("s[j] = add(s[j], multiply(square[i,j], r[i]))", "flat[j] = 1.0"), {}, 0, "over i writes square"),
-        (
-            ("q[i] = add(q[i], multiply(square[i,j], p[j]))", "c[i,j] = 1.0"),
-            {"after": ["flat[i] = 1.0"]},
-            0,
-            "square is written in the loops",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("inner", "others", "done", "why"), [
+    ((COLUMNS, ROWS), {}, 2, None),
+    ((COLUMNS, ROWS), {"outer": ["q[i] = 0.0"], "after": ["c[i,0] = q[i]"]}, 2, None),
+    ((COLUMNS, "c[i,j] = multiply(q[i], a[i,j])"), {}, 1, None),
+    ((ROWS, "c[i,j] = multiply(q[i], a[i,j])"), {}, 0, "the loop over j has other uses of q"),
+    ((ROWS, "q[0] = 1.0"), {}, 0, "the loop over j has other uses of q"),
+    ((COLUMNS, "r[i] = 1.0"), {}, 0, "the loop over i writes r"),
+    ((COLUMNS,), {"after": ["s[0] = 1.0"]}, 0, "the loop over i has other uses of s"),
+    (("q[i] = add(q[i], multiply(multiply(a[i,j], p[j]), t[]))", "t[] = a[i,j]"), {}, 0, "j writes t"),
+    (("s[j] = add(s[j], multiply(square[i,j], r[i]))", "flat[j] = 1.0"), {}, 0, "over i writes square"),
+    (
+        ("q[i] = add(q[i], multiply(square[i,j], p[j]))", "c[i,j] = 1.0"),
+        {"after": ["flat[i] = 1.0"]},
+        0,
+        "square is written in the loops",
+    ),
+])  # fmt: skip
 def test_what_leaves_its_loop(inner, others, done, why):
     region = nest(*inner, **others)
     log = Log()
     made = LOOP_PRODUCTS.fn(region, log)
     assert sum(note.kind == "done" for note in log.notes) == done, log
     assert why is None or any(why in note.text for note in log.notes), log
-    compare(region, made, CPU.run(region))
+    same_products(region, made, CPU.run(region))
 
 
 def test_computed_factors_are_computed_before():

@@ -16,88 +16,18 @@ from dcarray.ir.passes.portable.loop_invariants import LOOP_INVARIANTS
 from dcarray.ir.text import parse
 
 
-def test_statements_and_parts_of_expressions(check: Callable[..., Log]) -> None:
-    check(
-        LOOP_INVARIANTS,
-        """region() {
-          in a: f64[4, 4];  in w: f64[4];  inout x: f64[4];  temp m: f64[4, 4];  temp s: f64[4]
-          for t in range(0, 9, 1) {
-            m[i,k] add= multiply(a[i,j], a[j,k]) init 0.0 for i<4, j<4, k<4
-            s[i] add= multiply(m[i,j], x[j]) init 0.0 for i<4, j<4
-            x[i] = add(s[i], exp(w[i])) for i<4
-          }
-        }
-        """,
-        """region() {
-          in a: f64[4, 4];  in w: f64[4];  inout x: f64[4];  temp m: f64[4, 4];  temp s: f64[4]
-          temp kept_0: f64[4]
-          m[i,k] add= multiply(a[i,j], a[j,k]) init 0.0 for i<4, j<4, k<4
-          kept_0[i] = exp(w[i]) for i<4
-          for t in range(0, 9, 1) {
-            s[i] add= multiply(m[i,j], x[j]) init 0.0 for i<4, j<4
-            x[i] = add(s[i], kept_0[i]) for i<4
-          }
-        }
-        """,
-    )
+def test_golden(golden):
+    golden(LOOP_INVARIANTS)
 
 
-def test_only_if_the_loop_runs(check: Callable[..., Log]) -> None:
-    check(
-        LOOP_INVARIANTS,
-        """region(N: int>=0) {
-          in a: f64[4];  inout x: f64[4];  inout m: f64[4]
-          for t in range(3, N, 1) {
-            m[i] = exp(a[i]) for i<4
-            x[i] = add(x[i], m[i]) for i<4
-          }
-        }
-        """,
-        """region(N: int>=0) {
-          in a: f64[4];  inout x: f64[4];  inout m: f64[4]
-          if less(size(3), size(N)) {
-            m[i] = exp(a[i]) for i<4
-          }
-          for t in range(3, N, 1) {
-            x[i] = add(x[i], m[i]) for i<4
-          }
-        }
-        """,
-    )
-
-
-def test_parts_with_fewer_axes_are_kept_with_these(check: Callable[..., Log]) -> None:
-    check(
-        LOOP_INVARIANTS,
-        """region() {
-          in w: f64[4];  inout x: f64[5, 4]
-          for t in range(0, 9, 1) {
-            x[i,j] = add(x[i,j], multiply(x[i,j], exp(w[j]))) for i<5, j<4
-          }
-        }
-        """,
-        """region() {
-          in w: f64[4];  inout x: f64[5, 4];  temp kept_0: f64[4]
-          kept_0[i] = exp(w[i]) for i<4
-          for t in range(0, 9, 1) {
-            x[i,j] = add(x[i,j], multiply(x[i,j], kept_0[j])) for i<5, j<4
-          }
-        }
-        """,
-    )
-
-
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "m[i] = multiply(a[i], 2.0) for i<4",  # is done sooner than it is read
-        "m[i] = exp(x[i]) for i<4",  # changes
-        "m[i] = multiply(exp(a[i]), size:f64(t)) for i<4",
-        "m[i] = exp(m[i]) for i<4",
-        "m[i] = checked(less(a[i], 9.0), exp(a[i])) for i<4",
-        "m[] = exp(c[]) ",
-    ],
-)
+@pytest.mark.parametrize("statement", [
+    "m[i] = multiply(a[i], 2.0) for i<4",  # is done sooner than it is read
+    "m[i] = exp(x[i]) for i<4",  # changes
+    "m[i] = multiply(exp(a[i]), size:f64(t)) for i<4",
+    "m[i] = exp(m[i]) for i<4",
+    "m[i] = checked(less(a[i], 9.0), exp(a[i])) for i<4",
+    "m[] = exp(c[]) ",
+])  # fmt: skip
 def test_what_stays(check: Callable[..., Log], statement: str) -> None:
     scalar = statement.startswith("m[]")
     region = f"""region() {{
@@ -114,21 +44,6 @@ def test_what_stays(check: Callable[..., Log], statement: str) -> None:
         assert len(made.body) == 2 and "kept_0" in str(log)
         return
     check(LOOP_INVARIANTS, region, None)
-
-
-def test_what_an_earlier_statement_reads_stays(check: Callable[..., Log]) -> None:
-    check(
-        LOOP_INVARIANTS,
-        """region() {
-          in a: f64[4];  inout x: f64[4];  inout m: f64[4]
-          for t in range(0, 9, 1) {
-            x[i] = add(x[i], m[i]) for i<4
-            m[i] add= multiply(a[i], a[j]) init 0.0 for i<4, j<4
-          }
-        }
-        """,
-        None,
-    )
 
 
 PROGRAMS = [

@@ -21,66 +21,8 @@ def small(monkeypatch):
     monkeypatch.setattr(partial_dead_stores, "PART", 1)
 
 
-def test_the_border_of_a_copy(check):
-    log = check(
-        PARTIAL_DEAD_STORES,
-        """region() {
-          in z: f64[8, 9];  out y: f64[8, 9]
-          y[i,j] = z[i,j] for i<8, j<9
-          y[i+1,j+2] = add(z[i+1,j+1], z[i+1,j+2]) for i<6, j<7
-        }
-        """,
-        """region() {
-          in z: f64[8, 9];  out y: f64[8, 9]
-          y[i,j] = z[i,j] for i<1, j<9
-          y[i+7,j] = z[i+7,j] for i<1, j<9
-          y[i+1,j] = z[i+1,j] for i<6, j<2
-          y[i+1,j+2] = add(z[i+1,j+1], z[i+1,j+2]) for i<6, j<7
-        }
-        """,
-    )
-    assert "of y only the border is written" in str(log)
-
-
-def test_sizes_may_be_unknown(check):
-    check(
-        PARTIAL_DEAD_STORES,
-        """region(N: int>=3, M: int>=4) {
-          in z: f64[M, N];  inout y: f64[N, M]
-          y[i,j] = z[j,i] for i<N, j<M
-          y[i+1,2] = 0.5 for i<N-2
-          y[i+1,j+1] = 2.0 for i<N-2, j<M-2
-        }
-        """,
-        """region(N: int>=3, M: int>=4) {
-          in z: f64[M, N];  inout y: f64[N, M]
-          y[i,j] = z[j,i] for i<1, j<M
-          y[i+N-1,j] = z[j,i+N-1] for i<1, j<M
-          y[i+1,j] = z[j,i+1] for i<N-2, j<1
-          y[i+1,j+M-1] = z[j+M-1,i+1] for i<N-2, j<1
-          y[i+1,2] = 0.5 for i<N-2
-          y[i+1,j+1] = 2.0 for i<N-2, j<M-2
-        }
-        """,
-    )
-
-
-def test_a_fill_before_a_product(check):
-    check(
-        PARTIAL_DEAD_STORES,
-        """region() {
-          in a: f64[4, 3];  in b: f64[3, 5];  out y: f64[5, 5]
-          y[i,j] = 0.0 for i<5, j<5
-          call blas.matmul(a, b) -> y[i+1,j for i<4, j<5]
-        }
-        """,
-        """region() {
-          in a: f64[4, 3];  in b: f64[3, 5];  out y: f64[5, 5]
-          y[i,j] = 0.0 for i<1, j<5
-          call blas.matmul(a, b) -> y[i+1,j for i<4, j<5]
-        }
-        """,
-    )
+def test_golden(golden):
+    golden(PARTIAL_DEAD_STORES)
 
 
 REFUSED = {
@@ -123,33 +65,6 @@ def test_what_stays(check, reason):
         None,
     )
     assert reason in str(log) or reason == "may not be overwritten"
-
-
-def test_other_views_of_the_memory_count(check):
-    check(
-        PARTIAL_DEAD_STORES,
-        """region() {
-          in z: f64[16];  inout y: f64[16];  inout v: f64[4, 4] base y;  inout w: f64[16]
-          y[i] = z[i] for i<16
-          w[i] = v[i,0] for i<4
-          y[i+1] = 0.0 for i<14
-        }
-        """,
-        None,
-    )
-
-
-def test_what_computes_is_not_cut(check):
-    check(
-        PARTIAL_DEAD_STORES,
-        """region() {
-          in z: f64[16];  out y: f64[16]
-          y[i] = sqrt(z[i]) for i<16
-          y[i+1] = 0.0 for i<14
-        }
-        """,
-        None,
-    )
 
 
 def test_little_is_not_worth_it(check, monkeypatch):

@@ -4,10 +4,10 @@ import random
 
 import numpy as np
 import pytest
+from plan_runs import same_products
 from written import written
 
 import dcarray as dc
-from dcarray.ir import interp
 from dcarray.ir.parse import parse
 from dcarray.ir.passes.base import Log
 from dcarray.ir.passes.cpu.pipeline import CPU
@@ -28,22 +28,6 @@ RIGHT = (
     "multiply(b[j,k], multiply(w[k], w[k]))", "divide(multiply(b[j,k], 0.5), add(w[k], q[j]))",
 )  # fmt: skip
 REST = ("s[]", "p[i]", "q[j]", "multiply(p[i], q[j])", "add(d[j,i], 1.0)")
-
-
-def memory_of(region, seed):
-    rng = np.random.default_rng(seed)
-    given = [a for a in region.arrays if a.role in ("in", "inout")]
-    return {a.name: (rng.random(a.shape) + 0.5).astype(a.dtype) for a in given}
-
-
-def compare(region, *others, seed=0):
-    memory = memory_of(region, seed)
-    want = interp.run(region, {name: array.copy() for name, array in memory.items()})
-    for other in others:
-        verify(other)
-        got = interp.run(other, {name: array.copy() for name, array in memory.items()})
-        for name, array in want.items():
-            np.testing.assert_allclose(got[name], array, rtol=1e-10, atol=1e-10, err_msg=dump(other))
 
 
 def random_term(rng):
@@ -79,7 +63,7 @@ def test_random_terms(block):
         verify(region)
         made = LOOP_PRODUCTS.fn(region, Log())
         products += made is not region
-        compare(region, made, CPU.run(region), seed=seed)
+        same_products(region, made, CPU.run(region), seed=seed)
     assert products >= 10
 
 
@@ -89,34 +73,31 @@ def nest(term, arrays="", terms="0, 12, 1"):
     return parse(f"region() {{\n{arrays}\n{loops}\nc[i,j] = add(c[i,j], {term})\n}} }} }}\n}}")
 
 
-@pytest.mark.parametrize(
-    ("term", "factors"),
-    [
-        ("multiply(a[k,i], e[k,j])", 0),
-        ("multiply(multiply(s[], a[k,i]), e[k,j])", 0),
-        ("divide(multiply(a[k,i], e[k,j]), 3.0)", 0),
-        ("negative(multiply(a[k,i], multiply(q[j], e[k,j])))", 0),
-        ("multiply(subtract(a[k,i], p[i]), subtract(a[k,j], p[j]))", 1),
-        ("multiply(multiply(a[k,i], w[k]), e[k,j])", 1),
-        ("multiply(exp(a[k,i]), log(e[k,j]))", 2),
-        ("divide(multiply(a[k,i], e[k,j]), s[])", 1),
-        ("divide(multiply(a[k,i], e[k,j]), q[j])", 1),
-        ("divide(multiply(a[k,i], e[k,j]), w[k])", 1),
-        ("add(multiply(a[k,i], e[k,j]), multiply(e[k,i], a[k,j]))", 0),
-        ("subtract(multiply(a[k,i], w[k]), p[i])", "no products of two arrays"),
-        ("add(multiply(a[k,i], e[k,j]), w[k])", "no products of two arrays"),
-        ("divide(multiply(a[k,i], e[k,j]), multiply(p[i], q[j]))", "no element of a row"),
-        ("divide(multiply(a[k,i], w[k]), q[j])", 1),
-        ("divide(multiply(a[k,i], w[k]), e[k,j])", 1),
-        ("divide(a[k,i], e[k,j])", "only divides"),
-        ("divide(w[k], a[k,i])", "a matrix would be computed"),
-        ("multiply(w[k], subtract(a[k,i], p[i]))", "a matrix would be computed"),
-        ("multiply(exp(add(a[k,i], e[k,j])), a[k,i])", "no element of a row"),
-        ("multiply(a[k,i], gather(e, u[k], u[j]))", "no element of a row"),
-        ("multiply(a[k,i], checked(less(e[k,j], 9.0), e[k,j]))", "no element of a row"),
-        ("multiply(subtract(a[k,i], d[i,k]), e[k,j])", 1),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("term", "factors"), [
+    ("multiply(a[k,i], e[k,j])", 0),
+    ("multiply(multiply(s[], a[k,i]), e[k,j])", 0),
+    ("divide(multiply(a[k,i], e[k,j]), 3.0)", 0),
+    ("negative(multiply(a[k,i], multiply(q[j], e[k,j])))", 0),
+    ("multiply(subtract(a[k,i], p[i]), subtract(a[k,j], p[j]))", 1),
+    ("multiply(multiply(a[k,i], w[k]), e[k,j])", 1),
+    ("multiply(exp(a[k,i]), log(e[k,j]))", 2),
+    ("divide(multiply(a[k,i], e[k,j]), s[])", 1),
+    ("divide(multiply(a[k,i], e[k,j]), q[j])", 1),
+    ("divide(multiply(a[k,i], e[k,j]), w[k])", 1),
+    ("add(multiply(a[k,i], e[k,j]), multiply(e[k,i], a[k,j]))", 0),
+    ("subtract(multiply(a[k,i], w[k]), p[i])", "no products of two arrays"),
+    ("add(multiply(a[k,i], e[k,j]), w[k])", "no products of two arrays"),
+    ("divide(multiply(a[k,i], e[k,j]), multiply(p[i], q[j]))", "no element of a row"),
+    ("divide(multiply(a[k,i], w[k]), q[j])", 1),
+    ("divide(multiply(a[k,i], w[k]), e[k,j])", 1),
+    ("divide(a[k,i], e[k,j])", "only divides"),
+    ("divide(w[k], a[k,i])", "a matrix would be computed"),
+    ("multiply(w[k], subtract(a[k,i], p[i]))", "a matrix would be computed"),
+    ("multiply(exp(add(a[k,i], e[k,j])), a[k,i])", "no element of a row"),
+    ("multiply(a[k,i], gather(e, u[k], u[j]))", "no element of a row"),
+    ("multiply(a[k,i], checked(less(e[k,j], 9.0), e[k,j]))", "no element of a row"),
+    ("multiply(subtract(a[k,i], d[i,k]), e[k,j])", 1),
+])  # fmt: skip
 def test_what_is_a_product(term, factors):
     region = nest(term)
     log = Log()
@@ -131,7 +112,7 @@ def test_what_is_a_product(term, factors):
         )
         assert factors in (str(log) if isinstance(found, LoopProduct) else found.text)
     if "gather" not in term and "checked" not in term:
-        compare(region, made, CPU.run(region))
+        same_products(region, made, CPU.run(region))
 
 
 def test_a_matrix_is_computed_where_all_arrays_have_it():
@@ -154,7 +135,7 @@ def test_a_matrix_is_computed_where_all_arrays_have_it():
             assert made is region and "may not have all" in str(log)
         else:
             assert f"factor_1: f64[{shape}]" in dump(made)
-            compare(region, made, CPU.run(region))
+            same_products(region, made, CPU.run(region))
 
 
 SOURCES = {

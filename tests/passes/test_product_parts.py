@@ -20,39 +20,8 @@ from dcarray.ir.passes.cpu.pipeline import CPU
 from dcarray.ir.passes.portable.product_parts import PRODUCT_PARTS
 
 
-def test_sizes_and_offsets_that_are_symbols(check: Callable[..., Log]) -> None:
-    check(
-        PRODUCT_PARTS,
-        """region(N: int>=1, M: int>=5, K: int>=1) {
-          in a: f64[N, K];  in b: f64[K, M];  temp t: f64[N, M];  out r: f64[M-4];  out s: f64[M-4]
-          call blas.matmul(a, b) -> t
-          r[i] = t[N-1,i+2] for i<M-4
-          s[i] = t[N-1,M-3-i] for i<M-4
-        }""",
-        """region(N: int>=1, M: int>=5, K: int>=1) {
-          in a: f64[N, K];  in b: f64[K, M];  temp t: f64[N, M];  out r: f64[M-4];  out s: f64[M-4]
-          call blas.matmul(a[i+N-1,j for i<1, j<K], b[i,j+2 for i<K, j<M-4]) -> t[i+N-1,j+2 for i<1, j<M-4]
-          r[i] = t[N-1,i+2] for i<M-4
-          s[i] = t[N-1,M-i-3] for i<M-4
-        }""",
-    )
-
-
-def test_stacks_that_are_broadcast(check: Callable[..., Log]) -> None:
-    check(
-        PRODUCT_PARTS,
-        """region() {
-          in a: f64[5, 1, 3, 4];  in b: f64[6, 4, 7];  temp t: f64[5, 6, 3, 7];  out r: f64[2, 3, 2]
-          call blas.matmul(a, b) -> t
-          r[i,j,k] = t[2*i+1,4,j,6-k] for i<2, j<3, k<2
-        }""",
-        """region() {
-          in a: f64[5, 1, 3, 4];  in b: f64[6, 4, 7];  temp t: f64[5, 6, 3, 7];  out r: f64[2, 3, 2]
-          call blas.matmul(a[i+1,j,k,l for i<3, j<1, k<3, l<4], b[i+4,j,k+5 for i<1, j<4, k<2]) -> """
-        """t[i+1,j+4,k,l+5 for i<3, j<1, k<3, l<2]
-          r[i,j,k] = t[2*i+1,4,j,-k+6] for i<2, j<3, k<2
-        }""",
-    )
+def test_golden(golden):
+    golden(PRODUCT_PARTS)
 
 
 def test_both_operands_are_one_window() -> None:
@@ -71,32 +40,13 @@ def test_both_operands_are_one_window() -> None:
     assert interp.run(after, {"a": a})["r"] == pytest.approx((a @ a)[3, 2] + 1.0)
 
 
-def test_vectors(check: Callable[..., Log]) -> None:
-    check(
-        PRODUCT_PARTS,
-        """region() {
-          in a: f64[9, 8];  in x: f64[8];  temp t: f64[9];  out r: f64[3]
-          call blas.matmul(a, x) -> t
-          r[i] = t[i+2] for i<3
-        }""",
-        """region() {
-          in a: f64[9, 8];  in x: f64[8];  temp t: f64[9];  out r: f64[3]
-          call blas.matmul(a[i+2,j for i<3, j<8], x) -> t[i+2 for i<3]
-          r[i] = t[i+2] for i<3
-        }""",
-    )
-
-
-@pytest.mark.parametrize(
-    ("array", "read"),
-    [
-        ("out t: f64[9, 9]", "r[i] = t[0,i] for i<9"),  # a result
-        ("temp t: f64[9, 9]", "r[i] add= t[j,i] init 0.0 for i<9, j<9"),  # all of it
-        ("temp t: f64[9, 9]", "for k in range(0, 2, 1) {\n    r[i] = t[k,i] for i<9\n  }"),  # in a loop
-        ("temp t: f64[9, 9]", "t[i,0] = 1.0 for i<9\n  r[i] = t[0,i] for i<9"),  # partly written again
-        ("temp t: f64[9, 9]", "r[i] = add(t[i,i], t[0,i]) for i<9"),  # the diagonal, and more
-    ],
-)
+@pytest.mark.parametrize(("array", "read"), [
+    ("out t: f64[9, 9]", "r[i] = t[0,i] for i<9"),  # a result
+    ("temp t: f64[9, 9]", "r[i] add= t[j,i] init 0.0 for i<9, j<9"),  # all of it
+    ("temp t: f64[9, 9]", "for k in range(0, 2, 1) {\n    r[i] = t[k,i] for i<9\n  }"),  # in a loop
+    ("temp t: f64[9, 9]", "t[i,0] = 1.0 for i<9\n  r[i] = t[0,i] for i<9"),  # partly written again
+    ("temp t: f64[9, 9]", "r[i] = add(t[i,i], t[0,i]) for i<9"),  # the diagonal, and more
+])  # fmt: skip
 def test_what_is_computed_as_a_whole(array: str, read: str, check: Callable[..., Log]) -> None:
     text = f"""region() {{
   in a: f64[9, 8];  in b: f64[8, 9];  {array};  inout r: f64[9]

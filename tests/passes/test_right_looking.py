@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from plan_runs import agree, interpreted, run_plan
 
-from dcarray.ir import interp
 from dcarray.ir.analysis.effects import Reason
 from dcarray.ir.nodes import Loop
 from dcarray.ir.passes.base import Log
@@ -13,56 +13,8 @@ from dcarray.ir.text import dump, parse
 from dcarray.lowering.compilation import compile_region
 
 
-def test_a_row_of_a_triangle(check):
-    check(
-        RIGHT_LOOKING,
-        """region() {
-          inout a: f64[40, 40];  temp t: f64[]
-          for i in range(0, 40, 1) {
-            for j in range(0, i, 1) {
-              t[] add= multiply(a[i,k], a[k,j]) init 0.0 for k<j
-              a[i,j] = subtract(a[i,j], t[])
-            }
-          }
-        }
-        """,
-        """region() {
-          inout a: f64[40, 40];  temp t: f64[];  temp t_0: f64[39]
-          for i in range(0, 40, 1) {
-            t_0[k] = 0.0 for k<i
-            for j in range(0, i, 1) {
-              t[] = t_0[j]
-              a[i,j] = subtract(a[i,j], t[])
-              t_0[k+j+1] = add(t_0[k+j+1], multiply(a[i,j], a[j,k+j+1])) for k<i-j-1
-            }
-          }
-        }
-        """,
-    )
-
-
-def test_terms_that_are_there_before_the_loop_are_added_at_once(check):
-    check(
-        RIGHT_LOOKING,
-        """region() {
-          inout x: f64[40];  in a: f64[40, 40];  temp t: f64[]
-          for j in range(3, 40, 1) {
-            t[] add= multiply(x[k], a[k+1,j]) init 1.0 for k<j-1
-            x[j] = subtract(x[j], t[])
-          }
-        }
-        """,
-        """region() {
-          inout x: f64[40];  in a: f64[40, 40];  temp t: f64[];  temp t_0: f64[37]
-          t_0[k] add= multiply(x[l], a[l+1,k+3]) init 1.0 for k<37, l<2
-          for j in range(3, 40, 1) {
-            t[] = t_0[j-3]
-            x[j] = subtract(x[j], t[])
-            t_0[k+j-2] = add(t_0[k+j-2], multiply(x[j-1], a[j,k+j+1])) for k<-j+39
-          }
-        }
-        """,
-    )
+def test_golden(golden):
+    golden(RIGHT_LOOKING)
 
 
 SUMS = {
@@ -196,11 +148,9 @@ def test_what_is_compiled(part, threads, monkeypatch):
     rng = np.random.default_rng(0)
     given = {n: (rng.integers(-1, 2, m) * (rng.random(m) < 0.1)).astype(float)
              for n, m in (("a", (40, 40)), ("b", (30, 40)))}  # fmt: skip
-    want = interp.run(region, {n: a.copy() for n, a in given.items()}, {})
-    arrays = tuple(given[name] for name in plan.arrays)
-    plan.run(arrays, tuple(x.ctypes.data for x in arrays), (), threads)
-    for name, array in given.items():
-        np.testing.assert_array_equal(array, want[name])
+    want = interpreted(region, given)
+    run_plan(plan, given, (), threads)
+    agree(given, want)
 
 
 def _extremum(body, dtype="i32"):
@@ -268,11 +218,9 @@ def test_extrema_that_are_compiled(name, dtype):
             "s": rng.integers(0, most, 60).astype(kind),
         }
         with np.errstate(invalid="ignore"):
-            want = interp.run(region, {n: a.copy() for n, a in given.items()}, {})
-        plan = compile_region(after)
-        arrays = tuple(given[name] for name in plan.arrays)
-        flags = plan.run(arrays, tuple(x.ctypes.data for x in arrays))
-        np.testing.assert_array_equal(given["c"], want["c"])
+            want = interpreted(region, given)
+        flags = run_plan(compile_region(after), given, (), 0)
+        agree(given, want)
         if name == "checked" and dtype != "u8":
             assert not flags
 

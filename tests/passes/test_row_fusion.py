@@ -18,77 +18,8 @@ from dcarray.ir.text import dump, parse
 from dcarray.ir.verify import VerifyError, verify
 
 
-def test_a_softmax(check):
-    log = check(
-        ROW_FUSION,
-        """region() {
-          in x: f64[20, 90];  temp m: f64[20, 1];  temp s: f64[20, 1];  out e: f64[20, 90]
-          m[i,0] maximum= x[i,j] init -inf for i<20, j<90
-          nest {
-            e[i,j] = exp(subtract(x[i,j], m[i,0])) for i<20, j<90
-            s[i,0] add= e[i,j] init 0.0 for i<20, j<90
-          }
-          e[i,j] = divide(e[i,j], s[i,0]) for i<20, j<90
-        }
-        """,
-        """region() {
-          in x: f64[20, 90];  temp m: f64[20, 1];  temp s: f64[20, 1];  out e: f64[20, 90]
-          rows 1 {
-            m[i,0] maximum= x[i,j] init -inf for i<20, j<90
-            nest {
-              e[i,j] = exp(subtract(x[i,j], m[i,0])) for i<20, j<90
-              s[i,0] add= e[i,j] init 0.0 for i<20, j<90
-            }
-            e[i,j] = divide(e[i,j], s[i,0]) for i<20, j<90
-          }
-        }
-        """,
-    )
-    assert "m and e, s run row by row" in str(log)
-
-
-def test_rows_are_points_of_all_the_axes_they_can_be(check):
-    check(
-        ROW_FUSION,
-        """region(N: int>=1) {
-          in x: f64[N, 8, 90];  temp m: f64[N, 8];  out r: f64[N, 8];  out y: f64[N, 8, 90]
-          m[i,j] add= x[i,j,k] init 0.0 for i<N, j<8, k<90
-          r[i,j] = sqrt(m[i,j]) for i<N, j<8
-          y[i,j,k] = divide(x[i,j,k], r[i,j]) for i<N, j<8, k<90
-        }
-        """,
-        """region(N: int>=1) {
-          in x: f64[N, 8, 90];  temp m: f64[N, 8];  out r: f64[N, 8];  out y: f64[N, 8, 90]
-          rows 2 {
-            m[i,j] add= x[i,j,k] init 0.0 for i<N, j<8, k<90
-            r[i,j] = sqrt(m[i,j]) for i<N, j<8
-            y[i,j,k] = divide(x[i,j,k], r[i,j]) for i<N, j<8, k<90
-          }
-        }
-        """,
-    )
-
-
-def test_moved_over_others(check):
-    check(
-        ROW_FUSION,
-        """region() {
-          in x: f64[20, 90];  in k: f64[5];  out s: f64[20];  out w: f64[5];  out y: f64[20, 90]
-          s[i] add= x[i,j] init 0.0 for i<20, j<90
-          w[i] = negative(k[i]) for i<5
-          y[i,j] = subtract(x[i,j], s[i]) for i<20, j<90
-        }
-        """,
-        """region() {
-          in x: f64[20, 90];  in k: f64[5];  out s: f64[20];  out w: f64[5];  out y: f64[20, 90]
-          rows 1 {
-            s[i] add= x[i,j] init 0.0 for i<20, j<90
-            y[i,j] = subtract(x[i,j], s[i]) for i<20, j<90
-          }
-          w[i] = negative(k[i]) for i<5
-        }
-        """,
-    )
+def test_golden(golden):
+    golden(ROW_FUSION)
 
 
 REFUSED = {
@@ -130,32 +61,15 @@ def test_reasons(check, reason):
     assert reason in str(log)
 
 
-def test_views_of_one_memory_stay_apart(check):
-    log = check(
-        ROW_FUSION,
-        """region() {
-          inout x: f64[20, 90];  inout z: f64[1800] base x;  out s: f64[20]
-          s[i] add= x[i,j] init 0.0 for i<20, j<90
-          z[i] = multiply(z[i], 2.0) for i<20
-        }
-        """,
-        None,
-    )
-    assert "z may share memory with x" in str(log)
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        "s[i] add= x[i,j] init 0.0 for i<20, j<90\n y[i,j] = s[19-i] for i<20, j<90",
-        "v[j] add= x[i,j] init 0.0 for i<20, j<90\n y[i,j] = v[j] for i<20, j<90",
-        "y[i,j] = v[j] for i<20, j<90\n v[j] add= x[i,j] for i<20, j<90",
-        "v[j] add= x[i,j] init 0.0 for i<20, j<90\n v[j] add= y[i,j] for i<20, j<90",
-        "s[i] = 1.0 for i<20\n v[i] = 2.0 for i<90",
-        "y[i,j] = x[i,j] for i<20, j<90\n s[i] = y[0,0] for i<20",
-        "s[i] = 1.0 for i<20\n s[19] = 2.0 for i<20",
-    ],
-)
+@pytest.mark.parametrize("body", [
+    "s[i] add= x[i,j] init 0.0 for i<20, j<90\n y[i,j] = s[19-i] for i<20, j<90",
+    "v[j] add= x[i,j] init 0.0 for i<20, j<90\n y[i,j] = v[j] for i<20, j<90",
+    "y[i,j] = v[j] for i<20, j<90\n v[j] add= x[i,j] for i<20, j<90",
+    "v[j] add= x[i,j] init 0.0 for i<20, j<90\n v[j] add= y[i,j] for i<20, j<90",
+    "s[i] = 1.0 for i<20\n v[i] = 2.0 for i<90",
+    "y[i,j] = x[i,j] for i<20, j<90\n s[i] = y[0,0] for i<20",
+    "s[i] = 1.0 for i<20\n s[19] = 2.0 for i<20",
+])  # fmt: skip
 def test_the_verifier_knows_rows(body):
     arrays = "in x: f64[20, 90];  inout y: f64[20, 90];  inout s: f64[20];  inout v: f64[90]"
     region = parse(f"region() {{\n {arrays}\n rows 1 {{\n {body}\n }}\n}}")

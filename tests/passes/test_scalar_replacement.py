@@ -55,18 +55,15 @@ def test_scalars(body, same_meaning):
     assert SCALAR_REPLACEMENT.fn(after, Log()) is after
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        FOLD.replace("c[i,k]", "d[i,k]").replace("c[k,j]", "d[k,j]"),
-        FOLD.replace("c[i,j]", "d[i,j]"),  # as any compiler does it
-        FOLD.replace("c[i,j] =", "c[i,k] =").replace("c[i,j], add(c[i,k]", "c[i,k], add(c[i,k]"),
-        "for k in range(0, 5, 1) { c[8,8] = maximum(c[8,8], c[k,k]) }",  # there would be three kernels
-        SLOPE.replace("c[i+1,j-1] =", "c[i,j-1] ="),  # written again before it is read
-        SLOPE.replace("c[i+1,j-1] =", "c[i,j] ="),
-        SLOPE.replace("c[i+1,j-1] =", "d[i+1,j-1] ="),
-    ],
-)
+@pytest.mark.parametrize("body", [
+    FOLD.replace("c[i,k]", "d[i,k]").replace("c[k,j]", "d[k,j]"),
+    FOLD.replace("c[i,j]", "d[i,j]"),  # as any compiler does it
+    FOLD.replace("c[i,j] =", "c[i,k] =").replace("c[i,j], add(c[i,k]", "c[i,k], add(c[i,k]"),
+    "for k in range(0, 5, 1) { c[8,8] = maximum(c[8,8], c[k,k]) }",  # there would be three kernels
+    SLOPE.replace("c[i+1,j-1] =", "c[i,j-1] ="),  # written again before it is read
+    SLOPE.replace("c[i+1,j-1] =", "c[i,j] ="),
+    SLOPE.replace("c[i+1,j-1] =", "d[i+1,j-1] ="),
+])  # fmt: skip
 def test_what_stays(body):
     before = region(body)
     after = SCALAR_REPLACEMENT.fn(before, Log())

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from plan_runs import agree, interpreted, whole_numbers
 
-from dcarray.ir import interp
 from dcarray.ir.nodes import Call, Compute, Rows
 from dcarray.ir.passes import Log
 from dcarray.ir.passes.cpu.pipeline import CPU
@@ -24,15 +24,9 @@ def products(text):
     log = Log()
     made = SHARED_MATVEC.fn(region, log)
     verify(made)
-    rng = np.random.default_rng(0)
-    given = {}
-    for a in region.arrays:
-        if a.role in ("in", "inout"):
-            values = rng.integers(-3, 4, a.shape).astype(a.dtype)
-            given[a.name] = values if a.strides is None else np.asfortranarray(values)
-    results = [interp.run(one, {name: a.copy("K") for name, a in given.items()}) for one in (region, made)]
-    for name, want in results[0].items():
-        np.testing.assert_array_equal(results[1][name], want, err_msg=name)
+    given = whole_numbers(region)
+    given["F"] = np.asfortranarray(given["F"])
+    agree(interpreted(made, given), interpreted(region, given))
     return made, log
 
 
@@ -141,20 +135,14 @@ def test_written_out(text: str) -> None:
     made = SHARED_MATVEC.fn(region, Log())
     verify(made)
     assert WRITTEN[text] in dump(made)
-    rng = np.random.default_rng(0)
-    given = {a.name: rng.integers(-3, 4, a.shape).astype(a.dtype) for a in region.arrays if a.role != "temp"}
-    results = [interp.run(one, {name: a.copy() for name, a in given.items()}) for one in (region, made)]
-    for name, want in results[0].items():
-        np.testing.assert_array_equal(results[1][name], want, err_msg=name)
+    given = whole_numbers(region)
+    agree(interpreted(made, given), interpreted(region, given))
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "call blas.matmul(P, Q[i,j for i<2, j<100]) -> R[i,j for i<2, j<100]",  # little
-        "call blas.matmul(M, K) -> O",  # many terms
-    ],
-)
+@pytest.mark.parametrize("text", [
+    "call blas.matmul(P, Q[i,j for i<2, j<100]) -> R[i,j for i<2, j<100]",  # little
+    "call blas.matmul(M, K) -> O",  # many terms
+])  # fmt: skip
 def test_not_written_out(text: str) -> None:
     region = parse(f"region() {{\n {MATRICES}\n {text} }}")
     assert SHARED_MATVEC.fn(region, Log()) is region

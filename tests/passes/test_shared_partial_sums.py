@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plan_runs import agree, interpreted, run_plan
 
-from dcarray.ir import interp
 from dcarray.ir.passes import Log
 from dcarray.ir.passes.cpu.pipeline import cpu_pipeline
 from dcarray.ir.passes.cpu.shared_partial_sums import SHARED_PARTIAL_SUMS
@@ -38,17 +38,12 @@ def given_to(region: Any) -> dict[str, Any]:
     return made
 
 
-def results(region: Any) -> dict[str, Any]:
-    return interp.run(region, given_to(region), {})
-
-
 def changed(before: Any) -> Any:
     after = SHARED_PARTIAL_SUMS.fn(before, Log())
     verify(after)
     assert parse(dump(after)) == after
-    want, got = results(before), results(after)
-    for name, value in want.items():
-        np.testing.assert_array_equal(got[name], value, err_msg=dump(after))
+    want, got = (interpreted(one, given_to(one)) for one in (before, after))
+    agree(got, want, what=dump(after))
     return after
 
 
@@ -77,12 +72,10 @@ def test_begun(parts, threads):
     before = region(*parts)
     assert changed(before) is not before
     final = cpu_pipeline(CacheLimits(threads=threads)).run(before, debug=True)
-    plan, memory = compile_region(final, threads=threads), given_to(before)
-    arrays = tuple(memory[name] for name in plan.arrays)
-    plan.run(arrays, tuple(x.ctypes.data for x in arrays), (), threads)
-    want = results(before)
-    for name, value in memory.items():
-        np.testing.assert_array_equal(value, want[name])
+    memory = given_to(before)
+    want = interpreted(before, memory)
+    run_plan(compile_region(final, threads=threads), memory, (), threads)
+    agree(memory, want)
 
 
 STAYS = {

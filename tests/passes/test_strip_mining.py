@@ -20,128 +20,14 @@ from dcarray.ir.verify import verify
 def small(monkeypatch):
     """As if caches and vectors were tiny."""
     for name, value in (
-        ("MIN_POINTS", 1),
-        ("NEAR", 64),
-        ("LEAST", 2),
-        ("VECTOR", 1),
-        ("RUN", 2),
-        ("FOLDED", 2),
+        ("MIN_POINTS", 1), ("NEAR", 64), ("LEAST", 2), ("VECTOR", 1), ("RUN", 2), ("FOLDED", 2),
         ("AGAIN", 2),
-    ):
+    ):  # fmt: skip
         monkeypatch.setattr(module, name, value)
 
 
-def test_a_sweep_over_columns_runs_in_strips_of_rows(check):
-    check(
-        STRIP_MINING,
-        """region() {
-          in a: f64[300, 300];  inout p: f64[300, 300]
-          for k in range(1, 300, 1) {
-            p[i+1,k] = add(a[i,k], p[i+1,k-1]) for i<298
-          }
-          for k in range(298, -1, -1) {
-            p[i,k] = add(a[i,k], p[i,k+1]) for i<300
-          }
-        }
-        """,
-        """region() {
-          in a: f64[300, 300];  inout p: f64[300, 300]
-          parallel for r0 in range(0, 298, 40) {
-            for k in range(1, 300, 1) {
-              p[i+r0+1,k] = add(a[i+r0,k], p[i+r0+1,k-1]) for i<min(40, -r0+298)
-            }
-          }
-          parallel for r1 in range(0, 300, 40) {
-            for k in range(298, -1, -1) {
-              p[i+r1,k] = add(a[i+r1,k], p[i+r1,k+1]) for i<min(40, -r1+300)
-            }
-          }
-        }
-        """,
-    )
-
-
-def test_two_axes(check):
-    """Where one position of the first axis is too much for the cache."""
-    check(
-        STRIP_MINING,
-        """region() {
-          in a: f64[40, 300, 64];  inout p: f64[40, 300, 64]
-          for k in range(1, 64, 1) {
-            p[i,j,k] = add(a[i,j,k], p[i,j,k-1]) for i<40, j<300
-          }
-        }
-        """,
-        """region() {
-          in a: f64[40, 300, 64];  inout p: f64[40, 300, 64]
-          parallel for r0 in range(0, 40, 1) {
-            parallel for r1 in range(0, 300, 40) {
-              for k in range(1, 64, 1) {
-                p[r0,i+r1,k] = add(a[r0,i+r1,k], p[r0,i+r1,k-1]) for i<min(40, -r1+300)
-              }
-            }
-          }
-        }
-        """,
-    )
-
-
-def test_sweeps_in_different_directions(check):
-    """The loop around them stays: what an iteration needs is in other strips.  What runs along memory
-    is not cut into short pieces."""
-    check(
-        STRIP_MINING,
-        """region() {
-          inout p: f64[300, 300]
-          for t in range(0, 5, 1) {
-            for k in range(1, 300, 1) {
-              p[i,k] = add(p[i,k], p[i,k-1]) for i<300
-            }
-            for k in range(1, 300, 1) {
-              p[k,i] = add(p[k,i], p[k-1,i]) for i<300
-            }
-          }
-        }
-        """,
-        """region() {
-          inout p: f64[300, 300]
-          for t in range(0, 5, 1) {
-            parallel for r0 in range(0, 300, 40) {
-              for k in range(1, 300, 1) {
-                p[i+r0,k] = add(p[i+r0,k], p[i+r0,k-1]) for i<min(40, -r0+300)
-              }
-            }
-            for k in range(1, 300, 1) {
-              p[k,i] = add(p[k,i], p[k-1,i]) for i<300
-            }
-          }
-        }
-        """,
-    )
-
-
-def test_iterations_that_keep_something_for_themselves(check):
-    check(
-        STRIP_MINING,
-        """region() {
-          in a: f64[60, 50];  inout c: f64[50, 50];  temp t: f64[50]
-          for k in range(0, 50, 1) {
-            t[i] add= multiply(a[j,k], a[j,i+k]) init 0.0 for i<50-k, j<60
-            c[k,i+k] = t[i] for i<50-k
-            c[i+k,k] = t[i] for i<50-k
-          }
-        }
-        """,
-        """region() {
-          in a: f64[60, 50];  inout c: f64[50, 50];  temp t: f64[50]
-          parallel for k in range(0, 50, 1) {
-            t[i] add= multiply(a[j,k], a[j,i+k]) init 0.0 for i<50-k, j<60
-            c[k,i+k] = t[i] for i<50-k
-            c[i+k,k] = t[i] for i<50-k
-          }
-        }
-        """,
-    )
+def test_golden(golden):
+    golden(STRIP_MINING)
 
 
 FOLDS = """region() {{
@@ -179,15 +65,12 @@ def test_where_rows_are_folded_again_and_again(columns, threads, strips):
     assert dump(after).count("range(0, 80, 1)") == strips
 
 
-@pytest.mark.parametrize(
-    ("body", "text"),
-    [
-        ("p[i+1,k] = p[i,k] for i<299\np[i,k+1] = add(p[i,k], p[i,k+1]) for i<300", "need p of another one"),
-        ("s[] add= p[i,k] for i<300", "need s of another one"),
-        ("p[k,k] = add(p[k,k], p[0,0])", "too little"),
-        ("p[i,0] = add(p[i,0], p[i,k]) for i<k", "need p of another one"),
-    ],
-)
+@pytest.mark.parametrize(("body", "text"), [
+    ("p[i+1,k] = p[i,k] for i<299\np[i,k+1] = add(p[i,k], p[i,k+1]) for i<300", "need p of another one"),
+    ("s[] add= p[i,k] for i<300", "need s of another one"),
+    ("p[k,k] = add(p[k,k], p[0,0])", "too little"),
+    ("p[i,0] = add(p[i,0], p[i,k]) for i<k", "need p of another one"),
+])  # fmt: skip
 def test_why_a_loop_stays_whole(body, text):
     region = parse(
         f"region() {{\ninout p: f64[300, 301];  inout s: f64[]\nfor k in range(1, 299, 1) {{\n{body}\n}}\n}}"

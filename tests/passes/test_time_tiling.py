@@ -57,19 +57,11 @@ def test_a_long_chain_is_cut_evenly(check):
         steps(*[there, back] * 3),
         steps(
             *[
-                "tiles 22 in bands of 2 {\n",
-                there,
-                back,
-                there,
-                "}\n",
-                "tiles 22 in bands of 2 {\n",
-                back,
-                there,
-                back,
-                "}\n",
+                "tiles 22 in bands of 2 {\n", there, back, there, "}\n", "tiles 22 in bands of 2 {\n",
+                back, there, back, "}\n",
             ]
         ),
-    )
+    )  # fmt: skip
 
 
 def test_how_far_statements_stand_apart():
@@ -92,16 +84,13 @@ def test_reasons(check):
         assert reason in str(log)
 
 
-@pytest.mark.parametrize(
-    ("second", "reason"),
-    [
-        ("a[i,j] = b[39-i,j] for i<40, j<90\n", "b is not used row by row"),
-        ("a[i,j] = b[0,j] for i<40, j<90\n", "b is not used row by row"),
-        ("a[i,j] = b[2*i,j] for i<20, j<90\n", "b is not used row by row"),
-        ("a[i,j] = b[j,i] for i<40, j<40\n", "b is not used row by row"),
-        ("c[i] add= b[i,j] init 0.0 for i<40, j<90\n", "c is the result of a fold"),
-    ],
-)
+@pytest.mark.parametrize(("second", "reason"), [
+    ("a[i,j] = b[39-i,j] for i<40, j<90\n", "b is not used row by row"),
+    ("a[i,j] = b[0,j] for i<40, j<90\n", "b is not used row by row"),
+    ("a[i,j] = b[2*i,j] for i<20, j<90\n", "b is not used row by row"),
+    ("a[i,j] = b[j,i] for i<40, j<40\n", "b is not used row by row"),
+    ("c[i] add= b[i,j] init 0.0 for i<40, j<90\n", "c is the result of a fold"),
+])  # fmt: skip
 def test_what_cannot_be(second, reason):
     region = parse(steps(STEP.format("a", "b"), second))
     assert time_tiling(SMALL).fn(region, Log()) is region

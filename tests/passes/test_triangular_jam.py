@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plan_runs import agree, interpreted, run_plan
 
-from dcarray.ir import interp
 from dcarray.ir.passes import Log
 from dcarray.ir.passes.cpu.pipeline import CPU
 from dcarray.ir.passes.cpu.triangular_jam import TRIANGULAR_JAM
@@ -37,7 +37,7 @@ def given_to(region: Any) -> dict[str, Any]:
 
 def bits(region: Any) -> dict[str, bytes]:
     with np.errstate(all="ignore"):
-        return {n: np.asarray(v).tobytes() for n, v in interp.run(region, given_to(region), {}).items()}
+        return {n: np.asarray(v).tobytes() for n, v in interpreted(region, given_to(region)).items()}
 
 
 def changed(before: Any) -> Any:
@@ -82,12 +82,10 @@ def test_rows_at_once(parts):
     assert after is not before
     final = CPU.run(before)
     verify(final)
-    plan, memory = compile_region(final), given_to(before)
-    arrays = tuple(memory[name] for name in plan.arrays)
-    want = interp.run(before, given_to(before), {})
-    plan.run(arrays, tuple(x.ctypes.data for x in arrays), ())
-    for name, value in memory.items():
-        np.testing.assert_allclose(value, want[name], rtol=1e-11, atol=1e-11)
+    memory = given_to(before)
+    want = interpreted(before, memory)
+    run_plan(compile_region(final), memory)
+    agree(memory, want, 1e-11)
 
 
 STAYS = {

@@ -47,15 +47,12 @@ def test_iterations_in_bands(bounds, step, same_meaning):
     assert unroll(SMALL).fn(after, Log()) is after
 
 
-@pytest.mark.parametrize(
-    ("body", "bounds"),
-    [
-        (STEP.replace("add(a[i,j], ", "add(a[t,j], "), "0, 21, 1"),  # another row in each iteration
-        (STEP.replace("a[i,j], a", "size(t), a"), "0, 21, 1"),
-        (STEP, "0, 1, 1"),
-        (STEP + "s[] add= a[i,j] for i<60, j<9\nif less(s[], 3) {\ns[] = 1\n}\n", "0, 21, 1"),
-    ],
-)
+@pytest.mark.parametrize(("body", "bounds"), [
+    (STEP.replace("add(a[i,j], ", "add(a[t,j], "), "0, 21, 1"),  # another row in each iteration
+    (STEP.replace("a[i,j], a", "size(t), a"), "0, 21, 1"),
+    (STEP, "0, 1, 1"),
+    (STEP + "s[] add= a[i,j] for i<60, j<9\nif less(s[], 3) {\ns[] = 1\n}\n", "0, 21, 1"),
+])  # fmt: skip
 def test_what_stays(body, bounds):
     before = region(body, bounds)
     assert unroll(SMALL).fn(before, Log()) is before

@@ -51,49 +51,43 @@ ROW = "t[k] = add(a[i,k+1], add(a[i-1,k], a[i,k+2])) for k<68\na[i,k+1] = t[k] f
 LEFT = "a[i,j] = divide(add(a[i,j], a[i,j-1]), 3.0)"
 
 
-@pytest.mark.parametrize(
-    ("row", "point", "rows", "columns"),
-    [
-        ("", SEIDEL, "1, 12, 1", "1, 69, 1"),
-        ("", SEIDEL, "11, 0, -1", "1, 69, 1"),
-        ("", SEIDEL, "1, 12, 1", "68, 0, -1"),
-        ("", SEIDEL, "10, 2, -1", "68, 2, -1"),
-        ("", SEIDEL, "1, 4, 1", "1, 69, 1"),
-        ("", SEIDEL.replace("a[i-1,j]", "a[i-1,j+1]"), "1, 12, 1", "1, 69, 1"),
-        ("", SEIDEL + "\nb[i,j] = add(a[i,j], b[i,j-1])", "1, 12, 1", "1, 69, 1"),
-        (ROW, LEFT, "1, 12, 1", "1, 69, 1"),
-        (ROW, LEFT, "11, 0, -1", "1, 69, 1"),
-        ("t[k] = multiply(a[i,k+1], cast:f64(size(i))) for k<68", SEIDEL.replace("a[i,j+1]", "t[j-1]"),
-         "1, 12, 1", "1, 69, 1"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("row", "point", "rows", "columns"), [
+    ("", SEIDEL, "1, 12, 1", "1, 69, 1"),
+    ("", SEIDEL, "11, 0, -1", "1, 69, 1"),
+    ("", SEIDEL, "1, 12, 1", "68, 0, -1"),
+    ("", SEIDEL, "10, 2, -1", "68, 2, -1"),
+    ("", SEIDEL, "1, 4, 1", "1, 69, 1"),
+    ("", SEIDEL.replace("a[i-1,j]", "a[i-1,j+1]"), "1, 12, 1", "1, 69, 1"),
+    ("", SEIDEL + "\nb[i,j] = add(a[i,j], b[i,j-1])", "1, 12, 1", "1, 69, 1"),
+    (ROW, LEFT, "1, 12, 1", "1, 69, 1"),
+    (ROW, LEFT, "11, 0, -1", "1, 69, 1"),
+    ("t[k] = multiply(a[i,k+1], cast:f64(size(i))) for k<68", SEIDEL.replace("a[i,j+1]", "t[j-1]"),
+     "1, 12, 1", "1, 69, 1"),
+])  # fmt: skip
 def test_rows_at_once(row, point, rows, columns):
     before = region(row, point, rows, columns)
     assert changed(before) is not before
 
 
-@pytest.mark.parametrize(
-    ("row", "point", "rows", "columns"),
-    [
-        ("", SEIDEL.replace("a[i-1,j]", "a[i-1,69-j]"), "1, 12, 1", "1, 69, 1"),  # which comes later
-        ("", "s[] = add(s[], a[i,j])\n" + SEIDEL, "1, 12, 1", "1, 69, 1"),
-        ("", SEIDEL.replace("a[i-1,j]", "s[]") + "\ns[] = a[i,j]", "1, 12, 1", "1, 69, 1"),
-        ("", SEIDEL, "1, 2, 1", "1, 69, 1"),
-        ("", SEIDEL, "1, 12, 2", "1, 69, 1"),
-        ("", SEIDEL, "1, 12, 1", "1, 9, 1"),  # too short
-        ("", "a[i,j] = add(b[i,j-1], b[i,j])", "1, 12, 1", "1, 69, 1"),  # whose elements wait for nothing
-        (ROW, SEIDEL, "1, 12, 1", "1, 69, 1"),  # which reads elements before their row is there
-        (ROW.replace("a[i,k+2]", "a[i,68-k]"), LEFT, "1, 12, 1", "1, 69, 1"),
-        (
-            ROW.replace("a[i,k+1] =", "a[i,k+2] ="),
-            SEIDEL,
-            "1, 12, 1",
-            "1, 69, 1",
-        ),  # which a point reads before
-        ("t[k] = a[i,k] for k<60", LEFT, "1, 12, 1", "1, 69, 1"),
-        ("s[] add= a[i,k] for k<68", LEFT, "1, 12, 1", "1, 69, 1"),
-    ],
-)
+@pytest.mark.parametrize(("row", "point", "rows", "columns"), [
+    ("", SEIDEL.replace("a[i-1,j]", "a[i-1,69-j]"), "1, 12, 1", "1, 69, 1"),  # which comes later
+    ("", "s[] = add(s[], a[i,j])\n" + SEIDEL, "1, 12, 1", "1, 69, 1"),
+    ("", SEIDEL.replace("a[i-1,j]", "s[]") + "\ns[] = a[i,j]", "1, 12, 1", "1, 69, 1"),
+    ("", SEIDEL, "1, 2, 1", "1, 69, 1"),
+    ("", SEIDEL, "1, 12, 2", "1, 69, 1"),
+    ("", SEIDEL, "1, 12, 1", "1, 9, 1"),  # too short
+    ("", "a[i,j] = add(b[i,j-1], b[i,j])", "1, 12, 1", "1, 69, 1"),  # whose elements wait for nothing
+    (ROW, SEIDEL, "1, 12, 1", "1, 69, 1"),  # which reads elements before their row is there
+    (ROW.replace("a[i,k+2]", "a[i,68-k]"), LEFT, "1, 12, 1", "1, 69, 1"),
+    (
+        ROW.replace("a[i,k+1] =", "a[i,k+2] ="),
+        SEIDEL,
+        "1, 12, 1",
+        "1, 69, 1",
+    ),  # which a point reads before
+    ("t[k] = a[i,k] for k<60", LEFT, "1, 12, 1", "1, 69, 1"),
+    ("s[] add= a[i,k] for k<68", LEFT, "1, 12, 1", "1, 69, 1"),
+])  # fmt: skip
 def test_what_stays(row, point, rows, columns):
     before = region(row, point, rows, columns)
     assert changed(before) is before

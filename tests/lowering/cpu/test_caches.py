@@ -5,14 +5,11 @@ import pytest
 from dcarray.lowering.cpu import caches
 
 
-@pytest.mark.parametrize(
-    ("near", "last", "threads", "beyond", "room"),
-    [
-        (1 << 20, 32 << 20, 2, 32 << 20, 2 << 20),
-        (2 << 20, 480 << 20, 2, 2 << 20, 2 << 20),  # the last one is too far away to count
-        (2 << 20, 480 << 20, 0, 2 << 20, 2 << 20),
-    ],
-)
+@pytest.mark.parametrize(("near", "last", "threads", "beyond", "room"), [
+    (1 << 20, 32 << 20, 2, 32 << 20, 2 << 20),
+    (2 << 20, 480 << 20, 2, 2 << 20, 2 << 20),  # the last one is too far away to count
+    (2 << 20, 480 << 20, 0, 2 << 20, 2 << 20),
+])  # fmt: skip
 def test_limits(
     near: int, last: int, threads: int, beyond: int, room: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

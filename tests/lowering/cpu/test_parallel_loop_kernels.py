@@ -4,6 +4,7 @@ import random
 
 import numpy as np
 import pytest
+from plan_runs import run_plan
 from sweep_regions import sweeps
 
 from dcarray.ir import interp
@@ -32,8 +33,7 @@ def agree(before, after, seed=0, target="cpu", threads=0):
     plan = compile_region(after, target, threads=threads, fallback=refuse)
     for count in (1, 3):
         found = {name: array.copy() for name, array in given.items()}
-        arrays = [found[name] for name in plan.arrays]
-        plan.run(tuple(arrays), tuple(a.ctypes.data for a in arrays), (), count)
+        run_plan(plan, found, (), count)
         for name, array in want.items():
             np.testing.assert_array_equal(found[name], array, err_msg=name)
     return plan
@@ -42,13 +42,8 @@ def agree(before, after, seed=0, target="cpu", threads=0):
 @pytest.mark.parametrize("seed", range(60))
 def test_random_sweeps(seed, monkeypatch):
     for name, value in (
-        ("MIN_POINTS", 1),
-        ("NEAR", 64),
-        ("LEAST", 2),
-        ("VECTOR", 1),
-        ("RUN", 2),
-        ("AGAIN", 2),
-    ):
+        ("MIN_POINTS", 1), ("NEAR", 64), ("LEAST", 2), ("VECTOR", 1), ("RUN", 2), ("AGAIN", 2),
+    ):  # fmt: skip
         monkeypatch.setattr(module, name, value)
     before = sweeps(random.Random(seed))
     agree(before, STRIP_MINING.fn(before, Log()), seed)

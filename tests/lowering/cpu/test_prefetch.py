@@ -95,14 +95,11 @@ def test_marked_loads_of_vectors_ask() -> None:
     engine.assembly(made)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        TEXT.replace("!dcarray.ahead", "!other"),
-        TEXT.replace("group !3", "group !1"),
-        TEXT.replace("<8 x double>, ptr %p, align 8, !llvm.access.group !3", "<8 x double>, ptr %p, align 8"),
-    ],
-)
+@pytest.mark.parametrize("text", [
+    TEXT.replace("!dcarray.ahead", "!other"),
+    TEXT.replace("group !3", "group !1"),
+    TEXT.replace("<8 x double>, ptr %p, align 8, !llvm.access.group !3", "<8 x double>, ptr %p, align 8"),
+])  # fmt: skip
 def test_nothing_else_is_touched(text: str) -> None:
     assert insert_prefetches(text) == text
 

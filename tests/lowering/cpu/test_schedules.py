@@ -74,15 +74,9 @@ def small_blocks():
         for name, value in blocks.items():
             patch.setattr(reduce_module, name, value)
         sizes = {
-            "COLUMNS": 2,
-            "ROWS": 2,
-            "GROUP": 2,
-            "GROUPS": 2,
-            "PART": 2,
-            "WAYS": 2,
-            "BODY": 99,
+            "COLUMNS": 2, "ROWS": 2, "GROUP": 2, "GROUPS": 2, "PART": 2, "WAYS": 2, "BODY": 99,
             "MIN_PARALLEL": 3,
-        }
+        }  # fmt: skip
         sizes["WIDE"] = 2
         for name, value in sizes.items():
             patch.setattr(columns_module, name, value)
@@ -424,13 +418,10 @@ def test_sums_beside_few_columns_are_shared_out_by_their_longest_axis(images, li
 
 
 @pytest.mark.parametrize("width", [4, 5, 9])
-@pytest.mark.parametrize(
-    ("value", "paired"),
-    [
-        ("add(multiply(x[n,i,j,k], w[0,k,c]), multiply(x[n,i,j+1,k], w[1,k,c]))", True),
-        ("add(multiply(x[n,i,j,k], y[n,i,j,c]), y[n,i,j,c])", False),  # nothing in common
-    ],
-)
+@pytest.mark.parametrize(("value", "paired"), [
+    ("add(multiply(x[n,i,j,k], w[0,k,c]), multiply(x[n,i,j+1,k], w[1,k,c]))", True),
+    ("add(multiply(x[n,i,j,k], y[n,i,j,c]), y[n,i,j,c])", False),  # nothing in common
+])  # fmt: skip
 def test_sums_that_load_the_same_go_in_pairs(value, paired, width):
     made = region(f"""region() {{
   in x: f64[3, 4, {width + 1}, 3]

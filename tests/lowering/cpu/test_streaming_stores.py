@@ -48,16 +48,13 @@ def test_what_is_written_once_and_large_goes_past_the_caches() -> None:
     assert kernel_text(kernel(POINT)).count(MARK) == 1
 
 
-@pytest.mark.parametrize(
-    ("body", "size"),
-    [
-        ("y[i,j] = add(x[i,j], 1.0) for i<40, j<40", 40),
-        ("y[i,j] = add(y[i,j], x[i,j]) for i<4000, j<4000", 4000),  # its line is there already
-        ("y[j,i] = add(x[i,j], y[j,i]) for i<4000, j<4000", 4000),
-        ("y[i,2*j] = add(x[i,j], 1.0) for i<4000, j<2000", 4000),
-        ("y[i,j] = add(x[i,j], 1.0) for i<4000, j<40", 4000),  # short rows
-    ],
-)
+@pytest.mark.parametrize(("body", "size"), [
+    ("y[i,j] = add(x[i,j], 1.0) for i<40, j<40", 40),
+    ("y[i,j] = add(y[i,j], x[i,j]) for i<4000, j<4000", 4000),  # its line is there already
+    ("y[j,i] = add(x[i,j], y[j,i]) for i<4000, j<4000", 4000),
+    ("y[i,2*j] = add(x[i,j], 1.0) for i<4000, j<2000", 4000),
+    ("y[i,j] = add(x[i,j], 1.0) for i<4000, j<40", 4000),  # short rows
+])  # fmt: skip
 def test_what_does_not(body: str, size: int) -> None:
     assert MARK not in kernel_text(kernel(body, size, size))
 

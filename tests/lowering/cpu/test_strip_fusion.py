@@ -41,14 +41,11 @@ def test_what_folds_the_rows_goes_with_what_sums_them(body: tuple[str, ...]) -> 
     )  # by the first of the two alone
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        (SUMMED, FOLDED.replace("r[i]", "y[i]")),  # the whole sum
-        (FOLDED, BETWEEN, SUMMED),  # with the values from before
-        (SUMMED, BETWEEN, FOLDED),
-    ],
-)
+@pytest.mark.parametrize("body", [
+    (SUMMED, FOLDED.replace("r[i]", "y[i]")),  # the whole sum
+    (FOLDED, BETWEEN, SUMMED),  # with the values from before
+    (SUMMED, BETWEEN, FOLDED),
+])  # fmt: skip
 def test_what_depends_on_a_whole_row_waits_for_it(body: tuple[str, ...]) -> None:
     assert not together(kernel_of(*body))
 

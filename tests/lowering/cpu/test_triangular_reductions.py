@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from plan_runs import run_plan
 
 from dcarray.ir.text import parse
 from dcarray.lowering.compilation import compile_region
@@ -31,6 +32,5 @@ def test_rows_of_a_triangle_are_added_up_several_at_a_time(strip, init, monkeypa
     want = np.array([float(init) + a[: 23 - k, k] @ a[: 23 - k, :6] for k in range(23)])
     plan = compile_region(region)
     given = {"a": a, "c": np.zeros((23, 6))}
-    arrays = tuple(given[name] for name in plan.arrays)
-    plan.run(arrays, tuple(x.ctypes.data for x in arrays), (), 0)
+    run_plan(plan, given, (), 0)
     np.testing.assert_array_equal(given["c"], want)

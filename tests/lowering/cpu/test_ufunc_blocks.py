@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kernel_machine import Machine, loop_of
+from plan_runs import run_plan
 
 from dcarray.ir.ops import LOOPS_OF, OPS, power
 from dcarray.ir.text import parse
@@ -16,7 +17,7 @@ from dcarray.lowering.cpu.kernel_passes import ufunc_blocks
 from dcarray.lowering.kernel import nodes as K
 from dcarray.lowering.kernel.text import kernel_text
 from dcarray.lowering.kernel.verify import check
-from dcarray.lowering.runtime import buffer_pool, numpy_loops
+from dcarray.lowering.runtime import numpy_loops
 
 F8, I8 = np.dtype("d"), np.dtype("q")
 I = K.Term(1, None, "i")  # noqa: E741
@@ -205,8 +206,7 @@ def run(source, given_, target="cpu", threads=1, **options):
     reasons = []
     plan = compile_region(parse(source), target, fallback=lambda why, loc: reasons.append(why), **options)
     assert not reasons
-    arrays = [given_[name] for name in plan.arrays]
-    return plan.run(arrays, [buffer_pool.address_of(a) for a in arrays], (), threads)
+    return run_plan(plan, given_, (), threads)
 
 
 @pytest.mark.parametrize("target", ["cpu", "c"])
@@ -250,14 +250,9 @@ def test_rows_scalars_and_folds(target):
     x, r, s = rng.normal(size=(70, 900)), rng.random(70), rng.random(())
     x32 = x.astype(np.float32)
     given_ = {
-        "x": x,
-        "x32": x32,
-        "r": r,
-        "s": s,
-        "t": np.zeros((70, 900)),
-        "u": np.zeros(70),
+        "x": x, "x32": x32, "r": r, "s": s, "t": np.zeros((70, 900)), "u": np.zeros(70),
         "z": np.zeros(()),
-    }
+    }  # fmt: skip
     given_ |= {"a": x.copy(), "w": np.zeros((70, 900)), "m": np.zeros(900), "c": np.zeros(900, complex)}
     source = """region() {
       in x: f64[70,900];  in x32: f32[70,900];  in r: f64[70];  in s: f64[];  inout a: f64[70,900]

@@ -42,20 +42,17 @@ def test_a_product_is_a_call_between_two_graphs(machine: Machine) -> None:
     assert machine.core.launches == 4 and machine.core.instantiations == 2
 
 
-@pytest.mark.parametrize(
-    "call, shapes",
-    [
-        ("call blas.matmul(a, b) -> o", {"a": (3, 4), "b": (4, 5), "o": (3, 5)}),
-        ("call blas.matmul(a[j,i for i<4, j<3], b) -> o", {"a": (3, 4), "b": (3, 5), "o": (4, 5)}),
-        ("call blas.matmul(a, b) -> o[j,i for i<3, j<5]", {"a": (3, 4), "b": (4, 5), "o": (5, 3)}),
-        ("call blas.matmul(a[2-i,2*j+1 for i<3, j<2], b[i+1,j for i<2, j<5]) -> o[i+1,j for i<3, j<5]",
-         {"a": (3, 4), "b": (4, 5), "o": (5, 5)}),
-        ("call blas.matmul(a, b) -> o", {"a": (2, 3, 4), "b": (4, 5), "o": (2, 3, 5)}),
-        ("call blas.matmul(a, b) -> o", {"a": (3, 4), "b": (4,), "o": (3,)}),
-        ("call blas.matmul(a, b) -> o", {"a": (4,), "b": (4,), "o": ()}),
-        ("call blas.matmul(a, b) -> a", {"a": (4, 4), "b": (4, 4)}),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("call, shapes", [
+    ("call blas.matmul(a, b) -> o", {"a": (3, 4), "b": (4, 5), "o": (3, 5)}),
+    ("call blas.matmul(a[j,i for i<4, j<3], b) -> o", {"a": (3, 4), "b": (3, 5), "o": (4, 5)}),
+    ("call blas.matmul(a, b) -> o[j,i for i<3, j<5]", {"a": (3, 4), "b": (4, 5), "o": (5, 3)}),
+    ("call blas.matmul(a[2-i,2*j+1 for i<3, j<2], b[i+1,j for i<2, j<5]) -> o[i+1,j for i<3, j<5]",
+     {"a": (3, 4), "b": (4, 5), "o": (5, 5)}),
+    ("call blas.matmul(a, b) -> o", {"a": (2, 3, 4), "b": (4, 5), "o": (2, 3, 5)}),
+    ("call blas.matmul(a, b) -> o", {"a": (3, 4), "b": (4,), "o": (3,)}),
+    ("call blas.matmul(a, b) -> o", {"a": (4,), "b": (4,), "o": ()}),
+    ("call blas.matmul(a, b) -> a", {"a": (4, 4), "b": (4, 4)}),
+])  # fmt: skip
 @pytest.mark.parametrize("dtype", ["f32", "c128"])
 def test_products_of_views(
     machine: Machine, call: str, shapes: dict[str, tuple[int, ...]], dtype: str

@@ -118,15 +118,12 @@ def test_what_is_transposed_has_square_blocks():
     assert schedule(made.body[0], made)[1].extents == (5 * 3,)
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        "in a: f64[101];  out b: f64[101]\n  b[i] = multiply(a[100-i], a[3]) for i<101",
-        "in a: f64[41, 35];  out b: f64[35, 41]\n  b[i,j] = negative(a[j,i]) for i<35, j<41",
-        "in a: f64[9, 41];  inout b: f64[9, 41]\n  b[i,j+1] = subtract(a[i,j], b[i,j+1]) for i<9, j<40",
-        "in a: f64[45, 2];  in c: f64[];  out b: f64[45, 5]\n  b[i,j] = add(a[i,j], c[]) for i<45, j<2",
-    ],
-)
+@pytest.mark.parametrize("body", [
+    "in a: f64[101];  out b: f64[101]\n  b[i] = multiply(a[100-i], a[3]) for i<101",
+    "in a: f64[41, 35];  out b: f64[35, 41]\n  b[i,j] = negative(a[j,i]) for i<35, j<41",
+    "in a: f64[9, 41];  inout b: f64[9, 41]\n  b[i,j+1] = subtract(a[i,j], b[i,j+1]) for i<9, j<40",
+    "in a: f64[45, 2];  in c: f64[];  out b: f64[45, 5]\n  b[i,j] = add(a[i,j], c[]) for i<45, j<2",
+])  # fmt: skip
 def test_threads_of_whole_blocks_make_no_test(body):
     made = region("region() {\n  " + body + "\n}")
     (kernel,) = run_both(made)

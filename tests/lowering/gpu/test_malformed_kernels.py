@@ -67,17 +67,14 @@ def test_registers_of_a_thread_last_and_are_its_own():
     assert run(kernel(own, keep, back)).tolist() == [0, -1, -2, -3]
 
 
-@pytest.mark.parametrize(
-    ("body", "words"),
-    [
-        ((K.Store("p0", BLOCK, ONE),), "by no thread"),
-        ((threads(threads(K.Store("p0", LANE, ONE))),), "4 threads here"),
-        ((threads(K.Store("p0", LANE, ONE), count=3),), "3 threads here"),
-        ((threads(K.Stack("r0", F8, 1, True)),), "one thread's own anyway"),
-        ((threads(K.Let("v0", ONE)), threads(K.Store("p0", LANE, K.Local("v0", F8)))), "no local v0"),
-        ((K.Let("v0", K.Index(LANE)),), "no loop variable lane"),
-    ],
-)
+@pytest.mark.parametrize(("body", "words"), [
+    ((K.Store("p0", BLOCK, ONE),), "by no thread"),
+    ((threads(threads(K.Store("p0", LANE, ONE))),), "4 threads here"),
+    ((threads(K.Store("p0", LANE, ONE), count=3),), "3 threads here"),
+    ((threads(K.Stack("r0", F8, 1, True)),), "one thread's own anyway"),
+    ((threads(K.Let("v0", ONE)), threads(K.Store("p0", LANE, K.Local("v0", F8)))), "no local v0"),
+    ((K.Let("v0", K.Index(LANE)),), "no loop variable lane"),
+])  # fmt: skip
 def test_the_verifier_refuses(body, words):
     with pytest.raises(ValueError, match=words):
         check(kernel(*body))

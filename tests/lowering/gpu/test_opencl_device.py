@@ -86,21 +86,14 @@ def _filling(text: str, dtype: np.dtype) -> DeviceKernel:
     return DeviceKernel(source, (64,), (dtype.itemsize, 0))
 
 
-@pytest.mark.parametrize(
-    "dtype, text",
-    [
-        *(
-            ("?", "uchar"),
-            ("i1", "char"),
-            ("u1", "uchar"),
-            ("i2", "short"),
-            ("u2", "ushort"),
-            ("f2", "ushort"),
-        ),
-        *(("i4", "int"), ("u4", "uint"), ("i8", "long"), ("q", "long"), ("u8", "ulong"), ("Q", "ulong")),
-        *(("f4", "float"), ("f8", "double"), ("c8", "float2"), ("c16", "double2")),
-    ],
-)
+@pytest.mark.parametrize("dtype, text", [
+    *(
+        ("?", "uchar"), ("i1", "char"), ("u1", "uchar"), ("i2", "short"), ("u2", "ushort"),
+        ("f2", "ushort"),
+    ),
+    *(("i4", "int"), ("u4", "uint"), ("i8", "long"), ("q", "long"), ("u8", "ulong"), ("Q", "ulong")),
+    *(("f4", "float"), ("f8", "double"), ("c8", "float2"), ("c16", "double2")),
+])  # fmt: skip
 def test_arguments_by_value(opencl: OpenCLDevice, dtype: str, text: str) -> None:
     kind = np.dtype(dtype)
     kernel = _filling(text, kind)

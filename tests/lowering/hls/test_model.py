@@ -68,15 +68,12 @@ def test_a_stencil_reads_and_writes_memory_once_and_has_its_line_buffer():
     assert step.cost.lut > 64 * 100 // 32  # two rows of 64 bits, 32 of them in a LUT
 
 
-@pytest.mark.parametrize(
-    ("statement", "interval", "why"),
-    [
-        ("s[] add= A[i] init 0.0 for i<99", 1, ""),
-        ("s[] maximum= A[i] init 0.0 for i<99", 2, "maximum takes 2 cycles"),
-        ("B[i] = add(A[-i+98], multiply(A[i], A[98])) for i<99", 1, ""),
-        ("B[i] = add(A[-i+98], A[-98*i+98*98]) for i<1", 2, "2 elements of A come through one port"),
-    ],
-)
+@pytest.mark.parametrize(("statement", "interval", "why"), [
+    ("s[] add= A[i] init 0.0 for i<99", 1, ""),
+    ("s[] maximum= A[i] init 0.0 for i<99", 2, "maximum takes 2 cycles"),
+    ("B[i] = add(A[-i+98], multiply(A[i], A[98])) for i<99", 1, ""),
+    ("B[i] = add(A[-i+98], A[-98*i+98*98]) for i<1", 2, "2 elements of A come through one port"),
+])  # fmt: skip
 def test_intervals_have_their_reasons(statement, interval, why):
     region = parse(f"region() {{ in A: f64[9605];  out B: f64[99];  out s: f64[]\n {statement} }}")
     work = next(process for process in model(compose(region)).processes if process.kind == "compute")

@@ -85,14 +85,9 @@ def test_host_programs(written):
     """XRT's runs with a stand-in for the board, OpenCL's compiles with the specification's declarations."""
     folder, host = written.path, written.path / "host" / "host.cpp"
     flags = [
-        "-std=c++17",
-        "-Wall",
-        "-Werror",
-        "-Wno-unknown-pragmas",
-        "-Wno-unused",
-        f"-I{VENDORS}",
+        "-std=c++17", "-Wall", "-Werror", "-Wno-unknown-pragmas", "-Wno-unused", f"-I{VENDORS}",
         f"-I{folder / 'test'}",
-    ]
+    ]  # fmt: skip
     if written.target == "intel":
         done = run([*CXX, *flags, "-fsyntax-only", str(host)])
         assert done.returncode == 0, done.stderr
@@ -100,14 +95,9 @@ def test_host_programs(written):
     flags += [f"-I{folder / 'kernel'}", f"-I{folder / 'test' / 'csim'}", "-include", "smooth.h"]
     sources = [str(host), str(folder / "test" / "csim" / "processes.cpp")]
     program = [
-        *CXX,
-        *flags,
-        "-DPROCESSES=smooth_processes",
-        *sources,
-        "-o",
-        str(folder / "host_program"),
+        *CXX, *flags, "-DPROCESSES=smooth_processes", *sources, "-o", str(folder / "host_program"),
         *LDLIBS,
-    ]
+    ]  # fmt: skip
     done = run(program)
     assert done.returncode == 0, done.stderr
     done = run([str(folder / "host_program"), "circuit.xclbin", str(folder)])
@@ -208,27 +198,24 @@ def half(x):
     return x.astype(np.float16)
 
 
-@pytest.mark.parametrize(
-    ("call", "error", "text"),
-    [
-        (
-            lambda: dc.export(complex_numbers, np.ones(4), target="vitis"),
-            dc.ProgramError,
-            "complex128: use float",
-        ),
-        (lambda: dc.export(half, np.ones(4), target="intel"), dc.ProgramError, "float16: use float32"),
-        (lambda: dc.export(half, np.ones(4), target="quartus"), ValueError, "target is 'vitis' or 'intel'"),
-        (
-            lambda: dc.export(half, np.ones(4), target="intel", board="u250"),
-            ValueError,
-            "'520n', 'a10', not 'u250'",
-        ),
-        (lambda: dc.export(half, np.ones(4), target="intel", clock=0), ValueError, "in MHz from 1 to 1000"),
-        (lambda: dc.export(half, np.ones(4), target="intel", width=3), ValueError, "a power of 2 from 1"),
-        (lambda: dc.export(half, np.ones(4), target="intel", name="a b"), ValueError, "identifier of C"),
-        (lambda: dc.export(len, np.ones(4), target="intel"), TypeError, "Python function is expected"),
-    ],
-)
+@pytest.mark.parametrize(("call", "error", "text"), [
+    (
+        lambda: dc.export(complex_numbers, np.ones(4), target="vitis"),
+        dc.ProgramError,
+        "complex128: use float",
+    ),
+    (lambda: dc.export(half, np.ones(4), target="intel"), dc.ProgramError, "float16: use float32"),
+    (lambda: dc.export(half, np.ones(4), target="quartus"), ValueError, "target is 'vitis' or 'intel'"),
+    (
+        lambda: dc.export(half, np.ones(4), target="intel", board="u250"),
+        ValueError,
+        "'520n', 'a10', not 'u250'",
+    ),
+    (lambda: dc.export(half, np.ones(4), target="intel", clock=0), ValueError, "in MHz from 1 to 1000"),
+    (lambda: dc.export(half, np.ones(4), target="intel", width=3), ValueError, "a power of 2 from 1"),
+    (lambda: dc.export(half, np.ones(4), target="intel", name="a b"), ValueError, "identifier of C"),
+    (lambda: dc.export(len, np.ones(4), target="intel"), TypeError, "Python function is expected"),
+])  # fmt: skip
 def test_errors(call, error, text):
     with pytest.raises(error, match=text):
         call()
@@ -244,15 +231,12 @@ def test_the_command_and_the_example(target, tmp_path, capsys):
     assert done.returncode == 0 and "passed" in done.stdout, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize(
-    ("arguments", "text"),
-    [
-        (["nothing.py:step"], "there is no file nothing.py"),
-        (["examples/jacobi.py:sweep"], "has no function sweep; it has step"),
-        (["examples/jacobi.py:step", "--set", "n=x"], "--set NAME=NUMBER is expected"),
-        (["examples/jacobi.py:step", "--board", "a10"], "boards of the target 'vitis'"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "text"), [
+    (["nothing.py:step"], "there is no file nothing.py"),
+    (["examples/jacobi.py:sweep"], "has no function sweep; it has step"),
+    (["examples/jacobi.py:step", "--set", "n=x"], "--set NAME=NUMBER is expected"),
+    (["examples/jacobi.py:step", "--board", "a10"], "boards of the target 'vitis'"),
+])  # fmt: skip
 def test_errors_of_the_command(arguments, text, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(ROOT)
     assert main(["export", *arguments, "--target", "vitis", "--out", str(tmp_path / "out")]) == 2

@@ -109,14 +109,11 @@ def test_the_longer_way_round_has_the_depth_of_the_line_buffer():
     agrees(region, compose(region))
 
 
-@pytest.mark.parametrize(
-    ("statement", "reason"),
-    [
-        ("B[i,j] = t[j,i] for i<6, j<6", "axes of the statement are not those of the array in their order"),
-        ("B[i,j] = t[-i+5,j] for i<6, j<6", "axis 0 is used with stride -1"),
-        ("B[i,j] = t[0,j] for i<6, j<6", "axes of the statement are not those"),
-    ],
-)
+@pytest.mark.parametrize(("statement", "reason"), [
+    ("B[i,j] = t[j,i] for i<6, j<6", "axes of the statement are not those of the array in their order"),
+    ("B[i,j] = t[-i+5,j] for i<6, j<6", "axis 0 is used with stride -1"),
+    ("B[i,j] = t[0,j] for i<6, j<6", "axes of the statement are not those"),
+])  # fmt: skip
 def test_other_orders_go_through_memory_with_the_reason(statement, reason):
     region = parse(
         f"""region() {{
@@ -132,18 +129,15 @@ def test_other_orders_go_through_memory_with_the_reason(statement, reason):
     agrees(region, network)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("region() { in A: c128[4];  out B: c128[4]\n B[i] = negative(A[i]) for i<4 }", "A is complex128"),
-        ("region() { in A: f16[4];  out B: f16[4]\n B[i] = negative(A[i]) for i<4 }", "A is float16"),
-        ("region(N: int>=1) { in A: f64[N]; out B: f64[N]\n B[i] = A[i] for i<N }", "N is not known"),
-        (
-            "region() { in A: i64[4];  out B: i64[4]\n if A[0] {\n call comm.reduce(A) -> B\n } }",
-            "calls comm.reduce, which has no process",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("text", "message"), [
+    ("region() { in A: c128[4];  out B: c128[4]\n B[i] = negative(A[i]) for i<4 }", "A is complex128"),
+    ("region() { in A: f16[4];  out B: f16[4]\n B[i] = negative(A[i]) for i<4 }", "A is float16"),
+    ("region(N: int>=1) { in A: f64[N]; out B: f64[N]\n B[i] = A[i] for i<N }", "N is not known"),
+    (
+        "region() { in A: i64[4];  out B: i64[4]\n if A[0] {\n call comm.reduce(A) -> B\n } }",
+        "calls comm.reduce, which has no process",
+    ),
+])  # fmt: skip
 def test_what_has_no_network_is_an_error_that_names_it(text, message):
     with pytest.raises(Unsupported, match=message):
         compose(parse(text))

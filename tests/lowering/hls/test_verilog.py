@@ -77,17 +77,14 @@ def test_the_model_counts_what_synthesis_finds(text):
     assert cells.lut / 2 < cost.lut < 2 * cells.lut and cells.ff / 2 < cost.ff < 2 * cells.ff
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("region() { in A: f64[4];  out B: f64[4]\n B[i] = negative(A[i]) for i<4 }", "A is float64"),
-        ("region() { in A: i64[4];  out B: i64[4]\n B[i] = gcd(A[i], 6) for i<4 }", "gcd of int64"),
-        (
-            "region() { in A: i64[4];  out B: bool[4]\n B[i] = less(cast:f64(A[i]), 0.5) for i<4 }",
-            "not with float64",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("text", "message"), [
+    ("region() { in A: f64[4];  out B: f64[4]\n B[i] = negative(A[i]) for i<4 }", "A is float64"),
+    ("region() { in A: i64[4];  out B: i64[4]\n B[i] = gcd(A[i], 6) for i<4 }", "gcd of int64"),
+    (
+        "region() { in A: i64[4];  out B: bool[4]\n B[i] = less(cast:f64(A[i]), 0.5) for i<4 }",
+        "not with float64",
+    ),
+])  # fmt: skip
 def test_what_has_no_circuit_is_an_error_that_names_it(text, message):
     with pytest.raises(Unsupported, match=message):
         emit(compose(parse(text)), "circuit")

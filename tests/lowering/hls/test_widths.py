@@ -124,19 +124,16 @@ def test_folds_join_the_elements_of_a_vector_first():
     assert "v.v[j] = A_0[i * 8 + j];" in text
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("B[i,j] = A[i,j] for i<4, j<16", None),
-        ("B[i,j] = add(A[i,j], V[i]) for i<4, j<16", None),
-        ("B[i,j] = add(A[i,j], W[j]) for i<4, j<16", None),
-        ("V[i] = L[i,-i+7] for i<4", "elements of L come through one port"),
-        ("B[-i+3,j] = A[i,j] for i<4, j<16", "elements of B are not stored one after the other"),
-        ("N[i] = R[i] for i<14", "rows of R have 14 elements, which is no multiple of 4"),
-        ("W[j] add= A[i,j] for i<4, j<16", None),
-        ("V[i] fmax= A[i,j] for i<4, j<16", "fmax has no neutral element"),
-    ],
-)
+@pytest.mark.parametrize(("text", "reason"), [
+    ("B[i,j] = A[i,j] for i<4, j<16", None),
+    ("B[i,j] = add(A[i,j], V[i]) for i<4, j<16", None),
+    ("B[i,j] = add(A[i,j], W[j]) for i<4, j<16", None),
+    ("V[i] = L[i,-i+7] for i<4", "elements of L come through one port"),
+    ("B[-i+3,j] = A[i,j] for i<4, j<16", "elements of B are not stored one after the other"),
+    ("N[i] = R[i] for i<14", "rows of R have 14 elements, which is no multiple of 4"),
+    ("W[j] add= A[i,j] for i<4, j<16", None),
+    ("V[i] fmax= A[i,j] for i<4, j<16", "fmax has no neutral element"),
+])  # fmt: skip
 def test_why_streams_are_narrow(text, reason):
     region = parse(
         "region() { in A: f64[4, 16];  inout V: f64[4];  inout W: f64[16];  in R: f64[14]\n"

@@ -59,26 +59,18 @@ def test_text_of_every_statement():
     assert kernel_text(kernel).splitlines()[3:-2] == [
         "    var a0: float64 reassoc = float64:0000000000000000",
         "    vector i1 = 0 .. min(n0, 7) step 2 unroll 4 {",
-        "      a0 add= p0[0 + (-1*n0 + 2*n1*i1 + 3)*(1)]",
-        "    }",
-        "    if isnan.bool(a0) {",
-        "      a0 = float64:0000000000000000",
-        "    } else {",
-        "      p0[n0] = a0",
-        "    }",
-    ]
+        "      a0 add= p0[0 + (-1*n0 + 2*n1*i1 + 3)*(1)]", "    }", "    if isnan.bool(a0) {",
+        "      a0 = float64:0000000000000000", "    } else {", "      p0[n0] = a0", "    }",
+    ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"ints": ()}, "no integer argument n0"),
-        ({"buffers": (K.Buffer("p0", F8, "w"), K.Buffer("p1", F8, "r"))}, "p0 is not declared for 'r'"),
-        ({"buffers": (K.Buffer("p0", F8, "rw"), K.Buffer("p1", np.dtype("f"), "r"))}, "p1 does not hold"),
-        ({"phases": (replace(axpy().phases[0], pre=()),)}, "no local v0"),
-        ({"phases": (replace(axpy().phases[0], var="i9"),)}, "no loop variable i0"),
-    ],
-)
+@pytest.mark.parametrize(("change", "words"), [
+    ({"ints": ()}, "no integer argument n0"),
+    ({"buffers": (K.Buffer("p0", F8, "w"), K.Buffer("p1", F8, "r"))}, "p0 is not declared for 'r'"),
+    ({"buffers": (K.Buffer("p0", F8, "rw"), K.Buffer("p1", np.dtype("f"), "r"))}, "p1 does not hold"),
+    ({"phases": (replace(axpy().phases[0], pre=()),)}, "no local v0"),
+    ({"phases": (replace(axpy().phases[0], var="i9"),)}, "no loop variable i0"),
+])  # fmt: skip
 def test_check_names_what_is_wrong(change, words):
     check(axpy())
     with pytest.raises(ValueError, match=words):

@@ -56,13 +56,10 @@ def test_the_thread_pool_needs_nothing_else() -> None:
     assert all(addresses)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        TEXT.replace("@sinh", "@no_such_function_anywhere"),
-        "@g = thread_local global i64 3\ndefine i64 @both() {\n  %x = load i64, ptr @g\n  ret i64 %x\n}",
-    ],
-)
+@pytest.mark.parametrize("text", [
+    TEXT.replace("@sinh", "@no_such_function_anywhere"),
+    "@g = thread_local global i64 3\ndefine i64 @both() {\n  %x = load i64, ptr @g\n  ret i64 %x\n}",
+])  # fmt: skip
 def test_what_is_left_to_llvm(text: str) -> None:
     module = engine._optimise(text)
     code = bytes(engine._target_machine().emit_object(module))

@@ -4,12 +4,12 @@ import dataclasses
 
 import numpy as np
 import pytest
+from plan_runs import run_plan
 
 from dcarray.ir.text import parse
 from dcarray.lowering.compilation import compile_region
 from dcarray.lowering.cpu.llvm.object_code import engine
 from dcarray.lowering.cpu.llvm.target import TARGET
-from dcarray.lowering.runtime import buffer_pool
 
 FUNCTIONS = {
     "exp": ("exp({})", np.exp, "exact_exp"),
@@ -24,8 +24,7 @@ def run(arrays, body):
     """Run a statement on arrays; what was compiled."""
     declared = "; ".join(f"inout {name}: f64{list(a.shape)}" for name, a in arrays.items())
     plan = compile_region(parse(f"region() {{ {declared}\n {body}\n}}"))
-    given = [arrays[name] for name in plan.arrays]
-    plan.run(given, [buffer_pool.address_of(a) for a in given], (), 1)
+    run_plan(plan, arrays)
     return "".join(TARGET.emit(step.kernel) for step in plan.kernels)
 
 

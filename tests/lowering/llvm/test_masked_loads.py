@@ -38,17 +38,14 @@ def test_a_load_that_an_operation_under_a_mask_uses() -> None:
     assert FENCE in isolate_masked_loads(text)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        TEXT.replace("BODY", "%z"),  # not used
-        TEXT.replace("BODY", "%a").replace("%z\n", "%a\n"),  # used twice
-        TEXT.replace("BODY", "%a").replace("double", "half"),  # not in a register of this kind
-        TEXT.replace("BODY", "%a").replace("8 x", "3 x"),
-        TEXT.replace("select <8 x i1> %m, <8 x double> BODY, <8 x double> %z", "fadd <8 x double> %a, %z"),
-        "define i32 @f() {\n  ret i32 0\n}\n",
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("text", [
+    TEXT.replace("BODY", "%z"),  # not used
+    TEXT.replace("BODY", "%a").replace("%z\n", "%a\n"),  # used twice
+    TEXT.replace("BODY", "%a").replace("double", "half"),  # not in a register of this kind
+    TEXT.replace("BODY", "%a").replace("8 x", "3 x"),
+    TEXT.replace("select <8 x i1> %m, <8 x double> BODY, <8 x double> %z", "fadd <8 x double> %a, %z"),
+    "define i32 @f() {\n  ret i32 0\n}\n",
+])  # fmt: skip
 def test_other_loads_stay(text: str) -> None:
     assert isolate_masked_loads(text) == text
 

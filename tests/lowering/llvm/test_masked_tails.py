@@ -149,32 +149,29 @@ def test_divided_by_one_number() -> None:
 STORE = k.Store("p1", at(ROW, J), elem("p0", F8))
 
 
-@pytest.mark.parametrize(
-    ("loop", "size"),
-    [
-        (rows(STORE), 8),
-        (three_point(F4), 16),
-        (replace(rows(STORE), step=2), 0),
-        (replace(rows(STORE), kind="serial"), 0),
-        (rows(k.Update("s", "add", elem("p0", F8))), 0),
-        (rows(k.Store("p1", at(ROW), elem("p0", F8))), 0),  # all in one place
-        (rows(k.Store("p1", at(ROW, k.Term(2, None, "j")), elem("p0", F8))), 0),
-        (rows(k.Store("p1", at(ROW, J), elem("p0", F8, ROW, k.Term(1, "n1", "j")))), 0),
-        (rows(k.Store("p1", at(ROW, J), op("cast", elem("p0", F4), dtype=F8))), 0),  # of two sizes
-        (rows(k.Store("p1", at(ROW, J), elem("p0", "q"))), 0),
-        (rows(k.Store("p1", at(ROW, J), elem("p0", "e"))), 0),
-        (rows(k.Store("p1", at(ROW, J), op("divide", lit(1, F8), elem("p0", F8)))), 0),
-        (
-            rows(
-                k.Let("v", elem("p0", F8)),
-                k.Store("p1", at(ROW, J), op("divide", lit(1, F8), op("negative", k.Local("v", F8)))),
-            ),
-            0,
+@pytest.mark.parametrize(("loop", "size"), [
+    (rows(STORE), 8),
+    (three_point(F4), 16),
+    (replace(rows(STORE), step=2), 0),
+    (replace(rows(STORE), kind="serial"), 0),
+    (rows(k.Update("s", "add", elem("p0", F8))), 0),
+    (rows(k.Store("p1", at(ROW), elem("p0", F8))), 0),  # all in one place
+    (rows(k.Store("p1", at(ROW, k.Term(2, None, "j")), elem("p0", F8))), 0),
+    (rows(k.Store("p1", at(ROW, J), elem("p0", F8, ROW, k.Term(1, "n1", "j")))), 0),
+    (rows(k.Store("p1", at(ROW, J), op("cast", elem("p0", F4), dtype=F8))), 0),  # of two sizes
+    (rows(k.Store("p1", at(ROW, J), elem("p0", "q"))), 0),
+    (rows(k.Store("p1", at(ROW, J), elem("p0", "e"))), 0),
+    (rows(k.Store("p1", at(ROW, J), op("divide", lit(1, F8), elem("p0", F8)))), 0),
+    (
+        rows(
+            k.Let("v", elem("p0", F8)),
+            k.Store("p1", at(ROW, J), op("divide", lit(1, F8), op("negative", k.Local("v", F8)))),
         ),
-        (rows(k.Store("p1", at(ROW, J), op("divide", elem("p0", F8), k.Local("outside", F8)))), 8),
-        (rows(k.Store("p1", at(ROW, J), op("log", elem("p0", F8)))), 0),
-    ],
-)  # fmt: skip
+        0,
+    ),
+    (rows(k.Store("p1", at(ROW, J), op("divide", elem("p0", F8), k.Local("outside", F8)))), 8),
+    (rows(k.Store("p1", at(ROW, J), op("log", elem("p0", F8)))), 0),
+])  # fmt: skip
 def test_which_loops(loop: k.For, size: int) -> None:
     assert lanes(loop, WIDE) == size
     assert lanes(loop, Machine(256, masks=True)) == size // 2

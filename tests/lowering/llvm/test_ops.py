@@ -35,43 +35,18 @@ def corners(char: str) -> Array:
     if dtype.kind in "iu":
         info = np.iinfo(dtype)
         some = [
-            0,
-            1,
-            2,
-            3,
-            5,
-            7,
-            8,
-            31,
-            63,
-            64,
-            100,
-            info.max,
-            info.max - 1,
-            info.max // 2 + 1,
+            0, 1, 2, 3, 5, 7, 8, 31, 63, 64, 100, info.max, info.max - 1, info.max // 2 + 1,
             info.max // 3,
-        ]
+        ]  # fmt: skip
         some += [-1, -2, -3, -7, -8, -64, info.min, info.min + 1, info.min // 2] if dtype.kind == "i" else []
         return np.array(some, dtype)
     if dtype.kind == "f":
         info = np.finfo(dtype)
         tiny, least = float(info.tiny), float(info.smallest_subnormal)
         some = [
-            0.0,
-            0.5,
-            1.0,
-            1.5,
-            2.5,
-            3.0,
-            0.1,
-            7.25,
-            100.7,
-            float(info.max),
-            tiny,
-            least,
-            3 * least,
+            0.0, 0.5, 1.0, 1.5, 2.5, 3.0, 0.1, 7.25, 100.7, float(info.max), tiny, least, 3 * least,
             np.inf,
-        ]
+        ]  # fmt: skip
         return np.array([*some, *(-x for x in some), np.nan], dtype)
     part = [0.0, -0.0, 1.0, -2.5, 0.1, 1e30, 1e-30, np.inf, -np.inf, np.nan]
     return np.array([complex(x, y) for x, y in itertools.product(part, part)], dtype)
@@ -204,17 +179,9 @@ def test_casts_agree_with_numpy(char: str) -> None:
     values = corners(char)
     if values.dtype.kind in "fc":
         more = [
-            300.7,
-            -300.7,
-            70000.9,
-            65519.99,
-            65520.0,
-            2049.0,
-            2050.99,
-            6e-8,
-            2.9802322387695312e-08,
+            300.7, -300.7, 70000.9, 65519.99, 65520.0, 2049.0, 2050.99, 6e-8, 2.9802322387695312e-08,
             1e-40,
-        ]
+        ]  # fmt: skip
         more += [2.9802325e-08, 0.333251953125 + 2.0**-13, 1 + 2.0**-11 + 2.0**-40]
         with np.errstate(all="ignore"):
             values = np.concatenate([values, np.array([*more, *(-x for x in more)]).astype(values.dtype)])

@@ -4,13 +4,13 @@ import shutil
 
 import numpy as np
 import pytest
+from plan_runs import run_plan
 
 from dcarray.ir import interp
 from dcarray.ir.text import parse
 from dcarray.lowering.compilation import compile_region
 from dcarray.lowering.cpu.llvm.object_code import engine
 from dcarray.lowering.cpu.llvm.target import TARGET
-from dcarray.lowering.runtime import buffer_pool
 
 needs_it = pytest.mark.skipif(
     not engine.machine().exact_powers, reason="this machine's pow is not known so well"
@@ -32,8 +32,7 @@ def run(x, y, threads=1, name="power", literal=False):
         ours = y != 0 and abs(y) < 4.75 and 2 * y == round(2 * y)
         assert ours == ("halves(" in TARGET.emit(plan.kernels[0].kernel))
     given = {"x": x, "y": np.array(y), "z": np.empty_like(x)}
-    arrays = [given[name] for name in plan.arrays]
-    flags = plan.run(arrays, [buffer_pool.address_of(a) for a in arrays], (), threads)
+    flags = run_plan(plan, given, (), threads)
     return given["z"], flags
 
 
@@ -116,8 +115,7 @@ def test_one_exponent_and_many_are_two_operations(target, dtype, y):
         pytest.skip("needs a C compiler")
     plan = compile_region(parse(source), target)
     given = {"x": x, "y": many, "s": np.zeros((), dtype), **{n: np.empty_like(x) for n in "abcd"}}
-    arrays = [given[name] for name in plan.arrays]
-    plan.run(arrays, [buffer_pool.address_of(a) for a in arrays], (), 1)
+    run_plan(plan, given)
     one, each = np.power(x, dtype(y)), np.power(x, np.full_like(x, y))
     interpreted = interp.run(
         parse(source), {n: given[n] for n in "xys"} | {n: np.empty_like(x) for n in "abcd"}

@@ -38,16 +38,13 @@ def test_code_of_comparisons(how: str, kind: str, count: int) -> None:
         assert "_oq" in code or "_uq" in code
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        text("olt", "double", 8).replace(MARK, ""),  # nobody asks what it raises
-        text("oeq", "double", 8),  # which raise nothing anyhow
-        text("une", "float", 4),
-        text("ord", "double", 1),
-        "define i32 @f() {\n  ret i32 0\n}\n",
-    ],
-)
+@pytest.mark.parametrize("other", [
+    text("olt", "double", 8).replace(MARK, ""),  # nobody asks what it raises
+    text("oeq", "double", 8),  # which raise nothing anyhow
+    text("une", "float", 4),
+    text("ord", "double", 1),
+    "define i32 @f() {\n  ret i32 0\n}\n",
+])  # fmt: skip
 def test_other_code_stays(other: str) -> None:
     assert quiet_comparisons(other) is other
 
@@ -75,14 +72,11 @@ def test_comparisons_under_a_mask() -> None:
         assert "{%k" in engine.assembly(BOTH)
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        BOTH.replace("and <8 x i1> %1, %2", "or <8 x i1> %1, %2"),
-        BOTH.replace("and <8 x i1> %1, %2", "and <8 x i1> %1, %1"),
-        BOTH.replace("ret <8 x i1> %11", "%12 = xor <8 x i1> %1, %2\n  ret <8 x i1> %12"),  # used again
-    ],
-)
+@pytest.mark.parametrize("other", [
+    BOTH.replace("and <8 x i1> %1, %2", "or <8 x i1> %1, %2"),
+    BOTH.replace("and <8 x i1> %1, %2", "and <8 x i1> %1, %1"),
+    BOTH.replace("ret <8 x i1> %11", "%12 = xor <8 x i1> %1, %2\n  ret <8 x i1> %12"),  # used again
+])  # fmt: skip
 def test_comparisons_that_are_needed_by_themselves(other: str) -> None:
     made = quiet_comparisons(other)
     assert made.count("i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true") == 2

@@ -76,16 +76,13 @@ def test_halves_are_kept_apart_as_words(count: int) -> None:
     assert engine.compile_object(text)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        TEXT.replace("MADE", "fneg <8 x double> %x"),  # raises nothing
-        TEXT.replace("MADE", "tail call <8 x double> @llvm.fabs.v8f64(<8 x double> %x)"),
-        TEXT.replace("MADE", OPERATIONS[0]).replace("select <8 x i1> %m, ", "fadd "),  # nothing is chosen
-        TEXT.replace("MADE", OPERATIONS[0]).replace("8 x", "3 x"),  # no register
-        "define i32 @f() {\n  ret i32 0\n}\n",
-    ],
-)
+@pytest.mark.parametrize("text", [
+    TEXT.replace("MADE", "fneg <8 x double> %x"),  # raises nothing
+    TEXT.replace("MADE", "tail call <8 x double> @llvm.fabs.v8f64(<8 x double> %x)"),
+    TEXT.replace("MADE", OPERATIONS[0]).replace("select <8 x i1> %m, ", "fadd "),  # nothing is chosen
+    TEXT.replace("MADE", OPERATIONS[0]).replace("8 x", "3 x"),  # no register
+    "define i32 @f() {\n  ret i32 0\n}\n",
+])  # fmt: skip
 def test_other_text_stays(text: str) -> None:
     assert isolate_select_operands(text, True) == text
 

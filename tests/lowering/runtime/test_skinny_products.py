@@ -136,16 +136,13 @@ def test_in_the_place_of_a_factor() -> None:
     assert product(b[:4], b, b[:4]) is None  # the large one is read where it lies
 
 
-@pytest.mark.parametrize(
-    ("a", "b"),
-    [
-        (np.ones((1, 100)), np.ones((100, 100))),
-        (np.ones((17, 100)), np.ones((100, 100))),
-        (np.ones((4, 100)), np.ones((100, 200))[:, ::2]),
-        (np.ones((4, 100)), np.ones((100, 40))),
-        (np.ones((4, 100), complex), np.ones((100, 100), complex)),
-    ],
-)
+@pytest.mark.parametrize(("a", "b"), [
+    (np.ones((1, 100)), np.ones((100, 100))),
+    (np.ones((17, 100)), np.ones((100, 100))),
+    (np.ones((4, 100)), np.ones((100, 200))[:, ::2]),
+    (np.ones((4, 100)), np.ones((100, 40))),
+    (np.ones((4, 100), complex), np.ones((100, 100), complex)),
+])  # fmt: skip
 def test_what_is_left_to_others(a: Any, b: Any) -> None:
     out = np.full((len(a), b.shape[1]), 7, a.dtype)
     assert skinny_products.multiply(out, a, b, None, 2) is None  # type: ignore[arg-type]
@@ -185,14 +182,11 @@ def test_small_products_are_not_worth_it(monkeypatch: pytest.MonkeyPatch) -> Non
     assert [one.name for one in LIBRARIES["blas.matmul"]] == ["skinny", "numpy"]
 
 
-@pytest.mark.parametrize(
-    ("rows", "said"),
-    [
-        (4, "blas.matmul, the large matrix is read once"),
-        (1000, "blas.matmul, by NumPy's BLAS, in tiles"),
-        (40, "blas.matmul, by NumPy"),
-    ],
-)
+@pytest.mark.parametrize(("rows", "said"), [
+    (4, "blas.matmul, the large matrix is read once"),
+    (1000, "blas.matmul, by NumPy's BLAS, in tiles"),
+    (40, "blas.matmul, by NumPy"),
+])  # fmt: skip
 def test_listings_say_who_makes_a_product(rows: int, said: str) -> None:
     with dc.options(threads=2, eager_below=0):
         w = dc.asarray(np.ones((100, 200)))
