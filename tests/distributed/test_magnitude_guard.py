@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from simulated import on_ranks
 
 import dcarray as dc
 from dcarray.core import fp_attribution
@@ -92,30 +93,26 @@ def test_as_numpy(top: float, jit: str, monkeypatch: pytest.MonkeyPatch) -> None
     assert asked and set(asked) == {top == 0.5}
 
 
+@on_ranks(2)
 def test_exposed_blocks_are_written() -> None:
-    def ranks() -> None:
-        plain = np.ones((40, 40))
-        with dc.options(distribute_above=0, eager_below=0, jit="off"):
-            x = dc.asarray(plain)
-            x += np.outer(x[0], x[1]) * 2
-            x *= 2
-            local = dc.distribute(plain)
-            seen = local.local
-            local += np.outer(local[0], local[1]) * 2
-            local *= 2
-            dc.evaluate(x, local)
-        assert (plain == 6).all()
-        assert (np.asarray(seen) == 6).all()
-
-    dc.comm.run(2, ranks)
+    plain = np.ones((40, 40))
+    with dc.options(distribute_above=0, eager_below=0, jit="off"):
+        x = dc.asarray(plain)
+        x += np.outer(x[0], x[1]) * 2
+        x *= 2
+        local = dc.distribute(plain)
+        seen = local.local
+        local += np.outer(local[0], local[1]) * 2
+        local *= 2
+        dc.evaluate(x, local)
+    assert (plain == 6).all()
+    assert (np.asarray(seen) == 6).all()
 
 
+@on_ranks(2)
 def test_statements_without_effect() -> None:
-    def ranks() -> None:
-        with dc.options(distribute_above=0, eager_below=0, jit="off"):
-            x = dc.distribute(np.arange(1.0, 9.0))
-            np.copyto(x, x, where=x > 1)
-            y = 1 / x
-            np.testing.assert_array_equal(np.asarray(y), 1 / np.arange(1.0, 9.0))
-
-    dc.comm.run(2, ranks)
+    with dc.options(distribute_above=0, eager_below=0, jit="off"):
+        x = dc.distribute(np.arange(1.0, 9.0))
+        np.copyto(x, x, where=x > 1)
+        y = 1 / x
+        np.testing.assert_array_equal(np.asarray(y), 1 / np.arange(1.0, 9.0))

@@ -8,6 +8,7 @@ from typing import Any
 import comm_random_arrays
 import numpy as np
 import pytest
+from simulated import on_ranks
 
 import dcarray as dc
 from dcarray.comm import Block, Cyclic, Layout, ProcessGrid, Whole, run, world
@@ -74,44 +75,40 @@ def test_a_stencil_in_three_dimensions() -> None:
     assert run(8, program) == [(2 * 3, 2 * 3 * 16 * 8)] * 8
 
 
+@on_ranks(4)
 def test_nothing_travels_for_elements_in_the_same_place() -> None:
-    def program() -> None:
-        a, b, row = some((9, 8)), some((9, 8), 1), some((8,), 2)
-        x, y = dc.distribute(a), dc.distribute(b)
-        messages = world().counts.messages_sent
-        z = np.where(x > y, np.sqrt(x) * 2, row) - y[:] / 3
-        z[2:, 1:] += x[2:, 1:]
-        dc.evaluate(z)
-        assert world().counts.messages_sent == messages
-        c = np.where(a > b, np.sqrt(a) * 2, row) - b[:] / 3
-        c[2:, 1:] += a[2:, 1:]
-        assert np.array_equal(np.asarray(z), c)
-
-    run(4, program)
+    a, b, row = some((9, 8)), some((9, 8), 1), some((8,), 2)
+    x, y = dc.distribute(a), dc.distribute(b)
+    messages = world().counts.messages_sent
+    z = np.where(x > y, np.sqrt(x) * 2, row) - y[:] / 3
+    z[2:, 1:] += x[2:, 1:]
+    dc.evaluate(z)
+    assert world().counts.messages_sent == messages
+    c = np.where(a > b, np.sqrt(a) * 2, row) - b[:] / 3
+    c[2:, 1:] += a[2:, 1:]
+    assert np.array_equal(np.asarray(z), c)
 
 
+@on_ranks(3)
 def test_a_halo_that_is_still_valid_is_not_sent_again() -> None:
-    def program() -> None:
-        a = some((12,))
-        x = dc.distribute(a)
-        counts = world().counts
-        first = (x[1:] - x[:-1]).copy()
-        dc.evaluate(first)
-        sent = counts.messages_sent
-        second = (x[1:] * x[:-1]).copy()
-        dc.evaluate(second)
-        assert counts.messages_sent == sent
-        third = x[1:-1] + x[:-2] * x[2:]
-        dc.evaluate(third)
-        sent = counts.messages_sent
-        fourth = x[:-1] - x[1:]
-        dc.evaluate(fourth)
-        fifth = x[1:] + x[:-1]
-        dc.evaluate(fifth)
-        assert counts.messages_sent == sent
-        assert np.array_equal(np.asarray(second), a[:-1] * a[1:])
-
-    run(3, program)
+    a = some((12,))
+    x = dc.distribute(a)
+    counts = world().counts
+    first = (x[1:] - x[:-1]).copy()
+    dc.evaluate(first)
+    sent = counts.messages_sent
+    second = (x[1:] * x[:-1]).copy()
+    dc.evaluate(second)
+    assert counts.messages_sent == sent
+    third = x[1:-1] + x[:-2] * x[2:]
+    dc.evaluate(third)
+    sent = counts.messages_sent
+    fourth = x[:-1] - x[1:]
+    dc.evaluate(fourth)
+    fifth = x[1:] + x[:-1]
+    dc.evaluate(fifth)
+    assert counts.messages_sent == sent
+    assert np.array_equal(np.asarray(second), a[:-1] * a[1:])
 
 
 def test_halos_of_several_arrays_travel_in_one_message() -> None:
@@ -151,81 +148,71 @@ def test_elements_of_other_ranks_are_sent_not_gathered() -> None:
 
 
 # ---- meaning -----------------------------------------------------------------------------------------
+@on_ranks(4)
 def test_expressions_keep_earlier_values() -> None:
-    def program() -> None:
-        a = some((10, 6))
-        x = dc.distribute(a.copy())
-        later = x[1:] - x[:-1]
-        again = later * 2
-        x[3:5] = 7
-        x += 1
-        assert np.array_equal(np.asarray(later), a[1:] - a[:-1])
-        later[0] = 5
-        assert np.array_equal(np.asarray(again), 2 * (a[1:] - a[:-1]))
-        view = x[2:4, 1:]
-        view[...] = 0
-        assert np.asarray(x)[2:4, 1:].sum() == 0
-
-    run(4, program)
+    a = some((10, 6))
+    x = dc.distribute(a.copy())
+    later = x[1:] - x[:-1]
+    again = later * 2
+    x[3:5] = 7
+    x += 1
+    assert np.array_equal(np.asarray(later), a[1:] - a[:-1])
+    later[0] = 5
+    assert np.array_equal(np.asarray(again), 2 * (a[1:] - a[:-1]))
+    view = x[2:4, 1:]
+    view[...] = 0
+    assert np.asarray(x)[2:4, 1:].sum() == 0
 
 
+@on_ranks(3)
 def test_a_long_expression() -> None:
-    def program() -> None:
-        x = y = dc.distribute(np.arange(10.0))
-        for _ in range(300):
-            y = y + x
-        assert np.array_equal(np.asarray(y), 301 * np.arange(10.0))
-
-    run(3, program)
+    x = y = dc.distribute(np.arange(10.0))
+    for _ in range(300):
+        y = y + x
+    assert np.array_equal(np.asarray(y), 301 * np.arange(10.0))
 
 
+@on_ranks(3)
 def test_the_error_state_is_that_of_the_call() -> None:
-    def program() -> None:
-        x = dc.distribute(np.zeros(6))
-        with np.errstate(divide="raise"):
-            y = 1 / x
-        with pytest.raises(FloatingPointError):
-            np.asarray(y)
-
-    run(3, program)
+    x = dc.distribute(np.zeros(6))
+    with np.errstate(divide="raise"):
+        y = 1 / x
+    with pytest.raises(FloatingPointError):
+        np.asarray(y)
 
 
+@on_ranks(3)
 def test_plain_and_wrapped_operands() -> None:
-    def program() -> None:
-        a, b = some((7, 5)), some((7, 5), 1)
-        x = dc.distribute(a)
-        for other in (b, dc.asarray(b), b[0], np.float64(3), 2):
-            for pair in ((x + other, a + np.asarray(other)), (other * x, np.asarray(other) * a)):
-                assert type(pair[0]) is type(x)
-                assert np.array_equal(np.asarray(pair[0]), pair[1])
-        plain = b.copy()
-        y = x * plain
-        plain[:] = 0
-        assert np.array_equal(np.asarray(y), a * b)
-        x[1:3] = b[1:3]
-        x[3:] = [1, 2, 3, 4, 5]
-        x[0] = 9
-        a[1:3], a[3:], a[0] = b[1:3], [1, 2, 3, 4, 5], 9
-        assert np.array_equal(np.asarray(x), a)
-
-    run(3, program)
+    a, b = some((7, 5)), some((7, 5), 1)
+    x = dc.distribute(a)
+    for other in (b, dc.asarray(b), b[0], np.float64(3), 2):
+        for pair in ((x + other, a + np.asarray(other)), (other * x, np.asarray(other) * a)):
+            assert type(pair[0]) is type(x)
+            assert np.array_equal(np.asarray(pair[0]), pair[1])
+    plain = b.copy()
+    y = x * plain
+    plain[:] = 0
+    assert np.array_equal(np.asarray(y), a * b)
+    x[1:3] = b[1:3]
+    x[3:] = [1, 2, 3, 4, 5]
+    x[0] = 9
+    a[1:3], a[3:], a[0] = b[1:3], [1, 2, 3, 4, 5], 9
+    assert np.array_equal(np.asarray(x), a)
 
 
+@on_ranks(6)
 def test_layouts_of_all_kinds() -> None:
-    def program() -> None:
-        a, b = some((8, 10)), some((8, 10), 1)
-        grid = ProcessGrid((2, 3))
-        x = dc.distribute(a, grid, [Cyclic(0, 2), Block(1)])
-        y = dc.distribute(b, grid, [Block(1, (5, 0, 3)), Whole()])
-        assert np.array_equal(np.asarray(x + y), a + b)
-        assert np.array_equal(np.asarray(x * x), a * a)
-        assert np.array_equal(np.asarray(y[1:] - y[:-1]), b[1:] - b[:-1])
-        x[2:] = y[2:]
-        a[2:] = b[2:]
-        assert np.array_equal(np.asarray(x), a)
-        assert np.isclose(y.sum(), b.sum())
-
-    run(6, program)
+    a, b = some((8, 10)), some((8, 10), 1)
+    grid = ProcessGrid((2, 3))
+    x = dc.distribute(a, grid, [Cyclic(0, 2), Block(1)])
+    y = dc.distribute(b, grid, [Block(1, (5, 0, 3)), Whole()])
+    assert np.array_equal(np.asarray(x + y), a + b)
+    assert np.array_equal(np.asarray(x * x), a * a)
+    assert np.array_equal(np.asarray(y[1:] - y[:-1]), b[1:] - b[:-1])
+    x[2:] = y[2:]
+    a[2:] = b[2:]
+    assert np.array_equal(np.asarray(x), a)
+    assert np.isclose(y.sum(), b.sum())
 
 
 @pytest.mark.parametrize("ranks", [1, 3, 5])
@@ -257,23 +244,21 @@ def test_properties(ranks: int) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["?", "i1", "u4", "f2", "f4", "f8", "c16"])
+@on_ranks(5)
 def test_reductions(dtype: str) -> None:
-    def program() -> None:
-        a = (some((5, 7)) * 5).astype(dtype)
-        x = dc.distribute(a)
-        for name in ("sum", "prod", "max", "min", "mean", "any", "all"):
-            with np.errstate(over="ignore"):
-                got, wanted = getattr(np, name)(x), getattr(np, name)(a)
-            assert got.dtype == wanted.dtype, name
-            assert np.allclose(got, wanted, rtol=1e-2 if dtype == "f2" else 1e-6), name
-        empty = dc.distribute(np.zeros((0, 3), dtype))
-        assert empty.sum() == 0
-        with pytest.raises(ValueError, match="zero-size array"):
-            empty.max()
-        copies = dc.distribute(a, ProcessGrid((5,)), [Whole(), Whole()])
-        assert np.allclose(copies.sum(), a.sum())
-
-    run(5, program)
+    a = (some((5, 7)) * 5).astype(dtype)
+    x = dc.distribute(a)
+    for name in ("sum", "prod", "max", "min", "mean", "any", "all"):
+        with np.errstate(over="ignore"):
+            got, wanted = getattr(np, name)(x), getattr(np, name)(a)
+        assert got.dtype == wanted.dtype, name
+        assert np.allclose(got, wanted, rtol=1e-2 if dtype == "f2" else 1e-6), name
+    empty = dc.distribute(np.zeros((0, 3), dtype))
+    assert empty.sum() == 0
+    with pytest.raises(ValueError, match="zero-size array"):
+        empty.max()
+    copies = dc.distribute(a, ProcessGrid((5,)), [Whole(), Whole()])
+    assert np.allclose(copies.sum(), a.sum())
 
 
 # ---- what has no distributed form --------------------------------------------------------------------
@@ -282,27 +267,20 @@ def dealt(x: Any) -> Any:
 
 
 PLACED: list[Callable[[Any], Any]] = [
-    lambda x: x.sum(axis=1),
-    lambda x: x[::2] * 2,
-    lambda x: x @ x.gather().T,
-    lambda x: dealt(x)[1:] + 1,
-    lambda x: x + np.transpose(np.transpose(x)),
-    lambda x: x[:4].T * x[2:].T[:, ::-1],
-    lambda x: np.sort(x, axis=0),
-    lambda x: x[[0, 2]],
-]
+    lambda x: x.sum(axis=1), lambda x: x[::2] * 2, lambda x: x @ x.gather().T,
+    lambda x: dealt(x)[1:] + 1, lambda x: x + np.transpose(np.transpose(x)),
+    lambda x: x[:4].T * x[2:].T[:, ::-1], lambda x: np.sort(x, axis=0), lambda x: x[[0, 2]],
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("function", PLACED)
+@on_ranks(4)
 def test_distributed_functions(function: Callable[[Any], Any]) -> None:
-    def program() -> None:
-        a = some((6, 4))
-        plain: Any = a.view(type("Plain", (np.ndarray,), {"gather": lambda self: self}))
-        with dc.options(strict=True):
-            found = dc.evaluate(function(dc.distribute(a)))
-        assert np.allclose(np.asarray(found), np.asarray(function(plain)), rtol=1e-14)
-
-    run(4, program)
+    a = some((6, 4))
+    plain: Any = a.view(type("Plain", (np.ndarray,), {"gather": lambda self: self}))
+    with dc.options(strict=True):
+        found = dc.evaluate(function(dc.distribute(a)))
+    assert np.allclose(np.asarray(found), np.asarray(function(plain)), rtol=1e-14)
 
 
 GATHERED: list[tuple[str, Callable[[Any], Any]]] = [
@@ -327,19 +305,17 @@ def test_gathered_with_a_line_in_the_report(name: str, function: Callable[[Any],
     run(4, program)
 
 
+@on_ranks(4)
 def test_masks_and_steps_are_assigned_through_the_whole() -> None:
-    def program() -> None:
-        a = some((6, 4))
-        x = dc.distribute(a.copy())
-        x[x > 0.5] = 0
-        x[::2, 1] = x[1::2, 2]
-        x[1:][[0, 2]] = 3
-        a[a > 0.5] = 0
-        a[::2, 1] = a[1::2, 2]
-        a[1:][[0, 2]] = 3
-        assert np.array_equal(np.asarray(x), a)
-
-    run(4, program)
+    a = some((6, 4))
+    x = dc.distribute(a.copy())
+    x[x > 0.5] = 0
+    x[::2, 1] = x[1::2, 2]
+    x[1:][[0, 2]] = 3
+    a[a > 0.5] = 0
+    a[::2, 1] = a[1::2, 2]
+    a[1:][[0, 2]] = 3
+    assert np.array_equal(np.asarray(x), a)
 
 
 WRONG: list[tuple[Callable[[Any], Any], type[Exception], str]] = [
@@ -366,13 +342,11 @@ WRONG: list[tuple[Callable[[Any], Any], type[Exception], str]] = [
 
 
 @pytest.mark.parametrize(("function", "kind", "text"), WRONG)
+@on_ranks(4)
 def test_errors_on_every_rank(function: Callable[[Any], Any], kind: type[Exception], text: str) -> None:
-    def program() -> None:
-        x = dc.distribute(some((6, 4)))
-        with pytest.raises(kind, match=text):
-            function(x)
-
-    run(4, program)
+    x = dc.distribute(some((6, 4)))
+    with pytest.raises(kind, match=text):
+        function(x)
 
 
 @pytest.mark.parametrize("ranks", [2, 3])

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from simulated import on_ranks
 
 import dcarray as dc
 from dcarray.comm import run, world
@@ -81,36 +82,34 @@ def test_nothing_travels_for_stacks(ranks: int) -> None:
     assert max(received(doitgen, (20, 12, 40), (40, 40), ranks=ranks)) <= SMALL
 
 
+@on_ranks(3)
 def test_functions_of_matrices_gather_nothing() -> None:
-    def program() -> None:
-        rng = np.random.default_rng(0)
-        a, b, c = rng.random((40, 40)) + np.eye(40), rng.random((40, 9)), rng.random(40)
-        low = np.linalg.cholesky(a @ a.T)
-        trace = np.trace(a, 2, 1, 0)
-        with dc.options(distribute_above=0, jit="off", strict=True):
-            x, y, z = (distribute(whole) for whole in (a, b, c))
-            assert type(np.linalg.solve(x, y)) is dc.ndarray
-            for got, want in (
-                (np.linalg.solve(x, y), np.linalg.solve(a, b)),
-                (np.linalg.solve(x + 0, c), np.linalg.solve(a, c)),
-                (np.linalg.solve(a, z), np.linalg.solve(a, c)),
-                (np.linalg.cholesky(x @ x.T), low),
-                (np.trace(x, 2, 1, 0), trace),
-            ):
-                np.testing.assert_allclose(np.asarray(got), want, rtol=1e-9, atol=1e-12)
-            assert type(np.trace(x)) is np.float64
-            with pytest.raises(np.linalg.LinAlgError, match="Singular"):
-                np.linalg.solve(x * 0, y)
-            with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):
-                np.linalg.cholesky(-x @ x.T)
-        with dc.options(distribute_above=0, jit="off"):  # NumPy's own errors, and what it does besides
-            with pytest.raises(np.linalg.LinAlgError, match="square"):
-                np.linalg.solve(x[1:], y[1:])
-            with pytest.raises(ValueError, match="mismatch"):
-                np.linalg.solve(x, y[1:])
-            with pytest.raises(ValueError, match="same"):
-                np.trace(x, 0, 1, 1)
-            np.testing.assert_allclose(np.linalg.cholesky(x @ x.T, upper=True), low.T, rtol=1e-9)
-            np.testing.assert_allclose(np.linalg.solve(x[::-1], y), np.linalg.solve(a[::-1], b), rtol=1e-9)
-
-    run(3, program)
+    rng = np.random.default_rng(0)
+    a, b, c = rng.random((40, 40)) + np.eye(40), rng.random((40, 9)), rng.random(40)
+    low = np.linalg.cholesky(a @ a.T)
+    trace = np.trace(a, 2, 1, 0)
+    with dc.options(distribute_above=0, jit="off", strict=True):
+        x, y, z = (distribute(whole) for whole in (a, b, c))
+        assert type(np.linalg.solve(x, y)) is dc.ndarray
+        for got, want in (
+            (np.linalg.solve(x, y), np.linalg.solve(a, b)),
+            (np.linalg.solve(x + 0, c), np.linalg.solve(a, c)),
+            (np.linalg.solve(a, z), np.linalg.solve(a, c)),
+            (np.linalg.cholesky(x @ x.T), low),
+            (np.trace(x, 2, 1, 0), trace),
+        ):
+            np.testing.assert_allclose(np.asarray(got), want, rtol=1e-9, atol=1e-12)
+        assert type(np.trace(x)) is np.float64
+        with pytest.raises(np.linalg.LinAlgError, match="Singular"):
+            np.linalg.solve(x * 0, y)
+        with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):
+            np.linalg.cholesky(-x @ x.T)
+    with dc.options(distribute_above=0, jit="off"):  # NumPy's own errors, and what it does besides
+        with pytest.raises(np.linalg.LinAlgError, match="square"):
+            np.linalg.solve(x[1:], y[1:])
+        with pytest.raises(ValueError, match="mismatch"):
+            np.linalg.solve(x, y[1:])
+        with pytest.raises(ValueError, match="same"):
+            np.trace(x, 0, 1, 1)
+        np.testing.assert_allclose(np.linalg.cholesky(x @ x.T, upper=True), low.T, rtol=1e-9)
+        np.testing.assert_allclose(np.linalg.solve(x[::-1], y), np.linalg.solve(a[::-1], b), rtol=1e-9)

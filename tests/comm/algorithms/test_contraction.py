@@ -213,19 +213,12 @@ def test_chains_of_products_are_not_gathered() -> None:
 
 
 # ---- bad input ---------------------------------------------------------------------------------------
-@pytest.mark.parametrize(
-    ("subscripts", "text"),
-    [
-        ("mk,kn", "not of the form"),
-        ("mk,kn,np->mp", "not of the form"),
-        ("mkk,kn->mn", "does not name the axes"),
-        ("mm,kn->mn", "does not name the axes"),
-        ("mk,kn->mp", "no factor has"),
-        ("mk,kn->mm", "twice"),
-        ("mk,pn->mn", "in one factor only"),
-        ("mk,mn->mn", "has 4 elements and 5"),
-    ],
-)
+@pytest.mark.parametrize(("subscripts", "text"), [
+    ("mk,kn", "not of the form"), ("mk,kn,np->mp", "not of the form"),
+    ("mkk,kn->mn", "does not name the axes"), ("mm,kn->mn", "does not name the axes"),
+    ("mk,kn->mp", "no factor has"), ("mk,kn->mm", "twice"), ("mk,pn->mn", "in one factor only"),
+    ("mk,mn->mn", "has 4 elements and 5"),
+])  # fmt: skip
 def test_letters_that_mean_nothing(subscripts: str, text: str) -> None:
     with pytest.raises(ValueError, match=text):
         parse(subscripts, (4, 5), (5, 6))

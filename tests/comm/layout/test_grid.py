@@ -66,22 +66,10 @@ def _all_grids(axes: int, ranks: int) -> list[tuple[int, ...]]:
     return [g for g in product(range(1, ranks + 1), repeat=axes) if math.prod(g) == ranks]
 
 
-@pytest.mark.parametrize(
-    "shape",
-    [
-        (8,),
-        (3,),
-        (100, 100),
-        (7, 8),
-        (1000, 3),
-        (4, 9, 16),
-        (0, 5),
-        (2, 2, 2),
-        (40, 5000),
-        (5000, 40),
-        (60, 50, 70),
-    ],
-)
+@pytest.mark.parametrize("shape", [
+    (8,), (3,), (100, 100), (7, 8), (1000, 3), (4, 9, 16), (0, 5), (2, 2, 2), (40, 5000), (5000, 40),
+    (60, 50, 70),
+])  # fmt: skip
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4, 6, 7, 12, 13, 36])
 def test_the_chosen_grid_is_the_best_of_all(shape: tuple[int, ...], ranks: int) -> None:
     extents = [max(1, n) for n in shape]

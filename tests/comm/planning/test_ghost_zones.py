@@ -91,14 +91,11 @@ def test_what_reads_no_halo_comes_before_the_first_exchange() -> None:
 
 
 @pytest.mark.parametrize("ranks", [2, 3])
-@pytest.mark.parametrize(
-    "first",
-    [
-        "B[i+1,2*j] = add(A[i,2*j], A[i+2,2*j]) for i<18, j<3",
-        "B[i,i] = A[i,i] for i<5",
-        "B[i+1,3] = add(A[i,3], A[i+2,3]) for i<18",
-    ],
-)
+@pytest.mark.parametrize("first", [
+    "B[i+1,2*j] = add(A[i,2*j], A[i+2,2*j]) for i<18, j<3",
+    "B[i,i] = A[i,i] for i<5",
+    "B[i+1,3] = add(A[i,3], A[i+2,3]) for i<18",
+])  # fmt: skip
 def test_what_lies_between_the_written_elements_is_brought(first: str, ranks: int) -> None:
     lines = [first, "C[i+1,j] = add(B[i,j], B[i+2,j]) for i<18, j<5"]
     arrays = "; ".join(f"inout {name}: f64[20, 5]" for name in "ABC")

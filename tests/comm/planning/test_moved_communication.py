@@ -39,13 +39,8 @@ def test_what_depends_stays_in_its_place() -> None:
     region = MOVE_COMMUNICATION.fn(parse(text), Log())
     order = [line.strip() for line in dump(region).splitlines() if "=" in line or "call" in line]
     assert order == [
-        "call comm.redistribute(x) -> u",
-        "y[i] = negative(x[i]) for i<6",
-        "call comm.redistribute(y) -> t",
-        "y[i] = t[i] for i<6",
-        "y[i] = sqrt(x[i]) for i<6",
-        "call comm.reduce(u) -> w {op: 'add'}",
-        "v[i] = w[i] for i<6",
-        "v[i] = absolute(x[i]) for i<6",
-    ]
+        "call comm.redistribute(x) -> u", "y[i] = negative(x[i]) for i<6",
+        "call comm.redistribute(y) -> t", "y[i] = t[i] for i<6", "y[i] = sqrt(x[i]) for i<6",
+        "call comm.reduce(u) -> w {op: 'add'}", "v[i] = w[i] for i<6", "v[i] = absolute(x[i]) for i<6",
+    ]  # fmt: skip
     assert MOVE_COMMUNICATION.fn(region, Log()) is region

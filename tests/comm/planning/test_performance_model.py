@@ -27,19 +27,16 @@ def test_messages_share_the_bandwidth_and_each_further_one_costs_a_gap() -> None
     assert LINK.time(0, 0) == 0
 
 
-@pytest.mark.parametrize(
-    ("kind", "ranks", "nbytes", "want"),
-    [
-        ("allreduce", 1, 80, 0),
-        ("allreduce", 4, 0, 2 * 2),
-        ("allreduce", 4, 8000, 4 * 2 + 2 * 6000 / 10),  # halved and doubled back
-        ("bcast", 8, 10, 3 * 3),
-        ("bcast", 8, 80_000, 10 * 2 + 2 * 70_000 / 10),  # scattered and gathered
-        ("reduce", 5, 0, 3 * 2),
-        ("allgather", 4, 80, 2 * 2 + 6),
-        ("alltoall", 4, 80, 3 * 2 + 6),
-    ],
-)
+@pytest.mark.parametrize(("kind", "ranks", "nbytes", "want"), [
+    ("allreduce", 1, 80, 0),
+    ("allreduce", 4, 0, 2 * 2),
+    ("allreduce", 4, 8000, 4 * 2 + 2 * 6000 / 10),  # halved and doubled back
+    ("bcast", 8, 10, 3 * 3),
+    ("bcast", 8, 80_000, 10 * 2 + 2 * 70_000 / 10),  # scattered and gathered
+    ("reduce", 5, 0, 3 * 2),
+    ("allgather", 4, 80, 2 * 2 + 6),
+    ("alltoall", 4, 80, 3 * 2 + 6),
+])  # fmt: skip
 def test_collective_operations(kind: str, ranks: int, nbytes: float, want: float) -> None:
     assert collective(Collective(kind, ranks, nbytes), LINK) == pytest.approx(want)
 

@@ -39,30 +39,24 @@ def reductions(body: str, finite: tuple[str, ...] = ("c",)) -> int:
     return sum(isinstance(step, Reduce) for step in planned(body, finite).steps)
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        "y[i] = add(multiply(1.5, s[i]), multiply(0.5, t[i])) for i<40",
-        "y[i] = subtract(multiply(c[], s[i]), negative(t[i])) for i<40",
-        "y[i] = multiply(add(s[i], multiply(t[i], 2.0)), c[]) for i<40",
-    ],
-)
+@pytest.mark.parametrize("body", [
+    "y[i] = add(multiply(1.5, s[i]), multiply(0.5, t[i])) for i<40",
+    "y[i] = subtract(multiply(c[], s[i]), negative(t[i])) for i<40",
+    "y[i] = multiply(add(s[i], multiply(t[i], 2.0)), c[]) for i<40",
+])  # fmt: skip
 def test_sums_that_are_combined_are_added_up_once(body: str) -> None:
     assert reductions(body) == 1
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        "y[i] = multiply(s[i], t[i]) for i<40",
-        "y[i] = add(add(s[i], t[i]), 1.0) for i<40",
-        "y[i] = add(add(s[i], t[i]), v[i]) for i<40",
-        "y[i] = add(s[i], multiply(v[i], t[i])) for i<40",
-        "y[i] = add(s[i], t[39-i]) for i<40",
-        "y[i] = add(s[i], t[i]) for i<40\n  z[i] = s[i] for i<40",
-        "y[i] = maximum(s[i], t[i]) for i<40",
-    ],
-)
+@pytest.mark.parametrize("body", [
+    "y[i] = multiply(s[i], t[i]) for i<40",
+    "y[i] = add(add(s[i], t[i]), 1.0) for i<40",
+    "y[i] = add(add(s[i], t[i]), v[i]) for i<40",
+    "y[i] = add(s[i], multiply(v[i], t[i])) for i<40",
+    "y[i] = add(s[i], t[39-i]) for i<40",
+    "y[i] = add(s[i], t[i]) for i<40\n  z[i] = s[i] for i<40",
+    "y[i] = maximum(s[i], t[i]) for i<40",
+])  # fmt: skip
 def test_other_sums_are_not(body: str) -> None:
     assert reductions(body) == 2
 

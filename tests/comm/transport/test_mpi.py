@@ -39,18 +39,15 @@ def test_what_recordings_do_often(name: str, watch: str, monkeypatch: pytest.Mon
 
 
 @needs_mpi
-@pytest.mark.parametrize(
-    ("name", "ranks", "said"),
-    [
-        ("raising", 3, "rank 1 of 3 failed:\nTraceback"),
-        ("killed", 3, ""),
-        ("shorter", 2, "rank 0 sends 16 bytes where 24 bytes of float64 are received"),
-        ("longer", 2, "longer than what is to receive it (24 bytes of float64 from rank 0)"),
-        ("disagreeing", 2, "rank 0 calls bcast(0, 16, float64)"),
-        ("aborted", 2, ""),
-        ("finalised", 2, "MPI is not initialised"),
-    ],
-)
+@pytest.mark.parametrize(("name", "ranks", "said"), [
+    ("raising", 3, "rank 1 of 3 failed:\nTraceback"),
+    ("killed", 3, ""),
+    ("shorter", 2, "rank 0 sends 16 bytes where 24 bytes of float64 are received"),
+    ("longer", 2, "longer than what is to receive it (24 bytes of float64 from rank 0)"),
+    ("disagreeing", 2, "rank 0 calls bcast(0, 16, float64)"),
+    ("aborted", 2, ""),
+    ("finalised", 2, "MPI is not initialised"),
+])  # fmt: skip
 def test_what_fails_on_one_rank_ends_all(name: str, ranks: int, said: str) -> None:
     done = launch(ranks, "-m", "mpi_checks", name)
     assert done.returncode != 0, done.stdout + done.stderr
@@ -59,14 +56,11 @@ def test_what_fails_on_one_rank_ends_all(name: str, ranks: int, said: str) -> No
 
 
 @needs_mpi
-@pytest.mark.parametrize(
-    ("command", "said"),
-    [
-        ("examples/heat_messages.py --n 60 --steps 20", "equal to one process's result"),
-        ("examples/jacobi_messages.py --n 40 --steps 10", "equal to one process's result"),
-        ("examples/summa.py 30 20 25", "as NumPy has it"),
-    ],
-)
+@pytest.mark.parametrize(("command", "said"), [
+    ("examples/heat_messages.py --n 60 --steps 20", "equal to one process's result"),
+    ("examples/jacobi_messages.py --n 40 --steps 10", "equal to one process's result"),
+    ("examples/summa.py 30 20 25", "as NumPy has it"),
+])  # fmt: skip
 def test_examples(command: str, said: str) -> None:
     done = launch(4, *command.split())
     assert done.returncode == 0, done.stdout + done.stderr

@@ -121,14 +121,11 @@ def test_mpi_that_is_not_initialised() -> None:
 
 
 @needs_mpi
-@pytest.mark.parametrize(
-    ("fails", "status", "said"),
-    [
-        ("1 / 0", 1, "rank 1 of 3 failed:\nTraceback"),
-        ("sys.exit(3)", 3, "rank 1 has ended all with status 3"),
-        ("raise KeyboardInterrupt", 130, "rank 1 of 3 failed:\nTraceback"),
-    ],
-)
+@pytest.mark.parametrize(("fails", "status", "said"), [
+    ("1 / 0", 1, "rank 1 of 3 failed:\nTraceback"),
+    ("sys.exit(3)", 3, "rank 1 has ended all with status 3"),
+    ("raise KeyboardInterrupt", 130, "rank 1 of 3 failed:\nTraceback"),
+])  # fmt: skip
 def test_scripts_that_are_run(tmp_path: Path, fails: str, status: int, said: str) -> None:
     script = tmp_path / "script.py"
     lines = ["import sys", "from dcarray import comm", "world = comm.world()", "if world.rank == 1:"]

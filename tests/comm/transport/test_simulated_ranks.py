@@ -337,12 +337,8 @@ def test_only_the_thread_that_is_a_rank_works_on_its_blocks() -> None:
 
         def work() -> None:
             for call in (
-                y.sum,
-                lambda: (x + 1).sum(),
-                lambda: np.sort(x),
-                lambda: x[5],
-                lambda: me().barrier(),
-            ):
+                y.sum, lambda: (x + 1).sum(), lambda: np.sort(x), lambda: x[5], lambda: me().barrier(),
+            ):  # fmt: skip
                 try:
                     call()
                 except CommError as error:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from simulated import on_ranks
 
 import dcarray as dc
 from dcarray.comm import run
@@ -122,24 +123,20 @@ def test_impure_functions_are_called_on_all_ranks(function: Callable[..., Any]) 
     assert not is_pure(function)
 
 
+@on_ranks(3)
 def test_number_of_calls() -> None:
-    def program() -> None:
-        a = np.arange(12.0).reshape(4, 3)
-        found = np.apply_along_axis(_stepwise(), 1, dc.distribute(a))
-        assert np.array_equal(found, np.apply_along_axis(_stepwise(), 1, a))
-
-    run(3, program)
+    a = np.arange(12.0).reshape(4, 3)
+    found = np.apply_along_axis(_stepwise(), 1, dc.distribute(a))
+    assert np.array_equal(found, np.apply_along_axis(_stepwise(), 1, a))
 
 
+@on_ranks(3)
 def test_written_lines() -> None:
-    def program() -> None:
-        a = np.arange(12.0).reshape(4, 3)
-        x = dc.distribute(a)
-        found = np.apply_along_axis(_in_place, 1, x)
-        want = np.apply_along_axis(_in_place, 1, a)
-        assert np.array_equal(found, want) and np.array_equal(x, a)
-
-    run(3, program)
+    a = np.arange(12.0).reshape(4, 3)
+    x = dc.distribute(a)
+    found = np.apply_along_axis(_in_place, 1, x)
+    want = np.apply_along_axis(_in_place, 1, a)
+    assert np.array_equal(found, want) and np.array_equal(x, a)
 
 
 def test_errors_are_raised_on_all_ranks() -> None:

@@ -10,6 +10,7 @@ import rank_decompositions
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from launching import launch, needs_mpi
+from simulated import on_ranks
 
 import dcarray as dc
 
@@ -22,14 +23,12 @@ def test_as_numpy(name: str, ranks: int, seed: int) -> None:
 
 
 @pytest.mark.parametrize("name", rank_decompositions.GROUPS)
+@on_ranks(3)
 def test_nothing_is_gathered(name: str) -> None:
-    def program() -> None:
-        with dc.options(distribute_above=0, eager_below=0, jit="off", strict=True):
-            plain = rank_decompositions.arrays(random.Random(1), small=False)
-            given = SimpleNamespace(**{key: dc.distribute(a) for key, a in plain.items()})
-            dc.evaluate(rank_decompositions.GROUPS[name](given))  # strict: what is gathered raises
-
-    dc.comm.run(3, program)
+    with dc.options(distribute_above=0, eager_below=0, jit="off", strict=True):
+        plain = rank_decompositions.arrays(random.Random(1), small=False)
+        given = SimpleNamespace(**{key: dc.distribute(a) for key, a in plain.items()})
+        dc.evaluate(rank_decompositions.GROUPS[name](given))  # strict: what is gathered raises
 
 
 @needs_mpi

@@ -12,6 +12,7 @@ import pytest
 import rank_keys
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from simulated import on_ranks
 
 import dcarray as dc
 
@@ -99,33 +100,29 @@ def test_few_elements_send_few_bytes() -> None:
 
 
 @pytest.mark.parametrize("value", [300, [1, 2, 3], "x", None])
+@on_ranks(2)
 def test_errors_are_numpys(value: Any) -> None:
-    def program() -> None:
-        plain = np.zeros(9, np.int8)
-        with pytest.raises((ValueError, OverflowError, TypeError)) as theirs:
-            plain[[1, 2]] = value
-        x = dc.distribute(np.zeros(9, np.int8))
-        with pytest.raises(type(theirs.value)) as ours:
-            x[np.array([1, 2])] = value
-        assert str(ours.value) == str(theirs.value)
-        assert not x.gather().any()
-
-    dc.comm.run(2, program)
+    plain = np.zeros(9, np.int8)
+    with pytest.raises((ValueError, OverflowError, TypeError)) as theirs:
+        plain[[1, 2]] = value
+    x = dc.distribute(np.zeros(9, np.int8))
+    with pytest.raises(type(theirs.value)) as ours:
+        x[np.array([1, 2])] = value
+    assert str(ours.value) == str(theirs.value)
+    assert not x.gather().any()
 
 
+@on_ranks(2)
 def test_shared_memory_and_read_only_arrays() -> None:
-    def program() -> None:
-        a = np.zeros(9)
-        with dc.options(distribute_above=0):
-            x = dc.asarray(a)
-            x += 1
-            dc.evaluate(x)
-            x[np.array([2, 4])] = 5
-            dc.evaluate()
-            assert a.tolist() == [1, 1, 5, 1, 5, 1, 1, 1, 1]
-            y = dc.distribute(a)
-            y.flags.writeable = False
-            with pytest.raises(ValueError, match="read-only"):
-                y[np.array([1])] = 3
-
-    dc.comm.run(2, program)
+    a = np.zeros(9)
+    with dc.options(distribute_above=0):
+        x = dc.asarray(a)
+        x += 1
+        dc.evaluate(x)
+        x[np.array([2, 4])] = 5
+        dc.evaluate()
+        assert a.tolist() == [1, 1, 5, 1, 5, 1, 1, 1, 1]
+        y = dc.distribute(a)
+        y.flags.writeable = False
+        with pytest.raises(ValueError, match="read-only"):
+            y[np.array([1])] = 3

@@ -9,6 +9,7 @@ import pytest
 import rank_order
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from simulated import on_ranks
 
 import dcarray as dc
 
@@ -37,11 +38,9 @@ def test_nothing_is_gathered(name: str) -> None:
     dc.comm.run(3, program)
 
 
+@on_ranks(3)
 def test_a_line_sorts_in_place() -> None:
-    def program() -> None:
-        x = dc.distribute(LINE)
-        x.sort()
-        assert x._store.remote is not None
-        assert np.array_equal(x, np.sort(LINE))
-
-    dc.comm.run(3, program)
+    x = dc.distribute(LINE)
+    x.sort()
+    assert x._store.remote is not None
+    assert np.array_equal(x, np.sort(LINE))

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from simulated import on_ranks
 
 import dcarray as dc
 from dcarray.comm import run
@@ -50,16 +51,14 @@ def test_lines(name: str) -> None:
         run(ranks, program)
 
 
+@on_ranks(3)
 def test_cumulative_sums_of_replicated_arrays() -> None:
-    def program() -> None:
-        a = np.random.default_rng(0).integers(0, 9, (6, 20))
-        with dc.options(distribute_above=0, eager_below=0, grid=(1, 3), strict=True):
-            x = dc.asarray(a.copy())
-            found = np.cumsum(x, axis=1) / 2, np.cumsum(x[0]), x.cumsum(axis=0)
-            wanted = a.cumsum(1) / 2, a[0].cumsum(), a.cumsum(0)
-            assert all(np.array_equal(b, c) for b, c in zip(found, wanted, strict=True))
-
-    run(3, program)
+    a = np.random.default_rng(0).integers(0, 9, (6, 20))
+    with dc.options(distribute_above=0, eager_below=0, grid=(1, 3), strict=True):
+        x = dc.asarray(a.copy())
+        found = np.cumsum(x, axis=1) / 2, np.cumsum(x[0]), x.cumsum(axis=0)
+        wanted = a.cumsum(1) / 2, a[0].cumsum(), a.cumsum(0)
+        assert all(np.array_equal(b, c) for b, c in zip(found, wanted, strict=True))
 
 
 def test_files_that_one_rank_writes(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from launching import launch, needs_mpi
+from simulated import on_ranks
 
 import dcarray as dc
 from dcarray.distributed import random_arrays
@@ -106,19 +107,17 @@ def test_ranks_draw_only_their_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [math.prod(shape) for shape in shapes] == [30] * 4
 
 
+@on_ranks(2)
 def test_invalid_arguments_raise_numpys_errors() -> None:
-    def program() -> None:
-        with dc.options(distribute_above=0):
-            g = dc.random.default_rng(1)
-            with pytest.raises(ValueError, match="low >= high"):
-                g.integers(5, 3, 100)
-            with pytest.raises(ValueError, match="negative dimensions"):
-                g.normal(size=(-1, 3))
-            with pytest.raises(ValueError, match="scale < 0"):
-                g.normal(0, -1, 100)
-            assert g.random() == np.random.default_rng(1).random()
-
-    dc.comm.run(2, program)
+    with dc.options(distribute_above=0):
+        g = dc.random.default_rng(1)
+        with pytest.raises(ValueError, match="low >= high"):
+            g.integers(5, 3, 100)
+        with pytest.raises(ValueError, match="negative dimensions"):
+            g.normal(size=(-1, 3))
+        with pytest.raises(ValueError, match="scale < 0"):
+            g.normal(0, -1, 100)
+        assert g.random() == np.random.default_rng(1).random()
 
 
 @needs_mpi

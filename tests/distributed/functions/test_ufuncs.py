@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from simulated import on_ranks
 
 import dcarray as dc
 from dcarray.comm import run, world
@@ -56,22 +57,20 @@ def test_calls(name: str) -> None:
         run(ranks, program)
 
 
+@on_ranks(3)
 def test_numpys_errors_and_warnings_on_all_ranks() -> None:
-    def program() -> None:
-        with dc.options(distribute_above=0, eager_below=0):
-            x = dc.distribute(np.arange(-6, 6))
-            with pytest.raises(ValueError, match="negative"):
-                np.power(3, x)
-            y = dc.distribute(np.arange(6.0))
-            with np.errstate(all="raise"), pytest.raises(FloatingPointError, match="divide by zero"):
-                np.divide(1, y, dtype=np.float64)
-            with warnings.catch_warnings(record=True) as told:
-                warnings.simplefilter("always")
-                found = np.divide(1, y, dtype=np.float64)
-            assert any("divide by zero" in str(one.message) for one in told) and np.isinf(found[0])
-            assert world().size == 3
-
-    run(3, program)
+    with dc.options(distribute_above=0, eager_below=0):
+        x = dc.distribute(np.arange(-6, 6))
+        with pytest.raises(ValueError, match="negative"):
+            np.power(3, x)
+        y = dc.distribute(np.arange(6.0))
+        with np.errstate(all="raise"), pytest.raises(FloatingPointError, match="divide by zero"):
+            np.divide(1, y, dtype=np.float64)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            found = np.divide(1, y, dtype=np.float64)
+        assert any("divide by zero" in str(one.message) for one in told) and np.isinf(found[0])
+        assert world().size == 3
 
 
 def test_operands_that_do_not_broadcast() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import rank_views
 from launching import launch, needs_mpi
+from simulated import on_ranks
 
 import dcarray as dc
 from dcarray.comm import run, world
@@ -104,31 +105,27 @@ def test_programs(program: Callable[[Any, Any], Any], jit: str) -> None:
         run(ranks, check)
 
 
+@on_ranks(3)
 def test_views_share_memory_after_gathering() -> None:
-    def check() -> None:
-        with dc.options(distribute_above=0, eager_below=0):
-            x = dc.distribute(np.arange(24.0).reshape(6, 4))
-            part = x[1:5].reshape(2, 8)
-            part += 1
-            plain = np.asarray(x)
-            x += 1
-            assert plain[1, 0] == 6 and part[0, 0] == 6 and part[1, 7] == 21
-            part *= 2
-            assert plain[1, 0] == 12 and np.asarray(x)[0, 0] == 1
-
-    run(3, check)
+    with dc.options(distribute_above=0, eager_below=0):
+        x = dc.distribute(np.arange(24.0).reshape(6, 4))
+        part = x[1:5].reshape(2, 8)
+        part += 1
+        plain = np.asarray(x)
+        x += 1
+        assert plain[1, 0] == 6 and part[0, 0] == 6 and part[1, 7] == 21
+        part *= 2
+        assert plain[1, 0] == 12 and np.asarray(x)[0, 0] == 1
 
 
+@on_ranks(3)
 def test_empty_views_gather_nothing() -> None:
-    def check() -> None:
-        with dc.options(distribute_above=0, eager_below=0, strict=True):
-            x = dc.distribute(np.arange(24.0).reshape(6, 4))
-            none = x[2:2]
-            none += 1
-            assert (none * 2).shape == (0, 4) and none.sum() == 0 and none.reshape(4, 0).shape == (4, 0)
-            assert x.layout.grid.size == 3
-
-    run(3, check)
+    with dc.options(distribute_above=0, eager_below=0, strict=True):
+        x = dc.distribute(np.arange(24.0).reshape(6, 4))
+        none = x[2:2]
+        none += 1
+        assert (none * 2).shape == (0, 4) and none.sum() == 0 and none.reshape(4, 0).shape == (4, 0)
+        assert x.layout.grid.size == 3
 
 
 def test_a_failed_recording_can_be_retried(monkeypatch: pytest.MonkeyPatch) -> None:

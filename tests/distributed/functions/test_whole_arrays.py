@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from simulated import on_ranks
 
 import dcarray as dc
 from dcarray.comm.layout.grid import ProcessGrid
@@ -59,21 +60,17 @@ def test_results_are_numpys_and_nothing_is_gathered(name: str, ranks: int) -> No
     dc.comm.run(ranks, program)
 
 
+@on_ranks(2)
 def test_results_are_used_further() -> None:
-    def program() -> None:
-        with dc.options(distribute_above=0, jit="eager", eager_below=0):
-            found = np.take(dc.distribute(TABLE), np.array([3, -1, 3]), axis=1) + 1
-            assert np.array_equal(found, np.take(TABLE, [3, -1, 3], axis=1) + 1)
-
-    dc.comm.run(2, program)
+    with dc.options(distribute_above=0, jit="eager", eager_below=0):
+        found = np.take(dc.distribute(TABLE), np.array([3, -1, 3]), axis=1) + 1
+        assert np.array_equal(found, np.take(TABLE, [3, -1, 3], axis=1) + 1)
 
 
 @pytest.mark.parametrize("bad", [203, -204])
+@on_ranks(3)
 def test_indices_out_of_bounds(bad: int) -> None:
-    def program() -> None:
-        with dc.options(distribute_above=0):
-            line = dc.distribute(LINE)
-            with pytest.raises(IndexError, match=rf"index {bad} is out of bounds for axis 0 with size 203"):
-                line[np.array([1, bad])]
-
-    dc.comm.run(3, program)
+    with dc.options(distribute_above=0):
+        line = dc.distribute(LINE)
+        with pytest.raises(IndexError, match=rf"index {bad} is out of bounds for axis 0 with size 203"):
+            line[np.array([1, bad])]
