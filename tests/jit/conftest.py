@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
+import dcarray as dc
 from dcarray.jit.loops.sites.sampler import SAMPLER
 
 
@@ -12,3 +15,15 @@ def only_who_asks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
     """Have no site be hot since a test takes long on a busy machine, but in tests marked ``hot``."""
     if request.node.get_closest_marker("hot") is None:
         monkeypatch.setattr(SAMPLER, "_count", lambda site, now, seconds: None)
+
+
+@pytest.fixture(autouse=True)
+def eager(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Make plans at once in tests marked ``eager``, with the options of the mark; the report begins anew."""
+    mark = request.node.get_closest_marker("eager")
+    if mark is None:
+        yield
+        return
+    with dc.options(jit="eager", cache_dir=None, **mark.kwargs):
+        dc.report(reset=True)
+        yield

@@ -266,16 +266,12 @@ def test_statuses_of_c(tmp_path: Path) -> None:
     assert status("jacobi", 4, a, b, 3) == STATUS["OK"]
     a[:], b[:] = 1.0, 2.0
     for given, name in (
-        ((-1, a, b, 3), "BAD_SIZE"),
-        ((1 << 41, a, b, 3), "BAD_SIZE"),
-        ((4, a, b, -(1 << 41)), "BAD_SIZE"),
-        ((4, 0, b, 3), "NULL_POINTER"),
-        ((4, a, b.ctypes.data + 4, 3), "MISALIGNED"),
-        ((4, a, a, 3), "OVERLAP"),
-        ((4, a, a.ctypes.data + 120, 3), "OVERLAP"),
-        (((1 << 40) - 1, a, b, 3), "TOO_LARGE"),
+        ((-1, a, b, 3), "BAD_SIZE"), ((1 << 41, a, b, 3), "BAD_SIZE"),
+        ((4, a, b, -(1 << 41)), "BAD_SIZE"), ((4, 0, b, 3), "NULL_POINTER"),
+        ((4, a, b.ctypes.data + 4, 3), "MISALIGNED"), ((4, a, a, 3), "OVERLAP"),
+        ((4, a, a.ctypes.data + 120, 3), "OVERLAP"), (((1 << 40) - 1, a, b, 3), "TOO_LARGE"),
         ((1, a, b, 3), "GUARD"),
-    ):
+    ):  # fmt: skip
         assert status("jacobi", *given) == STATUS[name], given
     assert (a == 1.0).all() and (b == 2.0).all()
     assert status("jacobi", 0, 0, 0, 1) in (STATUS["OK"], STATUS["GUARD"])
@@ -284,33 +280,15 @@ def test_statuses_of_c(tmp_path: Path) -> None:
 def test_the_example_from_c(tmp_path: Path) -> None:
     """The example of the documents: the command, the C compiler, the program; with all warnings."""
     command = [
-        sys.executable,
-        "-m",
-        "dcarray",
-        "compile",
-        f"{EXAMPLES}/gemm.py:gemm",
-        "-o",
-        "out",
-        "--stem",
+        sys.executable, "-m", "dcarray", "compile", f"{EXAMPLES}/gemm.py:gemm", "-o", "out", "--stem",
         "gemm",
-    ]
+    ]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=True)
     assert [Path(line).name for line in done.stdout.splitlines()] == ["libgemm.so", "gemm.h", "gemm.py"]
     program = [
-        "cc",
-        "-Wall",
-        "-Wextra",
-        "-pedantic",
-        "-Werror",
-        str(EXAMPLES / "call_gemm.c"),
-        "-Iout",
-        "-Lout",
-        "-lgemm",
-        f"-Wl,-rpath,{tmp_path}/out",
-        "-lm",
-        "-o",
-        "call",
-    ]
+        "cc", "-Wall", "-Wextra", "-pedantic", "-Werror", str(EXAMPLES / "call_gemm.c"), "-Iout",
+        "-Lout", "-lgemm", f"-Wl,-rpath,{tmp_path}/out", "-lm", "-o", "call",
+    ]  # fmt: skip
     subprocess.run(program, cwd=tmp_path, check=True)
     printed = subprocess.run([tmp_path / "call"], capture_output=True, text=True, check=True).stdout
     assert "largest difference" in printed and "status 4, as GEMM_OVERLAP is 4" in printed
@@ -349,16 +327,9 @@ def test_c_source_builds_with_the_command_that_is_printed(
     (tmp_path / "programs.py").write_text(HEAD + FAMOUS)
     monkeypatch.chdir(tmp_path)
     given = [
-        "compile",
-        "programs.py:durbin",
-        "programs.py:lu",
-        "--stem",
-        "two",
-        "--emit",
-        "c",
-        "--cpu",
+        "compile", "programs.py:durbin", "programs.py:lu", "--stem", "two", "--emit", "c", "--cpu",
         "x86-64",
-    ]
+    ]  # fmt: skip
     assert main(given[1:]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[:3] == ["two.c", "two.h", "two.py"] and not (tmp_path / "libtwo.so").exists()
@@ -390,17 +361,14 @@ def näme(A: np.float64[N]):
 """
 
 
-@pytest.mark.parametrize(
-    ("name", "offset", "reason"),
-    [
-        ("untyped", 0, "no type"),
-        ("exp", 0, "a function of the C library"),
-        ("half", 1, "cannot be compiled ahead of time"),
-        ("recursive", 0, "calls itself"),
-        ("näme", 0, "no name in C"),
-        ("wide", 0, "text"),
-    ],
-)
+@pytest.mark.parametrize(("name", "offset", "reason"), [
+    ("untyped", 0, "no type"),
+    ("exp", 0, "a function of the C library"),
+    ("half", 1, "cannot be compiled ahead of time"),
+    ("recursive", 0, "calls itself"),
+    ("näme", 0, "no name in C"),
+    ("wide", 0, "text"),
+])  # fmt: skip
 def test_errors_name_file_and_line(name: str, offset: int, reason: str, tmp_path: Path) -> None:
     source = written(tmp_path, WRONG)
     with pytest.raises(ProgramError, match=reason) as caught:
@@ -413,23 +381,20 @@ def test_errors_name_file_and_line(name: str, offset: int, reason: str, tmp_path
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize(
-    ("given", "reason"),
-    [
-        (["missing.py:f"], "there is no file missing.py"),
-        (["programs.py"], "FILE.py:function is expected"),
-        (["programs.py:f"], "programs.py has no function f"),
-        (["broken.py:f"], "broken.py:2: .*NameError"),
-        (["programs.py:lu", "--stem", "a-b"], "no identifier"),
-        (["programs.py:lu", "--cpu", "i386"], "unknown processor"),
-        (["programs.py:lu", "programs.py:lu"], "two functions have one name"),
-        (
-            ["programs.py:two_products", "--blas", "nowhere"],
-            "programs.py:[0-9]+: .*BLAS 'nowhere' cannot be linked",
-        ),
-        (["programs.py:lu", "-o", "programs.py"], "programs.py"),
-    ],
-)
+@pytest.mark.parametrize(("given", "reason"), [
+    (["missing.py:f"], "there is no file missing.py"),
+    (["programs.py"], "FILE.py:function is expected"),
+    (["programs.py:f"], "programs.py has no function f"),
+    (["broken.py:f"], "broken.py:2: .*NameError"),
+    (["programs.py:lu", "--stem", "a-b"], "no identifier"),
+    (["programs.py:lu", "--cpu", "i386"], "unknown processor"),
+    (["programs.py:lu", "programs.py:lu"], "two functions have one name"),
+    (
+        ["programs.py:two_products", "--blas", "nowhere"],
+        "programs.py:[0-9]+: .*BLAS 'nowhere' cannot be linked",
+    ),
+    (["programs.py:lu", "-o", "programs.py"], "programs.py"),
+])  # fmt: skip
 def test_commands_that_fail(
     given: list[str],
     reason: str,

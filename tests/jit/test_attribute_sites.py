@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,8 @@ from dcarray.jit.loops.sites.path_naming import NamedStatements, named_statement
 from dcarray.jit.loops.syntax.access_paths import Unnamed
 from dcarray.jit.loops.syntax.path_names import Path as AccessPath
 from dcarray.jit.loops.syntax.path_names import Step, shown
+
+pytestmark = pytest.mark.eager
 
 HEAD = """
 import numpy as np
@@ -44,13 +45,6 @@ for _ in range(4):
     p.step()
 print(p.x.tolist(), p.v.tolist(), p.f.tolist(), p.w.tolist(), p.t, p.k, sorted(vars(p)))
 """
-
-
-@pytest.fixture(autouse=True)
-def eager() -> Iterator[None]:
-    """Plans are made at once."""
-    with dc.options(jit="eager", cache_dir=None):
-        yield
 
 
 def test_attributes_are_read_and_bound(tmp_path: Path) -> None:
@@ -80,16 +74,13 @@ def test_one_array_of_two_names(tmp_path: Path) -> None:
     compare(HEAD + step + RUN.format(name="Particles"), tmp_path / "program.py")
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        "    @property\n    def dt(self): print('read'); return 0.5\n"
-        "    @dt.setter\n    def dt(self, v): print('set', v)",
-        "    def __setattr__(self, name, v): print(name); super().__setattr__(name, v)",
-        "    def __getattribute__(self, name): print(name); return super().__getattribute__(name)",
-        "    def __getattr__(self, name): print(name); return 1.0",
-    ],
-)
+@pytest.mark.parametrize("other", [
+    "    @property\n    def dt(self): print('read'); return 0.5\n"
+    "    @dt.setter\n    def dt(self, v): print('set', v)",
+    "    def __setattr__(self, name, v): print(name); super().__setattr__(name, v)",
+    "    def __getattribute__(self, name): print(name); return super().__getattribute__(name)",
+    "    def __getattr__(self, name): print(name); return 1.0",
+])  # fmt: skip
 def test_attributes_that_run_code(other: str, tmp_path: Path) -> None:
     program = f"{HEAD}{STEP}\nclass Other(Particles):\n{other}\n" + RUN.format(name="Other")
     runs = compare(program, tmp_path / "program.py")
@@ -232,80 +223,59 @@ limits = Limits(0.1, 0.9)
 """
 
 
-@pytest.mark.parametrize(
-    ("step", "call"),
-    [
-        ("for i in range(1, g.n - 1):\n g.u[i] += g.h * (g.u[i - 1] - g.u[i])", "(grid, clock)"),
-        ("for i in range(g.n):\n c.t += c.dt * g.u[i]", "(grid, clock)"),
-        ('for i in range(g["steps"]):\n c.t += g["nu"] * g["grid"].u[i] + g[7]', "(cfg, clock)"),
-        ('for i in range(30):\n g["nu"] += 0.5 * i\n g["new"] = i', "(cfg, clock)"),
-        ("for i in range(g.grid.n):\n g.total += g.grid.u[i] * g.grid.h", "(space, clock)"),
-        ("for i in range(g.u.size):\n g.u[i] = min(max(g.u[i], c.low), c.high)", "(grid, limits)"),
-        ("for i in range(20):\n g.u[i] += Physics.nu * Physics.c * i", "(grid, clock)"),
-        ("for i in range(20):\n g.u[i] += physics.nu * cfg['nu'] * i", "(grid, clock)"),
-        ("for i in range(20):\n g.u[i] += np.sin(g.h * i) + np.pi", "(grid, clock)"),
-        ("g.u = g.u * 2 + c.dt\ng.u, g.old = g.u + 1, g.u\nc.t += g.h", "(grid, clock)"),
-        ("for i in range(20):\n c.t = c.t + g.u[i] if g.u[i] > 0.2 else c.t - i", "(grid, clock)"),
-    ],
-)
+@pytest.mark.parametrize(("step", "call"), [
+    ("for i in range(1, g.n - 1):\n g.u[i] += g.h * (g.u[i - 1] - g.u[i])", "(grid, clock)"),
+    ("for i in range(g.n):\n c.t += c.dt * g.u[i]", "(grid, clock)"),
+    ('for i in range(g["steps"]):\n c.t += g["nu"] * g["grid"].u[i] + g[7]', "(cfg, clock)"),
+    ('for i in range(30):\n g["nu"] += 0.5 * i\n g["new"] = i', "(cfg, clock)"),
+    ("for i in range(g.grid.n):\n g.total += g.grid.u[i] * g.grid.h", "(space, clock)"),
+    ("for i in range(g.u.size):\n g.u[i] = min(max(g.u[i], c.low), c.high)", "(grid, limits)"),
+    ("for i in range(20):\n g.u[i] += Physics.nu * Physics.c * i", "(grid, clock)"),
+    ("for i in range(20):\n g.u[i] += physics.nu * cfg['nu'] * i", "(grid, clock)"),
+    ("for i in range(20):\n g.u[i] += np.sin(g.h * i) + np.pi", "(grid, clock)"),
+    ("g.u = g.u * 2 + c.dt\ng.u, g.old = g.u + 1, g.u\nc.t += g.h", "(grid, clock)"),
+    ("for i in range(20):\n c.t = c.t + g.u[i] if g.u[i] > 0.2 else c.t - i", "(grid, clock)"),
+])  # fmt: skip
 def test_parts_of_objects(step: str, call: str, tmp_path: Path) -> None:
     lines = [
-        OBJECTS,
-        "def step(g, c):",
-        *indent(step.split("\n")),
-        "for k in range(3):",
-        f"    step{call}",
+        OBJECTS, "def step(g, c):", *indent(step.split("\n")), "for k in range(3):", f"    step{call}",
         "print(vars(grid), clock.dt, clock.t, cfg, space, limits)",
-    ]
+    ]  # fmt: skip
     assert compare("\n".join(lines), tmp_path / "program.py") >= 3
 
 
-@pytest.mark.parametrize(
-    ("step", "call"),
-    [
-        ("for i in range(20):\n a.x += 1.0\n b.x += a.x", "(p, p)"),
-        ("for i in range(20):\n a.x += 1.0\n b.x += a.x", "(p, q)"),
-        ("for i in range(20):\n a.q.x += 1.0\n b.x += a.q.x", "(p, p.q)"),
-        ("for i in range(20):\n a.x += a.q.x\n b.q = i", "(p, q)"),
-        ("for i in range(20):\n a.x += a.q.x\n b.q = i", "(p, p)"),
-        ("for i in range(20):\n a.x += b['x']\n b['x'] += 1.0", "(p, vars(p))"),
-        ("for i in range(20):\n a.x += 1.0\n a = b", "(p, q)"),
-        ("for i in range(20):\n a.x += a.twice", "(p, q)"),
-        ("for i in range(20):\n a.x += len(b)", "(p, {'x': 1})"),
-        ("for i in range(20):\n a.x += b['x'] + b['missing']", "(p, {'x': 1})"),
-        ("for i in range(20):\n if i == 7: a.first = i\n a.x += i", "(p, q)"),
-        ("for i in range(20):\n if i == 7: a.count = i\n a.x += i", "(p, q)"),
-        ("for i in range(a.n):\n a.n -= 1\n a.x += i", "(p, q)"),
-        ("for i in range(20):\n a.x += b.x", "(p, np.float64(2.0))"),
-        ("for i in range(20):\n a.x += a.lazy[0]", "(p, q)"),
-        ("for i in range(20):\n a.x += other.value * i\n other.value += 1", "(p, q)"),
-    ],
-)
+@pytest.mark.parametrize(("step", "call"), [
+    ("for i in range(20):\n a.x += 1.0\n b.x += a.x", "(p, p)"),
+    ("for i in range(20):\n a.x += 1.0\n b.x += a.x", "(p, q)"),
+    ("for i in range(20):\n a.q.x += 1.0\n b.x += a.q.x", "(p, p.q)"),
+    ("for i in range(20):\n a.x += a.q.x\n b.q = i", "(p, q)"),
+    ("for i in range(20):\n a.x += a.q.x\n b.q = i", "(p, p)"),
+    ("for i in range(20):\n a.x += b['x']\n b['x'] += 1.0", "(p, vars(p))"),
+    ("for i in range(20):\n a.x += 1.0\n a = b", "(p, q)"),
+    ("for i in range(20):\n a.x += a.twice", "(p, q)"),
+    ("for i in range(20):\n a.x += len(b)", "(p, {'x': 1})"),
+    ("for i in range(20):\n a.x += b['x'] + b['missing']", "(p, {'x': 1})"),
+    ("for i in range(20):\n if i == 7: a.first = i\n a.x += i", "(p, q)"),
+    ("for i in range(20):\n if i == 7: a.count = i\n a.x += i", "(p, q)"),
+    ("for i in range(a.n):\n a.n -= 1\n a.x += i", "(p, q)"),
+    ("for i in range(20):\n a.x += b.x", "(p, np.float64(2.0))"),
+    ("for i in range(20):\n a.x += a.lazy[0]", "(p, q)"),
+    ("for i in range(20):\n a.x += other.value * i\n other.value += 1", "(p, q)"),
+])  # fmt: skip
 def test_objects_with_two_names(step: str, call: str, tmp_path: Path) -> None:
     """Parts that are bound and that something else may be bound to, or that are computed, are right."""
     lines = [
-        "import sys, types",
-        "import numpy as np",
-        "from functools import cached_property",
-        "class Thing:",
-        "    count = 0",
-        "    def __init__(self, q): self.x, self.n, self.q = 1.5, 12, q",
-        "    @property",
-        "    def twice(self): print('read'); return 2 * self.x",
-        "    @cached_property",
+        "import sys, types", "import numpy as np", "from functools import cached_property",
+        "class Thing:", "    count = 0",
+        "    def __init__(self, q): self.x, self.n, self.q = 1.5, 12, q", "    @property",
+        "    def twice(self): print('read'); return 2 * self.x", "    @cached_property",
         "    def lazy(self): print('made'); return np.arange(3.0) + 1",
-        "other = types.ModuleType('other')",
-        "other.value = 0.5",
-        "def step(a, b):",
-        *indent(step.split("\n")),
-        "q = Thing(None)",
-        "p = Thing(q)",
-        "for k in range(4):",
-        f"    try: step{call}",
-        "    except Exception as error: print(type(error), error)",
+        "other = types.ModuleType('other')", "other.value = 0.5", "def step(a, b):",
+        *indent(step.split("\n")), "q = Thing(None)", "p = Thing(q)", "for k in range(4):",
+        f"    try: step{call}", "    except Exception as error: print(type(error), error)",
         "print(p.x, p.n, p.q is q, q.x, q.n, sorted(vars(p)), sorted(vars(q)), Thing.count)",
         "print(vars(other)['value'])",
-    ]
+    ]  # fmt: skip
     compare("\n".join(lines), tmp_path / "program.py")
 
 
@@ -358,40 +328,33 @@ one, two = Body(law), Body(Law(0.25))
 """
 
 
-@pytest.mark.parametrize(
-    ("step", "least"),
-    [
-        ("for i in range(a.size):\n a.v[i] += a.pull(i) * 0.01", 3),
-        ("for i in range(a.size):\n a.v[i] += a.pull(i, scale=0.5) * a.law.force(a.t)", 3),
-        ("for i in range(30):\n a.t += a.speed(i)", 3),
-        ("for i in range(30):\n a.t += a.both(b, i) + Body.count", 3),
-        ("for i in range(30):\n a.t += gap(a, b, i) + gap(b, i=i, b=a)", 3),
-        ("for i in range(30):\n a.t += a.v[i] + offset()", 3),
-        ("for i in range(30):\n a.fills(i)\n a.t += 1", 3),
-        ("for i in range(30):\n a.v[i] = a.square(a.half + i)", 3),
-        ("for i in range(30):\n a.v[i] = a.itself(3)", 0),
-        ("for i in range(30):\n a.v[i] = a.moves(0.5)", 3),
-        ("for i in range(30):\n a.moves(0.5)\n a.v[i] = a.t", 3),
-        ("for i in range(30):\n a.t = a.moves(0.5) + 1", 3),
-        ("for i in range(30):\n a.t, a.m = a.turns(b, i)", 3),
-        ("for i in range(30):\n a.early(i)\n b.early(i)", 3),
-        ("for i in range(30):\n a.deep(b, i)\n b.v[i] = b.m", 3),
-        ("for i in range(30):\n x = a.swaps()\na.x = x + a.x", 3),
-        ("for i in range(30):\n a.v[i] = a.whole()", 0),
-        ("x = a.v * a.half\na.v = a.v + a.pull(2) * x\nb.v = np.maximum(a.v, b.speed(1))", 3),
-        ("for i in range(30):\n a.v[i] = gap(\n  a, b,\n  i,\n )", 3),
-    ],
-)
+@pytest.mark.parametrize(("step", "least"), [
+    ("for i in range(a.size):\n a.v[i] += a.pull(i) * 0.01", 3),
+    ("for i in range(a.size):\n a.v[i] += a.pull(i, scale=0.5) * a.law.force(a.t)", 3),
+    ("for i in range(30):\n a.t += a.speed(i)", 3),
+    ("for i in range(30):\n a.t += a.both(b, i) + Body.count", 3),
+    ("for i in range(30):\n a.t += gap(a, b, i) + gap(b, i=i, b=a)", 3),
+    ("for i in range(30):\n a.t += a.v[i] + offset()", 3),
+    ("for i in range(30):\n a.fills(i)\n a.t += 1", 3),
+    ("for i in range(30):\n a.v[i] = a.square(a.half + i)", 3),
+    ("for i in range(30):\n a.v[i] = a.itself(3)", 0),
+    ("for i in range(30):\n a.v[i] = a.moves(0.5)", 3),
+    ("for i in range(30):\n a.moves(0.5)\n a.v[i] = a.t", 3),
+    ("for i in range(30):\n a.t = a.moves(0.5) + 1", 3),
+    ("for i in range(30):\n a.t, a.m = a.turns(b, i)", 3),
+    ("for i in range(30):\n a.early(i)\n b.early(i)", 3),
+    ("for i in range(30):\n a.deep(b, i)\n b.v[i] = b.m", 3),
+    ("for i in range(30):\n x = a.swaps()\na.x = x + a.x", 3),
+    ("for i in range(30):\n a.v[i] = a.whole()", 0),
+    ("x = a.v * a.half\na.v = a.v + a.pull(2) * x\nb.v = np.maximum(a.v, b.speed(1))", 3),
+    ("for i in range(30):\n a.v[i] = gap(\n  a, b,\n  i,\n )", 3),
+])  # fmt: skip
 def test_methods(step: str, least: int, tmp_path: Path) -> None:
     lines = [
-        METHODS,
-        "def step(a, b):",
-        *indent(step.split("\n")),
-        "for k in range(3):",
-        "    step(one, two)",
-        "    cfg['offset'] += 1",
+        METHODS, "def step(a, b):", *indent(step.split("\n")), "for k in range(3):",
+        "    step(one, two)", "    cfg['offset'] += 1",
         "for b in (one, two): print(b.x.tolist(), b.v.tolist(), b.m, b.t, b.law.k)",
-    ]
+    ]  # fmt: skip
     runs = compare("\n".join(lines), tmp_path / "program.py")
     assert runs >= least
 
@@ -399,25 +362,13 @@ def test_methods(step: str, least: int, tmp_path: Path) -> None:
 def test_methods_that_change(tmp_path: Path) -> None:
     """A method that is replaced, in its class or on an object, is not the one that was compiled."""
     lines = [
-        METHODS,
-        "class Other(Body):",
-        "    def pull(self, i): return 100.0",
-        "def step(a):",
-        "    for i in range(30): a.v[i] += a.pull(i)",
-        "step(one); step(one)",
-        "Body.pull = lambda self, i: 7.0 * i",
-        "step(one)",
-        "def pull(self, i): return self.m * i",
-        "Body.pull = pull",
-        "step(one); step(two)",
-        "two.pull = lambda i: -1.0",
-        "step(two); step(one)",
-        "three = Other(law)",
-        "step(three)",
-        "law.__class__ = type('New', (Law,), {})",
-        "step(one)",
+        METHODS, "class Other(Body):", "    def pull(self, i): return 100.0", "def step(a):",
+        "    for i in range(30): a.v[i] += a.pull(i)", "step(one); step(one)",
+        "Body.pull = lambda self, i: 7.0 * i", "step(one)", "def pull(self, i): return self.m * i",
+        "Body.pull = pull", "step(one); step(two)", "two.pull = lambda i: -1.0", "step(two); step(one)",
+        "three = Other(law)", "step(three)", "law.__class__ = type('New', (Law,), {})", "step(one)",
         "for b in (one, two, three): print(b.v.tolist())",
-    ]
+    ]  # fmt: skip
     assert compare("\n".join(lines), tmp_path / "program.py") >= 4
 
 

@@ -42,19 +42,16 @@ def test_functions(name: str) -> None:
         alike(f, x, x[::-1].copy(), 0.25, 400)
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "x[i] = x[i] ** 2 + y[i] ** s",  # NumPy's scalars
-        "x[i] = 2 ** x[i] - 1.5 ** y[i]",
-        "s = s * 0.5 + x[i]\n        x[i] = float(s) ** 2 - float(y[i]) ** 0.5",  # Python's floats
-        "x[i] = math.pow(x[i], 3) + math.atan2(y[i], x[i]) + math.log(i + 1)",
-        "x[i] = math.radians(x[i]) * math.degrees(y[i]) + math.fabs(-x[i])",
-        "x[i] = math.floor(x[i] * 9) % 5 - math.ceil(y[i] * 7) % n + math.floor(i)",
-        "x[math.floor(x[i] * 9)] += math.exp(-y[i])",
-        "s = math.sin(0.5) + math.exp(1)\n        x[i] += s ** i",
-    ],
-)
+@pytest.mark.parametrize("line", [
+    "x[i] = x[i] ** 2 + y[i] ** s",  # NumPy's scalars
+    "x[i] = 2 ** x[i] - 1.5 ** y[i]",
+    "s = s * 0.5 + x[i]\n        x[i] = float(s) ** 2 - float(y[i]) ** 0.5",  # Python's floats
+    "x[i] = math.pow(x[i], 3) + math.atan2(y[i], x[i]) + math.log(i + 1)",
+    "x[i] = math.radians(x[i]) * math.degrees(y[i]) + math.fabs(-x[i])",
+    "x[i] = math.floor(x[i] * 9) % 5 - math.ceil(y[i] * 7) % n + math.floor(i)",
+    "x[math.floor(x[i] * 9)] += math.exp(-y[i])",
+    "s = math.sin(0.5) + math.exp(1)\n        x[i] += s ** i",
+])  # fmt: skip
 def test_powers_and_other_functions(line: str) -> None:
     x, y = R.uniform(0.1, 0.9, 300), R.uniform(0.1, 0.9, 300)
     f = function(line)

@@ -49,16 +49,11 @@ ODD = [
 VALUES = [
     *["z * s", "z / s", "s / z", "z + 1", "1 - z", "z * 2.0", "2 / z", "-z", "+z", "z.conjugate()", "z ** 2"],
     *[
-        "z ** 3.0",
-        "z * i",
-        "complex(z.real, i)",
-        "complex(i)",
-        "z if z == s else s",
-        "z if z else s",
+        "z ** 3.0", "z * i", "complex(z.real, i)", "complex(i)", "z if z == s else s", "z if z else s",
         "z != i",
     ],
     *["z.imag + 1j", "abs(z)", "z.real", "z.imag * 2", "(1.5).real + z.imag", "z * 1j + (-1j) / z"],
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("value", VALUES)

@@ -3,21 +3,21 @@ what Python gives, to the type."""
 
 from __future__ import annotations
 
-import copy
 import math
 import random
 import textwrap
-import traceback
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
+from outcomes import outcome
 from written import written
 
 import dcarray as dc
 from dcarray.core.counters import settle
 from dcarray.jit.loops.tracing import comprehensions
+
+pytestmark = pytest.mark.eager
 
 X = np.linspace(-1.0, 2.0, 40)
 L = [float(v) for v in np.cos(X)]
@@ -35,30 +35,6 @@ def total(x, n):
 def peaks(x):
     return [v * 2 for v in x]
 """
-
-
-@pytest.fixture(autouse=True)
-def eagerly() -> Iterator[None]:
-    with dc.options(jit="eager", cache_dir=None):
-        yield
-
-
-def outcome(f: Any, args: tuple[Any, ...]) -> Any:
-    """What a call returns or raises, with the lines of the program, and what its arguments are then."""
-    given = copy.deepcopy(args)
-    try:
-        found = f(*given)
-    except Exception as error:
-        frames = traceback.extract_tb(error.__traceback__)
-        lines = [(one.lineno, one.name) for one in frames if "written" in one.filename]
-        return type(error), str(error), lines, repr(given)
-    return types(found), repr(found), repr(given)
-
-
-def types(value: Any) -> Any:
-    if isinstance(value, list | tuple):
-        return type(value), [types(one) for one in value]
-    return type(value), value.dtype if isinstance(value, np.ndarray) else None
 
 
 def function(body: str) -> Any:
@@ -144,12 +120,8 @@ def test_reductions_of_little_and_of_what_is_no_number(expression: str) -> None:
 @pytest.mark.parametrize("name", ["max", "min"])
 def test_ties_and_order_of_extrema(name: str) -> None:
     for values in (
-        [0.0, -0.0, 0.0],
-        [-0.0, 0.0],
-        [math.nan, 1.0],
-        [1.0, math.nan, 2.0],
-        [2.0, math.nan, 1.0],
-    ):
+        [0.0, -0.0, 0.0], [-0.0, 0.0], [math.nan, 1.0], [1.0, math.nan, 2.0], [2.0, math.nan, 1.0],
+    ):  # fmt: skip
         agree(f"return {name}(v for v in l), {name}(v for v in x)", 1, 40, np.array(values), values)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,14 +12,10 @@ import dcarray as dc
 from dcarray.core.counters import settle
 from dcarray.jit.loops.syntax.syntax_facts import facts, loads, stores
 
+pytestmark = pytest.mark.eager
+
 X = np.linspace(0.5, 2, 30).reshape(5, 6)
 K = np.arange(30).reshape(5, 6) % 7
-
-
-@pytest.fixture(autouse=True)
-def eagerly() -> Iterator[None]:
-    with dc.options(jit="eager", cache_dir=None):
-        yield
 
 
 def agree(text: str, served: int, *args: Any, **names: Any) -> None:

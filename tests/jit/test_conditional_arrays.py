@@ -10,12 +10,7 @@ from written import written
 
 import dcarray as dc
 
-
-@pytest.fixture(autouse=True)
-def eagerly() -> Any:
-    with dc.options(jit="eager", cache_dir=None, debug=True):
-        dc.report(reset=True)
-        yield
+pytestmark = pytest.mark.eager(debug=True)
 
 
 def results(f: Any, args: tuple[Any, ...]) -> Any:

@@ -250,18 +250,15 @@ def test_indices_without_sign_are_not_counted_from_the_end(name: str, odd: int) 
     alike(function(PROGRAMS[name]), DATA["x"], DATA["y"], z, 9)
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        "for i in range(30):\n    x[i] += 1\n    y[0, z[i]] += 1",  # outside, after some turns
-        "for i in range(30):\n    x[i] += 1\n    x[z[i] - 25] = 3.0",
-        "for i in range(30):\n    x[i] = int(x[i] * 1e300 * x[i])",  # of which Python says what they are
-        "for i in range(30):\n    x[i] = int(x[i] / (i - 12.0))",
-        "for i in range(30):\n    x[i] = int(x[i] * 1e17)",
-        "for i in range(4):\n    for k in range(z[i] << 55, (z[i] << 55) + 3):\n        x[k & 7] += 1",
-        "for i in range(30):\n    if i < 29 or x[z[i] + 99] > 0:\n        x[i] = -1",
-    ],
-)
+@pytest.mark.parametrize("body", [
+    "for i in range(30):\n    x[i] += 1\n    y[0, z[i]] += 1",  # outside, after some turns
+    "for i in range(30):\n    x[i] += 1\n    x[z[i] - 25] = 3.0",
+    "for i in range(30):\n    x[i] = int(x[i] * 1e300 * x[i])",  # of which Python says what they are
+    "for i in range(30):\n    x[i] = int(x[i] / (i - 12.0))",
+    "for i in range(30):\n    x[i] = int(x[i] * 1e17)",
+    "for i in range(4):\n    for k in range(z[i] << 55, (z[i] << 55) + 3):\n        x[k & 7] += 1",
+    "for i in range(30):\n    if i < 29 or x[z[i] + 99] > 0:\n        x[i] = -1",
+])  # fmt: skip
 def test_invalid_indices(body: str) -> None:
     z = DATA["z"].copy()
     z[20] = 12
@@ -289,16 +286,13 @@ def f(x, y, z, n):
     assert alike(written(source), *DATA.values())
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        "k = 0\nwhile x[k] < 9:\n    x[k] = 1\n    k += 1",  # leaves the array
-        "for i in range(9):\n    k = int(x[i] / abs(i - 4) * 0) + 1\n    while k != 1:\n        k = k * 1",
-        "k = z[0]\nwhile True:\n    x[k] = 2\n    if x[k - 40] > 3:\n        break",
-        "for i in range(9):\n    a = float(x[i]) / (i - 4)\n    while not a < 1:\n        a -= abs(a) + 1",
-        "k = 1\nwhile k > 0:\n    k = k * 3\n    x[k % 30] = 1 / (k - 3 ** 20)",
-    ],
-)
+@pytest.mark.parametrize("body", [
+    "k = 0\nwhile x[k] < 9:\n    x[k] = 1\n    k += 1",  # leaves the array
+    "for i in range(9):\n    k = int(x[i] / abs(i - 4) * 0) + 1\n    while k != 1:\n        k = k * 1",
+    "k = z[0]\nwhile True:\n    x[k] = 2\n    if x[k - 40] > 3:\n        break",
+    "for i in range(9):\n    a = float(x[i]) / (i - 4)\n    while not a < 1:\n        a -= abs(a) + 1",
+    "k = 1\nwhile k > 0:\n    k = k * 3\n    x[k % 30] = 1 / (k - 3 ** 20)",
+])  # fmt: skip
 def test_loops_ended_by_an_error(body: str) -> None:
     """Where Python would leave a loop with an error, nothing goes on for ever."""
     alike(function(body + "\nreturn x"), *DATA.values())
@@ -347,15 +341,10 @@ class _Programs:
     def scalar(self) -> str:
         return self.r.choice(
             [
-                "i",
-                "k",
-                "0.5",
-                "s",
-                f"x[{self.place()}]",
-                f"y[{self.place()}, {self.place(1)}]",
+                "i", "k", "0.5", "s", f"x[{self.place()}]", f"y[{self.place()}, {self.place(1)}]",
                 f"z[{self.place()}]",
             ]
-        )
+        )  # fmt: skip
 
     def statement(self, depth: int = 1) -> list[str]:
         kind, sign = self.r.randrange(8), self.r.choice(["=", "+=", "-="])

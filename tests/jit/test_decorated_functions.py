@@ -10,14 +10,9 @@ from written import written
 
 import dcarray as dc
 
+pytestmark = pytest.mark.eager
+
 X = np.random.default_rng(3).normal(size=300)
-
-
-@pytest.fixture(autouse=True)
-def eagerly() -> Any:
-    with dc.options(jit="eager", cache_dir=None):
-        dc.report(reset=True)
-        yield
 
 
 def program(decorators: str, **names: Any) -> Any:

@@ -2,33 +2,15 @@
 
 from __future__ import annotations
 
-import copy
-import traceback
-from typing import Any
-
 import numpy as np
 import pytest
+from outcomes import outcome
 from written import written
 
 import dcarray as dc
 from dcarray.core.counters import settle
 
-
-@pytest.fixture(autouse=True)
-def eagerly() -> Any:
-    with dc.options(jit="eager", cache_dir=None):
-        yield
-
-
-def outcome(f: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """What a call returns or raises, with the line, and what its arguments are then."""
-    given = copy.deepcopy(args)
-    try:
-        found: Any = f(*given)
-    except Exception as error:
-        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__)]
-        return type(error), str(error), lines[-1], repr(given)
-    return repr(found), repr(given)
+pytestmark = pytest.mark.eager
 
 
 CASES = {
@@ -116,7 +98,8 @@ def test_what_is_raised_is_pythons(name: str) -> None:
         assert outcome(g, (good, 50)) == want
         assert settle().loops > before
     expected, got = outcome(written(CASES[name]), (bad, 50)), outcome(g, (bad, 50))
-    assert got[:2] == expected[:2] and got[-1] == expected[-1] and issubclass(got[0], Exception)
+    assert got.result[:2] == expected.result[:2] and got.given == expected.given
+    assert issubclass(got.result[0], Exception)
     assert outcome(g, (good, 50)) == want
 
 
@@ -132,7 +115,7 @@ def test_what_ends_a_while_is_no_condition() -> None:
     """)
     x = np.ones(20)
     x[7] = -1
-    assert outcome(dc.accelerate(f), (x,))[:2] == (StopIteration, "7")
+    assert outcome(dc.accelerate(f), (x,)).result[:2] == (StopIteration, "7")
 
 
 def test_conditions_that_are_known() -> None:
@@ -148,8 +131,8 @@ def test_conditions_that_are_known() -> None:
     g = dc.accelerate(f)
     before = settle().loops
     assert g(np.zeros(20), 20).tolist() == [*map(float, range(20))] and settle().loops == before + 1
-    assert outcome(g, (np.zeros(35), 35))[:2] == (ValueError, "35")
-    assert outcome(g, (np.zeros(45), 45))[:2] == (AssertionError, "large")
+    assert outcome(g, (np.zeros(35), 35)).result[:2] == (ValueError, "35")
+    assert outcome(g, (np.zeros(45), 45)).result[:2] == (AssertionError, "large")
 
 
 # ---- try ------------------------------------------------------------------------------------------------
@@ -186,17 +169,14 @@ def test_handlers_are_pythons(caught: str) -> None:
         before = settle().loops
 
 
-@pytest.mark.parametrize(
-    ("body", "compiled"),
-    [
-        ("try: s += 1 / x[i]\nexcept ValueError: return -1\n", 0),
-        ("try: s += 1 / x[i]\nfinally: s += 1\n", 0),
-        ("try:\n  try: s += 1 / x[i]\n  except ValueError: pass\nexcept KeyError: print(s)\n", 1),
-        ("try:\n  if x[i] > 30: raise ValueError\n  s += 1 / x[i]\nexcept ValueError: s -= 1\n", 0),
-        ("s += h(float(x[i]))\n", 1),
-        ("s += h(float(x[i]) - 7.0)\n", 0),
-    ],
-)
+@pytest.mark.parametrize(("body", "compiled"), [
+    ("try: s += 1 / x[i]\nexcept ValueError: return -1\n", 0),
+    ("try: s += 1 / x[i]\nfinally: s += 1\n", 0),
+    ("try:\n  try: s += 1 / x[i]\n  except ValueError: pass\nexcept KeyError: print(s)\n", 1),
+    ("try:\n  if x[i] > 30: raise ValueError\n  s += 1 / x[i]\nexcept ValueError: s -= 1\n", 0),
+    ("s += h(float(x[i]))\n", 1),
+    ("s += h(float(x[i]) - 7.0)\n", 0),
+])  # fmt: skip
 def test_statements_that_are_guarded(body: str, compiled: int) -> None:
     lines = [
         "def h(v):",

@@ -54,17 +54,14 @@ def reshaped(x: Any, at: Any, turns: int) -> Any:
     return total
 
 
-@pytest.mark.parametrize(
-    ("f", "args", "compiled"),
-    [
-        (columns, (RNG.random((7, 9)), RNG.integers(-9, 9, 9), 400), True),
-        (pairs, (RNG.random((3, 5, 6)), RNG.integers(0, 5, (5, 6)), RNG.integers(0, 6, (5, 6)), 400), True),
-        (planes, (RNG.random((5, 4)), RNG.integers(0, 5, (2, 3)), 400), True),
-        (carried, (RNG.random((7, 9)), RNG.integers(-9, 9, 9), 400), False),
-        (reshaped, (RNG.random((4, 6)), RNG.integers(0, 6, 5), 400), False),
-        (columns, (RNG.random((7, 9)), np.full(9, 9), 400), False),  # out of bounds: NumPy's error
-    ],
-)
+@pytest.mark.parametrize(("f", "args", "compiled"), [
+    (columns, (RNG.random((7, 9)), RNG.integers(-9, 9, 9), 400), True),
+    (pairs, (RNG.random((3, 5, 6)), RNG.integers(0, 5, (5, 6)), RNG.integers(0, 6, (5, 6)), 400), True),
+    (planes, (RNG.random((5, 4)), RNG.integers(0, 5, (2, 3)), 400), True),
+    (carried, (RNG.random((7, 9)), RNG.integers(-9, 9, 9), 400), False),
+    (reshaped, (RNG.random((4, 6)), RNG.integers(0, 6, 5), 400), False),
+    (columns, (RNG.random((7, 9)), np.full(9, 9), 400), False),  # out of bounds: NumPy's error
+])  # fmt: skip
 def test_gathered_arrays_of_several_axes(f: Any, args: tuple[Any, ...], compiled: bool) -> None:
     loops = alike(f, *args)
     assert loops or not compiled

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from sited_programs import compare
 
-import dcarray as dc
+pytestmark = pytest.mark.eager
 
 HEAD = """
 import math
@@ -85,13 +84,6 @@ STEPS = [
     ("for i in range(9):\n if i == 7: s += 1 / count\n s += i", False, False),
     ("for i in range(9):\n tick(i)\n if i == 7: s += 1 / (count - 7)", False, False),
 ]
-
-
-@pytest.fixture(autouse=True)
-def eager() -> Iterator[None]:
-    """Plans are made at once."""
-    with dc.options(jit="eager", cache_dir=None):
-        yield
 
 
 def indented(text: str, depth: int) -> str:

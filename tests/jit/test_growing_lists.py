@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,12 +13,7 @@ from written import written
 import dcarray as dc
 from dcarray.core.counters import settle
 
-
-@pytest.fixture(autouse=True)
-def eager() -> Iterator[None]:
-    """Plans are made at once."""
-    with dc.options(jit="eager", cache_dir=None):
-        yield
+pytestmark = pytest.mark.eager
 
 
 X = np.linspace(-1.0, 2.0, 40)

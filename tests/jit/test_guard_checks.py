@@ -39,37 +39,17 @@ def _values() -> list[Any]:
     ]
     others: list[Any] = [
         *(
-            0,
-            1,
-            -1,
-            10**30,
-            True,
-            False,
-            1.0,
-            0.0,
-            math.nan,
-            1j,
-            None,
-            "a",
-            "b",
-            (1, 2),
-            (1, 3),
-            (1, (2.0, "a")),
-            (),
+            0, 1, -1, 10**30, True, False, 1.0, 0.0, math.nan, 1j, None, "a", "b", (1, 2), (1, 3),
+            (1, (2.0, "a")), (),
         ),
         *(
-            np.float64(1),
-            np.float32(1),
-            np.int64(1),
-            np.longlong(1),
-            np.bool_(True),
-            np.dtype("f8"),
+            np.float64(1), np.float32(1), np.int64(1), np.longlong(1), np.bool_(True), np.dtype("f8"),
             np.dtype("f4"),
         ),
         *(range, max, math.sqrt, np, math, float, np.float64, dc.ndarray, object(), [1], {}),
         np.random.default_rng(0),
         *(written(f"def f(x):\n    return x + {n}\n") for n in (1, 2)),
-    ]
+    ]  # fmt: skip
     return [*arrays, *[dc.asarray(a) for a in arrays if a.dtype.kind != "M"], *others]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,12 +13,7 @@ import dcarray as dc
 from dcarray.core.counters import settle
 from dcarray.jit.loops.sites.functions import put_sites, remove_sites, with_sites
 
-
-@pytest.fixture(autouse=True)
-def eager() -> Iterator[None]:
-    """Plans are made at once."""
-    with dc.options(jit="eager", cache_dir=None):
-        yield
+pytestmark = pytest.mark.eager
 
 
 # Programs whose loops are compiled, with how many runs of loops at least.

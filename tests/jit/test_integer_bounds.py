@@ -110,13 +110,10 @@ for b in data:
     assert traced.results[0][1].weak
 
 
-@pytest.mark.parametrize(
-    "body, reason",
-    [
-        ("n = n << k", "large"),
-        ("n = 1 >> (k - 2)", "bounds"),
-    ],
-)
+@pytest.mark.parametrize("body, reason", [
+    ("n = n << k", "large"),
+    ("n = 1 >> (k - 2)", "bounds"),
+])  # fmt: skip
 def test_unbounded_integers(body: str, reason: str) -> None:
     with pytest.raises(Untraceable, match=reason):
         trace(request(f"for k in range(40):\n    {body}", dict(n=3)))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 import random
 import textwrap
-import traceback
 from typing import Any
 
 import numpy as np
 import pytest
+from outcomes import outcome
 from written import written
 
 import dcarray as dc
@@ -18,22 +17,7 @@ from dcarray.jit.loops.sites.functions import put_sites
 from dcarray.jit.loops.sites.site import Site
 from dcarray.tiering import admission
 
-
-@pytest.fixture(autouse=True)
-def eagerly() -> Any:
-    with dc.options(jit="eager", cache_dir=None, debug=False):
-        yield
-
-
-def outcome(f: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """What a call returns or raises, with the line, and what its arguments are then."""
-    given = copy.deepcopy(args)
-    try:
-        found: Any = f(*given)
-    except Exception as error:
-        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__)]
-        return type(error), str(error), lines[-1], repr(given)
-    return repr(found), repr(given)
+pytestmark = pytest.mark.eager(debug=False)
 
 
 def agree(text: str, *arguments: tuple[Any, ...], loops: int | None = 1) -> None:
@@ -177,13 +161,10 @@ def find(x, v):
 """
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        *["s += smallest(i)", "if is_prime(i): s += i", "a, b = find(x, i * 0.1)\n        s += a * b"],
-        *["s += collatz(i % 9 + 1)", "s += halved(i * 0.75)"],
-    ],
-)
+@pytest.mark.parametrize("line", [
+    *["s += smallest(i)", "if is_prime(i): s += i", "a, b = find(x, i * 0.1)\n        s += a * b"],
+    *["s += collatz(i % 9 + 1)", "s += halved(i * 0.75)"],
+])  # fmt: skip
 def test_functions_that_return_out_of_loops(line: str) -> None:
     text = f"{HELPERS}\ndef f(x, n):\n    s = 0\n    for i in range(2, n):\n        {line}\n    return s\n"
     agree(text, (X, 60), (X, 11))

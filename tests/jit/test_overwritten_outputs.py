@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 import pytest
 from as_written import as_written
+from outcomes import outcome
 from written import written
 
 import dcarray as dc
 from dcarray.jit.loops.sites import requests, run_loop
 from dcarray.jit.loops.sites.undo_copies import UndoCopy
+
+pytestmark = pytest.mark.eager(eager_below=0)
 
 THOMAS = """
 def f(a, b, c, d, out):
@@ -34,13 +36,6 @@ def f(a, b, c, d, out):
 """
 
 
-@pytest.fixture(autouse=True)
-def eagerly() -> Any:
-    with dc.options(jit="eager", eager_below=0, cache_dir=None):
-        dc.report(reset=True)
-        yield
-
-
 def inputs(*zeros: tuple[int, int]) -> list[np.ndarray]:
     made = list(np.random.default_rng(5).random((5, 40, 30)))
     made[1] += 4.0
@@ -49,38 +44,25 @@ def inputs(*zeros: tuple[int, int]) -> list[np.ndarray]:
     return made
 
 
-def outcome(f: Any, arrays: list[np.ndarray], action: str, **state: str) -> tuple[Any, ...]:
-    arrays = [a.copy() for a in arrays]
-    said = None
-    with np.errstate(**state), warnings.catch_warnings(record=True) as warned:
-        warnings.simplefilter(action)  # type: ignore[arg-type]
-        try:
-            f(*arrays)
-        except Exception as error:
-            said = type(error), str(error)
-    return [a.tobytes() for a in arrays], said, {str(each.message) for each in warned}
-
-
 @pytest.mark.parametrize("source", [THOMAS, FLOATS])
 @pytest.mark.parametrize("zeros", [(), [(7, 3)], [(0, 2), (39, 29), (20, 3)]])
-@pytest.mark.parametrize(
-    ("action", "state"),
-    [
-        ("always", {}),
-        ("error", {}),
-        ("always", {"all": "raise"}),
-        ("always", {"divide": "raise", "invalid": "ignore"}),
-        ("always", {"all": "ignore"}),
-    ],
-)
+@pytest.mark.parametrize(("action", "state"), [
+    ("always", {}),
+    ("error", {}),
+    ("always", {"all": "raise"}),
+    ("always", {"divide": "raise", "invalid": "ignore"}),
+    ("always", {"all": "ignore"}),
+])  # fmt: skip
 def test_results_are_those_of_python(source: str, zeros: Any, action: str, state: Any) -> None:
     f = written(source)
     fast, slow = dc.accelerate(f), dc.accelerate(written(source))
     for _ in range(2):
         got = outcome(fast, inputs(*zeros), action, **state)
-        assert got == as_written(outcome, slow, inputs(*zeros), action, **state)
+        want = as_written(outcome, slow, inputs(*zeros), action, **state)
+        assert got[:2] == want[:2] and got.texts == want.texts
         if action == "always" and "raise" not in state.values():  # else more than NumPy's is computed
-            assert got == as_written(outcome, f, inputs(*zeros), action, **state)
+            want = as_written(outcome, f, inputs(*zeros), action, **state)
+            assert got[:2] == want[:2] and got.texts == want.texts
 
 
 def test_an_index_out_of_bounds_ends_the_loop() -> None:
@@ -89,8 +71,8 @@ def test_an_index_out_of_bounds_ends_the_loop() -> None:
     for place in (0, 17):
         arrays = inputs()
         arrays[0][place, 0] = 77.0
-        got, want = outcome(fast, arrays, "always"), as_written(outcome, f, arrays, "always")
-        assert got == want and want[1] is not None
+        got, want = outcome(fast, arrays), as_written(outcome, f, arrays)
+        assert got == want and want.result[0] is IndexError
 
 
 def test_completely_overwritten_arrays_have_no_undo_copies(monkeypatch: pytest.MonkeyPatch) -> None:

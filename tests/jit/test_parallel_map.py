@@ -49,18 +49,15 @@ def test_its_examples_run() -> None:
     assert example.examples and doctest.DocTestRunner().run(example).failed == 0
 
 
-@pytest.mark.parametrize(
-    "key, error, text",
-    [
-        ((), ValueError, "there is none"),
-        (3, TypeError, "not 3"),
-        ((slice(0, 3), 2), TypeError, "not 2"),
-        (slice(1, None), TypeError, "has no stop"),
-        (slice(0, 2.0), TypeError, "integers as bounds, not 0:2.0:1"),
-        (slice(0, dc.symbol("N")), TypeError, "integers as bounds, not 0:N:1"),
-        (slice(0, 4, 0), ValueError, "no step of 0"),
-    ],
-)
+@pytest.mark.parametrize("key, error, text", [
+    ((), ValueError, "there is none"),
+    (3, TypeError, "not 3"),
+    ((slice(0, 3), 2), TypeError, "not 2"),
+    (slice(1, None), TypeError, "has no stop"),
+    (slice(0, 2.0), TypeError, "integers as bounds, not 0:2.0:1"),
+    (slice(0, dc.symbol("N")), TypeError, "integers as bounds, not 0:N:1"),
+    (slice(0, 4, 0), ValueError, "no step of 0"),
+])  # fmt: skip
 def test_bad_ranges(key: Any, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         dc.map[key]
@@ -153,18 +150,15 @@ def test_what_is_parallel_and_what_is_not(tmp_path: Path) -> None:
     assert isinstance(steps, Loop) and not steps.parallel
 
 
-@pytest.mark.parametrize(
-    "head, body, reason",
-    [
-        ("i, j in dc.map[0:N]", "A[i] = 0.0", "several targets"),
-        ("i in dc.map[0:N]", "if A[i] > 2.0:\n            break", "a break out of a loop over the places"),
-        ("i in dc.map[0:]", "A[i] = 0.0", "start:stop"),
-        ("i in dc.map[1]", "A[i] = 0.0", "start:stop"),
-        ("i in dc.map[0:2.5]", "A[i] = 0.0", "integers as bounds"),
-        ("i in dc.map[0:N:0]", "A[i] = 0.0", "a range of step 0"),
-        ("i in dc.map[0:N + 1]", "A[i] = 0.0", "bounds"),
-    ],
-)
+@pytest.mark.parametrize("head, body, reason", [
+    ("i, j in dc.map[0:N]", "A[i] = 0.0", "several targets"),
+    ("i in dc.map[0:N]", "if A[i] > 2.0:\n            break", "a break out of a loop over the places"),
+    ("i in dc.map[0:]", "A[i] = 0.0", "start:stop"),
+    ("i in dc.map[1]", "A[i] = 0.0", "start:stop"),
+    ("i in dc.map[0:2.5]", "A[i] = 0.0", "integers as bounds"),
+    ("i in dc.map[0:N:0]", "A[i] = 0.0", "a range of step 0"),
+    ("i in dc.map[0:N + 1]", "A[i] = 0.0", "bounds"),
+])  # fmt: skip
 def test_what_does_not_compile(head: str, body: str, reason: str, tmp_path: Path) -> None:
     text = f"{IMPORT}def f(A: np.float64[N]):\n    for {head}:\n        {body}\n"
     with pytest.raises(ProgramError, match=reason) as caught:

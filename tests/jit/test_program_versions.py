@@ -58,15 +58,8 @@ def test_sizes_decide(name):
     rng = np.random.default_rng(0)
     seen = set()
     for n, m, k in [
-        (9, 9, 9),
-        (4, 4, 4),
-        (8, 9, 10),
-        (1, 1, 700),
-        (1, 1, 699),
-        (0, 5, 9),
-        (20, 20, 20),
-        (7, 7, 0),
-    ]:
+        (9, 9, 9), (4, 4, 4), (8, 9, 10), (1, 1, 700), (1, 1, 699), (0, 5, 9), (20, 20, 20), (7, 7, 0),
+    ]:  # fmt: skip
         arrays = [rng.random(shape) for shape in ((n, m), (n, k), (k, m), (n, n))]
         arrays = arrays[: program.written.__code__.co_argcount]
         want = [a.copy() for a in arrays]

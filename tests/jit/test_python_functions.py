@@ -9,17 +9,11 @@ import pytest
 from compare_accelerated import alike
 from written import written
 
-import dcarray as dc
+pytestmark = pytest.mark.eager
 
 R = np.random.default_rng(5)
 X = R.normal(size=200) * 3
 ODD = (np.nan, np.inf, -np.inf, 0.0, -0.0, 0.5, -1.5, 2.5, 1e300)
-
-
-@pytest.fixture(autouse=True)
-def eagerly() -> Any:
-    with dc.options(jit="eager", cache_dir=None):
-        yield
 
 
 def function(value: str, kind: str = "float") -> Any:

@@ -10,18 +10,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from drawing import EAGER, PYTHONS, agree, state_of
+from drawing import PYTHONS, agree, state_of
 from written import written
 
 import dcarray as dc
 from dcarray.jit.loops.syntax.supported import RANDOM
 
-
-@pytest.fixture(autouse=True)
-def eagerly() -> Any:
-    with dc.options(**EAGER):
-        dc.report(reset=True)
-        yield
+pytestmark = pytest.mark.eager(debug=True)
 
 
 DRAWS = [

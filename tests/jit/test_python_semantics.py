@@ -74,15 +74,12 @@ def test_division_by_zero_raises_for_any_dividend(top: float, line: str) -> None
     assert alike(constant, u, 1.0, 0.0, 20) == 0
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "s += float(u[i : i + 1])",
-        "s += math.sqrt(u[i : i + 1])",
-        "u[i] = u[i + 1 : i + 2] * 2",
-        "u[i] += u[i : i + 1]",
-    ],
-)
+@pytest.mark.parametrize("line", [
+    "s += float(u[i : i + 1])",
+    "s += math.sqrt(u[i : i + 1])",
+    "u[i] = u[i + 1 : i + 2] * 2",
+    "u[i] += u[i : i + 1]",
+])  # fmt: skip
 def test_arrays_of_one_element_are_no_scalars(line: str) -> None:
     alike(function(line), np.random.default_rng(3).random(30), 1.0, 2.0, 20)
 
@@ -100,16 +97,13 @@ def test_unevaluated_operands_may_fail() -> None:
     alike(function("if u[i].real > 2:\n    u[i] = a // b\nu[i] *= b"), u + 0j, 2 + 3j, 2.0, 20)
 
 
-@pytest.mark.parametrize(
-    "lines",
-    [
-        "b = np.ascontiguousarray(u.T)\nb[0] = i + 1.0\nu[:, 1] += b[2] * 0.5",
-        "b = np.ascontiguousarray(u[:, ::2])\nb *= 2\nu[:, 1] += b[:, 3]",
-        "b = np.ascontiguousarray(u[i])\nb += 1\nu[:, i] += u[0]",
-        "b = np.ascontiguousarray(u[i : i + 1, ::2])\nb *= 3\nu[:, i] += b[0, 1]",
-        "b = np.ascontiguousarray(u * 2)\nb *= 3\nu[:, i] += b[0, 1]",
-    ],
-)
+@pytest.mark.parametrize("lines", [
+    "b = np.ascontiguousarray(u.T)\nb[0] = i + 1.0\nu[:, 1] += b[2] * 0.5",
+    "b = np.ascontiguousarray(u[:, ::2])\nb *= 2\nu[:, 1] += b[:, 3]",
+    "b = np.ascontiguousarray(u[i])\nb += 1\nu[:, i] += u[0]",
+    "b = np.ascontiguousarray(u[i : i + 1, ::2])\nb *= 3\nu[:, i] += b[0, 1]",
+    "b = np.ascontiguousarray(u * 2)\nb *= 3\nu[:, i] += b[0, 1]",
+])  # fmt: skip
 def test_contiguous_copies(lines: str) -> None:
     u = np.random.default_rng(6).random((30, 30))
     for v in (u, np.asfortranarray(u), np.concatenate([u, u], axis=1)[:, ::2]):
@@ -138,19 +132,12 @@ def test_positional_arguments_of_variances() -> None:
     assert abs(found - wanted) < 1e-5
 
 
-@pytest.mark.parametrize(
-    "lines",
-    [
-        "s = s + 1.0 / i",
-        "u = u + np.float64(1.0) / i",
-        "u = u + np.ones(30) / i",
-        "w = (np.ones(30) * np.nan).astype('i4')\nu += w",
-        "w = np.ones(30) * 1e39\nu += w.astype('f4')",
-        "u += np.full(30, 7e4).astype('e')",
-        "u[:] = np.sqrt(np.arange(30) - 1.0) + u",
-        "u[i] = np.sqrt(np.float32(1.0) - i)",
-    ],
-)
+@pytest.mark.parametrize("lines", [
+    "s = s + 1.0 / i", "u = u + np.float64(1.0) / i", "u = u + np.ones(30) / i",
+    "w = (np.ones(30) * np.nan).astype('i4')\nu += w", "w = np.ones(30) * 1e39\nu += w.astype('f4')",
+    "u += np.full(30, 7e4).astype('e')", "u[:] = np.sqrt(np.arange(30) - 1.0) + u",
+    "u[i] = np.sqrt(np.float32(1.0) - i)",
+])  # fmt: skip
 def test_exceptions_of_constants(lines: str) -> None:
     """What a compiler computes itself is computed without floating-point exceptions."""
     u, f = np.random.default_rng(9).random(30), function(lines)
@@ -220,20 +207,17 @@ def test_two_names_of_one_new_array(below: int) -> None:
     assert settle().loops == before + 3
 
 
-@pytest.mark.parametrize(
-    "lines",
-    [
-        "o = u\nu = u * 2",  # `o` is what `u` was before the last turn
-        "o = u\nw = u * 2\nu = w",
-        "w = 2 * u - o\no = u\nu = w",
-        "t = u\nu = v\nv = t * 0.5 + 1\no = t",
-        "o = v\nv = u\nu = u * 0.5 + 1",  # and what it was two turns before
-        "t = o\no = v\nv = u\nu = t * 0.5 + 1",
-        "u = u[::-1]",
-        "s = s + o[0]\no = v[::-1]",
-        "s = s + o[0]\no = v",
-    ],
-)
+@pytest.mark.parametrize("lines", [
+    "o = u\nu = u * 2",  # `o` is what `u` was before the last turn
+    "o = u\nw = u * 2\nu = w",
+    "w = 2 * u - o\no = u\nu = w",
+    "t = u\nu = v\nv = t * 0.5 + 1\no = t",
+    "o = v\nv = u\nu = u * 0.5 + 1",  # and what it was two turns before
+    "t = o\no = v\nv = u\nu = t * 0.5 + 1",
+    "u = u[::-1]",
+    "s = s + o[0]\no = v[::-1]",
+    "s = s + o[0]\no = v",
+])  # fmt: skip
 @pytest.mark.parametrize("head", ["for i in range(n):", "while i < n:\n        i += 1"])
 def test_names_that_take_over_arrays(lines: str, head: str) -> None:
     """What is bound to one of them afterwards, and what is written into that."""
@@ -267,19 +251,16 @@ def test_python_complex_with_float64(line: str) -> None:
     alike(function(line), np.arange(30, dtype="f4"), 1.0, 1 + 2j, 20)
 
 
-@pytest.mark.parametrize(
-    ("line", "char", "wrong"),
-    [
-        ("u[:] = a[i]", "i2", 300),
-        ("u[:] = a[i]\nu[:] = 0", "i2", 300),
-        ("for j in range(b):\n    u[j] = a[i]", "f8", 1e9),
-        ("u[i] = a[i]\nu[i] = 3", "i2", 300),
-        ("t = 1.0 / float(a[i])\nu[i] = i", "f8", 0.0),
-        ("t = u[a[i]]\nu[i] = i", "i8", 1000),
-        ("u[i] = u[a[:7]][0]\nu[i] = i", "i8", 1000),
-        ("t = math.sqrt(a[i])\nu[i] = i", "f8", -1.0),
-    ],
-)
+@pytest.mark.parametrize(("line", "char", "wrong"), [
+    ("u[:] = a[i]", "i2", 300),
+    ("u[:] = a[i]\nu[:] = 0", "i2", 300),
+    ("for j in range(b):\n    u[j] = a[i]", "f8", 1e9),
+    ("u[i] = a[i]\nu[i] = 3", "i2", 300),
+    ("t = 1.0 / float(a[i])\nu[i] = i", "f8", 0.0),
+    ("t = u[a[i]]\nu[i] = i", "i8", 1000),
+    ("u[i] = u[a[:7]][0]\nu[i] = i", "i8", 1000),
+    ("t = math.sqrt(a[i])\nu[i] = i", "f8", -1.0),
+])  # fmt: skip
 def test_dead_values_raise(line: str, char: str, wrong: float) -> None:
     f, u, a = function(line), np.zeros(30, "i1"), np.arange(1, 31).astype(char) % 20
     a[19] = 1
@@ -297,14 +278,11 @@ def test_dead_integers_overflow(line: str) -> None:
             g(np.zeros(30, "i8"), a, 1.0, 20)
 
 
-@pytest.mark.parametrize(
-    "lines",
-    [
-        "if j == 1:\n    c = b\nq = c[1]\nc[1] = 3.0\ns = s + q\nu[0] = 4.0",
-        "if j == 1:\n    c = b\nu[0] = u[0] + c[1]\ns = s + p",
-        "if j != 1:\n    u, b = b, u\nu[0] = u[0] + s\nb[0] = p",
-    ],
-)
+@pytest.mark.parametrize("lines", [
+    "if j == 1:\n    c = b\nq = c[1]\nc[1] = 3.0\ns = s + q\nu[0] = 4.0",
+    "if j == 1:\n    c = b\nu[0] = u[0] + c[1]\ns = s + p",
+    "if j != 1:\n    u, b = b, u\nu[0] = u[0] + s\nb[0] = p",
+])  # fmt: skip
 def test_scalars_after_a_retraced_body(lines: str) -> None:
     """They are read where they were, not where the first attempt has stored them."""
     inner = "".join(f"            {line}\n" for line in lines.split("\n"))

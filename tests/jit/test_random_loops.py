@@ -11,18 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from drawing import EAGER, KINDS, agree, state_of
+from drawing import KINDS, agree, state_of
 from written import written
 
 import dcarray as dc
 from dcarray.jit.loops.entry import generators
 
-
-@pytest.fixture(autouse=True)
-def eagerly() -> Any:
-    with dc.options(**EAGER):
-        dc.report(reset=True)
-        yield
+pytestmark = pytest.mark.eager(debug=True)
 
 
 ISING = """

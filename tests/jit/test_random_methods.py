@@ -2,114 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
 
 import numpy as np
 import pytest
-from drawing import EAGER, KINDS, agree
+from drawing import KINDS, agree
 
-import dcarray as dc
-
-
-@pytest.fixture(autouse=True)
-def eagerly() -> Any:
-    with dc.options(**EAGER):
-        dc.report(reset=True)
-        yield
-
+pytestmark = pytest.mark.eager(debug=True)
 
 METHODS = {
     "Generator": """
-        random()
-        standard_normal()
-        normal()
-        normal(0.3, 2.5)
-        normal(scale=x, loc=-1)
-        uniform()
-        uniform(-1, 3.5)
-        uniform(high=x + 2)
-        integers(10)
-        integers(3, 11)
-        integers(0, 7, endpoint=True)
-        integers(5, dtype=np.int64)
-        integers(0, 1 << 40)
-        integers(-5, i + 2)
-        integers(0, 5, dtype=int)
-        integers(0, 1)
-        integers(0, 1 << 32)
-        exponential()
-        exponential(x)
-        standard_exponential()
-        gamma(2.5)
-        gamma(0.5, scale=x)
-        standard_gamma(x)
-        beta(0.4, 0.7)
-        chisquare(3)
-        laplace(0.5, x)
-        logistic()
-        gumbel(scale=3.0)
-        lognormal(0.1, 0.3)
-        weibull(1.5)
-        rayleigh(2)
-        poisson()
-        poisson(3.5)
-        poisson(150 * x)
-        pareto(2.5)
-        power(x)
-        standard_cauchy()
-        standard_t(4)
-        wald(1.0, x)
-        vonmises(0.0, 4 * x)
-        triangular(-1, x, 2)
-        geometric(0.4)
-        geometric(0.1 * x)
-        binomial(1, 0.3)
-        binomial(i, x)
-        binomial(1000, x)
-        choice(7)
-        choice([-1, 1])
-        choice((0.5, 1.5, 2.5))
-        choice(out)
+        random(); standard_normal(); normal(); normal(0.3, 2.5); normal(scale=x, loc=-1); uniform()
+        uniform(-1, 3.5); uniform(high=x + 2); integers(10); integers(3, 11); integers(0, 7, endpoint=True)
+        integers(5, dtype=np.int64); integers(0, 1 << 40); integers(-5, i + 2); integers(0, 5, dtype=int)
+        integers(0, 1); integers(0, 1 << 32); exponential(); exponential(x); standard_exponential()
+        gamma(2.5); gamma(0.5, scale=x); standard_gamma(x); beta(0.4, 0.7); chisquare(3); laplace(0.5, x)
+        logistic(); gumbel(scale=3.0); lognormal(0.1, 0.3); weibull(1.5); rayleigh(2); poisson()
+        poisson(3.5); poisson(150 * x); pareto(2.5); power(x); standard_cauchy(); standard_t(4)
+        wald(1.0, x); vonmises(0.0, 4 * x); triangular(-1, x, 2); geometric(0.4); geometric(0.1 * x)
+        binomial(1, 0.3); binomial(i, x); binomial(1000, x); choice(7); choice([-1, 1])
+        choice((0.5, 1.5, 2.5)); choice(out)
     """,
     "RandomState": """
-        random()
-        random_sample()
-        rand()
-        randn()
-        standard_normal()
-        normal()
-        normal(0.3, 2.5)
-        normal(loc=x)
-        uniform()
-        uniform(-1, x)
-        uniform(3, -2)
-        randint(10)
-        randint(3, 11)
-        randint(0, 7, dtype=np.int64)
-        randint(-5, i + 2)
-        randint(0, 1 << 40)
-        randint(0, 1 << 32)
-        randint(0, 1)
-        exponential()
-        exponential(x)
-        standard_exponential()
-        laplace(0.5, x)
-        logistic()
-        gumbel(scale=3.0)
-        lognormal(0.1, 0.3)
-        poisson()
-        poisson(3.5)
-        poisson(150 * x)
-        triangular(-1, x, 2)
-        choice(i + 2)
-        choice([-1, 1])
-        choice((0.5, x))
+        random(); random_sample(); rand(); randn(); standard_normal(); normal(); normal(0.3, 2.5)
+        normal(loc=x); uniform(); uniform(-1, x); uniform(3, -2); randint(10); randint(3, 11)
+        randint(0, 7, dtype=np.int64); randint(-5, i + 2); randint(0, 1 << 40); randint(0, 1 << 32)
+        randint(0, 1); exponential(); exponential(x); standard_exponential(); laplace(0.5, x); logistic()
+        gumbel(scale=3.0); lognormal(0.1, 0.3); poisson(); poisson(3.5); poisson(150 * x)
+        triangular(-1, x, 2); choice(i + 2); choice([-1, 1]); choice((0.5, x))
     """,
 }
 
 
 def _calls(of: str) -> list[str]:
-    return [line.strip() for line in METHODS[of].strip().splitlines()]
+    return [call.strip() for call in re.split("[;\n]", METHODS[of].strip())]
 
 
 @pytest.mark.parametrize("kind", KINDS)

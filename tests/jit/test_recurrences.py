@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import textwrap
-import warnings
 from typing import Any
 
 import numpy as np
@@ -11,27 +10,12 @@ import pytest
 from as_written import as_written
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from outcomes import outcome
 from written import written
 
 import dcarray as dc
 
-
-@pytest.fixture(autouse=True)
-def eagerly() -> Any:
-    with dc.options(jit="eager", eager_below=0, cache_dir=None):
-        dc.report(reset=True)
-        yield
-
-
-def outcome(f: Any, args: Any) -> Any:
-    """The bits of what a call gives and of its arguments afterwards, and what it warned of."""
-    args = [a.copy(order="K") if isinstance(a, np.ndarray) else a for a in args]
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        result = f(*args)
-    arrays = [a for a in (result, *args) if isinstance(a, np.ndarray | np.generic)]
-    bits = [(a.dtype, a.tobytes()) for a in arrays]
-    return type(result), repr(result), bits, sorted((str(w.message), w.lineno) for w in caught)
+pytestmark = pytest.mark.eager(eager_below=0)
 
 
 def agree(f: Any, *args: Any, served: int | None = None) -> None:
@@ -100,15 +84,12 @@ FOLD = """
 
 
 @pytest.mark.parametrize("dtype", ["i1", "u1", "i4", "u4", "i8", "u8", "f4", "f8"])
-@pytest.mark.parametrize(
-    "value",
-    [
-        "max(c[i, j], c[i, k] + c[k + 1, j])",
-        "min(c[i, j], c[k, i] - c[j, k])",
-        "c[i, j] + c[i, k] * c[k, j]",
-        "c[i, j] - c[k, j]",
-    ],
-)
+@pytest.mark.parametrize("value", [
+    "max(c[i, j], c[i, k] + c[k + 1, j])",
+    "min(c[i, j], c[k, i] - c[j, k])",
+    "c[i, j] + c[i, k] * c[k, j]",
+    "c[i, j] - c[k, j]",
+])  # fmt: skip
 def test_loop_carried_elements(dtype: str, value: str) -> None:
     f = written(FOLD.format(value=value))
     rng = np.random.default_rng(3)

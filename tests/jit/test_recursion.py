@@ -6,7 +6,6 @@ import math
 import random
 import sys
 import textwrap
-from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -18,12 +17,7 @@ import dcarray as dc
 from dcarray.core.counters import settle
 from dcarray.jit.loops.tracing.recursion import MOST_CALLS
 
-
-@pytest.fixture(autouse=True)
-def eager() -> Iterator[None]:
-    """Plans are made at once."""
-    with dc.options(jit="eager", cache_dir=None):
-        yield
+pytestmark = pytest.mark.eager
 
 
 # Functions g, and the arguments of a call of it for the loop variable k.

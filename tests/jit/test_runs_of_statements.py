@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import traceback
 import warnings
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,12 +15,7 @@ import dcarray as dc
 from dcarray.core.counters import settle
 from dcarray.jit.loops.sites.functions import put_sites
 
-
-@pytest.fixture(autouse=True)
-def eagerly() -> Iterator[None]:
-    with dc.options(jit="eager", cache_dir=None, debug=False):
-        dc.report(reset=True)
-        yield
+pytestmark = pytest.mark.eager(debug=False)
 
 
 def reasons() -> list[str]:
@@ -269,16 +263,13 @@ def test_sites_of_several_statements_on_one_line() -> None:
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize(
-    "part",
-    [
-        *["(x * 2)[::-1]", "(x * 2)[::2]", "(x * 2)[1:]", "((x - 1)[::2])[::-1]", "((x * 4)[::2])[:]"],
-        *["((x * 4)[::2])[:].ravel()", "np.ravel((x * 4)[::-1])", "np.flip(x + 4)", "np.arange(9.0)[::3]"],
-        *["np.ones((4, 5))[:, 2]", "np.add.outer(x[:3], x[:4]).T", "(y + 1)[1:3, 1:4]", "(y + 1)[1:3]"],
-        *["(y * 2)[:, ::-1]", "(y * 2)[::-1] + 1", "(y * 2).T", "np.swapaxes(y + 2, 0, 1)", "(y * 3)[0]"],
-        *["(y * 3)[:, 0]", "(y * 3)[:, :3].T[1:]", "np.ascontiguousarray((y * 3)[:, :3])"],
-    ],
-)
+@pytest.mark.parametrize("part", [
+    *["(x * 2)[::-1]", "(x * 2)[::2]", "(x * 2)[1:]", "((x - 1)[::2])[::-1]", "((x * 4)[::2])[:]"],
+    *["((x * 4)[::2])[:].ravel()", "np.ravel((x * 4)[::-1])", "np.flip(x + 4)", "np.arange(9.0)[::3]"],
+    *["np.ones((4, 5))[:, 2]", "np.add.outer(x[:3], x[:4]).T", "(y + 1)[1:3, 1:4]", "(y + 1)[1:3]"],
+    *["(y * 2)[:, ::-1]", "(y * 2)[::-1] + 1", "(y * 2).T", "np.swapaxes(y + 2, 0, 1)", "(y * 3)[0]"],
+    *["(y * 3)[:, 0]", "(y * 3)[:, :3].T[1:]", "np.ascontiguousarray((y * 3)[:, :3])"],
+])  # fmt: skip
 def test_parts_of_new_arrays_lie_as_in_numpy(part: str) -> None:
     agree(
         f"def f(x, y): a = {part}; return a, x + 1", np.arange(20.0), np.arange(30.0).reshape(5, 6), served=1

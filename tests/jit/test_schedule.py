@@ -456,11 +456,7 @@ def test_positions_count_statements_in_loops_and_branches() -> None:
         left = list(all_statements(with_statement(region.body, k, ())))
         assert len(left) == 6 - count((every[k],))
     assert str(dc.schedule(region)).split("\n") == [
-        "   0  if c[] {",
-        "   1    a[i] = 1.0 for i<4",
-        "   2    for k in range(0, 4, 1) {",
-        "   3      a[k] = 2.0",
-        "      } else {",
-        "   4    a[i] = 3.0 for i<4",
+        "   0  if c[] {", "   1    a[i] = 1.0 for i<4", "   2    for k in range(0, 4, 1) {",
+        "   3      a[k] = 2.0", "      } else {", "   4    a[i] = 3.0 for i<4",
         "   5  a[i] = 4.0 for i<4",
-    ]
+    ]  # fmt: skip

@@ -47,17 +47,14 @@ def test_what_is_not_given_follows_from_annotations():
     np.testing.assert_array_equal(got, halves(found.memory["A"], found.memory["weight"].item()))
 
 
-@pytest.mark.parametrize(
-    ("call", "error", "text"),
-    [
-        (lambda: static_region(halves), ValueError, "the size N is not known"),
-        (lambda: static_region(repeated), ValueError, "the value of the argument count has to be given"),
-        (lambda: static_region(halves, (np.ones((3, 4), np.float32),)), ValueError, r"of shape \(3, 3\)"),
-        (lambda: static_region(sweep), ValueError, "the argument A has neither a value nor a type"),
-        (lambda: static_region(3), TypeError, "a Python function is expected"),
-        (lambda: static_region(sweep, ("a", 1, 2, 3.0)), TypeError, "the argument A is neither"),
-    ],
-)
+@pytest.mark.parametrize(("call", "error", "text"), [
+    (lambda: static_region(halves), ValueError, "the size N is not known"),
+    (lambda: static_region(repeated), ValueError, "the value of the argument count has to be given"),
+    (lambda: static_region(halves, (np.ones((3, 4), np.float32),)), ValueError, r"of shape \(3, 3\)"),
+    (lambda: static_region(sweep), ValueError, "the argument A has neither a value nor a type"),
+    (lambda: static_region(3), TypeError, "a Python function is expected"),
+    (lambda: static_region(sweep, ("a", 1, 2, 3.0)), TypeError, "the argument A is neither"),
+])  # fmt: skip
 def test_errors(call, error, text):
     with pytest.raises(error, match=text):
         call()

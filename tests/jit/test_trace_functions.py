@@ -104,21 +104,18 @@ def test_elements_are_numpys(text: str) -> None:
     check(f"r = {text}", NAMES)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "np.linalg.norm(y)",
-        "np.linalg.norm(A, axis=1)",
-        "np.linalg.norm(A)",
-        "np.linalg.norm(A, axis=1, keepdims=True)",
-        "np.average(y, weights=y * y)",
-        "np.trapezoid(y, y)" if hasattr(np, "trapezoid") else "y",
-        "np.trapezoid(y, dx=0.1)" if hasattr(np, "trapezoid") else "y",
-        "np.sum([f, s, 2.0])",
-        "np.mean([f, 2.0, s])",
-        "np.array([f, s]) @ np.array([[1.0, 2.0], [3.0, 4.0]])",
-    ],
-)
+@pytest.mark.parametrize("text", [
+    "np.linalg.norm(y)",
+    "np.linalg.norm(A, axis=1)",
+    "np.linalg.norm(A)",
+    "np.linalg.norm(A, axis=1, keepdims=True)",
+    "np.average(y, weights=y * y)",
+    "np.trapezoid(y, y)" if hasattr(np, "trapezoid") else "y",
+    "np.trapezoid(y, dx=0.1)" if hasattr(np, "trapezoid") else "y",
+    "np.sum([f, s, 2.0])",
+    "np.mean([f, 2.0, s])",
+    "np.array([f, s]) @ np.array([[1.0, 2.0], [3.0, 4.0]])",
+])  # fmt: skip
 def test_sums_are_as_accurate(text: str) -> None:
     check(f"r = {text}", NAMES, rtol=1e-14)
 
@@ -128,19 +125,11 @@ def test_grids(indexing: str) -> None:
     check(f"p, q = np.meshgrid(y, x[:3], indexing='{indexing}')", NAMES)
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "A[i[:3] % 3] = y[:4]",
-        "A[1, i % 4] = 3",
-        "A[i[:2] % 3, i[2:4] % 3] += y[:2]",
-        "A[:, i[:3] % 4] = A[:, 1:]",
-        "A[i[1] % 3, i[:3] % 3] *= 2",
-        "np.add.at(y, i % 2, y)",
-        "np.subtract.at(A, i % 3, y[:4])",
-        "np.maximum.at(y, (i % 3,), 2.5)",
-    ],
-)
+@pytest.mark.parametrize("statement", [
+    "A[i[:3] % 3] = y[:4]", "A[1, i % 4] = 3", "A[i[:2] % 3, i[2:4] % 3] += y[:2]",
+    "A[:, i[:3] % 4] = A[:, 1:]", "A[i[1] % 3, i[:3] % 3] *= 2", "np.add.at(y, i % 2, y)",
+    "np.subtract.at(A, i % 3, y[:4])", "np.maximum.at(y, (i % 3,), 2.5)",
+])  # fmt: skip
 def test_writes_at_places(statement: str) -> None:
     check(f"i = i * 1\n{statement}", NAMES)
 

@@ -21,38 +21,11 @@ from dcarray.jit.loops.tracing.trace import trace
 
 SUITE = Path(os.environ.get("NPBENCH", ""))
 TRACED = [
-    "adi",
-    "azimint_naive",
-    "cavity_flow",
-    "channel_flow",
-    "cholesky",
-    "correlation",
-    "covariance",
-    "crc16",
-    "deriche",
-    "durbin",
-    "fdtd_2d",
-    "floyd_warshall",
-    "go_fast",
-    "gramschmidt",
-    "heat_3d",
-    "jacobi_1d",
-    "jacobi_2d",
-    "lu",
-    "ludcmp",
-    "mandelbrot1",
-    "nbody",
-    "nussinov",
-    "scattering_self_energies",
-    "seidel_2d",
-    "spmv",
-    "symm",
-    "syr2k",
-    "syrk",
-    "trisolv",
-    "trmm",
-    "vadv",
-]
+    "adi", "azimint_naive", "cavity_flow", "channel_flow", "cholesky", "correlation", "covariance",
+    "crc16", "deriche", "durbin", "fdtd_2d", "floyd_warshall", "go_fast", "gramschmidt", "heat_3d",
+    "jacobi_1d", "jacobi_2d", "lu", "ludcmp", "mandelbrot1", "nbody", "nussinov",
+    "scattering_self_energies", "seidel_2d", "spmv", "symm", "syr2k", "syrk", "trisolv", "trmm", "vadv",
+]  # fmt: skip
 
 
 def load(path: Path) -> Any:

@@ -59,15 +59,10 @@ def _cube(dtype: str, seed: int) -> Array:
 
 
 WINDOWS: list[Callable[[Array], Array]] = [
-    lambda a: a,
-    lambda a: a[1:-1, 2, 1:-1],
-    lambda a: a[:, :, 3],
-    lambda a: a[::-2, 1:5:2, ::-1],
-    lambda a: a.T[2:, 1],
-    lambda a: a[2, 3, 4:5],
-    lambda a: a[2, 3, 4:4],
+    lambda a: a, lambda a: a[1:-1, 2, 1:-1], lambda a: a[:, :, 3], lambda a: a[::-2, 1:5:2, ::-1],
+    lambda a: a.T[2:, 1], lambda a: a[2, 3, 4:5], lambda a: a[2, 3, 4:4],
     lambda a: a[2, 3:4, 4:5][0, 0, ...],
-]
+]  # fmt: skip
 
 
 @program

@@ -11,7 +11,6 @@ from written import written
 
 import dcarray as dc
 
-EAGER: dict[str, Any] = {"jit": "eager", "cache_dir": None, "debug": True}
 KINDS: dict[str, Any] = {
     "PCG64": np.random.default_rng,
     "PCG64DXSM": lambda seed: np.random.Generator(np.random.PCG64DXSM(seed)),

@@ -14,21 +14,13 @@ def names(seed: int) -> dict[str, Any]:
     """The arrays and scalars of the programs."""
     r = np.random.default_rng(seed)
     return {
-        "np": np,
-        "x": r.uniform(-2, 2, N),
+        "np": np, "x": r.uniform(-2, 2, N),
         "y": r.uniform(-2, 2, N).astype("f4" if seed % 3 == 0 else "f8"),
-        "z": r.integers(-5, 6, N).astype("i4" if seed % 2 else "i8"),
-        "A": r.uniform(-1, 1, (N, N)),
+        "z": r.integers(-5, 6, N).astype("i4" if seed % 2 else "i8"), "A": r.uniform(-1, 1, (N, N)),
         "B": np.asfortranarray(r.uniform(-1, 1, (N, N))) if seed % 5 == 0 else r.uniform(-1, 1, (N, N)),
-        "v": r.uniform(-2, 2, N),
-        "s": float(r.uniform(-1, 1)),
-        "t": np.float64(r.uniform(-1, 1)),
-        "f": np.float32(r.uniform(-1, 1)),
-        "c": 1,
-        "clipped": clipped,
-        "mixed": mixed,
-        "moved": moved,
-    }
+        "v": r.uniform(-2, 2, N), "s": float(r.uniform(-1, 1)), "t": np.float64(r.uniform(-1, 1)),
+        "f": np.float32(r.uniform(-1, 1)), "c": 1, "clipped": clipped, "mixed": mixed, "moved": moved,
+    }  # fmt: skip
 
 
 def clipped(a: Any, low: float = -1.0, high: float = 1.0) -> Any:

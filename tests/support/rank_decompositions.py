@@ -92,14 +92,9 @@ def _moved(a: Any) -> Any:
     left = np.delete(a.y, slice(0, 2)), np.delete(a.i, a.i > 4), np.trim_zeros(a.i)
     more = np.pad(a.y, 2), np.pad(a.x, 1, constant_values=3), np.pad(a.x, 1, mode="mean")
     return (
-        *added,
-        *left,
-        *more,
-        *np.meshgrid(a.y, a.i),
-        np.diag(a.y, -1),
-        np.array([a.y, a.i]),
+        *added, *left, *more, *np.meshgrid(a.y, a.i), np.diag(a.y, -1), np.array([a.y, a.i]),
         np.ix_(a.i, a.i),
-    )
+    )  # fmt: skip
 
 
 def _reshapes(a: Any) -> Any:

@@ -34,20 +34,11 @@ _table, _line = _of(TABLES), _of(LINES)
 def _keys(rng: random.Random) -> tuple[str, str]:
     """Two index expressions that select equal shapes from every table."""
     pairs = [
-        ("1:", ":-1"),
-        (":-1", "1:"),
-        ("2:", ":-2"),
-        ("1:-1", "2:"),
-        ("1:-1", ":-2"),
-        ("::-1", ":"),
-        (":", "::-1"),
-        ("::2", "::2"),
-        ("1::2", "-1:0:-2") if rng.random() < 0.1 else ("1:-1", "-2:0:-1"),
-        ("0", "-1"),
-        ("-1", "1"),
-        (":", ":"),
-        ("2:5", "1:4"),
-    ]
+        ("1:", ":-1"), (":-1", "1:"), ("2:", ":-2"), ("1:-1", "2:"), ("1:-1", ":-2"), ("::-1", ":"),
+        (":", "::-1"), ("::2", "::2"),
+        ("1::2", "-1:0:-2") if rng.random() < 0.1 else ("1:-1", "-2:0:-1"), ("0", "-1"), ("-1", "1"),
+        (":", ":"), ("2:5", "1:4"),
+    ]  # fmt: skip
     (p, q), (s, t) = rng.choice(pairs), rng.choice(pairs)
     return f"{p}, {s}", f"{q}, {t}"
 
@@ -155,29 +146,18 @@ def _masks(rng: random.Random) -> str:
     p, q, c = _table(rng), _table(rng), rng.randint(-4, 4)
     return rng.choice(
         [
-            f"{p}[{p} > {c}] = {c}",
-            f"{p}[{q} > {c}] += 1",
-            f"m = {p} < {q}; {p}[m] = {q}[m]",
-            f"r = {p}[{p} != {c}]",
-            f"x[y > {c}] = 0",
-            f"r = {p}[{p} > {c}].sum()",
-            f"{p} = np.where({p} > {q}, {p}, {c})",
-            f"np.maximum({p}, {c}, out={p})",
+            f"{p}[{p} > {c}] = {c}", f"{p}[{q} > {c}] += 1", f"m = {p} < {q}; {p}[m] = {q}[m]",
+            f"r = {p}[{p} != {c}]", f"x[y > {c}] = 0", f"r = {p}[{p} > {c}].sum()",
+            f"{p} = np.where({p} > {q}, {p}, {c})", f"np.maximum({p}, {c}, out={p})",
             f"np.add({p}, {q}, out={p}, where={q} > {c})",
-            f"r = np.nonzero({p} > {c})[{rng.choice([0, 1])}]",
-            f"r = np.flatnonzero(x == {c})",
-            f"{p}[x > {c}] = y[0]",
-            f"r = {p}[:, {p}[0] > {c}]",
-            f"{p}[[0, -1, 2]] = {q}[[1, 1, 0]]",
-            f"{p}[np.array([0, 1]), np.array([2, -1])] += 3",
-            f"r = {p}[[2, 0, -1]]",
-            f"np.clip({p}, -{abs(c)}, 5, out={p})",
-            f"np.copyto({p}, {q}, where={p} > {c})",
-            f"np.place({p}, {p} < {c}, [1, 2])",
-            f"np.putmask(x, x < {c}, y)",
+            f"r = np.nonzero({p} > {c})[{rng.choice([0, 1])}]", f"r = np.flatnonzero(x == {c})",
+            f"{p}[x > {c}] = y[0]", f"r = {p}[:, {p}[0] > {c}]", f"{p}[[0, -1, 2]] = {q}[[1, 1, 0]]",
+            f"{p}[np.array([0, 1]), np.array([2, -1])] += 3", f"r = {p}[[2, 0, -1]]",
+            f"np.clip({p}, -{abs(c)}, 5, out={p})", f"np.copyto({p}, {q}, where={p} > {c})",
+            f"np.place({p}, {p} < {c}, [1, 2])", f"np.putmask(x, x < {c}, y)",
             f"r = np.select([{p} > 1, {q} > 0], [{p}, {q}])",
         ]
-    )
+    )  # fmt: skip
 
 
 def _views(rng: random.Random) -> str:
@@ -224,41 +204,28 @@ def _errors(rng: random.Random) -> str:
         [
             f"with np.errstate(divide='{how}', invalid='{how}'):\n    w = np.abs({p}) / {q}; evaluate(w)",
             f"with np.errstate(invalid='{how}'):\n    w = np.sqrt({p}); evaluate(w)",
-            f"with np.errstate(all='{how}'):\n    w = np.log(x); evaluate(w)",
-            f"r = {p} + {q}[:, :-1]",
-            f"{p}[:, 99] = 0",
-            "r = x @ y[1:]",
-            f"{p} += {p}.T[:2]",
-            f"r = np.concatenate([{p}, x])",
-            f"{p}.reshape(5, -1, 77)",
-            f"r = {p}[[99]]",
-            f"np.add({p}, 1j, out={p})",
-            f"r = bool({p} > 1)",
-            f"r = {p}.sum(axis=3)",
+            f"with np.errstate(all='{how}'):\n    w = np.log(x); evaluate(w)", f"r = {p} + {q}[:, :-1]",
+            f"{p}[:, 99] = 0", "r = x @ y[1:]", f"{p} += {p}.T[:2]", f"r = np.concatenate([{p}, x])",
+            f"{p}.reshape(5, -1, 77)", f"r = {p}[[99]]", f"np.add({p}, 1j, out={p})",
+            f"r = bool({p} > 1)", f"r = {p}.sum(axis=3)",
         ]
-    )
+    )  # fmt: skip
 
 
 def _plain(rng: random.Random) -> str:
     p, q, o = _table(rng), _table(rng), rng.choice(["+", "-", "*"])
     return rng.choice(
         [
-            f"{p} = ({p} {o} {q}) % 9",
-            f"{p} {o}= {rng.randint(1, 3)}",
-            f"{p} = np.abs({q}) {o} x[:, None] % 5",
-            f"x = (x {o} y) % 9",
-            f"r = np.sqrt(np.abs({p})) / 3",
-            f"r = np.exp(-np.abs({p})) + np.arctan2({p}, {q})",
-            f"s = np.tanh({p} / 4) * 1j",
-            f"{p} %= 7",
-            f"r = np.floor_divide({p}, 3) + np.hypot({p}, {q})",
-            f"r = -{p} ** 2",
+            f"{p} = ({p} {o} {q}) % 9", f"{p} {o}= {rng.randint(1, 3)}",
+            f"{p} = np.abs({q}) {o} x[:, None] % 5", f"x = (x {o} y) % 9",
+            f"r = np.sqrt(np.abs({p})) / 3", f"r = np.exp(-np.abs({p})) + np.arctan2({p}, {q})",
+            f"s = np.tanh({p} / 4) * 1j", f"{p} %= 7",
+            f"r = np.floor_divide({p}, 3) + np.hypot({p}, {q})", f"r = -{p} ** 2",
             f"{p} = np.zeros_like({q}) + x[-1]",
             f"r = np.ones(({rng.randint(1, 9)}, 3)) * 2 + np.arange(3)",
-            "r = np.linspace(0, 1, x.size) * x",
-            "r = np.meshgrid(x, y)[0] + 1",
+            "r = np.linspace(0, 1, x.size) * x", "r = np.meshgrid(x, y)[0] + 1",
         ]
-    )
+    )  # fmt: skip
 
 
 KINDS: dict[Line, int] = {

@@ -26,31 +26,22 @@ def broken(N):
     "bench_info/halve.json": json.dumps(
         {
             "benchmark": {
-                "relative_path": "tiny/halve",
-                "module_name": "halve",
-                "func_name": "halve",
+                "relative_path": "tiny/halve", "module_name": "halve", "func_name": "halve",
                 "parameters": {"S": {"N": 20}},
                 "init": {"func_name": "initialize", "input_args": ["N"], "output_args": ["a", "b"]},
-                "input_args": ["N", "a", "b"],
-                "array_args": ["a", "b"],
-                "output_args": ["b"],
+                "input_args": ["N", "a", "b"], "array_args": ["a", "b"], "output_args": ["b"],
             }
         }
     ),
     "bench_info/broken.json": json.dumps(
         {
             "benchmark": {
-                "relative_path": "tiny/broken",
-                "module_name": "broken",
-                "func_name": "broken",
-                "parameters": {"S": {"N": 20}},
-                "input_args": ["N"],
-                "array_args": [],
-                "output_args": [],
+                "relative_path": "tiny/broken", "module_name": "broken", "func_name": "broken",
+                "parameters": {"S": {"N": 20}}, "input_args": ["N"], "array_args": [], "output_args": [],
             }
         }
     ),
-}
+}  # fmt: skip
 
 
 def written(folder: Path) -> Path:
