@@ -48,17 +48,9 @@ def test_several_runs_make_one_file(suite: Path) -> None:
 def test_inputs_are_shared(suite: Path) -> None:
     out = suite / "out.json"
     options = [
-        "--suite",
-        str(suite),
-        "--rounds",
-        "1",
-        "--warm",
-        "0.1",
-        "--against",
-        "numpy",
-        "--json",
+        "--suite", str(suite), "--rounds", "1", "--warm", "0.1", "--against", "numpy", "--json",
         str(out),
-    ]
+    ]  # fmt: skip
     assert npbench.main([*options, "--only", "halve", "--share"]) == 0
     told = json.loads(out.read_text())
     assert told["benchmarks"]["halve"]["dcarray"]["error"] == 0 and "share" not in told["command"]

@@ -177,15 +177,12 @@ def test_dlpack_both_ways(n: int) -> None:
     assert x.__dlpack_device__() == (1, 0)
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments"),
-    [
-        ("arange", (3,)), ("asarray", ([1.0],)), ("empty", (3,)), ("eye", (3,)), ("full", (3, 1.0)),
-        ("linspace", (0, 1, 3)), ("ones", (3,)), ("zeros", (3,)), ("astype", (dc.ones(3), np.float32)),
-        ("empty_like", (dc.ones(3),)), ("full_like", (dc.ones(3), 2)), ("ones_like", (dc.ones(3),)),
-        ("zeros_like", (dc.ones(3),)), ("from_dlpack", (dc.ones(3),)),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("name", "arguments"), [
+    ("arange", (3,)), ("asarray", ([1.0],)), ("empty", (3,)), ("eye", (3,)), ("full", (3, 1.0)),
+    ("linspace", (0, 1, 3)), ("ones", (3,)), ("zeros", (3,)), ("astype", (dc.ones(3), np.float32)),
+    ("empty_like", (dc.ones(3),)), ("full_like", (dc.ones(3), 2)), ("ones_like", (dc.ones(3),)),
+    ("zeros_like", (dc.ones(3),)), ("from_dlpack", (dc.ones(3),)),
+])  # fmt: skip
 def test_device_of_creation(name: str, arguments: tuple[Any, ...]) -> None:
     x = getattr(dc, name)(*arguments, device="cpu")
     assert type(x) is dc.ndarray and x.device == "cpu"

@@ -29,17 +29,10 @@ def test_every_line_does_what_numpy_does(lines: dict[str, list[str]], tmp_path: 
     assert [o for o in found if o.kind in ("wrong", "unsupported")] == []
 
 
-@pytest.mark.parametrize(
-    ("line", "kind"),
-    [
-        ("np.sqrt(x)", "native"),
-        ("np.transpose(x)", "native"),
-        ("np.sort(x)", "numpy"),
-        ("np.arange(20)", "at once"),
-        ("np.frexp(x)", "fallback"),
-        ("np.nonesuch(x)", "unsupported"),
-    ],
-)
+@pytest.mark.parametrize(("line", "kind"), [
+    ("np.sqrt(x)", "native"), ("np.transpose(x)", "native"), ("np.sort(x)", "numpy"),
+    ("np.arange(20)", "at once"), ("np.frexp(x)", "fallback"), ("np.nonesuch(x)", "unsupported"),
+])  # fmt: skip
 def test_kinds(line: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if kind == "unsupported":
         monkeypatch.setattr(np, "nonesuch", abs, raising=False)
@@ -54,15 +47,12 @@ def test_what_differs_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert found.kind == "wrong" and "in place of" in found.said
 
 
-@pytest.mark.parametrize(
-    ("line", "name"),
-    [
-        ("np.linalg.norm(x, axis=0)", "linalg.norm"),
-        ("np.add.reduce(x)", "add.reduce"),
-        ("x[1:].base.shape", "ndarray.base"),
-        ("np.save(file, x); file.getvalue()", "save"),
-        ("[float(a) for a in np.nditer(v)]", "nditer"),
-    ],
-)
+@pytest.mark.parametrize(("line", "name"), [
+    ("np.linalg.norm(x, axis=0)", "linalg.norm"),
+    ("np.add.reduce(x)", "add.reduce"),
+    ("x[1:].base.shape", "ndarray.base"),
+    ("np.save(file, x); file.getvalue()", "save"),
+    ("[float(a) for a in np.nditer(v)]", "nditer"),
+])  # fmt: skip
 def test_names(line: str, name: str) -> None:
     assert functions.name_of(line) == name

@@ -54,25 +54,13 @@ def test_a_peer_that_refuses_a_program_is_left_out() -> None:
     assert found["peer failed"] == "TypeError: not understood" and "peer" not in found
 
 
-@pytest.mark.parametrize(
-    "one, other",
-    [
-        (1, 1.0),
-        (1.0, 1.0001),
-        (np.float32(1), np.float64(1)),
-        ([1, 2], [1, 3]),
-        ([1.0, 2.0], [2.0, 1.0]),
-        ([1], [1, 1]),
-        ((1,), [1]),
-        ({"a": 1}, {"b": 1}),
-        ({"a": 1}, {"a": 2}),
-        (np.arange(3), np.arange(3.0)),
-        (np.arange(3), np.arange(3)[::-1]),
-        (np.array([1.0, np.nan]), np.array([np.nan, 1.0])),
-        (np.zeros(2, "f8,i4"), np.ones(2, "f8,i4")),
-        (np.float32(1), np.float32(1.01)),
-    ],
-)
+@pytest.mark.parametrize("one, other", [
+    (1, 1.0), (1.0, 1.0001), (np.float32(1), np.float64(1)), ([1, 2], [1, 3]),
+    ([1.0, 2.0], [2.0, 1.0]), ([1], [1, 1]), ((1,), [1]), ({"a": 1}, {"b": 1}), ({"a": 1}, {"a": 2}),
+    (np.arange(3), np.arange(3.0)), (np.arange(3), np.arange(3)[::-1]),
+    (np.array([1.0, np.nan]), np.array([np.nan, 1.0])), (np.zeros(2, "f8,i4"), np.ones(2, "f8,i4")),
+    (np.float32(1), np.float32(1.01)),
+])  # fmt: skip
 def test_results_that_differ(one: Any, other: Any) -> None:
     assert difference(copied(one), copied(other)) and not difference(copied(one), copied(one))
 

@@ -516,22 +516,19 @@ _KEPT: list[Any] = []
 
 @pytest.mark.usefixtures("mode")
 @pytest.mark.parametrize("n", [5, 40_000, 200_000])
-@pytest.mark.parametrize(
-    "body",
-    [
-        lambda x: x + 1,
-        lambda x: (x + 1, [x * 2], 3),
-        lambda x: (y := x + 1, y),
-        lambda x: (y := np.sqrt(x), y[1:], y * 2),
-        lambda x: (x, x[2:], x.reshape(1, -1)),
-        lambda x: _KEPT.append(y := x + 1) or y,
-        lambda x: (_KEPT.append(y := x + 1), y)[1][1:],
-        lambda x: np.zeros(len(x), np.float32),
-        lambda x: np.full(len(x), 2, x.dtype),
-        lambda x: (np.sort(x), np.argsort(x)),
-        lambda x: np.broadcast_to(x, (2, len(x))),
-    ],
-)
+@pytest.mark.parametrize("body", [
+    lambda x: x + 1,
+    lambda x: (x + 1, [x * 2], 3),
+    lambda x: (y := x + 1, y),
+    lambda x: (y := np.sqrt(x), y[1:], y * 2),
+    lambda x: (x, x[2:], x.reshape(1, -1)),
+    lambda x: _KEPT.append(y := x + 1) or y,
+    lambda x: (_KEPT.append(y := x + 1), y)[1][1:],
+    lambda x: np.zeros(len(x), np.float32),
+    lambda x: np.full(len(x), 2, x.dtype),
+    lambda x: (np.sort(x), np.argsort(x)),
+    lambda x: np.broadcast_to(x, (2, len(x))),
+])  # fmt: skip
 def test_what_comes_back_is_plain_and_may_be_written(body: Any, n: int) -> None:
     """Also where it is somebody else's besides: then all see what is written."""
     x = np.linspace(1, 2, n)

@@ -184,24 +184,9 @@ def test_sums_of_negative_zeros() -> None:
 def test_conversions(ran: list[int]) -> None:
     """Between all dtypes, numbers that do not fit among them; those to unsigned ones are the processor's."""
     special = [
-        0,
-        1,
-        -1,
-        2.5,
-        -2.5,
-        127,
-        128,
-        255,
-        256,
-        65535.9,
-        2**31 - 1,
-        2**31,
-        -(2**31),
-        2**53,
-        1e30,
-        np.nan,
-        np.inf,
-    ]
+        0, 1, -1, 2.5, -2.5, 127, 128, 255, 256, 65535.9, 2**31 - 1, 2**31, -(2**31), 2**53, 1e30,
+        np.nan, np.inf,
+    ]  # fmt: skip
     for source in "?bBhHiIlLfdD":
         with np.errstate(all="ignore"):
             a = np.resize(np.array(special).astype(source), 5000)

@@ -45,14 +45,11 @@ def test_environment(environment):
     assert config.current().jit == "eager"
 
 
-@pytest.mark.parametrize(
-    "variable, value, allowed",
-    [
-        ("JIT", "on", "background, eager or off"),
-        ("THREADS", "0", "integer >= 1"), ("DEVICE", "cuda:99", "devices there are: cpu"),
-        ("EAGER_BELOW", "-1", "integer >= 0"), ("STRICT", "maybe", "true"), ("EAGER_BELOW", "1e3", "integer"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("variable, value, allowed", [
+    ("JIT", "on", "background, eager or off"),
+    ("THREADS", "0", "integer >= 1"), ("DEVICE", "cuda:99", "devices there are: cpu"),
+    ("EAGER_BELOW", "-1", "integer >= 0"), ("STRICT", "maybe", "true"), ("EAGER_BELOW", "1e3", "integer"),
+])  # fmt: skip
 def test_bad_environment_names_the_allowed(environment, variable, value, allowed):
     environment.setenv("DCARRAY_" + variable, value)
     config.refresh()

@@ -36,13 +36,10 @@ def run_on(monkeypatch: pytest.MonkeyPatch, many: int) -> None:
 
 
 # ---- what decides -------------------------------------------------------------------------------------
-@pytest.mark.parametrize(
-    "ours, openmp, threads",
-    [
-        (None, None, 8), (None, "3", 3), (None, "12", 12), (None, "4,2", 4), ("5", "3", 5),
-        (None, "", 8), (None, "many", 8), (None, "0", 8), (None, "-2", 8),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("ours, openmp, threads", [
+    (None, None, 8), (None, "3", 3), (None, "12", 12), (None, "4,2", 4), ("5", "3", 5),
+    (None, "", 8), (None, "many", 8), (None, "0", 8), (None, "-2", 8),
+])  # fmt: skip
 def test_variables_come_before_processors(environment, ours, openmp, threads):
     for name, value in (("DCARRAY_THREADS", ours), ("OMP_NUM_THREADS", openmp)):
         if value is not None:
@@ -106,30 +103,27 @@ V2 = "0::/a/b\n"
 V1 = "9:memory:/x\n4:cpu,cpuacct:/a/b\n"
 
 
-@pytest.mark.parametrize(
-    "groups, files, limit",
-    [
-        (V2, {}, None),
-        (V2, {"a/b/cpu.max": "max 100000\n"}, None),
-        (V2, {"a/b/cpu.max": "150000 100000\n"}, 1.5),
-        (V2, {"a/b/cpu.max": "300000 100000\n", "a/cpu.max": "200000 100000", "cpu.max": "max 100000"}, 2.0),
-        (V2, {"a/b/cpu.max": "max 100000\n", "cpu.max": "50000 100000"}, 0.5),
-        (V2, {"unified/a/cpu.max": "70000 10000"}, 7.0),
-        ("0::/\n", {"cpu.max": "400000 100000"}, 4.0),
-        ("0::/../outside\n", {"cpu.max": "400000 100000", "outside/cpu.max": "1 1"}, 4.0),
-        ("0::/host/path\n", {"cpu.max": "400000 100000"}, 4.0),  # in a container
-        (V2, {"a/b/cpu.max": "much of it\n", "a/cpu.max": ""}, None),
-        (V1, {"cpu/a/b/cpu.cfs_quota_us": "-1", "cpu/a/b/cpu.cfs_period_us": "100000"}, None),
-        (V1, {"cpu/a/b/cpu.cfs_quota_us": "250000", "cpu/a/b/cpu.cfs_period_us": "100000"}, 2.5),
-        (V1, {"cpu,cpuacct/a/cpu.cfs_quota_us": "50000", "cpu,cpuacct/a/cpu.cfs_period_us": "100000"}, 0.5),
-        (V1, {"cpu/a/b/cpu.cfs_quota_us": "250000"}, None),
-        (V2 + V1, {
-            "cpu/a/cpu.cfs_quota_us": "250000", "cpu/a/cpu.cfs_period_us": "100000",
-            "a/b/cpu.max": "600000 100000",
-        }, 2.5),
-        ("5:cpuset:/\n0:\nnonsense\n", {"cpu.cfs_quota_us": "1", "cpu.cfs_period_us": "1"}, None),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("groups, files, limit", [
+    (V2, {}, None),
+    (V2, {"a/b/cpu.max": "max 100000\n"}, None),
+    (V2, {"a/b/cpu.max": "150000 100000\n"}, 1.5),
+    (V2, {"a/b/cpu.max": "300000 100000\n", "a/cpu.max": "200000 100000", "cpu.max": "max 100000"}, 2.0),
+    (V2, {"a/b/cpu.max": "max 100000\n", "cpu.max": "50000 100000"}, 0.5),
+    (V2, {"unified/a/cpu.max": "70000 10000"}, 7.0),
+    ("0::/\n", {"cpu.max": "400000 100000"}, 4.0),
+    ("0::/../outside\n", {"cpu.max": "400000 100000", "outside/cpu.max": "1 1"}, 4.0),
+    ("0::/host/path\n", {"cpu.max": "400000 100000"}, 4.0),  # in a container
+    (V2, {"a/b/cpu.max": "much of it\n", "a/cpu.max": ""}, None),
+    (V1, {"cpu/a/b/cpu.cfs_quota_us": "-1", "cpu/a/b/cpu.cfs_period_us": "100000"}, None),
+    (V1, {"cpu/a/b/cpu.cfs_quota_us": "250000", "cpu/a/b/cpu.cfs_period_us": "100000"}, 2.5),
+    (V1, {"cpu,cpuacct/a/cpu.cfs_quota_us": "50000", "cpu,cpuacct/a/cpu.cfs_period_us": "100000"}, 0.5),
+    (V1, {"cpu/a/b/cpu.cfs_quota_us": "250000"}, None),
+    (V2 + V1, {
+        "cpu/a/cpu.cfs_quota_us": "250000", "cpu/a/cpu.cfs_period_us": "100000",
+        "a/b/cpu.max": "600000 100000",
+    }, 2.5),
+    ("5:cpuset:/\n0:\nnonsense\n", {"cpu.cfs_quota_us": "1", "cpu.cfs_period_us": "1"}, None),
+])  # fmt: skip
 def test_the_quota_of_a_control_group(tmp_path, groups, files, limit):
     (tmp_path / "groups").write_text(groups)
     assert cores.quota(str(tmp_path / "groups"), tree(tmp_path / "root", files)) == limit

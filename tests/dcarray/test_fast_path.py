@@ -242,18 +242,9 @@ def test_choices_that_have_been_met(dtype: str) -> None:
     """Between arrays and numbers, Python's and NumPy's, in either place."""
     rng = np.random.default_rng(2)
     numbers = [
-        3,
-        300,
-        -1,
-        2.5,
-        1e300,
-        True,
-        2j,
-        np.dtype(dtype).type(1),
-        np.float64(1.5),
-        np.int8(2),
+        3, 300, -1, 2.5, 1e300, True, 2j, np.dtype(dtype).type(1), np.float64(1.5), np.int8(2),
         np.uint64(7),
-    ]
+    ]  # fmt: skip
     with dc.options(**RECORDED):
         for shape in ((40,), (5, 8), (40,)):
             a, b = (rng.integers(0, 2, shape).astype(dtype) for _ in "ab")

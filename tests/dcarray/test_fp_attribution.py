@@ -86,20 +86,17 @@ def test_warnings_and_values_are_numpys(steps, x, y, state):
     assert np.asarray(c).tobytes() == a.tobytes() and np.asarray(d).tobytes() == b.tobytes()
 
 
-@pytest.mark.parametrize(
-    ("log", "wanted"),
-    [
-        ([("map", "add", "dd->d")], (-1, 0, -1, 0)),
-        ([("map", "greater", "dd->?"), ("map", "where", "?dd->d")], (-1, -1, -1, -1)),
-        ([("map", "multiply", "dd->d"), ("map", "add", "dd->d")], (-1, -2, 0, -2)),
-        ([("map", "divide", "dd->d"), ("map", "greater", "dd->?")], (0, 0, 0, -2)),
-        ([("map", "add", "FF->F")], (-2, -2, -2, -2)),
-        ([("map", "floor_divide", "ll->l")], (-2, -2, -2, -2)),
-        ([("map", "add", "ll->l"), ("map", "cast", "d->d")], (-1, -1, -1, -1)),
-        ([("fold", "add", "d")], (-2, -2, -2, -2)),
-        ([("call", "linalg.solve", (2,))], (-2, -2, -2, -2)),
-    ],
-)
+@pytest.mark.parametrize(("log", "wanted"), [
+    ([("map", "add", "dd->d")], (-1, 0, -1, 0)),
+    ([("map", "greater", "dd->?"), ("map", "where", "?dd->d")], (-1, -1, -1, -1)),
+    ([("map", "multiply", "dd->d"), ("map", "add", "dd->d")], (-1, -2, 0, -2)),
+    ([("map", "divide", "dd->d"), ("map", "greater", "dd->?")], (0, 0, 0, -2)),
+    ([("map", "add", "FF->F")], (-2, -2, -2, -2)),
+    ([("map", "floor_divide", "ll->l")], (-2, -2, -2, -2)),
+    ([("map", "add", "ll->l"), ("map", "cast", "d->d")], (-1, -1, -1, -1)),
+    ([("fold", "add", "d")], (-2, -2, -2, -2)),
+    ([("call", "linalg.solve", (2,))], (-2, -2, -2, -2)),
+])  # fmt: skip
 def test_culprits(log, wanted):
     assert fp_attribution.culprits(log) == wanted
     odd = fp_attribution.culprits(log, odd=True)
@@ -109,16 +106,13 @@ def test_culprits(log, wanted):
     )
 
 
-@pytest.mark.parametrize(
-    ("body", "where"),
-    [
-        ("a[i+1] = add(a[i+1], 1.0) for i<6", "(slice(1, 7, 1), )"),
-        ("a[2*i] = add(a[2*i], 1.0) for i<4", "(slice(0, 7, 2), )"),
-        ("a[i] = mul(a[i], 2.0) for i<8\n a[i+1] = add(a[i+1], 1.0) for i<6", "(slice(0, 8, 1), )"),
-        ("a[i+1] = add(a[i+1], 1.0) for i<6\n a[i] = mul(a[i], 2.0) for i<8", "(slice(0, 8, 1), )"),
-        ("a[7-i] = add(a[7-i], 1.0) for i<8", "(slice(0, 8, 1), )"),
-    ],
-)
+@pytest.mark.parametrize(("body", "where"), [
+    ("a[i+1] = add(a[i+1], 1.0) for i<6", "(slice(1, 7, 1), )"),
+    ("a[2*i] = add(a[2*i], 1.0) for i<4", "(slice(0, 7, 2), )"),
+    ("a[i] = mul(a[i], 2.0) for i<8\n a[i+1] = add(a[i+1], 1.0) for i<6", "(slice(0, 8, 1), )"),
+    ("a[i+1] = add(a[i+1], 1.0) for i<6\n a[i] = mul(a[i], 2.0) for i<8", "(slice(0, 8, 1), )"),
+    ("a[7-i] = add(a[7-i], 1.0) for i<8", "(slice(0, 8, 1), )"),
+])  # fmt: skip
 def test_what_is_kept(body, where):
     body = body.replace("mul(", "multiply(")
     region = parse.parse(f"region() {{\n inout a: f64[8]\n {body}\n}}")

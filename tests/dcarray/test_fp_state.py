@@ -32,20 +32,12 @@ def said(f):
 
 
 CASES = [
-    lambda x: 1 / x,
-    lambda x: x / x,
-    lambda x: np.log(x - 1),
-    lambda x: np.sqrt(x - 1) + 1,
-    lambda x: np.exp(x * 1000),
-    lambda x: (x * 1e308) * 1e10,
-    lambda x: np.power(x, -1.0),
-    lambda x: (x * 1e300).astype(np.int32),
-    lambda x: x.astype(int) // (x.astype(int) - 1),
-    lambda x: np.where(x > 0, 1 / x, 0),
-    lambda x: np.sum(x / 0),
-    lambda x: x.__itruediv__(x - 1),
+    lambda x: 1 / x, lambda x: x / x, lambda x: np.log(x - 1), lambda x: np.sqrt(x - 1) + 1,
+    lambda x: np.exp(x * 1000), lambda x: (x * 1e308) * 1e10, lambda x: np.power(x, -1.0),
+    lambda x: (x * 1e300).astype(np.int32), lambda x: x.astype(int) // (x.astype(int) - 1),
+    lambda x: np.where(x > 0, 1 / x, 0), lambda x: np.sum(x / 0), lambda x: x.__itruediv__(x - 1),
     lambda x: (x / (x + 1)).sum(axis=0),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("k", range(len(CASES)))

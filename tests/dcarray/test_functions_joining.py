@@ -13,14 +13,11 @@ Z = np.zeros((0, 3), dtype=np.float32)
 CUBE = np.arange(24).reshape(2, 3, 4)
 
 
-@pytest.mark.parametrize(
-    "parts",
-    [
-        [A, A], [A, A.astype(np.float32)], [A, Z], [V, V], [V, [1.5]], [A, V], [A, A[:1]], [A, A[:, :1]],
-        [CUBE, CUBE], [A > 1, A], [np.array(1.0), np.array(2.0)], [np.asfortranarray(A)] * 2, [A], [],
-        (A, A * 1j), [V.astype("U3"), V],
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("parts", [
+    [A, A], [A, A.astype(np.float32)], [A, Z], [V, V], [V, [1.5]], [A, V], [A, A[:1]], [A, A[:, :1]],
+    [CUBE, CUBE], [A > 1, A], [np.array(1.0), np.array(2.0)], [np.asfortranarray(A)] * 2, [A], [],
+    (A, A * 1j), [V.astype("U3"), V],
+])  # fmt: skip
 def test_joining(same, parts):
     for f in (np.concatenate, np.stack, np.vstack, np.hstack, np.dstack, np.column_stack, np.block):
         same(f, parts)

@@ -46,13 +46,10 @@ def test_products_out(same):
     same(lambda a, b, out: np.outer(a, b, out), A, B, np.zeros((12, 20)))
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "ij,jk->ik", "ij,jk", "ij,jk->ki", "ij,jk->", "ij,jk->i", "ij,jk->ijk", "ij,kl->ijkl", "ij,kl->lk",
-        "ij,jk->kij", "ij,jj->i", "ij,j k -> i k", "ij,jk->ii", "ij,j", "i,i", "ij,jk->ix", "...j,jk->...k",
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("text", [
+    "ij,jk->ik", "ij,jk", "ij,jk->ki", "ij,jk->", "ij,jk->i", "ij,jk->ijk", "ij,kl->ijkl", "ij,kl->lk",
+    "ij,jk->kij", "ij,jj->i", "ij,j k -> i k", "ij,jk->ii", "ij,j", "i,i", "ij,jk->ix", "...j,jk->...k",
+])  # fmt: skip
 def test_einsum_of_two(same, text):
     for kind in (np.float64, np.int32, np.complex64, np.bool_):
         same(np.einsum, text, (3 * A).astype(kind), (3 * B).astype(kind))

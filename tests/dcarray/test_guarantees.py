@@ -50,29 +50,14 @@ def test_calls_are_lazy_and_views_share():
     check(x[:, None, 3], a[:, None, 3])
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "a[1:] = a[:-1] + b[1:]",
-        "a[:] = a[::-1]",
-        "a += a.T",
-        "a[:, 0] = a[0, :]",
-        "a[1:] += a[:-1]",
-        "a[...] = a[::-1, ::-1] * 2",
-        "a.T[...] = a",
-        "a[::2] = a[1::2]",
-        "a[1:-1, 1:-1] = (a[:-2, 1:-1] + a[2:, 1:-1]) / 2",
-        "a.reshape(-1)[::3] = 0",
-        "np.add(a, 1, out=a.T)",
-        "a[a > 0] = -1",
-        "a[[0, 2, 0]] = b[[1, 1, 3]]",
-        "np.add.at(a, (slice(None), [0, 0]), 1)",
-        "a.fill(3)",
-        "a[2] = b[2, ::-1]",
-        "a -= a[0]",
-        "a *= a[:, :1]",
-    ],
-)
+@pytest.mark.parametrize("statement", [
+    "a[1:] = a[:-1] + b[1:]", "a[:] = a[::-1]", "a += a.T", "a[:, 0] = a[0, :]", "a[1:] += a[:-1]",
+    "a[...] = a[::-1, ::-1] * 2", "a.T[...] = a", "a[::2] = a[1::2]",
+    "a[1:-1, 1:-1] = (a[:-2, 1:-1] + a[2:, 1:-1]) / 2", "a.reshape(-1)[::3] = 0",
+    "np.add(a, 1, out=a.T)", "a[a > 0] = -1", "a[[0, 2, 0]] = b[[1, 1, 3]]",
+    "np.add.at(a, (slice(None), [0, 0]), 1)", "a.fill(3)", "a[2] = b[2, ::-1]", "a -= a[0]",
+    "a *= a[:, :1]",
+])  # fmt: skip
 def test_statements_on_overlapping_windows(statement):
     a, x = pair(6, 6)
     b, y = pair(6, 6)
@@ -114,28 +99,25 @@ def test_promotion():
     assert i8.sum().dtype == np.int64
 
 
-@pytest.mark.parametrize(
-    ("call", "error"),
-    [
-        (lambda x: x + np.ones(3), ValueError),
-        (lambda x: x.sum(axis=5), np.exceptions.AxisError),
-        (lambda x: x[9], IndexError),
-        (lambda x: x[0, 0, 0], IndexError),
-        (lambda x: x[..., ...], IndexError),
-        (lambda x: x["f"], IndexError),
-        (lambda x: np.add(x, 1.5, out=dc.zeros((4, 5), int)), TypeError),
-        (lambda x: x.__iadd__(1j), TypeError),
-        (lambda x: x.reshape(3, 3), ValueError),
-        (lambda x: x.transpose(0, 0), ValueError),
-        (lambda x: x @ x, ValueError),
-        (lambda x: x << 1, TypeError),
-        (lambda x: x[:0].max(), ValueError),
-        (lambda x: x.__setitem__((slice(None), 0), np.ones(9)), ValueError),
-        (lambda x: np.broadcast_to(x, (2, 4, 5)).__setitem__(0, 1), ValueError),
-        (lambda x: x.swapaxes(0, 2), np.exceptions.AxisError),
-        (lambda x: len(x[0, 0, ...]), TypeError),
-    ],
-)
+@pytest.mark.parametrize(("call", "error"), [
+    (lambda x: x + np.ones(3), ValueError),
+    (lambda x: x.sum(axis=5), np.exceptions.AxisError),
+    (lambda x: x[9], IndexError),
+    (lambda x: x[0, 0, 0], IndexError),
+    (lambda x: x[..., ...], IndexError),
+    (lambda x: x["f"], IndexError),
+    (lambda x: np.add(x, 1.5, out=dc.zeros((4, 5), int)), TypeError),
+    (lambda x: x.__iadd__(1j), TypeError),
+    (lambda x: x.reshape(3, 3), ValueError),
+    (lambda x: x.transpose(0, 0), ValueError),
+    (lambda x: x @ x, ValueError),
+    (lambda x: x << 1, TypeError),
+    (lambda x: x[:0].max(), ValueError),
+    (lambda x: x.__setitem__((slice(None), 0), np.ones(9)), ValueError),
+    (lambda x: np.broadcast_to(x, (2, 4, 5)).__setitem__(0, 1), ValueError),
+    (lambda x: x.swapaxes(0, 2), np.exceptions.AxisError),
+    (lambda x: len(x[0, 0, ...]), TypeError),
+])  # fmt: skip
 def test_errors_come_at_the_call_and_lose_nothing(call, error):
     a, x = pair(4, 5)
     y = x * 2

@@ -20,26 +20,14 @@ EAGER: dict[str, Any] = {"jit": "eager", "eager_below": 0}
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"bins": 1},
-        {"bins": 1000},
-        {"bins": 4096, "range": (-1, 1)},
-        {"bins": 17, "range": (-1.5, -1.5)},
-        {"bins": 7, "range": (5.0, 9.0)},
-        {"bins": 30, "density": True},
-        {"bins": np.int32(12)},
-        {"bins": 100_000},
-        {"bins": 3000, "range": (1e16, 1e16 + 7000)},
-        {"bins": 10, "range": (0.1, 0.1 + 1e-13)},
-        {"bins": 5, "range": (0.0, 1e-300)},
-        {"bins": 999, "range": (-1e-9, 3.3)},
-        {"bins": [-1, 0, 3]},
-        {"bins": "auto"},
-    ],
-)
+@pytest.mark.parametrize("options", [
+    {}, {"bins": 1}, {"bins": 1000}, {"bins": 4096, "range": (-1, 1)},
+    {"bins": 17, "range": (-1.5, -1.5)}, {"bins": 7, "range": (5.0, 9.0)},
+    {"bins": 30, "density": True}, {"bins": np.int32(12)}, {"bins": 100_000},
+    {"bins": 3000, "range": (1e16, 1e16 + 7000)}, {"bins": 10, "range": (0.1, 0.1 + 1e-13)},
+    {"bins": 5, "range": (0.0, 1e-300)}, {"bins": 999, "range": (-1e-9, 3.3)}, {"bins": [-1, 0, 3]},
+    {"bins": "auto"},
+])  # fmt: skip
 def test_histogram(options: dict[str, Any], threads: int) -> None:
     for weights in (None, W, W.astype("f4")) if options.get("bins") != "auto" else (None,):
         want = np.histogram(X, weights=weights, **options)

@@ -90,21 +90,10 @@ def test_results_and_warnings_are_numpys(run: Any, top: float, scalar: float) ->
 
 
 STEPS = [
-    "x += v",
-    "x -= c",
-    "x *= v",
-    "x *= x",
-    "x /= c",
-    "x /= v",
-    "v /= c",
-    "x += np.sqrt(np.abs(x))",
-    "x -= np.sqrt(v)",
-    "x /= np.maximum(np.abs(x), 0.25)",
-    "x[1:] -= x[:-1] * c",
-    "v += np.where(v < 0.75, 0.75, v)",
-    "v *= x.sum(axis=0)",
-    "x /= np.where(v <= 0.5, 1.0, v)",
-]
+    "x += v", "x -= c", "x *= v", "x *= x", "x /= c", "x /= v", "v /= c", "x += np.sqrt(np.abs(x))",
+    "x -= np.sqrt(v)", "x /= np.maximum(np.abs(x), 0.25)", "x[1:] -= x[:-1] * c",
+    "v += np.where(v < 0.75, 0.75, v)", "v *= x.sum(axis=0)", "x /= np.where(v <= 0.5, 1.0, v)",
+]  # fmt: skip
 
 
 @settings(max_examples=16, deadline=None)
@@ -130,17 +119,9 @@ def test_updates_at_random(steps: list[str], top: float, scalar: float, mode: st
 
 
 COMPLEX = [
-    "z += w",
-    "z *= w",
-    "z *= c",
-    "z -= z * z",
-    "z += np.conj(w) * c",
-    "z *= np.abs(w)",
-    "z[1:] += z[:-1]",
-    "w -= z.real[0]",
-    "z += np.where(w.imag > 0.5, w, c)",
-    "z /= w",
-]
+    "z += w", "z *= w", "z *= c", "z -= z * z", "z += np.conj(w) * c", "z *= np.abs(w)",
+    "z[1:] += z[:-1]", "w -= z.real[0]", "z += np.where(w.imag > 0.5, w, c)", "z /= w",
+]  # fmt: skip
 
 
 @settings(max_examples=16, deadline=None)

@@ -360,17 +360,10 @@ def test_powers_of_scalars_have_the_bits_of_numpy(way, kind, exponent):
             assert np.asarray(x).tobytes() == a.tobytes()
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        np.str_("a"),
-        np.bytes_(b"a"),
-        np.timedelta64(1, "s"),
-        np.array("a"),
-        np.array(["a"] * 4),
-        np.zeros(4, "M8[s]"),
-    ],
-)
+@pytest.mark.parametrize("other", [
+    np.str_("a"), np.bytes_(b"a"), np.timedelta64(1, "s"), np.array("a"), np.array(["a"] * 4),
+    np.zeros(4, "M8[s]"),
+])  # fmt: skip
 def test_numbers_are_not_equal_to_what_is_none(way, other):
     x = dc.asarray(np.arange(4.0))
     for got, value in ((x == other, False), (x != other, True), (other == x, False), (other != x, True)):

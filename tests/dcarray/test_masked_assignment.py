@@ -84,51 +84,48 @@ def test_an_iteration_under_a_mask_is_one_kernel_without_numpy() -> None:
     assert "1 kernel run" in shown
 
 
-@pytest.mark.parametrize(
-    "program",
-    [
-        lambda x, y: x.__setitem__(x > 0, 7),
-        lambda x, y: x.__setitem__(x > 9, 7),
-        lambda x, y: x.__setitem__(x > 0, y[x > 0] * 2),
-        lambda x, y: x.__setitem__(x > 0, np.sqrt(x[x > 0])),
-        lambda x, y: x.__setitem__(x != 0, 1 / x[x != 0]),
-        lambda x, y: x.__setitem__(x > 0.5, x[x > 0.5] ** -1.5),
-        lambda x, y: x.__setitem__(x > 0.5, x[x > 0.25]),
-        lambda x, y: x.__setitem__(x > 0, np.arange(3)),
-        lambda x, y: x.__setitem__(x > 0, 1j),
-        lambda x, y: x.__setitem__(x > 0, None),
-        lambda x, y: x.__setitem__(x > 0, "a"),
-        lambda x, y: x.__setitem__(x > 0, np.float32(0.1)),
-        lambda x, y: x.__setitem__(x > 0, np.complex128(1)),
-        lambda x, y: x.__setitem__(x[:4] > 0, 1),
-        lambda x, y: x.__setitem__(x[:, 0] > 0, 3),
-        lambda x, y: x.__setitem__(x[:, 0] > 0, y[1]),
-        lambda x, y: x.__setitem__(x[:, 0] > 0, x[1]),
-        lambda x, y: x.__setitem__(x[:, 0] > 0, y[x[:, 0] > 0]),
-        lambda x, y: x.__setitem__(x[:, 0] > 0, y[1:2, :1]),
-        lambda x, y: x[1:].__setitem__(x[:-1] > 0, 3),
-        lambda x, y: x.__setitem__(y > 0, x[::-1][y > 0]),
-        lambda x, y: x.T.__setitem__(y.T > 0, 3),
-        lambda x, y: x.__setitem__(y, 3),
-        lambda x, y: (x[x > 0], x[:, 0][y[:, 0] > 0], x[y[:, 1] > 0]),
-        lambda x, y: x[x > 0] + y[x > 0],
-        lambda x, y: x[x > 0] + y[y > 0],
-        lambda x, y: x[x > 0] / 0,
-        lambda x, y: x[x > 9] / 0,
-        lambda x, y: np.log(x[x > -1]),
-        lambda x, y: np.log(x[x > 0]) < 0.2,
-        lambda x, y: -abs(x[x < 0]) % 0.3,
-        lambda x, y: divmod(x[x < 0], 0.3),
-        lambda x, y: x[x > 0] @ y[x > 0],
-        lambda x, y: x[x > 0] & 1,
-        lambda x, y: np.add(x[x > 0], 1, where=False, out=np.zeros(30)),
-        lambda x, y: (len(x[x > 0]), x[x > 0].size, x[x > 0].ndim, x[y[:, 0] > 0].ndim),
-        lambda x, y: next(iter(x[x > 1])),
-        lambda x, y: np.sort(x[y > 0]),
-        lambda x, y: np.concatenate([x[y > 0], y[y > 0], x[0]]),
-        lambda x, y: x[y > 0][3:6],
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("program", [
+    lambda x, y: x.__setitem__(x > 0, 7),
+    lambda x, y: x.__setitem__(x > 9, 7),
+    lambda x, y: x.__setitem__(x > 0, y[x > 0] * 2),
+    lambda x, y: x.__setitem__(x > 0, np.sqrt(x[x > 0])),
+    lambda x, y: x.__setitem__(x != 0, 1 / x[x != 0]),
+    lambda x, y: x.__setitem__(x > 0.5, x[x > 0.5] ** -1.5),
+    lambda x, y: x.__setitem__(x > 0.5, x[x > 0.25]),
+    lambda x, y: x.__setitem__(x > 0, np.arange(3)),
+    lambda x, y: x.__setitem__(x > 0, 1j),
+    lambda x, y: x.__setitem__(x > 0, None),
+    lambda x, y: x.__setitem__(x > 0, "a"),
+    lambda x, y: x.__setitem__(x > 0, np.float32(0.1)),
+    lambda x, y: x.__setitem__(x > 0, np.complex128(1)),
+    lambda x, y: x.__setitem__(x[:4] > 0, 1),
+    lambda x, y: x.__setitem__(x[:, 0] > 0, 3),
+    lambda x, y: x.__setitem__(x[:, 0] > 0, y[1]),
+    lambda x, y: x.__setitem__(x[:, 0] > 0, x[1]),
+    lambda x, y: x.__setitem__(x[:, 0] > 0, y[x[:, 0] > 0]),
+    lambda x, y: x.__setitem__(x[:, 0] > 0, y[1:2, :1]),
+    lambda x, y: x[1:].__setitem__(x[:-1] > 0, 3),
+    lambda x, y: x.__setitem__(y > 0, x[::-1][y > 0]),
+    lambda x, y: x.T.__setitem__(y.T > 0, 3),
+    lambda x, y: x.__setitem__(y, 3),
+    lambda x, y: (x[x > 0], x[:, 0][y[:, 0] > 0], x[y[:, 1] > 0]),
+    lambda x, y: x[x > 0] + y[x > 0],
+    lambda x, y: x[x > 0] + y[y > 0],
+    lambda x, y: x[x > 0] / 0,
+    lambda x, y: x[x > 9] / 0,
+    lambda x, y: np.log(x[x > -1]),
+    lambda x, y: np.log(x[x > 0]) < 0.2,
+    lambda x, y: -abs(x[x < 0]) % 0.3,
+    lambda x, y: divmod(x[x < 0], 0.3),
+    lambda x, y: x[x > 0] @ y[x > 0],
+    lambda x, y: x[x > 0] & 1,
+    lambda x, y: np.add(x[x > 0], 1, where=False, out=np.zeros(30)),
+    lambda x, y: (len(x[x > 0]), x[x > 0].size, x[x > 0].ndim, x[y[:, 0] > 0].ndim),
+    lambda x, y: next(iter(x[x > 1])),
+    lambda x, y: np.sort(x[y > 0]),
+    lambda x, y: np.concatenate([x[y > 0], y[y > 0], x[0]]),
+    lambda x, y: x[y > 0][3:6],
+])  # fmt: skip
 def test_as_numpy(program: Callable[..., Any]) -> None:
     check(program, A, B)
     check(program, COUNTS, COUNTS[::-1])
@@ -270,34 +267,13 @@ def test_errors_of_floating_point_are_those_of_chosen_elements() -> None:
 
 
 STEPS = (
-    "x[m] = 3",
-    "x[m] = y[m] + 1",
-    "x[m] += y[m]",
-    "x[m] *= 2",
-    "y[m] = x[m] * y[m] - x[m]",
-    "m = x > y",
-    "m = x > 0",
-    "m = ~m",
-    "np.logical_not(m, m)",
-    "m[1] = True",
-    "x = x + y",
-    "y[1:] = x[:-1]",
-    "v = x[m]",
-    "v = np.minimum(v, 4)",
-    "v = v + v",
-    "v -= 1",
-    "x[m] = v",
-    "x[y < 1] = 0.5",
-    "x[y > x] = y[y > x]",
-    "r.append(v)",
-    "r.append(v.max() if v.size else 0)",
-    "r.append(np.float64(x[m].sum()))",
-    "r.append(x[m].mean())",
-    "r.append(x.sum())",
-    "x[:, 0][m[:, 0]] = 1",
-    "x[m[:, 1]] = y[0]",
-    "w = v; v = y[m]; r.append(w)",
-)
+    "x[m] = 3", "x[m] = y[m] + 1", "x[m] += y[m]", "x[m] *= 2", "y[m] = x[m] * y[m] - x[m]", "m = x > y",
+    "m = x > 0", "m = ~m", "np.logical_not(m, m)", "m[1] = True", "x = x + y", "y[1:] = x[:-1]",
+    "v = x[m]", "v = np.minimum(v, 4)", "v = v + v", "v -= 1", "x[m] = v", "x[y < 1] = 0.5",
+    "x[y > x] = y[y > x]", "r.append(v)", "r.append(v.max() if v.size else 0)",
+    "r.append(np.float64(x[m].sum()))", "r.append(x[m].mean())", "r.append(x.sum())",
+    "x[:, 0][m[:, 0]] = 1", "x[m[:, 1]] = y[0]", "w = v; v = y[m]; r.append(w)",
+)  # fmt: skip
 
 
 @settings(derandomize=True, deadline=None, max_examples=20)
@@ -333,31 +309,28 @@ def test_elements_are_gathered_in_order(dtype: str) -> None:
                     np.testing.assert_array_equal(x[mask], a[mask])
 
 
-@pytest.mark.parametrize(
-    "program",
-    [
-        lambda x, y: np.copyto(x, 3, where=y > 0),
-        lambda x, y: np.copyto(x, y, where=y > 0),
-        lambda x, y: np.copyto(x, y[0], where=y[:, :1] > 0),
-        lambda x, y: np.copyto(x, x[::-1], where=y > 0),
-        lambda x, y: np.copyto(x, y[:, :5], where=y > 0),
-        lambda x, y: np.copyto(x, y, where=(y > 0)[:, :5]),
-        lambda x, y: np.copyto(x[1:], y[1:], where=(y > 0)[:-1]),
-        lambda x, y: np.copyto(x, np.float32(0.1), where=y > 0),
-        lambda x, y: np.copyto(x, 1j, where=y > 0),
-        lambda x, y: np.copyto(x, 1.5, where=y > 0, casting="unsafe"),
-        lambda x, y: np.copyto(x, y, where=y),
-        lambda x, y: np.copyto(x, y, where=[True] * 12),
-        lambda x, y: np.copyto(x, y, where=False),
-        lambda x, y: np.putmask(x, y > 0, 3),
-        lambda x, y: np.putmask(x, y > 0, 2.5),
-        lambda x, y: np.putmask(x, y > 0, [1, 2, 3]),
-        lambda x, y: np.putmask(x, y > 0, y),
-        lambda x, y: np.putmask(x, y, 7),
-        lambda x, y: np.putmask(x, (y > 0)[0], 7),
-        lambda x, y: np.putmask(x, y > 0, "a"),
-    ],
-)
+@pytest.mark.parametrize("program", [
+    lambda x, y: np.copyto(x, 3, where=y > 0),
+    lambda x, y: np.copyto(x, y, where=y > 0),
+    lambda x, y: np.copyto(x, y[0], where=y[:, :1] > 0),
+    lambda x, y: np.copyto(x, x[::-1], where=y > 0),
+    lambda x, y: np.copyto(x, y[:, :5], where=y > 0),
+    lambda x, y: np.copyto(x, y, where=(y > 0)[:, :5]),
+    lambda x, y: np.copyto(x[1:], y[1:], where=(y > 0)[:-1]),
+    lambda x, y: np.copyto(x, np.float32(0.1), where=y > 0),
+    lambda x, y: np.copyto(x, 1j, where=y > 0),
+    lambda x, y: np.copyto(x, 1.5, where=y > 0, casting="unsafe"),
+    lambda x, y: np.copyto(x, y, where=y),
+    lambda x, y: np.copyto(x, y, where=[True] * 12),
+    lambda x, y: np.copyto(x, y, where=False),
+    lambda x, y: np.putmask(x, y > 0, 3),
+    lambda x, y: np.putmask(x, y > 0, 2.5),
+    lambda x, y: np.putmask(x, y > 0, [1, 2, 3]),
+    lambda x, y: np.putmask(x, y > 0, y),
+    lambda x, y: np.putmask(x, y, 7),
+    lambda x, y: np.putmask(x, (y > 0)[0], 7),
+    lambda x, y: np.putmask(x, y > 0, "a"),
+])  # fmt: skip
 def test_copies_under_masks(program: Callable[..., Any]) -> None:
     check(program, A, B)
     check(program, COUNTS, COUNTS[::-1])
@@ -377,27 +350,24 @@ def test_copies_into_small_arrays_and_views_that_are_read_only() -> None:
             function(z, 1.0 if options else z > 0, **({"where": z > 0} if options else {"values": 2.0}))
 
 
-@pytest.mark.parametrize(
-    "program",
-    [
-        lambda x, y: np.divide(x, y, out=np.zeros_like(x), where=y != 0),
-        lambda x, y: np.divide(x, y, out=x, where=y > 0),
-        lambda x, y: np.divide(1, y, out=x, where=y > 0),
-        lambda x, y: np.divide(y, 0, out=x, where=y > 9),
-        lambda x, y: np.log(y, out=x, where=y > 0),
-        lambda x, y: np.log(y, out=x, where=y > -1),
-        lambda x, y: np.arctanh(y, out=x, where=abs(y) < 1),
-        lambda x, y: np.sqrt(y, out=x, where=x > 0),
-        lambda x, y: np.add(y, 1, out=x, where=(y > 0)[0]),
-        lambda x, y: np.add(y[0], 1, out=x, where=y > 0),
-        lambda x, y: np.add(y, 1, out=x, where=y),
-        lambda x, y: np.add(y, 1, out=x[1:], where=y > 0),
-        lambda x, y: np.add(x[::-1], y, out=x, where=x > y),
-        lambda x, y: np.greater(x, y, out=x, where=x > y),
-        lambda x, y: np.left_shift(x, 70, out=x, where=x > y),
-        lambda x, y: np.multiply(x, 2, out=x[::-1], where=x[::-1] > y),
-    ],
-)
+@pytest.mark.parametrize("program", [
+    lambda x, y: np.divide(x, y, out=np.zeros_like(x), where=y != 0),
+    lambda x, y: np.divide(x, y, out=x, where=y > 0),
+    lambda x, y: np.divide(1, y, out=x, where=y > 0),
+    lambda x, y: np.divide(y, 0, out=x, where=y > 9),
+    lambda x, y: np.log(y, out=x, where=y > 0),
+    lambda x, y: np.log(y, out=x, where=y > -1),
+    lambda x, y: np.arctanh(y, out=x, where=abs(y) < 1),
+    lambda x, y: np.sqrt(y, out=x, where=x > 0),
+    lambda x, y: np.add(y, 1, out=x, where=(y > 0)[0]),
+    lambda x, y: np.add(y[0], 1, out=x, where=y > 0),
+    lambda x, y: np.add(y, 1, out=x, where=y),
+    lambda x, y: np.add(y, 1, out=x[1:], where=y > 0),
+    lambda x, y: np.add(x[::-1], y, out=x, where=x > y),
+    lambda x, y: np.greater(x, y, out=x, where=x > y),
+    lambda x, y: np.left_shift(x, 70, out=x, where=x > y),
+    lambda x, y: np.multiply(x, 2, out=x[::-1], where=x[::-1] > y),
+])  # fmt: skip
 def test_ufuncs_under_masks(program: Callable[..., Any]) -> None:
     check(program, A, np.maximum(B, -0.9).round(1))
     check(program, COUNTS, COUNTS[::-1])
@@ -433,23 +403,13 @@ def test_selections_wherever_arrays_are(mode: dict[str, Any]) -> None:
         thread.join()
         np.testing.assert_array_equal(thread_saw[0], want * 2)
         for same in (
-            pickle.loads(pickle.dumps(chosen())),
-            copy.copy(chosen()),
-            copy.deepcopy(chosen()),
-            np.asarray(memoryview(chosen())),
-            dc.asarray(chosen()),
-            dc.array(chosen()),
-            np.concatenate([chosen()[:5], chosen()[5:]]),
-            y() + chosen(),
-            np.zeros(total) + chosen(),
-            operator.iadd(y(), chosen()),
-            operator.iadd(np.zeros(total), chosen()),
-            np.add(chosen(), 0, y()),
-            np.add(chosen(), 0, np.zeros(total)),
-            chosen().astype("f8"),
-            dc.evaluate(chosen()),
-            chosen().reshape(-1, 1)[:, 0],
-        ):
+            pickle.loads(pickle.dumps(chosen())), copy.copy(chosen()), copy.deepcopy(chosen()),
+            np.asarray(memoryview(chosen())), dc.asarray(chosen()), dc.array(chosen()),
+            np.concatenate([chosen()[:5], chosen()[5:]]), y() + chosen(), np.zeros(total) + chosen(),
+            operator.iadd(y(), chosen()), operator.iadd(np.zeros(total), chosen()),
+            np.add(chosen(), 0, y()), np.add(chosen(), 0, np.zeros(total)), chosen().astype("f8"),
+            dc.evaluate(chosen()), chosen().reshape(-1, 1)[:, 0],
+        ):  # fmt: skip
             np.testing.assert_array_equal(same, want)
         for target in (y(), np.zeros(total)):
             target[:] = chosen()

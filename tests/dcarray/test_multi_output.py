@@ -22,18 +22,8 @@ def test_arguments(same, kind):
     with np.errstate(all="ignore"):
         a = (np.abs(R.normal(size=(4, 6))) * 20).astype(kind)
         for other in (
-            a[::-1] + a.dtype.type(1),
-            a[0],
-            3,
-            -2,
-            0,
-            -1,
-            2.5,
-            np.float32(3),
-            np.int64(7),
-            a.T,
-            "x",
-        ):
+            a[::-1] + a.dtype.type(1), a[0], 3, -2, 0, -1, 2.5, np.float32(3), np.int64(7), a.T, "x",
+        ):  # fmt: skip
             same(np.divmod, a, other)
             same(np.divmod, other, a)
             same(divmod, a, other)

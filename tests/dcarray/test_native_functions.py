@@ -290,15 +290,8 @@ def test_memory_is_lent(n: int) -> None:
             x, want = dc.asarray(plain.copy())[key], memoryview(plain[key])
             view = memoryview(dc.evaluate(x))
             for name in (
-                "shape",
-                "strides",
-                "format",
-                "itemsize",
-                "nbytes",
-                "readonly",
-                "ndim",
-                "contiguous",
-            ):
+                "shape", "strides", "format", "itemsize", "nbytes", "readonly", "ndim", "contiguous",
+            ):  # fmt: skip
                 assert getattr(view, name) == getattr(want, name), name
             a = np.asarray(x)
             a[...] = 1

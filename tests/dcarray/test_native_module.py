@@ -421,20 +421,11 @@ def test_elements_of_large_arrays() -> None:
 def test_small_arrays_as_keys() -> None:
     a = np.arange(12.0).reshape(3, 4)
     wrapped: tuple[Any, ...] = (
-        a > 5,
-        np.array([True, False, True]),
-        np.array([2, 0, 0]),
-        np.array(1),
-        np.array([], bool),
-        np.array([], np.intp),
-        np.array([3, 9]),
-        np.array([0.5]),
-        (np.array([0, 2]), np.array([1, -1])),
-        (np.array([0, 2]), slice(1, None)),
-        (slice(None), np.array([True, False, False, True])),
-        (None, np.array([1, 1]), ...),
-        (np.array([0, 1, 2]), np.array([0, 1])),
-    )
+        a > 5, np.array([True, False, True]), np.array([2, 0, 0]), np.array(1), np.array([], bool),
+        np.array([], np.intp), np.array([3, 9]), np.array([0.5]), (np.array([0, 2]), np.array([1, -1])),
+        (np.array([0, 2]), slice(1, None)), (slice(None), np.array([True, False, False, True])),
+        (None, np.array([1, 1]), ...), (np.array([0, 1, 2]), np.array([0, 1])),
+    )  # fmt: skip
 
     def done(f: Any, *args: Any) -> Any:
         try:

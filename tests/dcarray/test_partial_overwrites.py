@@ -68,18 +68,12 @@ def step(rng, n):
     text = ", ".join(f"{k.start}:{k.stop}:{k.step}" if isinstance(k, slice) else str(k) for k in keys)
     return rng.choice(
         (
-            f"{a} = {b}.copy()",
-            f"{a} = {b}.copy()",
-            f"{a} = np.full_like({b}, {rng.randrange(9)})",
-            f"{a}[...] = {b}",
-            f"{a}[{text}] = {b}[{text}] + 1",
-            f"{a}[{text}] = {b}[{text}]",
-            f"{a}[{text}] = {rng.randrange(9)}",
-            f"{a}[{text}] += {a}[0, 0]",
-            f"{a}[1:, :] = {a}[:-1, :] * 2",
-            f"{a} = {a}.T",
+            f"{a} = {b}.copy()", f"{a} = {b}.copy()", f"{a} = np.full_like({b}, {rng.randrange(9)})",
+            f"{a}[...] = {b}", f"{a}[{text}] = {b}[{text}] + 1", f"{a}[{text}] = {b}[{text}]",
+            f"{a}[{text}] = {rng.randrange(9)}", f"{a}[{text}] += {a}[0, 0]",
+            f"{a}[1:, :] = {a}[:-1, :] * 2", f"{a} = {a}.T",
         )
-    )
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("seed", range(120))

@@ -90,13 +90,10 @@ def most(monkeypatch):
     return told
 
 
-@pytest.mark.parametrize(
-    ("run", "arrays"),
-    [
-        (gemm, 2),  # 1.5 * a and the product, where the result is made: no copy of c
-        (chain, 2),  # the first product lies where the result will
-    ],
-)
+@pytest.mark.parametrize(("run", "arrays"), [
+    (gemm, 2),  # 1.5 * a and the product, where the result is made: no copy of c
+    (chain, 2),  # the first product lies where the result will
+])  # fmt: skip
 def test_memory_of_a_run(most, run, arrays):
     with dc.options(eager_below=0, jit="eager"):
         for _ in range(3):

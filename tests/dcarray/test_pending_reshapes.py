@@ -103,13 +103,9 @@ def test_strides_say_whether_a_reshape_copies():
         if not a.size:
             continue
         shapes = [
-            (a.size,),
-            a.shape[::-1],
-            (*a.shape[:2], -1),
-            (-1, *a.shape[2:]),
-            (1, *a.shape),
+            (a.size,), a.shape[::-1], (*a.shape[:2], -1), (-1, *a.shape[2:]), (1, *a.shape),
             (a.shape[0], -1),
-        ]
+        ]  # fmt: skip
         for shape in shapes:
             wanted = np.reshape(a, shape)
             steps = tuple(s // 8 for s in a.strides)

@@ -11,18 +11,9 @@ import pytest
 import dcarray as dc
 
 NAMES = [
-    "accelerate",
-    "devices",
-    "distribute",
-    "evaluate",
-    "explain",
-    "info",
-    "ndarray",
-    "options",
-    "pmap",
-    "report",
-    "wait",
-]
+    "accelerate", "devices", "distribute", "evaluate", "explain", "info", "ndarray", "options", "pmap",
+    "report", "wait",
+]  # fmt: skip
 NAMES += ["asarray", "random.block", "hdf5.load", "hdf5.save"]
 NOTHING_TO_GIVE = {"hdf5.save", "ndarray"}
 

@@ -73,20 +73,11 @@ KEPT |= {
         f"v1 = {text}; v2 = np.flip(v1); v2[...] = 1", rounds=(("v0 = data('f8', (40, 501), 28, 'wide')",),)
     )
     for text in (
-        "-v0",
-        "np.exp(v0)",
-        "v0.copy()",
-        "v0.astype('f4')",
-        "v0.ravel()",
-        "v0.reshape(501, 40)",
-        "v0.conj()",
-        "v0.flatten()",
-        "v0[np.zeros(40, int)]",
-        "v0[wrap(np.zeros(40, int))]",
-        "v0 * 2",
+        "-v0", "np.exp(v0)", "v0.copy()", "v0.astype('f4')", "v0.ravel()", "v0.reshape(501, 40)",
+        "v0.conj()", "v0.flatten()", "v0[np.zeros(40, int)]", "v0[wrap(np.zeros(40, int))]", "v0 * 2",
         "v0.T[::2]",
     )
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("mode", ["defaults", "interpreted", "compiled"])

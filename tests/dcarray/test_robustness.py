@@ -27,16 +27,13 @@ def rss() -> float:
     return resident() / 1e6
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda x: x.copy(),
-        lambda x: x + x,
-        lambda x: x.sum(),
-        lambda x: x.T @ x,
-        lambda x: np.where(x, x, x),
-    ],
-)
+@pytest.mark.parametrize("call", [
+    lambda x: x.copy(),
+    lambda x: x + x,
+    lambda x: x.sum(),
+    lambda x: x.T @ x,
+    lambda x: np.where(x, x, x),
+])  # fmt: skip
 def test_what_numpy_does_at_once_leaves_no_cycles(call):
     class Number(float):
         pass

@@ -190,21 +190,18 @@ print(total, x.sum(), k, i)
     assert done.stdout == _python(folder, "hot.py").stdout != "" and not done.stderr
 
 
-@pytest.mark.parametrize(
-    ("arguments", "status", "said"),
-    [
-        (("missing.py",), 2, "can't open file"),
-        ((".",), 1, "can't find '__main__' module in '.'"),
-        (("-m", "missing"), 1, "No module named missing"),
-        (("-m", "missing.inner"), 1, "No module named 'missing'"),
-        (("-m", "program"), 1, "'program' is a package and cannot be directly executed"),
-        ((), 2, "no script and no module given"),
-        (("--nonsense", "script.py"), 2, "unknown option --nonsense"),
-        (("-m",), 2, "-m wants a value"),
-        (("--explain", "x.pdf", "script.py"), 2, "must end in .html, .svg or .txt"),
-        (("--explain", "no/x.html", "script.py"), 2, "there is no such folder"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "status", "said"), [
+    (("missing.py",), 2, "can't open file"),
+    ((".",), 1, "can't find '__main__' module in '.'"),
+    (("-m", "missing"), 1, "No module named missing"),
+    (("-m", "missing.inner"), 1, "No module named 'missing'"),
+    (("-m", "program"), 1, "'program' is a package and cannot be directly executed"),
+    ((), 2, "no script and no module given"),
+    (("--nonsense", "script.py"), 2, "unknown option --nonsense"),
+    (("-m",), 2, "-m wants a value"),
+    (("--explain", "x.pdf", "script.py"), 2, "must end in .html, .svg or .txt"),
+    (("--explain", "no/x.html", "script.py"), 2, "there is no such folder"),
+])  # fmt: skip
 def test_what_cannot_be_run(folder: Path, arguments: tuple[str, ...], status: int, said: str) -> None:
     (folder / "program").mkdir()
     (folder / "program" / "__init__.py").write_text("")

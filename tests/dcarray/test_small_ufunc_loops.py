@@ -92,13 +92,9 @@ def seen(f: Callable[..., Any], *args: Any) -> Any:
     )  # which of the NaNs is nobody's promise
     # the sign of zeros is; and whether it is an array at all
     return (
-        isinstance(result, (dc.ndarray, np.ndarray)),
-        a.dtype.char,
-        a.shape,
-        a.strides,
-        shown.tobytes(),
+        isinstance(result, (dc.ndarray, np.ndarray)), a.dtype.char, a.shape, a.strides, shown.tobytes(),
         said,
-    )
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("layout", ["plain", "strided", "reversed", "rows", "columns", "unaligned"])

@@ -18,14 +18,9 @@ from dcarray.lowering.runtime import elimination, openblas
 RNG = np.random.default_rng(8)
 EAGER: dict[str, Any] = {"jit": "eager", "eager_below": 0, "threads": 2}
 SHAPES = [
-    ((30, 30), 64),
-    ((100, 100), 131),
-    ((3, 24, 24), 24),
-    ((2, 2, 40, 40), 65),
-    ((200, 200), 400),
-    ((311, 311), 70),
-    ((60, 25, 25), 40),
-]
+    ((30, 30), 64), ((100, 100), 131), ((3, 24, 24), 24), ((2, 2, 40, 40), 65), ((200, 200), 400),
+    ((311, 311), 70), ((60, 25, 25), 40),
+]  # fmt: skip
 
 pytestmark = pytest.mark.skipif(
     openblas.lu_routines("d") is None, reason="NumPy does not bring OpenBLAS along"
@@ -169,16 +164,9 @@ def test_what_is_not_served(calls: list[Any], same: Callable[..., None]) -> None
     a, b = values((30, 30), "d") + 9 * np.eye(30), values((30, 64), "d")
     with dc.options(**EAGER):
         for p, q in [
-            (a, b[:, 0]),
-            (a, b[:20]),
-            (a[:, :20], b),
-            (a, b.astype("D")),
-            (a, np.stack([b, b])),
-            (a.astype("i8"), b.astype("i8")),
-            (a[:0, :0], b[:0]),
-            (a[:5, :5], b[:5]),
-            (a, b[:, :0]),
-        ]:
+            (a, b[:, 0]), (a, b[:20]), (a[:, :20], b), (a, b.astype("D")), (a, np.stack([b, b])),
+            (a.astype("i8"), b.astype("i8")), (a[:0, :0], b[:0]), (a[:5, :5], b[:5]), (a, b[:, :0]),
+        ]:  # fmt: skip
             same(lambda x, y: np.round(np.linalg.solve(x, y), 9), p, q)
         for p in (a[0], a[:3], a[:9, :9], a[:0, :0], a.astype("g")):
             same(lambda x: np.round(np.linalg.inv(x), 9), p)

@@ -68,19 +68,11 @@ def test_faces_meet_with_opposite_normals() -> None:
         assert area[match, beyond] == pytest.approx(area[face, k], rel=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("equation", "order", "cells", "until", "least"),
-    [
-        ("wave", 1, (6, 9), 0.2, 1.8),
-        ("wave", 2, (4, 6), 0.3, 2.4),
-        ("wave", 3, (3, 4), 0.1, 3.3),
-        ("wave", 4, (2, 3), 0.1, 3.8),
-        ("euler", 1, (8, 12), 0.3, 1.8),
-        ("euler", 3, (5, 7), 0.3, 2.6),
-        ("navier-stokes", 1, (3, 5), 0.1, 1.2),
-        ("navier-stokes", 2, (2, 3), 0.2, 2.1),
-    ],
-)
+@pytest.mark.parametrize(("equation", "order", "cells", "until", "least"), [
+    ("wave", 1, (6, 9), 0.2, 1.8), ("wave", 2, (4, 6), 0.3, 2.4), ("wave", 3, (3, 4), 0.1, 3.3),
+    ("wave", 4, (2, 3), 0.1, 3.8), ("euler", 1, (8, 12), 0.3, 1.8), ("euler", 3, (5, 7), 0.3, 2.6),
+    ("navier-stokes", 1, (3, 5), 0.1, 1.2), ("navier-stokes", 2, (2, 3), 0.2, 2.1),
+])  # fmt: skip
 def test_errors_get_smaller_at_a_rate(
     equation: str, order: int, cells: tuple[int, ...], until: float, least: float
 ) -> None:
@@ -159,17 +151,14 @@ def test_the_command(tmp_path: Path) -> None:
     assert (wrong.returncode, wrong.stderr.startswith("equation 'heat': must be one of")) == (2, True)
 
 
-@pytest.mark.parametrize(
-    ("make", "text"),
-    [
-        (lambda: mesh.box(5, 3), "order 5: there are orders 1 to 4"),
-        (lambda: mesh.box(1, 0), "0 x 0 x 0 cells: a periodic box has 2"),
-        (lambda: mesh.box(1, (3, 1, 3)), "3 x 1 x 3 cells"),
-        (lambda: mesh.box(1, 3, (1.0, 0.0, 1.0)), "has no tetrahedra"),
-        (lambda: mesh.box(1, 3, bend=2.0), "turned inside out"),
-        (lambda: runs.problem("heat", 1, 3), "must be one of"),
-    ],
-)
+@pytest.mark.parametrize(("make", "text"), [
+    (lambda: mesh.box(5, 3), "order 5: there are orders 1 to 4"),
+    (lambda: mesh.box(1, 0), "0 x 0 x 0 cells: a periodic box has 2"),
+    (lambda: mesh.box(1, (3, 1, 3)), "3 x 1 x 3 cells"),
+    (lambda: mesh.box(1, 3, (1.0, 0.0, 1.0)), "has no tetrahedra"),
+    (lambda: mesh.box(1, 3, bend=2.0), "turned inside out"),
+    (lambda: runs.problem("heat", 1, 3), "must be one of"),
+])  # fmt: skip
 def test_what_does_not_fit_is_said(make: Any, text: str) -> None:
     with pytest.raises(ValueError, match=text):
         make()

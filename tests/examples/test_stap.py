@@ -151,21 +151,18 @@ def test_the_command(tmp_path: Path) -> None:
     assert (wrong.returncode, wrong.stderr) == (2, "--ranks 0: there is one rank at least\n")
 
 
-@pytest.mark.parametrize(
-    ("make", "text"),
-    [
-        (lambda: Scene(channels=0), "a cube of 0 x 64 x 960"),
-        (lambda: Scene(samples=40), "a pulse of 65 samples does not fit into 40"),
-        (lambda: Scene(noise=-1), "a power is negative"),
-        (lambda: Scene(2, 1, 4, 4, (Target(0, 0), Target(1, 0))), "2 targets are more than 1 cells"),
-        (lambda: replace(SMALL, targets=(Target(208, 0),)), "outside of 208 range gates and 16 Doppler bins"),
-        (lambda: replace(SMALL, targets=(Target(3, 1), Target(3, 1))), "two targets are in gate 3, bin 1"),
-        (lambda: Settings(false_alarms=0), "must be a probability"),
-        (lambda: Settings(training=0), "training cells must be 1 or more"),
-        (lambda: Processor(Scene(2, 8, 60, 30, ())), "31 range gates are fewer"),
-        (lambda: Processor(Scene(2, 2, 200, 30, ())), "2 pulses are fewer than 3 adjacent bins"),
-    ],
-)
+@pytest.mark.parametrize(("make", "text"), [
+    (lambda: Scene(channels=0), "a cube of 0 x 64 x 960"),
+    (lambda: Scene(samples=40), "a pulse of 65 samples does not fit into 40"),
+    (lambda: Scene(noise=-1), "a power is negative"),
+    (lambda: Scene(2, 1, 4, 4, (Target(0, 0), Target(1, 0))), "2 targets are more than 1 cells"),
+    (lambda: replace(SMALL, targets=(Target(208, 0),)), "outside of 208 range gates and 16 Doppler bins"),
+    (lambda: replace(SMALL, targets=(Target(3, 1), Target(3, 1))), "two targets are in gate 3, bin 1"),
+    (lambda: Settings(false_alarms=0), "must be a probability"),
+    (lambda: Settings(training=0), "training cells must be 1 or more"),
+    (lambda: Processor(Scene(2, 8, 60, 30, ())), "31 range gates are fewer"),
+    (lambda: Processor(Scene(2, 2, 200, 30, ())), "2 pulses are fewer than 3 adjacent bins"),
+])  # fmt: skip
 def test_what_does_not_fit_is_said(make: Any, text: str) -> None:
     with pytest.raises(ValueError, match=text):
         make()

@@ -69,15 +69,9 @@ def test_plain_arrays_and_scalars_go_along(size: int) -> None:
     a = np.arange(float(size))
     x = dc.asarray(a, device="made-up:0")
     for y in (
-        x + a,
-        a + x,
-        x * 2,
-        2 * x,
-        x + np.float64(2),
-        np.add(a, x),
-        x + dc.asarray(2.0),
+        x + a, a + x, x * 2, 2 * x, x + np.float64(2), np.add(a, x), x + dc.asarray(2.0),
         dc.asarray(2.0) + x,
-    ):
+    ):  # fmt: skip
         assert y.device == "made-up:0"
     assert np.array_equal(np.asarray(a + x), 2 * a)
     assert np.array_equal(np.asarray(dc.asarray(2.0) + x), 2 + a)
@@ -100,38 +94,16 @@ def test_results_views_and_methods_stay_on_the_device() -> None:
     a = np.arange(float(N)).reshape(100, 200)
     x = dc.asarray(a, device="made-up:0")
     calls: list[Callable[[Any], Any]] = [
-        lambda x: x.T,
-        lambda x: x[3],
-        lambda x: x[1:5, ::-2],
-        lambda x: x[x > 5],
-        lambda x: x[[1, 2]],
-        np.sqrt,
-        lambda x: x.sum(axis=0),
-        lambda x: np.cumsum(x, axis=1),
-        lambda x: x.reshape(-1),
-        lambda x: x.astype("f4"),
-        lambda x: np.linalg.qr(x).R,
-        lambda x: np.split(x, 2)[1],
-        lambda x: x.copy(),
-        copy.copy,
-        copy.deepcopy,
-        lambda x: np.pad(x, 1),
-        lambda x: np.sort(x),
-        lambda x: x.real,
-        lambda x: np.zeros_like(x),
-        np.argsort,
-        lambda x: np.apply_along_axis(lambda v: v * 2, 0, x),
-        lambda x: np.meshgrid(x[0], x[1])[0],
-        lambda x: x @ x.T,
-        lambda x: x.mean(axis=1),
-        lambda x: np.unique(x),
-        lambda x: np.tile(x, 2),
-        lambda x: x.base,
-        lambda x: abs(x),
-        lambda x: np.divmod(x, 2)[1],
-        lambda x: x.flatten(),
+        lambda x: x.T, lambda x: x[3], lambda x: x[1:5, ::-2], lambda x: x[x > 5], lambda x: x[[1, 2]],
+        np.sqrt, lambda x: x.sum(axis=0), lambda x: np.cumsum(x, axis=1), lambda x: x.reshape(-1),
+        lambda x: x.astype("f4"), lambda x: np.linalg.qr(x).R, lambda x: np.split(x, 2)[1],
+        lambda x: x.copy(), copy.copy, copy.deepcopy, lambda x: np.pad(x, 1), lambda x: np.sort(x),
+        lambda x: x.real, lambda x: np.zeros_like(x), np.argsort,
+        lambda x: np.apply_along_axis(lambda v: v * 2, 0, x), lambda x: np.meshgrid(x[0], x[1])[0],
+        lambda x: x @ x.T, lambda x: x.mean(axis=1), lambda x: np.unique(x), lambda x: np.tile(x, 2),
+        lambda x: x.base, lambda x: abs(x), lambda x: np.divmod(x, 2)[1], lambda x: x.flatten(),
         lambda x: np.take(x, [1, 2], axis=0),
-    ]
+    ]  # fmt: skip
     for k, call in enumerate(calls):
         got = call(x)
         if k != 26:  # the base of an array that owns its memory
@@ -211,21 +183,10 @@ def test_the_option() -> None:
     a = np.ones(N)
     with dc.options(device="made-up:0"):
         for x in (
-            dc.zeros(5),
-            dc.zeros(N),
-            dc.asarray(a),
-            dc.asarray([1, 2]),
-            dc.arange(9),
-            dc.eye(3),
-            dc.sqrt(a),
-            dc.sum(a[None], 0),
-            dc.random.rand(5),
-            dc.random.default_rng(1).normal(size=N),
-            dc.concatenate([a, a]),
-            dc.r_[1:5],
-            dc.full(4, 1),
-            dc.ndarray((3, 4)),
-        ):
+            dc.zeros(5), dc.zeros(N), dc.asarray(a), dc.asarray([1, 2]), dc.arange(9), dc.eye(3),
+            dc.sqrt(a), dc.sum(a[None], 0), dc.random.rand(5), dc.random.default_rng(1).normal(size=N),
+            dc.concatenate([a, a]), dc.r_[1:5], dc.full(4, 1), dc.ndarray((3, 4)),
+        ):  # fmt: skip
             assert x.device == "made-up:0"
         c = dc.ones(N, device="cpu")
         assert (
