@@ -156,9 +156,9 @@ def test_what_is_compiled(part, threads, monkeypatch):
 def _extremum(body, dtype="i32"):
     """A triangle, each element of which is an extremum of sums of others."""
     return f"""region() {{
-      inout c: {dtype}[60, 60];  in s: {dtype}[60]
-      for i in range(59, -1, -1) {{
-        for j in range(i+1, 60, 1) {{
+      inout c: {dtype}[33, 33];  in s: {dtype}[33]
+      for i in range(32, -1, -1) {{
+        for j in range(i+1, 33, 1) {{
           c[i,j] = add(c[i,j-1], s[j])
           for k in range(i+1, j, 1) {{
             c[i,j] = {body}
@@ -186,14 +186,14 @@ def test_an_extremum_of_integers_is_had_like_a_sum(check):
         RIGHT_LOOKING,
         _extremum(EXTREMA["greater"]),
         """region() {
-          inout c: i32[60, 60];  in s: i32[60];  temp k_0: i32[];  temp k_0_0: i32[59]
-          for i in range(59, -1, -1) {
-            k_0_0[j] = i32(-2147483648) for j<-i+59
-            for j in range(i+1, 60, 1) {
+          inout c: i32[33, 33];  in s: i32[33];  temp k_0: i32[];  temp k_0_0: i32[32]
+          for i in range(32, -1, -1) {
+            k_0_0[j] = i32(-2147483648) for j<-i+32
+            for j in range(i+1, 33, 1) {
               c[i,j] = add(c[i,j-1], s[j])
               k_0[] = k_0_0[-i+j-1]
               c[i,j] = maximum(c[i,j], k_0[])
-              k_0_0[k-i+j] = maximum(k_0_0[k-i+j], add(c[i,j], c[j+1,k+j+1])) for k<-j+59
+              k_0_0[k-i+j] = maximum(k_0_0[k-i+j], add(c[i,j], c[j+1,k+j+1])) for k<-j+32
             }
           }
         }
@@ -214,8 +214,8 @@ def test_extrema_that_are_compiled(name, dtype):
     kind = {"i32": np.int32, "u8": np.uint8, "i64": np.int64}[dtype]
     for most in (3, 100):  # sums of the latter wrap in bytes
         given = {
-            "c": rng.integers(0, most, (60, 60)).astype(kind),
-            "s": rng.integers(0, most, 60).astype(kind),
+            "c": rng.integers(0, most, (33, 33)).astype(kind),
+            "s": rng.integers(0, most, 33).astype(kind),
         }
         with np.errstate(invalid="ignore"):
             want = interpreted(region, given)
