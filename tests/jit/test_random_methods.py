@@ -38,58 +38,49 @@ def _calls(of: str) -> list[str]:
     return [call.strip() for call in re.split("[;\n]", METHODS[of].strip())]
 
 
+def _together(calls: list[str], of: str) -> list[str]:
+    """Loops that draw a number of each of several methods."""
+    made = []
+    for first in range(0, len(calls), 4):
+        some = calls[first : first + 4]
+        lines = [f"v{k} = {of}.{call}; out[i] = out[i] * 0.5 + v{k}" for k, call in enumerate(some)]
+        kept = ", ".join(f"v{k}" for k in range(len(some)))
+        body = "".join(f"        {line}\n" for line in lines)
+        made.append(
+            f"    {' = '.join(kept.split(', '))} = None\n    for i in range(40):\n{body}    return {kept}"
+        )
+    return made
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_one_number(kind: str) -> None:
     """Each method draws what it draws in Python, given scalars."""
-    of = kind if kind == "RandomState" else "Generator"
-    for call in _calls(of):
-        agree(
-            f"""
-            def f(rng, out, x):
-                last = None
-                for i in range(40):
-                    last = rng.{call}
-                    out[i] = last
-                return last
-            """,
-            KINDS[kind], np.zeros(40), 0.7, seeds=1,
-        )  # fmt: skip
+    for loop in _together(_calls(kind if kind == "RandomState" else "Generator"), "rng"):
+        agree(f"def f(rng, out, x):\n{loop}", KINDS[kind], np.zeros(40), 0.7, seeds=1)
 
 
 @pytest.mark.parametrize("kind", ["PCG64", "RandomState"])
 def test_arrays(kind: str) -> None:
     """Each method fills arrays as in Python."""
-    of = kind if kind == "RandomState" else "Generator"
-    for call in _calls(of):
+    for call in _calls(kind if kind == "RandomState" else "Generator"):
         name, _, rest = call.partition("(")
-        sizes = ["5", "(2, 3)"] if name in ("rand", "randn") else ["size=5", "size=(2, 3)", "size=n"]
-        for size in sizes:
-            given = ", ".join(filter(None, [rest[:-1], size if "=" in size else size.strip("()")]))
-            shape = size.removeprefix("size=")
-            agree(
-                f"""
-                def f(rng, x, n, out):
-                    total = np.zeros({shape})
-                    for i in range(7):
-                        a = rng.{name}({given})
-                        total = total + a
-                    return total, a
-                """,
-                KINDS[kind], 0.7, 3, np.arange(5.0), seeds=1,
-            )  # fmt: skip
+        plain = name in ("rand", "randn")
+        shapes = {"a": "5", "b": "(2, 3)"} if plain else {"a": "5", "b": "(2, 3)", "c": "n"}
+        totals = "".join(f"    s{v} = np.zeros({shape})\n" for v, shape in shapes.items())
+        lines = ""
+        for v, shape in shapes.items():
+            size = shape.strip("()") if plain else f"size={shape}"
+            given = ", ".join(filter(None, [rest[:-1], size]))
+            lines += f"        {v} = rng.{name}({given})\n        s{v} = s{v} + {v}\n"
+        found = ", ".join(f"{v}, s{v}" for v in shapes)
+        text = f"def f(rng, x, n, out):\n{totals}    for i in range(7):\n{lines}    return {found}"
+        agree(text, KINDS[kind], 0.7, 3, np.arange(5.0), seeds=1)
 
 
 def test_functions_of_numpy() -> None:
-    for call in _calls("RandomState"):
-        agree(
-            f"""
-            def f(out, x):
-                for i in range(40):
-                    out[i] = np.random.{call}
-                return np.random.rand(3)
-            """,
-            np.zeros(40), 0.7, seeds=1,
-        )  # fmt: skip
+    for loop in _together(_calls("RandomState"), "np.random"):
+        text = f"def f(out, x):\n{loop}".replace("    return ", "    return np.random.rand(3), ")
+        agree(text, np.zeros(40), 0.7, seeds=1)
 
 
 @pytest.mark.parametrize("kind", ["PCG64", "RandomState"])
