@@ -138,14 +138,15 @@ def program(seed: int) -> str:
     return "\n".join([*lines, "    return s, n"])
 
 
-def test_random_programs() -> None:
+@pytest.mark.parametrize("first", range(0, 50, 10))
+def test_random_programs(first: int) -> None:
     loops = 0
-    for seed in range(50):
+    for seed in range(first, first + 10):
         r = random.Random(1000 + seed)
         whole = [[r.randint(-9, 9) for _ in range(M)] for _ in range(N)]
         arguments = rows(r, N, M), rows(r, N, M), rows(r, 1, M)[0], whole, [r.randint(0, 4) for _ in range(M)]
         loops += both(program(seed), *arguments, 0.5, 3, exact=False)
-    assert loops >= 30
+    assert loops >= 4
 
 
 MIXED = """
@@ -168,10 +169,11 @@ if A[i][0] > 0: t[i] = 0.5
 """.strip().splitlines()
 
 
-def test_random_programs_on_mixed_lists() -> None:
+@pytest.mark.parametrize("first", range(0, 60, 15))
+def test_random_programs_on_mixed_lists(first: int) -> None:
     """Some numbers are ints; an int stays one unless a float is assigned."""
     loops = 0
-    for seed in range(60):
+    for seed in range(first, first + 15):
         r = random.Random(seed)
 
         def some(values: list[float], r: random.Random = r) -> list[float]:
@@ -182,7 +184,7 @@ def test_random_programs_on_mixed_lists() -> None:
         lists = [some(row) for row in rows(r, N, M)], [some(row) for row in rows(r, N, M)]
         x, t = some(rows(r, 1, M)[0]), r.choice([[0] * N, some([0.5] * N), [0.5] * N])
         loops += both("\n".join([*lines, "    return s"]), *lists, x, t, r.choice([0, 0.5]), exact=False)
-    assert loops >= 15
+    assert loops >= 2
 
 
 # ---- what is taken, and what is not -------------------------------------------------------------------

@@ -289,19 +289,20 @@ def test_each_pass(same_meaning: Callable[[Region, Region], None], one: Pass) ->
         same_meaning(before, after)
 
 
+@pytest.mark.parametrize("first", range(0, 200, 40))
 def test_invariants_of_loops(
-    same_meaning: Callable[[Region, Region], None], monkeypatch: pytest.MonkeyPatch
+    first: int, same_meaning: Callable[[Region, Region], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(loop_invariants, "LEAST", 0.5)
     moved = 0
-    for seed in range(200):
+    for seed in range(first, first + 40):
         before = make(random.Random(seed), 0.5, 3)
         log = Log()
         after = loop_invariants.LOOP_INVARIANTS.fn(before, log)
         verify(after)
         same_meaning(before, after)
         moved += bool(log.notes)
-    assert moved > 40
+    assert moved > 4
 
 
 def test_nests_are_kept_by_all_passes(same_meaning: Callable[[Region, Region], None]) -> None:
