@@ -159,12 +159,12 @@ install_attributes(void)
 {
     for (PyGetSetDef *one = attributes; one->name != NULL; one++) {
         Attribute *attribute = one->closure;
-        PyObject *made = PyDescr_NewGetSet(Wrapped, one), *numpy = PyObject_GetAttrString((PyObject *)PlainClass, one->name);
+        PyObject *made = PyDescr_NewGetSet(Wrapped, one);
         int done;
-        attribute->numpy = numpy != NULL && Py_IS_TYPE(numpy, &PyGetSetDescr_Type)
-                               ? ((PyGetSetDescrObject *)numpy)->d_getset
-                               : NULL; /* it is NumPy's for good */
-        Py_XDECREF(numpy);
+        attribute->numpy = NULL;
+        for (PyGetSetDef *of = PlainClass->tp_getset; of != NULL && of->name != NULL; of++)
+            if (strcmp(of->name, one->name) == 0)
+                attribute->numpy = of;
         attribute->slow = PyObject_GetAttrString((PyObject *)Wrapped, one->name);
         attribute->key = PyUnicode_InternFromString(one->name);
         done = made == NULL || attribute->numpy == NULL || attribute->slow == NULL || attribute->key == NULL ||

@@ -166,7 +166,7 @@ export_array(PyObject *x, Py_buffer *view, int flags)
     Export *export;
     int small = a != NULL, done;
     if (!small) {
-        if (!is_large(x) || !eager_here_now() || AT(x, Readonly) != Py_False || !is_compiled(x) || (a = view_of(x)) == NULL)
+        if (!is_large(x) || !is_one_rank() || AT(x, Readonly) != Py_False || !is_compiled(x) || (a = view_of(x)) == NULL)
             return 0;
     }
     if (strchr("qQ", ((Array *)a)->dtype->type) || !is_describable((Array *)a) || !satisfies((Array *)a, flags) ||

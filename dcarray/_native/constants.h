@@ -49,6 +49,8 @@ enum { UNANSWERED, ANSWERS_OF(NAMED_IN_ENUM) ANSWERS };
 HANDLE_SLOTS(OFFSET)
 STORE_SLOTS(OFFSET)
 RECORDING_SLOTS(OFFSET)
+#define ITS_OFFSET(text, variable) &variable,
+static Py_ssize_t *const HandleSlots[] = {HANDLE_SLOTS(ITS_OFFSET)};
 
 /* Put a new reference into a new tuple, or give the tuple up where there is none. */
 static inline void

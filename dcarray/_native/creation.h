@@ -99,7 +99,7 @@ make_uninitialised(PyObject *shape, PyObject *dtype)
     int sequence = PyTuple_CheckExact(shape) || PyList_CheckExact(shape);
     PyObject *sizes, *made = NULL;
     Py_ssize_t n = 1;
-    if (dtype == NULL || !eager_here_now())
+    if (dtype == NULL || !is_one_rank())
         return NULL;
     sizes = sequence ? PySequence_Tuple(shape) : PyTuple_Pack(1, shape);
     for (Py_ssize_t k = 0; sizes != NULL && n > 0 && k < PyTuple_GET_SIZE(sizes); k++) {
@@ -156,7 +156,7 @@ make_small(PyObject *function, int kind, PyObject *const *args, Py_ssize_t nargs
     below = eager_below();
     if (OnDevice)
         return NULL;
-    small = most < (double)below || (most < (double)PY_SSIZE_T_MAX / 2 && eager_here((Py_ssize_t)most, sizeof(double)) > 0 &&
+    small = most < (double)below || (most < (double)PY_SSIZE_T_MAX / 2 && eager_here((Py_ssize_t)most, sizeof(double), HERE) > 0 &&
                                      !((kind == SHAPED || kind == FILLED) && most >= (double)POOLED));
     PyErr_Clear();
     if (!small && kind == UNWRITTEN) {
@@ -165,7 +165,7 @@ make_small(PyObject *function, int kind, PyObject *const *args, Py_ssize_t nargs
     }
     /* NumPy does this in any case; what it makes is large, but not so that much depends on who has it */
     small |= (kind == RANGED || kind == LISTED || kind == SQUARE) && below >= SmallLimit &&
-             most < (kind == SQUARE ? MUCH : UNASKED) && eager_here_now();
+             most < (kind == SQUARE ? MUCH : UNASKED) && is_one_rank();
     if (!small || (made = PyObject_Vectorcall(function, args, nargs, names)) == NULL)
         return NULL;
     if (Py_TYPE(made) == PlainClass && !usual_dtype(made)) /* arrays may be among its elements */

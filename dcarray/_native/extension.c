@@ -14,6 +14,7 @@
 #include <Python.h>
 #include <structmember.h>
 
+#include "python_versions.h"
 #include "constants.h"
 #include "arrays.h"
 #include "log_format.h"
@@ -113,67 +114,11 @@ number_in(PyObject *x, PyObject *name)
     return n;
 }
 
+#include "eager_periods.h"
+#include "options.h"
 #include "call_sites.h"
-
-/* As `small_array`, or the view of a large array on which nothing is pending, if that is little or NumPy works on such
- * arrays at this place.  What NumPy makes of it must not be a view of it. */
-static inline PyObject *
-eager_array(PyObject *x)
-{
-    PyObject *a = small_array(x);
-    if (a == NULL && Py_TYPE(x) == Wrapped) {
-        a = AT(x, SmallView);
-        if (a == NULL || Py_TYPE(a) != PlainClass)
-            return eager_view(x);
-        if (!is_idle(x))
-            return NULL;
-    }
-    return a;
-}
-
-/* A plain array that is little, or NumPy works on such arrays at this place: it is nobody's to record then. */
-static PyObject *
-eager_plain(PyObject *x)
-{
-    int eager = elements_of(x) < SmallLimit ? 1 : eager_here(elements_of(x), item_width(x));
-    if (eager < 0)
-        PyErr_Clear();
-    return eager > 0 ? x : NULL;
-}
-
-/* Is this one of the scalars of which NumPy takes the instances as they are? */
-static inline int
-is_numpy_scalar(PyObject *x)
-{
-    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(Scalars); k++)
-        if (Py_TYPE(x) == (PyTypeObject *)PyTuple_GET_ITEM(Scalars, k))
-            return 1;
-    return 0;
-}
-
-/* The operand as NumPy can take it at once, or NULL. */
-static inline PyObject *
-numpy_operand(PyObject *x)
-{
-    PyTypeObject *t = Py_TYPE(x);
-    if (t == Wrapped)
-        return eager_array(x);
-    if (t == PlainClass)
-        return eager_plain(x);
-    return is_numpy_scalar(x) ? x : NULL;
-}
-
-/* Is the result of two operands at hand, or their matrix product, so large that it is better recorded? */
-static inline int
-is_worth_recording(PyObject *p, PyObject *q, int multiplied)
-{
-    Py_ssize_t n = Py_TYPE(p) == PlainClass && Py_TYPE(q) == PlainClass ? broadcast_size(p, q, 2 * SmallLimit, multiplied) : 0;
-    int eager = n ? eager_here(n, item_width(p)) : 1;
-    if (eager < 0)
-        PyErr_Clear();
-    return eager <= 0;
-}
-
+#include "large_views.h"
+#include "operands.h"
 #include "handles.h"
 #include "results.h"
 #include "ufunc_loops.h"
@@ -234,7 +179,7 @@ up_to_date(PyObject *x)
         return 0;
     view = AT(x, View);
     store = AT(x, Store);
-    return small_array(x) != NULL || (is_uninitialised(x) && eager_here_now()) ||
+    return small_array(x) != NULL || (is_uninitialised(x) && is_one_rank()) ||
            (is_large(x) && is_idle(x) &&
             ((view != NULL && Py_TYPE(view) == PlainClass) || (store != NULL && AT(store, Mem) != Py_None)));
 }
@@ -276,17 +221,14 @@ make_evaluate_route(PyObject *module, PyObject *function)
 static int
 find_slot(PyObject *cls, const char *name, Py_ssize_t *place)
 {
-    PyObject *member = PyObject_GetAttrString(cls, name);
-    if (member == NULL)
-        return -1;
-    if (!Py_IS_TYPE(member, &PyMemberDescr_Type)) {
-        PyErr_Format(PyExc_TypeError, "%s is not a slot", name);
-        Py_DECREF(member);
-        return -1;
-    }
-    *place = ((PyMemberDescrObject *)member)->d_member->offset;
-    Py_DECREF(member);
-    return 0;
+    for (PyTypeObject *type = (PyTypeObject *)cls; type != NULL; type = type->tp_base)
+        for (PyMemberDef *member = type->tp_members; member != NULL && member->name != NULL; member++)
+            if (strcmp(member->name, name) == 0) {
+                *place = member->offset;
+                return 0;
+            }
+    PyErr_Format(PyExc_TypeError, "%s is not a slot", name);
+    return -1;
 }
 
 /* Give the class a method in C, and find the one in Python. */
@@ -471,20 +413,32 @@ know_plain_arrays(void)
     return known < 0 ? -1 : 0;
 }
 
-static PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "dcarray._native.extension", .m_size = -1,
-                                 .m_methods = methods};
+static int
+fill_module(PyObject *module)
+{
+#define MAKE_NAME(variable, text) || (variable = PyUnicode_InternFromString(text)) == NULL
+    if (0 NAMES(MAKE_NAME))
+        return -1;
+    return PyModule_AddIntConstant(module, "REVISION", 55) < 0 || add_constants(module) < 0 || know_plain_arrays() < 0 ? -1 : 0;
+}
+
+/* What is static here is guarded by the interpreter's lock, which a Python without one takes for this module, and there is
+ * one of it for all interpreters. */
+static PyModuleDef_Slot slots[] = {
+    {Py_mod_exec, fill_module},
+#if PY_VERSION_HEX >= 0x030C0000
+    {Py_mod_multiple_interpreters, Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED},
+#endif
+#if PY_VERSION_HEX >= 0x030D0000
+    {Py_mod_gil, Py_MOD_GIL_USED},
+#endif
+    {0, NULL}};
+
+static PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "dcarray._native.extension", .m_methods = methods,
+                                 .m_slots = slots};
 
 PyMODINIT_FUNC
 PyInit_extension(void)
 {
-    PyObject *module;
-#define MAKE_NAME(variable, text) || (variable = PyUnicode_InternFromString(text)) == NULL
-    if (0 NAMES(MAKE_NAME))
-        return NULL;
-    module = PyModule_Create(&definition);
-    if (module != NULL && (PyModule_AddIntConstant(module, "REVISION", 55) < 0 || add_constants(module) < 0))
-        Py_CLEAR(module);
-    if (module != NULL && know_plain_arrays() < 0)
-        Py_CLEAR(module);
-    return module;
+    return PyModuleDef_Init(&definition);
 }

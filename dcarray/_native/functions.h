@@ -43,7 +43,7 @@ plain_argument(PyObject *x, Arguments *found, int depth)
                 a = NULL;
         }
         else if (a == NULL) {
-            a = eager_array(x);
+            a = eager_array(x, HERE);
             found->windows = 1;
         }
         found->wrapped = 1;
@@ -52,7 +52,7 @@ plain_argument(PyObject *x, Arguments *found, int depth)
     }
     if (Py_TYPE(x) == PlainClass && found->looks <= NOTHING) {
         found->foreign = 1;
-        return Py_XNewRef(eager_plain(x));
+        return Py_XNewRef(eager_plain(x, HERE));
     }
     if (is_leaf(x)) /* texts are orders, by which a view may become a copy */
         return found->looks >= VIEWS && PyUnicode_CheckExact(x) ? NULL : Py_NewRef(x);
@@ -226,7 +226,7 @@ static int
 makes_large(PyObject **plains, Py_ssize_t n, Py_ssize_t arrays)
 {
     double most = most_made(plains, n, arrays);
-    int eager = most < (double)SmallLimit ? 1 : most >= (double)PY_SSIZE_T_MAX ? 0 : eager_here((Py_ssize_t)most, sizeof(double));
+    int eager = most < (double)SmallLimit ? 1 : most >= (double)PY_SSIZE_T_MAX ? 0 : eager_here((Py_ssize_t)most, sizeof(double), HERE);
     if (eager < 0)
         PyErr_Clear();
     return eager <= 0;
@@ -261,7 +261,7 @@ product_is_large(PyObject *function, PyObject **plains)
 {
     int dot = (function == Dot || function == DotMethod) && Py_TYPE(plains[0]) == PlainClass && Py_TYPE(plains[1]) == PlainClass &&
               ((Array *)plains[0])->ndim < 3 && ((Array *)plains[1])->ndim < 3;
-    return is_worth_recording(plains[0], plains[1], dot);
+    return is_worth_recording(plains[0], plains[1], dot, HERE);
 }
 
 /* The call in NumPy, its result wrapped; it may decline, and then nothing has changed, nor has much been done.
@@ -337,7 +337,7 @@ array_function(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
 {
     PyObject *r = NULL, *all[FEW], *function;
     if (nargs == 4 && PyTuple_CheckExact(args[2]) && PyDict_CheckExact(args[3]) && PyDict_GET_SIZE(args[3]) == 0) {
-        r = answer_function(args[0], &PyTuple_GET_ITEM(args[2], 0), PyTuple_GET_SIZE(args[2]));
+        r = answer_function(args[0], PySequence_Fast_ITEMS(args[2]), PyTuple_GET_SIZE(args[2]));
         if (r != NULL || PyErr_Occurred())
             return r;
     }
@@ -345,10 +345,10 @@ array_function(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
         (function = PyDict_GetItemWithError(Served, args[0])) != NULL) {
         Py_ssize_t n = PyTuple_GET_SIZE(args[2]), named = PyDict_GET_SIZE(args[3]), at = 0, k = n;
         if (named == 0)
-            r = call_on_views(function, &PyTuple_GET_ITEM(args[2], 0), n, NULL, args[0]);
+            r = call_on_views(function, PySequence_Fast_ITEMS(args[2]), n, NULL, args[0]);
         else if (n + named <= FEW) {
             PyObject *names = PyTuple_New(named), *key, *value;
-            memcpy(all, &PyTuple_GET_ITEM(args[2], 0), n * sizeof(PyObject *));
+            memcpy(all, PySequence_Fast_ITEMS(args[2]), n * sizeof(PyObject *));
             while (names != NULL && PyDict_Next(args[3], &at, &key, &value)) {
                 PyTuple_SET_ITEM(names, k - n, Py_NewRef(key));
                 all[k++] = value;

@@ -10,7 +10,7 @@ owner_of(PyObject *x)
     if (name == NULL && (name = PyUnicode_InternFromString("base")) == NULL)
         PyErr_Clear();
     while (name != NULL) {
-        PyObject *base;
+        PyObject *base = NULL;
         if (PyObject_TypeCheck(x, PlainClass))
             base = base_of(x);
         else if (PyMemoryView_Check(x))
@@ -18,10 +18,8 @@ owner_of(PyObject *x)
         else if (Py_IS_TYPE(x, &ExportType))
             base = ((Export *)x)->array;
         else if (Py_TYPE(x)->tp_dictoffset != 0 || Py_TYPE(x)->tp_getattro != PyObject_GenericGetAttr ||
-                 _PyType_Lookup(Py_TYPE(x), name) != NULL)
+                 PyObject_HasAttr((PyObject *)Py_TYPE(x), name))
             return NULL;
-        else
-            base = NULL;
         if (base == NULL)
             return x;
         x = base;
@@ -34,6 +32,7 @@ static int
 is_idle_memory(PyObject *array)
 {
     PyObject *own, *key, *seen, *store, *head;
+    int idle;
     if (Families == NULL) /* there are no wrapped arrays */
         return 1;
     own = base_of(array) == NULL ? array : owner_of(array);
@@ -43,13 +42,14 @@ is_idle_memory(PyObject *array)
     Py_DECREF(key);
     if (seen == NULL)
         return !PyErr_Occurred();
-    store = PyWeakref_CheckRef(seen) ? PyWeakref_GetObject(seen) : NULL;
-    if (store == NULL || store == Py_None)
-        return store == Py_None;
-    if (Py_TYPE(store) != (PyTypeObject *)Stores)
-        return 0;
-    head = family_of(store);
-    return has_run(AT(head, Used)) && has_run(AT(head, Dirty)) && (AT(head, Remote) == NULL || AT(head, Remote) == Py_None);
+    idle = PyWeakref_CheckRef(seen) ? referent(seen, &store) : -1;
+    if (idle <= 0)
+        return idle == 0; /* it is gone */
+    idle = Py_TYPE(store) == (PyTypeObject *)Stores;
+    head = idle ? family_of(store) : NULL;
+    idle = idle && has_run(AT(head, Used)) && has_run(AT(head, Dirty)) && (AT(head, Remote) == NULL || AT(head, Remote) == Py_None);
+    Py_DECREF(store);
+    return idle;
 }
 
 enum { MOST_ARRAYS = 32 };

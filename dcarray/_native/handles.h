@@ -47,7 +47,7 @@ of_numbers(PyObject *x)
     PyObject *a = AT(x, Small);
     return a != NULL && Py_TYPE(a) == PlainClass && is_known(((Array *)a)->dtype) && AT(x, Store) == NULL &&
            AT(x, Shape) == NULL && AT(x, Index) == NULL && AT(x, Readonly) == NULL && AT(x, View) == NULL &&
-           AT(x, SmallView) == NULL && AT(x, Origin) == NULL && AT(x, Wrapped->tp_weaklistoffset) == NULL;
+           AT(x, SmallView) == NULL && AT(x, Origin) == NULL;
 }
 
 /* As Python's own for classes that are written in it, of which this is one; subclasses come here from theirs. */
@@ -55,8 +55,8 @@ static void
 drop_handle(PyObject *x)
 {
     PyTypeObject *type = Py_TYPE(x);
-    const Py_ssize_t places[] = {Small, Store, Shape, Index, Readonly, View, SmallView, Origin};
     PyObject_GC_UnTrack(x);
+    PyObject_ClearWeakRefs(x);
     if (type == Wrapped && Unused < KEPT && of_numbers(x)) {
         PyObject *a = AT(x, Small);
         AT(x, Small) = NULL;
@@ -66,10 +66,8 @@ drop_handle(PyObject *x)
         return;
     }
     Py_TRASHCAN_BEGIN(x, drop_handle)
-    if (AT(x, Wrapped->tp_weaklistoffset) != NULL)
-        PyObject_ClearWeakRefs(x);
-    for (size_t k = 0; k < sizeof(places) / sizeof(places[0]); k++)
-        Py_CLEAR(AT(x, places[k]));
+    for (size_t k = 0; k < sizeof(HandleSlots) / sizeof(HandleSlots[0]); k++)
+        Py_CLEAR(AT(x, *HandleSlots[k]));
     if (type == Wrapped && Unused < KEPT)
         Kept[Unused++] = x;
     else

@@ -9,7 +9,7 @@ indices_of(PyObject **key, Py_ssize_t *n)
 {
     int several = PyTuple_CheckExact(*key);
     *n = several ? PyTuple_GET_SIZE(*key) : 1;
-    return several ? &PyTuple_GET_ITEM(*key, 0) : key;
+    return several ? PySequence_Fast_ITEMS(*key) : key;
 }
 
 /* A part of `x`, a large array; NULL without an exception if the key or its result is not of the usual kind:
@@ -166,7 +166,7 @@ mentions_wrapped(PyObject *key)
 static inline PyObject *
 numpy_index(PyObject *index, int of_small)
 {
-    PyObject *a = eager_array(index);
+    PyObject *a = eager_array(index, HERE);
     return a == NULL && of_small && is_large(index) ? view_of(index) : a;
 }
 
@@ -201,7 +201,7 @@ integers_in(PyObject *key)
         return PyList_GET_SIZE(key);
     }
     if (Py_TYPE(key) != PlainClass)
-        key = eager_array(key);
+        key = eager_array(key, HERE);
     if (key == NULL || strchr("iu", ((Array *)key)->dtype->kind) == NULL || ((Array *)key)->ndim == 0)
         return -1;
     return elements_of(key);
@@ -211,7 +211,7 @@ integers_in(PyObject *key)
 static inline int
 is_vector(PyObject *key)
 {
-    PyObject *a = Py_TYPE(key) == Wrapped ? eager_array(key) : key;
+    PyObject *a = Py_TYPE(key) == Wrapped ? eager_array(key, HERE) : key;
     return PyList_CheckExact(key) || (a != NULL && Py_TYPE(a) == PlainClass && ((Array *)a)->ndim == 1);
 }
 
@@ -258,7 +258,7 @@ mentions_arrays(PyObject *key)
     Py_ssize_t n;
     PyObject **keys = indices_of(&key, &n);
     for (Py_ssize_t k = 0; k < n; k++) {
-        PyObject *one = Py_TYPE(keys[k]) == Wrapped ? eager_array(keys[k]) : keys[k];
+        PyObject *one = Py_TYPE(keys[k]) == Wrapped ? eager_array(keys[k], HERE) : keys[k];
         if (one != NULL && Py_TYPE(one) == PlainClass && ((Array *)one)->ndim > 0)
             return 1;
     }
@@ -282,7 +282,7 @@ gather_key(PyObject *x, PyObject *key, PyObject **whole)
 {
     PyObject *view = is_large(x) && !is_basic_key(key) ? view_of(x) : NULL;
     Py_ssize_t most = -1, below = 0;
-    if (view != NULL && ((usual_dtype(view) && in_eager_period()) || (eager_view(x) != NULL && !Strict)) &&
+    if (view != NULL && ((usual_dtype(view) && in_eager_period()) || (eager_view(x, HERE) != NULL && !Strict)) &&
         (usual_dtype(view) || !is_compiled(x)) && mentions_arrays(key))
         most = 0, below = 1;
     else if (view != NULL && (most = most_selected((Array *)view, key)) >= 0)
@@ -297,8 +297,8 @@ static int
 is_eager_selection(PyObject *x, PyObject *key, PyObject **whole, PyObject **mask)
 {
     Array *a, *m;
-    if (Py_TYPE(key) != Wrapped || !is_large(key) || !is_large(x) || (*whole = eager_view(x)) == NULL ||
-        (*mask = eager_array(key)) == NULL)
+    if (Py_TYPE(key) != Wrapped || !is_large(key) || !is_large(x) || (*whole = eager_view(x, HERE)) == NULL ||
+        (*mask = eager_array(key, HERE)) == NULL)
         return 0;
     a = (Array *)*whole, m = (Array *)*mask;
     return m->dtype->type == '?' && m->ndim <= a->ndim && m->ndim > 0 &&
@@ -363,9 +363,9 @@ static PyMethodDef getitem_def = {"__getitem__", fast_subscript, METH_O, "See `n
 static int
 is_eager_assignment(PyObject *x, PyObject *key, PyObject **mask)
 {
-    if (Py_TYPE(x) != Wrapped || Py_TYPE(key) != Wrapped || AT(x, Readonly) != Py_False || eager_view(x) == NULL)
+    if (Py_TYPE(x) != Wrapped || Py_TYPE(key) != Wrapped || AT(x, Readonly) != Py_False || eager_view(x, HERE) == NULL)
         return 0;
-    *mask = eager_array(key);
+    *mask = eager_array(key, HERE);
     return *mask != NULL && ((Array *)*mask)->dtype->type == '?' && ((Array *)*mask)->ndim > 0;
 }
 
@@ -386,7 +386,7 @@ fast_assign(PyObject *x, PyObject *key, PyObject *value)
     int failed;
     if (value == NULL)
         return slow_assign(x, key, value);
-    b = PyUnicode_CheckExact(value) || PyBytes_CheckExact(value) || Py_TYPE(value) == PlainClass ? value : numpy_operand(value);
+    b = PyUnicode_CheckExact(value) || PyBytes_CheckExact(value) || Py_TYPE(value) == PlainClass ? value : numpy_operand(value, HERE);
     if (a == NULL && b != NULL && has_view(x, key) && is_idle(x) && AT(x, Readonly) == Py_False) {
         PyObject *whole = AT(x, View), *view;
         int done;
@@ -401,7 +401,7 @@ fast_assign(PyObject *x, PyObject *key, PyObject *value)
             done = view == NULL ? -1 : is_small_view(view);
             if (done == 0 && is_plain_copy(view, value))
                 done = 1;
-            if (done == 0 && (done = eager_here(elements_of(view), item_width(view))) > 0)
+            if (done == 0 && (done = eager_here(elements_of(view), item_width(view), HERE)) > 0)
                 note_site(x);
             if (done > 0)
                 done = PyObject_SetItem(view, Py_Ellipsis, b) < 0 ? -1 : 1;

@@ -67,15 +67,7 @@ dtype_of(PyObject *x)
     return Py_TYPE(x) == Wrapped && is_large(x) ? (Descr *)LARGE_DTYPE(x) : NULL;
 }
 
-/* May a large array of memory that is still to be had be made here, as `empty` of dcarray/recording/recorder.py does it, and stay so as long as
- * nobody wants it?  That is the same on every rank, so only where there is one. */
-static int
-eager_here_now(void)
-{
-    return MayView && !simulated();
-}
-
-/* A large array of uninitialised memory, which it gets when somebody wants it. */
+/* A large array of uninitialised memory, which it gets when somebody wants it, as `empty` of dcarray/recording/recorder.py. */
 static PyObject *
 uninitialised(PyObject *shape, PyObject *dtype, Py_ssize_t elements)
 {
@@ -101,7 +93,7 @@ uninitialised_like(PyObject *x)
     PyObject *view = AT(x, View), *store = AT(x, Store), *made;
     Descr *dtype = dtype_of(x);
     Py_ssize_t size = size_of(x), below = eager_below();
-    if (size < below || below < 0 || !is_known(dtype) || (store != NULL && AT(store, Head) != Py_None) || eager_array(x) != NULL)
+    if (size < below || below < 0 || !is_known(dtype) || (store != NULL && AT(store, Head) != Py_None) || eager_array(x, HERE) != NULL)
         made = NULL;
     else if (view != NULL && Py_TYPE(view) == PlainClass ? !(((Array *)view)->flags & IN_C_ORDER)
                                                     : AT(x, Index) != Py_None || AT(store, Strides) != Py_None)
@@ -160,7 +152,7 @@ for_blas(Array *a)
 static PyObject *
 dot_small(PyObject *x, PyObject *y)
 {
-    PyObject *p = numpy_operand(x), *q = p == NULL ? NULL : numpy_operand(y);
+    PyObject *p = numpy_operand(x, HERE), *q = p == NULL ? NULL : numpy_operand(y, HERE);
     if (q == NULL || Py_TYPE(p) != PlainClass || Py_TYPE(q) != PlainClass || ((Array *)p)->ndim + ((Array *)q)->ndim > 3 ||
         !for_blas((Array *)p) || !for_blas((Array *)q))
         return NULL;
@@ -195,7 +187,7 @@ answer_of(int answer, PyObject *const *args, Py_ssize_t n)
         dtype = dtype_of(x);
         return is_known(dtype) ? PyBool_FromLong((dtype->kind == 'c') == (answer == ISCOMPLEX)) : NULL;
     }
-    if (small_array(x) == NULL && !eager_here_now())
+    if (small_array(x) == NULL && !is_one_rank())
         return NULL;
     switch (answer) {
     case AT_LEAST_1D: return axes_of(x) >= 1 ? Py_NewRef(x) : NULL;

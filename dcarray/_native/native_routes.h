@@ -278,10 +278,10 @@ set_routes(PyObject *module, PyObject *args)
     ShapeReaders = Py_NewRef(questions);
     ViewMakers = Py_NewRef(views);
     MayView = PyDict_GET_SIZE(views) > 0;
-    if (PyType_Ready(&RouteType) < 0 || route_methods(names) < 0 || replace_method(&function_def, &Function))
+    if (PyType_Ready(&RouteType) < 0 || route_methods(names) < 0 || replace_method(&function_def, &Function) ||
+        (DotMethod = PyObject_GetAttrString((PyObject *)PlainClass, "dot")) == NULL)
         return NULL;
     Served = Py_NewRef(functions);
     Dot = PyDict_GetItemWithError(functions, PyTuple_GET_ITEM(answers, DOT - 1));
-    DotMethod = PyDict_GetItemString(PlainClass->tp_dict, "dot");
     Py_RETURN_TRUE;
 }

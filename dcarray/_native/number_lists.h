@@ -59,7 +59,7 @@ read_number(PyObject *x, char letter, void *memory, Py_ssize_t k)
     case 'D':
         if (!PyComplex_CheckExact(x))
             return 0;
-        ((Py_complex *)memory)[k] = ((PyComplexObject *)x)->cval;
+        ((Py_complex *)memory)[k] = PyComplex_AsCComplex(x);
         return 1;
     default:
         if (PyFloat_CheckExact(x)) {

@@ -63,13 +63,10 @@ find_methods(Methods *methods, const char *forward, const char *reflected, const
 static inline int
 both_at_hand(PyObject *a, PyObject *b, PyObject **p, PyObject **q, int multiplied, int compared)
 {
-    int found;
-    decide_once();
-    MostAtOnce = multiplied || compared ? PY_SSIZE_T_MAX : MOST_AT_ONCE; /* truths are an eighth of what is compared */
-    found = (*p = numpy_operand(a)) != NULL && (*q = numpy_operand(b)) != NULL && !is_worth_recording(*p, *q, multiplied);
-    MostAtOnce = MOST_AT_ONCE;
-    forget_decision();
-    return found;
+    /* truths are an eighth of what is compared */
+    Place place = {.most = multiplied || compared ? PY_SSIZE_T_MAX : MOST_AT_ONCE};
+    return (*p = numpy_operand(a, &place)) != NULL && (*q = numpy_operand(b, &place)) != NULL &&
+           !is_worth_recording(*p, *q, multiplied, &place);
 }
 
 #define BINARY(slot, op, name, ufunc)                                                                \
@@ -89,7 +86,7 @@ both_at_hand(PyObject *a, PyObject *b, PyObject **p, PyObject **q, int multiplie
     static binaryfunc slow_##slot;                                                                   \
     static PyObject *fast_##slot(PyObject *a, PyObject *b)                                           \
     {                                                                                                \
-        PyObject *p = eager_array(a), *q = p == NULL ? NULL : numpy_operand(b), *r;                              \
+        PyObject *p = eager_array(a, HERE), *q = p == NULL ? NULL : numpy_operand(b, HERE), *r;                              \
         if (q == NULL)                                                                               \
             return slow_##slot(a, b);                                                                \
         if (!by_loop_into(np_##ufunc, p, q, p)) {                                                    \
@@ -105,7 +102,7 @@ both_at_hand(PyObject *a, PyObject *b, PyObject **p, PyObject **q, int multiplie
     static unaryfunc slow_##slot;                                                                    \
     static PyObject *fast_##slot(PyObject *a)                                                        \
     {                                                                                                \
-        PyObject *p = eager_array(a), *r;                                                                  \
+        PyObject *p = eager_array(a, HERE), *r;                                                                  \
         if (p == NULL)                                                                               \
             return slow_##slot(a);                                                                   \
         r = by_small_loop(np_##ufunc, p, NULL);                                                            \
@@ -155,9 +152,9 @@ fast_nb_power(PyObject *a, PyObject *b, PyObject *modulus)
     PyObject *p, *q;
     if (modulus != Py_None)
         Py_RETURN_NOTIMPLEMENTED;
-    p = numpy_operand(a);
-    q = p == NULL ? NULL : numpy_operand(b);
-    if (q != NULL && !is_worth_recording(p, q, 0))
+    p = numpy_operand(a, HERE);
+    q = p == NULL ? NULL : numpy_operand(b, HERE);
+    if (q != NULL && !is_worth_recording(p, q, 0, HERE))
         return wrap_result(PyNumber_Power(p, q, Py_None));
     return by_method(&methods_nb_power, a, b);
 }
@@ -166,7 +163,7 @@ static ternaryfunc slow_nb_inplace_power;
 static PyObject *
 fast_nb_inplace_power(PyObject *a, PyObject *b, PyObject *modulus)
 {
-    PyObject *p = modulus == Py_None ? eager_array(a) : NULL, *q = p == NULL ? NULL : numpy_operand(b), *r;
+    PyObject *p = modulus == Py_None ? eager_array(a, HERE) : NULL, *q = p == NULL ? NULL : numpy_operand(b, HERE), *r;
     if (q == NULL)
         return slow_nb_inplace_power(a, b, modulus);
     r = PyNumber_InPlacePower(p, q, Py_None);

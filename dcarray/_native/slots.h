@@ -34,11 +34,11 @@ static PyGetSetDef filled[] = {{"_store", get_store, set_slot, NULL, &Store},
 static int
 install_lifecycle(void)
 {
-    Py_ssize_t slots = 0;
+    size_t slots = 0;
     for (PyTypeObject *type = Wrapped; type != NULL; type = type->tp_base)
-        if (PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE))
-            slots += Py_SIZE(type);
-    if (slots != 8 || Wrapped->tp_weaklistoffset == 0 || Wrapped->tp_dictoffset || Wrapped->tp_finalize || Wrapped->tp_del) {
+        for (PyMemberDef *member = type->tp_members; member != NULL && member->name != NULL; member++)
+            slots++;
+    if (slots != sizeof(HandleSlots) / sizeof(HandleSlots[0]) || Wrapped->tp_dictoffset || Wrapped->tp_finalize || Wrapped->tp_del) {
         PyErr_SetString(PyExc_TypeError, "handles have other slots than are known here");
         return -1;
     }

@@ -17,7 +17,7 @@ into_out(PyObject *ufunc, PyObject *p, PyObject *q, PyObject *const *values, PyO
             if (!PyTuple_CheckExact(value) || PyTuple_GET_SIZE(value) != 1)
                 return NULL;
             out = PyTuple_GET_ITEM(value, 0);
-            value = Py_TYPE(out) == PlainClass ? eager_plain(out) : eager_array(out);
+            value = Py_TYPE(out) == PlainClass ? eager_plain(out, HERE) : eager_array(out, HERE);
             if (value == NULL)
                 return NULL;
         }
@@ -51,7 +51,7 @@ static int holds_numbers(PyObject *list);
 static inline PyObject *
 indices_at_hand(PyObject *x)
 {
-    return PyList_CheckExact(x) && holds_numbers(x) ? x : numpy_operand(x);
+    return PyList_CheckExact(x) && holds_numbers(x) ? x : numpy_operand(x, HERE);
 }
 
 /* A reduction, scan or outer product of what is at hand, if it is not for the recorder and the keywords hold no
@@ -65,7 +65,7 @@ method_at_hand(PyObject *const *args, Py_ssize_t nargs, PyObject *names)
     if (nargs - 2 + more > FEW)
         return NULL;
     for (Py_ssize_t k = 2; k < nargs; k++)
-        if ((given[k - 2] = k > 2 && between ? indices_at_hand(args[k]) : eager_array(args[k])) == NULL)
+        if ((given[k - 2] = k > 2 && between ? indices_at_hand(args[k]) : eager_array(args[k], HERE)) == NULL)
             return NULL;
     for (Py_ssize_t k = 0; k < more; k++) {
         PyObject *value = given[nargs - 2 + k] = args[nargs + k];
@@ -75,7 +75,7 @@ method_at_hand(PyObject *const *args, Py_ssize_t nargs, PyObject *names)
     /* Else the result is no longer than one of them; and what it is of small ones nobody records. */
     if (nargs == 4 && !between && (small_array(args[2]) == NULL || small_array(args[3]) == NULL)) {
         Py_ssize_t n = elements_of(given[0]) * elements_of(given[1]);
-        if (n >= SmallLimit && eager_here(n, item_width(given[0])) <= 0)
+        if (n >= SmallLimit && eager_here(n, item_width(given[0]), HERE) <= 0)
             return NULL;
     }
     all[0] = args[0];
@@ -98,14 +98,10 @@ array_ufunc(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *n
     PyObject *few[FEW], **all, *r;
     Py_ssize_t total;
     if ((nargs == 3 || nargs == 4) && is_text(args[1], Call)) {
-        PyObject *p, *q;
-        int found;
-        MostAtOnce = gains_nothing_in_blocks(args[0]) ? PY_SSIZE_T_MAX : MOST_AT_ONCE;
-        p = numpy_operand(args[2]);
-        q = p == NULL || nargs == 3 ? NULL : numpy_operand(args[3]);
-        found = p != NULL && (nargs == 3 || (q != NULL && !is_worth_recording(p, q, args[0] == np_matmul)));
-        MostAtOnce = MOST_AT_ONCE;
-        if (found) {
+        Place place = {.most = gains_nothing_in_blocks(args[0]) ? PY_SSIZE_T_MAX : MOST_AT_ONCE};
+        PyObject *p = numpy_operand(args[2], &place);
+        PyObject *q = p == NULL || nargs == 3 ? NULL : numpy_operand(args[3], &place);
+        if (p != NULL && (nargs == 3 || (q != NULL && !is_worth_recording(p, q, args[0] == np_matmul, &place)))) {
             PyObject *operands[2] = {p, q};
             if (names == NULL || PyTuple_GET_SIZE(names) == 0) {
                 r = by_small_loop(args[0], p, q);

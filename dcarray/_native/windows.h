@@ -98,7 +98,7 @@ slice_window(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
         PyErr_SetString(PyExc_TypeError, "a shape, an index and a tuple are wanted");
         return NULL;
     }
-    elements = select_part(args[0], args[1], &PyTuple_GET_ITEM(args[2], 0), PyTuple_GET_SIZE(args[2]), &shape,
+    elements = select_part(args[0], args[1], PySequence_Fast_ITEMS(args[2]), PyTuple_GET_SIZE(args[2]), &shape,
                            &index);
     if (elements <= 0)
         return elements < 0 ? NULL : Py_NewRef(Py_None);
@@ -121,7 +121,7 @@ index_window(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
         return NULL;
     }
     n = PyTuple_GET_SIZE(args[0]);
-    keys = PyTuple_CheckExact(args[2]) ? &PyTuple_GET_ITEM(args[2], 0) : args + 2;
+    keys = PyTuple_CheckExact(args[2]) ? PySequence_Fast_ITEMS(args[2]) : args + 2;
     given = PyTuple_CheckExact(args[2]) ? PyTuple_GET_SIZE(args[2]) : 1;
     if (n > MOST || given > MOST)
         Py_RETURN_NONE;

@@ -9,7 +9,8 @@ static PyObject *Adopt;    /* a function of a plain array: the wrapped one, what
 static int
 is_family_known(PyObject *own)
 {
-    PyObject *key, *seen;
+    PyObject *key, *seen, *store;
+    int known;
     if (Families == NULL || simulated())
         return -1;
     if (PyDict_GET_SIZE(Families) >= Many) {
@@ -25,7 +26,10 @@ is_family_known(PyObject *own)
     Py_DECREF(key);
     if (seen == NULL)
         return PyErr_Occurred() ? -1 : 0;
-    return !PyWeakref_CheckRef(seen) ? -1 : PyWeakref_GetObject(seen) != Py_None;
+    known = PyWeakref_CheckRef(seen) ? referent(seen, &store) : -1;
+    if (known > 0)
+        Py_DECREF(store);
+    return known;
 }
 
 /* Make it known. */

@@ -1,0 +1,14 @@
+/* What versions of CPython spell differently.  All else that is used of its C interface is documented, and alike from 3.11 on. */
+
+/* What a weak reference is to: 1 and a new reference; 0, and NULL, if that is gone; -1 with an exception. */
+static inline int
+referent(PyObject *weak, PyObject **found)
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    return PyWeakref_GetRef(weak, found);
+#else
+    PyObject *x = PyWeakref_GetObject(weak);
+    *found = x == NULL || x == Py_None ? NULL : Py_NewRef(x);
+    return x == NULL ? -1 : *found != NULL;
+#endif
+}
