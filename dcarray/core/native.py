@@ -1,15 +1,25 @@
-"""Whether the C module was built, and from this source."""
+"""Whether the C module may be used, and what is known of it if not."""
 
 from __future__ import annotations
 
-__all__ = ["BUILT"]
+import sys
+
+__all__ = ["BUILT", "LOCKED", "NOT_LOADED", "REVISION"]
+
+NOT_LOADED = ""
+"""What Python says of a C module that is there, but cannot be loaded."""
 
 try:
-    from dcarray._native.extension import REVISION as _REVISION
-except ImportError:  # built without a C compiler
-    _REVISION = 0
+    from dcarray._native.extension import REVISION
+except ImportError as error:
+    REVISION = 0  # there is none
+    NOT_LOADED = "" if isinstance(error, ModuleNotFoundError) else str(error)
+
+LOCKED = bool(getattr(sys, "_is_gil_enabled", lambda: True)())
+"""Whether threads take turns by the interpreter's lock.  A free-threaded Python takes it when the C module is
+loaded, unless it was told not to."""
 
 # Raised, here and in `extension.c`, with every change of the interface between the two, so that a module that
 # was built before an update of the checkout is not used.
-BUILT = _REVISION == 55
+BUILT = REVISION == 55 and LOCKED
 """Whether `dcarray._native.extension` may be used."""

@@ -10,9 +10,9 @@ import numpy as np
 
 from dcarray.core.config import Options, current
 from dcarray.core.device_names import AUTO, cpu_name, devices
-from dcarray.core.native import BUILT
 from dcarray.ir.records import record
 
+from .c_module import why_python
 
 @record(frozen=True, slots=True)
 class Info:
@@ -37,7 +37,9 @@ class Info:
     options : Options
         The values of all options.
     speedups : bool
-        Whether the C module is there, which makes small calls faster.
+        Whether the C module is used, which makes small calls faster.
+    why_python : str
+        Why it is not; empty if it is.
     targets : dict of str
         For each target that is built in by what it compiles, or what is missing and the command that
         installs it.
@@ -56,6 +58,7 @@ class Info:
     blas: str
     options: Options
     speedups: bool
+    why_python: str
     targets: dict[str, str]
     devices: dict[str, str]
     auto: str
@@ -68,7 +71,7 @@ class Info:
             ("cpu features", " ".join(self.cpu_features) or "baseline"),
             ("threads", str(self.threads)),
             ("blas", self.blas),
-            ("small calls", "in C" if self.speedups else "in Python (built without a C compiler)"),
+            ("small calls", "in C" if self.speedups else f"in Python: {self.why_python}"),
             ("cache folder", self.cache_dir or "none"),
         ]
         rows += [(f"target {name}", text) for name, text in self.targets.items()]
@@ -147,7 +150,7 @@ def info() -> Info:
     """
     names = ("dcarray", "numpy", "llvmlite", "array-api-compat", "mpi4py", "cupy", "pyopencl")
     versions = {"python": platform.python_version(), **{name: _version(name) for name in names}}
-    now = current()
+    now, why = current(), why_python()
     return Info(
         versions=versions,
         device=now.device,
@@ -157,7 +160,8 @@ def info() -> Info:
         cache_dir=now.cache_dir,
         blas=_blas(),
         options=now,
-        speedups=BUILT,
+        speedups=not why,
+        why_python=why,
         targets=_targets(versions),
         devices={one.name: one.description for one in devices()},
         auto=_auto(now),
