@@ -14,6 +14,7 @@ from dcarray.ir.records import record
 
 from .c_module import why_python
 
+
 @record(frozen=True, slots=True)
 class Info:
     """Versions, processor, targets, devices and options; ``print`` shows them as the text for a bug report.
