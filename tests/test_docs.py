@@ -1,7 +1,8 @@
-"""The examples of the documents run: the cells of each page in order, and the Python blocks of README."""
+"""The documents say what is so: their examples run, and the names that they mention exist."""
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
@@ -11,6 +12,12 @@ import pytest
 from devices import needs_opencl
 
 ROOT = Path(__file__).resolve().parents[1]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+FOLDERS = ("dcarray", "ir", "lowering", "comm", "tests", "benchmarks", "conformance", "examples")
+FILES = [p for top in FOLDERS for p in (ROOT / top).rglob("*") if "__pycache__" not in p.parts]
+# Files that a reader makes, or that a command writes, and modules that are not ours.
+MADE_UP = ("out/", "~/", "/", "test/", "plate", "mine", "script", "kernel.", "gemm", "PREFIX", "NAME")
+FOREIGN = {"np", "numpy", "dc", "sys", "os", "math", "scipy", "threadpoolctl", "matplotlib", "llvm"}
 PAGES = sorted(p for p in (ROOT / "docs").glob("*.md") if "```{code-cell}" in p.read_text())
 
 
@@ -49,9 +56,77 @@ def test_readme(tmp_path: Path) -> None:
 
 
 def test_links_between_documents_lead_somewhere() -> None:
-    for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
+    for page in DOCUMENTS:
         text = page.read_text()
         links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text)
         links += [f"{name}.md" for name in re.findall(r"\{doc\}`([\w-]+)`", text)]
         for link in links:
             assert (page.parent / link).exists(), f"{page.name}: {link}"
+
+
+def quoted(page: Path) -> set[str]:
+    """What stands between single backticks on a page, outside of blocks of code."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    return {found for found in re.findall(r"`([^`\n]+)`", text) if not found.startswith(MADE_UP)}
+
+
+@pytest.mark.parametrize("page", DOCUMENTS, ids=[page.stem for page in DOCUMENTS])
+def test_paths_exist(page: Path) -> None:
+    """A path may leave out the folders that it begins with, and the ending of a Python file."""
+    known = [f"/{path.relative_to(ROOT)}" for path in FILES] + ["/pyproject.toml", "/Makefile", "/README.md"]
+    known += [f"/docs/{path.name}" for path in (ROOT / "docs").iterdir()]
+    for name in quoted(page):
+        folder = re.fullmatch(r"(?:[a-z]\w*/)+(?:[a-z]\w*)?", name)
+        if folder or re.fullmatch(r"[\w./-]+\.(?:py|pyi|c|h|md|svg|json)", name):
+            path = name.rstrip("/")
+            assert any(one.endswith((f"/{path}", f"/{path}.py")) for one in known), f"{page.name}: {name}"
+
+
+@pytest.mark.parametrize("page", DOCUMENTS, ids=[page.stem for page in DOCUMENTS])
+def test_modules_have_what_is_mentioned(page: Path) -> None:
+    """In ``module.name`` some file or folder of that name has the word; so has ours every constant."""
+    if page.stem == "conformance":
+        return  # its names are NumPy's
+    modules: dict[str, list[Path]] = {}
+    for path in FILES:
+        if path.suffix in {".py", ".c", ".h"}:
+            for name in {path.stem, path.parent.name}:
+                modules.setdefault(name, []).append(path)
+    for name in quoted(page):
+        found = re.fullmatch(r"(?:dcarray\.)?([a-z_]+(?:\.[a-z_]+)*)\.(\w+)", name)
+        if found and found[1].split(".")[0] not in FOREIGN and found[1].split(".")[-1] in modules:
+            texts = [path.read_text() for path in modules[found[1].split(".")[-1]]]
+            has = any(re.search(rf"\b{found[2]}\b", text) for text in texts) or found[2] in modules
+            assert has, f"{page.name}: {name}"
+
+
+def test_constants_of_the_policy_exist() -> None:
+    text = "".join(path.read_text() for path in FILES if path.suffix == ".py" and "tests" not in path.parts)
+    for name in quoted(ROOT / "docs" / "policy.md"):
+        if re.fullmatch(r"_?[A-Z][A-Z_]+", name):
+            assert re.search(rf"\b{name}\b", text), name
+
+
+def test_packages_of_the_design_exist() -> None:
+    """Each name in the first column of the tables of packages is a file or a folder there."""
+    text = (ROOT / "docs" / "design.md").read_text()
+    for folder, rows in re.findall(r"^\| `(\w+)/` \| \|\n\|---\|---\|\n((?:\|.*\n)+)", text, re.MULTILINE):
+        for row in rows.splitlines():
+            for name in re.findall(r"`([\w/]+)`", row.split("|")[1]):
+                place = ROOT / folder / name
+                assert place.is_dir() or place.with_suffix(".py").exists(), f"{folder}/{name}"
+
+
+def test_documented_parameters_are_those_of_the_function() -> None:
+    for path in FILES:
+        if path.suffix != ".py" or path.relative_to(ROOT).parts[0] not in FOLDERS[:4]:
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(node, ast.FunctionDef) or node.args.kwarg:
+                continue
+            section = re.search(r"^Parameters\n-+\n(.*?)(?=^\w.*\n---|\Z)", ast.get_docstring(node) or "", re.M | re.S)
+            heads = re.findall(r"^(\S[^:\n]*)", section[1], re.MULTILINE) if section else []
+            has = {arg.arg for arg in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)}
+            has |= {node.args.vararg.arg} if node.args.vararg else set()
+            told = {name.strip().lstrip("*") for head in heads for name in head.split(",")}
+            assert told <= has, f"{path.relative_to(ROOT)}, {node.name}: {told - has}"
