@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
-from devices import needs_opencl
+
+from dcarray.lowering.gpu import device
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -18,41 +21,74 @@ FILES = [p for top in FOLDERS for p in (ROOT / top).rglob("*") if "__pycache__" 
 # Files that a reader makes, or that a command writes, and modules that are not ours.
 MADE_UP = ("out/", "~/", "/", "test/", "plate", "mine", "script", "kernel.", "gemm", "PREFIX", "NAME")
 FOREIGN = {"np", "numpy", "dc", "sys", "os", "math", "scipy", "threadpoolctl", "matplotlib", "llvm"}
-PAGES = sorted(p for p in (ROOT / "docs").glob("*.md") if "```{code-cell}" in p.read_text())
+PAGES = [page for page in DOCUMENTS if "```{code-cell}" in page.read_text() or page.stem == "README"]
+if "opencl" in device.missing():
+    PAGES = [page for page in PAGES if page.stem != "devices"]
 
 
-def cells(page: Path) -> str:
-    """The code of a page."""
-    found = re.findall(r"^```\{code-cell\} python\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
-    return "\n".join(re.sub(r"^:.*\n", "", cell, flags=re.MULTILINE) for cell in found)
-
-
-def test_there_are_pages() -> None:
-    assert {"getting-started", "laziness", "sharp-bits", "seeing"} <= {page.stem for page in PAGES}
-
-
-@pytest.mark.parametrize(
-    "page",
-    [pytest.param(p, marks=needs_opencl) if p.stem == "devices" else p for p in PAGES],
-    ids=[page.stem for page in PAGES],
+# A cell of a page, or a block of README, and the block of what it prints.
+CELL = re.compile(
+    r"^```(?:\{code-cell\} )?python\n(?P<code>.*?)^```\n(?:\n```output\n(?P<shown>.*?)^```\n)?",
+    re.DOTALL | re.MULTILINE,
 )
-def test_cells_run(page: Path, tmp_path: Path) -> None:
-    program = (
-        tmp_path / f"{page.stem.replace('-', '_')}.py"
-    )  # loops are compiled from source, which is a file's
-    program.write_text(cells(page))
-    done = subprocess.run([sys.executable, program], capture_output=True, text=True, cwd=ROOT)
-    assert done.returncode == 0, done.stderr
+MARK = "==== the next cell"
 
 
-def test_readme(tmp_path: Path) -> None:
-    text = (ROOT / "README.md").read_text()
-    assert len(text.splitlines()) <= 150
-    program = tmp_path / "readme.py"
-    program.write_text("\n".join(re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)))
-    done = subprocess.run([sys.executable, program], capture_output=True, text=True, cwd=ROOT)
+def cells(page: Path) -> list[re.Match[str]]:
+    """The cells of a page; of README all blocks of Python."""
+    found = CELL.finditer(page.read_text())
+    return [cell for cell in found if page.stem == "README" or cell[0].startswith("```{")]
+
+
+def printed(page: Path, folder: Path) -> list[str]:
+    """What each cell of a page prints."""
+    codes = [re.sub(r"^:.*\n", "", cell["code"], flags=re.MULTILINE) for cell in cells(page)]
+    program = folder / f"{page.stem.lower().replace('-', '_')}.py"  # loops are compiled from source, which is a file's
+    program.write_text(f"print({MARK!r})\n".join(codes))
+    environment = os.environ | {"DCARRAY_CACHE_DIR": str(folder / "cache"), "DCARRAY_THREADS": "2"}
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True, cwd=ROOT, env=environment)
     assert done.returncode == 0, done.stderr
-    assert "dcarray report" in done.stdout
+    return [text.replace(f"{folder}/", "") for text in done.stdout.split(f"{MARK}\n")]
+
+
+def shape(text: str, lines: int | None = None) -> list[str]:
+    """The lines of an output without its numbers, which differ from run to run, and its spaces."""
+    found = [re.sub(r"\d[\d,.]*(?:e[+-]?\d+)?", "#", line) for line in text.splitlines()]
+    return [" ".join(line.split()) for line in found if line.strip()][:lines]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[page.stem for page in PAGES])
+def test_cells_print_what_the_page_shows(page: Path, tmp_path: Path) -> None:
+    """The last line of a block may be ``...``; a block that begins with it is not compared."""
+    for cell, text in zip(cells(page), printed(page, tmp_path), strict=True):
+        shown = shape(cell["shown"] or "")
+        if shown[-1:] == ["..."]:
+            shown = shown[:-1]
+            assert shape(text, len(shown)) == shown, REWRITE
+        else:
+            assert shape(text) == shown, REWRITE
+
+
+REWRITE = "python tests/test_docs.py writes the outputs into the pages"
+
+
+def rewrite(page: Path) -> None:
+    """Put what cells print into a page; a block that ends with ``...`` keeps its number of lines."""
+    text, end, parts = page.read_text(), 0, []
+    with tempfile.TemporaryDirectory() as folder:
+        for cell, out in zip(cells(page), printed(page, Path(folder)), strict=True):
+            code = text[end : cell.end("code")] + "```\n"
+            shown = (cell["shown"] or "").splitlines()
+            if shown[-1:] == ["..."]:
+                out = "\n".join([*out.splitlines()[: len(shown) - 1], "..."])
+            block = f"\n```output\n{out.rstrip()}\n```\n" if out.strip() else ""
+            parts.append(code + block)
+            end = cell.end()
+    page.write_text("".join(parts) + text[end:])
+
+
+def test_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 150
 
 
 def test_links_between_documents_lead_somewhere() -> None:
@@ -130,3 +166,8 @@ def test_documented_parameters_are_those_of_the_function() -> None:
             has |= {node.args.vararg.arg} if node.args.vararg else set()
             told = {name.strip().lstrip("*") for head in heads for name in head.split(",")}
             assert told <= has, f"{path.relative_to(ROOT)}, {node.name}: {told - has}"
+
+
+if __name__ == "__main__":
+    for given in [Path(name).resolve() for name in sys.argv[1:]] or PAGES:
+        rewrite(given)
