@@ -88,7 +88,7 @@ def rewrite(page: Path) -> None:
 
 
 def test_readme_is_short() -> None:
-    assert len((ROOT / "README.md").read_text().splitlines()) <= 150
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 165
 
 
 def test_links_between_documents_lead_somewhere() -> None:
