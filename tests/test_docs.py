@@ -20,7 +20,8 @@ FOLDERS = ("dcarray", "ir", "lowering", "comm", "tests", "benchmarks", "conforma
 FILES = [p for top in FOLDERS for p in (ROOT / top).rglob("*") if "__pycache__" not in p.parts]
 # Files that a reader makes, or that a command writes, and modules that are not ours.
 MADE_UP = ("out/", "~/", "/", "test/", "plate", "mine", "script", "kernel.", "gemm", "PREFIX", "NAME")
-OF_THE_USER = {"conformance", "accelerate-and-run", "adding-a-function", "language", "programs", "stap"}  # pages with dotted names that are no modules
+# Pages with dotted names that are no modules.
+OF_THE_USER = {"conformance", "accelerate-and-run", "adding-a-function", "language", "programs", "stap"}
 FOREIGN = {"np", "numpy", "dc", "sys", "os", "math", "scipy", "threadpoolctl", "matplotlib", "llvm"}
 PAGES = [page for page in DOCUMENTS if "```{code-cell}" in page.read_text() or page.stem == "README"]
 if "opencl" in device.missing():
@@ -44,12 +45,14 @@ def cells(page: Path) -> list[re.Match[str]]:
 def printed(page: Path, folder: Path) -> list[str]:
     """What each cell of a page prints."""
     codes = [re.sub(r"^:.*\n", "", cell["code"], flags=re.MULTILINE) for cell in cells(page)]
-    program = folder / f"{page.stem.lower().replace('-', '_')}.py"  # loops are compiled from source, which is a file's
+    name = page.stem.lower().replace("-", "_")
+    program = folder / f"{name}.py"  # loops are compiled from source, which is a file's
     program.write_text(f"print({MARK!r})\n".join(codes))
     environment = os.environ | {"DCARRAY_CACHE_DIR": str(folder / "cache"), "DCARRAY_THREADS": "2"}
-    done = subprocess.run([sys.executable, program], capture_output=True, text=True, cwd=ROOT, env=environment)
+    command = [sys.executable, program]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment)
     assert done.returncode == 0, done.stderr
-    places = re.compile(rf"\S*{re.escape(folder.name)}/")
+    places = re.compile(rf"[^\s(]*{re.escape(folder.name)}/")
     return [places.sub("", text) for text in done.stdout.split(f"{MARK}\n")]
 
 
@@ -164,7 +167,8 @@ def test_documented_parameters_are_those_of_the_function() -> None:
         for node in ast.walk(ast.parse(path.read_text())):
             if not isinstance(node, ast.FunctionDef) or node.args.kwarg:
                 continue
-            section = re.search(r"^Parameters\n-+\n(.*?)(?=^\w.*\n---|\Z)", ast.get_docstring(node) or "", re.M | re.S)
+            text = ast.get_docstring(node) or ""
+            section = re.search(r"^Parameters\n-+\n(.*?)(?=^\w.*\n---|\Z)", text, re.MULTILINE | re.DOTALL)
             heads = re.findall(r"^(\S[^:\n]*)", section[1], re.MULTILINE) if section else []
             has = {arg.arg for arg in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)}
             has |= {node.args.vararg.arg} if node.args.vararg else set()

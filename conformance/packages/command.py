@@ -26,11 +26,11 @@ _LONGEST = 60  # tests that are printed
 _HEAD = """\
 # Whole packages
 
-Packages that nobody has prepared: `dc.accelerate` of all their modules, and then their own tests.  A line says
-how many of the tests that pass with NumPy still pass.  `python -m conformance.packages NAME... --docs
-docs/packages.md` wrote this page.  It installs each package from PyPI in an environment of its own, and runs its
-tests twice.  With `--tests-too` the tests are accelerated as well.  It takes any package whose tests come with
-it."""
+Packages that nobody has prepared: `dc.accelerate` of all their modules, and then their own tests.  A line
+says how many of the tests that pass with NumPy still pass.  `python -m conformance.packages NAME... --docs
+docs/packages.md` wrote this page.  It installs each package from PyPI in an environment of its own, and
+runs its tests twice.  With `--tests-too` the tests are accelerated as well.  It takes any package whose
+tests come with it."""
 
 
 def _cause(result: Result, test: str, listed: Mapping[str, str]) -> str:
