@@ -103,6 +103,15 @@ def test_links_between_documents_lead_somewhere() -> None:
         links += [f"{name}.md" for name in re.findall(r"\{doc\}`([\w-]+)`", text)]
         for link in links:
             assert (page.parent / link).exists(), f"{page.name}: {link}"
+        for name, place in re.findall(r"\]\(([^)#:]*)#([^)]+)\)", text):
+            assert place in headings(page.parent / name if name else page), f"{page.name}: {name}#{place}"
+
+
+def headings(page: Path) -> set[str]:
+    """The headings of a page as links name them."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    found = re.findall(r"^#{1,3} (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in found}
 
 
 def quoted(page: Path) -> set[str]:
