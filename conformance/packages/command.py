@@ -26,10 +26,10 @@ _LONGEST = 60  # tests that are printed
 _HEAD = """\
 # Whole packages
 
-Packages that nobody has prepared, with `dc.accelerate` of all their modules, and their own tests, which stay
-as they are.  `python -m conformance.packages NAME... --docs docs/packages.md` wrote this page: it installs
-each package from PyPI in an environment of its own, runs its tests with plain NumPy, then with the package
-accelerated, and compares; with `--tests-too` the tests are accelerated as well.  It takes any package whose
+Packages that nobody has prepared: `dc.accelerate` of all their modules, and then their own tests.  A line
+says how many of the tests that pass with NumPy still pass.  `python -m conformance.packages NAME... --docs
+docs/packages.md` wrote this page.  It installs each package from PyPI in an environment of its own, and
+runs its tests twice.  With `--tests-too` the tests are accelerated as well.  It takes any package whose
 tests come with it."""
 
 

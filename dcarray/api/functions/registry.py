@@ -115,7 +115,7 @@ def implements(
     views : bool
         Whether it queries arrays or makes one view, which is fast for any wrapped array, or decides itself
         whether its result is small.
-    again : str
+    operation : str
         The operation of `dcarray.ir.ops` that it applies to its arguments: later calls take the fast path
         (`dcarray.recording.fast_path`).
 
