@@ -10,7 +10,6 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable
-from functools import reduce
 
 import numpy as np
 
@@ -54,40 +53,48 @@ def near(body: str) -> str:
     return f"in x: f64[{NEAR}];  inout y: f64[{NEAR}]\n{loop}"
 
 
-def additions(count: int) -> str:
-    """Return a chain of additions, which no compiler may shorten."""
-    return reduce(lambda made, _: f"add({made}, x[i])", range(count), "y[i]")
+def additions(leaves: int) -> str:
+    """Return a tree of twice as many additions, less one, most of which wait for no other."""
+    made = [f"add(x[i], {k}.0)" for k in range(leaves)]
+    while len(made) > 1:
+        made = [f"add({a}, {b})" for a, b in zip(made[::2], made[1::2], strict=True)]
+    return made[0]
+
+
+def rows(count: int, length: int, fused: bool) -> str:
+    """Return a region that takes the sums of rows from these, row by row or not."""
+    size = f"i<{count}, j<{length}"
+    both = f"s[i] add= x[i,j] init 0.0 for {size}\n y[i,j] = subtract(x[i,j], s[i]) for {size}"
+    arrays = f"in x: f64[{count}, {length}];  inout y: f64[{count}, {length}];  inout s: f64[{count}]\n"
+    return arrays + (f"rows 1 {{\n{both}\n}}" if fused else both)
 
 
 def costs(rounds: int) -> dict[str, tuple[float, float]]:
     """Return for each constant what is measured, and what it is."""
-    one = difference(near(additions(48)), near(additions(16)), rounds) / (32 * NEAR * TIMES)
+    one = difference(near(additions(32)), near(additions(8)), rounds) / (48 * NEAR * TIMES)
     call = difference(near("exp(add(x[i], y[i]))"), near("add(x[i], y[i])"), rounds) / (NEAR * TIMES)
     arrays = f"in x: f64[{FAR}];  inout t: f64[{FAR}];  inout y: f64[{FAR}]\n"
     apart = f"t[i] = add(x[i], 1.0) for i<{FAR}\ny[i] = add(t[i], 1.0) for i<{FAR}"
     fused = f"y[i] = add(add(x[i], 1.0), 1.0) for i<{FAR}"
     trip = difference(arrays + apart, arrays + fused, rounds) / FAR
-    short, rows = 9, 4096
-    starts = f"in x: f64[{rows}, 12];  inout y: f64[{rows}, 12];  in v: f64[50000];  inout w: f64[50000]\n"
-    by_rows = f"y[i,j] = add(x[i,j], 1.0) for i<{rows}, j<{short}"
-    at_once = f"w[i] = add(v[i], 1.0) for i<{rows * short}"
-    start = difference(starts + by_rows, starts + at_once, rounds) / rows
+    few = 1 << 14, 8
+    start = difference(rows(*few, True), rows(*few, False), rounds) / few[0]
     return {
         "TRIP: writing an element and reading it": (trip / one, profit.TRIP),
-        "START: of a loop along a row": (start / one, profit.START),
+        "START: of the loops of one short row": (start / one, profit.START),
         "CALL: exp, at least": (call / one, profit.CALL),
     }
 
 
 def passes(rounds: int) -> dict[int, float]:
-    """Return for numbers of elements the nanoseconds for each, where an array is read again and again."""
+    """Return for numbers of elements the nanoseconds for each, where an array is added to another again and
+    again."""
     found = {}
-    for log in range(14, 24):
+    for log in range(12, 24):
         size = 1 << log
         times = max(2, (1 << 24) >> log)
-        # the result of each pass goes into the next one, so that none may be left out
-        body = f"s[] add= x[i] init s[] for i<{size}"
-        run = run_of(f"inout s: f64[];  in x: f64[{size}]\nfor k in range(0, {times}, 1) {{ {body} }}")
+        loop = f"for k in range(0, {times}, 1) {{ y[i] = add(x[i], y[i]) for i<{size} }}"
+        run = run_of(f"in x: f64[{size}];  inout y: f64[{size}]\n{loop}")
         found[size] = 1e9 * statistics.median(run() for _ in range(rounds)) / (size * times)
     return found
 
