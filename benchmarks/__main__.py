@@ -8,8 +8,8 @@ programs`` short programs of ordinary code, ``python -m benchmarks first`` the f
 ``python -m benchmarks people`` whole programs as people write them, ``python -m benchmarks warmup`` the work
 that NPBench's kernels do in a process's first seconds, ``python -m benchmarks plans`` how long plans take,
 ``python -m benchmarks polybench`` its kernels of linear algebra as statements and as loops, ``python -m
-benchmarks gpu`` arrays on a device, and ``python -m benchmarks libraries`` libraries that are compiled ahead
-of time.
+benchmarks gpu`` arrays on a device, ``python -m benchmarks libraries`` libraries that are compiled ahead of
+time, and ``python -m benchmarks fusion`` the constants by which fusions decide.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from . import (
     ceiling,
     document,
     first_calls,
+    fusion_costs,
     gpu,
     libraries,
     memory,
@@ -111,6 +112,7 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "libraries": libraries.main,
     "polybench": polybench.main,
     "plans": plans.main,
+    "fusion": fusion_costs.main,
 }
 
 if __name__ == "__main__":

@@ -155,6 +155,11 @@ class Compute(Node):
     loc: Any = field(default=None, compare=False)
     scan: int | None = None
 
+    @property
+    def exprs(self) -> tuple[Expr, ...]:
+        """The body, and ``init`` if there is one."""
+        return (self.body,) if self.init is None else (self.body, self.init)
+
 
 @record(frozen=True, slots=True)
 class Call(Node):

@@ -18,6 +18,7 @@ from .nodes import (
     Dim,
     Expr,
     Gather,
+    Index,
     Load,
     Loop,
     Nest,
@@ -47,6 +48,34 @@ def rename(stmt: Stmt, old: str, new: str) -> Stmt:
     return rewindow(stmt, lambda w: replace(w, array=new) if w.array == old else w)
 
 
+def map_statement(
+    stmt: Stmt,
+    window: Callable[[Window], Window],
+    expr: Callable[[Expr], Expr],
+    dim: Callable[[Dim], Dim] = lambda number: number,
+) -> Stmt:
+    """Return a statement of any kind with other windows, expressions and bounds of loops."""
+
+    def block(body: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple([map_statement(inner, window, expr, dim) for inner in body])
+
+    match stmt:
+        case Compute():
+            init = None if stmt.init is None else expr(stmt.init)
+            return replace(stmt, target=window(stmt.target), body=expr(stmt.body), init=init)
+        case Call():
+            return replace(stmt, reads=tuple(map(window, stmt.reads)), writes=tuple(map(window, stmt.writes)))
+        case Nest() | Rows() | TimeTiles():
+            return replace(stmt, body=block(stmt.body))
+        case Loop():
+            start, stop, step = map(dim, stmt.bounds)
+            return replace(stmt, bounds=(start, stop, step), body=block(stmt.body))
+        case While():
+            return replace(stmt, cond=expr(stmt.cond), body=block(stmt.body))
+        case Branch():
+            return replace(stmt, cond=expr(stmt.cond), then=block(stmt.then), orelse=block(stmt.orelse))
+
+
 def rewindow(stmt: Stmt, window: Callable[[Window], Window]) -> Stmt:
     """Return a statement with other windows, those of gathers included, over the same domains."""
 
@@ -55,23 +84,7 @@ def rewindow(stmt: Stmt, window: Callable[[Window], Window]) -> Stmt:
             return Load(window(node.window), node.dtype)
         return Gather(window(node.window), node.index, node.dtype)
 
-    def expr(root: Any) -> Any:
-        return None if root is None else windows.map_loads(root, load)
-
-    def block(body: tuple[Any, ...]) -> tuple[Any, ...]:
-        return tuple(rewindow(inner, window) for inner in body)
-
-    match stmt:
-        case Compute():
-            return replace(stmt, target=window(stmt.target), body=expr(stmt.body), init=expr(stmt.init))
-        case Call():
-            return replace(stmt, reads=tuple(map(window, stmt.reads)), writes=tuple(map(window, stmt.writes)))
-        case Nest() | Rows() | TimeTiles() | Loop():
-            return replace(stmt, body=block(stmt.body))
-        case While():
-            return replace(stmt, cond=expr(stmt.cond), body=block(stmt.body))
-        case Branch():
-            return replace(stmt, cond=expr(stmt.cond), then=block(stmt.then), orelse=block(stmt.orelse))
+    return map_statement(stmt, window, lambda root: windows.map_loads(root, load))
 
 
 def expression_at(expr: Expr, values: Mapping[str, Dim]) -> Expr:
@@ -87,9 +100,29 @@ def expression_at(expr: Expr, values: Mapping[str, Dim]) -> Expr:
     return windows.rewrite(expr, fn)
 
 
+def stmt_at(stmt: Stmt, values: Mapping[str, Dim]) -> Stmt:
+    """Return a statement of any kind for other values of variables."""
+    return map_statement(
+        stmt,
+        lambda window: window_at(window, values),
+        lambda expr: expression_at(expr, values),
+        lambda number: dims.substitute(number, values),
+    )
+
+
 def statement_at(stmt: Stmt, values: Mapping[str, Dim]) -> Compute:
     """Return a computation for other values of variables."""
-    assert isinstance(stmt, Compute)
-    init = None if stmt.init is None else expression_at(stmt.init, values)
-    target, body = window_at(stmt.target, values), expression_at(stmt.body, values)
-    return replace(stmt, target=target, body=body, init=init)
+    made = stmt_at(stmt, values)
+    assert isinstance(made, Compute)
+    return made
+
+
+def remap_points(stmt: Compute, amap: tuple[Index, ...], shape: tuple[Dim, ...]) -> Compute:
+    """Return a computation over other points, which an affine map leads to its own."""
+    made = map_statement(
+        stmt,
+        lambda window: windows.compose(window, amap, shape),
+        lambda expr: windows.remap(expr, amap, shape),
+    )
+    assert isinstance(made, Compute)
+    return made

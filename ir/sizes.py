@@ -1,17 +1,15 @@
-"""Regions for one value of each symbol: ``with_sizes``."""
+"""Regions for other sizes: numbers in place of symbols, or one symbol in place of equal ones."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from . import dims
-from .analysis.independence import window_at
-from .nodes import Branch, Call, Compute, Loop, Nest, Region, Rows, Stmt, TimeTiles, While
-from .renaming import expression_at, statement_at
+from .nodes import Array, Dim, Region, Stmt
+from .renaming import stmt_at
 
-__all__ = ["with_sizes"]
+__all__ = ["with_equal_sizes", "with_sizes"]
 
 
 def with_sizes(region: Region, values: Mapping[str, int]) -> Region:
@@ -38,34 +36,30 @@ def with_sizes(region: Region, values: Mapping[str, int]) -> Region:
             raise ValueError(f"{guard} does not hold")
         if known is not True:
             guards.append(known)
-    arrays = []
-    for array in region.arrays:
-        shape = tuple(dims.substitute(n, values) for n in array.shape)
-        strides = None if array.strides is None else tuple(dims.substitute(n, values) for n in array.strides)
-        arrays.append(replace(array, shape=shape, strides=strides))
+    arrays, body = _at(region, values)
     symbols = tuple(symbol for symbol in region.symbols if symbol.name not in values)
-    body = tuple(_statement(stmt, values) for stmt in region.body)
     functions = tuple([(name, with_sizes(function, values)) for name, function in region.functions])
-    return Region(symbols, tuple(arrays), body, tuple(guards), functions)
+    return Region(symbols, arrays, body, tuple(guards), functions)
 
 
-def _statement(stmt: Stmt, values: Mapping[str, int]) -> Stmt:
-    def block(body: tuple[Any, ...]) -> tuple[Any, ...]:
-        return tuple(_statement(inner, values) for inner in body)
+def with_equal_sizes(region: Region) -> Region:
+    """Return the region with one symbol in place of others that its guards make equal to it, so that passes
+    see it without a proof; the guards stay as they are."""
+    values = dims.Guards(facts=region.guards).equal
+    if not values:
+        return region
+    arrays, body = _at(region, values)
+    return replace(region, arrays=arrays, body=body)
 
-    match stmt:
-        case Compute():
-            return statement_at(stmt, values)
-        case Call():
-            reads = tuple(window_at(window, values) for window in stmt.reads)
-            return replace(stmt, reads=reads, writes=tuple(window_at(w, values) for w in stmt.writes))
-        case Loop():
-            start, stop, step = (dims.substitute(n, values) for n in stmt.bounds)
-            return replace(stmt, bounds=(start, stop, step), body=block(stmt.body))
-        case Nest() | Rows() | TimeTiles():
-            return replace(stmt, body=block(stmt.body))
-        case While():
-            return replace(stmt, cond=expression_at(stmt.cond, values), body=block(stmt.body))
-        case Branch():
-            cond = expression_at(stmt.cond, values)
-            return replace(stmt, cond=cond, then=block(stmt.then), orelse=block(stmt.orelse))
+
+def _at(region: Region, values: Mapping[str, Dim]) -> tuple[tuple[Array, ...], tuple[Stmt, ...]]:
+    """Return the arrays and statements of a region for other values of symbols."""
+
+    def at(sizes: tuple[Dim, ...]) -> tuple[Dim, ...]:
+        return tuple([dims.substitute(n, values) for n in sizes])
+
+    arrays = [
+        replace(a, shape=at(a.shape), strides=None if a.strides is None else at(a.strides))
+        for a in region.arrays
+    ]
+    return tuple(arrays), tuple([stmt_at(stmt, values) for stmt in region.body])

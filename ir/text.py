@@ -157,8 +157,7 @@ class _Printer:
     def compute(self, stmt: Compute) -> str:
         shape = stmt.target.shape
         axes = axis_names(self.source, len(shape))
-        roots = [stmt.body] if stmt.init is None else [stmt.body, stmt.init]
-        texts, lets = _show(axes, *roots)
+        texts, lets = _show(axes, *stmt.exprs)
         init = "" if stmt.init is None else " init " + texts[1]
         assign = "=" if stmt.combine is None else stmt.combine + "="
         assign = assign if stmt.scan is None else f"scan {axes[stmt.scan]} {assign}"

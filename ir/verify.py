@@ -198,8 +198,7 @@ class _Checker(DeclarationChecker):
         self.own_loads(stmt)
 
     def own_loads(self, stmt: Compute) -> None:
-        roots = [stmt.body] if stmt.init is None else [stmt.body, stmt.init]
-        for node in walk(*roots):
+        for node in walk(*stmt.exprs):
             if not isinstance(node, Load | Gather):
                 continue
             name = node.window.array

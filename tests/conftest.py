@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import cuda_compiled
 import pytest
@@ -15,7 +17,9 @@ MANY = 2
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options to run a share of the tests, or of the cases of tests that have many."""
+    """Add the options to run a share of the tests, or of the cases of tests that have many, and to write
+    golden files anew."""
+    parser.addoption("--rewrite-golden", action="store_true", help="write golden files, compare nothing")
     parser.addoption("--share", metavar="K/N", help="only every N-th test, from the K-th on")
     parser.addoption(
         "--cases", metavar="K/N", help=f"of tests with more than {MANY} cases every N-th, and at least one"
@@ -43,6 +47,28 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _keep(config: pytest.Config, items: list[pytest.Item], kept: list[bool]) -> None:
     config.hook.pytest_deselected(items=[item for item, keeps in zip(items, kept, strict=True) if not keeps])
     items[:] = [item for item, keeps in zip(items, kept, strict=True) if keeps]
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[..., None]:
+    """``golden(file, text)``: a text is what a file has, or, with ``prefix``, its lines that begin so.  With
+    ``--rewrite-golden`` it is written there instead."""
+
+    def check(file: Path, text: str, prefix: str = "") -> None:
+        wanted = text.splitlines()
+        lines = file.read_text().splitlines() if file.exists() else []
+        known = [line for line in lines if line.startswith(prefix)]
+        if wanted == known:
+            return
+        if not request.config.getoption("--rewrite-golden"):
+            shown = "\n".join(difflib.unified_diff(known, wanted, file.name, "now", lineterm=""))
+            command = f'python -m pytest "{request.node.nodeid}" --rewrite-golden'
+            pytest.fail(f"{shown}\nIf this is as it should be:\n    {command}", pytrace=False)
+        place = lines.index(known[0]) if known else len(lines)
+        others = [line for line in lines if not line.startswith(prefix)]
+        file.write_text("".join(f"{line}\n" for line in (*others[:place], *wanted, *others[place:])))
+
+    return check
 
 
 @pytest.fixture(autouse=True)

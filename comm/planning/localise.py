@@ -16,7 +16,7 @@ from dcarray.comm.layout.layouts import Layout
 from dcarray.comm.layout.notation import Partial, read
 from dcarray.comm.planning.analysis.halo_state import Halo, ValidHalos, Widths, boxes_around
 from dcarray.comm.planning.analysis.iteration_domain import domain_of
-from dcarray.comm.planning.analysis.normalise import kept_axes, remap_points, start_values
+from dcarray.comm.planning.analysis.normalise import kept_axes, start_values
 from dcarray.comm.planning.passes.redundancy import ExchangeGroup
 from dcarray.comm.planning.placement.draft import PlacedRegion
 from dcarray.comm.planning.rank_program.steps import (
@@ -31,7 +31,7 @@ from dcarray.comm.planning.rank_program.steps import (
 )
 from dcarray.ir.analysis.effects import touched_arrays, writes
 from dcarray.ir.nodes import Array, Call, Compute, Index, Load, Region, Stmt, Window
-from dcarray.ir.renaming import rewindow
+from dcarray.ir.renaming import remap_points, rewindow
 
 __all__ = ["localise"]
 

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from dcarray.comm.planning.analysis.halo_state import Box, bounds, boxes_around
-from dcarray.comm.planning.analysis.normalise import kept_axes, remap_points
+from dcarray.comm.planning.analysis.normalise import kept_axes
 from dcarray.comm.planning.rank_program.steps import Begin, Exchanges, Finish, Frame, Local, Program, Step
 from dcarray.ir.analysis.effects import reads, writes
 from dcarray.ir.nodes import Array, Compute, Gather, Index, Region, Stmt, Window
+from dcarray.ir.renaming import remap_points
 from dcarray.ir.windows import loads
 
 from .performance_model import Link

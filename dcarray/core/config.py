@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from time import monotonic
 from typing import Any, Final
@@ -17,6 +17,7 @@ from dcarray.ir.records import record, replaced
 __all__ = ["Options", "current", "look_again", "options", "process_threads", "refresh", "set_threads"]
 
 JIT_MODES: Final = ("background", "eager", "off")
+DEBUG_LEVELS: Final = 6
 _TRUE: Final = ("1", "true", "yes", "on")
 _FALSE: Final = ("0", "false", "no", "off", "")
 
@@ -33,7 +34,7 @@ class Options:
     strict: bool = False
     fastmath: bool = False
     cache_dir: str | None = None
-    debug: bool = False
+    debug: int = 0
     grid: tuple[int, ...] | None = None
     target: str = "cpu"
     graphs: bool = True
@@ -111,6 +112,15 @@ def _flag(value: Any) -> bool:
     raise ValueError("a boolean: 1, true, yes, on, or 0, false, no, off")
 
 
+def _debug_level(value: Any) -> int:
+    with suppress(ValueError):
+        return int(_flag(value))
+    with suppress(ValueError):
+        if (level := _integer(0)(value)) <= DEBUG_LEVELS:
+            return level
+    raise ValueError(f"an integer from 0 to {DEBUG_LEVELS}")
+
+
 def _folder(value: Any) -> str | None:
     if value is None or value == "":
         return None
@@ -141,7 +151,7 @@ _READERS: Final[dict[str, Callable[[Any], Any]]] = {
     "strict": _flag,
     "fastmath": _flag,
     "cache_dir": _folder,
-    "debug": _flag,
+    "debug": _debug_level,
     "grid": _grid,
     "target": _target,
     "graphs": _flag,
@@ -329,8 +339,10 @@ def options(**values: Any) -> Iterator[Options]:
         a few units in the last place, instead of with NumPy's bits.
     cache_dir : str, path or None
         Folder of compiled code and plans (default ``~/.cache/dcarray``); None keeps them in memory only.
-    debug : bool
-        Whether the region is verified after every pass, and errors in compiling are raised.
+    debug : int
+        What is printed on the standard error stream: 1 devices and plans, 2 timing as well, 3 passes, 4
+        regions, 5 kernels, 6 machine code (default 0: nothing).  From 1 on plans are made in this process,
+        regions are verified after every pass, and errors in compiling are raised.
     grid : sequence of int or None
         Ranks along the first axes of distributed arrays; None chooses a grid for each shape.
     target : str

@@ -33,8 +33,7 @@ from dcarray.ir.nodes import (
     While,
     Window,
 )
-from dcarray.ir.passes.by_hand import stmt_at
-from dcarray.ir.renaming import unused_names
+from dcarray.ir.renaming import stmt_at, unused_names
 from dcarray.ir.windows import rewrite, walk
 
 __all__ = ["Block", "Choice", "Piece", "Turns", "pieces_of", "region_at"]

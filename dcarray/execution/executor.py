@@ -293,7 +293,7 @@ def exception_reporter(rec: Recording, notes: list[Any]) -> Callable[[], None]:
     return after
 
 
-def _attempt(job: Callable[[], None], debug: bool) -> None:
+def _attempt(job: Callable[[], None], debug: int) -> None:
     """Run a planning job; if it fails, the interpreter goes on serving, and the user is told once."""
     try:
         job()

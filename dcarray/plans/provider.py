@@ -57,9 +57,13 @@ def obtain(request: requests.Request, options: Options, background: Background) 
             for reason in reasons:
                 _note_uncompiled(reason, None)
             return _count(plan, *counts)
+    if options.debug:
+        from . import debug_output
+
+        return _count(*debug_output.loaded_plan(request, _note_uncompiled, options.debug))
     from dcarray.lowering.program import serialise
 
-    local = requests.make_plan(request, _note_uncompiled, options.debug)
+    local = requests.make_plan(request, _note_uncompiled)
     return _count(serialise.in_process(local.plan, local.relations, local.payload), *local[3:])
 
 

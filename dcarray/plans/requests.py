@@ -155,7 +155,7 @@ class PlanResult(NamedTuple):
 def make_plan(
     request: Request,
     fallback: Callable[[str, Any], None],
-    debug: bool = False,
+    debug: int = 0,
     log: Notes | None = None,
     on_change: Observer | None = None,
 ) -> PlanResult:
@@ -166,8 +166,8 @@ def make_plan(
     request : Request
     fallback : callable
         Called with the reason and the ``loc`` of each statement that is left to the interpreter.
-    debug : bool
-        Verify the region after every pass, and the program.
+    debug : int
+        Other than 0: verify the region after every pass, and the program.
     log : ir.passes.Log, optional
         Receives the notes of the passes.
     on_change : callable, optional

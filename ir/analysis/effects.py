@@ -266,13 +266,16 @@ def nest_conflict(body: tuple[Compute, ...], region: Region) -> Reason | None:
     results of running them one after the other."""
     for k, later in enumerate(body):
         for earlier in body[:k]:
-            pairs = [(earlier.target, w) for w in (*reads(later), later.target)]
-            pairs += [(w, later.target) for w in reads(earlier)]
-            for v, w in pairs:
+            pairs = [(earlier, w) for w in (*reads(later), later.target)]
+            pairs += [(later, w) for w in reads(earlier)]
+            for writer, w in pairs:
+                v = writer.target
                 if clash(v, w, region) is False:
                     continue
                 if v.array != w.array or not same(v, w) or injective(v) is not True:
-                    return Reason(f"{w.array} is touched at different points of the domain", (v, w))
+                    late = "is complete only after the whole loop"
+                    text = late if writer.combine is not None else "is touched at different points"
+                    return Reason(f"{v.array} {text}", (v, w))
     return None
 
 
@@ -286,11 +289,6 @@ def computes_of(stmt: Part) -> tuple[Compute, ...]:
     return stmt.body if isinstance(stmt, Nest) else (stmt,)
 
 
-def row_targets(stmt: Part, axes: int) -> list[Window]:
-    """Return the targets of a statement that runs row by row, without those of reductions over the rows."""
-    return [compute.target for compute in computes_of(stmt) if not folds_rows(compute, axes)]
-
-
 def folds_rows(compute: Compute, axes: int) -> bool:
     """Whether a statement reduces over rows, a row being a point of the first ``axes`` axes of its domain."""
     moving = {ix.axis for ix in compute.target.index if ix.axis is not None}
@@ -301,7 +299,7 @@ def rows_conflict(body: tuple[Part, ...], axes: int, region: Region) -> Reason |
     """Return why the statements cannot run row by row, a row being a point of the first ``axes`` axes of
     their domains; None if that gives the results of running them one after the other."""
     for number, later in enumerate(body):
-        for target in row_targets(later, axes):
+        for target in [one.target for one in computes_of(later) if not folds_rows(one, axes)]:
             if not disjoint_rows(target, target, axes):
                 return Reason(f"{target.array} is complete only after the last row", (target,))
         for earlier in body[:number]:
@@ -311,6 +309,11 @@ def rows_conflict(body: tuple[Part, ...], axes: int, region: Region) -> Reason |
                 if clash(v, w, region) is not False and not (
                     v.array == w.array and disjoint_rows(v, w, axes)
                 ):
+                    if v.array != w.array:
+                        return Reason(f"{w.array} may share memory with {v.array}", (v, w))
+                    parts = (*computes_of(earlier), *computes_of(later))
+                    if {v, w} & {one.target for one in parts if folds_rows(one, axes)}:
+                        return Reason(f"{w.array} is complete only after the last row", (v, w))
                     return Reason(f"a row needs {w.array} of other rows", (v, w))
     return None
 

@@ -5,12 +5,12 @@ Each has its legality, ``can_...``, which gives the reason against it or None, a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
-from dcarray.ir import dims, windows
+from dcarray.ir import dims
 from dcarray.ir.analysis.effects import Reason
-from dcarray.ir.analysis.independence import iteration_conflict, window_at
+from dcarray.ir.analysis.independence import iteration_conflict
 from dcarray.ir.nodes import (
     Branch,
     Call,
@@ -25,7 +25,7 @@ from dcarray.ir.nodes import (
     TimeTiles,
     While,
 )
-from dcarray.ir.renaming import expression_at, statement_at
+from dcarray.ir.renaming import remap_points, stmt_at
 
 
 # ---- blocks of a statement's domain -------------------------------------------------------------------
@@ -65,13 +65,7 @@ def tile(stmt: Compute, sizes: Sequence[int | None], names: Sequence[str]) -> St
             loops.append(Loop(name, (0, extent, size), (), loc=stmt.loc))
         amap.append(Index(start, 1, axis))
         shape.append(length)
-    where, domain = tuple(amap), tuple(shape)
-    made: Stmt = replace(
-        stmt,
-        target=windows.compose(stmt.target, where, domain),
-        body=windows.remap(stmt.body, where, domain),
-        init=None if stmt.init is None else windows.remap(stmt.init, where, domain),
-    )
+    made: Stmt = remap_points(stmt, tuple(amap), tuple(shape))
     for loop in reversed(loops):
         made = replace(loop, body=(made,))
     return made
@@ -138,33 +132,6 @@ def unroll(loop: Loop, factor: int) -> tuple[Loop, ...]:
     body = [stmt_at(stmt, {loop.var: var + k * step}) for k in range(factor) for stmt in loop.body]
     large = replace(loop, bounds=(start, full, factor * step), body=tuple(body), parallel=False)
     return (large, replace(loop, bounds=(full, stop, step), parallel=False)) if many % factor else (large,)
-
-
-def stmt_at(stmt: Stmt, values: Mapping[str, Dim]) -> Stmt:
-    """Return a statement of any kind for other values of variables."""
-    match stmt:
-        case Compute():
-            return statement_at(stmt, values)
-        case Call(_, reads, writes):
-            moved = [tuple([window_at(window, values) for window in some]) for some in (reads, writes)]
-            return replace(stmt, reads=moved[0], writes=moved[1])
-        case Loop():
-            start, stop, step = (dims.substitute(bound, values) for bound in stmt.bounds)
-            return replace(stmt, bounds=(start, stop, step), body=_block(stmt.body, values))
-        case While():
-            return replace(stmt, cond=expression_at(stmt.cond, values), body=_block(stmt.body, values))
-        case Branch():
-            cond = expression_at(stmt.cond, values)
-            return replace(
-                stmt, cond=cond, then=_block(stmt.then, values), orelse=_block(stmt.orelse, values)
-            )
-        case Nest() | Rows() | TimeTiles():
-            body = tuple([stmt_at(one, values) for one in stmt.body])
-            return replace(stmt, body=body)  # type: ignore[arg-type]  # of the same kinds
-
-
-def _block(body: tuple[Stmt, ...], values: Mapping[str, Dim]) -> tuple[Stmt, ...]:
-    return tuple([stmt_at(stmt, values) for stmt in body])
 
 
 def kind_of(stmt: Stmt) -> str:

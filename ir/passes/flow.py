@@ -13,7 +13,7 @@ from itertools import count
 from typing import Literal
 
 from dcarray.ir import dims
-from dcarray.ir.analysis.effects import Reason, anywhere
+from dcarray.ir.analysis.effects import Reason, anywhere, touched_arrays
 from dcarray.ir.memo import kept
 from dcarray.ir.nodes import Array, Branch, Call, Compute, Gather, Group, Loop, Region, Stmt, While, Window
 from dcarray.ir.records import record
@@ -44,9 +44,10 @@ class Facts:
     """The memory of a whole region: which arrays share it, which must survive, and which bodies touch
     them."""
 
-    __slots__ = ("arrays", "blocks", "kept", "roots", "shared", "variables")
+    __slots__ = ("arrays", "blocks", "kept", "region", "roots", "shared", "variables")
 
     def __init__(self, region: Region) -> None:
+        self.region = region
         self.arrays: dict[str, Array] = {array.name: array for array in region.arrays}
         self.roots: dict[str, str] = {name: self._root(name) for name in self.arrays}
         self.kept: set[str] = set()
@@ -78,7 +79,7 @@ class Facts:
             if isinstance(stmt, (While, Branch)):
                 touched = [node.window.array for node in loads_of(stmt.cond)]
             elif not isinstance(stmt, Loop):
-                touched = names_of(stmt)
+                touched = touched_arrays(stmt)
             for name in touched:
                 self.blocks.setdefault(self.roots[name], set()).add(here)
 
@@ -130,12 +131,6 @@ def writes_of(stmt: Stmt) -> tuple[Window, ...]:
     return tuple(anywhere(name) for name in names)
 
 
-@kept
-def names_of(stmt: Stmt) -> frozenset[str]:
-    """Return the arrays that a statement touches."""
-    return frozenset([w.array for w in (*writes_of(stmt), *[window for window, _ in reads_of(stmt)])])
-
-
 class Block:
     """The statements of one body, with an index of who touches which memory.
 
@@ -162,7 +157,7 @@ class Block:
 
     def _roots_at(self, pos: int) -> set[str]:
         roots, stmt = self.facts.roots, self.stmts[pos]
-        return set() if stmt is None else {roots[name] for name in names_of(stmt)}
+        return set() if stmt is None else {roots[name] for name in touched_arrays(stmt)}
 
     def replace(self, pos: int, stmt: Stmt | None) -> None:
         """Put another statement, or none, at a position."""

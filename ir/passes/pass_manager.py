@@ -96,7 +96,7 @@ class Pipeline:
         self,
         region: Region,
         log: Log | None = None,
-        debug: bool = False,
+        debug: int = 0,
         on_change: Observer | None = None,
     ) -> Region:
         """Run the passes on a region.
@@ -106,8 +106,8 @@ class Pipeline:
         region : Region
         log : Log, optional
             Receives what was done and what was refused.
-        debug : bool
-            Verify the region before the first and after every pass that changed it.
+        debug : int
+            Other than 0: verify the region before the first and after every pass that changed it.
         on_change : callable, optional
             See `Observer`.
 

@@ -11,7 +11,7 @@ import numpy as np
 from dcarray.ir.records import record
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel import nodes as k
-from dcarray.lowering.kernel.walk import values, walk, walk_outside_threads, walk_statements
+from dcarray.lowering.kernel.walk import shared_stacks, values, walk, walk_statements
 
 from .dialect import C_TYPES, Dialect
 from .emit import Printer
@@ -115,9 +115,8 @@ class DevicePrinter(Printer):
             yield dialect.contraction
         yield from ("  " + line for line in pointers)
         yield f"  const {index} {phase.var} = {dialect.block};"
-        for stmt in walk_outside_threads(phase.body):
-            if isinstance(stmt, k.Stack) and not stmt.per_thread:
-                yield f"  {dialect.shared}{dialect.type(stmt.dtype)} {stmt.name}[{stmt.size}];"
+        for stack in shared_stacks(phase.body):
+            yield f"  {dialect.shared}{dialect.type(stack.dtype)} {stack.name}[{stack.size}];"
         yield from self.together(phase.pre)
         yield from self.final(phase.body)
         yield from ("}", "")

@@ -13,8 +13,8 @@ from dcarray.ir.analysis.effects import rows_conflict
 from dcarray.ir.build import is_scalar_argument
 from dcarray.ir.nodes import Branch, Call, Compute, Loop, Nest, Region, Rows, TimeTiles, While
 from dcarray.lowering.errors import Unsupported
-from dcarray.lowering.kernel.nodes import Binding, Kernel, Op, Pointer, Stack
-from dcarray.lowering.kernel.walk import walk_outside_threads
+from dcarray.lowering.kernel.nodes import Binding, Kernel, Op, Pointer
+from dcarray.lowering.kernel.walk import shared_stacks
 from dcarray.lowering.nest.loop_nest import LoopNest, make_kernel, row_nests
 
 from .schedules.blocks import LIMITS, Limits
@@ -110,7 +110,7 @@ def check_shared_memory(kernel: Kernel) -> None:
         If they do.
     """
     for phase in kernel.phases:
-        stacks = [s for s in walk_outside_threads(phase.body) if isinstance(s, Stack) and not s.per_thread]
+        stacks = shared_stacks(phase.body)
         if sum(stack.size * stack.dtype.itemsize for stack in stacks) > SHARED:
             raise Unsupported("the threads of a block would share too much memory")
 

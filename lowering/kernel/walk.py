@@ -19,6 +19,7 @@ from .nodes import (
     NumpyOp,
     Op,
     Repeat,
+    Stack,
     Stmt,
     Store,
     Threads,
@@ -83,30 +84,25 @@ def operations(body: Iterable[Stmt]) -> Iterator[Op]:
             yield from (node for node in walk(value) if isinstance(node, Op))
 
 
-def walk_statements(body: Iterable[Stmt]) -> Iterator[Stmt]:
-    """Statements and all nested statements."""
+def walk_statements(body: Iterable[Stmt], into: tuple[type, ...] = (For, Threads)) -> Iterator[Stmt]:
+    """Statements and all nested statements, those of loops and threads if ``into`` names these."""
     for stmt in body:
         yield stmt
+        inner: tuple[Stmt, ...] = ()
         match stmt:
             case For(body=inner) | Threads(body=inner):
-                yield from walk_statements(inner)
-            case Repeat(head, _, inner):
-                yield from walk_statements((*head, *inner))
+                inner = inner if isinstance(stmt, into) else ()
+            case Repeat(head, _, rest):
+                inner = (*head, *rest)
             case If(_, then, orelse):
-                yield from walk_statements((*then, *orelse))
+                inner = (*then, *orelse)
+        yield from walk_statements(inner, into)
 
 
-def walk_outside_threads(body: Iterable[Stmt]) -> Iterator[Stmt]:
-    """Iterate over statements and nested statements, but for those of threads."""
-    for stmt in body:
-        yield stmt
-        match stmt:
-            case For(body=inner):
-                yield from walk_outside_threads(inner)
-            case Repeat(head, _, inner):
-                yield from walk_outside_threads((*head, *inner))
-            case If(_, then, orelse):
-                yield from walk_outside_threads((*then, *orelse))
+def shared_stacks(body: Iterable[Stmt]) -> list[Stack]:
+    """The arrays that the threads of a block share."""
+    found = (stmt for stmt in walk_statements(body, into=(For,)) if isinstance(stmt, Stack))
+    return [stack for stack in found if not stack.per_thread]
 
 
 def is_contiguous(body: tuple[Stmt, ...], var: str) -> bool:

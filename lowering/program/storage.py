@@ -107,8 +107,7 @@ def _only_there(name: str, computes: Sequence[Compute], number: int) -> bool:
     for position, compute in enumerate(computes):
         if compute.target.array == name:
             return False
-        roots = (compute.body,) if compute.init is None else (compute.body, compute.init)
-        for load in windows.loads(compute.body) + (windows.loads(roots[-1]) if roots[1:] else ()):
+        for load in (load for expr in compute.exprs for load in windows.loads(expr)):
             if load.window.array != name:
                 continue
             there = replace(load.window, array=window.array)

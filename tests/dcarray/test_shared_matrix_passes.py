@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import dcarray as dc
-from dcarray.ir.passes.portable import row_fusion
+from dcarray.ir.passes import fusion_profit
 from dcarray.tiering import blas_sharing
 
 M, N = 330, 220
@@ -15,7 +15,7 @@ def wide():
     """Matrices of these tests count as large."""
     with pytest.MonkeyPatch.context() as patch, dc.options(jit="eager"):
         patch.setattr(blas_sharing, "WIDE", 1 << 16)
-        patch.setattr(row_fusion, "MIN_FOLDED", 1 << 16)
+        patch.setattr(fusion_profit, "OUT_OF_LAST_CACHE", 1 << 16)
         yield
 
 

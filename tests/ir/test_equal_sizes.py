@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.ir.equal_sizes import with_equal_sizes
 from dcarray.ir.interp import run
 from dcarray.ir.parse import parse
+from dcarray.ir.sizes import with_equal_sizes
 
 TEXT = """
 region(N: int>=0, M: int>=0, p: int>=-9, q: int>=-9, T: int>=0) where N-p == 0, M-q-1 == 0, T-3 == 0, p >= 1 {

@@ -11,8 +11,7 @@ from row_regions import Maker, one_by_one
 from dcarray.ir import interp
 from dcarray.ir.analysis.effects import rows_conflict
 from dcarray.ir.nodes import Region, Rows
-from dcarray.ir.passes import Log
-from dcarray.ir.passes.portable import row_fusion
+from dcarray.ir.passes import Log, fusion_profit
 from dcarray.ir.passes.portable.row_fusion import ROW_FUSION
 from dcarray.ir.text import dump, parse
 from dcarray.ir.verify import VerifyError, verify
@@ -92,8 +91,8 @@ def test_rows_taken_one_by_one_in_any_order(seed):
     region = Maker(rng, dtype=np.dtype("i8")).region()
     verify(region)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(row_fusion, "MIN_ROWS", 1)
-        patch.setattr(row_fusion, "MIN_POINTS", 1)
+        patch.setattr(fusion_profit, "CORES", 1)
+        patch.setattr(fusion_profit, "START", 1)
         made = ROW_FUSION.fn(region, Log())
     verify(made)
     assert parse(dump(made)) == made

@@ -9,7 +9,7 @@ from dcarray.lowering.gpu.scheduler import schedule
 from dcarray.lowering.gpu.schedules.blocks import Limits
 from dcarray.lowering.kernel.verify import check
 
-SMALL = Limits(threads=8, serial=2, least=2, blocks=3, narrow=2, square=2, short=2, tile=4, strip=4, busy=2)
+SMALL = Limits(threads=8, serial=2, least=2, blocks=3, narrow=2, short=2, tile=4, strip=4, busy=2)
 
 
 def run_both(region, symbols=None, seed=0, limits=SMALL):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -10,23 +9,15 @@ import numpy as np
 
 from dcarray.comm.layout.layouts import Layout, Whole
 from dcarray.ir.build import extreme
-from dcarray.ir.nodes import Apply, Compute, Const, Expr, Index, Load, Nest, Rows, Stmt, TimeTiles, Window
+from dcarray.ir.nodes import Apply, Compute, Const, Expr, Index, Load, Window
 from dcarray.ir.ops import OPS, const, const_value
+from dcarray.ir.renaming import remap_points
 from dcarray.ir.windows import compose, remap
 
 __all__ = [
-    "combine_with_start", "flatten_nests", "is_zero", "kept_axes", "name_single_points",
-    "reduction_identity", "remap_points", "start_values", "with_point_axes", "without_negative_strides",
+    "combine_with_start", "is_zero", "kept_axes", "name_single_points",
+    "reduction_identity", "start_values", "with_point_axes", "without_negative_strides",
 ]  # fmt: skip
-
-
-def flatten_nests(body: Iterable[Stmt]) -> Iterator[Stmt]:
-    """Yield the statements of loop nests, one after the other."""
-    for stmt in body:
-        if isinstance(stmt, Nest | Rows | TimeTiles):
-            yield from flatten_nests(stmt.body)
-        else:
-            yield stmt
 
 
 def without_negative_strides(stmt: Compute) -> Compute:
@@ -37,14 +28,6 @@ def without_negative_strides(stmt: Compute) -> Compute:
         return stmt
     amap = tuple(Index(n - 1, -1, a) if a in back else Index(0, 1, a) for a, n in enumerate(shape))
     return remap_points(stmt, amap, shape)
-
-
-def remap_points(stmt: Compute, amap: tuple[Index, ...], shape: tuple[int, ...]) -> Compute:
-    """Return a statement over other points, which an affine map relates to its own."""
-    init = None if stmt.init is None else remap(stmt.init, amap, shape)
-    return replace(
-        stmt, target=compose(stmt.target, amap, shape), body=remap(stmt.body, amap, shape), init=init
-    )
 
 
 def with_point_axes(stmt: Compute, layout: Layout) -> Compute:

@@ -28,7 +28,6 @@ from dcarray.comm.planning.analysis.iteration_domain import (
 )
 from dcarray.comm.planning.analysis.normalise import (
     combine_with_start,
-    flatten_nests,
     is_zero,
     kept_axes,
     name_single_points,
@@ -40,6 +39,7 @@ from dcarray.comm.planning.analysis.normalise import (
 from dcarray.ir.analysis.effects import touched_arrays, writes
 from dcarray.ir.nodes import Array, Call, Compute, Expr, Gather, Index, Iota, Load, Region, Stmt, Window
 from dcarray.ir.renaming import rename
+from dcarray.ir.statements import flatten
 from dcarray.ir.windows import identity, map_loads, walk
 
 from .distributed_forms import DistributedForm, Operand, Planner
@@ -65,7 +65,7 @@ def insert(
 ) -> PlacedRegion:
     """Place the statements of a region and insert their communication; see `planner.plan`."""
     draft = _Inserter(region, layouts, ranks, replicate_limit, library, serial_limit)
-    for stmt in flatten_nests(region.body):
+    for stmt in flatten(region.body):
         draft.place(stmt)
     return draft.finished(costs)
 
@@ -262,8 +262,7 @@ class _Inserter(RegionBuilder):
         """Raise `NotDistributable` for statements that a layout of their points does not allow."""
         if stmt.scan is not None and domain.parts[stmt.scan].parts > 1:
             raise NotDistributable("a scan goes along an axis that is dealt out")
-        roots = [stmt.body] if stmt.init is None else [stmt.body, stmt.init]
-        for node in walk(*roots):
+        for node in walk(*stmt.exprs):
             if isinstance(node, Iota) and isinstance(domain.parts[node.axis], CyclicAxis):
                 raise NotDistributable("coordinates are used along an axis that is dealt out in turn")
 

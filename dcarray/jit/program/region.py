@@ -11,9 +11,9 @@ import numpy as np
 from dcarray.core.errors import ProgramError, Untraceable
 from dcarray.ir import dims
 from dcarray.ir.analysis.effects import reads, writes
-from dcarray.ir.equal_sizes import with_equal_sizes
 from dcarray.ir.nodes import Array, Dim, Region, Symbol
 from dcarray.ir.records import record
+from dcarray.ir.sizes import with_equal_sizes
 
 from ..loops.entry.entry_values import Function, LoopDescription, Result
 from ..loops.entry.sizes import LARGEST, SymbolicSize

@@ -37,8 +37,8 @@ from dcarray.ir.nodes import (
     Window,
 )
 from dcarray.ir.passes.base import Log, Pass
+from dcarray.ir.passes.fusion_profit import NEST
 from dcarray.ir.passes.nested import each_loop
-from dcarray.ir.passes.portable.siblings import MAX_PARTS
 from dcarray.ir.renaming import rewindow
 from dcarray.ir.statements import all_statements
 from dcarray.ir.windows import identity, walk
@@ -279,8 +279,8 @@ def _copy_nests(copies: list[Compute]) -> list[Stmt]:
         shapes.setdefault(copy.target.shape, []).append(copy)
     found: list[Stmt] = []
     for alike in shapes.values():
-        for k in range(0, len(alike), MAX_PARTS):
-            part = tuple(alike[k : k + MAX_PARTS])
+        for k in range(0, len(alike), NEST.statements):
+            part = tuple(alike[k : k + NEST.statements])
             found.append(Nest(part, part[0].loc) if len(part) > 1 else part[0])
     return found
 

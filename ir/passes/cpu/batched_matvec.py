@@ -24,7 +24,6 @@ from dcarray.ir.nodes import (
     Index,
     Load,
     Loop,
-    Nest,
     Part,
     Region,
     Stmt,
@@ -34,7 +33,7 @@ from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.exprs import dtype_of, is_zero
 from dcarray.ir.passes.nested import each_loop, without_unused
 from dcarray.ir.records import record
-from dcarray.ir.renaming import unused_names
+from dcarray.ir.renaming import map_statement, unused_names
 
 #: Iterations in a block.
 BLOCK = 64
@@ -212,16 +211,11 @@ def _block(
         ahead = replace(ix, offset=dims.simplify(ix.offset + product.pace * iteration))
         return Load(Window(array.name, load.window.shape, (Index(iteration), ahead)), load.dtype)
 
-    def reading(compute: Compute) -> Compute:
-        init = None if compute.init is None else windows.map_loads(compute.init, row)
-        return replace(compute, body=windows.map_loads(compute.body, row), init=init)
-
-    rest: list[Stmt] = []
-    for stmt in loop.body:
-        if isinstance(stmt, Nest):
-            rest.append(replace(stmt, body=tuple(map(reading, stmt.body))))
-        elif isinstance(stmt, Compute) and id(stmt) not in mine:
-            rest.append(reading(stmt))
+    rest = [
+        map_statement(stmt, lambda window: window, lambda expr: windows.map_loads(expr, row))
+        for stmt in loop.body
+        if id(stmt) not in mine
+    ]
     return (*made, Loop(loop.var, (at, dims.simplify(at + iterations), 1), tuple(rest), loc=loop.loc))
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 
-from dcarray.ir import dims, windows
+from dcarray.ir import dims
 from dcarray.ir.analysis.effects import Reason, computes_of, domain, reads, writes
 from dcarray.ir.analysis.independence import iteration_conflict
 from dcarray.ir.analysis.size_hints import SizeHints
@@ -19,7 +19,7 @@ from dcarray.ir.nodes import Branch, Compute, Dim, Index, Loop, Nest, Part, Regi
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.portable.collapse import can_collapse, collapse
 from dcarray.ir.records import record
-from dcarray.ir.renaming import unused_names
+from dcarray.ir.renaming import remap_points, unused_names
 from dcarray.ir.statements import bodies, loop_variables, with_bodies
 
 from .time_tiling import CacheLimits
@@ -221,12 +221,7 @@ def _part(stmt: Part, axis: int, start: Dim, count: Dim) -> Part:
         old = stmt.target.shape
         shape = (*old[:axis], count, *old[axis + 1 :])
         amap = tuple(Index(start if k == axis else 0, 1, k) for k in range(len(old)))
-        made = replace(
-            stmt,
-            target=windows.compose(stmt.target, amap, shape),
-            body=windows.remap(stmt.body, amap, shape),
-            init=None if stmt.init is None else windows.remap(stmt.init, amap, shape),
-        )
+        made = remap_points(stmt, amap, shape)
     return collapse(made) if can_collapse(made) is None else made
 
 

@@ -10,10 +10,10 @@ from dataclasses import replace
 
 from dcarray.ir import dims, windows
 from dcarray.ir.analysis.effects import Reason, families, reads, writes
-from dcarray.ir.nodes import Compute, Loop, Part, Region, Size, Stmt, TimeTiles, Window
+from dcarray.ir.nodes import Compute, Loop, Part, Region, Size, Stmt, TimeTiles
+from dcarray.ir.passes import by_hand
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.nested import each_loop
-from dcarray.ir.renaming import rewindow
 from dcarray.ir.statements import flatten
 
 from .time_tiling import CacheLimits, time_tiling
@@ -33,7 +33,7 @@ def can_unroll(loop: Loop, many: int, region: Region) -> Reason | None:
         return Reason("there are not iterations enough, or too many statements in one")
     for stmt in loop.body:
         parts = [part for part in flatten((stmt,)) if isinstance(part, Compute)]
-        roots = [expr for part in parts for expr in (part.body, part.init) if expr]
+        roots = [expr for part in parts for expr in part.exprs]
         values = [node.dim for node in windows.walk(*roots) if isinstance(node, Size)]
         for window in (*writes(stmt), *reads(stmt)):
             values += [*window.shape, *(ix.stride for ix in window.index)]
@@ -45,30 +45,6 @@ def can_unroll(loop: Loop, many: int, region: Region) -> Reason | None:
 
 
 # ---- action -------------------------------------------------------------------------------------------
-def unroll_loop(loop: Loop, many: int) -> tuple[Loop, ...]:
-    """Return the loop unrolled to at most ``many`` statements, and the remaining iterations."""
-    start, stop, step = loop.bounds
-    iterations = range(start, stop, step)
-    times = min(len(iterations), many // len(loop.body))
-    full = start + len(iterations) // times * times * step
-    body = tuple(_later(stmt, loop.var, iteration * step) for iteration in range(times) for stmt in loop.body)
-    large = replace(loop, bounds=(start, full, times * step), body=body)
-    return (large, replace(loop, bounds=(full, stop, step))) if len(iterations) % times else (large,)
-
-
-def _later(stmt: Stmt, var: str, ahead: int) -> Stmt:
-    """Return the statement of a later iteration."""
-    after = {var: dims.symbol(var, None) + ahead}
-
-    def moved(window: Window) -> Window:
-        if not any(var in dims.free_symbols(ix.offset) for ix in window.index):
-            return window
-        index = (replace(ix, offset=dims.simplify(dims.substitute(ix.offset, after))) for ix in window.index)
-        return replace(window, index=tuple(index))
-
-    return rewindow(stmt, moved) if ahead else stmt
-
-
 def unroll(limits: CacheLimits) -> Pass:
     """Return the pass for a machine on which time tiles have these limits."""
     chains = time_tiling(limits)
@@ -86,7 +62,8 @@ def unroll(limits: CacheLimits) -> Pass:
     def tiled(loop: Loop, region: Region, position: int) -> tuple[Stmt, ...] | None:
         if can_unroll(loop, limits.parts, region) is not None:
             return None
-        large, *rest = unroll_loop(loop, limits.parts)
+        times = min(len(range(*loop.bounds)), limits.parts // len(loop.body))
+        large, *rest = by_hand.unroll(loop, times)
         body = (*region.body[:position], large, *region.body[position + 1 :])
         new = chains.fn(replace(region, body=body), Log()).body[position]
         assert isinstance(new, Loop)

@@ -38,7 +38,7 @@ def _collapse_compute(stmt: Compute, amap: tuple[Index, ...], shape: tuple[Dim, 
     body = windows.remap(windows.rewrite(stmt.body, fn), amap, shape)
     target = windows.compose(stmt.target, amap, shape)
     if stmt.combine is None or unused_axes(target):
-        init = stmt.init if stmt.init is None else windows.remap(stmt.init, amap, shape)
+        init = None if stmt.init is None else windows.remap(stmt.init, amap, shape)
         return replace(stmt, target=target, body=body, init=init)
     # no reduction is left: the one value is combined with the initial one
     dtype = dtype_of(body)

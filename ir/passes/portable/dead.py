@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dcarray.ir.analysis.effects import Reason
+from dcarray.ir.analysis.effects import Reason, touched_arrays
 from dcarray.ir.nodes import Call, Nest, Part, Region
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.exprs import has_checks
-from dcarray.ir.passes.flow import Block, each_block, names_of, reads_of
+from dcarray.ir.passes.flow import Block, each_block, reads_of
 from dcarray.ir.statements import bodies
 
 #: Calls of these families do nothing but fill their outputs.
@@ -68,7 +68,7 @@ def _thin(block: Block, pos: int, nest: Nest, log: Log) -> bool:
 
 def _unused(region: Region) -> set[str]:
     """Return the temporaries that no statement names, also not by another shape of their memory."""
-    found = set[str]().union(*map(names_of, region.body))
+    found = set[str]().union(*map(touched_arrays, region.body))
     named = {array.name: array for array in region.arrays}
     for name in list(found):
         while (base := named[name].base) is not None:

@@ -15,24 +15,11 @@ from dcarray.ir.nodes import Compute, Expr, Gather, Index, Load, Window
 from dcarray.ir.passes.base import Log
 from dcarray.ir.passes.exprs import cache_sizes, loads_of, size_bound, summary
 from dcarray.ir.passes.flow import Block, Use, block_pass
+from dcarray.ir.passes.fusion_profit import EXPRESSION, Change, loss, repeated_work, work_along
 from dcarray.ir.passes.match import containing_map, unused_axes
 from dcarray.ir.records import record
 
 from .contract import can_contract
-
-#: Upper bounds of fused expressions, so that a kernel compiles fast and has registers enough.
-MAX_NODES = 400
-MAX_LOADS = 64
-#: An operation of at least this cost (see ``ops.OPS``) is never computed twice.
-EXPENSIVE = 10.0
-#: Operations and loads that may be repeated per element to save a trip through memory: writing and
-#: reading an array of doubles takes about as long as this many vector operations.
-MAX_REPEATED = 40.0
-#: Work that may be repeated along all axes (a kernel does it once), along the innermost ones (once for
-#: each row, as long as they are innermost in the kernel too), and along an outer axis.
-MAX_SCALAR = 40.0
-MAX_INNER = 8.0
-MAX_OUTER = 1.0
 
 #: The most refusals of a producer in one sweep: a bound on planning time.
 _PATIENCE = 8
@@ -83,35 +70,27 @@ def _move(node: Load | Gather, amap: tuple[Index, ...], window: Window) -> Windo
     return windows.compose(node.window, amap, window.shape)
 
 
-# ---- cost ---------------------------------------------------------------------------------------------
+# ---- profit -------------------------------------------------------------------------------------------
+#: A fused array is neither written to memory nor read again.
+_SAVED = 2
+
+
 def _worthwhile(block: Block, producer: Compute, uses: list[Use]) -> Reason | None:
     """Return why it is better to store the producer's values, as far as the producer alone shows that."""
     if isinstance(producer.body, Load):
         return None
-    name = producer.target.array
+    name, price = producer.target.array, summary(producer.body)
     for use in uses:
         consumer = block.stmts[use.pos]
         assert isinstance(consumer, Compute)
         if can_contract(consumer, block.facts) is None:
             return Reason(f"{name} is an operand of a contraction", (use.window,))
-        repeated = unused_axes(use.window)
-        if repeated and summary(producer.body).work > _limit(use.window, repeated):
+        again = work_along(price, unused_axes(use.window), len(use.window.shape))
+        if loss(Change(_SAVED, again)):
             return Reason(f"{name} would be computed again along a whole axis", (use.window,))
-    if len(uses) > 1:
-        price = summary(producer.body)
-        if price.dearest >= EXPENSIVE:
-            return Reason(f"{name} is expensive and is read through {len(uses)} windows")
-        if (len(uses) - 1) * price.work > 2 * MAX_REPEATED:
-            return Reason(f"{name} would be computed {len(uses)} times per element")
+    if loss(Change(_SAVED, repeated_work(price, len(uses) - 1))):
+        return Reason(f"{name} is expensive and is read through {len(uses)} windows")
     return None
-
-
-def _limit(window: Window, repeated: tuple[int, ...]) -> float:
-    """Return the work that may be repeated for a value that is constant along the given axes."""
-    rank = len(window.shape)
-    if len(repeated) == rank:
-        return MAX_SCALAR
-    return MAX_INNER if repeated[0] >= rank - len(repeated) else MAX_OUTER
 
 
 def _too_large(
@@ -121,16 +100,16 @@ def _too_large(
     name = producer.target.array
     extra = -summary(producer.body).weight if repeats else 0.0
     for old, new in zip(before, after, strict=True):
-        if size_bound(new.body) > MAX_NODES and (nodes := summary(new.body).nodes) > MAX_NODES:
+        most = EXPRESSION.nodes
+        if size_bound(new.body) > most and (nodes := summary(new.body).nodes) > most:
             return Reason(f"the expression with {name} inside would have {nodes} nodes")
         found = sum(1 for load in loads_of(new.body) if load.window.index)
-        if found > MAX_LOADS:
+        if found > EXPRESSION.loads:
             return Reason(f"the expression with {name} inside would load from {found} places")
         if repeats:
             extra += summary(new.body).weight - summary(old.body).weight
-    if extra > MAX_REPEATED:
-        return Reason(f"with {name} inside, {extra:g} operations and loads per element would be repeated")
-    return None
+    why = loss(Change(_SAVED, extra))
+    return Reason(f"with {name} inside, {why}") if why else None
 
 
 # ---- action -------------------------------------------------------------------------------------------

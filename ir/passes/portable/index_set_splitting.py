@@ -19,11 +19,10 @@ from dcarray.ir.nodes import Array, Compute, Const, Dim, Expr, Gather, Index, Lo
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.exprs import loads_of, size_bound
 from dcarray.ir.passes.flow import Block, Facts, reads_of
+from dcarray.ir.passes.fusion_profit import EXPRESSION
 from dcarray.ir.passes.match import containing_map
 from dcarray.ir.passes.nested import in_bodies
 from dcarray.ir.renaming import unused_names
-
-from .fuse import MAX_LOADS, MAX_NODES
 
 #: Domains with fewer points are not worth more kernels.
 MIN_POINTS = 1 << 13
@@ -183,7 +182,7 @@ def _through(
                 return node.window.array
             instead[node] = found
     body = windows.map_loads(piece.body, lambda node: instead.get(node, node))
-    if size_bound(body) > MAX_NODES or len(loads_of(body)) > MAX_LOADS:
+    if size_bound(body) > EXPRESSION.nodes or len(loads_of(body)) > EXPRESSION.loads:
         return min(names)
     return replace(piece, body=body)
 

@@ -39,10 +39,9 @@ from dcarray.ir.nodes import (
 )
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.exprs import dtype_of, size_bound
+from dcarray.ir.passes.fusion_profit import EXPRESSION
 from dcarray.ir.records import record
-
-#: The most terms of a reduction that is written out, and the most nodes of them.
-MAX_TERMS, MAX_NODES = 64, 400
+from dcarray.ir.renaming import remap_points
 
 
 @record(frozen=True, slots=True)
@@ -137,7 +136,7 @@ def _in_place(part: Compute, region: Region) -> Reason | None:
         return Reason(f"{part.target.array} is a scan", (part.target,))
     if part.combine is None and windows.injective(part.target) is not True:
         return Reason(f"{part.target.array} may be written twice", (part.target,))
-    for node in windows.loads(part.body) + (() if part.init is None else windows.loads(part.init)):
+    for node in (load for expr in part.exprs for load in windows.loads(expr)):
         window = node.window
         if windows.same(window, part.target) and windows.injective(part.target) is True:
             continue
@@ -226,9 +225,7 @@ def _in_order(part: Compute) -> Compute:
         return part
     shape = tuple(part.target.shape[axis] for axis in order)
     amap = tuple(Index(0, 1, order.index(axis)) for axis in range(len(order)))
-    init = None if part.init is None else windows.remap(part.init, amap, shape)
-    target = windows.compose(part.target, amap, shape)
-    return replace(part, target=target, body=windows.remap(part.body, amap, shape), init=init)
+    return remap_points(part, amap, shape)
 
 
 # ---- folds over what slides -------------------------------------------------------------------------
@@ -279,9 +276,9 @@ def _written_out(part: Compute, iterations: Iterations) -> Compute:
 def _terms(shape: tuple[Dim, ...], axes: list[int], part: Compute) -> tuple[int, ...] | None:
     """Return the lengths of the axes, if they are known and short enough to write out."""
     lengths = tuple(shape[axis] for axis in axes)
-    if not all(type(n) is int and n > 0 for n in lengths) or math.prod(lengths) > MAX_TERMS:
+    if not all(type(n) is int and n > 0 for n in lengths) or math.prod(lengths) > EXPRESSION.loads:
         return None
-    return lengths if math.prod(lengths) * (size_bound(part.body) + 1) <= MAX_NODES else None
+    return lengths if math.prod(lengths) * (size_bound(part.body) + 1) <= EXPRESSION.nodes else None
 
 
 def _map(at: dict[int, int], kept: list[int]) -> tuple[Index, ...]:

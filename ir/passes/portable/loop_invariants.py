@@ -195,8 +195,7 @@ def _depends_on_arrays_alone(stmt: Compute | Call, loop: Loop | While) -> bool:
         return False
     if isinstance(stmt, Call):
         return loop.var not in repr(stmt.attrs)
-    exprs = [stmt.body, *([] if stmt.init is None else [stmt.init])]
-    return all(expression_at(expr, {loop.var: 0}) is expr for expr in exprs)
+    return all(expression_at(expr, {loop.var: 0}) is expr for expr in stmt.exprs)
 
 
 def _axes(expr: Expr) -> list[int]:

@@ -15,7 +15,7 @@ from dcarray.ir import dims, windows
 from dcarray.ir.analysis.effects import Reason, touched_arrays
 from dcarray.ir.nodes import Array, Compute, Dim, Expr, Gather, Index, Iota, Load, Region, Window
 from dcarray.ir.passes.base import Log, Pass
-from dcarray.ir.passes.flow import Block, Facts, each_block, names_of
+from dcarray.ir.passes.flow import Block, Facts, each_block
 from dcarray.ir.renaming import numbered
 
 #: For each axis of an array, or of a domain, the extents of the axes that it is split into.
@@ -176,11 +176,14 @@ def _unify(block: Block, members: list[Array], geometries: _Geometries, log: Log
     else:
         return False
     names = {array.name for array in members}
-    if sum(isinstance(stmt, Compute) and not names.isdisjoint(names_of(stmt)) for stmt in block.stmts) < 2:
+    if (
+        sum(isinstance(stmt, Compute) and not names.isdisjoint(touched_arrays(stmt)) for stmt in block.stmts)
+        < 2
+    ):
         return False  # nothing to fuse
     todo: list[tuple[int, Array, _Parts]] = []
     for pos, stmt in enumerate(block.stmts):
-        used = [] if stmt is None else [array for array in members if array.name in names_of(stmt)]
+        used = [] if stmt is None else [array for array in members if array.name in touched_arrays(stmt)]
         for coarse in used:
             if coarse is fine:
                 continue
@@ -206,7 +209,7 @@ def _visit(block: Block, geometries: _Geometries, log: Log) -> bool:
     facts = block.facts
     families: dict[str, dict[str, None]] = {}
     for stmt in block.stmts:
-        for name in sorted(names_of(stmt)) if stmt is not None else ():
+        for name in sorted(touched_arrays(stmt)) if stmt is not None else ():
             families.setdefault(facts.roots[name], {})[name] = None
     changed = False
     for root, names in families.items():

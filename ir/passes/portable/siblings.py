@@ -7,75 +7,52 @@ inside the nest is between accesses at the same point.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from dcarray.ir import windows
-from dcarray.ir.analysis.effects import Reason
+from dcarray.ir.analysis.effects import Reason, computes_of, domain, nest_conflict
 from dcarray.ir.memo import kept
-from dcarray.ir.nodes import Compute, Nest, Stmt
+from dcarray.ir.nodes import Compute, Nest, Part, Region, Rows, Stmt
 from dcarray.ir.passes.base import Log
 from dcarray.ir.passes.exprs import size_bound
 from dcarray.ir.passes.flow import Block, Facts, block_pass, reads_of, writes_of
+from dcarray.ir.passes.fusion_profit import NEST, Change, loss
 from dcarray.ir.passes.match import unused_axes
-
-#: Upper bounds of a nest: each statement needs registers, each array a stream of memory accesses.
-MAX_PARTS = 8
-MAX_ARRAYS = 16
-MAX_NODES = 600
-#: The number of earlier statements over the same domain that are tried.
-_TRIES = 8
+from dcarray.ir.records import record
 
 
-def _parts(stmt: Stmt | None) -> tuple[Compute, ...]:
-    if isinstance(stmt, Nest):
+def parts_of(stmt: Stmt | None, kind: type[Nest | Rows]) -> tuple[Part, ...]:
+    """Return the statements of a group of a kind, or the one that may become part of one."""
+    if isinstance(stmt, kind):
         return stmt.body
-    return (stmt,) if isinstance(stmt, Compute) else ()
+    return (stmt,) if isinstance(stmt, Compute if kind is Nest else Part) else ()
 
 
 # ---- legality -----------------------------------------------------------------------------------------
-def can_share_points(first: Compute, second: Compute, facts: Facts) -> Reason | None:
-    """Return why two statements may not run point by point, ``first`` before ``second`` at each."""
-    pairs = [(window, first.target, first) for window, _ in reads_of(second)]
-    pairs += [(window, second.target, second) for window, _ in reads_of(first)]
-    for window, target, writer in pairs:
-        if facts.overlap(target, window) is False:
-            continue
-        if writer.combine is not None:
-            return Reason(f"{target.array} is complete only after the whole loop", (target, window))
-        if not windows.same(target, window):
-            return Reason(f"{target.array} is read and written at different points", (target, window))
-    if facts.overlap(first.target, second.target) is not False:
-        plain = first.combine is None and second.combine is None
-        if not (plain and windows.same(first.target, second.target)):
-            return Reason(
-                f"{second.target.array} is written at different points", (first.target, second.target)
-            )
-    return None
-
-
-def can_nest(first: tuple[Compute, ...], second: tuple[Compute, ...], facts: Facts) -> Reason | None:
-    """Return why the statements may not, or should not, form one nest."""
-    everything = first + second
+def can_nest(everything: tuple[Compute, ...], region: Region) -> Reason | None:
+    """Return why the statements may not form one nest."""
     if any(part.scan is not None for part in everything):
         return Reason("one is a scan", tuple(part.target for part in everything))
     folded = {unused_axes(part.target) for part in everything if part.combine is not None}
     if len(folded) > 1:
         return Reason("they fold along different axes", tuple(part.target for part in everything))
-    if len(everything) > MAX_PARTS:
-        return Reason(f"one loop would hold more than {MAX_PARTS} statements")
-    if not _signatures(first) & _signatures(second):
-        return Reason("they have no data in common")
+    return nest_conflict(everything, region)
+
+
+def worth_nesting(first: tuple[Compute, ...], second: tuple[Compute, ...]) -> Reason | None:
+    """Return why one nest is of no use."""
+    everything = first + second
+    if len(everything) > NEST.statements:
+        return Reason(f"one loop would hold more than {NEST.statements} statements")
+    if why := loss(Change(len(_signatures(first) & _signatures(second)))):
+        return Reason(why)
     touched = [w for part in everything for w in (*writes_of(part), *(r for r, _ in reads_of(part)))]
     arrays = {w.array for w in touched if w.index}  # scalars stay in registers
-    if len(arrays) > MAX_ARRAYS:
-        return Reason(f"one loop would touch more than {MAX_ARRAYS} arrays")
-    if sum(size_bound(part.body) for part in everything) > MAX_NODES:
+    if len(arrays) > NEST.arrays:
+        return Reason(f"one loop would touch more than {NEST.arrays} arrays")
+    if sum(size_bound(part.body) for part in everything) > NEST.nodes:
         return Reason("the loop body would be too large")
-    for a in first:
-        for b in second:
-            reason = can_share_points(a, b, facts)
-            if reason is not None:
-                return reason
     return None
 
 
@@ -121,53 +98,87 @@ def common_position(block: Block, head: int, pos: int) -> tuple[int, Reason | No
 
 
 # ---- action -------------------------------------------------------------------------------------------
-def _sweep(block: Block, log: Log) -> bool:
+@record(frozen=True, slots=True)
+class Grouping:
+    """How statements become groups.
+
+    Attributes
+    ----------
+    name : str
+        That of the pass.
+    kind : type
+        That of the groups.
+    tries : int
+        The number of earlier statements that are tried.
+    key : callable
+        What two groups have to have in common to be tried.
+    group : callable
+        Gives the group of an earlier statement and another one, or why there is none; None if that is not
+        worth a note.
+    words : tuple of str
+        What statements do that are grouped, and that are not.
+    """
+
+    name: str
+    kind: type[Nest | Rows]
+    tries: int
+    key: Callable[[tuple[Part, ...]], object]
+    group: Callable[[Stmt | None, Stmt | None, Facts], Stmt | Reason | None]
+    words: tuple[str, str]
+
+
+def group_statements(block: Block, log: Log, how: Grouping) -> bool:
+    """Group each statement of a block with an earlier one, where that can be; returns whether any was."""
     changed = False
-    heads: dict[tuple[Any, ...], list[int]] = {}
+    groups: dict[object, list[int]] = {}
     for pos in range(len(block.stmts)):
-        parts = _parts(block.stmts[pos])
+        parts = parts_of(block.stmts[pos], how.kind)
         if not parts:
             continue
-        same_domain = heads.setdefault(parts[0].target.shape, [])
-        home = _join(block, pos, parts, same_domain, log)
-        changed |= home is not None
-        if home is None:
-            same_domain.append(pos)
+        heads = groups.setdefault(how.key(parts), [])
+        if _join(block, pos, heads, log, how):
+            changed = True
+        else:
+            heads.append(pos)
     return changed
 
 
-def _join(block: Block, pos: int, parts: tuple[Compute, ...], heads: list[int], log: Log) -> int | None:
-    """Fuse the statement with an earlier nest; return the position of the nest."""
-    for k in range(len(heads) - 1, max(-1, len(heads) - 1 - _TRIES), -1):
-        head = heads[k]
-        earlier = _parts(block.stmts[head])
-        names = f"{_names(earlier)} and {_names(parts)}"
-        reason = can_nest(earlier, parts, block.facts)
-        home = head
-        if reason is None:
-            home, reason = common_position(block, head, pos)
-        if reason is not None:
-            log.refused("siblings", f"{names} stay apart: {reason.text}", parts[-1].loc)
+def _join(block: Block, pos: int, heads: list[int], log: Log, how: Grouping) -> bool:
+    """Group the statement at a position with one of some earlier ones; returns whether it was."""
+    stmt = block.stmts[pos]
+    for head in heads[: -how.tries - 1 : -1]:
+        whole = how.group(block.stmts[head], stmt, block.facts)
+        if whole is None:
             continue
-        merge_statements(block, heads, (head, pos), home, Nest(earlier + parts, parts[-1].loc))
-        log.done("siblings", f"{names} run in one loop", parts[-1].loc)
-        return home
-    return None
+        both = f"{_names(block.stmts[head])} and {_names(stmt)}"
+        loc = parts_of(stmt, how.kind)[-1].loc
+        home, reason = head, None
+        if not isinstance(whole, Reason):
+            home, reason = common_position(block, head, pos)
+        if reason is not None or isinstance(whole, Reason):
+            log.refused(how.name, f"{both} {how.words[1]}: {reason or whole}", loc)
+            continue
+        block.replace(head, None)
+        block.replace(pos, None)
+        block.replace(home, whole)
+        heads[:] = sorted([home, *(other for other in heads if other != head)])
+        log.done(how.name, f"{both} {how.words[0]}", loc)
+        return True
+    return False
 
 
-def merge_statements(block: Block, heads: list[int], places: tuple[int, int], home: int, whole: Stmt) -> None:
-    """Replace the statements at two places by one at ``home``; ``heads`` are the places of statements that
-    may still be fused, the first of the two among them."""
-    for place in places:
-        block.replace(place, None)
-    block.replace(home, whole)
-    heads.remove(places[0])
-    heads.append(home)
-    heads.sort()
+def _names(stmt: Stmt | None) -> str:
+    return ", ".join(dict.fromkeys(window.array for window in writes_of(stmt)))
 
 
-def _names(parts: tuple[Compute, ...]) -> str:
-    return ", ".join(dict.fromkeys(part.target.array for part in parts))
+def _nest(earlier: Stmt | None, stmt: Stmt | None, facts: Facts) -> Nest | Reason:
+    assert isinstance(earlier, Compute | Nest) and isinstance(stmt, Compute | Nest)
+    first, second = computes_of(earlier), computes_of(stmt)
+    reason = worth_nesting(first, second) or can_nest(first + second, facts.region)
+    return reason or Nest(first + second, second[-1].loc)
 
 
-SIBLINGS = block_pass("siblings", _sweep)
+_NESTS = Grouping(
+    "siblings", Nest, 8, lambda parts: domain(parts[0]), _nest, ("run in one loop", "stay apart")
+)
+SIBLINGS = block_pass("siblings", lambda block, log: group_statements(block, log, _NESTS))

@@ -15,9 +15,8 @@ from dcarray.lowering.kernel.nodes import Affine, Elem, Expr, For, Stmt, Term, a
 from dcarray.lowering.kernel.walk import map_children, map_values, values, walk
 from dcarray.lowering.nest.access import unit_step
 
-__all__ = ["OUT_OF_CACHE", "with_prefetches"]
+__all__ = ["with_prefetches"]
 
-OUT_OF_CACHE = 1 << 19  # elements that exceed the caches of a core
 NEAR, FAR = 256, 2048  # prefetch distances in bytes: into the first and into the second cache
 
 Row = tuple[Term, ...]  # the terms of an offset: equal for elements near one another in a row

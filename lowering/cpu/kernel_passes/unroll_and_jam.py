@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from dcarray.ir import dims
+from dcarray.ir.passes.fusion_profit import OUT_OF_CACHE
 from dcarray.lowering.kernel.nodes import (
     Affine,
     Assign,
@@ -27,11 +28,11 @@ from dcarray.lowering.kernel.nodes import (
     Update,
     affine,
 )
-from dcarray.lowering.kernel.walk import map_children, values, walk
+from dcarray.lowering.kernel.walk import map_children, values, walk, walk_statements
 from dcarray.lowering.nest.access import total
 from dcarray.lowering.nest.loop_nest import LoopNest
 
-from .prefetch_distances import OUT_OF_CACHE, with_prefetches
+from .prefetch_distances import with_prefetches
 
 WAYS = 4  # rows at a time: more are too many memory streams, fewer too few
 SHARED = 0.9  # the largest ratio of the loads of two jammed rows to those of two single rows that pays
@@ -94,16 +95,7 @@ def unroll_and_jam(body: tuple[Stmt, ...], var: str, ways: int) -> tuple[Stmt, .
 
 def _names(body: tuple[Stmt, ...]) -> frozenset[str]:
     """Return the locals that a body defines."""
-    found: set[str] = set()
-    for stmt in body:
-        match stmt:
-            case Let(name) | Declare(name):
-                found.add(name)
-            case For(body=inner):
-                found |= _names(inner)
-            case If(_, then, orelse):
-                found |= _names((*then, *orelse))
-    return frozenset(found)
+    return frozenset(stmt.name for stmt in walk_statements(body) if isinstance(stmt, Let | Declare))
 
 
 def _fuse_copies(copies: list[tuple[Stmt, ...]]) -> tuple[Stmt, ...]:

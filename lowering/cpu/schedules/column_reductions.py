@@ -14,7 +14,8 @@ import numpy as np
 
 from dcarray.ir import dims, windows
 from dcarray.ir.nodes import Dim, Gather
-from dcarray.lowering.cpu.kernel_passes.prefetch_distances import OUT_OF_CACHE, with_prefetches
+from dcarray.ir.passes.fusion_profit import OUT_OF_CACHE
+from dcarray.lowering.cpu.kernel_passes.prefetch_distances import with_prefetches
 from dcarray.lowering.cpu.kernel_passes.unroll_and_jam import jam_pairs
 from dcarray.lowering.kernel.nodes import (
     Affine,

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from dcarray.ir import dims, windows
 from dcarray.ir.nodes import Dim
-from dcarray.lowering.cpu.kernel_passes.prefetch_distances import OUT_OF_CACHE
+from dcarray.ir.passes.fusion_profit import OUT_OF_CACHE
 from dcarray.lowering.cpu.kernel_passes.strip_fusion import fuse_strips
 from dcarray.lowering.cpu.kernel_passes.unroll_and_jam import WAYS, jam_rows
 from dcarray.lowering.errors import Unsupported

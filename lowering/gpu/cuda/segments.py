@@ -13,9 +13,9 @@ from typing import Literal
 
 from dcarray.ir import dims
 from dcarray.ir.analysis.effects import families, touched_arrays
-from dcarray.ir.nodes import Array, Compute, Const, Dim, Load, Nest, Region, Rows, Stmt, Window
+from dcarray.ir.nodes import Array, Compute, Const, Dim, Load, Nest, Region, Rows, Window
 from dcarray.ir.records import record
-from dcarray.ir.renaming import statement_at
+from dcarray.ir.renaming import stmt_at
 from dcarray.lowering.kernel.nodes import Binding, Pointer, Scratch
 from dcarray.lowering.program import nodes
 
@@ -135,9 +135,8 @@ def _at(node: nodes.Node, var: str, value: int) -> nodes.Node | None:
     """A node in one iteration of a loop; None if that is not known."""
     values = {var: value}
     match node:
-        case nodes.Launch(stmt, _, binding):
-            made = _statement_at(stmt, values)
-            return None if made is None else replace(node, stmt=made, binding=_binding_at(binding, values))
+        case nodes.Launch(Compute() | Nest() | Rows() as stmt, _, binding):
+            return replace(node, stmt=stmt_at(stmt, values), binding=_binding_at(binding, values))
         case nodes.Loop(_, bounds, body):
             inner = [_at(one, var, value) for one in body]
             start, stop, step = (dims.substitute(bound, values) for bound in bounds)
@@ -145,17 +144,6 @@ def _at(node: nodes.Node, var: str, value: int) -> nodes.Node | None:
             return replace(node, bounds=(start, stop, step), body=known) if len(known) == len(inner) else None
         case _:
             return None
-
-
-def _statement_at(stmt: Stmt, values: dict[str, Dim]) -> Stmt | None:
-    if isinstance(stmt, Compute):
-        return statement_at(stmt, values)
-    if isinstance(stmt, Nest):
-        return replace(stmt, body=tuple([statement_at(inner, values) for inner in stmt.body]))
-    if isinstance(stmt, Rows):
-        inner = [_statement_at(one, values) for one in stmt.body]
-        return replace(stmt, body=tuple([one for one in inner if isinstance(one, Compute | Nest)]))
-    return None
 
 
 def _binding_at(binding: Binding, values: dict[str, Dim]) -> Binding:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import isqrt
 from typing import Protocol
 
 import numpy as np
@@ -38,59 +39,70 @@ INT, BOOL = np.dtype(np.int64), np.dtype(np.bool_)
 
 @record(frozen=True, slots=True)
 class Limits:
-    """The constants of schedules.
+    """The constants of schedules, and what each follows from.
+
+    Of those that were measured, `docs/decisions.md` has the figures; ``python -m benchmarks npbench_device``
+    measures what a change does.
 
     Attributes
     ----------
     threads : int
-        Threads in a block, a power of two.
-    serial : int
-        Elements that a thread adds up before their sum is added with compensation.
-    least : int
-        Elements that a thread adds up where a device would else be idle.
-    blocks : int
-        Blocks from which on a device is occupied.
+        Threads in a block, a power of two: eight warps of 32, of which a multiprocessor holds several blocks.
     narrow : int
-        Threads that access neighbouring elements in one transaction, at least.
-    square : int
-        Threads along each of two loops where both have contiguous accesses.
-    short : int
-        Elements of a row that one thread folds.
-    tile : int
-        Rows and columns of a tile of a matrix product in shared memory.
-    cheap : int
-        Work at an element, in additions, up to which a test of its place matters.
-    strip : int
-        Elements that a thread computes one after the other where there are enough of them, at most.
-    moved : int
-        Bytes of the widest array that it accesses in doing so, at most: as many as keep memory busy.
+        Threads that access neighbouring elements in one transaction, at least: a warp.
+    blocks : int
+        Blocks from which on a device is occupied: about two for each multiprocessor of the largest ones.
     busy : int
-        Blocks that there are to be nevertheless.
+        Blocks that there are nevertheless where a thread does a strip of elements: four times as many, so
+        that the last ones do not run alone.
+    serial : int
+        Elements that a thread adds up before their sum is added with compensation, which takes four
+        additions: an eighth of the work.
+    least : int
+        The same where a device would else be idle: half of the work is compensation then, at most.
+    short : int
+        Elements of a row that one thread folds: a cache line of 128 bytes of doubles.
+    tile : int
+        Rows and columns of a tile of a matrix product: each of 16 by 16 threads has 4 by 4 results in
+        registers, and two slices of 16 in depth take 17 of the 32 kB of memory that a block shares.
+    cheap : int
+        Work at an element, in additions, up to which a test of its place matters (measured).
+    strip : int
+        Elements that a thread computes one after the other where there are enough of them, at most, so that
+        a block is worth its start (measured).
+    moved : int
+        Bytes of the widest array that it accesses in doing so, at most: the widest load that there is.
     vector : int
         Elements that one core of a processor computes together; 0 for devices that run threads side by side.
     pieces : int
-        Blocks of a row that a core goes along, at least.
+        Blocks of a row that such a core goes along, at least: fewer, and too many have masked accesses.
     """
 
     threads: int = 256
+    narrow: int = 32
+    blocks: int = 256
+    busy: int = 1024
     serial: int = 32
     least: int = 8
-    blocks: int = 256
-    narrow: int = 32
-    square: int = 16
     short: int = 16
     tile: int = 64
     cheap: int = 128
     strip: int = 8
     moved: int = 16
-    busy: int = 1024
     vector: int = 0
     pieces: int = 16
+
+    @property
+    def square(self) -> int:
+        """Threads along each of two loops where both have contiguous accesses, or of a tile."""
+        return floor_power(isqrt(self.threads))
 
 
 LIMITS = Limits()
 PROCESSOR = Limits(least=32, cheap=32, moved=1 << 10, busy=64, vector=16)
-"""For processors, whose cores do the threads of a block in turns, some at once by vector instructions."""
+"""For processors, whose cores do the threads of a block in turns, some at once by vector instructions: sums
+are whole, a test of a place keeps a loop from being vectors, a thread's strip is in its cache, and there are
+fewer cores."""
 
 
 @record(frozen=True, slots=True)
@@ -209,10 +221,7 @@ class KeptLoops(Protocol):
 
 @dataclass(slots=True)
 class Spread:
-    """Kept loops spread over blocks and threads: each block has the tile at its coordinates.
-
-    ``pieces`` is the number of pieces into which the other loops are cut, None if they are whole.
-    """
+    """Kept loops spread over blocks and threads: each block has the tile at its coordinates."""
 
     nest: LoopNest
     kept: Sequence[int]

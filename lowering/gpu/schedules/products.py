@@ -41,7 +41,6 @@ from .blocks import (
     Limits,
     Tile,
     add_blocks,
-    floor_power,
     grid_of,
     guard,
     is_below,
@@ -125,7 +124,7 @@ class _Tiled:
 
     def __init__(self, nest: LoopNest, product: Product, limits: Limits) -> None:
         self.nest, self.product, self.count = nest, product, limits.threads
-        width = floor_power(int(limits.threads**0.5))
+        width = limits.square
         wide = product.left.dtype.itemsize > 8
         self.side = max(limits.tile // 2 if wide else limits.tile, limits.threads // width)
         self.depth = max(2, self.side // 4)

@@ -18,8 +18,6 @@ from dcarray.ir.nodes import (
     Call,
     Compute,
     Dim,
-    Gather,
-    Load,
     Loop,
     Stmt,
     While,
@@ -208,11 +206,7 @@ class _Writer:
 
 
 def _reads(stmt: Compute, array: str) -> bool:
-    return any(load.window.array == array for load in _loads(stmt))
-
-
-def _loads(stmt: Compute) -> list[Load | Gather]:
-    return [*loads(stmt.body), *(loads(stmt.init) if stmt.init is not None else ())]
+    return any(load.window.array == array for expr in stmt.exprs for load in loads(expr))
 
 
 def _count(axis: int, shape: Sequence[Dim]) -> str:

@@ -49,9 +49,9 @@ def _refused(stmt: Stmt, arrays: Mapping[str, Array]) -> str | None:
         case Compute():
             if stmt.combine is not None and not (stmt.combine in OPS and OPS[stmt.combine].combine):
                 return f"folds with {stmt.combine}, which has no process yet"
-            roots = [stmt.body, *([stmt.init] if stmt.init is not None else [])]
+            roots = stmt.exprs
         case While(cond) | Branch(cond):
-            roots = [cond]
+            roots = (cond,)
         case Call():
             if stmt.op != "blas.matmul" or stmt.attrs:
                 return f"calls {stmt.op}, which has no process"

@@ -8,7 +8,7 @@ from math import prod
 from dcarray.ir.analysis.effects import without_reduced_axes
 from dcarray.ir.analysis.matrix_products import as_sum
 from dcarray.ir.dims import evaluate
-from dcarray.ir.nodes import Array, Branch, Call, Compute, Gather, Load, Loop, Stmt
+from dcarray.ir.nodes import Array, Branch, Call, Compute, Gather, Loop, Stmt
 from dcarray.ir.records import record
 from dcarray.ir.windows import loads, overlap
 
@@ -72,7 +72,7 @@ def needs_scratch(stmt: Compute) -> bool:
     target = stmt.target
     if all(type(count) is int and count == 1 for count in without_reduced_axes(target).shape):
         return False
-    for load in _loads(stmt):
+    for load in (load for expr in stmt.exprs for load in loads(expr)):
         if load.window.array != target.array:
             continue
         if isinstance(load, Gather):
@@ -80,7 +80,3 @@ def needs_scratch(stmt: Compute) -> bool:
         if load.window != target and overlap(load.window, target) is not False:
             return True
     return False
-
-
-def _loads(stmt: Compute) -> list[Load | Gather]:
-    return [*loads(stmt.body), *(loads(stmt.init) if stmt.init is not None else ())]
