@@ -12,7 +12,7 @@ from ir_regions import assert_agree
 
 from dcarray.ir import interp
 from dcarray.ir.parse import parse
-from dcarray.lowering import target
+from dcarray.lowering import targets
 from dcarray.lowering.c_family.dialect import C, Dialect
 from dcarray.lowering.c_family.emit import emit
 from dcarray.lowering.compilation import compile_region
@@ -40,7 +40,7 @@ def cpp(monkeypatch):
     flags = [flag for flag in c.FLAGS if flag not in ("-std=gnu11", "-fwrapv", "-O3", "-fopenmp-simd")]
     monkeypatch.setattr(c, "compiler", lambda: (shutil.which("g++"), "-x", "c++", "-O1"))
     monkeypatch.setattr(c, "FLAGS", (*flags, "-std=gnu++17", "-Wno-unknown-pragmas"))
-    return replace(target.get("c"), name="c++", compiler=CppCompiler())
+    return replace(targets.get("c"), name="c++", compiler=CppCompiler())
 
 
 @pytest.mark.parametrize("seed", range(8))

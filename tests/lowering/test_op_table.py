@@ -15,7 +15,7 @@ if __name__ == "__main__":
 import op_cases
 
 from dcarray.ir.ops import OPS
-from dcarray.lowering import target as targets
+from dcarray.lowering import targets
 from dcarray.lowering.errors import Unsupported
 
 TABLE = Path(__file__).with_name("op_table.txt")
