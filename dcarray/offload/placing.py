@@ -1,4 +1,4 @@
-"""Arrays put on a device: new ones, and copies of plain ones, of other libraries, or of those on another one."""
+"""Arrays put on a device: new ones, and copies of plain ones, of another library's or another device's."""
 
 from __future__ import annotations
 
