@@ -13,7 +13,7 @@ from typing import Any
 from . import core
 from .core import threadpools
 
-__version__ = "0.1.0"
+__version__ = core.__version__
 core.behind.update(
     {
         "array_api": "dcarray.array_api",
@@ -42,7 +42,7 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     from .names import names
 
-    dunders = (name for name in globals() if name.startswith("__"))
+    dunders = [name for name in globals() if name.startswith("__")]
     return sorted({*names(), *__all__, *dunders})
 
 

@@ -10,6 +10,7 @@ _HOMES = {
     "ProgramError": "core.errors",
     "ScheduleError": "core.errors",
     "StrictError": "core.errors",
+    "__version__": "core",
     "accelerate": "jit.decorator",
     "devices": "core.device_names",
     "distribute": "distributed.array_distribution",

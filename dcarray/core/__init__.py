@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+__version__ = "0.1.0"
 behind: dict[str, str] = {}
 """The module behind each door: what lower packages ask of it is imported when they first do.  `dcarray` fills
 the table, so that no package names one above it."""
