@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from dcarray.api.functions.random import Generator, RandomState, default_rng, function
+from dcarray.core.backend import backend
 
 __all__ = ["Generator", "RandomState", "block", "default_rng"]  # noqa: F822  (`block` is imported when used)
 
@@ -15,7 +16,7 @@ def __getattr__(name: str) -> Any:
     if name == "__path__":  # this is a module, NumPy's a package
         raise AttributeError(name)
     if name == "block":  # few programs draw windows
-        from dcarray.distributed.random_blocks import block as value
+        value = backend().block
     else:
         value = function(name)
     globals()[name] = value

@@ -8,7 +8,6 @@ from functools import lru_cache
 from math import gcd
 from typing import Any
 
-from .integer_text import text
 from .integers import Atom, Expression, symbol
 from .nodes import Dim
 from .relations import Relation
@@ -157,4 +156,4 @@ def is_number(dim: Dim, value: int) -> bool:
 
 def show(dim: Dim | Relation) -> str:
     """Return a dimension or a relation as text that is also a Python expression in exact integers."""
-    return str(dim) if isinstance(dim, int) else text(dim)
+    return str(dim)

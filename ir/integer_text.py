@@ -1,22 +1,20 @@
-"""The text of integer expressions and of their relations."""
+"""The text of integer expressions, of which only their terms are read."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .integers import Atom, Expression, Integer, Product, only_atom
-from .relations import Relation
+if TYPE_CHECKING:
+    from .integers import Atom, Expression, Integer, Product
 
 _PRODUCT = 3  # the rank of a product: between symbols and operations
 
 
 @lru_cache(maxsize=8192)
-def text(dim: Integer | Relation) -> str:
-    """Return an expression or a relation as text that is also a Python expression in exact integers."""
-    if isinstance(dim, Relation):
-        return f"{text(dim.left)} {dim.sign} {text(dim.right)}"
+def text(dim: Integer) -> str:
+    """Return an expression as text that is also a Python expression in exact integers."""
     if type(dim) is int:
         return str(dim)
     return "".join(_signed(dim))
@@ -39,6 +37,14 @@ def _order(term: tuple[Product, int]) -> tuple[Any, ...]:
     if all(atom == product[0] for atom in product):
         return 0, product[0].key[0], 1, keys[:1], len(keys), count
     return 0, _PRODUCT, len(keys), keys, 1, count
+
+
+def only_atom(dim: Integer) -> Atom | None:
+    """Return the atom that an expression is, if it is one."""
+    if type(dim) is int or len(dim.terms) != 1:
+        return None
+    ((product, count),) = dim.terms.items()
+    return product[0] if count == 1 and len(product) == 1 else None
 
 
 def _atom(atom: Atom) -> str:

@@ -10,10 +10,10 @@ import operator
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from math import gcd
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
-if TYPE_CHECKING:
-    from .relations import Relation
+from .integer_text import only_atom, text
+from .relations import Relation, compare, is_never_negative
 
 Kind = Literal["symbol", "max", "min", "mod", "floor"]
 _RANKS: Final[dict[str, int]] = {"symbol": 2, "floor": 4, "mod": 5, "max": 6, "min": 7}
@@ -116,8 +116,6 @@ class Expression:
         return _of_terms, (self.terms,)
 
     def __repr__(self) -> str:
-        from .integer_text import text
-
         return text(self)
 
     # ---- arithmetic -----------------------------------------------------------------------------------
@@ -180,16 +178,16 @@ class Expression:
 
     # ---- relations ------------------------------------------------------------------------------------
     def __ge__(self, other: Any) -> Relation | bool:
-        return _compare(">=", self, other)
+        return compare(">=", self, other)
 
     def __gt__(self, other: Any) -> Relation | bool:
-        return _compare(">", self, other)
+        return compare(">", self, other)
 
     def __le__(self, other: Any) -> Relation | bool:
-        return _compare("<=", self, other)
+        return compare("<=", self, other)
 
     def __lt__(self, other: Any) -> Relation | bool:
-        return _compare("<", self, other)
+        return compare("<", self, other)
 
     # ---- parts ----------------------------------------------------------------------------------------
     def atoms(self) -> set[Atom]:
@@ -235,12 +233,6 @@ class Expression:
                 part = part * atom.at(values)
             total = total + part
         return _of_terms(kept) + total
-
-
-def _compare(sign: str, left: Any, right: Any) -> Relation | bool:
-    from .relations import compare
-
-    return compare(sign, left, right)
 
 
 Integer: TypeAlias = Any  # int | Expression: arithmetic on either gives either
@@ -376,8 +368,6 @@ def minimum(*values: Integer) -> Integer:
 
 
 def _extreme(kind: Literal["max", "min"], values: Iterable[Integer]) -> Integer:
-    from .relations import is_never_negative
-
     left: list[Integer] = []
     for value in values:
         inner = only_atom(value)
@@ -389,14 +379,6 @@ def _extreme(kind: Literal["max", "min"], values: Iterable[Integer]) -> Integer:
             kept = [other for other in kept if not is_never_negative(sign * (value - other))]
             kept.append(value)
     return kept[0] if len(kept) == 1 else _of_atom(Atom(kind, tuple(sorted(kept, key=_key))))
-
-
-def only_atom(dim: Integer) -> Atom | None:
-    """Return the atom that an expression is, if it is one."""
-    if type(dim) is int or len(dim.terms) != 1:
-        return None
-    ((product, count),) = dim.terms.items()
-    return product[0] if count == 1 and len(product) == 1 else None
 
 
 _MAKERS: Final[dict[str, Callable[..., Integer]]] = {

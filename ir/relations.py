@@ -1,12 +1,17 @@
-"""Signs of integer expressions, and comparisons: known to hold or not, or relations of their symbols."""
+"""Signs of integer expressions, and comparisons: known to hold or not, or relations of their symbols.
+
+The class of expressions compares by these functions, so they use only its methods."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .integers import Expression, Integer, terms_of
+from .integer_text import text
+
+if TYPE_CHECKING:
+    from .integers import Expression, Integer
 
 
 # ---- signs --------------------------------------------------------------------------------------------
@@ -26,8 +31,9 @@ def is_never_negative(e: Integer) -> bool:
         if least is None:
             return False
         if least:
-            shift[name] = Expression({(atom,): 1}) + least
-    return min(terms_of(e.at(shift)).values(), default=0) >= 0
+            shift[name] = atom.at({}) + least
+    shifted = e.at(shift)
+    return min([shifted] if type(shifted) is int else shifted.terms.values()) >= 0
 
 
 def by_operation(e: Expression, proved: Callable[[Integer], bool]) -> bool | None:
@@ -82,9 +88,7 @@ class Relation:
         raise TypeError(f"whether {self} depends on its symbols")
 
     def __repr__(self) -> str:
-        from .integer_text import text
-
-        return text(self)
+        return f"{text(self.left)} {self.sign} {text(self.right)}"
 
     def _parts(self) -> tuple[str, Integer, Integer]:
         return self.sign, self.left, self.right

@@ -39,7 +39,8 @@ from .errors import Unsupported
 from .libraries import dispatch
 from .nest import expansion
 from .program import code_cache, nodes, storage
-from .target import Target, get
+from .target import Target
+from .targets import get
 
 Fallback = Callable[[str, Any], None]
 

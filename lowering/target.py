@@ -1,8 +1,7 @@
-"""Targets as values: what a region goes through on its way to a program that runs; and the table of them."""
+"""Targets as values: what a region goes through on its way to a program that runs; see also `targets`."""
 
 from __future__ import annotations
 
-import importlib
 import os
 import sys
 from dataclasses import dataclass, replace
@@ -123,7 +122,7 @@ class Target:
 
     def fingerprint(self) -> str:
         """See `Compiler`; with the source of one that is not of this package."""
-        return self.compiler.fingerprint() + _module_digest(type(self.compiler).__module__)
+        return self.compiler.fingerprint() + module_digest(type(self.compiler).__module__)
 
     def emit(self, kernel: Kernel) -> str:
         """See `Compiler`."""
@@ -138,69 +137,10 @@ class Target:
         return self.compiler.load(kernel, code)
 
 
-_BUILT_IN = {
-    "cpu": "dcarray.lowering.cpu.llvm.target:TARGET",
-    "c": "dcarray.lowering.cpu.c.target:TARGET",
-    "cuda": "dcarray.lowering.gpu.cuda.target:TARGET",
-    "opencl": "dcarray.lowering.gpu.opencl.target:TARGET",
-}
-_OF_DEVICES = frozenset({"cuda", "opencl"})  # which arrays on a device have, and nobody chooses
-_loaded: dict[str, Target] = {}
-
-
-def names() -> tuple[str, ...]:
-    """The names of the targets that are built in."""
-    return tuple(_BUILT_IN)
-
-
-def get(target: str | Target) -> Target:
-    """A target, by its name or by the import path ``package.module:NAME`` of a value of one's own; its module
-    is imported when first asked for.
-
-    Raises
-    ------
-    ValueError
-        If there is no such target.
-    """
-    if isinstance(target, Target):
-        return target
-    found = _loaded.get(target)
-    if found is None:
-        found = _loaded[target] = _imported(target)
-    return found
-
-
-def _imported(name: str) -> Target:
-    module, _, value = _BUILT_IN.get(name, name).partition(":")
-    reason = ""
-    if module == "__main__":
-        reason = ": other processes cannot import '__main__'"
-    elif value:
-        try:
-            found = getattr(importlib.import_module(module), value)
-        except (ImportError, AttributeError) as error:
-            reason = f": {error}"
-        else:
-            if isinstance(found, Target):
-                return found
-            reason = ": it is no Target"
-    there = ", ".join([repr(one) for one in _BUILT_IN if one not in _OF_DEVICES])
-    raise ValueError(
-        f"unknown target {name!r}; the targets are {there}, and 'package.module:NAME' of one's own{reason}"
-    )
-
-
-def source_digest(name: str) -> str:
-    """A digest of the source of a target of one's own, with that of the package that it lies in; empty for
-    one that is built in."""
-    if name in _BUILT_IN:
-        return ""
-    get(name)
-    return _module_digest(name.partition(":")[0])
-
-
 @cache
-def _module_digest(name: str) -> str:
+def module_digest(name: str) -> str:
+    """A digest of the source of a module that is not of this package, with that of the package that it lies
+    in; empty for one of ours."""
     file = getattr(sys.modules[name], "__file__", None)
     if file is None or name.startswith("dcarray."):
         return ""

@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from dcarray.comm.layout.layouts import Layout
-from dcarray.comm.planning.placement.distributed_forms import planners
 from dcarray.comm.planning.placement.layout_preferences import has_matrix_products, preferred_layouts
+from dcarray.comm.planning.placement.matmul_call import PLANNERS
 from dcarray.comm.planning.rank_program.steps import Local, Program, Reduce
 from dcarray.comm.transport.protocol import Counts
 from dcarray.ir.parse import parse
@@ -102,11 +102,11 @@ def count(
     """
     what = parse(region)
     begun = time.perf_counter()
-    made = plan(what, layouts, ranks, rank, library=planners())
+    made = plan(what, layouts, ranks, rank, library=PLANNERS)
     planning = time.perf_counter() - begun
     if again:
         after = {a.name: made.layout(a.name) for a in what.arrays if a.role in ("in", "inout")}
-        made = plan(what, after, ranks, rank, valid=made.valid, library=planners())
+        made = plan(what, after, ranks, rank, valid=made.valid, library=PLANNERS)
     return Counted(
         made.counts,
         tuple(_phases(made)),

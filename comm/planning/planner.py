@@ -10,10 +10,11 @@ from dcarray.comm.planning.analysis.halo_state import ValidHalos
 from dcarray.comm.planning.passes.copy_on_write import copy_on_write
 from dcarray.comm.planning.passes.reduction_merging import merge_reductions
 from dcarray.comm.planning.passes.redundancy import PASSES, remove_redundant_exchanges, valid_after
-from dcarray.comm.planning.placement.distributed_forms import Planner, planners
+from dcarray.comm.planning.placement.distributed_forms import Planner
 from dcarray.comm.planning.placement.draft import PlacedRegion
 from dcarray.comm.planning.placement.ghost_zone_cost import COSTS, Costs
 from dcarray.comm.planning.placement.insert import insert
+from dcarray.comm.planning.placement.matmul_call import PLANNERS
 from dcarray.comm.planning.rank_program.steps import Note, Program
 from dcarray.comm.transport.errors import PlanError
 from dcarray.ir.analysis.effects import families
@@ -76,7 +77,7 @@ def plan(
     replicate_limit : int
         New arrays of at most this many elements are whole on every rank.
     library : mapping, optional
-        The distributed forms of calls; by default `placement.distributed_forms.planners`.
+        The distributed forms of calls; by default `placement.matmul_call.PLANNERS`.
     costs : Costs, optional
         Costs of messages, redundantly computed points and split statements, by which ghost zones are expanded
         and messages overlapped with work; None: neither is done.
@@ -133,7 +134,7 @@ def place_region(
         layouts,
         ranks,
         replicate_limit,
-        planners() if library is None else library,
+        PLANNERS if library is None else library,
         costs,
         serial_limit,
     )

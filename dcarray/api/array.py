@@ -5,13 +5,12 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from functools import partial
-from importlib import import_module
 from itertools import zip_longest
 from typing import Any
 
 import numpy as np
 
-from dcarray.core import config
+from dcarray.core import config, open_door
 from dcarray.core.device_backend import device_backend
 from dcarray.core.handle import AXES, Handle, NDArray, adopt, export, locate, register
 from dcarray.core.native import BUILT
@@ -227,10 +226,9 @@ class ndarray(Methods):
         return np.array(a, dtype=dtype, copy=copy)
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
-        array_api = import_module("dcarray.array_api")  # a package above this one
         if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12", "2025.12"):
             raise ValueError(f"unknown version of the array API standard: {api_version!r}")
-        return array_api
+        return open_door("array_api")
 
     def __dlpack__(
         self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None

@@ -7,8 +7,9 @@ called:  programs that use operators, methods and ufuncs only do not need them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any
+
+from dcarray.core import open_door
 
 Function = Callable[..., Any]
 
@@ -26,7 +27,7 @@ class Dispatch:
 
 
 def _first(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    import_module("dcarray.api.functions")  # its import sets the fallback
+    open_door("functions")  # its import sets the fallback
     return DISPATCH(function, args, kwargs)
 
 

@@ -7,12 +7,13 @@ used; its arrays are of the class `dcarray.array_api.standard_array.StandardArra
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
-from importlib import import_module
+from functools import partial, wraps
 from types import ModuleType
 from typing import Any
 
-import dcarray
+from dcarray import fft as _fft
+from dcarray import linalg as _linalg
+from dcarray import names as _names
 
 from .standard_array import call
 
@@ -36,27 +37,32 @@ def unique_values(x: Any, /) -> Any:
     The standard leaves the order open, and NumPy's function has none.  Libraries rely on this one, which
     other namespaces have, and NumPy's in the array-api-compat package.
     """
-    return dcarray.unique(x, equal_nan=False)
+    return _names.find("unique")(x, equal_nan=False)
 
 
-def _names(original: Any, known: dict[str, Any]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return ``__getattr__`` and ``__dir__`` of a namespace with the names of another."""
+def _namespace(original: Callable[[str], Any], known: dict[str, Any]) -> Callable[[str], Any]:
+    """Return ``__getattr__`` of a namespace with what another function finds by name."""
 
     def find(name: str) -> Any:
         if name == "__path__":  # this is a module, the other may be a package
             raise AttributeError(name)
-        value = known[name] = _standard(getattr(original, name))
+        value = known[name] = _standard(original(name))
         return value
 
-    return find, lambda: dir(original)
+    return find
 
 
-def _extension(name: str) -> ModuleType:
-    original = import_module(f"dcarray.{name}")
+def _extension(original: Any) -> ModuleType:
+    name = original.__name__.rpartition(".")[2]
     module: Any = ModuleType(f"{__name__}.{name}", original.__doc__)
-    module.__getattr__, module.__dir__ = _names(original, vars(module))
+    module.__getattr__ = _namespace(partial(getattr, original), vars(module))
+    module.__dir__ = lambda: dir(original)
     return module  # type: ignore[no-any-return]
 
 
-fft, linalg = _extension("fft"), _extension("linalg")
-__getattr__, __dir__ = _names(dcarray, globals())
+fft, linalg = _extension(_fft), _extension(_linalg)
+__getattr__ = _namespace(_names.find, globals())
+
+
+def __dir__() -> list[str]:
+    return sorted({*_names.names(), *(name for name in globals() if name.startswith("__"))})

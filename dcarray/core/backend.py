@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
+from . import open_door
 from .processes import communicator
 
 if TYPE_CHECKING:
@@ -69,6 +69,9 @@ class Backend(Protocol):
     def distributed_random(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Random numbers of NumPy's stream in blocks, or `NOT_DISTRIBUTED`."""
 
+    def block(self, *args: Any, **kwargs: Any) -> Any:
+        """Return a window of an array of random numbers; see `dcarray.random.block`."""
+
     def shared_seed(self, comm: Communicator) -> int:
         """Return a random seed, the same on all ranks."""
 
@@ -91,7 +94,7 @@ class Backend(Protocol):
 @cache
 def backend() -> Backend:
     """Return the distributed backend."""
-    return cast("Backend", import_module("dcarray.distributed.backend"))
+    return cast("Backend", open_door("ranks"))
 
 
 def try_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -49,15 +49,15 @@ def _device(value: Any) -> str:
 
 
 def _target(value: Any) -> str:
-    from dcarray.lowering import target
-    from dcarray.lowering.gpu.device import KINDS
+    from dcarray.lowering import targets
+    from dcarray.lowering.gpu.devices import KINDS
 
     if value in KINDS:
         raise ValueError(f"a target of the processor; arrays with device={value!r} have that of their device")
     if isinstance(value, str):
         try:
-            if value not in target.names():
-                target.get(value)
+            if value not in targets.names():
+                targets.get(value)
         except ValueError as error:
             raise ValueError(f"a target ({error})") from None
         return value

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from . import open_door
 
 if TYPE_CHECKING:
     from .config import Options
@@ -58,4 +59,4 @@ class DeviceBackend(Protocol):
 @cache
 def device_backend() -> DeviceBackend:
     """Return the backend of devices."""
-    return cast("DeviceBackend", import_module("dcarray.offload.backend"))
+    return cast("DeviceBackend", open_door("devices"))

@@ -78,9 +78,9 @@ def devices() -> tuple[Device, ...]:
     >>> dc.devices()[0]
     'cpu'
     """
-    from dcarray.lowering.gpu import device  # only who asks for devices has their vendors' packages loaded
+    from dcarray.lowering.gpu import devices  # only who asks for devices has their vendors' packages loaded
 
-    return (Device("cpu", cpu_name()), *(Device(one.name, one.description) for one in device.find()))
+    return (Device("cpu", cpu_name()), *(Device(one.name, one.description) for one in devices.find()))
 
 
 def resolve(name: Any) -> str:
@@ -93,6 +93,6 @@ def resolve(name: Any) -> str:
     """
     if isinstance(name, str) and name in ("cpu", AUTO):
         return str(name)
-    from dcarray.lowering.gpu import device
+    from dcarray.lowering.gpu import devices
 
-    return device.get(name).name
+    return devices.get(name).name

@@ -58,7 +58,7 @@ def _register(module: Any) -> None:
     if not hasattr(module, "register") or not hasattr(module, "LibController"):
         return
 
-    from . import config  # only programs with threadpoolctl need it at once
+    from . import __version__, config  # only programs with threadpoolctl need it at once
 
     class Controller(module.LibController):  # type: ignore[misc]  # its module may be absent
         """The threads of dcarray, whatever has started them."""
@@ -73,7 +73,6 @@ def _register(module: Any) -> None:
             config.set_threads(num_threads)
 
         def get_version(self) -> str | None:
-            version: str | None = getattr(sys.modules.get("dcarray"), "__version__", None)
-            return version
+            return __version__
 
     module.register(Controller)

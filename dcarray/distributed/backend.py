@@ -2,6 +2,23 @@
 
 from __future__ import annotations
 
+from dcarray.distributed.functions import (  # noqa: F401 - an import registers implementations
+    apply_along_axis,
+    binning,
+    convolution,
+    cumulative,
+    decompositions,
+    fourier_transforms,
+    indexed_reads,
+    indexed_writes,
+    linear_algebra,
+    per_element,
+    quantiles,
+    rearranging,
+    sets,
+    sort_and_partition,
+    ufuncs,
+)
 from dcarray.distributed.functions.files import load, tofile
 from dcarray.distributed.functions.numpy_source import call_numpy_source, index_trick
 
@@ -11,6 +28,7 @@ from .function_dispatch import is_distributed, try_call, try_call_replicated
 from .jobs import shared_seed
 from .layout_choice import default_layout
 from .random_arrays import distributed_random
+from .random_blocks import block
 from .ranges import distributed_range
 from .region_run import RegionOnRanks
 from .reshape import split_at_reshape
@@ -18,6 +36,7 @@ from .spmd_executor import run
 
 __all__ = [
     "RegionOnRanks",
+    "block",
     "call_numpy_source",
     "combine_flags",
     "default_layout",

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -23,8 +21,8 @@ from .array_distribution import blocks_of, distribute
 
 __all__ = [
     "DISTRIBUTED", "DISTRIBUTED_WRITES", "detach", "dist_array_of", "dist_operand", "is_distributed",
-    "load_implementations", "ndarray_of", "order_dependent", "require", "required_axis", "run_distributed",
-    "try_call", "try_call_replicated",
+    "ndarray_of", "order_dependent", "require", "required_axis", "run_distributed", "try_call",
+    "try_call_replicated",
 ]  # fmt: skip
 
 _MAX_COMPARED = 16  # elements of a sequence that ranks compare
@@ -42,7 +40,6 @@ def try_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[s
     """Return a NumPy function's result for distributed arrays; `NOT_DISTRIBUTED` without implementation."""
     if communicator() is None:
         return NOT_DISTRIBUTED
-    load_implementations()
     if function in DISTRIBUTED_WRITES:
         return _try_write(function, args, kwargs)
     if function not in DISTRIBUTED or not any(map(_contains_distributed, (*args, *kwargs.values()))):
@@ -52,7 +49,6 @@ def try_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[s
 
 def try_call_replicated(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return the result as `try_call`, for arguments that every rank has whole."""
-    load_implementations()
     called = args[0] if args and isinstance(args[0], np.ufunc) else function
     try:
         return run_distributed(DISTRIBUTED[function], args, kwargs, called.__name__)
@@ -229,18 +225,6 @@ def order_dependent(ufunc: np.ufunc, dtype: Any) -> bool:
     return ufunc in (np.add, np.multiply) and np.dtype(dtype).kind in "fc"
 
 
-@cache
-def load_implementations() -> None:
-    """Fill the tables: the modules of implementations are imported only where there are ranks."""
-    for topic in _TOPICS:
-        import_module(f"{__package__}.functions.{topic}")
-
-
-_TOPICS = (
-    "apply_along_axis", "binning", "convolution", "cumulative", "decompositions", "files",
-    "fourier_transforms", "indexed_reads", "indexed_writes", "linear_algebra", "numpy_source", "per_element",
-    "quantiles", "rearranging", "sets", "sort_and_partition", "ufuncs",
-)  # fmt: skip
 # Each gives a function that writes into the first argument's array, and returns it or what replaces it.
 DISTRIBUTED_WRITES: dict[Any, Callable[..., Any]] = {}
 DISTRIBUTED: dict[Any, Callable[..., Any]] = {}

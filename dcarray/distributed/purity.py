@@ -9,6 +9,7 @@ import functools
 import math
 import types
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -99,13 +100,18 @@ def _known(value: Any) -> bool:
 @functools.cache
 def _pure_functions() -> frozenset[Any]:
     """Return the pure functions of NumPy, their counterparts in dcarray, and those of `math` and `cmath`."""
-    import dcarray
+    from dcarray import fft, linalg
+    from dcarray.api.functions.namespace import lookup
 
     found = [f for module in (math, cmath) for f in vars(module).values() if callable(f)]
-    for theirs, ours in ((np, dcarray), (np.linalg, dcarray.linalg), (np.fft, dcarray.fft)):
+    for theirs, ours in (
+        (np, lookup),
+        (np.linalg, partial(getattr, linalg)),
+        (np.fft, partial(getattr, fft)),
+    ):
         for name, value in vars(theirs).items():
             if callable(value) and not isinstance(value, type) and name not in _IMPURE and name[0] != "_":
-                found += [value, getattr(ours, name, value)]
+                found += [value, ours(name)]
     return frozenset(found)
 
 

@@ -41,6 +41,7 @@ class Executor:
         self._templates: dict[tuple[str, bool, int], dict[Any, templates.LogTemplate]] = {}
         self.background = BACKGROUND
         BACKGROUND.finished.append(eager_period.expire)
+        BACKGROUND.start_planning = _start_planning
         self._awaiting = Awaiting(self.background)
 
     def prepare(self, rec: Recording, options: config.Options) -> templates.PlanEntry:
@@ -351,6 +352,12 @@ def _block_sites(rec: Recording) -> None:
     it, too."""
     for site in rec.eager_sites:
         call_sites.demote(site, block=True)
+
+
+def _start_planning() -> None:
+    from dcarray.plans import client
+
+    client.CLIENT.start()
 
 
 def _nothing() -> None:

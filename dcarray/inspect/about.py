@@ -111,14 +111,14 @@ def _targets(versions: dict[str, str]) -> dict[str, str]:
     """Return, for each target, the compiler that it uses, or what is missing and how to install it."""
     from dcarray.lowering.cpu.c.target import compiler
     from dcarray.lowering.errors import Unsupported
-    from dcarray.lowering.gpu import device
+    from dcarray.lowering.gpu import devices
 
     texts = {"cpu": f"LLVM, by llvmlite {versions['llvmlite']}"}
     try:
         texts["c"] = " ".join(compiler())
     except Unsupported as error:
         texts["c"] = f"missing: {error}; pip install 'dcarray[c]'"
-    missing = device.missing()
+    missing = devices.missing()
     for kind, package in (("opencl", "pyopencl"), ("cuda", "cupy")):
         texts[kind] = f"missing: {missing[kind]}" if kind in missing else f"by {package} {versions[package]}"
     return texts

@@ -80,7 +80,7 @@ def view_graphs(plan: Plan, target: str, names: Mapping[str, str]) -> tuple[Laun
     names : mapping
         Array name to the name shown for it.
     """
-    from dcarray.lowering.target import get
+    from dcarray.lowering.targets import get
 
     graphs_of = get(target).graphs
     if graphs_of is None:

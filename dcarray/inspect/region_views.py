@@ -85,7 +85,7 @@ class KernelView:
         if self.kernel is None:
             return self.listing
         from dcarray.lowering.cpu.llvm.object_code import engine
-        from dcarray.lowering.target import get
+        from dcarray.lowering.targets import get
 
         return str(getattr(engine, form)(get("cpu").emit(self.kernel)))
 
@@ -286,7 +286,7 @@ def _kernel(
     from dcarray.lowering.kernel.text import kernel_text
     from dcarray.lowering.libraries import dispatch
     from dcarray.lowering.program.nodes import Copy, HostCall, Launch
-    from dcarray.lowering.target import get
+    from dcarray.lowering.targets import get
 
     kernel = None
     step = part.step if isinstance(part.step, str) else plan.steps[part.step]

@@ -23,14 +23,17 @@ import numpy as np
 from dcarray.api.array import ndarray as _Wrapped
 from dcarray.api.dispatch import DISPATCH
 from dcarray.api.functions import fallback
-from dcarray.api.functions.namespace import _dispatched, _undispatched
+from dcarray.api.functions.namespace import _dispatched, _undispatched, lookup
 from dcarray.api.functions.standard_arguments import STANDARD
 from dcarray.core.handle import export
 
 from .ctypes_compat import ndpointer
 
 # NumPy's modules that dcarray has too.
-_REPLACED = ("char", "emath", "fft", "linalg", "random", "strings")
+_REPLACED = {
+    "char": "dcarray.char", "emath": "dcarray.emath", "fft": "dcarray.fft", "linalg": "dcarray.linalg",
+    "random": "dcarray.random", "strings": "dcarray.strings",
+}  # fmt: skip
 # NumPy's modules that stay NumPy's: about other things than arrays, or about subclasses of ndarray.
 _UNCHANGED = ("dtypes", "exceptions", "f2py", "ma", "matlib", "polynomial", "typing", "version")
 # Functions of numpy.testing that call a function with their other arguments, or do not look at any.
@@ -194,7 +197,7 @@ def namespace(module: ModuleType) -> ModuleType:
     if root != "numpy" or short.split(".")[0] in _UNCHANGED or ".tests" in short:
         return module
     if short in _REPLACED and short not in STANDARD:
-        return import_module(f"dcarray.{short}")
+        return import_module(_REPLACED[short])
     return _modules.get(module.__name__) or _modules.setdefault(module.__name__, _stand_in(module))
 
 
@@ -210,11 +213,9 @@ def _member(module: ModuleType, name: str) -> Any:
     if name in STANDARD.get(short or "numpy", ()):  # the array API standard's function differs from NumPy's
         return _dispatched(value)
     if short in _REPLACED:
-        return getattr(import_module(f"dcarray.{short}"), name)
+        return getattr(import_module(_REPLACED[short]), name)
     if module is np or getattr(np, name, None) is value:
-        import dcarray
-
-        return value if name in dcarray.__all__ else getattr(dcarray, name)
+        return value if name == "info" else lookup(name)  # dcarray has another of this name
     if module.__name__ == "numpy.ctypeslib":
         return ndpointer if name == "ndpointer" else value
     if module.__name__ == "numpy.testing":

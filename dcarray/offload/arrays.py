@@ -21,12 +21,15 @@ from dcarray.api.array import evaluate, ndarray, wrap
 from dcarray.api.dispatch import DISPATCH
 from dcarray.api.functions.fallback import SEQUENCES
 from dcarray.api.lazy_selection import Selected
-from dcarray.core.devices import common_device, name_of
-from dcarray.core.handle import Handle, as_class, export, small
+from dcarray.core.devices import common_device
+from dcarray.core.handle import Handle, as_class, small
 from dcarray.core.strides import strides_of
 from dcarray.core.ufunc_loops import UFUNCS
 from dcarray.recording import fast_path, recorder
 from dcarray.recording.session import recording_for
+
+from .interchange import cuda_array_interface, dlpack, dlpack_device
+from .library_calls import try_library
 
 __all__ = ["DeviceArray", "array_class", "call", "of_class", "synchronise"]
 
@@ -162,9 +165,7 @@ class DeviceArray(ndarray):
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         device = kwargs.pop("device", None)
         if device is None:
-            from .library_calls import try_library
-
-            found = try_library(self._device, func, args, kwargs)
+            found = try_library(type(self), func, args, kwargs)
             if found is not NotImplemented:
                 return found
         result = call(type(self), lambda *given, **named: DISPATCH(func, given, named), args, kwargs)
@@ -175,24 +176,15 @@ class DeviceArray(ndarray):
     def __dlpack__(
         self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
     ) -> Any:
-        from .interchange import dlpack
-
         how = {"stream": stream, "max_version": max_version, "dl_device": dl_device, "copy": copy}
         return dlpack(self, ndarray.__dlpack__, **how)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        from .interchange import dlpack_device
-
         return dlpack_device(self)
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        from .interchange import cuda_array_interface
-
         return cuda_array_interface(self)
-
-    def __reduce__(self) -> Any:
-        return _restored, (name_of(self._device), export(self))
 
 
 def _recorded(name: str, x: Any, inputs: tuple[Any, ...]) -> Any:
@@ -208,13 +200,6 @@ def _recorded(name: str, x: Any, inputs: tuple[Any, ...]) -> Any:
         if len(inputs) == 1 and x._small is None:
             return fast_path.unary(name, x)
     return None
-
-
-def _restored(device: str, a: np.ndarray[Any, Any]) -> Any:
-    """The array of a pickle, on the device of that name."""
-    from .placing import placed
-
-    return placed(device, a)
 
 
 def _placed(cls: type[DeviceArray], result: Any) -> Any:

@@ -15,7 +15,7 @@ from dcarray.core import config, fp_state
 from dcarray.core.device_names import AUTO
 from dcarray.core.store import Store, memory
 from dcarray.execution.executor import EXECUTOR, exception_reporter
-from dcarray.lowering.gpu import device as devices
+from dcarray.lowering.gpu import devices
 
 from . import executor as on_device
 from .buffer import DeviceBuffer

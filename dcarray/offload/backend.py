@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from . import auto, executor
 from .arrays import synchronise
 from .buffer import settle
-from .interchange import from_dlpack
-from .placing import converted, created, moved, place
+from .placing import converted, created, from_dlpack, moved, place
 from .selection import selected
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from dcarray.core.device_names import cpu_name
 from dcarray.recording.session import recording_for
 from dcarray.tiering import op_costs
 
-from .placing import placed
+from .arrays import array_class, of_class
 from .target_choice import Rates, Speed
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def measured_rates(device: Device) -> Rates:
     block = np.linspace(0.0, 1.0, LARGE)
     with recording_for(None), config.options(eager_below=0, jit="eager", fastmath=False):
         host = _speed(wrap, lambda: None)
-        there = _speed(lambda a: placed(device.name, a), device.synchronise)
+        there = _speed(lambda a: of_class(array_class(device), a), device.synchronise)
     few = np.zeros(8)
 
     def up(a: np.ndarray[Any, Any], buffer: Any) -> None:

@@ -1,4 +1,4 @@
-"""Arrays on devices given to other libraries, and taken from them: DLPack, and CUDA's array interface.
+"""Arrays on devices given to other libraries: DLPack, and CUDA's array interface.
 
 Arrays on a CUDA device are shared, by address.  Other devices share no memory with other libraries: elements
 are brought to the host.
@@ -13,15 +13,13 @@ import numpy as np
 from dcarray.core.handle import large
 from dcarray.core.store import Store
 
-from .arrays import array_class
-from .buffer import DeviceBuffer, settle_new
+from .buffer import DeviceBuffer
 from .library_calls import placed_in_buffer
-from .placing import device_of, placed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["cuda_array_interface", "dlpack", "dlpack_device", "from_dlpack"]
+__all__ = ["CUDA", "cuda_array_interface", "dlpack", "dlpack_device"]
 
 CPU, CUDA = 1, 2  # types of devices by DLPack
 
@@ -88,30 +86,3 @@ def _in_buffer(x: Any) -> Any:
     store = Store(a.shape, a.dtype, None, a.size)
     store.bind(np.ascontiguousarray(a))
     return large(type(x), store, a.shape, None)
-
-
-def from_dlpack(x: Any, device: str, copy: bool | None) -> Any:
-    """Return an array of another library's elements: those on a CUDA device not copied where that can be.
-
-    Raises
-    ------
-    ValueError
-        If a copy is needed, with ``copy=False``.
-    """
-    kind, number = x.__dlpack_device__()
-    if kind != CUDA:
-        if copy is False:
-            raise ValueError(f"Unable to avoid a copy of the array: {device} has memory of its own.")
-        return placed(device, np.from_dlpack(x))
-    there = device_of(f"cuda:{number}")
-    shared = there.cupy.from_dlpack(x)
-    if copy or not shared.flags.c_contiguous:
-        if copy is False:
-            raise ValueError("Unable to avoid a copy of the array: its elements are not in C order.")
-        shared = shared.copy(order="C")
-    store = Store(shared.shape, np.dtype(shared.dtype), None, shared.size)
-    held = DeviceBuffer(there, there.buffer_of(shared), True)
-    settle_new(store, held)
-    if not copy:
-        held.expose(store)
-    return large(array_class(there), store, store.shape, None).to_device(device)

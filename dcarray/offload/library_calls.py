@@ -14,7 +14,6 @@ from dcarray.core.handle import Handle
 from dcarray.core.store import compiles
 from dcarray.core.strides import c_strides
 
-from .arrays import array_class
 from .buffer import DeviceBuffer, array_in, resident
 
 __all__ = ["placed_in_buffer", "try_library"]
@@ -22,16 +21,17 @@ __all__ = ["placed_in_buffer", "try_library"]
 _SCALARS = (bool, int, float, complex, str, type(None), np.generic)
 
 
-def try_library(device: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def try_library(cls: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return what a function of the vendor's library gives; NotImplemented if NumPy has to do it.
 
     Parameters
     ----------
-    device : Device
-        Where the arrays among the arguments are.
+    cls : type
+        The class of arrays on the device where those among the arguments are.
     func : callable
         NumPy's function.
     """
+    device = cls._device
     name = f"{func.__module__}.{func.__name__}"
     function = device.library(name)
     if function is None:
@@ -40,7 +40,7 @@ def try_library(device: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str,
         given = [_argument(device, value) for value in args]
         named = {key: _argument(device, value) for key, value in kwargs.items()}
         found = function(*given, **named)
-        return _result(device, name, found)
+        return _result(cls, name, found)
     except Exception:  # NumPy gives its own answer to what the library does not take, or its own error
         return NotImplemented
 
@@ -69,21 +69,22 @@ def _argument(device: Any, value: Any) -> Any:
     raise _Refused
 
 
-def _result(device: Any, name: str, found: Any) -> Any:
+def _result(cls: Any, name: str, found: Any) -> Any:
     """What the library gives, its arrays as arrays on the device."""
     if isinstance(found, tuple):
-        return _named_tuple(name, len(found))(*(_result(device, name, one) for one in found))
+        return _named_tuple(name, len(found))(*(_result(cls, name, one) for one in found))
     dtype = np.dtype(found.dtype)
     if not compiles(dtype):
         raise _Refused
     if not found.flags.c_contiguous:
         found = found.copy(order="C")
+    device = cls._device
     held = DeviceBuffer(device, device.buffer_of(found), True)
     if not found.shape:
         value = np.empty((), dtype)
         device.download(held.buffer, value)
         return value[()]
-    return array_in(array_class(device), held, tuple(found.shape), dtype)
+    return array_in(cls, held, tuple(found.shape), dtype)
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Arrays put on a device: new ones, copies of plain ones, and copies of those on another device."""
+"""Arrays put on a device: new ones, and copies of plain ones, of another library's or another device's."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ from dcarray.api.array import ndarray
 from dcarray.core.config import current
 from dcarray.core.counters import note, user_line
 from dcarray.core.device_names import AUTO
-from dcarray.core.handle import Handle, adopt, as_class, large
+from dcarray.core.devices import name_of
+from dcarray.core.handle import Handle, adopt, as_class, export, large
 from dcarray.core.processes import communicator
 from dcarray.core.store import Store, compiles
-from dcarray.lowering.gpu import device as devices
+from dcarray.lowering.gpu import devices
 
-from .arrays import array_class, call
+from .arrays import DeviceArray, array_class, call
 from .auto import AutoDevice, auto_device
-from .buffer import settle_new, uploaded
+from .buffer import DeviceBuffer, settle_new, uploaded
+from .interchange import CUDA
 
-__all__ = ["converted", "created", "device_of", "moved", "place", "placed"]
+__all__ = ["converted", "created", "device_of", "from_dlpack", "moved", "place", "placed"]
 
 
 def device_of(name: str) -> Any:
@@ -130,3 +132,38 @@ def moved(x: Any, name: str) -> Any:
     if x._device is device:
         return x
     return placed(name, x._elements_now())
+
+
+def from_dlpack(x: Any, device: str, copy: bool | None) -> Any:
+    """Return an array of another library's elements: those on a CUDA device not copied where that can be.
+
+    Raises
+    ------
+    ValueError
+        If a copy is needed, with ``copy=False``.
+    """
+    kind, number = x.__dlpack_device__()
+    if kind != CUDA:
+        if copy is False:
+            raise ValueError(f"Unable to avoid a copy of the array: {device} has memory of its own.")
+        return placed(device, np.from_dlpack(x))
+    there = device_of(f"cuda:{number}")
+    shared = there.cupy.from_dlpack(x)
+    if copy or not shared.flags.c_contiguous:
+        if copy is False:
+            raise ValueError("Unable to avoid a copy of the array: its elements are not in C order.")
+        shared = shared.copy(order="C")
+    store = Store(shared.shape, np.dtype(shared.dtype), None, shared.size)
+    held = DeviceBuffer(there, there.buffer_of(shared), True)
+    settle_new(store, held)
+    if not copy:
+        held.expose(store)
+    return large(array_class(there), store, store.shape, None).to_device(device)
+
+
+def _reduced(x: DeviceArray) -> Any:
+    """Return what a pickle has of an array: the name of its device, and its elements."""
+    return placed, (name_of(x._device), export(x))
+
+
+setattr(DeviceArray, "__reduce__", _reduced)  # noqa: B010  (here, since `placed` makes such arrays)

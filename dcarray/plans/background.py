@@ -64,13 +64,6 @@ def _trim() -> Callable[[int], int] | None:
     return found
 
 
-def start_planning() -> None:
-    """Have the planning process get ready, without waiting for it."""
-    from . import client
-
-    client.CLIENT.start()
-
-
 class _Job(NamedTuple):
     """A job: what it gains, a number that is lower the later it came, what it does, its plan's request."""
 
@@ -95,12 +88,18 @@ class Background:
     ----------
     finished : list of callable
         Called after each job.
+    start_planning : callable
+        Has the planning process get ready, without waiting for it.
+    finish : callable
+        Leaves requests to the planning process, for later runs; `dcarray.plans.client` sets it.
     is_stopping : bool
         Whether the program ends, so that nobody makes plans any more.
     """
 
     def __init__(self) -> None:
         self.finished: list[Callable[[], None]] = []
+        self.start_planning: Callable[[], None] = lambda: None
+        self.finish: Callable[[list[Any]], None] = lambda left: None
         self.is_stopping = False
         self._held: list[tuple[Callable[[], None], float]] = []
         self._suspects = False  # whether a planning process was started before there was a job for it
@@ -134,7 +133,7 @@ class Background:
             self._release()
         elif self._held and self.seconds >= SUSPECT and not self._suspects:
             self._suspects = True
-            self.submit(start_planning)
+            self.submit(self.start_planning)
         if self._undone and self._busy.acquire(timeout=seconds * _SHARE):
             self._busy.release()
 
@@ -218,9 +217,7 @@ class Background:
         jobs = sorted(self._undone, key=_Job.rank, reverse=True)
         left = [job.request for job in jobs if job.request is not None]
         if left:
-            from . import client
-
-            client.CLIENT.finish(left[:_MOST_LEFT])
+            self.finish(left[:_MOST_LEFT])
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until all jobs so far, also those held back, are done, or for so many seconds; whether they

@@ -64,7 +64,7 @@ class PlanningClient:
         return plan, counts, reasons
 
     def code(self, request: RoutineRequest) -> tuple[Any, ...]:
-        """Have a routine compiled; returns the arguments of `dcarray.lowering.cpu.llvm.thread_pool.linked`.
+        """Have a routine compiled; returns the arguments of `thread_pool.threads.linked`.
 
         Raises
         ------
@@ -163,3 +163,4 @@ def _can_start() -> bool:
 _warned: set[str] = set()
 CLIENT = PlanningClient()
 """The connection of this process to its planning process."""
+BACKGROUND.finish = CLIENT.finish

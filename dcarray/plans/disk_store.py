@@ -109,7 +109,7 @@ def _key(request: Request | RoutineRequest, store: DiskCache) -> str:
 
     own = ""
     if not isinstance(request, RoutineRequest) and ":" in request.target:  # a target of somebody's own
-        from dcarray.lowering.target import source_digest
+        from dcarray.lowering.targets import source_digest
 
         own = source_digest(request.target)
     text = "\0".join(("plan", *_environment(store), own, request.text()))

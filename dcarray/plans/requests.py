@@ -122,7 +122,7 @@ class RoutineRequest(NamedTuple):
     cache_dir: str | None
 
     def code(self) -> tuple[Any, ...]:
-        """Compile the routine; returns the arguments of `dcarray.lowering.cpu.llvm.thread_pool.linked`.
+        """Compile the routine; returns the arguments of `thread_pool.threads.linked`.
 
         Raises
         ------
@@ -186,7 +186,7 @@ def make_plan(
     from dcarray.lowering.program import code_cache
     from dcarray.lowering.program import input_range_check as range_checks
     from dcarray.lowering.program.verify import verify
-    from dcarray.lowering.target import get
+    from dcarray.lowering.targets import get
 
     requested, hints, saved, payload, discarded, fresh, which, steered = request.plan_input()
     # a loop that runs once more may end early, before it overwrites arrays that it does not read first

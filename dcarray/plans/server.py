@@ -22,7 +22,7 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
-from dcarray.core import config
+from dcarray.core import config, open_door
 from dcarray.core.errors import Untraceable
 from dcarray.lowering.runtime.disk import HOLDING, write_held
 
@@ -183,7 +183,6 @@ def _next_program(place: str, chores: Iterator[bool], left: Iterator[bool]) -> s
 _MAKERS = (
     "dcarray.ir.passes.cpu.pipeline", "dcarray.lowering.compilation", "llvmlite.binding",
     "dcarray.lowering.cpu.llvm.target", "dcarray.lowering.program.serialise", "dcarray.ir.build",
-    "dcarray.jit.loops.tracing.trace",
 )  # fmt: skip
 """The modules that most plans take, with what they import: most of the time until the first plan is there."""
 _FIRST = """region() {
@@ -199,6 +198,8 @@ def warm_up() -> Iterator[bool]:
     for name in _MAKERS:
         import_module(name)
         yield True
+    open_door("tracer")
+    yield True
     from dcarray.ir.text import parse
     from dcarray.lowering.cpu.llvm.object_code import engine
     from dcarray.lowering.cpu.llvm.target import TARGET

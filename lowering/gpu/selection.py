@@ -6,11 +6,10 @@ thread writes where another does, and results are in the mask's order.
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 
 from dcarray.lowering.gpu.kernels import DeviceKernel
+from dcarray.lowering.kernel.compiler import Compiler
 from dcarray.lowering.kernel.nodes import (
     Affine,
     Assign,
@@ -33,7 +32,6 @@ from dcarray.lowering.kernel.nodes import (
 )
 from dcarray.lowering.nest.body import literal
 from dcarray.lowering.nest.loop_nest import variable
-from dcarray.lowering.target import get
 
 __all__ = ["THREADS", "compiled", "selection"]
 
@@ -82,16 +80,15 @@ def _integer(name: str) -> Affine:
     return affine(0, Term(1, name, None))
 
 
-@lru_cache(64)
-def compiled(target: str, dtype: DType) -> DeviceKernel:
-    """Return the kernel in a target's dialect.
+def compiled(compiler: Compiler, dtype: DType) -> DeviceKernel:
+    """Return the kernel in the dialect of a target's compiler.
 
     Raises
     ------
     Unsupported
         If the target cannot print it.
     """
-    compiler, kernel = get(target).compiler, selection(dtype)
+    kernel = selection(dtype)
     loaded = compiler.load(kernel, compiler.compile(compiler.emit(kernel)))
     assert isinstance(loaded, DeviceKernel)
     return loaded

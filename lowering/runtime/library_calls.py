@@ -7,13 +7,13 @@ running program.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache, lru_cache, partial
-from importlib import import_module
+from functools import lru_cache, partial
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .blas_layout import blas_layout
 from .buffer_pool import empty
 from .driver_scope import import_object
 
@@ -22,22 +22,10 @@ if TYPE_CHECKING:
     from dcarray.ir.nodes import Region
     from dcarray.lowering.kernel.compiler import LoadedKernel
 
-__all__ = ["IMPLEMENTATIONS", "CallStep", "Interpreted", "View", "blas_layout"]
+__all__ = ["IMPLEMENTATIONS", "CallStep", "Interpreted", "View"]
 
 NDArray = np.ndarray[Any, Any]
 Number = int | str
-
-
-def blas_layout(array: NDArray) -> tuple[int, int] | None:
-    """Return the BLAS layout of a matrix, or of each of a stack: CblasNoTrans (111, by rows) or CblasTrans
-    (112, by columns), and the leading dimension; None if it has none."""
-    (down, along), size = array.strides[-2:], array.itemsize
-    height, width = array.shape[-2:]
-    if along == size:
-        return (111, down // size) if down % size == 0 and down >= size * max(width, 1) else None
-    if down == size and along % size == 0 and along >= size * max(height, 1):
-        return 112, along // size
-    return None
 
 
 def _fits_blas(array: NDArray) -> bool:
@@ -84,15 +72,16 @@ BLAS = "fdFD"
 """The dtypes that it knows."""
 
 
-def _multiply(module: str, *arguments: Any) -> int | None:
-    """Multiply by a module that is loaded when the first product needs it."""
-    raised: int | None = _loaded(module).multiply(*arguments)
-    return raised
+def _by_tiles(*arguments: Any) -> int | None:
+    from . import matmul_tiles  # loaded when the first product needs it
+
+    return matmul_tiles.multiply(*arguments)
 
 
-@cache
-def _loaded(module: str) -> Any:
-    return import_module(f"dcarray.lowering.runtime.{module}")
+def _skinny(*arguments: Any) -> int | None:
+    from . import skinny_products
+
+    return skinny_products.multiply(*arguments)
 
 
 def _copy(
@@ -105,8 +94,8 @@ def _copy(
 IMPLEMENTATIONS: dict[str, dict[str, Callable[..., int]]] = {
     "copy": {"numpy": _copy},
     "blas.matmul": {
-        "numpy": partial(_matmul, partial(_multiply, "matmul_tiles")),
-        "skinny": partial(_matmul, partial(_multiply, "skinny_products")),
+        "numpy": partial(_matmul, _by_tiles),
+        "skinny": partial(_matmul, _skinny),
     },
 }
 """For each operation who can do it, by name: ``run(writes, reads, attrs, own)`` on array views gives the

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import openblas
+from .blas_layout import blas_layout
 from .buffer_pool import address_of, empty, round_up
-from .library_calls import blas_layout
 
 if TYPE_CHECKING:
     from dcarray.lowering.kernel.compiler import LoadedKernel

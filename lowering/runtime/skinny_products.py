@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .blas_layout import blas_layout
 from .buffer_pool import address_of, empty, round_up
 
 if TYPE_CHECKING:
@@ -48,8 +49,6 @@ def multiply(out: NDArray, a: NDArray, b: NDArray, launch: LoadedKernel, threads
     `dcarray.lowering.cpu.llvm.routines.skinny_products`. Nothing but time depends on ``threads``. None if
     nothing was done, since neither factor is skinny, or since the other one has no BLAS layout.
     """
-    from .library_calls import blas_layout
-
     (m, k), n = a.shape, b.shape[1]
     if out.dtype.char not in DTYPES or not is_skinny(m, n, k, out.itemsize):
         return None

@@ -52,10 +52,10 @@ def test_findings_are_counted_by_place() -> None:
 
 PROGRAM = """
 import numpy as np, pyopencl as cl
-from dcarray.lowering.gpu import device
+from dcarray.lowering.gpu import devices
 
-one = device.get("opencl:0")
-assert [d.name for d in device.find() if d.name.startswith("opencl")] == ["opencl:0"]
+one = devices.get("opencl:0")
+assert [d.name for d in devices.find() if d.name.startswith("opencl")] == ["opencl:0"]
 assert "Oclgrind" in one.description
 text = '''{}'''
 buffer = one.allocate(64 * 8)

@@ -13,7 +13,7 @@ import pytest
 import dcarray as dc
 import dcarray.array_api
 from dcarray.core import config
-from dcarray.lowering.gpu import device as devices
+from dcarray.lowering.gpu import devices
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from dcarray.inspect.drawing import draw
 from dcarray.inspect.launch_graphs import view_graphs
 from dcarray.ir.parse import parse
 from dcarray.lowering.compilation import compile_region
-from dcarray.lowering.gpu import device as table
+from dcarray.lowering.gpu import devices as table
 
 __all__ = ["machine"]
 pytestmark = needs_gxx

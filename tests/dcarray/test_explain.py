@@ -127,7 +127,7 @@ def _search(x: Any) -> None:
 def test_kernels_are_those_of_the_plan_that_runs(run: Any, fastmath: bool) -> None:
     """An array of another shape is explained, too: its plan is symbolic."""
     from dcarray.lowering import compilation as plans
-    from dcarray.lowering.target import get
+    from dcarray.lowering.targets import get
 
     made: list[list[str]] = []
     compile_region = plans.compile_region

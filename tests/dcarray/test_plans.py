@@ -209,12 +209,12 @@ def test_what_cannot_be_compiled_is_interpreted(monkeypatch):
 
 
 def test_a_broken_compiler_is_said_once_and_served(monkeypatch):
-    from dcarray.lowering import target
+    from dcarray.lowering import targets
 
     def fail(self, source):
         raise OSError("no compiler here")
 
-    monkeypatch.setattr(type(target.get("cpu")), "compile", fail)
+    monkeypatch.setattr(type(targets.get("cpu")), "compile", fail)
     x = dc.asarray(np.arange(78.0))
     with dc.options(cache_dir=""), pytest.warns(RuntimeWarning, match="no compiler here") as caught:
         for shift in (3, 4):

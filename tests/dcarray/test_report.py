@@ -7,9 +7,9 @@ from made_up_device import MadeUpDevice
 
 import dcarray as dc
 from dcarray.core.counters import counters, note, user_line
-from dcarray.lowering import target
+from dcarray.lowering import targets
 from dcarray.lowering.cpu.c import target as c_target
-from dcarray.lowering.gpu import device as devices
+from dcarray.lowering.gpu import devices
 
 
 def test_user_line_is_outside_the_package():
@@ -65,7 +65,7 @@ def test_info_lists_targets_and_devices(monkeypatch):
     there.description = "a card"
     monkeypatch.setitem(devices._found, "opencl", [there])
     facts = dc.info()
-    assert set(target.names()) | set(devices.KINDS) == set(facts.targets)
+    assert set(targets.names()) | set(devices.KINDS) == set(facts.targets)
     assert "llvmlite" in facts.targets["cpu"] and facts.targets["cuda"] == "missing: no driver: install one"
     assert list(facts.devices) == ["cpu", "opencl:0"] and facts.devices["opencl:0"] == "a card"
     lines = {tuple(line.split(None, 2)) for line in str(facts).splitlines()}

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import dcarray as dc
-from dcarray.lowering import target as targets
+from dcarray.lowering import targets
 from dcarray.plans import disk_store
 from dcarray.plans.log_requests import LogRequest
 
@@ -23,7 +23,7 @@ import numpy as np
 from dcarray.ir.nodes import Apply, Call, Compute, Load
 from dcarray.ir.ops import CALLS, CallOp
 from dcarray.ir.passes.base import Pass
-from dcarray.lowering.target import get
+from dcarray.lowering.targets import get
 
 
 def meaning(writes, reads, attrs):
@@ -66,7 +66,7 @@ def mine(tmp_path, monkeypatch):
     yield tmp_path
     sys.modules.pop("mine", None)
     targets._loaded.pop("mine:TARGET", None)
-    targets._module_digest.cache_clear()
+    targets.module_digest.cache_clear()
 
 
 def program(a):
@@ -142,7 +142,7 @@ def test_the_source_of_the_target_is_part_of_the_key(mine):
     store = disk_store._store(str(mine / "plans"))
     first = disk_store._key(request, store)
     assert disk_store._key(request, store) == first != disk_store._key(request._replace(target="cpu"), store)
-    targets._module_digest.cache_clear()
+    targets.module_digest.cache_clear()
     (mine / "mine.py").write_text(MINE.replace("NUMBER = 1", "NUMBER = 2"))
     assert disk_store._key(request, store) != first
 

@@ -14,8 +14,8 @@ import dcarray as dc
 from dcarray.ir.passes import Pass
 from dcarray.jit.program.description import describe
 from dcarray.jit.program.requests import ProgramRequest
-from dcarray.lowering import target as targets
-from dcarray.lowering.target import get
+from dcarray.lowering import targets
+from dcarray.lowering.targets import get
 
 SOURCE = """
 import numpy as np

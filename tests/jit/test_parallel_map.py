@@ -23,7 +23,7 @@ from dcarray.core.errors import ProgramError
 from dcarray.ir.nodes import Compute, Loop
 from dcarray.jit.program.compile_command import compile_library
 from dcarray.jit.program.region import region_of
-from dcarray.lowering.target import get
+from dcarray.lowering.targets import get
 
 IMPORT = "import dcarray as dc\n"
 SIZES: list[Any] = [

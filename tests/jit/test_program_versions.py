@@ -10,7 +10,7 @@ import dcarray as dc
 from dcarray.ir.analysis import versions
 from dcarray.ir.nodes import Call
 from dcarray.ir.statements import all_statements
-from dcarray.lowering.target import get
+from dcarray.lowering.targets import get
 
 HEAD = "import dcarray as dc, numpy as np\nN, M, K = dc.symbol('N'), dc.symbol('M'), dc.symbol('K')\n"
 MATRIX = "dc.types.float64"

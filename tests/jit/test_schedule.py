@@ -20,7 +20,7 @@ from dcarray.ir.nodes import Compute, Loop
 from dcarray.ir.ops import CALLS
 from dcarray.ir.parse import parse
 from dcarray.ir.statements import all_statements, around, count, with_statement
-from dcarray.lowering import target as targets
+from dcarray.lowering import targets
 
 SUM = """region(N: int>=0, M: int>=0) {
   in a: f64[N, M];  inout b: f64[N, M];  temp t: f64[N, M];  out s: f64[N]
@@ -373,7 +373,7 @@ import numpy as np
 from dcarray.ir.nodes import Call
 from dcarray.ir.ops import CALLS, CallOp
 from dcarray.ir.passes.base import Pass
-from dcarray.lowering.target import get
+from dcarray.lowering.targets import get
 
 calls = []
 
@@ -430,7 +430,7 @@ def test_a_library_call_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     finally:
         sys.modules.pop("my_transforms", None)
         targets._loaded.pop("my_transforms:TARGET", None)
-        targets._module_digest.cache_clear()
+        targets.module_digest.cache_clear()
         CALLS.pop("mine.fft", None)
 
 

@@ -11,7 +11,7 @@ from dcarray.ir import interp
 from dcarray.ir.dims import evaluate
 from dcarray.ir.ops import C_LIBRARY, FITS, LOOPS_OF, OPS
 from dcarray.ir.text import parse
-from dcarray.lowering import target
+from dcarray.lowering import targets
 from dcarray.lowering.c_family import ops as cops
 from dcarray.lowering.c_family.emit import emit
 from dcarray.lowering.compilation import compile_region
@@ -37,7 +37,7 @@ from dcarray.lowering.kernel.nodes import (
     affine,
 )
 
-C = target.get("c")
+C = targets.get("c")
 INTS = [np.dtype(f"{kind}{size}") for kind in "iu" for size in (1, 2, 4, 8)]
 FLOATS = [np.dtype(f"f{size}") for size in (2, 4, 8)]
 COMPLEX = [np.dtype("c8"), np.dtype("c16")]

@@ -13,7 +13,7 @@ from plan_runs import run_plan
 
 from dcarray.ir import interp
 from dcarray.ir.parse import parse
-from dcarray.lowering import target
+from dcarray.lowering import targets
 from dcarray.lowering.c_family.dialect import C, Dialect
 from dcarray.lowering.c_family.emit import emit
 from dcarray.lowering.compilation import compile_region
@@ -41,7 +41,7 @@ def cpp(monkeypatch):
     flags = [flag for flag in c.FLAGS if flag not in ("-std=gnu11", "-fwrapv", "-O3", "-fopenmp-simd")]
     monkeypatch.setattr(c, "compiler", lambda: (shutil.which("g++"), "-x", "c++", "-O1"))
     monkeypatch.setattr(c, "FLAGS", (*flags, "-std=gnu++17", "-Wno-unknown-pragmas"))
-    return replace(target.get("c"), name="c++", compiler=CppCompiler())
+    return replace(targets.get("c"), name="c++", compiler=CppCompiler())
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -10,7 +10,7 @@ import op_cases
 import pytest
 
 from dcarray.ir.ops import OPS
-from dcarray.lowering import target as targets
+from dcarray.lowering import targets
 from dcarray.lowering.errors import Unsupported
 
 TABLE = Path(__file__).with_name("op_table.txt")

@@ -13,8 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dcarray.ir import dims, interp, text, verify
-from dcarray.lowering import compilation
-from dcarray.lowering import target as targets
+from dcarray.lowering import compilation, targets
 from dcarray.lowering.compilation import compile_region
 from dcarray.lowering.cpu.llvm.libraries import LIBRARIES
 from dcarray.lowering.cpu.llvm.object_code import engine

@@ -22,7 +22,7 @@ from dcarray.lowering.libraries.dispatch import is_copy
 from dcarray.lowering.program import nodes
 from dcarray.lowering.program.text import dump
 from dcarray.lowering.program.verify import ProgramError, verify
-from dcarray.lowering.target import get
+from dcarray.lowering.targets import get
 
 
 def meaning(case):

@@ -11,7 +11,7 @@ from devices import DEVICE, needs_device
 import dcarray as dc
 from conformance.fuzz import program
 from conformance.programs import difference, suits_devices
-from dcarray.lowering.gpu import device as table
+from dcarray.lowering.gpu import devices as table
 
 pytestmark = [
     needs_device,

@@ -15,7 +15,7 @@ import dcarray as dc
 from conformance.fuzz import program
 from conformance.programs import difference, suits_devices
 from dcarray.core import config
-from dcarray.lowering.gpu import device as table
+from dcarray.lowering.gpu import devices as table
 from dcarray.offload import auto, calibration
 from dcarray.offload.target_choice import Choice, Decision, Moves, Rates, Speed, Work, work_of
 

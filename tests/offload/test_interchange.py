@@ -10,7 +10,7 @@ import pytest
 from made_up_device import MadeUpDevice, make_up
 
 import dcarray as dc
-from dcarray.lowering.gpu import device as table
+from dcarray.lowering.gpu import devices as table
 
 N = 20_000
 

@@ -12,7 +12,7 @@ from loop_functions import alike, arguments, function, outcome
 from written import written
 
 import dcarray as dc
-from dcarray.lowering.gpu import device as table
+from dcarray.lowering.gpu import devices as table
 
 pytestmark = needs_device
 

@@ -7,7 +7,7 @@ import pytest
 from devices import needs_opencl
 
 import dcarray as dc
-from dcarray.lowering.gpu import device as devices
+from dcarray.lowering.gpu import devices
 
 pytestmark = [
     needs_opencl,

@@ -15,7 +15,7 @@ from symbolic_sources import FAMOUS, random_program
 import dcarray as dc
 from dcarray.core.counters import counters, settle
 from dcarray.jit.program.decorator import Program
-from dcarray.lowering.gpu import device as table
+from dcarray.lowering.gpu import devices as table
 
 pytestmark = needs_device
 SIZES = [{"N": 12, "M": 17, "T": 3}, {"N": 23, "M": 11, "T": 2}, {"N": 64, "M": 70, "T": 2}]

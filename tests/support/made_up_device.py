@@ -9,7 +9,7 @@ import pytest
 
 from dcarray.execution.executor import Executor
 from dcarray.ir import interp
-from dcarray.lowering.gpu import device as table
+from dcarray.lowering.gpu import devices as table
 
 
 class MadeUpDevice:

@@ -5,7 +5,7 @@ A form is chosen without data and for all ranks alike; the steps of a rank are m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from dcarray.comm.layout.layouts import Layout
 from dcarray.comm.planning.rank_program.steps import Memory, Step
 from dcarray.ir.nodes import Call
 
-__all__ = ["DistributedForm", "Operand", "Planner", "planners"]
+__all__ = ["DistributedForm", "Operand", "Planner"]
 
 
 @dataclass(frozen=True)
@@ -70,10 +70,3 @@ class DistributedForm:
 
 #: ``planner(call, reads, writes, ranks)``: the form, or the reason why there is none.
 Planner = Callable[[Call, tuple[Operand, ...], tuple[Operand, ...], int], "DistributedForm | str"]
-
-
-def planners() -> Mapping[str, Planner]:
-    """Return the planners of library calls that have a distributed form, by the calls' names."""
-    from .matmul_call import plan_matmul  # imports the classes above
-
-    return {"blas.matmul": plan_matmul}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,9 +17,9 @@ from dcarray.comm.planning.rank_program.steps import ArrayExchange, Exchanges, E
 from dcarray.comm.transport.protocol import Counts
 from dcarray.ir.nodes import Call, Window
 
-from .distributed_forms import DistributedForm, Operand
+from .distributed_forms import DistributedForm, Operand, Planner
 
-__all__ = ["Multiply", "letters", "plan_matmul"]
+__all__ = ["PLANNERS", "Multiply", "letters", "plan_matmul"]
 
 
 @dataclass(frozen=True)
@@ -166,3 +166,7 @@ def plan_matmul(
     needed = tuple(None if x.layout is None else layout_of(x) for x in reads)
     parts = (scheme.out_parts, scheme.sum_axes) if gives_parts else None
     return DistributedForm(needed, (out,), steps, str(scheme), parts)
+
+
+PLANNERS: Mapping[str, Planner] = {"blas.matmul": plan_matmul}
+"""The planners of library calls that have a distributed form, by the calls' names."""

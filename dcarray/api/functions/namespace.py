@@ -34,7 +34,6 @@ from .standard_arguments import STANDARD
 _CREATION = (
     "array", "asanyarray", "asarray", "ascontiguousarray", "asfortranarray", "empty", "full", "ones", "zeros",
 )  # fmt: skip
-_MODULES = ("char", "emath", "fft", "linalg", "random", "strings")
 _DISPATCHER = type(np.sum)
 
 
@@ -148,7 +147,7 @@ def _as_arrays(result: Any, kwargs: dict[str, Any]) -> Any:
 
 
 def _named(name: str) -> Any:
-    return getattr(import_module("dcarray"), name)
+    return lookup(name)
 
 
 def reduced(function: Any) -> tuple[Any, tuple[str, str]]:
@@ -308,6 +307,7 @@ def delegate(name: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     return find, lambda: dir(getattr(np, name))
 
 
+@cache
 def lookup(name: str) -> Any:
     """Return the object of a public name of NumPy.
 
@@ -329,8 +329,6 @@ def lookup(name: str) -> Any:
         return made_small(getattr(np, name), _Builtin(getattr(creation, name)))
     if name == "eye":
         return made_small(np.eye, creation.eye)
-    if name in _MODULES:
-        return import_module(f"dcarray.{name}")
     if name in ("r_", "c_", "mgrid", "ogrid"):
         return _Indexer(getattr(np, name))
     if name == "vectorize":

@@ -18,7 +18,7 @@ from dcarray.comm.transport.errors import CommError
 from dcarray.core.backend import NOT_DISTRIBUTED
 from dcarray.core.errors import StrictError
 from dcarray.core.processes import communicator
-from dcarray.distributed.function_dispatch import is_distributed, load_implementations
+from dcarray.distributed.function_dispatch import is_distributed
 from dcarray.recording.operands import plain_of
 
 __all__ = ["DECOMPOSITIONS", "call_numpy_source", "decomposition_of", "definition", "index_trick"]
@@ -32,7 +32,6 @@ def call_numpy_source(function: Callable[..., Any], args: tuple[Any, ...], kwarg
     """
     if communicator() is None:
         return NOT_DISTRIBUTED
-    load_implementations()
     if function not in DECOMPOSITIONS or not any(map(_contains_distributed, (*args, *kwargs.values()))):
         return NOT_DISTRIBUTED
     return _try(lambda: (DECOMPOSITIONS[function] or definition(function))(*args, **kwargs))

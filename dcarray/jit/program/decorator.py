@@ -179,7 +179,7 @@ class Program(Elsewhere):
         from dcarray.ir import dims
         from dcarray.ir.analysis.versions import Version
         from dcarray.ir.text import dump
-        from dcarray.lowering.target import get
+        from dcarray.lowering.targets import get
 
         if self._in_pieces:
             return text_of_pieces(self._plain.with_sizes(self._plain.symbols))

@@ -19,7 +19,7 @@ from dcarray.ir.records import record
 from dcarray.jit.numpy_proxy import counterpart
 
 from ..loops.entry.entry_values import Constant, EntryValue, Function, PublicObject
-from ..loops.entry.globals import public_description
+from ..loops.entry.public_names import public_description
 from ..loops.entry.sizes import SymbolicSize
 from ..loops.syntax.originals import original
 from ..loops.syntax.source import source_of

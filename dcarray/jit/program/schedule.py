@@ -93,7 +93,7 @@ class Schedule:
 
     @property
     def _pipeline(self) -> Pipeline:
-        from dcarray.lowering.target import get
+        from dcarray.lowering.targets import get
 
         return get(self.options.target).pipeline(self.options.threads)
 

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from devices import needs_opencl
 
-from dcarray.lowering.gpu import device
+from dcarray.lowering.gpu import devices
 from dcarray.lowering.gpu.opencl import vendors
 
 # A process in which nothing of OpenCL has been asked for.
-FRESH = "from dcarray.lowering.gpu import device; print(device.find(), device.missing()['opencl'])"
+FRESH = "from dcarray.lowering.gpu import devices; print(devices.find(), devices.missing()['opencl'])"
 
 
 def _process(code: str, **environment: str) -> str:
@@ -29,25 +29,25 @@ def _process(code: str, **environment: str) -> str:
 @pytest.mark.parametrize("name", ["cpu", "opencl:99", "cuda:99", "auto", "", "opencl:", ":0", None, 0])
 def test_a_name_that_is_not_there_names_those_that_are(name: object) -> None:
     with pytest.raises(ValueError, match="the devices there are: cpu") as error:
-        device.get(name)
-    assert all(one.name in str(error.value) for one in device.find())
+        devices.get(name)
+    assert all(one.name in str(error.value) for one in devices.find())
     assert repr(name) in str(error.value)
 
 
 def test_a_kind_is_there_or_has_a_reason() -> None:
-    kinds = {one.name.partition(":")[0] for one in device.find()}
-    assert kinds | set(device.missing()) == set(device.KINDS)
-    assert not kinds & set(device.missing())
-    for kind, reason in device.missing().items():
+    kinds = {one.name.partition(":")[0] for one in devices.find()}
+    assert kinds | set(devices.missing()) == set(devices.KINDS)
+    assert not kinds & set(devices.missing())
+    for kind, reason in devices.missing().items():
         with pytest.raises(ValueError) as error:
-            device.get(f"{kind}:0")
+            devices.get(f"{kind}:0")
         assert reason in str(error.value)
 
 
 @pytest.mark.skipif(importlib.util.find_spec("cupy") is not None, reason="CuPy is installed")
 def test_without_cupy_the_command_that_installs_it_is_said() -> None:
-    assert "pip install 'dcarray[cuda]'" in device.missing()["cuda"]
-    assert "driver" in device.missing()["cuda"]
+    assert "pip install 'dcarray[cuda]'" in devices.missing()["cuda"]
+    assert "driver" in devices.missing()["cuda"]
 
 
 def test_without_pyopencl_the_command_that_installs_it_is_said() -> None:
@@ -85,7 +85,7 @@ def test_a_runtime_is_found_once_whatever_the_setting(tmp_path: Path, setting: s
     own.write_text("/nowhere/libnothing.so\n" if setting == "broken" else f"{LIBRARY}\n")
     value = {"file": str(own), "library": str(LIBRARY), "empty": ""}.get(setting, str(tmp_path))
     code = (
-        "import os\nfrom dcarray.lowering.gpu import device\nnames = [one.name for one in device.find()]\n"
+        "import os\nfrom dcarray.lowering.gpu import devices\nnames = [one.name for one in devices.find()]\n"
         "import pyopencl\nprint(names, len(pyopencl.get_platforms()), os.environ['OCL_ICD_VENDORS'])"
     )
     names, platforms, after = _process(code, OCL_ICD_VENDORS=value).rstrip("\n").rsplit(" ", 2)

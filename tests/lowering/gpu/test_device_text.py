@@ -8,7 +8,7 @@ from devices import needs_opencl
 from kernel_machine import Machine
 
 from dcarray.lowering.c_family.device_kernels import emit
-from dcarray.lowering.gpu import device
+from dcarray.lowering.gpu import devices
 from dcarray.lowering.gpu.cuda.dialect import CUDA
 from dcarray.lowering.gpu.kernels import DeviceKernel
 from dcarray.lowering.gpu.opencl.dialect import OPENCL_C
@@ -92,7 +92,7 @@ def test_tiles_with_a_way_for_whole_blocks(shape: tuple[int, int], numbered: boo
     Machine(kernel, binding, {"a": (a.ravel(), 0), "o": (slow, 0)}, {})
     np.testing.assert_array_equal(slow.reshape(shape), want)
 
-    one = device.get("opencl:0")
+    one = devices.get("opencl:0")
     source, target = one.allocate(a.nbytes), one.allocate(a.nbytes)
     one.upload(a, source)
     loaded = DeviceKernel(emit(kernel, OPENCL_C), (THREADS,), (8, 8))

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from devices import needs_opencl
 
-from dcarray.lowering.gpu import device
+from dcarray.lowering.gpu import devices
 from dcarray.lowering.gpu.kernels import DeviceKernel
 from dcarray.lowering.gpu.opencl.device import OpenCLDevice
 from dcarray.lowering.runtime.disk import DiskCache
@@ -23,7 +23,7 @@ pytestmark = needs_opencl
 
 @pytest.fixture
 def opencl() -> OpenCLDevice:
-    one = device.get("opencl:0")
+    one = devices.get("opencl:0")
     assert isinstance(one, OpenCLDevice)
     return one
 
@@ -282,11 +282,13 @@ def test_it_says_what_it_is(opencl: OpenCLDevice) -> None:
     import pyopencl as cl
 
     handles = [handle for platform in cl.get_platforms() for handle in platform.get_devices()]
-    assert opencl.handle in handles and len(device.find()) >= len(handles)
+    assert opencl.handle in handles and len(devices.find()) >= len(handles)
     assert opencl.fp64 == ("cl_khr_fp64" in opencl.handle.extensions)
     assert opencl.memory == opencl.handle.global_mem_size > 0
     assert "OpenCL" in opencl.description and "GiB" in opencl.description
     assert opencl.description in repr(opencl)
     assert (
-        opencl is device.get("opencl") is next(one for one in device.find() if one.name.startswith("opencl"))
+        opencl
+        is devices.get("opencl")
+        is next(one for one in devices.find() if one.name.startswith("opencl"))
     )

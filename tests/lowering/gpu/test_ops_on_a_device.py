@@ -8,7 +8,7 @@ from devices import DEVICE, KIND, needs_device
 
 from dcarray.ir.ops import OPS
 from dcarray.lowering.compilation import compile_region
-from dcarray.lowering.gpu import device as devices
+from dcarray.lowering.gpu import devices
 
 pytestmark = needs_device
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from devices import needs_opencl
 
-from dcarray.lowering.gpu import device
+from dcarray.lowering.gpu import devices
 from dcarray.lowering.gpu.host_calls import NotStarted, prepare
 from dcarray.lowering.gpu.kernels import DeviceKernel
 
@@ -16,7 +16,7 @@ SIZE = 3_000_000
 
 
 def test_buffers_that_were_reserved_come_from_the_pool() -> None:
-    one = device.get("opencl:0")
+    one = devices.get("opencl:0")
     if "simulator" in one.description.lower():
         pytest.skip("a simulator has no pool")
     prepare(one, (RIGHT,), (("_t0", SIZE), ("_t1", SIZE), ("_t0", None), ("_t2", SIZE), ("_t1", None)))
@@ -35,7 +35,7 @@ def test_buffers_that_were_reserved_come_from_the_pool() -> None:
 def test_what_cannot_be_had_is_said_before_the_run(
     kernels: tuple[DeviceKernel, ...], buffers: tuple[tuple[str, int], ...], cause: type[Exception]
 ) -> None:
-    one = device.get("opencl:0")
+    one = devices.get("opencl:0")
     active = one._pool.active_bytes
     with pytest.raises(NotStarted) as error:
         prepare(one, kernels, buffers)

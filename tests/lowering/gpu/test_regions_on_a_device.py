@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dcarray.ir import interp
 from dcarray.ir.parse import parse
 from dcarray.lowering.compilation import compile_region
-from dcarray.lowering.gpu import device as devices
+from dcarray.lowering.gpu import devices
 
 pytestmark = needs_device
 

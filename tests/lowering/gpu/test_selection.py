@@ -5,10 +5,11 @@ import pytest
 from devices import DEVICE, KIND, needs_device
 from kernel_machine import Machine
 
-from dcarray.lowering.gpu import device as devices
+from dcarray.lowering.gpu import devices
 from dcarray.lowering.gpu.selection import THREADS, compiled, selection
 from dcarray.lowering.kernel.nodes import Binding, Pointer
 from dcarray.lowering.kernel.verify import check
+from dcarray.lowering.targets import get
 
 SHARES = (0.0, 0.003, 0.5, 1.0)
 
@@ -48,6 +49,6 @@ def test_on_a_device(dtype):
             blocks = -(-number // THREADS)
             if number:
                 given = tuple((buffer, 0) for buffer in buffers)
-                compiled(KIND, x.dtype)(there, (blocks,), given, (number, size, blocks))
+                compiled(get(KIND).compiler, x.dtype)(there, (blocks,), given, (number, size, blocks))
                 there.download(buffers[0], out)
             np.testing.assert_array_equal(out, x[mask])

@@ -14,7 +14,7 @@ from loop_regions import Loops
 
 from dcarray.ir import dims
 from dcarray.ir.text import parse
-from dcarray.lowering import target
+from dcarray.lowering import targets
 from dcarray.lowering.compilation import compile_region
 from dcarray.lowering.cpu.llvm.emitter.emit import emit
 from dcarray.lowering.cpu.llvm.object_code.engine import assembly, machine
@@ -25,7 +25,7 @@ from dcarray.lowering.kernel.specialise import specialise
 from dcarray.lowering.kernel.text import kernel_text
 from dcarray.lowering.kernel.verify import check
 
-CPU = target.get("cpu")
+CPU = targets.get("cpu")
 STENCIL = """
     b[i+1,j+1] = subtract(add(a[i,j+1], multiply(a[i+1,j], a[i+1,j+2])), a[i+2,j+1]) for i<4, j<{n}
 """

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dcarray.lowering import target
+from dcarray.lowering import targets
 from dcarray.lowering.cpu.llvm.emitter.emit import emit
 from dcarray.lowering.cpu.llvm.object_code import engine
 from dcarray.lowering.errors import Unsupported
@@ -20,7 +20,7 @@ from dcarray.lowering.kernel import flags
 from dcarray.lowering.kernel import nodes as k
 from dcarray.lowering.kernel.flags import DIVIDE, OVERFLOW
 
-CPU = target.get("cpu")
+CPU = targets.get("cpu")
 F8, F4, I8, B1 = np.dtype("d"), np.dtype("f"), np.dtype("q"), np.dtype("?")
 Array = np.ndarray[Any, Any]
 
@@ -358,14 +358,14 @@ def test_code_outlives_the_process() -> None:
     """Object code made by one process is loaded by another."""
     program = """
 import sys, numpy as np
-from dcarray.lowering import target
+from dcarray.lowering import targets
 from dcarray.lowering.kernel import nodes as k
 at = k.affine(0, k.Term(1, None, "i"))
 d = np.dtype("d")
 value = k.Op("sin", (k.Elem("p0", at, d),), d)
 phase = k.Phase("i", k.affine(0, k.Term(1, "n0")), "vector", (k.Store("p1", at, value),))
 kernel = k.Kernel((k.Buffer("p0", d, "r"), k.Buffer("p1", d, "w")), ("n0",), (phase,))
-cpu = target.get("cpu")
+cpu = targets.get("cpu")
 if sys.argv[1] == "make":
     sys.stdout.buffer.write(cpu.fingerprint().encode() + cpu.compile(cpu.emit(kernel)))
 else:

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dcarray.lowering import target
+from dcarray.lowering import targets
 from dcarray.lowering.cpu.llvm.emitter.emit import emit
 from dcarray.lowering.cpu.llvm.emitter.masked_tails import lanes
 from dcarray.lowering.cpu.llvm.object_code.engine import Machine, assembly, machine
 from dcarray.lowering.kernel import nodes as k
 from dcarray.lowering.kernel.flags import DIVIDE
 
-CPU = target.get("cpu")
+CPU = targets.get("cpu")
 F8, F4, B1 = np.dtype("d"), np.dtype("f"), np.dtype("?")
 WIDE = Machine(512, masks=True)
 J = k.Term(1, None, "j")

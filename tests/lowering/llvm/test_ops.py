@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dcarray.ir.ops import C_LIBRARY, FITS, LOOPS_OF, OPS
-from dcarray.lowering import target
+from dcarray.lowering import targets
 from dcarray.lowering.cpu.llvm.math import vecmath
 from dcarray.lowering.cpu.llvm.object_code.engine import machine
 from dcarray.lowering.cpu.llvm.ops.scalar_ops import apply
@@ -20,7 +20,7 @@ from dcarray.lowering.kernel import nodes as k
 from dcarray.lowering.kernel.flags import UNDERFLOW
 
 Array = np.ndarray[Any, Any]
-CPU = target.get("cpu")
+CPU = targets.get("cpu")
 INTS = "bBhHiIlL"
 FLOATS = "efd"
 DTYPES = "?" + INTS + FLOATS + "FD"

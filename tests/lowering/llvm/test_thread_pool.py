@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dcarray.lowering import target
+from dcarray.lowering import targets
 from dcarray.lowering.kernel import nodes as k
 from dcarray.lowering.kernel.flags import INVALID
 
@@ -30,7 +30,7 @@ def increment() -> Any:
     body = (k.Store("p0", at, k.Op("add", (k.Elem("p0", at, d), one), d)),)
     phase = k.Phase("i", k.affine(0, k.Term(1, "n0")), "vector", body)
     kernel = k.Kernel((k.Buffer("p0", d, "rw"),), ("n0",), (phase,))
-    cpu = target.get("cpu")
+    cpu = targets.get("cpu")
     return cpu.load(kernel, cpu.compile(cpu.emit(kernel)))
 
 

@@ -7,7 +7,7 @@ the key of its plan.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -120,6 +120,14 @@ def _inside(function: Function) -> Iterator[Recursion]:
             yield value
         elif isinstance(value, Function):
             yield from (one for one in _inside(value) if not one.names(value))
+
+
+class DeviceGuard(NamedTuple):
+    """The guard of an array on a device: the device, and the array's dtype and shape; it is contiguous."""
+
+    device: Any
+    dtype: DType
+    shape: tuple[int, ...]
 
 
 EntryValue = (

@@ -16,8 +16,7 @@ import numpy as np
 from dcarray.core.native import BUILT
 
 from .entry_values import Function
-from .globals import ObjectGuard
-from .guards import ARRAYS
+from .guards import ARRAYS, ObjectGuard
 
 __all__ = ["C_ORDER", "Checks", "checks_hold", "checks_of", "span"]
 

@@ -2,39 +2,93 @@
 signature.
 
 Each entry into a loop computes the guard of each name's value, so it is cheap.  Values with equal guards have
-equal `EntryValue`s; a value without a guard is of a type that compiled code does not support.
+equal `EntryValue`s; a value without a guard is of a type that compiled code does not support.  The guard of a
+function holds as long as those of the global names that it reads: functions are inlined into loops.
 """
 
 from __future__ import annotations
 
+import ast
+import builtins
 import sys
-from collections.abc import Callable, Hashable
-from types import BuiltinFunctionType, FunctionType, ModuleType
-from typing import Any, NamedTuple
+from collections.abc import Callable, Hashable, Mapping
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
+from typing import Any
 
 import numpy as np
 
 from dcarray.core.store import compilable, compiles, writeable
 from dcarray.core.strides import c_strides
 
+from ..syntax.cells import free_names
+from ..syntax.definitions import undecorated
+from ..syntax.originals import called_by, original
+from ..syntax.source import source_of
+from ..syntax.syntax_facts import facts, loads
 from . import generators
-from .entry_values import ArrayType, Constant, EntryValue, ListType, ScalarType
-from .globals import ObjectGuard, object_guard
+from .entry_values import (
+    ArrayType,
+    Constant,
+    DeviceGuard,
+    EntryValue,
+    Function,
+    ListType,
+    PublicObject,
+    Recursion,
+    ScalarType,
+    calls_others,
+)  # fmt: skip
 from .lists import ListElements
+from .members import Check, member_paths, watched_members
+from .public_names import public_description
 
 NDArray = np.ndarray[Any, Any]
 ARRAYS: set[type] = {np.ndarray}
-"""The classes of arrays on the host; with `wrapped_guards` also that of wrapped ones."""
+"""The classes of arrays on the host: also that of wrapped ones, once there has been one."""
+MAX_GUARDS = 4096
+_MISSING = object()
 
 
-class DeviceGuard(NamedTuple):
-    """The guard of an array on a device: the device, and the array's dtype and shape; it is contiguous."""
+class ObjectGuard:
+    """The guard of a module, function or class: made once for each object, and compared by identity."""
 
-    device: Any
-    dtype: np.dtype[Any]
-    shape: tuple[int, ...]
+    __slots__ = ("_checks", "_code", "_defaults", "_function", "_is_asked", "_value", "entry_value")
+
+    def __init__(self, value: Any, entry_value: EntryValue, checks: tuple[Any, ...] = ()) -> None:
+        self.entry_value = entry_value
+        self._value = value  # held, so that no other object gets its identity
+        self._function = called_by(value)
+        self._checks = checks
+        self._is_asked = False
+        self._code = original(self._function) if isinstance(entry_value, Function) else None
+        self._defaults = self._function.__defaults__ if isinstance(entry_value, Function) else None
+
+    def of(self, value: Any) -> ObjectGuard:
+        """Return the same guard of an object that does nothing but call its function."""
+        return ObjectGuard(value, self.entry_value, self._checks)
+
+    def holds(self) -> bool:
+        """Return whether a function has the code and defaults that it had when the guard was made, and its
+        global names the values; so do the functions that it calls by name."""
+        if self._code is not None:
+            function = self._function
+            if original(function) is not self._code or function.__defaults__ is not self._defaults:
+                return False
+        for names, name, value in self._checks:
+            now = names.get(name, _MISSING)
+            if now is not value and not (now is _MISSING and getattr(builtins, name, _MISSING) is value):
+                return False
+        if self._is_asked:  # by a function that it calls
+            return True
+        self._is_asked = True
+        try:
+            called = [value for _, _, value in self._checks if type(value) is FunctionType]
+            return all(_guards[id(value)].holds() for value in called if id(value) in _guards)
+        finally:
+            self._is_asked = False
 
 
+# ---- values --------------------------------------------------------------------------------------------
 def guard_of(value: Any) -> Hashable | None:
     """Return the guard of a value; None for a type that compiled code does not support."""
     kind = type(value)  # an object of the program may have code that runs when it is asked for its class
@@ -48,8 +102,10 @@ def guard_of(value: Any) -> Hashable | None:
     if knows_wrapped():
         from . import wrapped_guards
 
-        if kind in GUARDS:
-            return GUARDS[kind](value)
+        if kind is wrapped_guards.ndarray:
+            GUARDS[kind] = wrapped_guards.wrapped
+            ARRAYS.add(kind)
+            return wrapped_guards.wrapped(value)
         if wrapped_guards.is_handle(value):
             return wrapped_guards.on_device(value)
     if issubclass(kind, np.ndarray) or hasattr(kind, "__getattr__"):
@@ -81,6 +137,142 @@ def _plain(a: NDArray) -> Hashable | None:
     return a.dtype, a.shape, a.strides, writeable(a), True
 
 
+# ---- functions -----------------------------------------------------------------------------------------
+_guards: dict[int, ObjectGuard] = {}
+_refused: dict[int, CodeType] = {}  # the codes of functions that are not supported
+
+
+def object_guard(value: Any) -> ObjectGuard | None:
+    """Return the guard of an object; None if compiled code does not support it."""
+    found = _guards.get(id(value))
+    if found is not None and found.holds():
+        return found
+    return _make_guard(value, {})
+
+
+def _make_guard(value: Any, inside: Mapping[Any, Recursion]) -> ObjectGuard | None:
+    if len(_guards) + len(_refused) > MAX_GUARDS:
+        _guards.clear()
+        _refused.clear()
+    known = public_description(value)
+    if known is not None:
+        made: ObjectGuard | None = ObjectGuard(value, known)
+    elif type(function := called_by(value)) is not FunctionType or id(original(function)) in _refused:
+        return None
+    else:
+        made = _function(value, function, inside)
+        if made is None and not inside:
+            _refused[id(original(function))] = original(function)
+    if made is not None and not (isinstance(made.entry_value, Function) and calls_others(made.entry_value)):
+        _guards[id(value)] = made
+    return made
+
+
+def described(function: Any) -> Function | None:
+    """Return the description of a Python function whose source is traced; None if it is not supported."""
+    guard = object_guard(function)
+    found = None if guard is None else guard.entry_value
+    return found if isinstance(found, Function) else None
+
+
+def _function(value: Any, function: FunctionType, inside: Mapping[Any, Recursion]) -> ObjectGuard | None:
+    """Return the guard of a Python function whose source is known and whose callees are supported, or of what
+    does nothing but call it.  Its decorators do not matter: it is what is called."""
+    code = original(function)
+    if code.co_freevars:
+        return None
+    source = source_of(function, code)
+    if source is None or not source.is_faithful(source.tree):
+        return None
+    if ast.Global in facts(source.tree).kinds:  # its variables are no constants
+        return None
+    tree = undecorated(source.tree)
+    made = rewritten_function(function, source.text([tree]), tree, {}, {}, inside)
+    return made if made is None or value is function else made.of(value)
+
+
+def rewritten_function(
+    function: FunctionType, text: str, tree: ast.FunctionDef, inner: Mapping[str, EntryValue],
+    parameters: Mapping[str, Any], inside: Mapping[Any, Recursion] | None = None,
+) -> ObjectGuard | None:  # fmt: skip
+    """Return the guard of a Python function with another source; None if it uses what is not supported.
+
+    Parameters
+    ----------
+    function : function
+    text, tree
+        Its source, and the syntax tree of that.
+    inner : mapping of str to Function
+        Functions that are called by names of the new source alone.
+    parameters : mapping of str
+        The parameters that the source has besides those of the function, with what they are now.
+    inside : mapping of functions, optional
+        The functions by which it is called, with what stands for them in it.
+    """
+    code = original(function)
+    if free_names(code, False).intersection(code.co_cellvars) or function.__kwdefaults__:
+        return None
+    line = max(code.co_firstlineno, tree.lineno)
+    around = {**(inside or {}), function: Recursion(function.__name__, code.co_filename, line)}
+
+    def known(value: Any) -> EntryValue | None:
+        if type(value) is FunctionType and called_by(value) in around:
+            return around[called_by(value)]
+        if type(value) in (int, float, complex, bool, str, type(None)):
+            return Constant(value)
+        if type(value) is FunctionType:
+            found = _guards.get(id(value))
+            made = found if found is not None and found.holds() else _make_guard(value, around)
+            return None if made is None else made.entry_value
+        guard = guard_of(value)
+        found_here = None if guard is None else entry_value(value, guard)
+        return found_here if isinstance(found_here, Constant | PublicObject) else None
+
+    read = loads(*tree.body)
+    named = {name: function.__globals__.get(name) for name in read} | {**parameters}
+    members = watched_members(member_paths(tree), named)
+    if members is None:
+        return None
+    checks: list[Check] = members
+    names: list[tuple[str, EntryValue]] = []
+    for name in sorted(read - {*code.co_varnames, *code.co_cellvars} - parameters.keys()):
+        if name in inner:
+            names.append((name, inner[name]))
+            continue
+        value = function.__globals__.get(name, getattr(builtins, name, _MISSING))
+        if value is _MISSING:
+            continue
+        description = generators.global_generator(value, name, function.__globals__) or known(value)
+        if description is None:
+            return None
+        checks.append((function.__globals__, name, value))
+        names.append((name, description))
+    defaults: list[tuple[str, EntryValue]] = []
+    for name, value in _defaults_of(function, code):
+        description = known(value)
+        if description is None:
+            return None
+        defaults.append((name, description))
+    made = Function(function.__name__, text, code.co_filename, line, tuple(names), tuple(defaults))
+    return ObjectGuard(function, made, tuple(checks))
+
+
+def constants_in(value: EntryValue) -> frozenset[str]:
+    """Return the global names of variables that a function, and those that it calls, have the values of."""
+    if not isinstance(value, Function):
+        return frozenset()
+    own: list[str] = [name for name, one in value.names if isinstance(one, Constant)]
+    return frozenset(own).union(*[constants_in(one) for _, one in value.names])
+
+
+def _defaults_of(function: FunctionType, code: CodeType) -> list[tuple[str, Any]]:
+    """Return the parameters that have defaults, with these."""
+    values = function.__defaults__ or ()
+    last = code.co_varnames[code.co_argcount - len(values) : code.co_argcount]
+    return [*zip(last, values, strict=True)]
+
+
+# ---- the table -----------------------------------------------------------------------------------------
 GUARDS: dict[type, Callable[[Any], Hashable | None]] = {
     bool: lambda v: "true" if v else "false",
     int: lambda v: v,

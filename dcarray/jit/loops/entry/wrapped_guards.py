@@ -10,9 +10,9 @@ from dcarray.core.handle import Handle
 from dcarray.core.store import compilable, writeable
 from dcarray.core.strides import strides_of
 
-from .guards import ARRAYS, GUARDS, DeviceGuard
+from .entry_values import DeviceGuard
 
-__all__ = ["is_handle", "on_device"]
+__all__ = ["is_handle", "ndarray", "on_device", "wrapped"]
 
 
 def is_handle(value: Any) -> bool:
@@ -36,7 +36,7 @@ def on_device(x: Handle) -> Hashable | None:
     return DeviceGuard(x._device, store.dtype, x._shape) if store.char and whole else None
 
 
-def _wrapped(x: Handle) -> Hashable | None:
+def wrapped(x: Handle) -> Hashable | None:
     """Return the guard of a wrapped array; what is pending on it stays pending."""
     a = x._small
     if a is None:
@@ -50,7 +50,3 @@ def _wrapped(x: Handle) -> Hashable | None:
     elif not compilable(a):
         return None
     return a.dtype, a.shape, a.strides, writeable(a), False
-
-
-GUARDS[ndarray] = _wrapped
-ARRAYS.add(ndarray)

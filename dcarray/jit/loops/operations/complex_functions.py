@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 from ..entry.entry_values import Function
-from ..entry.globals import described
+from ..entry.guards import described
 
 __all__ = ["written"]
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..entry.entry_values import Function, PublicObject
-from ..entry.globals import described
+from ..entry.guards import described
 from .values import Data, Value, is_array
 
 __all__ = ["definition"]

@@ -17,7 +17,7 @@ from dcarray.ir.nodes import Apply, Load
 from dcarray.ir.ops import const
 
 from ..entry.entry_values import Function, PublicObject
-from ..entry.globals import rewritten_function
+from ..entry.guards import rewritten_function
 from ..entry.python_generators import IN_PYTHON, own_method
 from ..syntax.source import source_of
 from ..syntax.tries import without_tries

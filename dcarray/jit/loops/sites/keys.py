@@ -16,9 +16,9 @@ from dcarray.ir.records import replaced
 from dcarray.plans.slot import PlanSlot
 from dcarray.tiering import admission
 
-from ..entry.entry_values import ArrayType, Constant, EntryValue, ListType, LoopDescription
-from ..entry.globals import ObjectGuard, constants_in, makes_wrapped
-from ..entry.guards import ARRAYS, DeviceGuard, entry_value, guard_of
+from ..entry.entry_values import ArrayType, Constant, DeviceGuard, EntryValue, ListType, LoopDescription
+from ..entry.guards import ARRAYS, ObjectGuard, constants_in, entry_value, guard_of
+from ..entry.public_names import makes_wrapped
 from ..syntax.syntax_facts import stores
 from .requests import LoopRequest
 from .site import SiteSource

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..entry.globals import ObjectGuard, constants_in
-from ..entry.guards import guard_of
+from ..entry.guards import ObjectGuard, constants_in, guard_of
 from ..syntax.access_paths import Chain, Change, Unnamed, chain_of
 from ..syntax.hoisting import InsideExpression
 from ..syntax.originals import called_by, original

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from types import FunctionType
 from typing import Any, NamedTuple
 
-from ..entry.globals import ObjectGuard, rewritten_function
+from ..entry.guards import ObjectGuard, rewritten_function
 from ..syntax.access_paths import Unnamed, changed
 from ..syntax.appends import append_call, appending_calls, drop_comma, list_of
 from ..syntax.definitions import definition, first_parameters, function_of_text, returning

@@ -2,8 +2,7 @@
 
 A site is before a loop, in each iteration of one that has begun, or at a run of statements.  The program's
 own code asks it (`dcarray.jit.loops.sites.emit`), which costs one look at an attribute as long as the site is
-cold.  This module imports nothing else of dcarray's: all that plans and runs compiled code is loaded when the
-first site is hot.
+cold.  All that plans and runs compiled code is loaded when the first site is hot.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import CodeType, SimpleNamespace
 from typing import Any, NamedTuple
 
+from dcarray.core import open_door
 from dcarray.ir.records import record
 from dcarray.tiering.admission import FADING
 
@@ -188,9 +188,7 @@ class Site:
     def server(self) -> Any:
         """What has its plans (`dcarray.jit.loops.sites.server.SiteServer`), made when first asked for."""
         if self._server is None:
-            from .server import SiteServer
-
-            self._server = SiteServer(self)
+            self._server = open_door("sites").SiteServer(self)
         return self._server
 
     # ---- from the program -------------------------------------------------------------------------------

@@ -21,7 +21,8 @@ from dcarray.plans.background import BACKGROUND
 from dcarray.plans.slot import PlanState
 from dcarray.tiering import admission
 
-from ..entry.guards import ARRAYS, DeviceGuard, knows_wrapped
+from ..entry.entry_values import DeviceGuard
+from ..entry.guards import ARRAYS, knows_wrapped
 from ..entry.lists import ListElements
 from ..syntax.path_names import shown
 from . import keys

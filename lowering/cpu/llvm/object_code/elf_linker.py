@@ -9,12 +9,27 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import os
 import platform
 import struct
 import sys
+import threading
 from collections.abc import Sequence
 from functools import cache
 from typing import Any, NamedTuple
+
+__all__ = ["LOCK", "MATHEMATICS", "Unlinkable", "keep", "link"]
+
+LOCK = threading.RLock()
+"""Held while code is made or linked, and across ``fork``: a child must not inherit LLVM in the middle of a
+compilation."""
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=LOCK.acquire, after_in_parent=LOCK.release, after_in_child=LOCK.release)
+MATHEMATICS = ("libm.so.6", "libmvec.so.1") if platform.system() == "Linux" else ()
+"""Libraries whose functions compiled code calls."""
+# Loaded code lives as long as the process: worker threads may sit in it while the interpreter shuts
+# down, so neither the compiler nor a library may be disposed of at its end.
+_kept: list[Any] = []
 
 _HEAD = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
@@ -28,6 +43,13 @@ _WRITE, _ALLOC, _TLS = 1, 2, 0x400
 _ABSOLUTE, _SPECIAL = 0xFFF1, 0xFF00  # sections of symbols
 _R_64, _R_PC32, _R_PLT32, _R_PC64 = 1, 2, 4, 24
 _MOST = 1 << 26  # bytes
+
+
+def keep(thing: Any) -> Any:
+    """Keep an object alive as long as the process."""
+    _kept.append(thing)
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
+    return thing
 
 
 class Unlinkable(Exception):

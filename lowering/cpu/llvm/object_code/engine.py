@@ -22,7 +22,7 @@ from dcarray.lowering.cpu.llvm.passes.select_operands import isolate_select_oper
 from dcarray.lowering.runtime import libm
 from dcarray.lowering.runtime.disk import sha256
 
-from .linking import LOCK, MATHEMATICS, keep
+from .elf_linker import LOCK, MATHEMATICS, keep
 
 _count = 0
 _LONG = 30_000

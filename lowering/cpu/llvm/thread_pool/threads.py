@@ -22,6 +22,8 @@ from typing import Any
 import numpy as np
 
 from dcarray.lowering.cpu.llvm.object_code import linking
+from dcarray.lowering.program.loaded_plan import NotPortable
+from dcarray.lowering.runtime.disk import sha256
 from dcarray.lowering.runtime.worker_threads import WORKER
 
 from .layout import pool_bytes
@@ -143,7 +145,7 @@ class Launch:
     """
 
     __slots__ = ("_call", "_mask", "_table", "pack", "parts")
-    loader = "dcarray.lowering.cpu.llvm.thread_pool.linked:linked"
+    loader = f"{__name__}:linked"
 
     def __init__(self, addresses: Sequence[int], arguments: int, mask: int = 15) -> None:
         phases = len(addresses)
@@ -188,3 +190,24 @@ class Launch:
         pool = _pools.get(threads) or _pool(min(threads, MOST_THREADS))
         flags: int = _native()[4](pool, len(iterations), len(rows), table.ctypes.data)
         return flags
+
+
+def linked(code: bytes, phases: int, arguments: int, mask: int) -> Launch:
+    """Return the launch of object code, which is linked once, however often it comes."""
+    key = (sha256(code).digest(), phases, arguments, mask)
+    found = _LINKED.get(key)
+    if found is None:
+        with _linking:
+            found = _LINKED.get(key)
+            if found is None:
+                try:
+                    found = Launch.of(code, phases, arguments, mask)
+                    found.parts = None  # it is not to travel on, and need not keep its code
+                    _LINKED[key] = found
+                except (RuntimeError, OSError, ImportError) as error:
+                    raise NotPortable(f"LLVM: {error}") from error
+    return found
+
+
+_LINKED: dict[tuple[bytes, int, int, int], Launch] = {}  # loaded code is never unloaded
+_linking = threading.Lock()

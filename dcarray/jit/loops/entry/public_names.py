@@ -1,0 +1,78 @@
+"""The public names of objects: NumPy's and Python's, and those of NumPy's counterparts here."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import Any
+
+from dcarray.jit import parallel_map
+
+from .entry_values import PublicObject
+from .members import is_draw
+
+_MISSING = object()
+_MODULES = (
+    "numpy",
+    "numpy.linalg",
+    "numpy.fft",
+    "numpy.random",
+    "math",
+    "cmath",
+    "random",
+    "functools",
+    "builtins",
+)
+
+
+def public_description(value: Any) -> PublicObject | None:
+    """Return the description of an object with a public name, NumPy's or its counterpart here; None if it has
+    none."""
+    if value is parallel_map.map:
+        return PublicObject("dcarray.map")
+    name = getattr(value, "__name__", None)
+    if not isinstance(name, str) or not (callable(value) or isinstance(value, ModuleType)):
+        return None
+    if isinstance(value, ModuleType):
+        name = "numpy" + name.removeprefix("dcarray") if name.startswith("dcarray") else name
+        return PublicObject(name) if name in _MODULES else None
+    if is_draw(value):
+        own = vars(sys.modules["random"]).get(name) == value
+        return PublicObject(f"random.{name}") if own else None
+    names = (name, *_OTHER_NAMES.get(name, ()))
+    for path in _MODULES:
+        held = vars(sys.modules[path]) if path in sys.modules else {}
+        for one in names:
+            member = held.get(one, _MISSING)
+            if member is value or (member is not _MISSING and _counterpart(member) is value):
+                return PublicObject(f"{path}.{one}")
+    return None
+
+
+# Objects that NumPy has under another name than their own.
+_OTHER_NAMES = {
+    "bool": ("bool_",),
+    "int": ("int_",),
+    "amax": ("max",),
+    "amin": ("min",),
+    "concatenate": ("concat",),
+}
+
+
+def _counterpart(member: Any) -> Any:
+    """Return what stands for an object of NumPy's in code of which the arrays are wrapped."""
+    proxy = sys.modules.get("dcarray.jit.numpy_proxy")
+    return member if proxy is None else proxy.counterpart(member)
+
+
+def makes_wrapped(value: Any) -> bool:
+    """Whether an object stands for one of NumPy's in code of which the arrays are wrapped."""
+    if "dcarray.jit.numpy_proxy" not in sys.modules:
+        return False
+    if isinstance(value, ModuleType):
+        return value is not sys.modules.get(value.__name__) or value.__name__.startswith("dcarray")
+    known = public_description(value) if callable(value) else None
+    if known is None or not known.name.startswith("numpy."):
+        return False
+    path, _, name = known.name.rpartition(".")
+    return vars(sys.modules[path]).get(name) is not value

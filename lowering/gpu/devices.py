@@ -1,0 +1,67 @@
+"""The table of the devices of this machine.
+
+Nothing of a device's vendor is imported before a device is asked for.
+"""
+
+from __future__ import annotations
+
+import importlib
+import threading
+from typing import Final
+
+from .device import Device, NoDevice
+
+__all__ = ["KINDS", "Device", "NoDevice", "find", "get", "missing"]
+
+# Kind of device -> the module whose `find` makes all devices of the kind, or raises `NoDevice`.
+_MODULES: Final = {
+    "opencl": "dcarray.lowering.gpu.opencl.device",
+    "cuda": "dcarray.lowering.gpu.cuda.device",
+}
+KINDS: Final = tuple(_MODULES)
+
+_lock = threading.Lock()
+_found: dict[str, list[Device] | NoDevice] = {}
+
+
+def _of_kind(kind: str) -> list[Device] | NoDevice:
+    """The devices of a kind, or why there are none; looked for once."""
+    with _lock:
+        known = _found.get(kind)
+        if known is None:
+            try:
+                known = importlib.import_module(_MODULES[kind]).find()
+            except NoDevice as reason:
+                known = reason
+            _found[kind] = known
+        return known
+
+
+def find() -> list[Device]:
+    """Return all devices of this machine, each made once, kind by kind."""
+    per_kind = [_of_kind(kind) for kind in KINDS]
+    return [device for devices in per_kind if not isinstance(devices, NoDevice) for device in devices]
+
+
+def missing() -> dict[str, str]:
+    """Return, for each kind without a device, the reason and the command that installs it."""
+    per_kind = {kind: _of_kind(kind) for kind in KINDS}
+    return {kind: str(reason) for kind, reason in per_kind.items() if isinstance(reason, NoDevice)}
+
+
+def get(name: object) -> Device:
+    """Return the device of a name; ``"opencl"`` alone is the first one of its kind.
+
+    Raises
+    ------
+    ValueError
+        If there is none; the message names those there are, and says why the kind is missing.
+    """
+    kind = name.partition(":")[0] if isinstance(name, str) else ""
+    devices = _of_kind(kind) if kind in KINDS else []
+    reason = f"; {devices}" if isinstance(devices, NoDevice) else ""
+    for device in () if isinstance(devices, NoDevice) else devices:
+        if device.name in (name, f"{name}:0"):
+            return device
+    names = ", ".join(["cpu", *(device.name for device in find())])
+    raise ValueError(f"no device {name!r}; the devices there are: {names}{reason}")

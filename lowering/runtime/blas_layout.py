@@ -1,0 +1,19 @@
+"""The layout of a matrix as BLAS takes it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def blas_layout(array: np.ndarray[Any, Any]) -> tuple[int, int] | None:
+    """Return the BLAS layout of a matrix, or of each of a stack: CblasNoTrans (111, by rows) or CblasTrans
+    (112, by columns), and the leading dimension; None if it has none."""
+    (down, along), size = array.strides[-2:], array.itemsize
+    height, width = array.shape[-2:]
+    if along == size:
+        return (111, down // size) if down % size == 0 and down >= size * max(width, 1) else None
+    if down == size and along % size == 0 and along >= size * max(height, 1):
+        return 112, along // size
+    return None

@@ -1,0 +1,67 @@
+"""The table of targets, by name or by import path."""
+
+from __future__ import annotations
+
+import importlib
+
+from .target import Target, module_digest
+
+_BUILT_IN = {
+    "cpu": "dcarray.lowering.cpu.llvm.target:TARGET",
+    "c": "dcarray.lowering.cpu.c.target:TARGET",
+    "cuda": "dcarray.lowering.gpu.cuda.target:TARGET",
+    "opencl": "dcarray.lowering.gpu.opencl.target:TARGET",
+}
+_OF_DEVICES = frozenset({"cuda", "opencl"})  # which arrays on a device have, and nobody chooses
+_loaded: dict[str, Target] = {}
+
+
+def names() -> tuple[str, ...]:
+    """The names of the targets that are built in."""
+    return tuple(_BUILT_IN)
+
+
+def get(target: str | Target) -> Target:
+    """A target, by its name or by the import path ``package.module:NAME`` of a value of one's own; its module
+    is imported when first asked for.
+
+    Raises
+    ------
+    ValueError
+        If there is no such target.
+    """
+    if isinstance(target, Target):
+        return target
+    found = _loaded.get(target)
+    if found is None:
+        found = _loaded[target] = _imported(target)
+    return found
+
+
+def _imported(name: str) -> Target:
+    module, _, value = _BUILT_IN.get(name, name).partition(":")
+    reason = ""
+    if module == "__main__":
+        reason = ": other processes cannot import '__main__'"
+    elif value:
+        try:
+            found = getattr(importlib.import_module(module), value)
+        except (ImportError, AttributeError) as error:
+            reason = f": {error}"
+        else:
+            if isinstance(found, Target):
+                return found
+            reason = ": it is no Target"
+    there = ", ".join([repr(one) for one in _BUILT_IN if one not in _OF_DEVICES])
+    raise ValueError(
+        f"unknown target {name!r}; the targets are {there}, and 'package.module:NAME' of one's own{reason}"
+    )
+
+
+def source_digest(name: str) -> str:
+    """A digest of the source of a target of one's own, with that of the package that it lies in; empty for
+    one that is built in."""
+    if name in _BUILT_IN:
+        return ""
+    get(name)
+    return module_digest(name.partition(":")[0])
