@@ -244,9 +244,11 @@ class InARow:
         self._begun = perf_counter()
 
     def end(self) -> float:
-        """Note that a run has ended; returns the median when there are enough, and 0 before."""
+        """Note that a run has ended; returns the median when there are enough, of long ones one, and 0
+        before."""
         self._seconds.append(perf_counter() - self._begun)
-        return _typical(self._seconds) if len(self._seconds) >= _ROW else 0.0
+        enough = len(self._seconds) >= _ROW or self._seconds[-1] >= _LONG
+        return _typical(self._seconds) if enough else 0.0
 
 
 class Questions:

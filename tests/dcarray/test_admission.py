@@ -12,7 +12,8 @@ import dcarray as dc
 from dcarray.core.counters import counters
 from dcarray.execution.estimates import measured as measured_recording
 from dcarray.tiering import admission
-from dcarray.tiering.admission import Measured, Pace, Traffic
+from dcarray.tiering import admission
+from dcarray.tiering.admission import InARow, Measured, Pace, Questions, Traffic
 from dcarray.tiering.cost_model import Estimate, spared
 
 
@@ -144,6 +145,32 @@ def test_where_a_recording_is_faster_op_by_op_numpy_works_at_once(monkeypatch, r
             dc.wait()
         assert (counters.kernels > before) is not refused
         np.testing.assert_array_equal(np.asarray(x), np.sqrt(a * a))
+
+
+def test_short_runs_are_measured_in_rows_and_one_long_run_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(admission, "perf_counter", lambda: now[0])
+
+    def ends(row: InARow, *seconds: float) -> list[float]:
+        found = []
+        for one in seconds:
+            row.begin()
+            now[0] += one
+            found.append(row.end())
+        return found
+
+    assert ends(InARow(), *[1e-5] * 11) == [0.0] * 11
+    assert ends(InARow(), 0.08) == [pytest.approx(0.08)]
+
+
+def test_questions_in_vain_take_a_twentieth_of_the_time_of_statements() -> None:
+    questions = Questions()
+    assert not any(questions.in_vain(1e-4, 0.0, False) for _ in range(99))
+    assert questions.in_vain(1e-3, 0.0, False) == pytest.approx(0.0109 / 0.05)
+    assert not questions.in_vain(1e-4, 0.1, False) and not questions.are_hopeless()
+    first = Questions()
+    assert not first.in_vain(0.2, 0.0, True)  # what it loads is not needed again
+    assert first.are_hopeless()
 
 
 def test_the_pace_of_a_loop() -> None:
