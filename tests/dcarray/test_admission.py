@@ -12,7 +12,6 @@ import dcarray as dc
 from dcarray.core.counters import counters
 from dcarray.execution.estimates import measured as measured_recording
 from dcarray.tiering import admission
-from dcarray.tiering import admission
 from dcarray.tiering.admission import InARow, Measured, Pace, Questions, Traffic
 from dcarray.tiering.cost_model import Estimate, spared
 
