@@ -119,7 +119,7 @@ def collect(only: str) -> Texts:
     import numpy as np
 
     import dcarray as dc
-    from dcarray.lowering import target as targets
+    from dcarray.lowering import targets
     from dcarray.lowering.compilation import compile_region
     from dcarray.lowering.program import code_cache
 

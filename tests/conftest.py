@@ -19,7 +19,6 @@ MANY = 2
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options to run a share of the tests, or of the cases of tests that have many, and to write
     golden files anew."""
-    parser.addoption("--rewrite-golden", action="store_true", help="write golden files, compare nothing")
     parser.addoption("--share", metavar="K/N", help="only every N-th test, from the K-th on")
     parser.addoption(
         "--cases", metavar="K/N", help=f"of tests with more than {MANY} cases every N-th, and at least one"
@@ -52,7 +51,7 @@ def _keep(config: pytest.Config, items: list[pytest.Item], kept: list[bool]) -> 
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Callable[..., None]:
     """``golden(file, text)``: a text is what a file has, or, with ``prefix``, its lines that begin so.  With
-    ``--rewrite-golden`` it is written there instead."""
+    ``--rewrite`` it is written there instead."""
 
     def check(file: Path, text: str, prefix: str = "") -> None:
         wanted = text.splitlines()
@@ -60,9 +59,9 @@ def golden(request: pytest.FixtureRequest) -> Callable[..., None]:
         known = [line for line in lines if line.startswith(prefix)]
         if wanted == known:
             return
-        if not request.config.getoption("--rewrite-golden"):
+        if not request.config.getoption("--rewrite"):
             shown = "\n".join(difflib.unified_diff(known, wanted, file.name, "now", lineterm=""))
-            command = f'python -m pytest "{request.node.nodeid}" --rewrite-golden'
+            command = f'python -m pytest "{request.node.nodeid}" --rewrite'
             pytest.fail(f"{shown}\nIf this is as it should be:\n    {command}", pytrace=False)
         place = lines.index(known[0]) if known else len(lines)
         others = [line for line in lines if not line.startswith(prefix)]

@@ -103,7 +103,7 @@ def _machine_code(kernel: Any) -> str:
     """Return the assembly of a kernel for the processor."""
     from dcarray.lowering.cpu.llvm.object_code import engine
     from dcarray.lowering.errors import Unsupported
-    from dcarray.lowering.target import get
+    from dcarray.lowering.targets import get
 
     try:
         return engine.assembly(get("cpu").emit(kernel))

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dcarray.ir.text import dump, parse
-from dcarray.lowering import target as targets
+from dcarray.lowering import targets
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel.text import kernel_text
 

@@ -1,6 +1,6 @@
 """The table of operations and targets: which loops each target compiles, and why not the others.
 
-``pytest tests/lowering/test_op_table.py --rewrite-golden`` writes ``op_table.txt`` anew.  What is not
+``pytest tests/lowering/test_op_table.py --rewrite`` writes ``op_table.txt`` anew.  What is not
 compiled is run by the region interpreter, on the host.
 """
 
