@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from dcarray.lowering.gpu import device
+from dcarray.lowering.gpu import devices
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -24,7 +24,7 @@ MADE_UP = ("out/", "~/", "/", "test/", "plate", "mine", "script", "kernel.", "ge
 OF_THE_USER = {"conformance", "accelerate-and-run", "adding-a-function", "language", "programs", "stap"}
 FOREIGN = {"np", "numpy", "dc", "sys", "os", "math", "scipy", "threadpoolctl", "matplotlib", "llvm"}
 PAGES = [page for page in DOCUMENTS if "```{code-cell}" in page.read_text() or page.stem == "README"]
-if "opencl" in device.missing():
+if "opencl" in devices.missing():
     PAGES = [page for page in PAGES if page.stem != "devices"]
 
 
