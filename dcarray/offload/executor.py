@@ -95,7 +95,7 @@ def _run_plan(
     plan_entry = executor.prepare(rec, there)
     if not plan_entry.useful:
         return True
-    plan = plan_entry.plan or executor.plan_for(plan_entry, there)
+    plan = executor.plan_for(plan_entry, there)
     if plan is None:
         if not are_related(plan_entry.template.sample, plan_entry.values):
             note(f"interpreter ({device.name} has plans for other sizes of the same calls)", where=_line(rec))

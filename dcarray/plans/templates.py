@@ -17,7 +17,6 @@ from dcarray.core.fp_state import ODD
 from dcarray.recording.log_format import Log, effects
 from dcarray.tiering import cost_model
 from dcarray.tiering.admission import Measured
-from dcarray.tiering.state import CALL_SITE, OFTEN, OP_BY_OP, PLAN, RECORDING, Backoff, TierState
 
 from .slot import PlanSlot, PlanState
 
@@ -131,9 +130,17 @@ def _matcher(terms: Any, leaders: tuple[int, ...]) -> Callable[[tuple[int, ...]]
     return scope["fits"]  # type: ignore[no-any-return]
 
 
+OFTEN = 8
+"""Runs of a plan, one of which has to be repeated op by op, so that this counts as often."""
+DOUBTS = 3
+"""Such repetitions, from which on runs are op by op at once."""
+OP_BY_OP = 8, 512
+"""How many of these there are, at first and at most: twice as many after each further repetition."""
+
+
 class Doubts:
-    """The runs of plans of a template after which it had to run again op by op, since it was in doubt which
-    statement had raised an exception.  When there are many, it runs op by op at once for a while.
+    """The runs of plans of a template that had to be repeated op by op, since it was in doubt which statement
+    had raised an exception.  Where that is often, runs are op by op at once for a while.
 
     Attributes
     ----------
@@ -141,32 +148,29 @@ class Doubts:
         Of plans, so far.
     raised : int
         The exceptions that were in doubt, as FPE bits.
-    pending : int
-        Runs that are still to be op by op.
     """
 
-    __slots__ = ("_backoff", "_last", "_state", "pending", "raised", "runs")
+    __slots__ = ("_last", "_left", "_often", "raised", "runs")
 
     def __init__(self) -> None:
-        self.runs = self.raised = self.pending = 0
-        self._last = 0
-        self._state, self._backoff = TierState(PLAN), Backoff(*OP_BY_OP)
+        self.runs = self.raised = 0
+        self._last = self._often = self._left = 0
 
     def add(self, flags: int) -> None:
         """Note a run with such exceptions."""
         self.raised |= flags
-        if self.runs - self._last > OFTEN:
-            self._state.retry()
-            self._backoff.reset()
+        self._often = 1 if self.runs - self._last > OFTEN else self._often + 1
         self._last = self.runs
-        if self._state.strike():
-            self._state.activate(1)  # if that is so once more, it is again deoptimised
-            self.pending = self._backoff.next()
+        if self._often >= DOUBTS:
+            first, most = OP_BY_OP
+            self._left = min(first << (self._often - DOUBTS), most)
 
-    def wait(self) -> bool:
-        """Count a run that is op by op, if it is to be; returns that."""
-        self.pending -= 1
-        return self.pending >= 0
+    def skip_plan(self) -> bool:
+        """Whether the run that begins is op by op for this reason, which counts it."""
+        if not self._left:
+            return False
+        self._left -= 1
+        return True
 
 
 class LogTemplate:
@@ -174,9 +178,9 @@ class LogTemplate:
 
     def __init__(self, log: Log, live: tuple[int, ...], values: tuple[int, ...], mask: int) -> None:
         self.sample = values
-        self.recorded = TierState(RECORDING)  # while it had no plan
+        self.seen = 0  # how often, while it had no plan
         self.steps: Any = None  # those of the op-by-op interpreter, once they were asked for
-        self.eager = TierState(CALL_SITE)  # while NumPy ran it, since that is sooner
+        self.numpys = 0  # runs by NumPy, since that is sooner
         self.region_sizes: set[tuple[int, ...]] = set()  # about which it is too much for NumPy
         self.cost = cost_model.Estimate(0)  # of one log
         self.doubts = Doubts()
@@ -268,31 +272,30 @@ class PlanEntry:
         self.values = values
         self.eager_elements: int | None = None  # `cost_model.eager_elements` of it, once estimated
         self.groups: Any = None  # `blocked_statements.groups` of it, once asked for
-        self.plan: Any = None
+        self.plan: ExecutablePlan | None = None
         self.gain: Measured | None = None  # the times of its plan and of NumPy
         self.direct = False
         self.symbols: tuple[int, ...] = ()
         self.bytes = 0
         self._region: Region | None = None
 
-    def find_plan(self) -> tuple[ExecutablePlan, tuple[int, ...]] | None:
-        """Return a plan that serves the log, and the values of its symbols; None if there is none yet."""
+    def find_plan(self) -> ExecutablePlan | None:
+        """Return the plan that serves the log from now on; None if there is none yet."""
         template = self.template
-        if template.exact.plan is not None and self.values == template.sample:
-            return template.exact.plan, ()
-        for symbolic in template.symbolic:
+        if self.plan is None and template.exact.plan is not None and self.values == template.sample:
+            self._serve(template.exact.plan, ())
+        for symbolic in template.symbolic if self.plan is None else ():
             symbols = symbolic.fits(self.values)
             if symbolic.plan is not None and symbols is not None and symbolic.serves(symbols):
-                return symbolic.plan, symbols
-        return None
+                self._serve(symbolic.plan, symbols)
+                break
+        return self.plan
 
-    def serve(self, plan: ExecutablePlan, symbols: tuple[int, ...]) -> ExecutablePlan:
-        """Let a plan run the log from now on; returns the plan."""
+    def _serve(self, plan: ExecutablePlan, symbols: tuple[int, ...]) -> None:
         self.symbols = symbols
         self.bytes = plan.bytes(symbols)
         self.plan = plan
         self.direct = self.template.direct and not plan.needs_arrays
-        return plan
 
     @property
     def useful(self) -> bool:
