@@ -51,7 +51,7 @@ def _calls(rec: Recording) -> int:
     calls, here, names = 0, None, set[str]()
     for (code, instruction, *_), entry in zip(rec.sites, rec.statements(), strict=True):
         place = id(code), instruction
-        if place != here or entry[1] in names:
+        if place != here or entry.op in names:
             calls, here, names = calls + 1, place, set()
-        names.add(entry[1])
+        names.add(entry.op)
     return calls

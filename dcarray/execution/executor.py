@@ -156,8 +156,9 @@ class Executor:
     def plan_for(
         self, plan_entry: templates.PlanEntry, options: config.Options, asks: bool = True
     ) -> templates.ExecutablePlan | None:
-        """Return the plan of a log, or None while there is none.  If it ``asks`` for one, that is made now, or
-        in the background once it pays."""
+        """Return the plan of a log, or None while there is none.
+
+        If it ``asks`` for one, that is made now, or in the background once it pays."""
         if options.jit == "off":
             return None
         if plan_entry.plan is None and plan_entry.find_plan() is None and asks:

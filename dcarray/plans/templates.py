@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dcarray.core import fp_attribution
 from dcarray.core.fp_state import ODD
-from dcarray.recording.log_format import Log, effects
+from dcarray.ir.log_entries import Statement, declarations, statements
+from dcarray.recording.log_format import Log
 from dcarray.tiering import cost_model
 from dcarray.tiering.admission import Measured
 
@@ -186,19 +187,18 @@ class LogTemplate:
         self.doubts = Doubts()
         self.exact = PlanSlot[ExecutablePlan]()  # with the sample's integers
         self.symbolic: list[SymbolicPlan] = []
-        declared = [entry for entry in log if entry[0] in ("old", "new")]
-        self.elements = sum(math.prod(entry[2]) for entry in declared)
-        heads = [entry[-1] for entry in declared]
-        statements = [entry for entry in log if entry[0] not in ("old", "new")]
-        written, read = effects([entry for entry in statements if entry[0] != "call"])
+        declared, body = declarations(log), statements(log)
+        self.elements = sum(math.prod(entry.shape) for entry in declared)
+        heads = [entry.head for entry in declared]
+        written, read = _effects([entry for entry in body if entry.kind != "call"])
         # of those, the elements that are not a library's alone
-        self.kernel_elements = sum(math.prod(declared[k][2]) for k in written | read)
-        written, read = effects(statements)
+        self.kernel_elements = sum(math.prod(declared[k].shape) for k in written | read)
+        written, read = _effects(body)
         alive = set(live)
         changed = {heads[k] for k in written}
         seen = {heads[k] for k in read}
         # who raised an exception of each kind, and the kinds of which that is in doubt though they matter
-        self.culprits = fp_attribution.culprits(statements, bool(mask & ODD))
+        self.culprits = fp_attribution.culprits(body, bool(mask & ODD))
         self.doubt = mask & sum(1 << k for k, one in enumerate(self.culprits) if one == fp_attribution.DOUBT)
         # the slots whose memory a run is given, those that get new memory, and those that are written
         # after they may have been read (to be kept, should the region have to run again)
@@ -208,7 +208,7 @@ class LogTemplate:
         self.saved: list[int] = []
         self.inputs: list[int] = []
         for k, entry in enumerate(declared):
-            if entry[0] == "new":
+            if entry.is_new:
                 if heads[k] in alive:
                     self.memory.append(k)
                     if heads[k] == k:
@@ -223,7 +223,7 @@ class LogTemplate:
                 self.saved.append(k)
         # is all the memory whole, and nothing to be kept?
         self.direct = not self.saved and not self.reshapes
-        self.useful = bool(self.fresh) or any(declared[k][0] == "old" for k in written)
+        self.useful = bool(self.fresh) or any(not declared[k].is_new for k in written)
 
     @property
     def is_requested(self) -> bool:
@@ -247,6 +247,12 @@ class LogTemplate:
         symbolic = SymbolicPlan(self.sample, values)
         self.symbolic = [*self.symbolic[1 - MAX_SYMBOLIC :], symbolic]
         return symbolic
+
+
+def _effects(body: list[Statement]) -> tuple[set[int], set[int]]:
+    """Return the slots that statements write and read."""
+    written = {slot for entry in body for slot in entry.outs}
+    return written, {slot for entry in body for slot, _, _ in entry.arrays}
 
 
 class PlanEntry:

@@ -43,10 +43,11 @@ def _opaque(value: Any) -> bool:
 
 
 # What is recorded as several statements: of little work NumPy does all in less time than that takes.
-_COMPOSED = frozenset("""
+_NAMES = """
 allclose argmax argmin array_equal average clip count_nonzero cross delete diff ediff1d gradient insert
 mean nan_to_num nanmean nansum norm ptp std trace trapezoid var
-""".split())
+"""
+_COMPOSED = frozenset(_NAMES.split())
 
 
 def _small_arrays(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any] | None:
