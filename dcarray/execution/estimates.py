@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dcarray.tiering import admission, cost_model
+from dcarray.tiering import cost_model
 
 from . import run_plan
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from dcarray.plans.templates import PlanEntry
     from dcarray.recording.log import Recording
 
-__all__ = ["MAX_PLANS", "eager_elements", "measured"]
+__all__ = ["MAX_PLANS", "eager_elements"]
 
 MAX_PLANS = 4096
 
@@ -33,15 +33,6 @@ def eager_elements(rec: Recording, plan_entry: PlanEntry, threads: int) -> int:
         if len(template.region_sizes) >= MAX_PLANS:
             template.region_sizes.clear()
         template.region_sizes.add(sizes)
-    return found
-
-
-def measured(rec: Recording, plan_entry: PlanEntry) -> admission.Measured:
-    """Return the measurements by which a clock decides between NumPy and a log's plan; they are judged from
-    the beginning where last bits depend on who computes them, or NumPy takes long."""
-    cost = plan_entry.template.cost
-    found = admission.Measured(1e-9 * cost_model.spared(rec.log))
-    found.judged = not cost.elements or cost.rounded or 1e-9 * cost.numpy >= admission.LONGER
     return found
 
 

@@ -17,7 +17,6 @@ from dcarray.core.fp_state import ODD
 from dcarray.ir.log_entries import Statement, declarations, statements
 from dcarray.recording.log_format import Log
 from dcarray.tiering import cost_model
-from dcarray.tiering.admission import Measured
 
 from .slot import PlanSlot, PlanState
 
@@ -263,7 +262,6 @@ class PlanEntry:
         "bytes",
         "direct",
         "eager_elements",
-        "gain",
         "groups",
         "key",
         "plan",
@@ -279,7 +277,6 @@ class PlanEntry:
         self.eager_elements: int | None = None  # `cost_model.eager_elements` of it, once estimated
         self.groups: Any = None  # `blocked_statements.groups` of it, once asked for
         self.plan: ExecutablePlan | None = None
-        self.gain: Measured | None = None  # the times of its plan and of NumPy
         self.direct = False
         self.symbols: tuple[int, ...] = ()
         self.bytes = 0

@@ -17,16 +17,13 @@ from dcarray.lowering.program.input_range_check import MIN_COPIED_BESIDE
 from . import op_costs
 from .blas_sharing import is_skinny_product
 
-__all__ = ["Estimate", "eager_elements", "estimate", "spared"]
+__all__ = ["Estimate", "eager_elements", "estimate"]
 
 # Nanoseconds, measured on a Xeon with AVX-512: for a byte that a call on some 100,000 elements reads or
 # writes, for one of a temporary array besides, for a call of NumPy; for recording a statement, one that gives
 # a single value, and one more of the same call; and for running a region.
 _BYTE, _TEMPORARY, _CALL = 0.0137, 0.04, 300.0
 _RECORD, _VALUE, _MORE, _RUN = 3500.0, 60000.0, 20000.0, 16000.0
-# For recording a statement that writes into an array, and what the op-by-op interpreter takes more for one
-# than NumPy's call.
-_RECORD_WRITE, _INTERPRET = 8000.0, 3000.0
 # What a kernel takes more where it keeps what it overwrites: in all, and times the bytes of that, which goes
 # to memory that was not used before.
 _KEEP, _COPY = 5500.0, 5.0
@@ -55,26 +52,16 @@ class Estimate(NamedTuple):
         Nanoseconds that NumPy takes, call by call.
     region : float
         Nanoseconds that recording it and running it as a region take, times the margin that NumPy is given.
-    rounded : bool
-        Whether the last bits of its results may depend on who computes them.
     """
 
     elements: int
     numpy: float = 0.0
     region: float = 0.0
-    rounded: bool = True
 
 
 def eager_elements(cost: Estimate) -> int:
     """Return `Estimate.elements` of a recording that NumPy does sooner, call by call; else 0."""
     return cost.elements if cost.numpy <= cost.region else 0
-
-
-def spared(log: Sequence[tuple[Any, ...]]) -> float:
-    """Return the nanoseconds that a recording takes when it runs op by op, and NumPy at once does not."""
-    declared, statements = log_entries.declarations(log), log_entries.statements(log)
-    writes = sum(entry.kind == "map" and not declared[entry.out].is_new for entry in statements)
-    return _RECORD * (len(statements) - writes) + _RECORD_WRITE * writes + _INTERPRET * len(statements)
 
 
 def estimate(
@@ -193,7 +180,7 @@ def estimate(
     passing = [items[k] * math.prod(e.shape) for k, e in enumerate(declared) if e.head == k and k not in kept]
     temporary = _TEMPORARY * sum(n for n in passing if n > _NEAR) if calls > 1 else 0.0
     numpy += _CALL * len(statements) + _BYTE * moved + temporary
-    return Estimate(most, numpy, margin * (recording + running + fused), rounded or called)
+    return Estimate(most, numpy, margin * (recording + running + fused))
 
 
 def _cache_factor(nbytes: float) -> float:
