@@ -122,7 +122,7 @@ class Executor:
             return _run_op_by_op(rec, plan_entry)
         if not template.useful:
             return []
-        again = template.is_requested
+        again = plan_entry.plan is None and template.is_requested
         plan = self.plan_for(plan_entry, options, not rec.one_off or options.jit == "eager")
         if plan is not None:
             return self._run_by_plan(rec, plan_entry, plan, options)
@@ -167,18 +167,25 @@ class Executor:
         return plan_entry.plan
 
     def _ask(self, plan_entry: templates.PlanEntry, options: config.Options) -> None:
-        """Ask for a plan of a log that has none."""
+        """Ask for a plan of a log that has none: at once, or in the background when the log comes again."""
         template, later = plan_entry.template, options.jit == "background"
+        slot = template.slot(plan_entry.values)
         template.seen += 1
+        if slot is None:  # a plan serves other sizes
+            return
         # it is clear before it has run; a library takes less for them, and wants all cores
         large = template.kernel_elements * NANOSECOND > PATIENCE
         if later and template.seen == 1:
-            self._look_for_stored(plan_entry, options, large)
-            if template.elements < PLANNED_AT_ONCE or plan_entry.find_plan() is not None:
+            if stores_plans(options.cache_dir) and not options.debug:
+                look = partial(_attempt, partial(_load_stored, slot, plan_entry, options), False)
+                if large:
+                    look()
+                else:
+                    self.background.submit(look)
+            if template.elements < PLANNED_AT_ONCE or slot.plan is not None:
                 return
-        slot = template.slot(plan_entry.values)
-        if slot is None or not slot.ask():
-            if slot is not None and slot.state is PlanState.ASKED and not later:
+        if not slot.ask():
+            if slot.state is PlanState.ASKED and not later:
                 self.background.wait()
             return
 
@@ -195,27 +202,6 @@ class Executor:
         if large:
             self.background.add_unplanned_work(PATIENCE)
         self.background.submit_later(job, 1e-9 * template.cost.numpy * template.seen)
-
-    def _look_for_stored(
-        self, plan_entry: templates.PlanEntry, options: config.Options, at_once: bool
-    ) -> None:
-        """Have a log that was not seen before get the plan that another process has stored for it."""
-        if options.debug or not stores_plans(options.cache_dir):
-            return
-
-        def load() -> None:
-            from dcarray.plans import provider
-
-            request = _request(plan_entry, options)
-            plan = provider.load_stored(request)
-            if plan is not None and plan_entry.template.exact.plan is None:
-                plan_entry.template.exact.fill(templates.ExecutablePlan(plan, request))
-
-        look = partial(_attempt, load, options.debug)
-        if at_once:
-            look()
-        else:
-            self.background.submit(look)
 
     def request_of(
         self, plan_entry: templates.PlanEntry, options: config.Options
@@ -259,6 +245,18 @@ def _request(plan_entry: templates.PlanEntry, options: config.Options) -> LogReq
         *plan_entry.key, template.sample, plan_entry.values, tuple(template.saved),
         options.fastmath, options.threads, options.cache_dir, options.target,
     )  # fmt: skip
+
+
+def _load_stored(
+    slot: templates.TemplatePlan, plan_entry: templates.PlanEntry, options: config.Options
+) -> None:
+    """Fill a slot with the plan that another process has stored, if there is one."""
+    from dcarray.plans import provider
+
+    request = _request(plan_entry, options)
+    plan = provider.load_stored(request)
+    if plan is not None and slot.plan is None:
+        slot.fill(templates.ExecutablePlan(plan, request))
 
 
 def exception_reporter(rec: Recording, notes: list[Any]) -> Callable[[], None]:

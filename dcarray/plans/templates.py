@@ -91,19 +91,26 @@ def pattern(old: tuple[int, ...], new: tuple[int, ...]) -> Pattern:
     return Pattern(tuple(leaders.values()), tuple(terms))
 
 
-class SymbolicPlan(PlanSlot[ExecutablePlan]):
-    """A plan over symbols, and the integers that it serves.
+class TemplatePlan(PlanSlot[ExecutablePlan]):
+    """A plan of a template, and the integers that it serves: those of one log, or all that have the pattern
+    of two logs and meet the plan's guards.
 
     Parameters
     ----------
     old, new
-        The integers of two logs of the template.
+        The integers of two logs of the template, or twice those of one.
     """
+
+    __slots__ = ("fits",)
 
     def __init__(self, old: tuple[int, ...], new: tuple[int, ...]) -> None:
         super().__init__()
-        found = pattern(old, new)
-        self.fits = _matcher(found.terms, found.leaders)
+        self.fits: Callable[[tuple[int, ...]], tuple[int, ...] | None]
+        if old == new:
+            self.fits = lambda values: () if values == new else None
+        else:
+            found = pattern(old, new)
+            self.fits = _matcher(found.terms, found.leaders)
 
     def serves(self, symbols: tuple[int, ...]) -> bool:
         """Whether there is a plan whose guards hold for these values of the symbols."""
@@ -184,8 +191,7 @@ class LogTemplate:
         self.region_sizes: set[tuple[int, ...]] = set()  # about which it is too much for NumPy
         self.cost = cost_model.Estimate(0)  # of one log
         self.doubts = Doubts()
-        self.exact = PlanSlot[ExecutablePlan]()  # with the sample's integers
-        self.symbolic: list[SymbolicPlan] = []
+        self.plans = [TemplatePlan(values, values)]  # and others with symbols, the last ones
         declared, body = declarations(log), statements(log)
         self.elements = sum(math.prod(entry.shape) for entry in declared)
         heads = [entry.head for entry in declared]
@@ -227,25 +233,24 @@ class LogTemplate:
     @property
     def is_requested(self) -> bool:
         """Whether any plan has been asked for."""
-        return bool(self.symbolic) or self.exact.state is not PlanState.UNASKED
+        return any([plan.state is not PlanState.UNASKED for plan in self.plans])
 
     @property
     def is_awaited(self) -> bool:
         """Whether any plan that was asked for is still being made."""
-        return any([slot.state is PlanState.ASKED for slot in (self.exact, *self.symbolic)])
+        return any([plan.state is PlanState.ASKED for plan in self.plans])
 
-    def slot(self, values: tuple[int, ...]) -> PlanSlot[ExecutablePlan] | None:
-        """Return the slot of a plan for these integers; None if they differ too much from the sample."""
-        if values == self.sample:
-            return self.exact
-        for symbolic in self.symbolic:
-            if symbolic.plan is None and symbolic.fits(values) is not None:
-                return symbolic
+    def slot(self, values: tuple[int, ...]) -> TemplatePlan | None:
+        """Return the place of a plan for these integers; None if they differ too much from the sample."""
+        for plan in self.plans:
+            if plan.plan is None and plan.fits(values) is not None:
+                return plan
         if not are_related(self.sample, values):
             return None
-        symbolic = SymbolicPlan(self.sample, values)
-        self.symbolic = [*self.symbolic[1 - MAX_SYMBOLIC :], symbolic]
-        return symbolic
+        new = TemplatePlan(self.sample, values)
+        exact, *others = self.plans
+        self.plans = [exact, *others[1 - MAX_SYMBOLIC :], new]
+        return new
 
 
 def _effects(body: list[Statement]) -> tuple[set[int], set[int]]:
@@ -284,21 +289,14 @@ class PlanEntry:
 
     def find_plan(self) -> ExecutablePlan | None:
         """Return the plan that serves the log from now on; None if there is none yet."""
-        template = self.template
-        if self.plan is None and template.exact.plan is not None and self.values == template.sample:
-            self._serve(template.exact.plan, ())
-        for symbolic in template.symbolic if self.plan is None else ():
-            symbols = symbolic.fits(self.values)
-            if symbolic.plan is not None and symbols is not None and symbolic.serves(symbols):
-                self._serve(symbolic.plan, symbols)
+        for made in self.template.plans if self.plan is None else ():
+            symbols = made.fits(self.values)
+            if made.plan is not None and symbols is not None and made.serves(symbols):
+                self.plan, self.symbols = made.plan, symbols
+                self.bytes = made.plan.bytes(symbols)
+                self.direct = self.template.direct and not made.plan.needs_arrays
                 break
         return self.plan
-
-    def _serve(self, plan: ExecutablePlan, symbols: tuple[int, ...]) -> None:
-        self.symbols = symbols
-        self.bytes = plan.bytes(symbols)
-        self.plan = plan
-        self.direct = self.template.direct and not plan.needs_arrays
 
     @property
     def useful(self) -> bool:
