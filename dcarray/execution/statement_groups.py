@@ -72,8 +72,8 @@ class Members:
         return True
 
     def _head(self, access: Any) -> int:
-        (slot, _), _ = access
-        return self.declared[slot].head
+        head: int = self.declared[access[0][0]].head
+        return head
 
     def access(self, slot: int, index: Index | None, shape: tuple[int, ...]) -> tuple[Access, Any]:
         """Return a window, the same for all ways to say that it is all of an array."""
