@@ -1,25 +1,7 @@
 """Builds a region from a recorded log.
 
-The log is the recorder's compact form: a tuple of plain tuples, which is hashed on every flush, while
-this module runs only when no plan is known.  Its entries, where a *slot* is the number of a declaration
-(``old`` or ``new``) in the order of the log:
-
-``("old", char, shape, strides, head)``
-    Memory that exists; ``head`` is the slot of the first array on the same memory.
-``("new", char, shape, head)``
-    An array to be computed; ``head`` is its own slot, or that of the array it is a reshape of.
-``("map", op, loop, shape, out, index, *args)``
-    An element-wise operation over the domain ``shape`` into the window ``index`` of slot ``out``.
-    ``loop`` is written as in ``ufunc.types``: ``"dd->d"``.
-``("fold", op, loop, shape, axes, keepdims, out, arg)``
-    A reduction of ``arg`` over ``axes`` of the domain ``shape`` into all of slot ``out``; with an ``op`` of
-    ``ops.PLACES`` over one axis, or over all of them, counted in C order; with one of ``ops.SCANS`` the
-    result has the shape of the domain.
-``("call", op, (out, ...), (arg, ...), attrs)``
-    A library call that fills all of its outputs.
-
-An argument is the number of a scalar, or ``(slot, index, shape)``, where ``index`` None is all of the
-array and ``shape`` None is the domain (a call has none); shapes broadcast to the domain as NumPy's do.
+The log is the recorder's compact form of a program; `log_entries` describes it.  This module runs only when
+no plan is known.
 """
 
 from __future__ import annotations
@@ -32,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from .dim_arithmetic import is_number
+from .log_entries import Declaration, Entry, Statement, read
 from .nodes import Apply, Array, Call, Compute, Dim, Expr, Index, Iota, Load, Region, Size, Stmt, Window
 from .ops import OPS, PLACES, SCANS, const
 
-Entry = tuple[Any, ...]
 SCALAR = "c"  # the names of scalars begin with it, and a number follows
 
 
@@ -71,28 +53,24 @@ class _Builder:
         self.body: list[Stmt] = []
 
     def region(self) -> Region:
+        make = {"map": self._map, "fold": self._fold, "call": self._call}
         position = 0
-        for entry in self.log:
-            getattr(self, "_" + entry[0])(position, *entry[1:])
-            position += entry[0] not in ("old", "new")
+        for entry in map(read, self.log):
+            if isinstance(entry, Declaration):
+                self._declare(entry)
+            else:
+                make[entry.kind](position, entry)
+                position += 1
         return Region((), (*self.arrays, *self.scalars, *self.temps), tuple(self.body))
 
-    # ---- declarations ------------------------------------------------------------------------------
-    def _declare(
-        self, char: str, shape: tuple[Dim, ...], head: int, role: Any, strides: tuple[Dim, ...] | None
-    ) -> None:
+    def _declare(self, entry: Declaration) -> None:
         slot = len(self.arrays)
-        base = None if head == slot else f"a{head}"
-        self.arrays.append(Array(f"a{slot}", dtype_of(char), shape, role, strides, base=base))
-        self.heads.append(head)
-
-    def _old(
-        self, _: int, char: str, shape: tuple[Dim, ...], strides: tuple[Dim, ...] | None, head: int
-    ) -> None:
-        self._declare(char, shape, head, "in", strides)
-
-    def _new(self, _: int, char: str, shape: tuple[Dim, ...], head: int) -> None:
-        self._declare(char, shape, head, "out" if head in self.live else "temp", None)
+        base = None if entry.head == slot else f"a{entry.head}"
+        role: Any = "in" if not entry.is_new else "out" if entry.head in self.live else "temp"
+        self.arrays.append(
+            Array(f"a{slot}", dtype_of(entry.char), entry.shape, role, entry.strides, base=base)
+        )
+        self.heads.append(entry.head)
 
     # ---- arguments ---------------------------------------------------------------------------------
     def _read(self, arg: Any, domain: tuple[Dim, ...]) -> Expr:
@@ -126,11 +104,12 @@ class _Builder:
                 self.arrays[k] = replace(self.arrays[k], role="inout")
 
     # ---- statements --------------------------------------------------------------------------------
-    def _map(self, position: int, op: str, loop: str, domain: Any, out: int, index: Any, *args: Any) -> None:
-        kinds, result = loop.split("->")
-        target = self._window(out, index, None, domain)
+    def _map(self, position: int, entry: Statement) -> None:
+        kinds, result = entry.loop.split("->")
+        out, domain, args = entry.out, entry.shape, entry.args
+        target = self._window(out, entry.index, None, domain)
         reads = [self._read(arg, domain) for arg in args]
-        body = apply_op(op, kinds, result, reads)
+        body = apply_op(entry.op, kinds, result, reads)
         if self.arrays[out].dtype != body.dtype:
             body = Apply("cast", (body,), self.arrays[out].dtype)
         self._mark_written(out)
@@ -145,18 +124,17 @@ class _Builder:
 
     def _overlaps(self, out: int, target: Window, args: tuple[Any, ...], reads: list[Expr]) -> bool:
         """Whether an element may be written before another point of the domain reads it."""
-        for arg, read in zip(args, reads, strict=True):
+        for arg, value in zip(args, reads, strict=True):
             if type(arg) is int or self.heads[arg[0]] != self.heads[out]:
                 continue
-            if not (isinstance(read, Load) and read.window == target):
+            if not (isinstance(value, Load) and value.window == target):
                 return True
         return False
 
-    def _fold(
-        self, position: int, op: str, loop: str, domain: Any, axes: Any, keepdims: bool, out: int, arg: Any
-    ) -> None:
-        kinds, result = loop.split("->")
-        body = cast(self._read(arg, domain), kinds[0])
+    def _fold(self, position: int, entry: Statement) -> None:
+        kinds, result = entry.loop.split("->")
+        op, domain, axes, out = entry.op, entry.shape, entry.axes, entry.out
+        body = cast(self._read(entry.args[0], domain), kinds[0])
         if op in SCANS:
             self._scan(position, SCANS[op], domain, axes[0], out, body)
             return
@@ -164,7 +142,7 @@ class _Builder:
         for axis in range(len(domain)):
             if axis not in axes:
                 parts.append(Index(0, 1, axis))
-            elif keepdims:
+            elif entry.keepdims:
                 parts.append(Index(0, 0, None))
         target = Window(f"a{out}", domain, tuple(parts))
         if op in PLACES:
@@ -198,10 +176,10 @@ class _Builder:
             at = Apply("add", (row, Iota(axis, place)), place)
         return Apply("where", (found, at, const(extreme("minimum", place), place)), place)
 
-    def _call(self, position: int, op: str, outs: Any, args: Any, attrs: Any) -> None:
-        reads = tuple(self._window(slot, index, shape, shape) for slot, index, shape in args)
-        writes = tuple(self._window(out, None, None, self.arrays[out].shape) for out in outs)
-        self.body.append(Call(op, reads, writes, attrs, loc=position))
+    def _call(self, position: int, entry: Statement) -> None:
+        reads = tuple(self._window(slot, index, shape, shape) for slot, index, shape in entry.args)
+        writes = tuple(self._window(out, None, None, self.arrays[out].shape) for out in entry.outs)
+        self.body.append(Call(entry.op, reads, writes, entry.attrs, loc=position))
 
 
 def _start(op: str, dtype: np.dtype[Any]) -> Any:

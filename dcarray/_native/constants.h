@@ -27,8 +27,7 @@
     X("exports", Exports) X("remote", Remote) X("strides", Strides) X("rec", Recorded)
 #define RECORDING_SLOTS(X) X("done", Done)
 
-/* The states of call sites, and after how many demotions and refused promotions these change: `Tier`,
- * `STRIKES` and `BLOCKED_HITS` of dcarray/tiering/state.py. */
+/* The states of call sites, and after how many demotions and refused promotions these change. */
 #define TIERS(X) X(OBSERVED) X(CANDIDATE) X(ACTIVE) X(DEOPTIMISED)
 #define LIMITS(X) X(STRIKES) X(BLOCKED_HITS)
 

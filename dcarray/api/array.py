@@ -386,7 +386,7 @@ def evaluate(x: Any = _ALL, /, *more: Any) -> Any:
         return tuple([evaluate(y) for y in (x, *more)])
     if isinstance(x, ndarray):
         if x._small is None:
-            x._run()
+            x._compute()
     elif isinstance(x, (tuple, list)):
         for y in x:
             evaluate(y)

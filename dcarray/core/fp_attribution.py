@@ -7,8 +7,7 @@ remain in doubt make the region run again, which needs copies of what it overwro
 
 from __future__ import annotations
 
-from typing import Any
-
+from dcarray.ir.log_entries import Statement
 from dcarray.ir.ops import PLACES, SCANS
 
 from .fp_bits import ALL, DIVIDE, INVALID, OVER, UNDER
@@ -29,21 +28,21 @@ _QUIET = _MOVES | {
 _BY_ZERO = frozenset({"floor_divide", "remainder", "fmod", "reciprocal"})
 
 
-def raises(entry: tuple[Any, ...]) -> tuple[int, int]:
+def raises(entry: Statement) -> tuple[int, int]:
     """Return the exceptions that NumPy may raise in a statement, and those that only a kernel may raise, as
     bits."""
-    if entry[0] == "call":
+    if entry.kind == "call":
         # BLAS raises exceptions in the caller's thread, or loses them in one of its own
-        return (OVER | UNDER | INVALID, 0) if entry[1] == "blas.matmul" else (ALL, ALL)
-    name, loop = entry[1], entry[2]
-    if entry[0] == "map" and name == "cast":
+        return (OVER | UNDER | INVALID, 0) if entry.op == "blas.matmul" else (ALL, ALL)
+    name, loop = entry.op, entry.loop
+    if entry.kind == "map" and name == "cast":
         source, result = loop.split("->")
         return (0, 0) if source == result else (ALL, ALL)
     if not any(c in "efdFD" for c in loop):
         return (ALL, ALL) if name in _BY_ZERO else (0, 0)
     if name in PLACES:
         return 0, INVALID
-    plain = entry[0] == "map" or name in SCANS
+    plain = entry.kind == "map" or name in SCANS
     name = SCANS.get(name, name)
     if plain and not any(c in "eFD" for c in loop):  # whose kernels take several operations for one
         if name in _PLAIN:
@@ -53,7 +52,7 @@ def raises(entry: tuple[Any, ...]) -> tuple[int, int]:
     return ALL, ALL
 
 
-def culprits(statements: list[tuple[Any, ...]], odd: bool = False) -> tuple[int, ...]:
+def culprits(statements: list[Statement], odd: bool = False) -> tuple[int, ...]:
     """Return the statement that raises each kind of exception: its number, `NOBODY`, or `DOUBT`.
 
     With ``odd``, for error states other than ignore, warn and raise, every possible kind is in doubt.

@@ -3,6 +3,29 @@
 A *small* handle has the plain ndarray in ``_small``, and NumPy runs every call on it eagerly.  A *large* one
 has None there and is a window (``_shape``, ``_index``) of a store, whose memory may still have to be
 computed.
+
+How to make one:
+
+=============================  =======================================================================
+`adopt`                        on any plain array, whose memory it shares
+`wrap_new`                     on a new one, of which nobody else knows
+`derive`                       on what NumPy made of the plain view of a handle: a view or a copy
+`part`                         on a view by a basic key, whose window is found when somebody asks
+`large`                        on a window of a store
+`small`                        on a plain array that is known to be small
+`as_class`                     on the array of a handle of another class
+=============================  =======================================================================
+
+How to get at the elements:
+
+=============================  =======================================================================
+`Handle._compute`              runs what is pending on them, wherever they are then: here, or in blocks
+`Handle._evaluated`            the plain view, to read: pending writes have run
+`Handle._writable`             the plain view, to write: pending reads have run, too
+`Handle._eager_view`           the plain view if NumPy may work on it as it is, else None: runs nothing
+`Handle._plain_view`           the plain view of memory that is known to be complete: runs nothing
+`export`                       the plain view for code outside, which may keep it
+=============================  =======================================================================
 """
 
 from __future__ import annotations
@@ -56,9 +79,9 @@ class Handle:
     _small_view: (
         NDArray | None
     )  # that view, if it is so small that NumPy is to work on it when nothing is pending
-    # The source of a window that is still to be composed: shape and index of the array that this is a view
-    # of, and the key; or, if NumPy made the view, the store, in whose memory the view is located.  Of an
-    # array that NumPy made eagerly and that has no store yet, the call site (`dcarray.tiering.call_sites`).
+    # Where an array comes from whose window or store is found when somebody asks.  One whose window is still
+    # to be composed: shape and index of the array that it is a view of, and the key.  A view that NumPy made:
+    # the store in whose memory it is located.  What NumPy made eagerly: the call site.
     _origin: tuple[Any, ...] | Store
 
     def __getattr__(self, name: str) -> Any:
@@ -123,7 +146,7 @@ class Handle:
         a.flags.writeable = not self._readonly
         return a
 
-    def _run(self) -> None:
+    def _compute(self) -> None:
         """Run all pending writes to this array's elements, distributed or not; whole memory that other
         objects know is brought up to date."""
         head = self._store.family
@@ -145,10 +168,6 @@ class Handle:
                 a.flags.writeable = False
             self._ndarray = a
         return self._ndarray
-
-    def _register(self) -> None:
-        """Register the memory under its owner, before code outside has a view of it."""
-        register(self._store)
 
     def _writable(self) -> NDArray:
         """As ``_evaluated``, when pending reads have run too, so that the caller may write."""

@@ -188,7 +188,7 @@ def local_of(x: Handle, halo: bool = False) -> NDArray:
 
 def elements_of(x: Handle) -> NDArray:
     """Return the elements of an array as a plain one that may share its memory."""
-    x._run()
+    x._compute()
     head = x._store.family
     if head.remote is not None and x.size < head.size:
         x = x.copy()

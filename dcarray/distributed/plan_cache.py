@@ -22,7 +22,6 @@ from dcarray.plans import provider, requests
 from dcarray.plans.slot import PlanSlot
 from dcarray.plans.templates import ExecutablePlan
 from dcarray.recording.log import Recording
-from dcarray.recording.log_format import writes
 
 from .consistency import digest
 
@@ -112,14 +111,16 @@ class LogFacts:
     def __init__(self, rec: Recording, log: tuple[Any, ...]) -> None:
         declared = rec.declarations()
         self.description = ("run", f"{len(log)} recorded", digest((log, rec.kinds)))
-        self.one_geometry = all(entry[-1] == slot for slot, entry in enumerate(declared))
-        self.largest = max((math.prod(entry[2]) for entry in declared if entry[2]), default=-1)
+        self.one_geometry = all(entry.head == slot for slot, entry in enumerate(declared))
+        self.largest = max((math.prod(entry.shape) for entry in declared if entry.shape), default=-1)
         statements = rec.statements()
-        self.written = frozenset(slot for entry in statements for slot in writes(entry))
-        self.overwrites = any(declared[slot][0] == "old" for slot in self.written)
-        sums = any(entry[0] != "map" for entry in statements)
-        products = [entry for entry in statements if entry[:2] == ("map", "multiply")] if sums else []
-        self.factors = tuple(sorted({arg for entry in products for arg in entry[6:] if type(arg) is int}))
+        self.written = frozenset(slot for entry in statements for slot in entry.outs)
+        self.overwrites = any(not declared[slot].is_new for slot in self.written)
+        sums = any(entry.kind != "map" for entry in statements)
+        products = (
+            [entry for entry in statements if (entry.kind, entry.op) == ("map", "multiply")] if sums else []
+        )
+        self.factors = tuple(sorted({number for entry in products for number in entry.scalars}))
         self._plans: dict[Any, LayoutPlan] = {}
 
     def finite(self, rec: Recording) -> tuple[str, ...]:

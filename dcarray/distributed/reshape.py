@@ -22,7 +22,7 @@ from dcarray.comm.transport.protocol import Communicator
 from dcarray.core.processes import communicating
 from dcarray.core.shard import Shard, gather_store, local_block, set_shard
 from dcarray.core.store import Store, memory
-from dcarray.recording.log_format import reads, writes
+from dcarray.ir.log_entries import Declaration, Statement, is_declaration
 from dcarray.recording.replay import Replay
 
 if TYPE_CHECKING:
@@ -46,15 +46,15 @@ class _Uses:
         The first statement that uses a family through another slot than it was written through before.
     """
 
-    def __init__(self, declared: list[tuple[Any, ...]], statements: Iterable[tuple[Any, ...]]) -> None:
-        heads = [entry[-1] for entry in declared]
+    def __init__(self, declared: list[Declaration], statements: Iterable[Statement]) -> None:
+        heads = [entry.head for entry in declared]
         shared_heads = {head for slot, head in enumerate(heads) if head != slot}
         self.used: set[int] = set()
         self.writer: dict[int, int] = {}
         self.clash: int | None = None
         for k, entry in enumerate(statements):
-            read = [arg[0] for arg in reads(entry) if type(arg) is not int]
-            written = writes(entry)
+            read = [slot for slot, *_ in entry.arrays]
+            written = entry.outs
             self.used.update(read, written)
             for slot in (*read, *written):
                 if self.writer.get(heads[slot], slot) != slot and self.clash is None:
@@ -82,18 +82,18 @@ def split_at_reshape(rec: Recording, large: int) -> tuple[Replay, Callable[[], N
         none.
     """
     declared = rec.declarations()
-    if all(entry[-1] == slot for slot, entry in enumerate(declared)):
+    if all(entry.head == slot for slot, entry in enumerate(declared)):
         return None
     statements = rec.statements()
     cut = _Uses(declared, statements).clash
     if not cut:  # one statement cannot be split
         return None
-    heads = {entry[-1] for slot, entry in enumerate(declared) if entry[-1] != slot}
+    heads = {entry.head for slot, entry in enumerate(declared) if entry.head != slot}
     if not any(type(s := rec.slots[k]) is Store and (s.remote is not None or s.size > large) for k in heads):
         return None
     before = rec.log, rec.slots, rec.news, rec.sites
     rest = Replay(rec, dict(enumerate(statements[cut:], cut)))
-    end = [k for k, entry in enumerate(rec.log) if entry[0] not in ("old", "new")][cut - 1] + 1
+    end = [k for k, entry in enumerate(rec.log) if not is_declaration(entry)][cut - 1] + 1
     log = rec.log[:end]
     slots = list(rec.slots[: len(log) - cut])
     for k, entry in enumerate(slots):  # stores that only the rest still uses stay alive for it
@@ -133,16 +133,16 @@ def copy_views(
     """
     declared = rec.declarations()
     uses = _Uses(declared, rec.statements())
-    views = [slot for slot, entry in enumerate(declared) if entry[-1] != slot]
-    heads = {declared[slot][-1] for slot in views}
-    members = {first: [k for k, entry in enumerate(declared) if entry[-1] == first] for first in heads}
+    views = [slot for slot, entry in enumerate(declared) if entry.head != slot]
+    heads = {declared[slot].head for slot in views}
+    members = {first: [k for k, entry in enumerate(declared) if entry.head == first] for first in heads}
     slots = [slot for first in heads for slot in members[first]]
     if uses.clash is not None or not all(
-        declared[slot][0] == "old" and _has_known_elements(rec.slots[slot]) for slot in slots
+        not declared[slot].is_new and _has_known_elements(rec.slots[slot]) for slot in slots
     ):
         return []
     pairs: Pairs = []
-    places = [k for k, entry in enumerate(rec.log) if entry[0] in ("old", "new")]
+    places = [k for k, entry in enumerate(rec.log) if is_declaration(entry)]
     for first in heads:
         head, writer = rec.slots[first], uses.writer.get(first)
         layout = None if head.remote is not None or writer in (None, first) else layout_for(head.shape)
@@ -152,7 +152,7 @@ def copy_views(
             set_shard(head, Shard(layout, block, comm))
         exclusive = writer is None or uses.used.isdisjoint(set(members[first]) - {writer})
         for slot in members[first]:
-            rec.log[places[slot]] = (*rec.log[places[slot]][:-1], slot)
+            rec.log[places[slot]] = declared[slot]._replace(head=slot).entry()
             if slot == first:
                 continue
             view = rec.slots[slot]

@@ -34,6 +34,7 @@ from dcarray.execution import run_plan
 from dcarray.execution.executor import Executor, exception_reporter, report_failure
 from dcarray.ir import interp
 from dcarray.ir.analysis.effects import overwritten_inputs
+from dcarray.ir.log_entries import contiguous_log
 from dcarray.ir.nodes import Region
 from dcarray.lowering.runtime.buffer_pool import address_of, empty
 from dcarray.plans.slot import PlanSlot
@@ -207,8 +208,7 @@ def _plan(
     from dcarray.ir.passes.cpu.pipeline import DISTRIBUTED
 
     # blocks are contiguous, whatever the strides of the whole array
-    log = [(*entry[:3], None, *entry[4:]) if entry[0] == "old" else entry for entry in rec.log]
-    exact = build(log, live, rec.kinds)
+    exact = build(contiguous_log(rec.log), live, rec.kinds)
     region = DISTRIBUTED.run(exact, debug=options.debug)
     known = {a.name: shards[slot].layout for a in exact.arrays if (slot := slot_of(a.name)) in shards}
     layouts = chosen_layouts(exact, region, known, bool(shards), options, comm)
@@ -357,8 +357,8 @@ def bind(
 
 def _report_gather(rec: Recording, gathering: Note, options: Options) -> None:
     """Report a statement that gathers its arrays, or raise under ``strict``."""
-    entry = rec.statements()[gathering.loc] if gathering.loc is not None else ("call", "a statement")
+    op = "a statement" if gathering.loc is None else rec.statements()[gathering.loc].op
     where = run_plan.line_of(rec.sites[gathering.loc or 0])
     if options.strict:
-        raise StrictError(f"{entry[1]} of distributed arrays", where)
-    note(f"{entry[1]} (gathered)", 0, where=where)
+        raise StrictError(f"{op} of distributed arrays", where)
+    note(f"{op} (gathered)", 0, where=where)

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dcarray.core.native import BUILT
 from dcarray.core.ufunc_loops import SUMS_BEGIN_WITH
+from dcarray.ir.log_entries import Declaration, Statement
 from dcarray.ir.ops import OPS
-from dcarray.recording.log_format import reads
 from dcarray.recording.operands import DTYPES
 
 from .statement_groups import Members
@@ -86,7 +86,7 @@ class Group(NamedTuple):
 
 
 def groups(
-    declared: Sequence[tuple[Any, ...]], statements: Sequence[tuple[Any, ...]], steps: Sequence[Step]
+    declared: Sequence[Declaration], statements: Sequence[Statement], steps: Sequence[Step]
 ) -> dict[int, Group]:
     """Return the groups of a log's live steps, by the number of their first step."""
     found: dict[int, Group] = {}
@@ -125,20 +125,19 @@ class _Program:
     def add(self, step: Step) -> bool:
         """Add the loops of a statement; False if it has none."""
         declared, entry = self.members.declared, self.members.statements[step.position]
-        kind, op, loop = entry[:3]
-        types, result = loop.split("->")
-        places = [self._argument(arg, char) for arg, char in zip(reads(entry), types, strict=True)]
-        if kind == "fold":
-            target = self._array(Operand((entry[6], None, None), result, True))
+        op, slot, index = entry.op, entry.out, entry.index
+        types, result = entry.loop.split("->")
+        places = [self._argument(arg, char) for arg, char in zip(entry.args, types, strict=True)]
+        if entry.kind == "fold":
+            target = self._array(Operand((slot, None, None), result, True))
             self._step(OPS[op].reference, types, True, [*places, target])
             self.culprits += [step.position] * (len(self.steps) - len(self.culprits))
             return True
-        slot, index = entry[4:6]
-        char = declared[slot][1]
-        if declared[slot][-1] in self.inner:
+        char = declared[slot].char
+        if declared[slot].head in self.inner:
             target = ("value", self._value(char))
         else:
-            (slot, index), shape = self.members.access(slot, index, entry[3])
+            (slot, index), shape = self.members.access(slot, index, entry.shape)
             target = self._array(Operand((slot, index, shape), char, True))
         if op == "cast":
             self._step("cast", types + char, False, [*places, target])
@@ -150,7 +149,7 @@ class _Program:
             if not same:
                 self._step("cast", result + char, False, [made, target])
         if target[0] == "value":
-            self.values[declared[slot][-1]] = target[1]
+            self.values[declared[slot].head] = target[1]
         self.culprits += [step.position] * (len(self.steps) - len(self.culprits))
         return True
 
@@ -171,8 +170,8 @@ class _Program:
         if type(arg) is int:
             return self._array(Operand(arg, char, False))
         slot, index, shape = arg
-        value = self.values.get(declared[slot][-1])
-        own = declared[slot][1]
+        value = self.values.get(declared[slot].head)
+        own = declared[slot].char
         if value is not None:
             place: Any = ("value", value)
         else:

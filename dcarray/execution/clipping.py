@@ -11,22 +11,25 @@ from typing import Any
 import numpy as np
 from numpy._core import umath
 
+from dcarray.ir.log_entries import Statement
+
 NDArray = np.ndarray[Any, Any]
 
 _clip: np.ufunc = vars(umath)["clip"]
 _BOUNDS = frozenset({"less", "greater"})
 
 
-def can_join(first: tuple[Any, ...], second: tuple[Any, ...]) -> bool:
+def can_join(first: Statement, second: Statement) -> bool:
     """Whether one statement compares an array of floats with a number, and the other chooses that number
     where it says so, and the array elsewhere."""
-    if first[0] != "map" or first[1] not in _BOUNDS or second[:2] != ("map", "where"):
+    if first.kind != "map" or first.op not in _BOUNDS or (second.kind, second.op) != ("map", "where"):
         return False
-    x, bound = first[6:8]
-    mask, number, rest = second[6:9]
-    same = first[3] == second[3] and type(bound) is type(number) is int and x == rest and type(x) is tuple
-    kinds = first[2][0] == first[2][1] == second[2][1] == second[2][2] == second[2][-1]
-    return same and kinds and first[2][0] in "fd" and first[5] is None and mask == (first[4], None, None)
+    x, bound = first.args
+    mask, number, rest = second.args
+    same = first.shape == second.shape and type(bound) is type(number) is int and x == rest
+    kinds = first.loop[0] == first.loop[1] == second.loop[1] == second.loop[2] == second.loop[-1]
+    whole = first.index is None and mask == (first.out, None, None)
+    return same and type(x) is tuple and kinds and first.loop[0] in "fd" and whole
 
 
 def bound_by(comparison: str, x: NDArray, bound: Any, number: Any, out: NDArray) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dcarray.tiering import admission, cost_model
+from dcarray.tiering import cost_model
 
 from . import run_plan
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from dcarray.plans.templates import PlanEntry
     from dcarray.recording.log import Recording
 
-__all__ = ["MAX_PLANS", "eager_elements", "measured"]
+__all__ = ["MAX_PLANS", "eager_elements"]
 
 MAX_PLANS = 4096
 
@@ -36,22 +36,13 @@ def eager_elements(rec: Recording, plan_entry: PlanEntry, threads: int) -> int:
     return found
 
 
-def measured(rec: Recording, plan_entry: PlanEntry) -> admission.Measured:
-    """Return the measurements by which a clock decides between NumPy and a log's plan; they are judged from
-    the beginning where last bits depend on who computes them, or NumPy takes long."""
-    cost = plan_entry.template.cost
-    found = admission.Measured(1e-9 * cost_model.spared(rec.log))
-    found.judged = not cost.elements or cost.rounded or 1e-9 * cost.numpy >= admission.LONGER
-    return found
-
-
 def _calls(rec: Recording) -> int:
     """Return the number of the user's calls that have recorded it.  One call may have recorded several
     statements, but of different operations: those of a loop come again."""
     calls, here, names = 0, None, set[str]()
     for (code, instruction, *_), entry in zip(rec.sites, rec.statements(), strict=True):
         place = id(code), instruction
-        if place != here or entry[1] in names:
+        if place != here or entry.op in names:
             calls, here, names = calls + 1, place, set()
-        names.add(entry[1])
+        names.add(entry.op)
     return calls

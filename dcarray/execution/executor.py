@@ -16,14 +16,14 @@ from dcarray.core.processes import communicator
 from dcarray.plans import templates
 from dcarray.plans.background import BACKGROUND
 from dcarray.plans.plan_folder import stores_plans
+from dcarray.plans.slot import PlanState
 from dcarray.recording import log_format, session
 from dcarray.tiering import call_sites, eager_period
 from dcarray.tiering.admission import NANOSECOND, PATIENCE, PLANNED_AT_ONCE
-from dcarray.tiering.state import Tier
 
 from . import blocked_statements, run_plan
 from .awaiting import Awaiting
-from .estimates import MAX_PLANS, eager_elements, measured
+from .estimates import MAX_PLANS, eager_elements
 from .interpreter import OpByOp
 
 if TYPE_CHECKING:
@@ -99,7 +99,8 @@ class Executor:
         return exception_reporter(rec, notes)
 
     def _run_region(self, rec: Recording, options: config.Options) -> list[Any]:
-        """Run a recording as one region if it has a plan; gives the notes of floating-point exceptions.
+        """Run a recording by its plan if it has one, else op by op; gives the notes of floating-point
+        exceptions.
 
         Raises
         ------
@@ -110,66 +111,41 @@ class Executor:
         counters.flushes += 1
         counters.statements += len(rec.log) - len(rec.slots)
         template = plan_entry.template
-        if plan_entry.eager_elements is None:
-            plan_entry.eager_elements = eager_elements(rec, plan_entry, options.threads)
-        if plan_entry.eager_elements and options.eager_below:
-            template.eager.observe()
-            again = template.eager.tier is Tier.CANDIDATE  # if with other sizes
-            if again and not rec.one_off:
-                most = plan_entry.eager_elements + plan_entry.eager_elements // 4  # arrays may grow
-                call_sites.promote(rec.sites, most)
+        elements = _elements_for_numpy(rec, plan_entry, options)
+        if elements:
+            template.numpys += 1  # also with other sizes
+            if template.numpys > 1 and not rec.one_off:
+                call_sites.promote(rec.sites, elements + elements // 4)  # arrays may grow
                 rec.for_numpy = True
             return _run_op_by_op(rec, plan_entry)
-        if template.doubts.pending and template.doubts.wait():
+        if template.doubts.skip_plan():
             return _run_op_by_op(rec, plan_entry)
-        if plan_entry.direct:
-            return self._try_plan(rec, plan_entry, options)
         if not template.useful:
             return []
-        plan, again = plan_entry.plan, template.is_requested
-        if plan is None and rec.one_off and options.jit != "eager":  # it asks for no plan
-            known = plan_entry.find_plan()
-            plan = None if known is None else plan_entry.serve(*known)
-        elif plan is None:
-            plan = self.plan_for(plan_entry, options)
-        if plan is None:
-            notes = _run_op_by_op(rec, plan_entry, self.background.add_unplanned_work)
-            if template.is_requested and not rec.one_off and rec.device is None:
-                self._awaiting.bridge(rec, template, again)
-            return notes
-        return self._try_plan(rec, plan_entry, options)
-
-    def _try_plan(
-        self, rec: Recording, plan_entry: templates.PlanEntry, options: config.Options
-    ) -> list[Any]:
-        """Run a recording by its plan, or op by op as long as it is open which is faster, and NumPy's turn
-        has come."""
-        gain = plan_entry.gain
-        if gain is None and options.jit == "background" and options.eager_below and not rec.one_off:
-            gain = plan_entry.gain = measured(rec, plan_entry)
-        if gain is None or gain.judged or rec.device is not None or communicator() is not None:
-            return self._run_by_plan(rec, plan_entry, options)
-        start = time.perf_counter()
-        if gain.is_pythons_turn():
-            notes = _run_op_by_op(rec, plan_entry, together=False)
-            gain.python(time.perf_counter() - start)
-            return notes
-        notes = self._run_by_plan(rec, plan_entry, options)
-        if gain.compiled(time.perf_counter() - start):
-            plan_entry.eager_elements = plan_entry.template.cost.elements
+        again = plan_entry.plan is None and template.is_requested
+        plan = self.plan_for(plan_entry, options, not rec.one_off or options.jit == "eager")
+        if plan is not None:
+            return self._run_by_plan(rec, plan_entry, plan, options)
+        notes = _run_op_by_op(rec, plan_entry, self.background.add_unplanned_work)
+        if template.is_requested and not rec.one_off and rec.device is None:
+            self._awaiting.bridge(rec, template, again)
         return notes
 
     def _run_by_plan(
-        self, rec: Recording, plan_entry: templates.PlanEntry, options: config.Options
+        self,
+        rec: Recording,
+        plan_entry: templates.PlanEntry,
+        plan: templates.ExecutablePlan,
+        options: config.Options,
     ) -> list[Any]:
         """Run a recording by its plan; gives the notes of floating-point exceptions."""
         template = plan_entry.template
         _block_sites(rec)
         self._awaiting.planned += template.cost.numpy
         if plan_entry.direct:
-            return run_plan.run_kernels(rec, plan_entry, plan_entry.plan, options.threads)
+            return run_plan.run_kernels(rec, plan_entry, plan, options.threads)
         arrays, addresses, fresh = run_plan.allocate_arrays(rec, template)
-        told = run_plan.run_steps(rec, plan_entry, plan_entry.plan, arrays, addresses, options)
+        told = run_plan.run_steps(rec, plan_entry, plan, arrays, addresses, options)
         if told is None:
             return _run_op_by_op(rec, plan_entry)
         for store, mem, address in fresh:
@@ -178,47 +154,63 @@ class Executor:
         return told
 
     def plan_for(
-        self, plan_entry: templates.PlanEntry, options: config.Options, waited: bool = False
+        self, plan_entry: templates.PlanEntry, options: config.Options, asks: bool = True
     ) -> templates.ExecutablePlan | None:
-        """Return the plan of a log that has none yet; None while the interpreter serves."""
+        """Return the plan of a log, or None while there is none.
+
+        If it ``asks`` for one, that is made now, or in the background once it pays."""
         if options.jit == "off":
             return None
-        template = plan_entry.template
-        known = plan_entry.find_plan()
-        if known is not None:
-            return plan_entry.serve(*known)
-        job = self._job(plan_entry, options)
-        if options.jit == "background":
-            # it is clear before it has run; a library takes less for them, and wants all cores
-            large = template.kernel_elements * NANOSECOND > PATIENCE
-            if template.recorded.observations == 1 and not options.debug and stores_plans(options.cache_dir):
-                look = partial(_attempt, partial(self._found, plan_entry, options), options.debug)
-                if not large:
-                    self.background.submit(look)
-                else:
-                    look()
-                    if template.exact.plan is not None:
-                        return plan_entry.serve(template.exact.plan, ())
-            if job is not None:
+        if plan_entry.plan is None and plan_entry.find_plan() is None and asks:
+            self._ask(plan_entry, options)
+            return plan_entry.find_plan()
+        return plan_entry.plan
+
+    def _ask(self, plan_entry: templates.PlanEntry, options: config.Options) -> None:
+        """Ask for a plan of a log that has none: at once, or in the background when the log comes again."""
+        template, later = plan_entry.template, options.jit == "background"
+        slot = template.slot(plan_entry.values)
+        template.seen += 1
+        if slot is None:  # a plan serves other sizes
+            return
+        # it is clear before it has run; a library takes less for them, and wants all cores
+        large = template.kernel_elements * NANOSECOND > PATIENCE
+        if later and template.seen == 1:
+            if stores_plans(options.cache_dir) and not options.debug:
+                look = partial(_attempt, partial(_load_stored, slot, plan_entry, options), False)
                 if large:
-                    self.background.add_unplanned_work(PATIENCE)
-                gain = 1e-9 * template.cost.numpy * template.recorded.observations
-                self.background.submit_later(lambda: _attempt(job, options.debug), gain)
-            return None
-        if job is not None:
-            _attempt(job, options.debug)
-        elif not waited:
-            self.background.wait()  # it may have been asked for before
-        return None if waited else self.plan_for(plan_entry, options, True)
+                    look()
+                else:
+                    self.background.submit(look)
+            if template.elements < PLANNED_AT_ONCE or slot.plan is not None:
+                return
+        if not slot.ask():
+            if slot.state is PlanState.ASKED and not later:
+                self.background.wait()
+            return
+
+        def make() -> templates.ExecutablePlan:  # its imports are the background thread's, if that makes it
+            from dcarray.plans import provider
+
+            request = _request(plan_entry, options)
+            return templates.ExecutablePlan(provider.obtain(request, options, self.background), request)
+
+        job = partial(_attempt, partial(slot.make, make), options.debug)
+        if not later:
+            job()
+            return
+        if large:
+            self.background.add_unplanned_work(PATIENCE)
+        self.background.submit_later(job, 1e-9 * template.cost.numpy * template.seen)
 
     def request_of(
         self, plan_entry: templates.PlanEntry, options: config.Options
     ) -> tuple[Request, tuple[int, ...]]:
         """Return the request that the plan of a log was made for, or would be, and the values of its symbols
         where there is a plan."""
-        known = plan_entry.find_plan() if plan_entry.plan is None else (plan_entry.plan, plan_entry.symbols)
-        if known is not None:
-            return known[0].request, known[1]
+        plan = plan_entry.find_plan()
+        if plan is not None:
+            return plan.request, plan_entry.symbols
         request = _request(plan_entry, options)
         related = templates.are_related(request.old, request.new)
         return request if related else request._replace(old=request.new), ()
@@ -227,9 +219,7 @@ class Executor:
         """Return why a log is run op by op though a plan can be made for it; empty if the plan runs it."""
         if options.jit == "off":
             return "NumPy runs these statements one by one, since the option jit is off"
-        if plan_entry.eager_elements is None:
-            plan_entry.eager_elements = eager_elements(rec, plan_entry, options.threads)
-        if plan_entry.eager_elements and options.eager_below:
+        if _elements_for_numpy(rec, plan_entry, options):
             return "NumPy runs these statements one by one, since they are too little work for kernels"
         if plan_entry.plan is None and not templates.are_related(
             plan_entry.template.sample, plan_entry.values
@@ -237,33 +227,13 @@ class Executor:
             return "NumPy runs these statements one by one, since a plan serves other sizes of the same calls"
         return ""
 
-    def _job(self, plan_entry: templates.PlanEntry, options: config.Options) -> Callable[[], None] | None:
-        """Return the job that makes a plan of a log; None if it is under way, or not worth it yet."""
-        template = plan_entry.template
-        template.recorded.observe()
-        small = template.elements < PLANNED_AT_ONCE
-        if options.jit == "background" and template.recorded.tier is Tier.OBSERVED and small:
-            return None
-        slot = template.slot(plan_entry.values)
-        if slot is None or not slot.ask():
-            return None
 
-        def make() -> templates.ExecutablePlan:  # its imports are the background thread's, if that makes it
-            from dcarray.plans import provider
-
-            request = _request(plan_entry, options)
-            return templates.ExecutablePlan(provider.obtain(request, options, self.background), request)
-
-        return partial(slot.make, make)
-
-    def _found(self, plan_entry: templates.PlanEntry, options: config.Options) -> None:
-        """Load the plan of a template that was seen once, if another process has stored it."""
-        from dcarray.plans import provider
-
-        template, request = plan_entry.template, _request(plan_entry, options)
-        plan = provider.load_stored(request)
-        if plan is not None and template.exact.plan is None:
-            template.exact.fill(templates.ExecutablePlan(plan, request))
+def _elements_for_numpy(rec: Recording, plan_entry: templates.PlanEntry, options: config.Options) -> int:
+    """Return the elements of a log's largest statement if NumPy does the log sooner, call by call, as far as
+    the cost model knows; else 0."""
+    if plan_entry.eager_elements is None:
+        plan_entry.eager_elements = eager_elements(rec, plan_entry, options.threads)
+    return plan_entry.eager_elements if options.eager_below else 0
 
 
 def _request(plan_entry: templates.PlanEntry, options: config.Options) -> LogRequest:
@@ -275,6 +245,18 @@ def _request(plan_entry: templates.PlanEntry, options: config.Options) -> LogReq
         *plan_entry.key, template.sample, plan_entry.values, tuple(template.saved),
         options.fastmath, options.threads, options.cache_dir, options.target,
     )  # fmt: skip
+
+
+def _load_stored(
+    slot: templates.TemplatePlan, plan_entry: templates.PlanEntry, options: config.Options
+) -> None:
+    """Fill a slot with the plan that another process has stored, if there is one."""
+    from dcarray.plans import provider
+
+    request = _request(plan_entry, options)
+    plan = provider.load_stored(request)
+    if plan is not None and slot.plan is None:
+        slot.fill(templates.ExecutablePlan(plan, request))
 
 
 def exception_reporter(rec: Recording, notes: list[Any]) -> Callable[[], None]:

@@ -17,12 +17,12 @@ import numpy as np
 from dcarray.core import window
 from dcarray.core.fp_state import Witness, notes_of
 from dcarray.core.store import Store
+from dcarray.ir.log_entries import Declaration, Statement
 from dcarray.ir.ops import CALLS, OPS, PLACES, SCANS
 from dcarray.lowering.runtime.buffer_pool import MAPPED, address_of, empty, zeros
 from dcarray.recording.log import Recording
-from dcarray.recording.log_format import reads, writes
 from dcarray.recording.operands import DTYPES
-from dcarray.recording.replay import Replay, replace_operands
+from dcarray.recording.replay import Replay
 from dcarray.tiering.blas_sharing import is_skinny_product
 
 from . import axis_parts, clipping, masked_reduction
@@ -151,25 +151,27 @@ class OpByOp:
         first, second = self._statements[k], self._statements[then.position]
         self._witness.at(then.position)
         try:
-            return (self._reduce_masked if second[0] == "fold" else self._bound)(first, second, then.dying)
+            return (self._reduce_masked if second.kind == "fold" else self._bound)(first, second, then.dying)
         except Exception:
             return False
 
-    def _reduce_masked(self, first: Any, second: Any, dying: tuple[int, ...]) -> bool:
+    def _reduce_masked(self, first: Statement, second: Statement, dying: tuple[int, ...]) -> bool:
         """Run a `where` and the reduction of its result as one masked reduction."""
-        types, _ = _split_loop(first[2])
-        mask, x, rest = [self._value(arg, first[3], char) for arg, char in zip(first[6:], types, strict=True)]
-        result = DTYPES[_split_loop(second[2])[1]]
-        return masked_reduction.reduce_selected(second[1], result, self._array(second[6]), mask, x, rest[()])
+        types, _ = _split_loop(first.loop)
+        mask, x, rest = [
+            self._value(arg, first.shape, char) for arg, char in zip(first.args, types, strict=True)
+        ]
+        result, out = DTYPES[_split_loop(second.loop)[1]], self._array(second.out)
+        return masked_reduction.reduce_selected(second.op, result, out, mask, x, rest[()])
 
-    def _bound(self, first: Any, second: Any, dying: tuple[int, ...]) -> bool:
+    def _bound(self, first: Statement, second: Statement, dying: tuple[int, ...]) -> bool:
         """Run a comparison with a number and the choice of that number as one bound."""
-        char, shape, (slot, index) = first[2][0], first[3], second[4:6]
-        x, bound, number = [self._value(arg, shape, char) for arg in (*first[6:8], second[7])]
+        char, shape, slot, index = first.loop[0], first.shape, second.out, second.index
+        x, bound, number = [self._value(arg, shape, char) for arg in (*first.args, second.args[1])]
         if dying and index is None and self._is_unallocated(slot):
-            self._take_over(slot, shape, char, second[8:], dying)
+            self._take_over(slot, shape, char, second.args[2:], dying)
         target = self._window(slot, index, shape)
-        return target.dtype.char == char and clipping.bound_by(first[1], x, bound[()], number[()], target)
+        return target.dtype.char == char and clipping.bound_by(first.op, x, bound[()], number[()], target)
 
     def replay(self) -> Replay:
         """Return the statements that could not run, to be recorded again."""
@@ -183,17 +185,17 @@ class OpByOp:
         copies: dict[int, int] = {}
         for k in self.left:
             entry = self._statements[k]
-            for arg in reads(entry):
-                if type(arg) is not int and arg[0] not in copies and self._declared[arg[0]][-1] in heads:
-                    a = self._array(arg[0]).copy()
-                    copies[arg[0]] = slot = len(self._declared)
-                    self._declared.append(("new", a.dtype.char, a.shape, slot))
+            for read, _, _ in entry.arrays:
+                if read not in copies and self._declared[read].head in heads:
+                    a = self._array(read).copy()
+                    copies[read] = slot = len(self._declared)
+                    self._declared.append(Declaration("new", a.dtype.char, a.shape, None, slot))
                     self._memory[slot] = a
                     self._copied.add(slot)
         for k in self.left:
             entry = self._statements[k]
-            args = [a if type(a) is int else (copies.get(a[0], a[0]), *a[1:]) for a in reads(entry)]
-            self._statements[k] = replace_operands(entry, writes(entry), args)
+            args = [a if type(a) is int else (copies.get(a[0], a[0]), *a[1:]) for a in entry.args]
+            self._statements[k] = entry._replace(args=tuple(args))
 
     def _free(self, head: int) -> None:
         """Free the memory of a dead family."""
@@ -202,28 +204,27 @@ class OpByOp:
             self._arrays.pop(slot, None)
 
     # ---- one statement ---------------------------------------------------------------------------------
-    def _perform(self, entry: tuple[Any, ...], dying: tuple[int, ...]) -> None:
+    def _perform(self, entry: Statement, dying: tuple[int, ...]) -> None:
         """Run one statement; a failed allocation leaves its target unchanged.  The families in ``dying`` are
         dead afterwards."""
-        kind, op = entry[:2]
-        if kind == "call":
-            outs = [self._array(slot) for slot in entry[2]]
-            args: list[Any] = [self._window(*arg) for arg in entry[3]]
+        op, shape = entry.op, entry.shape
+        if entry.kind == "call":
+            outs = [self._array(slot) for slot in entry.outs]
+            args: list[Any] = [self._window(*arg) for arg in entry.args]
             args = [x.copy() if any(np.may_share_memory(x, out) for out in outs) else x for x in args]
             start = time.perf_counter()
-            CALLS[op].reference(tuple(outs), tuple(args), dict(entry[4]))
+            CALLS[op].reference(tuple(outs), tuple(args), dict(entry.attrs))
             # a plan saves time in matrix-vector products, and in products of a matrix with few rows
             if all(x.ndim == 2 for x in args) and not is_skinny_product(
                 args[0].shape, args[1].shape, args[0].dtype.char
             ):
                 self.elsewhere += time.perf_counter() - start
             return
-        types, result = _split_loop(entry[2])
-        shape = entry[3]
-        if kind == "fold":
-            _, _, _, _, axes, keepdims, slot, arg = entry
-            out = self._array(slot)
-            if type(arg) is tuple and len(axes) == len(shape) and self._declared[arg[0]][1] == "?":
+        types, result = _split_loop(entry.loop)
+        slot = entry.out
+        if entry.kind == "fold":
+            axes, keepdims, (arg,), out = entry.axes, entry.keepdims, entry.args, self._array(slot)
+            if type(arg) is tuple and len(axes) == len(shape) and self._declared[arg[0]].char == "?":
                 given = self._value(arg, shape, "?")
                 if given.shape == shape and masked_reduction.count_true(op, given, out):
                     return
@@ -239,17 +240,23 @@ class OpByOp:
             else:
                 axis_parts.reduce(OPS[op].reference, value, axes, DTYPES[result], out, keepdims)
             return
-        slot, index, function = entry[4], entry[5], OPS[op].reference
+        index, function = entry.index, OPS[op].reference
         plain = op != "cast" and isinstance(function, np.ufunc)
-        values = [self._value(arg, shape, char, plain) for arg, char in zip(entry[6:], types, strict=True)]
+        values = [self._value(arg, shape, char, plain) for arg, char in zip(entry.args, types, strict=True)]
         if self._is_unallocated(slot):
-            if op == "cast" and type(entry[6]) is int and self._fill_zeros(slot, index, shape, values[0]):
+            if (
+                op == "cast"
+                and type(entry.args[0]) is int
+                and self._fill_zeros(slot, index, shape, values[0])
+            ):
                 return
-            if (plain or op == "where") and dying and index is None and result == self._declared[slot][1]:
-                self._take_over(slot, shape, result, entry[6:], dying)
+            if (plain or op == "where") and dying and index is None and result == self._declared[slot].char:
+                self._take_over(slot, shape, result, entry.args, dying)
         target = self._window(slot, index, shape)
         if plain and target.dtype.char == result:
-            function(*values, out=target, **({} if _have_dtypes(values, types) else {"signature": entry[2]}))
+            function(
+                *values, out=target, **({} if _have_dtypes(values, types) else {"signature": entry.loop})
+            )
             return
         if op == "where" and target.dtype.char == result and _where_in_place(target, *values):
             return
@@ -261,13 +268,13 @@ class OpByOp:
         store = self._store(slot)
         return (
             slot not in self._memory
-            and self._declared[slot][-1] == slot
+            and self._declared[slot].head == slot
             and (store is None or store.mem is None)
         )
 
     def _fill_zeros(self, slot: int, index: window.Index | None, shape: Any, value: Any) -> bool:
         """Make a new array of zeros, if it is to be filled with zeros as a whole."""
-        _, char, own, _ = self._declared[slot]
+        char, own = self._declared[slot].char, self._declared[slot].shape
         if any(value.tobytes()) or shape != own or (index is not None and index != window.identity(len(own))):
             return False
         self._memory[slot] = zeros(own, DTYPES[char], MAPPED)
@@ -306,17 +313,17 @@ class OpByOp:
         if known is not None:
             return known
         entry = self._declared[slot]
-        head = entry[-1]
+        head = entry.head
         store = self._store(slot)
         if store is not None and store.mem is not None:
             found = store.mem
         elif slot in self._memory:
             found = self._memory[slot]
         elif head != slot:
-            found = self._array(head).view(entry[1]).reshape(entry[2])
+            found = self._array(head).view(entry.char).reshape(entry.shape)
             self._parts.setdefault(head, []).append(slot)
         else:
-            found = self._memory[slot] = empty(entry[2], DTYPES[entry[1]], MAPPED)
+            found = self._memory[slot] = empty(entry.shape, DTYPES[entry.char], MAPPED)
         self._arrays[slot] = found
         return found
 

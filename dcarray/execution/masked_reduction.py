@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from dcarray.ir.log_entries import Statement
 from dcarray.ir.ops import OPS
 
 NDArray = np.ndarray[Any, Any]
@@ -16,18 +17,18 @@ NDArray = np.ndarray[Any, Any]
 _FOLDS = frozenset({"add", "maximum", "minimum"})
 
 
-def can_join(first: tuple[Any, ...], second: tuple[Any, ...]) -> bool:
+def can_join(first: Statement, second: Statement) -> bool:
     """Whether one statement is a `where` of an array and a scalar, and the other a full reduction of its
     result, in its dtype."""
-    if first[:2] != ("map", "where") or second[0] != "fold" or second[1] not in _FOLDS:
+    if (first.kind, first.op) != ("map", "where") or second.kind != "fold" or second.op not in _FOLDS:
         return False
-    slot, index, *args = first[4:]
-    axes, _, _, arg = second[4:]
-    chosen = type(arg) is tuple and arg[0] == slot and arg[1] is None and second[3] == first[3]
-    kinds = first[2][-1] == second[2][0] != "?"
+    mask, x, rest = first.args
+    (arg,) = second.args
+    chosen = type(arg) is tuple and arg[:2] == (first.out, None) and second.shape == first.shape
+    kinds = first.loop[-1] == second.loop[0] != "?"
     return (
-        chosen and kinds and index is None and len(axes) == len(first[3])
-        and type(args[0]) is type(args[1]) is tuple and type(args[2]) is int
+        chosen and kinds and first.index is None and len(second.axes) == len(first.shape)
+        and type(mask) is type(x) is tuple and type(rest) is int
     )  # fmt: skip
 
 

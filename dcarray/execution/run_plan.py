@@ -9,6 +9,7 @@ from dcarray.core import config, fp_attribution, fp_bits, fp_state
 from dcarray.core.counters import counters
 from dcarray.core.fp_bits import MINDFUL
 from dcarray.core.store import Store
+from dcarray.ir.log_entries import Statement
 from dcarray.ir.ops import SCANS
 from dcarray.lowering.runtime.buffer_pool import MAPPED, address_of, allocate, empty
 from dcarray.plans import templates
@@ -198,23 +199,23 @@ def _silent(rec: Recording, flags: int) -> int:
     return flags
 
 
-def _able(rec: Recording, entry: tuple[Any, ...]) -> int:
+def _able(rec: Recording, entry: Statement) -> int:
     """Return the exceptions that NumPy may raise in a statement; with a number that is finite and not zero,
     arithmetic on what other statements have computed is never invalid."""
     able = fp_attribution.raises(entry)[0]
-    if entry[0] == "map" and entry[1] in _ARITHMETIC and set(entry[2]) <= set("fd->"):
-        numbers = [float(rec.views[rec.kinds[arg]][arg]) for arg in entry[6:] if type(arg) is int]
-        made = all([arg[0] in rec.news for arg in entry[6:] if type(arg) is tuple])
+    if entry.kind == "map" and entry.op in _ARITHMETIC and set(entry.loop) <= set("fd->"):
+        numbers = [float(rec.views[rec.kinds[k]][k]) for k in entry.scalars]
+        made = all([slot in rec.news for slot, _, _ in entry.arrays])
         if made and any([number and math.isfinite(number) for number in numbers]):
             able &= ~fp_bits.INVALID
     return able
 
 
-def name_in_warnings(entry: tuple[Any, ...], site: Any) -> str:
+def name_in_warnings(entry: Statement, site: Any) -> str:
     """Return NumPy's name of a statement in warnings."""
-    if site[3] or entry[0] != "fold":
-        return site[3] or str(entry[1]).removeprefix("blas.")
-    return "accumulate" if entry[1] in SCANS else "reduce"
+    if site[3] or entry.kind != "fold":
+        return site[3] or entry.op.removeprefix("blas.")
+    return "accumulate" if entry.op in SCANS else "reduce"
 
 
 def steps_of(rec: Recording, plan_entry: templates.PlanEntry | None) -> tuple[Step, ...]:

@@ -8,13 +8,14 @@ both; other statements begin a group of their own.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from dcarray.core.window import Index, identity
+from dcarray.ir.log_entries import Declaration, Statement
 from dcarray.ir.ops import OPS
-from dcarray.recording.log_format import reads
 
 from .steps import Step
 
@@ -33,7 +34,9 @@ Access = tuple[int, Index | None]
 class Members:
     """The steps of a group that is being formed."""
 
-    def __init__(self, declared: Any, statements: Any, steps: Any) -> None:
+    def __init__(
+        self, declared: Sequence[Declaration], statements: Sequence[Statement], steps: Sequence[Step]
+    ) -> None:
         self.declared, self.statements, self.every = declared, statements, steps
         self.steps: list[Step] = []
         self.domain: tuple[int, ...] = ()
@@ -45,44 +48,42 @@ class Members:
         """Take a step into the group, if its statement may run block by block with those before it."""
         step = self.every[number]
         entry = self.statements[step.position]
-        kind = entry[0]
-        if len(self.steps) >= MOST_STATEMENTS or kind == "call" or self._is_masked_reduction(number):
+        fold = entry.kind == "fold"
+        if len(self.steps) >= MOST_STATEMENTS or entry.kind == "call" or self._is_masked_reduction(number):
             return False
-        if entry[3] != self.domain if self.steps else math.prod(entry[3]) < LEAST:
+        if entry.shape != self.domain if self.steps else math.prod(entry.shape) < LEAST:
             return False
-        if not (self._is_map(entry) if kind == "map" else self._is_fold(entry)):
+        if not (self._is_fold(entry) if fold else self._is_map(entry)):
             return False
-        if entry[1] == "cast" and type(entry[6]) is int and not self._is_used_soon(number):
+        if entry.op == "cast" and type(entry.args[0]) is int and not self._is_used_soon(number):
             return False  # memory of zeros that nobody writes is none
-        ins = [
-            self.access(arg[0], arg[1], arg[2] or entry[3]) for arg in reads(entry) if type(arg) is not int
-        ]
-        out = None if kind == "fold" else self.access(entry[4], entry[5], entry[3])
-        if not self._are_in_step(ins, out, entry[6] if kind == "fold" else None):
+        ins = [self.access(slot, index, shape or entry.shape) for slot, index, shape in entry.arrays]
+        out = None if fold else self.access(entry.out, entry.index, entry.shape)
+        if not self._are_in_step(ins, out, entry.out if fold else None):
             return False
         for access in ins:
             self.read.setdefault(self._head(access), set()).add(access)
         if out is None:
-            self.folded.add(self.declared[entry[6]][-1])
+            self.folded.add(self.declared[entry.out].head)
         else:
             self.written.setdefault(self._head(out), set()).add(out)
-        self.domain = entry[3]
+        self.domain = entry.shape
         self.steps.append(step)
         return True
 
     def _head(self, access: Any) -> int:
-        head: int = self.declared[access[0][0]][-1]
+        head: int = self.declared[access[0][0]].head
         return head
 
     def access(self, slot: int, index: Index | None, shape: tuple[int, ...]) -> tuple[Access, Any]:
         """Return a window, the same for all ways to say that it is all of an array."""
-        own = self.declared[slot][2]
+        own = self.declared[slot].shape
         return (slot, None if index == identity(len(own)) and shape == own else index), shape
 
-    def _is_map(self, entry: Any) -> bool:
+    def _is_map(self, entry: Statement) -> bool:
         """Whether a statement is element-wise, and has a loop."""
-        _, op, loop, domain, *_ = entry
-        if not domain or "e" in loop or "g" in loop:
+        op, loop = entry.op, entry.loop
+        if not entry.shape or "e" in loop or "g" in loop:
             return False
         if op in SUPPLIED:
             return True
@@ -91,29 +92,29 @@ class Members:
 
     def _is_masked_reduction(self, number: int) -> bool:
         """Whether a step and the next one are a reduction of few elements, which NumPy selects first."""
-        return bool(
-            self.every[number].joined and self.statements[self.every[number + 1].position][0] == "fold"
-        )
+        every = self.every
+        return every[number].joined and self.statements[every[number + 1].position].kind == "fold"
 
     def _is_used_soon(self, number: int) -> bool:
         """Whether what a step fills with a number is used by one of the next statements over its elements."""
         filled = self.statements[self.every[number].position]
-        head = self.declared[filled[4]][-1]
+        head = self.declared[filled.out].head
         for step in self.every[number + 1 : number + 4]:
             if head in step.reads or head in step.writes:
-                return bool(self.statements[step.position][3] == filled[3])
+                return bool(self.statements[step.position].shape == filled.shape)
         return False
 
-    def _is_fold(self, entry: Any) -> bool:
+    def _is_fold(self, entry: Statement) -> bool:
         """Whether a statement folds all elements by a loop that gives what it takes."""
-        _, op, loop, domain, axes, _, slot, arg = entry
+        op, loop, domain, made = entry.op, entry.loop, entry.shape, self.declared[entry.out]
+        (arg,) = entry.args
         kinds = loop[0] == loop[-1] and loop[0] in "lLfdFDiI" and len(loop) == 4
-        whole = type(arg) is tuple and (arg[2] or self.declared[arg[0]][2]) == domain
+        whole = type(arg) is tuple and (arg[2] or self.declared[arg[0]].shape) == domain
         if op in ("add", "multiply") and loop[0] in "fdFD" and math.prod(domain) < ROUNDED:
             return False
         return (
-            op in FOLDS and len(axes) == len(domain) > 0 and kinds and whole
-            and self.declared[slot][1] == loop[-1] and self.declared[slot][0] == "new"
+            op in FOLDS and len(entry.axes) == len(domain) > 0 and kinds and whole
+            and made.char == loop[-1] and made.is_new
         )  # fmt: skip
 
     def _are_in_step(self, ins: Any, out: Any, folded: int | None) -> bool:
@@ -126,7 +127,7 @@ class Members:
             if out is not None and head == self._head(out) and not self._meet_at_once(access, (out,)):
                 return False
         if folded is not None:
-            head = self.declared[folded][-1]
+            head = self.declared[folded].head
             return head not in self.folded and head not in self.read and head not in self.written
         head = self._head(out)
         before = (*self.read.get(head, ()), *self.written.get(head, ()))
@@ -152,7 +153,7 @@ class Members:
                 a == ((head, None), self.domain)
                 for a in (*self.read.get(head, ()), *self.written.get(head, ()))
             )
-            and self.declared[head][2] == self.domain
+            and self.declared[head].shape == self.domain
         }
         return whole - self.folded
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from dcarray.recording.log_format import reads, writes
+from dcarray.ir.log_entries import Declaration, Statement
 
 from . import clipping, masked_reduction
 
@@ -25,7 +25,7 @@ class Step(NamedTuple):
 
 
 def live_steps(
-    declared: Sequence[tuple[Any, ...]], statements: Sequence[tuple[Any, ...]], live: Collection[int]
+    declared: Sequence[Declaration], statements: Sequence[Statement], live: Collection[int]
 ) -> tuple[Step, ...]:
     """Return the steps of a log: its statements without dead ones.
 
@@ -36,15 +36,15 @@ def live_steps(
     live
         The slots of new arrays that are alive.
     """
-    heads = [entry[-1] for entry in declared]
-    needed = {entry[-1] for entry in declared if entry[0] == "old"}.union(live)
+    heads = [entry.head for entry in declared]
+    needed = {entry.head for entry in declared if not entry.is_new}.union(live)
     found: list[Step] = []
     for k in range(len(statements) - 1, -1, -1):
         entry = statements[k]
-        outs = frozenset([heads[slot] for slot in writes(entry)])
+        outs = frozenset([heads[slot] for slot in entry.outs])
         if needed.isdisjoint(outs):
             continue
-        ins = frozenset([heads[arg[0]] for arg in reads(entry) if type(arg) is not int])
+        ins = frozenset([heads[slot] for slot, _, _ in entry.arrays])
         found.append(Step(k, ins, outs, tuple((ins | outs) - needed), ()))
         needed |= ins | outs
     seen: set[int] = set()

@@ -115,7 +115,7 @@ def moves_of(rec: Recording) -> Moves:
     heads: dict[int, Store] = {}
     for k, entry in enumerate(rec.declarations()):
         store = rec.store_at(k)
-        if entry[0] == "old" and store is not None:
+        if not entry.is_new and store is not None:
             heads[id(store.family)] = store.family
     for head in heads.values():
         held = head.remote

@@ -17,9 +17,9 @@ from dcarray.core.store import Store
 from dcarray.execution import run_plan
 from dcarray.execution.executor import exception_reporter, report_failure
 from dcarray.execution.interpreter import OpByOp
+from dcarray.ir.log_entries import contiguous_log
 from dcarray.lowering.gpu.host_calls import NotStarted
 from dcarray.plans.templates import are_related
-from dcarray.recording.log_format import writes
 
 from .buffer import DeviceBuffer, DeviceError, lost, resident, settle_new
 
@@ -52,7 +52,7 @@ def run(executor: Executor, rec: Recording, options: config.Options) -> Callable
 def written_heads(rec: Recording) -> set[int]:
     """Return the slots of the heads of the families that a recording writes."""
     declared = rec.declarations()
-    return {declared[slot][-1] for entry in rec.statements() for slot in writes(entry)}
+    return {declared[slot].head for entry in rec.statements() for slot in entry.outs}
 
 
 def try_on_device(
@@ -95,7 +95,7 @@ def _run_plan(
     plan_entry = executor.prepare(rec, there)
     if not plan_entry.useful:
         return True
-    plan = plan_entry.plan or executor.plan_for(plan_entry, there)
+    plan = executor.plan_for(plan_entry, there)
     if plan is None:
         if not are_related(plan_entry.template.sample, plan_entry.values):
             note(f"interpreter ({device.name} has plans for other sizes of the same calls)", where=_line(rec))
@@ -106,12 +106,12 @@ def _run_plan(
     declared = rec.declarations()
     given: list[Any] = []
     for k in plan_entry.template.memory:
-        store, head = rec.store_at(k) or rec.substitute(k), declared[k][-1]
-        if head not in heads and declared[head][0] == "new":
+        store, head = rec.store_at(k) or rec.substitute(k), declared[k].head
+        if head not in heads and declared[head].is_new:
             buffer = device.allocate(max(store.size * store.dtype.itemsize, 1))
             heads[head] = DeviceBuffer(rec.device, buffer, True)
             fresh.append((store, heads[head]))
-        elif declared[k][0] == "old":
+        elif not declared[k].is_new:
             held = resident(rec.device, store)
             if held is None:
                 return False
@@ -147,7 +147,7 @@ def planning_options(rec: Recording, options: config.Options, device: Device) ->
     """Return the options by which a recording is planned for a device; its log becomes one of contiguous
     arrays, without floating-point flags."""
     rec.watched = 0
-    rec.log = [(*entry[:3], None, entry[4]) if entry[0] == "old" else entry for entry in rec.log]
+    rec.log = contiguous_log(rec.log)
     return _options_for(options, device.target or options.target)
 
 
@@ -177,7 +177,7 @@ def bring(rec: Recording, written: set[int]) -> dict[int, Exception]:
         head = None if store is None else store.family
         if head is not None and head.remote is not None:
             try:
-                head.remote.materialise(head, entry[-1] in written)
+                head.remote.materialise(head, entry.head in written)
             except Exception as error:
                 gone[k] = error.with_traceback(None)
     return gone
@@ -200,7 +200,7 @@ def run_on_host(rec: Recording, written: set[int]) -> list[Any]:
 def _lose_results(rec: Recording, left: list[int], error: DeviceError) -> None:
     """Mark as lost what statements would have written that can never run: who reads it is told so."""
     statements = rec.statements()
-    for slot in {slot for k in left for slot in writes(statements[k])}:
+    for slot in {slot for k in left for slot in statements[k].outs}:
         store = rec.store_at(slot)
         if store is not None:
             settle_new(store.family, lost(rec.device, error))
@@ -216,5 +216,5 @@ def bring_to_lookers_on(rec: Recording, written: set[int]) -> None:
         head = None if store is None else store.family
         if head is None or not isinstance(head.remote, DeviceBuffer) or head.remote.exposed:
             continue
-        if head.is_exported() or (entry[-1] in written and head.is_exposed()):
+        if head.is_exported() or (entry.head in written and head.is_exposed()):
             head.remote.materialise(head, writing=True)

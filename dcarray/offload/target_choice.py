@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dcarray.ir.log_entries import declarations, statements
 from dcarray.ir.records import record
 from dcarray.tiering import op_costs
 
@@ -47,44 +48,39 @@ def work_of(
     Parameters
     ----------
     log : sequence of tuple
-        Its entries (`dcarray.recording.log_format`).
+        Its entries (`dcarray.ir.log_entries`).
     live : sequence of int
         The slots of new arrays that are still held.
     scalars : mapping of str to array, optional
         Its scalar arguments by dtype, from which exponents are known.
     """
-    declared = [entry for entry in log if entry[0] in ("old", "new")]
-    sizes = [math.prod(entry[2]) for entry in declared]
-    kept = {k for k, entry in enumerate(declared) if entry[0] == "old"}.union(live)
-    touched = dict.fromkeys((declared[k][-1] for k in kept), 0)
+    declared = declarations(log)
+    sizes = [math.prod(entry.shape) for entry in declared]
+    kept = {k for k, entry in enumerate(declared) if not entry.is_new}.union(live)
+    touched = dict.fromkeys((declared[k].head for k in kept), 0)
     launches, arithmetic, multiplications = 1, 0.0, 0.0
-    for entry in log:
-        kind = entry[0]
-        if kind in ("old", "new"):
-            continue
-        if kind == "call":
+    for entry in statements(log):
+        operands = entry.arrays
+        used = [*entry.outs, *(slot for slot, _, _ in operands)]
+        if entry.kind == "call":
             launches += 1
-            outs, operands = entry[2], [arg for arg in entry[3] if type(arg) is tuple]
-            domain = max(sizes[slot] for slot in (*outs, *(arg[0] for arg in operands)))
-            if entry[1].partition(".")[0] == "blas" and operands:
-                shape = declared[operands[0][0]][2] if operands[0][2] is None else operands[0][2]
-                multiplications += float(sizes[outs[0]]) * (shape[-1] if shape else 1)
-            used = [*outs, *(arg[0] for arg in operands)]
+            domain = max(sizes[slot] for slot in used)
+            if entry.op.partition(".")[0] == "blas" and operands:
+                slot, _, given = operands[0]
+                shape = declared[slot].shape if given is None else given
+                multiplications += float(sizes[entry.out]) * (shape[-1] if shape else 1)
         else:
-            domain = math.prod(entry[3])
-            fold = kind == "fold"
-            launches += fold
-            out, arguments = (entry[6], entry[7:]) if fold else (entry[4], entry[6:])
-            number = arguments[-1] if type(arguments[-1]) is int else None
+            domain = math.prod(entry.shape)
+            launches += entry.kind == "fold"
+            number = entry.args[-1] if type(entry.args[-1]) is int else None
             exponent = None
-            if entry[1] == "power" and entry[2][1] == "d" and number is not None and scalars is not None:
+            if entry.op == "power" and entry.loop[1] == "d" and number is not None and scalars is not None:
                 exponent = float(scalars["d"][number])
-            arithmetic += domain * op_costs.element_costs(entry[1], entry[2], exponent)[1]
-            used = [out, *(arg[0] for arg in arguments if type(arg) is tuple)]
+            arithmetic += domain * op_costs.element_costs(entry.op, entry.loop, exponent)[1]
         for slot in used:
-            head = declared[slot][-1]
+            head = declared[slot].head
             if head in touched:
-                item = np.dtype(declared[slot][1]).itemsize
+                item = np.dtype(declared[slot].char).itemsize
                 touched[head] = max(touched[head], min(domain, sizes[slot]) * item)
     return Work(launches, sum(touched.values()), arithmetic, multiplications)
 

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dcarray.core import fp_attribution
 from dcarray.core.fp_state import ODD
-from dcarray.recording.log_format import Log, effects
+from dcarray.ir.log_entries import Statement, declarations, statements
+from dcarray.recording.log_format import Log
 from dcarray.tiering import cost_model
-from dcarray.tiering.admission import Measured
-from dcarray.tiering.state import CALL_SITE, OFTEN, OP_BY_OP, PLAN, RECORDING, Backoff, TierState
 
 from .slot import PlanSlot, PlanState
 
@@ -92,19 +91,26 @@ def pattern(old: tuple[int, ...], new: tuple[int, ...]) -> Pattern:
     return Pattern(tuple(leaders.values()), tuple(terms))
 
 
-class SymbolicPlan(PlanSlot[ExecutablePlan]):
-    """A plan over symbols, and the integers that it serves.
+class TemplatePlan(PlanSlot[ExecutablePlan]):
+    """A plan of a template, and the integers that it serves: those of one log, or all that have the pattern
+    of two logs and meet the plan's guards.
 
     Parameters
     ----------
     old, new
-        The integers of two logs of the template.
+        The integers of two logs of the template, or twice those of one.
     """
+
+    __slots__ = ("fits",)
 
     def __init__(self, old: tuple[int, ...], new: tuple[int, ...]) -> None:
         super().__init__()
-        found = pattern(old, new)
-        self.fits = _matcher(found.terms, found.leaders)
+        self.fits: Callable[[tuple[int, ...]], tuple[int, ...] | None]
+        if old == new:
+            self.fits = lambda values: () if values == new else None
+        else:
+            found = pattern(old, new)
+            self.fits = _matcher(found.terms, found.leaders)
 
     def serves(self, symbols: tuple[int, ...]) -> bool:
         """Whether there is a plan whose guards hold for these values of the symbols."""
@@ -131,9 +137,17 @@ def _matcher(terms: Any, leaders: tuple[int, ...]) -> Callable[[tuple[int, ...]]
     return scope["fits"]  # type: ignore[no-any-return]
 
 
+OFTEN = 8
+"""Runs of a plan, one of which has to be repeated op by op, so that this counts as often."""
+DOUBTS = 3
+"""Such repetitions, from which on runs are op by op at once."""
+OP_BY_OP = 8, 512
+"""How many of these there are, at first and at most: twice as many after each further repetition."""
+
+
 class Doubts:
-    """The runs of plans of a template after which it had to run again op by op, since it was in doubt which
-    statement had raised an exception.  When there are many, it runs op by op at once for a while.
+    """The runs of plans of a template that had to be repeated op by op, since it was in doubt which statement
+    had raised an exception.  Where that is often, runs are op by op at once for a while.
 
     Attributes
     ----------
@@ -141,32 +155,29 @@ class Doubts:
         Of plans, so far.
     raised : int
         The exceptions that were in doubt, as FPE bits.
-    pending : int
-        Runs that are still to be op by op.
     """
 
-    __slots__ = ("_backoff", "_last", "_state", "pending", "raised", "runs")
+    __slots__ = ("_last", "_left", "_often", "raised", "runs")
 
     def __init__(self) -> None:
-        self.runs = self.raised = self.pending = 0
-        self._last = 0
-        self._state, self._backoff = TierState(PLAN), Backoff(*OP_BY_OP)
+        self.runs = self.raised = 0
+        self._last = self._often = self._left = 0
 
     def add(self, flags: int) -> None:
         """Note a run with such exceptions."""
         self.raised |= flags
-        if self.runs - self._last > OFTEN:
-            self._state.retry()
-            self._backoff.reset()
+        self._often = 1 if self.runs - self._last > OFTEN else self._often + 1
         self._last = self.runs
-        if self._state.strike():
-            self._state.activate(1)  # if that is so once more, it is again deoptimised
-            self.pending = self._backoff.next()
+        if self._often >= DOUBTS:
+            first, most = OP_BY_OP
+            self._left = min(first << (self._often - DOUBTS), most)
 
-    def wait(self) -> bool:
-        """Count a run that is op by op, if it is to be; returns that."""
-        self.pending -= 1
-        return self.pending >= 0
+    def skip_plan(self) -> bool:
+        """Whether the run that begins is op by op for this reason, which counts it."""
+        if not self._left:
+            return False
+        self._left -= 1
+        return True
 
 
 class LogTemplate:
@@ -174,27 +185,25 @@ class LogTemplate:
 
     def __init__(self, log: Log, live: tuple[int, ...], values: tuple[int, ...], mask: int) -> None:
         self.sample = values
-        self.recorded = TierState(RECORDING)  # while it had no plan
+        self.seen = 0  # how often, while it had no plan
         self.steps: Any = None  # those of the op-by-op interpreter, once they were asked for
-        self.eager = TierState(CALL_SITE)  # while NumPy ran it, since that is sooner
+        self.numpys = 0  # runs by NumPy, since that is sooner
         self.region_sizes: set[tuple[int, ...]] = set()  # about which it is too much for NumPy
         self.cost = cost_model.Estimate(0)  # of one log
         self.doubts = Doubts()
-        self.exact = PlanSlot[ExecutablePlan]()  # with the sample's integers
-        self.symbolic: list[SymbolicPlan] = []
-        declared = [entry for entry in log if entry[0] in ("old", "new")]
-        self.elements = sum(math.prod(entry[2]) for entry in declared)
-        heads = [entry[-1] for entry in declared]
-        statements = [entry for entry in log if entry[0] not in ("old", "new")]
-        written, read = effects([entry for entry in statements if entry[0] != "call"])
+        self.plans = [TemplatePlan(values, values)]  # and others with symbols, the last ones
+        declared, body = declarations(log), statements(log)
+        self.elements = sum(math.prod(entry.shape) for entry in declared)
+        heads = [entry.head for entry in declared]
+        written, read = _effects([entry for entry in body if entry.kind != "call"])
         # of those, the elements that are not a library's alone
-        self.kernel_elements = sum(math.prod(declared[k][2]) for k in written | read)
-        written, read = effects(statements)
+        self.kernel_elements = sum(math.prod(declared[k].shape) for k in written | read)
+        written, read = _effects(body)
         alive = set(live)
         changed = {heads[k] for k in written}
         seen = {heads[k] for k in read}
         # who raised an exception of each kind, and the kinds of which that is in doubt though they matter
-        self.culprits = fp_attribution.culprits(statements, bool(mask & ODD))
+        self.culprits = fp_attribution.culprits(body, bool(mask & ODD))
         self.doubt = mask & sum(1 << k for k, one in enumerate(self.culprits) if one == fp_attribution.DOUBT)
         # the slots whose memory a run is given, those that get new memory, and those that are written
         # after they may have been read (to be kept, should the region have to run again)
@@ -204,7 +213,7 @@ class LogTemplate:
         self.saved: list[int] = []
         self.inputs: list[int] = []
         for k, entry in enumerate(declared):
-            if entry[0] == "new":
+            if entry.is_new:
                 if heads[k] in alive:
                     self.memory.append(k)
                     if heads[k] == k:
@@ -219,30 +228,35 @@ class LogTemplate:
                 self.saved.append(k)
         # is all the memory whole, and nothing to be kept?
         self.direct = not self.saved and not self.reshapes
-        self.useful = bool(self.fresh) or any(declared[k][0] == "old" for k in written)
+        self.useful = bool(self.fresh) or any(not declared[k].is_new for k in written)
 
     @property
     def is_requested(self) -> bool:
         """Whether any plan has been asked for."""
-        return bool(self.symbolic) or self.exact.state is not PlanState.UNASKED
+        return any([plan.state is not PlanState.UNASKED for plan in self.plans])
 
     @property
     def is_awaited(self) -> bool:
         """Whether any plan that was asked for is still being made."""
-        return any([slot.state is PlanState.ASKED for slot in (self.exact, *self.symbolic)])
+        return any([plan.state is PlanState.ASKED for plan in self.plans])
 
-    def slot(self, values: tuple[int, ...]) -> PlanSlot[ExecutablePlan] | None:
-        """Return the slot of a plan for these integers; None if they differ too much from the sample."""
-        if values == self.sample:
-            return self.exact
-        for symbolic in self.symbolic:
-            if symbolic.plan is None and symbolic.fits(values) is not None:
-                return symbolic
+    def slot(self, values: tuple[int, ...]) -> TemplatePlan | None:
+        """Return the place of a plan for these integers; None if they differ too much from the sample."""
+        for plan in self.plans:
+            if plan.plan is None and plan.fits(values) is not None:
+                return plan
         if not are_related(self.sample, values):
             return None
-        symbolic = SymbolicPlan(self.sample, values)
-        self.symbolic = [*self.symbolic[1 - MAX_SYMBOLIC :], symbolic]
-        return symbolic
+        new = TemplatePlan(self.sample, values)
+        exact, *others = self.plans
+        self.plans = [exact, *others[1 - MAX_SYMBOLIC :], new]
+        return new
+
+
+def _effects(body: list[Statement]) -> tuple[set[int], set[int]]:
+    """Return the slots that statements write and read."""
+    written = {slot for entry in body for slot in entry.outs}
+    return written, {slot for entry in body for slot, _, _ in entry.arrays}
 
 
 class PlanEntry:
@@ -253,7 +267,6 @@ class PlanEntry:
         "bytes",
         "direct",
         "eager_elements",
-        "gain",
         "groups",
         "key",
         "plan",
@@ -268,31 +281,22 @@ class PlanEntry:
         self.values = values
         self.eager_elements: int | None = None  # `cost_model.eager_elements` of it, once estimated
         self.groups: Any = None  # `blocked_statements.groups` of it, once asked for
-        self.plan: Any = None
-        self.gain: Measured | None = None  # the times of its plan and of NumPy
+        self.plan: ExecutablePlan | None = None
         self.direct = False
         self.symbols: tuple[int, ...] = ()
         self.bytes = 0
         self._region: Region | None = None
 
-    def find_plan(self) -> tuple[ExecutablePlan, tuple[int, ...]] | None:
-        """Return a plan that serves the log, and the values of its symbols; None if there is none yet."""
-        template = self.template
-        if template.exact.plan is not None and self.values == template.sample:
-            return template.exact.plan, ()
-        for symbolic in template.symbolic:
-            symbols = symbolic.fits(self.values)
-            if symbolic.plan is not None and symbols is not None and symbolic.serves(symbols):
-                return symbolic.plan, symbols
-        return None
-
-    def serve(self, plan: ExecutablePlan, symbols: tuple[int, ...]) -> ExecutablePlan:
-        """Let a plan run the log from now on; returns the plan."""
-        self.symbols = symbols
-        self.bytes = plan.bytes(symbols)
-        self.plan = plan
-        self.direct = self.template.direct and not plan.needs_arrays
-        return plan
+    def find_plan(self) -> ExecutablePlan | None:
+        """Return the plan that serves the log from now on; None if there is none yet."""
+        for made in self.template.plans if self.plan is None else ():
+            symbols = made.fits(self.values)
+            if made.plan is not None and symbols is not None and made.serves(symbols):
+                self.plan, self.symbols = made.plan, symbols
+                self.bytes = made.plan.bytes(symbols)
+                self.direct = self.template.direct and not made.plan.needs_arrays
+                break
+        return self.plan
 
     @property
     def useful(self) -> bool:

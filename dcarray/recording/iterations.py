@@ -21,7 +21,7 @@ def windows_move(rec: Recording) -> bool:
     statements = rec.statements()
     one = statements[first + 1 : second + 1]
     two = statements[second + 1 : third + 1]
-    return log_format.split(tuple(one))[1] != log_format.split(tuple(two))[1]
+    return log_format.integers(one) != log_format.integers(two)
 
 
 def is_outermost(rec: Recording) -> bool:

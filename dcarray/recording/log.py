@@ -13,6 +13,8 @@ import numpy as np
 from dcarray.core.fp_state import current_state, watched_flags
 from dcarray.core.processes import communicator, foreign_thread_error
 from dcarray.core.store import Store, memory
+from dcarray.ir import log_entries
+from dcarray.ir.log_entries import Declaration, Statement
 from dcarray.tiering import call_sites, policy
 
 if TYPE_CHECKING:
@@ -35,7 +37,7 @@ class Recording:
     device : Device or None
         The device that it runs on; None for the CPU.
     log : list of tuple
-        The entries, as in `dcarray.ir.build`.
+        The entries, as in `dcarray.ir.log_entries`.
     slots : list
         The store of each declaration (a weak reference if it is to be computed).
     news : list of int
@@ -234,8 +236,9 @@ class Recording:
         if not self.sites and (code, instruction) in self.session.awaited:
             self.session.await_plan(self, (code, instruction))
         self.sites.append((code, instruction, state, warned_as))
-        if entry[0] != "call" and policy.eager(prod(entry[3])):
-            self._note_part((id(code), instruction, entry[1]))
+        kind, op, _, domain = entry[:4]
+        if kind != "call" and policy.eager(prod(domain)):
+            self._note_part((id(code), instruction, op))
         elif self.parts:
             self.parts.clear()
 
@@ -261,13 +264,13 @@ class Recording:
         slots = self.slots
         return self.writes or any([slots[k]() is not None for k in self.news])
 
-    def declarations(self) -> list[tuple[Any, ...]]:
-        """Return the entries of the slots, in order."""
-        return [entry for entry in self.log if entry[0] in ("old", "new")]
+    def declarations(self) -> list[Declaration]:
+        """Return the arrays by their slots."""
+        return log_entries.declarations(self.log)
 
-    def statements(self) -> list[tuple[Any, ...]]:
-        """Return the entries that are no declarations, in order: a statement's ``loc`` is its position."""
-        return [entry for entry in self.log if entry[0] not in ("old", "new")]
+    def statements(self) -> list[Statement]:
+        """Return the statements in order: a statement's ``loc`` is its position."""
+        return log_entries.statements(self.log)
 
     def drop(self) -> None:
         """Remove the last entry."""
@@ -288,4 +291,4 @@ class Recording:
     def substitute(self, slot: int) -> Store:
         """Return a substitute for the store of a slot that another thread has released meanwhile."""
         entry = self.declarations()[slot]
-        return Store(entry[2], np.dtype(entry[1]))
+        return Store(entry.shape, np.dtype(entry.char))

@@ -1,15 +1,12 @@
-"""The format of a log's entries: their integers, and the slots that they read and write.
-
-``("old" or "new", dtype, shape, [strides,] head)`` declares an array; ``("map", ...)``, ``("fold", ...)`` and
-``("call", ...)`` are statements.  `dcarray.ir.build` gives them their meaning.
-"""
+"""Logs without their integers: the templates of logs that differ in sizes, strides and offsets alone."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from dcarray.core.native import BUILT
+from dcarray.ir.log_entries import Declaration, Statement, read
 
 Log = tuple[tuple[Any, ...], ...]
 
@@ -28,25 +25,14 @@ def rewrite(log: Log, f: Callable[[int], Any]) -> Log:
     def argument(arg: Any) -> Any:
         return arg if type(arg) is int else (arg[0], index(arg[1]), shape(arg[2]))
 
-    out: list[tuple[Any, ...]] = []
-    for entry in log:
-        kind = entry[0]
-        if kind == "map":
-            _, op, loop, domain, slot, where, *args = entry
-            out.append((kind, op, loop, shape(domain), slot, index(where), *map(argument, args)))
-        elif kind == "old":
-            _, char, dims, strides, head = entry
-            out.append((kind, char, shape(dims), shape(strides), head))
-        elif kind == "new":
-            _, char, dims, head = entry
-            out.append((kind, char, shape(dims), head))
-        elif kind == "fold":
-            _, op, loop, domain, axes, keepdims, slot, arg = entry
-            out.append((kind, op, loop, shape(domain), axes, keepdims, slot, argument(arg)))
-        else:
-            _, op, outs, args, attrs = entry
-            out.append((kind, op, outs, tuple(map(argument, args)), attrs))
-    return tuple(out)
+    def changed(raw: tuple[Any, ...]) -> tuple[Any, ...]:
+        entry = read(raw)
+        if isinstance(entry, Declaration):
+            return entry._replace(shape=shape(entry.shape), strides=shape(entry.strides)).entry()
+        domain, where = shape(entry.shape), index(entry.index)  # in the order of the entry's fields
+        return entry._replace(shape=domain, index=where, args=tuple(map(argument, entry.args))).entry()
+
+    return tuple(map(changed, log))
 
 
 def split(log: Log) -> tuple[Log, tuple[int, ...]]:
@@ -60,24 +46,9 @@ def split(log: Log) -> tuple[Log, tuple[int, ...]]:
 
 
 if BUILT:  # the same in C
-    from dcarray._native.extension import split  # noqa: F401
+    from dcarray._native.extension import split
 
 
-def reads(entry: tuple[Any, ...]) -> list[Any]:
-    """Return the arguments of a statement: ``(slot, index, shape)``, or the number of a scalar."""
-    kind = entry[0]
-    return list(entry[3] if kind == "call" else entry[6:] if kind == "map" else entry[7:])
-
-
-def writes(entry: tuple[Any, ...]) -> tuple[int, ...]:
-    """Return the slots that a statement writes."""
-    kind = entry[0]
-    outs: tuple[int, ...] = entry[2] if kind == "call" else (entry[4],) if kind == "map" else (entry[6],)
-    return outs
-
-
-def effects(statements: list[tuple[Any, ...]]) -> tuple[set[int], set[int]]:
-    """Return the slots that statements write and read."""
-    written = {slot for entry in statements for slot in writes(entry)}
-    read = {arg[0] for entry in statements for arg in reads(entry) if type(arg) is tuple}
-    return written, read
+def integers(statements: Iterable[Statement]) -> tuple[int, ...]:
+    """Return the sizes, strides and offsets of statements in order."""
+    return split(tuple([entry.entry() for entry in statements]))[1]

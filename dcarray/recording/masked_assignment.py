@@ -17,7 +17,6 @@ from dcarray.core.handle import Handle
 from dcarray.core.processes import communicator, simulated
 from dcarray.core.store import COMPILED
 from dcarray.tiering import call_sites, policy
-from dcarray.tiering.state import SELECTION, Tier, TierState
 
 from . import fast_path, recorder
 from .log import Recording
@@ -28,7 +27,8 @@ from .value_numbering import is_same_value, is_written
 _BOOL = np.dtype(bool)
 ONES = {char: dtype.type(1) for char, dtype in DTYPES.items()}
 _ONE = np.ones(1, bool)
-_SITES: dict[Any, TierState] = {}  # of the selections that are made at a call site
+_IN_VAIN: dict[Any, int] = {}  # how often selections were gathered all the same, by the call site
+_OFTEN = 3
 _MOST = 10_000
 
 
@@ -141,29 +141,21 @@ def select(mask: Mask, x: Any, other: Any) -> Any:
 
 def note_gathered(choice: Choice) -> None:
     """Note that a pending selection is gathered: if that comes often, its call site gathers at once."""
-    _state(choice.site).strike(2 if choice.folded else 1)
+    if len(_IN_VAIN) > _MOST:
+        _IN_VAIN.clear()
+    _IN_VAIN[choice.site] = _IN_VAIN.get(choice.site, 0) + (2 if choice.folded else 1)
 
 
-def note_served(choice: Choice) -> None:
+def note_served(choice: Choice, times: int = _OFTEN) -> None:
     """Note that a selection saved work before it was gathered."""
-    _state(choice.site).activate()
+    _IN_VAIN[choice.site] = max(_IN_VAIN.get(choice.site, 0) - times, 0)
 
 
 def note_reduced(choice: Choice) -> None:
     """Note that a selection is reduced, which saves work if it is not gathered all the same."""
     if not choice.folded:
         choice.folded = True
-        _state(choice.site).activate(1)
-
-
-def _state(site: Any) -> TierState:
-    """Return the state of the selections of a call site."""
-    found = _SITES.get(site)
-    if found is None:
-        if len(_SITES) > _MOST:
-            _SITES.clear()
-        found = _SITES[site] = TierState(SELECTION)
-    return found
+        note_served(choice, 1)
 
 
 def is_mask(x: Any, key: Any) -> bool:
@@ -211,8 +203,7 @@ def _site(size: int) -> Any:
     # for all ranks to learn alike, nothing may depend on addresses
     key = id(code) if communicator() is None else (code.co_filename, code.co_name, code.co_firstlineno)
     site = key, frame.f_lasti, None if rank is None else (rank.rank, rank.size)
-    known = _SITES.get(site)
-    if known is None or known.tier is not Tier.DEOPTIMISED:
+    if _IN_VAIN.get(site, 0) < _OFTEN:
         return site
     if size:
         call_sites.promote([(code, frame.f_lasti, None)], size, always=True)

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 import weakref
-from typing import Any
 
 from dcarray.core import config
 from dcarray.core.store import Store
+from dcarray.ir.log_entries import Statement
 from dcarray.ir.ops import OPS
 
 from .log import Recording
@@ -26,7 +26,7 @@ LEAST = 1 << 18  # elements; to store fewer takes less time than this analysis
 class Unstored:
     """The statements that compute a store which is not stored in the current run."""
 
-    def __init__(self, store: Store, entries: dict[int, tuple[Any, ...]], rec: Recording) -> None:
+    def __init__(self, store: Store, entries: dict[int, Statement], rec: Recording) -> None:
         self.store = store
         self._replay = Replay(rec, entries)
 
@@ -50,19 +50,16 @@ def leave_out(rec: Recording, store: Store) -> Unstored | None:
     statements = rec.statements()
     for position in range(len(statements) - 1, -1, -1):
         entry = statements[position]
-        kind = entry[0]
-        if kind == "fold" and entry[6] in needed:
-            return None
-        if kind == "call" and not needed.isdisjoint(entry[2]):
-            return None
-        if kind != "map" or entry[4] not in needed:
+        if needed.isdisjoint(entry.outs):
             continue
+        if entry.kind != "map":
+            return None
         positions.append(position)
-        cost += OPS[entry[1]].cost
-        needed.update(arg[0] for arg in entry[6:] if type(arg) is tuple)
+        cost += OPS[entry.op].cost
+        needed.update(slot for slot, _, _ in entry.arrays)
     declared = rec.declarations()
-    inputs = sum(declared[k][0] == "old" and math.prod(declared[k][2]) * 4 > store.size for k in needed)
-    heads = any(declared[k][-1] != k for k in needed)
+    inputs = sum(not declared[k].is_new and math.prod(declared[k].shape) * 4 > store.size for k in needed)
+    heads = any(declared[k].head != k for k in needed)
     exported = any((s := rec.store_at(k)) is not None and s.is_exported() for k in needed)
     if cost > MAX_COST or inputs > MAX_INPUTS or heads or exported or not positions:
         return None

@@ -6,26 +6,16 @@ compute (`dcarray.execution.interpreter`) stay pending in this way.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from dcarray.core.fp_state import watched_flags
 from dcarray.core.store import Store
+from dcarray.ir.log_entries import Declaration, Statement
 
 from .log import Recording
-from .log_format import reads, writes
-
-
-def replace_operands(entry: tuple[Any, ...], outs: Sequence[int], args: Sequence[Any]) -> tuple[Any, ...]:
-    """Return a statement with other slots and arguments."""
-    kind = entry[0]
-    if kind == "call":
-        return (kind, entry[1], tuple(outs), tuple(args), entry[4])
-    if kind == "map":
-        return (*entry[:4], *outs, entry[5], *args)
-    return (*entry[:6], *outs, *args)
 
 
 class Replay:
@@ -35,7 +25,7 @@ class Replay:
     ----------
     rec : Recording
         The recording of the statements, which has not ended.
-    entries : mapping of int to tuple
+    entries : mapping of int to Statement
         The statements by their position in the recording, in order.
     memory : mapping of int to ndarray, optional
         The memory of computed slots whose stores are dead; also of slots that only these statements use, with
@@ -45,36 +35,38 @@ class Replay:
     def __init__(
         self,
         rec: Recording,
-        entries: Mapping[int, tuple[Any, ...]],
+        entries: Mapping[int, Statement],
         memory: Mapping[int, np.ndarray[Any, Any]] | None = None,
     ) -> None:
         self._entries = list(entries.values())
         self._sites = [rec.sites[k] for k in entries]
         declared = rec.declarations()
-        args = [arg for entry in self._entries for arg in reads(entry)]
+        args = [arg for entry in self._entries for arg in entry.args]
         self._scalars = {
             arg: (rec.views[rec.kinds[arg]][arg], rec.kinds[arg]) for arg in args if type(arg) is int
         }
         used = {arg[0] for arg in args if type(arg) is not int}
-        used.update(slot for entry in self._entries for slot in writes(entry))
+        used.update(slot for entry in self._entries for slot in entry.outs)
         self._stores: dict[int, Store] = {}
         for slot in sorted(used):
             self._take(rec, declared, slot, memory or {})
 
-    def _take(self, rec: Recording, declared: list[Any], slot: int, memory: Mapping[int, Any]) -> None:
+    def _take(
+        self, rec: Recording, declared: list[Declaration], slot: int, memory: Mapping[int, Any]
+    ) -> None:
         """Keep the store of a slot, or make one if it is dead; that of its head comes first."""
         if slot in self._stores:
             return
         store = rec.store_at(slot) if slot < len(declared) else None
-        head = declared[slot][-1] if slot < len(declared) else slot
+        head = declared[slot].head if slot < len(declared) else slot
         if head != slot:
             self._take(rec, declared, head, memory)
         if store is None and slot in memory:
             store = Store(memory[slot].shape, memory[slot].dtype)
             store.bind(memory[slot])
         elif store is None:
-            _, char, shape, _ = declared[slot]
-            store = Store(shape, np.dtype(char), None if head == slot else self._stores[head])
+            made = declared[slot]
+            store = Store(made.shape, np.dtype(made.char), None if head == slot else self._stores[head])
         self._stores[slot] = store
 
     def held(self, slot: int) -> Store | None:
@@ -95,12 +87,12 @@ class Replay:
                 slots[k] = rec.declare(store)
             head.used = rec
         for entry, site in zip(self._entries, self._sites, strict=True):
-            for k in writes(entry):
+            for k in entry.outs:
                 head = self._stores[k].family
                 head.dirty = rec
                 rec.writes = rec.writes or head.mem is not None or head.remote is not None
-            outs = [slots[k] for k in writes(entry)]
-            args = [scalars[a] if type(a) is int else (slots[a[0]], *a[1:]) for a in reads(entry)]
-            rec.log.append(replace_operands(entry, outs, args))
+            outs = tuple([slots[k] for k in entry.outs])
+            args = tuple([scalars[a] if type(a) is int else (slots[a[0]], *a[1:]) for a in entry.args])
+            rec.log.append(entry._replace(outs=outs, args=args).entry())
             rec.sites.append(site)
             rec.watched |= watched_flags(site[2])

@@ -117,7 +117,8 @@ class Session:
         if not rec.has_effects() and one_rank:  # ranks may differ in what is alive
             self._end(rec)
             return False
-        writes = rec.log[-1][0] == "map" and rec.log[-2][0] != "new" and len(rec.log) != rec.composed
+        before, last = rec.log[-2:]
+        writes = last[0] == "map" and before[0] != "new" and len(rec.log) != rec.composed
         same_site = (code, instruction) == self._cut
         ends = writes
         if not same_site and (writes or (one_rank and not rec.writes)):

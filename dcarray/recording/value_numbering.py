@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from dcarray.core.store import Store
+from dcarray.ir.log_entries import Declaration, read
 
 from .log import Recording
-from .log_format import reads, writes
 
 __all__ = ["is_same_value", "is_written"]
 
@@ -33,7 +33,7 @@ class _History:
 
     def __init__(self) -> None:
         self._seen = 0
-        self.declared: list[tuple[Any, ...]] = []
+        self.declared: list[Declaration] = []
         self.heads: list[int] = []
         self.last: dict[int, int] = {}
         self.first: dict[int, int] = {}
@@ -42,12 +42,12 @@ class _History:
     def follow(self, log: list[tuple[Any, ...]]) -> None:
         """Extend the tables by the new entries of the log."""
         for position in range(self._seen, len(log)):
-            entry = log[position]
-            if entry[0] in ("old", "new"):
+            entry = read(log[position])
+            if isinstance(entry, Declaration):
                 self.declared.append(entry)
-                self.heads.append(entry[-1])
+                self.heads.append(entry.head)
                 continue
-            for slot in writes(entry):
+            for slot in entry.outs:
                 self.last[self.heads[slot]] = position
                 if slot in self.first:
                     self.single.discard(slot)
@@ -84,17 +84,19 @@ def _is_same_value(rec: Recording, history: _History, one: int, two: int, left: 
     if one == two:
         return True
     declared = history.declared
-    if declared[one][0] != "new" or declared[one][:-1] != declared[two][:-1]:
+    if not declared[one].is_new or declared[one]._replace(head=two) != declared[two]._replace(head=two):
         return False
     for slot in (one, two):
-        if slot not in history.single or declared[slot][-1] != slot:
+        if slot not in history.single or declared[slot].head != slot:
             return False
     made = history.first[one], history.first[two]
-    a, b = (rec.log[k] for k in made)
-    left[0] -= 1
-    if left[0] < 0 or a[0] != "map" or a[:4] != b[:4] or a[5] != b[5] or len(a) != len(b):
+    a, b = (read(rec.log[k]) for k in made)
+    if isinstance(a, Declaration) or isinstance(b, Declaration):
         return False
-    for p, q in zip(reads(a), reads(b), strict=True):
+    left[0] -= 1
+    if left[0] < 0 or a.kind != "map" or a._replace(outs=(), args=()) != b._replace(outs=(), args=()):
+        return False
+    for p, q in zip(a.args, b.args, strict=True):
         if type(p) is int or type(q) is int:
             if type(p) is not type(q) or not _same_scalar(rec, p, q):
                 return False

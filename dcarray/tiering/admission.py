@@ -1,7 +1,7 @@
 """The policy of compiled code: when code is hot, when a plan is asked for, and when it is kept.
 
-All numbers that decide about plans stand here, of sites (`dcarray.jit.loops.sites`) and of recordings; a
-clock decides about both in the same way.  `docs/policy.md` explains them.
+All numbers that decide about plans stand here, of sites (`dcarray.jit.loops.sites`) and of recordings.
+`docs/policy.md` explains them.
 """
 
 from __future__ import annotations
@@ -91,15 +91,13 @@ def operations_may_pay(count: int) -> bool:
 
 
 class Measured:
-    """The times of statements, or of a recording, in Python and as compiled code.
+    """The times of statements in Python and as compiled code.
 
     Where compiled code is not clearly faster, both run in turn for a while: what else the program and the
     machine do at the time then slows down both.
 
     Parameters
     ----------
-    spared : float, optional
-        Seconds of a measured run in Python that it would not take if all runs were Python's: to record it.
     in_rows : bool, optional
         Whether short runs in Python are measured in rows before they are compared.
 
@@ -115,11 +113,11 @@ class Measured:
         Whether it was faster in an earlier run of the program: then it is tried again, but Python seldom.
     """
 
-    __slots__ = ("_compiled", "_in_rows", "_python", "_rows", "_spared", "judged", "kept", "runs", "seconds")
+    __slots__ = ("_compiled", "_in_rows", "_python", "_rows", "judged", "kept", "runs", "seconds")
 
-    def __init__(self, spared: float = 0.0, in_rows: bool = False) -> None:
+    def __init__(self, in_rows: bool = False) -> None:
         self.seconds, self.runs = 0.0, 0
-        self._spared, self._in_rows = spared, in_rows
+        self._in_rows = in_rows
         self._rows = 0  # times in Python that are medians of runs in a row
         self.judged = self.kept = False
         self._compiled: list[float] = []
@@ -128,7 +126,6 @@ class Measured:
     def python(self, seconds: float, in_a_row: bool = False) -> None:
         """Note a run in Python, or the median of several ones in a row."""
         self._rows += in_a_row
-        seconds = max(seconds - self._spared, 0.0)
         self.seconds = seconds if not self.runs else min(self.seconds, seconds)
         self.runs += 1
         if self._compiled:

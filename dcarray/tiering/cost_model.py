@@ -9,22 +9,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dcarray.ir import log_entries
+from dcarray.ir.log_entries import Declaration, Statement
 from dcarray.ir.ops import BOUNDED
 from dcarray.lowering.program.input_range_check import MIN_COPIED_BESIDE
 
 from . import op_costs
 from .blas_sharing import is_skinny_product
 
-__all__ = ["Estimate", "eager_elements", "estimate", "spared"]
+__all__ = ["Estimate", "eager_elements", "estimate"]
 
 # Nanoseconds, measured on a Xeon with AVX-512: for a byte that a call on some 100,000 elements reads or
 # writes, for one of a temporary array besides, for a call of NumPy; for recording a statement, one that gives
 # a single value, and one more of the same call; and for running a region.
 _BYTE, _TEMPORARY, _CALL = 0.0137, 0.04, 300.0
 _RECORD, _VALUE, _MORE, _RUN = 3500.0, 60000.0, 20000.0, 16000.0
-# For recording a statement that writes into an array, and what the op-by-op interpreter takes more for one
-# than NumPy's call.
-_RECORD_WRITE, _INTERPRET = 8000.0, 3000.0
 # What a kernel takes more where it keeps what it overwrites: in all, and times the bytes of that, which goes
 # to memory that was not used before.
 _KEEP, _COPY = 5500.0, 5.0
@@ -53,27 +52,16 @@ class Estimate(NamedTuple):
         Nanoseconds that NumPy takes, call by call.
     region : float
         Nanoseconds that recording it and running it as a region take, times the margin that NumPy is given.
-    rounded : bool
-        Whether the last bits of its results may depend on who computes them.
     """
 
     elements: int
     numpy: float = 0.0
     region: float = 0.0
-    rounded: bool = True
 
 
 def eager_elements(cost: Estimate) -> int:
     """Return `Estimate.elements` of a recording that NumPy does sooner, call by call; else 0."""
     return cost.elements if cost.numpy <= cost.region else 0
-
-
-def spared(log: Sequence[tuple[Any, ...]]) -> float:
-    """Return the nanoseconds that a recording takes when it runs op by op, and NumPy at once does not."""
-    declared = [entry[0] for entry in log if entry[0] in ("old", "new")]
-    statements = [entry for entry in log if entry[0] not in ("old", "new")]
-    writes: int = sum(entry[0] == "map" and declared[entry[4]] == "old" for entry in statements)
-    return _RECORD * (len(statements) - writes) + _RECORD_WRITE * writes + _INTERPRET * len(statements)
 
 
 def estimate(
@@ -90,7 +78,7 @@ def estimate(
     Parameters
     ----------
     log : sequence of tuple
-        Its entries, as in `dcarray.ir.build`.
+        Its entries, as in `dcarray.ir.log_entries`.
     live : sequence of int
         The slots of new arrays that are still held.
     calls : int
@@ -108,75 +96,76 @@ def estimate(
     -------
     Estimate
     """
-    declared = [entry for entry in log if entry[0] in ("old", "new")]
-    statements = [entry for entry in log if entry[0] not in ("old", "new")]
-    if any(entry[0] == "call" and _is_faster_in_plan(entry, declared) for entry in statements):
+    declared, statements = log_entries.declarations(log), log_entries.statements(log)
+    if any(entry.kind == "call" and _is_faster_in_plan(entry, declared) for entry in statements):
         return Estimate(0)
-    if len(statements) == 1 and statements[0][0] == "call":  # nothing to be fused with, whatever it costs
-        return Estimate(max([math.prod(entry[2]) for entry in declared], default=0))
-    items = [np.dtype(entry[1]).itemsize for entry in declared]
+    if len(statements) == 1 and statements[0].kind == "call":  # nothing to be fused with, whatever it costs
+        return Estimate(max([math.prod(entry.shape) for entry in declared], default=0))
+    items = [np.dtype(entry.char).itemsize for entry in declared]
     moved = numpy = compiled = 0.0
     recording, running = _MORE * max(len(statements) - calls, 0), _RUN
     most, rounded, called = 0, False, False
     wanted = range(len(statements)) if steps is None else {step.position for step in steps}
     joined = () if steps is None else {step.position for step in steps if step.joined}
-    unmade = {statements[k][4] for k in joined}  # what is gathered and folded, or bounded, has no array
+    unmade = {statements[k].out for k in joined}  # what is gathered and folded, or bounded, has no array
     pairs = () if steps is None else pairwise(steps)
-    bounds = {then.position for step, then in pairs if step.joined and statements[then.position][0] == "map"}
+    bounds = {
+        then.position for step, then in pairs if step.joined and statements[then.position].kind == "map"
+    }
     for position, entry in enumerate(statements):
-        if entry[0] == "call":  # the same library does it either way
+        if entry.kind == "call":  # the same library does it either way
             called = True
-            slots = [*entry[2], *(arg[0] for arg in entry[3] if type(arg) is tuple)]
-            size = max([math.prod(declared[slot][2]) for slot in slots], default=0)
+            slots = [*entry.outs, *(slot for slot, _, _ in entry.arrays)]
+            size = max([math.prod(declared[slot].shape) for slot in slots], default=0)
             if size > _LARGE:
                 return Estimate(0)
             most = max(most, size)
             recording += _LIBRARY
             continue
-        size = math.prod(entry[3])
+        size = math.prod(entry.shape)
         most = max(most, size)
-        fold = entry[0] == "fold"
-        rounded = rounded or (fold and entry[2][-1] in "efdFD")
-        out, arguments = (entry[6], entry[7:]) if fold else (entry[4], entry[6:])
-        if fold and not declared[out][2]:
+        fold = entry.kind == "fold"
+        rounded = rounded or (fold and entry.loop[-1] in "efdFD")
+        out, arguments = entry.out, entry.args
+        if fold and not declared[out].shape:
             recording += _VALUE
         else:
             running += _RECORD
         if position not in wanted:
             unmade.add(out)
             continue
-        if entry[1] == "where" and type(arguments[-1]) is tuple and arguments[-1][0] == out:
+        if entry.op == "where" and type(arguments[-1]) is tuple and arguments[-1][0] == out:
             moved += 2 * size  # an assignment by a mask touches what that chooses
             continue
-        touched = {arg[0] for arg in arguments if type(arg) is tuple}
+        touched = {slot for slot, _, _ in entry.arrays}
         if not fold:
             touched.add(out)  # once, if it is an operand too
         touching = size * sum(items[slot] for slot in touched - unmade)
         moved += _cache_factor(touching) * touching
         number = arguments[-1] if type(arguments[-1]) is int else None
         exponent = None
-        if entry[1] == "power" and number is not None and entry[2][1] == "d" and values is not None:
+        if entry.op == "power" and number is not None and entry.loop[1] == "d" and values is not None:
             exponent = float(values["d"][number])
-        numpys, kernels = op_costs.element_costs(entry[1], entry[2], exponent)
+        numpys, kernels = op_costs.element_costs(entry.op, entry.loop, exponent)
         converted = sum(
-            type(arg) is tuple and declared[arg[0]][1] != entry[2][k] for k, arg in enumerate(arguments)
+            type(arg) is tuple and declared[arg[0]].char != entry.loop[k] for k, arg in enumerate(arguments)
         )
         numpy += size * converted * op_costs.CONVERSION
         compiled += size * (kernels + converted * op_costs.CONVERTED)
-        if entry[1] == "floor_divide" and entry[2][0] not in "efd" and number is not None:
+        if entry.op == "floor_divide" and entry.loop[0] not in "efd" and number is not None:
             numpy += size * kernels
             recording += size * op_costs.DIVISION
         else:
-            chosen = position in joined and entry[1] == "where"
+            chosen = position in joined and entry.op == "where"
             numpy += size * (op_costs.CHOICE if chosen else 0.0 if position in bounds else numpys)
-    kept = {k for k, entry in enumerate(declared) if entry[0] == "old"}.union(live)
-    memory = {declared[k][-1] for k in kept}  # one array may be there in several shapes
-    held = sum(items[k] * math.prod(declared[k][2]) for k in memory)
+    kept = {k for k, entry in enumerate(declared) if not entry.is_new}.union(live)
+    memory = {declared[k].head for k in kept}  # one array may be there in several shapes
+    held = sum(items[k] * math.prod(declared[k].shape) for k in memory)
     if held > _FAR or rounded:  # the latter is not judged by a clock: others' arrays push Python out, too
         running *= _PUSHED
-    lost = sum(items[k] * math.prod(declared[k][2]) for k in saved)
+    lost = sum(items[k] * math.prod(declared[k].shape) for k in saved)
     looked = lost >= MIN_COPIED_BESIDE and all(
-        entry[0] == "map" and entry[1] in BOUNDED for entry in statements
+        entry.kind == "map" and entry.op in BOUNDED for entry in statements
     )
     again = _COPY if not looked else _LOOK if lost < _DEEP else _AFAR
     fused = _BYTE * _cache_factor(held) * (held + again * lost) + compiled
@@ -188,10 +177,10 @@ def estimate(
         fused, margin = fused / 2, _MARGIN if saved else 1.0
     # between calls; what one call of NumPy's makes on its way, it writes over as it goes
     kept |= unmade
-    passing = [items[k] * math.prod(e[2]) for k, e in enumerate(declared) if e[-1] == k and k not in kept]
+    passing = [items[k] * math.prod(e.shape) for k, e in enumerate(declared) if e.head == k and k not in kept]
     temporary = _TEMPORARY * sum(n for n in passing if n > _NEAR) if calls > 1 else 0.0
     numpy += _CALL * len(statements) + _BYTE * moved + temporary
-    return Estimate(most, numpy, margin * (recording + running + fused), rounded or called)
+    return Estimate(most, numpy, margin * (recording + running + fused))
 
 
 def _cache_factor(nbytes: float) -> float:
@@ -199,7 +188,7 @@ def _cache_factor(nbytes: float) -> float:
     return 1.0 if nbytes < _DEEP else _MEMORY
 
 
-def _is_faster_in_plan(call: tuple[Any, ...], declared: Sequence[tuple[Any, ...]]) -> bool:
+def _is_faster_in_plan(call: Statement, declared: Sequence[Declaration]) -> bool:
     """Whether a plan's own code for a call is faster than the library."""
-    a, b = [declared[arg[0]][2] if arg[2] is None else arg[2] for arg in call[3]]
-    return is_skinny_product(a, b, declared[call[2][0]][1])
+    a, b = [declared[slot].shape if shape is None else shape for slot, _, shape in call.arrays]
+    return is_skinny_product(a, b, declared[call.out].char)

@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any
-
-import numpy as np
 import pytest
 
-import dcarray as dc
-from dcarray.core.counters import counters
-from dcarray.execution.estimates import measured as measured_recording
 from dcarray.tiering import admission
 from dcarray.tiering.admission import InARow, Measured, Pace, Questions, Traffic
-from dcarray.tiering.cost_model import Estimate, spared
 
 
 def measured(*seconds: float) -> Measured:
@@ -87,63 +79,6 @@ def test_code_that_an_earlier_run_kept_is_tried_again_with_few_runs_in_python() 
 def test_compiled_code_that_is_clearly_faster_needs_no_trial() -> None:
     assert judged(1.0, 0.9 * admission._CLEAR) is False
     assert judged(1.0, 1.1 * admission._CLEAR) is None
-
-
-LOG = [
-    ("old", "d", (9,), None, 0),
-    ("new", "d", (9,), 1),
-    ("map", "negative", "d->d", (9,), 1, None, (0, None, None)),
-]
-COST = Estimate(9, 100.0, 50.0, False)
-
-
-def of_recording(cost: Estimate) -> Measured:
-    rec: Any = SimpleNamespace(log=LOG)
-    entry: Any = SimpleNamespace(template=SimpleNamespace(cost=cost))
-    return measured_recording(rec, entry)
-
-
-@pytest.mark.parametrize(
-    ("numpy", "plan", "refused"), [(30e-6, 100e-6, True), (100e-6, 20e-6, False), (50e-6, 49e-6, True)]
-)
-def test_a_plan_of_a_recording_is_judged_as_that_of_statements(
-    numpy: float, plan: float, refused: bool
-) -> None:
-    gain, turns, found = of_recording(COST), 0, False
-    while not gain.judged:
-        if gain.is_pythons_turn():
-            gain.python(numpy + 1e-9 * spared(LOG))  # what it takes to record does not count
-            turns += 1
-        else:
-            found = gain.compiled(plan)
-    assert found is refused and turns == (admission._TRIALS - 1 if refused else admission._SURE - 1)
-
-
-@pytest.mark.parametrize("cost", [Estimate(0), COST._replace(rounded=True), COST._replace(numpy=1e9)])
-def test_recordings_that_are_not_tried(cost: Estimate) -> None:
-    assert of_recording(cost).judged and not of_recording(COST).judged
-
-
-@pytest.mark.parametrize("refused", [True, False])
-def test_where_a_recording_is_faster_op_by_op_numpy_works_at_once(monkeypatch, refused: bool) -> None:
-    def compiled(self: Measured, seconds: float) -> bool:
-        self.judged = True
-        return refused
-
-    monkeypatch.setattr(Measured, "compiled", compiled)
-    monkeypatch.setattr("dcarray.tiering.cost_model.eager_elements", lambda cost: 0)
-    a = np.linspace(0.0, 1.0, 40_000).reshape(-1, 200 if refused else 400)  # with plans of its own
-    scope: dict = {"np": np}
-    exec("def step(x):\n    x[1:-1] = np.sqrt(x[1:-1] * x[1:-1])", scope)  # with call sites of its own
-    with dc.options(jit="background", eager_below=1 << 14):
-        x = dc.asarray(a.copy())
-        for _ in range(60):
-            before = counters.kernels
-            scope["step"](x)
-            dc.evaluate(x)
-            dc.wait()
-        assert (counters.kernels > before) is not refused
-        np.testing.assert_array_equal(np.asarray(x), np.sqrt(a * a))
 
 
 def test_short_runs_are_measured_in_rows_and_one_long_run_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:

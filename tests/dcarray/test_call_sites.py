@@ -16,6 +16,7 @@ from dcarray.core.counters import counters
 from dcarray.core.native import BUILT
 from dcarray.execution import estimates
 from dcarray.execution.steps import live_steps
+from dcarray.ir import log_entries
 from dcarray.lowering.runtime import buffer_pool
 from dcarray.recording.session import session
 from dcarray.tiering import call_sites, cost_model, eager_period, policy
@@ -338,7 +339,7 @@ def test_what_nobody_needs_and_what_is_gathered_to_be_folded_costs_numpy_little(
         ("map", "where", "?dd->d", (n,), 3, None, (1, None, None), (0, None, None), 0),
         ("fold", "add", "d->d", (n,), (0,), True, 4, (3, None, None)),
     ]  # fmt: skip
-    steps = live_steps(log[:5], log[5:], (4,))
+    steps = live_steps(log_entries.declarations(log), log_entries.statements(log), (4,))
     assert [step.position for step in steps] == [0, 2, 3] and steps[1].joined
     every, few = cost_model.estimate(log, (4,), 3, 2), cost_model.estimate(log, (4,), 3, 2, (), steps)
     assert few.numpy < every.numpy / 3 and few.elements == every.elements

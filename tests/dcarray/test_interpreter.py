@@ -80,9 +80,9 @@ def broken(*args, **kwargs):
 PLACES = [
     (Pipeline, "run"), (build, "build"), (compilation, "compile_region"),
     (scheduler, "schedule"), (interp, "run"),
-    (log_format, "split"), (templates.LogTemplate, "__init__"), (templates.SymbolicPlan, "__init__"),
+    (log_format, "split"), (templates.LogTemplate, "__init__"), (templates.TemplatePlan, "__init__"),
     (templates, "_matcher"),
-    (templates.ExecutablePlan, "bytes"), (executor.Executor, "prepare"), (templates.PlanEntry, "serve"),
+    (templates.ExecutablePlan, "bytes"), (executor.Executor, "prepare"), (templates.PlanEntry, "find_plan"),
     (build._Builder, "_map"), (build._Builder, "_call"), (run_plan, "allocate"),
 ]  # fmt: skip
 

@@ -30,7 +30,7 @@ RECORDED = MODES[1]
 
 def outcome(program: Callable[..., Any], arrays: list[np.ndarray], wrap: bool) -> Any:
     """Values, dtypes, warnings and error of a program."""
-    masked_assignment._SITES.clear()
+    masked_assignment._IN_VAIN.clear()
     given = [dc.asarray(a.copy()) if wrap else a.copy() for a in arrays]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -390,7 +390,7 @@ def test_selections_wherever_arrays_are(mode: dict[str, Any]) -> None:
         x = dc.asarray(A.copy())
 
         def chosen() -> Any:
-            masked_assignment._SITES.clear()
+            masked_assignment._IN_VAIN.clear()
             return x[x > 0]
 
         def y() -> Any:

@@ -15,6 +15,7 @@ from dcarray.core.backend import NOT_DISTRIBUTED, backend, try_call
 from dcarray.core.config import current
 from dcarray.core.counters import note, user_line
 from dcarray.core.errors import StrictError
+from dcarray.core.handle import register
 from dcarray.core.processes import communicator
 from dcarray.core.store import COMPILED, owner
 from dcarray.lowering.runtime.buffer_pool import POOLED
@@ -74,7 +75,7 @@ class _Conversion:
         for value, p in zip(values, plain, strict=True):
             if isinstance(value, ndarray):
                 if value._small is None:
-                    value._register()
+                    register(value._store)
                 self.given[id(p)] = (p, value)
             elif type(value) is np.ndarray:
                 self.plain.append(owner(value))

@@ -42,16 +42,17 @@ def _opaque(value: Any) -> bool:
     return type(value) is ndarray and value._small is None and not value._store.char
 
 
-# Cost of a call recorded as several statements: some microseconds more for each than by an operator.
-_SEVERAL = """
+# What is recorded as several statements: of little work NumPy does all in less time than that takes.
+_NAMES = """
 allclose argmax argmin array_equal average clip count_nonzero cross delete diff ediff1d gradient insert
 mean nan_to_num nanmean nansum norm ptp std trace trapezoid var
 """
-_COMPOSED = frozenset(_SEVERAL.split())
+_COMPOSED = frozenset(_NAMES.split())
 
 
 def _small_arrays(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any] | None:
-    """Return the large arrays among arguments if NumPy is faster than several statements, else None."""
+    """Return the large arrays among the arguments of a composed call if NumPy does it, else None: nothing is
+    pending on them, and one pass over each is little work."""
     large = [x for x in (*args, *kwargs.values()) if type(x) is ndarray and x._small is None]
     done = large and all([x._idle() and policy.eager(math.prod(x._shape), policy.PASS) for x in large])
     return large if done else None
@@ -88,7 +89,7 @@ class NumpyIsFaster(Unserved):
 
 
 class NotYetCompiled(Unserved):
-    """Exception: the code for the call is being compiled; the tier state of the call site stays."""
+    """Exception: the code for the call is being compiled; nothing is learned of the call site."""
 
 
 def launch_of(routine: Compiled, seconds: float) -> Any:

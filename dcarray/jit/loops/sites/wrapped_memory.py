@@ -20,7 +20,7 @@ NDArray = np.ndarray[Any, Any]
 def evaluated(x: Handle, writing: bool) -> NDArray:
     """Return the evaluated memory of a wrapped array, gathered if it is distributed."""
     if x._small is None and communicator() is not None:
-        x._run()
+        x._compute()
         head = x._store.family
         if head.remote is not None:
             note("a compiled loop (gathered)", head.size * head.dtype.itemsize)
