@@ -96,11 +96,6 @@ class Measured:
     Where compiled code is not clearly faster, both run in turn for a while: what else the program and the
     machine do at the time then slows down both.
 
-    Parameters
-    ----------
-    in_rows : bool, optional
-        Whether short runs in Python are measured in rows before they are compared.
-
     Attributes
     ----------
     seconds : float
@@ -113,11 +108,10 @@ class Measured:
         Whether it was faster in an earlier run of the program: then it is tried again, but Python seldom.
     """
 
-    __slots__ = ("_compiled", "_in_rows", "_python", "_rows", "judged", "kept", "runs", "seconds")
+    __slots__ = ("_compiled", "_python", "_rows", "judged", "kept", "runs", "seconds")
 
-    def __init__(self, in_rows: bool = False) -> None:
+    def __init__(self) -> None:
         self.seconds, self.runs = 0.0, 0
-        self._in_rows = in_rows
         self._rows = 0  # times in Python that are medians of runs in a row
         self.judged = self.kept = False
         self._compiled: list[float] = []
@@ -164,7 +158,7 @@ class Measured:
             return False
         self._compiled.append(seconds)
         enough = 1 if seconds >= _LONG else _SURE
-        known = self.runs and (seconds >= _LONG or self._rows or not self._in_rows)
+        known = self.runs and (seconds >= _LONG or self._rows)
         if known and len(self._compiled) >= enough and _typical(self._compiled) < _CLEAR * self.seconds:
             self.judged = True
             return False

@@ -72,7 +72,7 @@ class Entry(PlanSlot[Any]):
         sized = {place.value for place, (symbol, _) in parts if symbol >= 0}
         self.sizes = tuple([(place, *part) for place, part in parts if place.value in sized])
         self.guards = open_guards(kind[2:], guards, sized)
-        self.gain = admission.Measured(in_rows=True)
+        self.gain = admission.Measured()
         self.failures = self.used = 0
         self.wraps = False
 
