@@ -131,7 +131,13 @@ def is_declaration(entry: Entry) -> bool:
 
 
 def read(entry: Entry) -> Declaration | Statement:
-    """Return an entry with names for its fields."""
+    """Return an entry with names for its fields.
+
+    Raises
+    ------
+    ValueError
+        If it is of no known kind.
+    """
     kind = entry[0]
     if kind == "map":
         _, op, loop, shape, out, index, *args = entry
@@ -144,6 +150,8 @@ def read(entry: Entry) -> Declaration | Statement:
     if kind == "fold":
         _, op, loop, shape, axes, keepdims, out, arg = entry
         return Statement(kind, op, loop, shape, (out,), (arg,), None, axes, keepdims)
+    if kind != "call":
+        raise ValueError(f"{kind!r} is no kind of log entries")
     _, op, outs, args, attrs = entry
     return Statement(kind, op, "", (), tuple(outs), tuple(args), attrs=attrs)
 

@@ -237,7 +237,7 @@ def test_without_a_server_a_thread_compiles(monkeypatch, words):
 
 def test_a_region_that_cannot_be_planned_there():
     kind, name, text = server.answer(LogRequest((("nonsense",),), (), "", (), (), (), False, 1, None))
-    assert (kind, name) == ("wrong", "AttributeError") and "nonsense" in text
+    assert (kind, name) == ("wrong", "ValueError") and "nonsense" in text
 
 
 CHILD = """

@@ -686,7 +686,7 @@ def test_inner_loops_of_unsupported_loops() -> None:
     f = written("""
         def f(x, n, log):
             for t in range(n):
-                log.append((t, n))
+                log.append((t, str(n)))
                 for i in range(1, 50):
                     x[i] = x[i - 1] * 0.5 + x[i]
             return x, log
