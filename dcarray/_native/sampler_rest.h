@@ -3,8 +3,10 @@
  * A thread that waits for the interpreter's lock is woken each time that another thread gives it up, and finds it taken again
  * where that is for a moment, as in each call of a random number generator: the program then pays for a wake-up in each call,
  * and the thread sees these calls only, after seconds perhaps.  So the main thread is made to let this one go first: by a
- * pending call, which CPython before 3.13 does not notice before the main thread has taken the lock anew: where it never gives it up,
- * this one has the lock after the switch interval, 5 ms. */
+ * pending call, which CPython before 3.13 does not notice before the main thread has waited for the lock itself; and there, while
+ * this one waits, by a very short switch interval.  What sets that without the lock is not documented, but these versions are
+ * not going to change any more; where it is not found, the lock comes 5 ms later, and calls that take less are hardly ever seen. */
+#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <time.h>
@@ -14,6 +16,7 @@ static pthread_cond_t RestEnded = PTHREAD_COND_INITIALIZER;
 static int Ending;    /* whether the interpreter ends: its memory is not to be touched any more */
 static int WantsLock; /* whether the thread waits for the interpreter's lock */
 
+enum { INTERVAL = 200 };        /* microseconds */
 enum { MOST_WAITED = 2000000 }; /* nanoseconds that the main thread waits: some other thread may have the lock */
 
 /* Let the thread that waits have the interpreter's lock; called by the main thread between two instructions. */
@@ -67,22 +70,36 @@ end_rest(PyObject *module, PyObject *nothing)
 static PyObject *
 rest(PyObject *module, PyObject *seconds)
 {
-    static int watches_forks;
+    static int watches_forks, looked;
+    static unsigned long (*interval)(void);
+    static void (*set_interval)(unsigned long);
+    unsigned long before = 0;
     double length = PyFloat_AsDouble(seconds);
     struct timespec left;
     if (length == -1 && PyErr_Occurred())
         return NULL;
+    if (!looked && PY_VERSION_HEX < 0x030D0000) {
+        interval = (unsigned long (*)(void))dlsym(RTLD_DEFAULT, "_PyEval_GetSwitchInterval");
+        set_interval = (void (*)(unsigned long))dlsym(RTLD_DEFAULT, "_PyEval_SetSwitchInterval");
+    }
+    looked = 1;
     if (!watches_forks)
         watches_forks = pthread_atfork(NULL, NULL, forget_rest) == 0;
     left.tv_sec = (time_t)length;
     left.tv_nsec = (long)((length - (double)left.tv_sec) * 1e9);
     Py_BEGIN_ALLOW_THREADS
     nanosleep(&left, NULL);
+    if (!Ending && interval != NULL && set_interval != NULL) {
+        before = interval();
+        set_interval(INTERVAL);
+    }
     if (!Ending) {
         want_lock(1);
         Py_AddPendingCall(let_go_first, NULL); /* where there are too many, the lock comes later */
     }
     Py_END_ALLOW_THREADS
     want_lock(0);
+    if (before > 0 && interval() == INTERVAL) /* else the program has set another one */
+        set_interval(before);
     Py_RETURN_NONE;
 }
