@@ -194,14 +194,12 @@ def _told(row: dict[str, Any]) -> str:
 
 
 def _merged(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the rows of an earlier run with those of a new one in their places, which say more than others
-    only of a peer, where the new run has none."""
+    """Return the rows of an earlier run, with those of a new one in their places: a peer's figure stays where
+    the new run has none."""
     rows = {row["name"]: row for row in old}
     for row in new:
         before = rows.get(row["name"], {})
-        rows[row["name"]] = row | {
-            word: before[word] for word in ("peer",) if word in before and word not in row
-        }
+        rows[row["name"]] = ({"peer": before["peer"]} if "peer" in before else {}) | row
     return [*rows.values()]
 
 

@@ -161,7 +161,7 @@ def estimate(
     kept = {k for k, entry in enumerate(declared) if not entry.is_new}.union(live)
     memory = {declared[k].head for k in kept}  # one array may be there in several shapes
     held = sum(items[k] * math.prod(declared[k].shape) for k in memory)
-    if held > _FAR or rounded:  # the latter is not judged by a clock: others' arrays push Python out, too
+    if held > _FAR or rounded:  # with sums others' arrays push Python out, too
         running *= _PUSHED
     lost = sum(items[k] * math.prod(declared[k].shape) for k in saved)
     looked = lost >= MIN_COPIED_BESIDE and all(

@@ -65,17 +65,18 @@ class Lists(Operations):
         if isinstance(key, slice):
             return self._slice(x, key)
         self._check_key(key)
-        if len(x.array.shape) > 1:
-            if not is_int(key) and x.of_tuples:
-                whole = replace(x, array=x.array, of_tuples=False)
-                return tuple([self.element(whole, (key, k)) for k in range(self.width(x))])
-            if not is_int(key):
-                raise self.scope.fail("a list among lists is chosen by data")
-            row = self.arrays.getitem(x.array, key)
-            assert isinstance(row, Data)
-            found = replace(x, array=row, of_tuples=False)
-            return self.tuple_of(found) if x.of_tuples else found
-        return self.element(x, key)
+        if x.of_tuples:
+            width = x.array.shape[-1]
+            if type(width) is not int:
+                raise self.scope.fail("tuples of which the length is not known")
+            return tuple([self._element(x, (key, k)) for k in range(width)])
+        if len(x.array.shape) == 1:
+            return self._element(x, key)
+        if not is_int(key):
+            raise self.scope.fail("a list among lists is chosen by data")
+        row = self.arrays.getitem(x.array, key)
+        assert isinstance(row, Data)
+        return replace(x, array=row)
 
     def _slice(self, x: NumberList, key: slice) -> NumberList:
         """Trace ``x[start:stop]``: another list, of which the lists in it are those in ``x``."""
@@ -84,19 +85,8 @@ class Lists(Operations):
             raise self.scope.fail("a part of a list that may be empty, or is as long as data say")
         return replace(x, array=self.memory.copy(part) if x.of_tuples or len(part.shape) == 1 else part)
 
-    def width(self, x: NumberList) -> int:
-        """Return how many numbers each tuple of a list has."""
-        width = x.array.shape[-1]
-        if type(width) is not int:
-            raise self.scope.fail("tuples of which the length is not known")
-        return width
-
-    def tuple_of(self, x: NumberList) -> tuple[Value, ...]:
-        """Return the numbers of a list."""
-        return tuple([self.element(x, k) for k in range(self.width(x))])
-
-    def element(self, x: NumberList, key: Value) -> Value:
-        """Return a number of a list; of one of lists or tuples by a key for each axis."""
+    def _element(self, x: NumberList, key: Value) -> Value:
+        """Return a number of a list; of one of tuples by a key for each axis."""
         item = self.arrays.getitem(x.array, key)
         if x.mixed:
             value, is_float = [Apply(part, (item.expr,), _F8) for part in ("real", "imag")]

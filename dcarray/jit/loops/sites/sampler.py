@@ -116,11 +116,14 @@ class Sampler:
             for site in self._near(code):
                 self._count(site, now, seconds * NEAR)
         self._note_refused(code, seconds)
-        for code, line in dict.fromkeys(reversed(chain)):  # a function that calls itself counts once
-            for site in self._sites[id(code)][1]:
-                source = site.source
-                if source.line <= line <= source.last and not (site.refused or site.is_alternative):
-                    self._count(site, now, seconds)
+        around = [
+            site
+            for code, line in reversed(chain)
+            for site in self._sites[id(code)][1]
+            if site.source.line <= line <= site.source.last and not (site.refused or site.is_alternative)
+        ]
+        for site in dict.fromkeys(around):  # those of a function that calls itself count once
+            self._count(site, now, seconds)
 
     def _note_refused(self, code: CodeType, seconds: float) -> None:
         """Have refused sites taken out of code that is seen: soon, then less and less often."""
