@@ -125,7 +125,7 @@ def _targets(versions: dict[str, str]) -> dict[str, str]:
 
 
 def _auto(options: Options) -> str:
-    """Between what ``device="auto"`` chooses, and by which rates."""
+    """The devices between which ``device="auto"`` chooses, and the rates that it compares."""
     from dcarray.offload.auto import auto_device
 
     found = auto_device()
