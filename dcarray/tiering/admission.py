@@ -6,7 +6,7 @@ All numbers that decide about plans stand here, of sites (`dcarray.jit.loops.sit
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping
+from collections.abc import MutableMapping, Sequence
 from time import perf_counter
 from typing import Any
 
@@ -100,6 +100,8 @@ class Measured:
     ----------
     seconds : float
         The least time in Python.
+    recent : float
+        The median of the last ones in Python.
     runs : int
         The number of runs in Python that were measured.
     judged : bool
@@ -108,7 +110,7 @@ class Measured:
         Whether it was faster in an earlier run of the program: then it is tried again, but Python seldom.
     """
 
-    __slots__ = ("_compiled", "_python", "_rows", "judged", "kept", "runs", "seconds")
+    __slots__ = ("_compiled", "_lasts", "_python", "_rows", "judged", "kept", "runs", "seconds")
 
     def __init__(self) -> None:
         self.seconds, self.runs = 0.0, 0
@@ -116,12 +118,18 @@ class Measured:
         self.judged = self.kept = False
         self._compiled: list[float] = []
         self._python: list[float] = []  # since there is compiled code
+        self._lasts: tuple[float, ...] = ()
+
+    @property
+    def recent(self) -> float:
+        return _typical(self._lasts) if self._lasts else 0.0
 
     def python(self, seconds: float, in_a_row: bool = False) -> None:
         """Note a run in Python, or the median of several ones in a row."""
         self._rows += in_a_row
         self.seconds = seconds if not self.runs else min(self.seconds, seconds)
         self.runs += 1
+        self._lasts = (*self._lasts[1 - _SURE :], seconds)
         if self._compiled:
             self._python.append(seconds)
 
@@ -170,7 +178,7 @@ class Measured:
         return _typical(self._compiled) > best * _typical(self._python)
 
 
-def _typical(seconds: list[float]) -> float:
+def _typical(seconds: Sequence[float]) -> float:
     """Return the median of some times: now and then one is longer, or a lucky one is shorter."""
     return sorted(seconds)[(len(seconds) - 1) // 2]
 

@@ -124,6 +124,15 @@ def test_an_integer_that_is_large_from_the_start() -> None:
         trace(request("for k in range(40):\n    n = n * 1000 % 77", dict(n=1 << 60)))
 
 
+def test_an_integer_that_may_be_large_from_the_start() -> None:
+    """The run sees whether it is."""
+    loop = "j = m * m - 3\nfor k in range(4):\n    j = j // 2 + k"
+    names: dict[str, Any] = dict(m=np.int64(5))
+    check(f"for r in range(1):\n    {loop.replace(chr(10), chr(10) + '    ')}", names, live={"j"})
+    traced = trace(request("for k in range(4):\n    n = n // 2 + k", dict(n=3), {"n"}))
+    assert traced.results
+
+
 def test_integers_that_may_be_large() -> None:
     """The run sees where one has more than 64 bits."""
     check("for k in range(5):\n    n = n * n", dict(n=3), live={"n"})

@@ -467,13 +467,27 @@ def test_conversions_that_last_longer_than_loops() -> None:
         found.elements(big)
 
     def entries(seconds: float, *states: PlanState) -> list[Any]:
-        return [SimpleNamespace(state=state, gain=SimpleNamespace(seconds=seconds)) for state in states]
+        return [SimpleNamespace(state=state, gain=SimpleNamespace(recent=seconds)) for state in states]
 
     waiting, refused = PlanState.ASKED, PlanState.REFUSED
     assert found.are_a_loss(entries(1e-6, waiting, refused)) and not found.are_a_loss(entries(10.0, waiting))
     twice = 2 * found._seconds / 40
     assert not found.are_a_loss(entries(twice, refused, waiting))
     assert found.are_a_loss(entries(twice, refused))
+
+
+def test_python_has_its_turn_where_large_lists_are_converted() -> None:
+    """A plan that was faster for a long loop is not for a short one over the same list."""
+    found = ListConversion()
+    found.elements(([0.5] * 10,))
+    assert not any(found.is_pythons_turn() for _ in range(100))
+    turns = []
+    for run in range(32):
+        found.elements(([0.5] * 1_000_000,))
+        turns += [run] * found.is_pythons_turn()
+    assert turns == [3, 11, 27]
+    found.ran(1000.0)
+    assert found._last[-1] > 1000.0
 
 
 @pytest.mark.hot

@@ -121,7 +121,7 @@ def test_the_sampler_has_code_pruned_that_is_seen_for_a_while(monkeypatch: pytes
     own.prune = lambda code, sites: pruned.append(code)
     f = written(PROGRAM)
     sites = put_sites(f)
-    f.__globals__["print"] = lambda k: own._look(own._chain(sys._getframe(1)), PRUNED / 2)
+    f.__globals__["print"] = lambda k: own._note_refused(own._chain(sys._getframe(1))[0][0], PRUNED / 2)
     f(1.0, 4)
     assert pruned == []  # none is refused
     sites[0].refuse("no")

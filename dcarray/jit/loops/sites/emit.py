@@ -16,8 +16,16 @@
                                                   x = x + a[i]
                                               site.enabled and site.leave()
 
-A site returns the values of the names that its statements bind, or nothing: then they run in Python.  The
-program gets no new names, lines keep their numbers, and errors are raised where they are in the source.  What
+A site returns the values of the names that its statements bind, or nothing: then they run in Python.  A run
+of simple statements stands there twice, since it may be what a loop does millions of times::
+
+    s[j] = 0         is    if site.enabled:
+    j += m                     match site.enter(j, m, s): ...
+                           else:
+                               s[j] = 0
+                               j += m
+
+The program gets no new names, lines keep their numbers, and errors are raised where they are in the source.  What
 statements return has a name of its own, which is no identifier; so has how a loop with an ``else`` has ended,
 which is run after it.
 """
@@ -42,7 +50,7 @@ _LOAD, _STORE = ast.Load(), ast.Store()
 
 def with_site(
     stmts: Sequence[ast.stmt], constant: str, source: SiteSource, resumable: bool,
-    returns: Sequence[ast.Return] = (), tested: ast.If | ast.Assert | None = None,
+    returns: Sequence[ast.Return] = (), tested: ast.If | ast.Assert | None = None, is_simple: bool = False,
 ) -> list[ast.stmt]:  # fmt: skip
     """Return statements with the code that asks their site.
 
@@ -59,6 +67,9 @@ def with_site(
         (`dcarray.jit.loops.syntax.loop_exits`).
     tested : ast.If or ast.Assert, optional
         The statement whose condition is what the given ones, one ``return``, return.
+    is_simple : bool, optional
+        Whether they are a run of statements without sites inside: these stand there a second time, so that a
+        site that is cold costs as little as can be.
     """
     first, body = stmts[0], [*stmts]
 
@@ -146,6 +157,9 @@ def with_site(
         body.pop()
     if returns:
         _put_before_returns(leaving, body)
+    if is_simple:
+        asked_once = taking(call("enter", first, needed()), [*body, *left])
+        return [new(ast.If, first, part("enabled", first), [asked_once], [*stmts])]
     tests = [part("enabled", first)]
     if isinstance(first, ast.While) and is_pure(first.test):
         tests.append(first.test)

@@ -18,16 +18,18 @@ LAST = 9  # conversions of which the median counts
 IN_VAIN = 0.05  # the part of a loop's time that they may take where they lead to nothing
 ITEM = 50e-9  # seconds for an item of a list, until it is known
 FELT = 2e-3  # seconds of a conversion that comes once its statements have run for so long
+FIRST = 4  # conversions that led to runs until Python has its turn once more; twice as many the next time
 _NUMBERS = (bool, int, float, complex)
 
 
 class ListConversion:
     """The conversions of one site."""
 
-    __slots__ = ("_items", "_last", "_seconds")
+    __slots__ = ("_items", "_last", "_ran", "_seconds", "_until")
 
     def __init__(self) -> None:
         self._items, self._seconds = 0, 0.0
+        self._ran, self._until = 0, FIRST
         self._last: deque[float] = deque(maxlen=LAST)
 
     def elements(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -45,11 +47,26 @@ class ListConversion:
         seconds = each * sum(map(_length, values))
         return seconds if seconds > FELT else 0.0
 
+    def is_pythons_turn(self) -> bool:
+        """Whether a run that has a plan is to be Python's: to convert a list takes the same for each run,
+        however little that does with it."""
+        if self._last[-1] < FELT:
+            return False
+        self._ran += 1
+        if self._ran < self._until:
+            return False
+        self._ran, self._until = 0, 2 * self._until
+        return True
+
+    def ran(self, seconds: float) -> None:
+        """Note that compiled code has run, and made lists of its results, after the last conversion."""
+        self._last[-1] += seconds
+
     def are_a_loss(self, entries: Iterable[Any]) -> bool:
-        """Whether conversions have taken longer than runs of the statements in Python; or a small part of it,
-        if there is no hope of a plan."""
+        """Whether conversions, with the runs that they led to, have taken longer than the statements in Python;
+        or a small part of it, if there is no hope of a plan."""
         known = [*entries]
-        seconds = max((entry.gain.seconds for entry in known), default=0.0)
+        seconds = max((entry.gain.recent for entry in known), default=0.0)
         share = 1.0 if any(entry.state is not PlanState.REFUSED for entry in known) else IN_VAIN
         if seconds <= 0 or self._seconds <= LEAST:
             return False

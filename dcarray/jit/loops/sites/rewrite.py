@@ -177,18 +177,19 @@ class _Adder:
         for part in parts:  # which may have plans where the whole has none
             self._run(inside, part, site, counters)
         at = _position(body, run[0])
-        body[at : at + len(run)] = self._asking(inside, site)
+        body[at : at + len(run)] = self._asking(inside, site, is_simple=not parts)
 
     def _site(self, source: SiteSource, outer: int, resumable: bool) -> int:
         self._places.append(SitePlace(source, outer, resumable))
         return len(self._places) - 1
 
     def _asking(
-        self, stmts: Sequence[ast.stmt], number: int, tested: ast.If | ast.Assert | None = None
-    ) -> list[ast.stmt]:
+        self, stmts: Sequence[ast.stmt], number: int, tested: ast.If | ast.Assert | None = None,
+        is_simple: bool = False,
+    ) -> list[ast.stmt]:  # fmt: skip
         source, _, resumable = self._places[number]
         returns = self._returns.get(number, ())
-        return with_site(stmts, constant(number), source, resumable, returns, tested)
+        return with_site(stmts, constant(number), source, resumable, returns, tested, is_simple)
 
     def _source(
         self, stmts: Sequence[ast.stmt], counters: Names, returns: Sequence[ast.Return] = (),

@@ -76,6 +76,7 @@ class Sampler:
             for chain in filter(None, self._chains(own)):
                 self._note_line(*chain[0], min(took, _ASLEEP))
                 self._look(chain, min(took, SEEN))
+                self._note_refused(chain[0][0], min(took, _ASLEEP))
 
     def _chains(self, own: int) -> list[list[tuple[CodeType, int]]]:
         """Return the chain of each thread but this one.
@@ -115,7 +116,6 @@ class Sampler:
         ):
             for site in self._near(code):
                 self._count(site, now, seconds * NEAR)
-        self._note_refused(code, seconds)
         around = [
             site
             for code, line in reversed(chain)

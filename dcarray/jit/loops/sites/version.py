@@ -138,7 +138,8 @@ class Version:
             served = self._try_last(self._last, values, options)
             if served is not None:
                 return served, self._last
-        if list in map(type, values):
+        has_lists = list in map(type, values)
+        if has_lists:
             if self._lists.are_a_loss(self.plans.entries.values()):
                 self.refuse("to convert its lists takes longer than to run it")
                 return (), None
@@ -164,13 +165,19 @@ class Version:
                 raise
             self.refuse(f"{type(error).__name__}: {error}")
             return (), None
-        if plan is None or (start is None and options.jit != "eager" and entry.gain.is_pythons_turn()):
+        if plan is None:
             return (), entry
+        if start is None and options.jit != "eager":
+            if entry.gain.is_pythons_turn() or (has_lists and self._lists.is_pythons_turn()):
+                return (), entry
         if plan.checks and start is None and not entry.gain.judged and options.jit != "eager":
             served = self.short.begin_trial(plan, values, entry, self._members or [])
             if served:
                 return served, entry
+        begun = perf_counter()
         served = self._run_plan(entry, plan, values, start, options)
+        if has_lists:
+            self._lists.ran(perf_counter() - begun)
         if processors is not None:
             served = tuple(map(processors.back, served))
         return served, entry
