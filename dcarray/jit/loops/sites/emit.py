@@ -25,9 +25,9 @@ of simple statements stands there twice, since it may be what a loop does millio
                                s[j] = 0
                                j += m
 
-The program gets no new names, lines keep their numbers, and errors are raised where they are in the source.  What
-statements return has a name of its own, which is no identifier; so has how a loop with an ``else`` has ended,
-which is run after it.
+The program gets no new names, lines keep their numbers, and errors are raised where they are in the source.
+What statements return has a name of its own, which is no identifier; so has how a loop with an ``else`` has
+ended, which is run after it.
 """
 
 from __future__ import annotations

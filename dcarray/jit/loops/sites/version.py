@@ -167,9 +167,9 @@ class Version:
             return (), None
         if plan is None:
             return (), entry
-        if start is None and options.jit != "eager":
-            if entry.gain.is_pythons_turn() or (has_lists and self._lists.is_pythons_turn()):
-                return (), entry
+        may_wait = start is None and options.jit != "eager"
+        if may_wait and (entry.gain.is_pythons_turn() or (has_lists and self._lists.is_pythons_turn())):
+            return (), entry
         if plan.checks and start is None and not entry.gain.judged and options.jit != "eager":
             served = self.short.begin_trial(plan, values, entry, self._members or [])
             if served:
