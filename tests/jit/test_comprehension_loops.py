@@ -396,7 +396,7 @@ else:
     plain: dict[str, Any] = {}
     from dcarray.jit.loops.sites.site import sites_at, with_constants
 
-    exec(with_constants(made.code, sites_at(made.places, names)), names)
+    exec(with_constants(made.code, made.places, sites_at(made.places, names)), names)
     exec(text, plain)
     names.pop("__builtins__"), plain.pop("__builtins__")
     assert names == plain

@@ -2,28 +2,30 @@
 
 ::
 
-    for i in range(n):                match site.enabled and site.enter(n, x):
+    for i in range(n):                match site.asks and site.enter(n, x):
         x = x + a[i]         is           case [[x, i]]:
                                               pass
                                           case _:
                                               for i in range(n):
-                                                  if site.resuming:
+                                                  if site.asks_again:
                                                       match site.resume(i, range(n), n, x):
                                                           case [[x, i]]:
                                                               pass
                                                       if site.done():
                                                           break
                                                   x = x + a[i]
-                                              site.enabled and site.leave()
+                                              site.asks and site.leave()
 
-A site returns the values of the names that its statements bind, or nothing: then they run in Python.  A run
-of simple statements stands there twice, since it may be what a loop does millions of times::
+A site returns the values of the names that its statements bind, or nothing: then they run in Python.  The
+body of an innermost loop stands there twice, since it may be run millions of times, and one look in each
+iteration says that no site in it is asked::
 
-    s[j] = 0         is    if site.enabled:
-    j += m                     match site.enter(j, m, s): ...
-                           else:
-                               s[j] = 0
-                               j += m
+    while j < n:     is    while j < n:
+        s[j] = 0               if watch.on:
+        j += m                     match site.asks and site.enter(j, m, s): ...
+                               else:
+                                   s[j] = 0
+                                   j += m
 
 The program gets no new names, lines keep their numbers, and errors are raised where they are in the source.
 What statements return has a name of its own, which is no identifier; so has how a loop with an ``else`` has
@@ -34,7 +36,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from ..entry.names import ENDED, RETURNED, UNDERSCORE
 from ..syntax.exits import blocks_of
@@ -42,15 +44,39 @@ from ..syntax.loop_exits import BROKEN
 from ..syntax.purity import is_pure
 from .site import SiteSource
 
-__all__ = ["with_site"]
+__all__ = ["PlainBody", "watch", "with_site"]
 
 _Node = TypeVar("_Node", bound=ast.expr | ast.stmt | ast.pattern)
 _LOAD, _STORE = ast.Load(), ast.Store()
 
 
+class PlainBody(NamedTuple):
+    """The body of an innermost loop as it is in the program.
+
+    Attributes
+    ----------
+    watch : str
+        The constant in place of the loop's watch.
+    stmts : list of ast.stmt
+        Which nobody else changes.
+    """
+
+    watch: str
+    stmts: list[ast.stmt]
+
+
+def watch(loop: ast.For | ast.While, plainly: PlainBody) -> None:
+    """Have a loop run its body as it is in the program where no site in it is asked."""
+    at = loop.body[0]
+    watched = ast.copy_location(ast.Constant(plainly.watch), at)
+    test = ast.copy_location(ast.Attribute(watched, "on", _LOAD), at)
+    loop.body = [ast.copy_location(ast.If(test, loop.body, plainly.stmts), at)]
+
+
 def with_site(
     stmts: Sequence[ast.stmt], constant: str, source: SiteSource, resumable: bool,
-    returns: Sequence[ast.Return] = (), tested: ast.If | ast.Assert | None = None, is_simple: bool = False,
+    returns: Sequence[ast.Return] = (), tested: ast.If | ast.Assert | None = None,
+    plainly: PlainBody | None = None,
 ) -> list[ast.stmt]:  # fmt: skip
     """Return statements with the code that asks their site.
 
@@ -67,9 +93,8 @@ def with_site(
         (`dcarray.jit.loops.syntax.loop_exits`).
     tested : ast.If or ast.Assert, optional
         The statement whose condition is what the given ones, one ``return``, return.
-    is_simple : bool, optional
-        Whether they are a run of statements without sites inside: these stand there a second time, so that a
-        site that is cold costs as little as can be.
+    plainly : PlainBody, optional
+        The body of an innermost loop as it is in the program.
     """
     first, body = stmts[0], [*stmts]
 
@@ -131,7 +156,7 @@ def with_site(
         return new(ast.Delete, first, [new(ast.Name, first, name, ast.Del())])
 
     def leaving(at: ast.stmt) -> ast.stmt:
-        asked = new(ast.BoolOp, at, ast.And(), [part("enabled", at), call("leave", at, [])])
+        asked = new(ast.BoolOp, at, ast.And(), [part("asks", at), call("leave", at, [])])
         return new(ast.Expr, at, asked)
 
     orelse: list[ast.stmt] = []
@@ -145,8 +170,10 @@ def with_site(
         noted = new(ast.Expr, first, call("done", first, []))
         again = taking(call("resume", first, [*start, *needed()]), [], noted)
         finished = new(ast.If, first, call("done", first, []), [new(ast.Break, first)], [])
-        asks = new(ast.If, first, part("resuming", first), [again, finished], [])
+        asks = new(ast.If, first, part("asks_again", first), [again, finished], [])
         first.body = [asks, *first.body]
+    if plainly is not None and isinstance(first, ast.For | ast.While):
+        watch(first, plainly)
     last = body[-1]
     value = last.value if isinstance(last, ast.Return) else None
     at = first if value is None else last
@@ -157,10 +184,7 @@ def with_site(
         body.pop()
     if returns:
         _put_before_returns(leaving, body)
-    if is_simple:
-        asked_once = taking(call("enter", first, needed()), [*body, *left])
-        return [new(ast.If, first, part("enabled", first), [asked_once], [*stmts])]
-    tests = [part("enabled", first)]
+    tests = [part("asks", first)]
     if isinstance(first, ast.While) and is_pure(first.test):
         tests.append(first.test)
     asked = new(ast.BoolOp, first, ast.And(), [*tests, call("enter", first, needed())])

@@ -52,7 +52,7 @@ class Sited(NamedTuple):
 
     def filled(self, plain: CodeType, sites: list[Site]) -> CodeType:
         """Return the code with these sites in their places, noted as one of the code of its source."""
-        made = with_constants(self.code, sites)
+        made = with_constants(self.code, self.places, sites)
         note_codes(made, plain, {code: [sites[k] for k in found] for code, found in self.places_of.items()})
         return made
 

@@ -53,7 +53,7 @@ def compile_module(
         except (SyntaxError, ValueError, RecursionError):
             return plain
     sites = sites_at(module.places, names)
-    made = with_constants(module.code, sites)
+    made = with_constants(module.code, module.places, sites)
     for site in sites:
         site.enabled = eagerly and site.outer is None
     note_codes(made, plain, {code: [sites[k] for k in found] for code, found in module.places_of.items()})

@@ -17,14 +17,14 @@ from ..syntax.eligibility import (
     parts_of,
     runs_of,
 )
-from ..syntax.exits import blocks_of
+from ..syntax.exits import blocks_of, copied_block
 from ..syntax.liveness import Liveness, LoopNode
 from ..syntax.loop_exits import has_exits, is_kept, lowered_loop, without_else
 from ..syntax.supported import KnownCalls
-from ..syntax.syntax_facts import NONE, Names, facts, loads, stores, walk
+from ..syntax.syntax_facts import COMPREHENSIONS, NONE, Names, facts, loads, stores, walk
 from ..syntax.tries import caught_names
-from .emit import with_site
-from .site import SitePlace, SiteSource, constant
+from .emit import PlainBody, watch, with_site
+from .site import SitePlace, SiteSource, constant, watch_constant
 
 __all__ = ["Scope", "Text", "add_sites", "reads_frames"]
 
@@ -103,6 +103,22 @@ def add_sites(
     _Adder(body, scope, text, places, without).block(body, -1, frozenset())
 
 
+_OWN_CODE = (
+    frozenset(
+        {
+            ast.For,
+            ast.While,
+            ast.AsyncFor,
+            ast.Lambda,
+            ast.FunctionDef,
+            ast.AsyncFunctionDef,
+            ast.ClassDef,
+            ast.Global,
+            ast.Nonlocal,
+        }
+    )
+    | COMPREHENSIONS
+)
 _LOOPS = frozenset({ast.For, ast.While, ast.ListComp, ast.GeneratorExp})
 
 
@@ -122,20 +138,30 @@ class _Adder:
         for stmt in list(body):
             if id(stmt) in in_runs:
                 continue
-            inside, counted, test = outer, counters, None
+            inside, counted, test, first = outer, counters, None, len(self._places)
+            plainly = None
             if isinstance(stmt, ast.For | ast.While):
                 inside = self._loop(stmt, outer, counters)
                 counted = counters | _counters(stmt)
+                if _is_innermost(stmt):
+                    plainly = PlainBody(watch_constant(first), copied_block(stmt.body))
             elif is_eligible_statement(stmt, self._scope.known):
                 inside = self._reduction([stmt], outer, counters)
             if inside == outer and (test := eligible_test(stmt, self._scope.known)) is not None:
                 inside = self._reduction([test], outer, counters, stmt)
             for inner in blocks_of(stmt):  # before the code around them changes
                 self.block(inner, outer if test else inside, counted)
+            asked = [place.resumable or not place.source.is_loop for place in self._places[first:]]
+            if plainly is not None and any(asked):
+                self._watch(first)
+            else:
+                plainly = None
             if inside != outer:
                 at = _position(body, stmt)
                 tested = stmt if test and isinstance(stmt, ast.If | ast.Assert) else None
-                body[at : at + 1] = self._asking([test or stmt], inside, tested)
+                body[at : at + 1] = self._asking([test or stmt], inside, tested, plainly)
+            elif plainly is not None and isinstance(stmt, ast.For | ast.While):
+                watch(stmt, plainly)
         for run in runs:
             self._run(body, run, outer, counters)
 
@@ -177,7 +203,13 @@ class _Adder:
         for part in parts:  # which may have plans where the whole has none
             self._run(inside, part, site, counters)
         at = _position(body, run[0])
-        body[at : at + len(run)] = self._asking(inside, site, is_simple=not parts)
+        body[at : at + len(run)] = self._asking(inside, site)
+
+    def _watch(self, first: int) -> None:
+        """Have the sites of an innermost loop, from a number on, watched; in its ``else`` may be another."""
+        for k, place in enumerate(self._places[first:], first):
+            if place.watch < 0:
+                self._places[k] = place._replace(watch=first)
 
     def _site(self, source: SiteSource, outer: int, resumable: bool) -> int:
         self._places.append(SitePlace(source, outer, resumable))
@@ -185,11 +217,11 @@ class _Adder:
 
     def _asking(
         self, stmts: Sequence[ast.stmt], number: int, tested: ast.If | ast.Assert | None = None,
-        is_simple: bool = False,
+        plainly: PlainBody | None = None,
     ) -> list[ast.stmt]:  # fmt: skip
-        source, _, resumable = self._places[number]
+        source, _, resumable, _ = self._places[number]
         returns = self._returns.get(number, ())
-        return with_site(stmts, constant(number), source, resumable, returns, tested, is_simple)
+        return with_site(stmts, constant(number), source, resumable, returns, tested, plainly)
 
     def _source(
         self, stmts: Sequence[ast.stmt], counters: Names, returns: Sequence[ast.Return] = (),
@@ -239,6 +271,11 @@ class _Adder:
 def _has_loop(body: Sequence[ast.stmt]) -> bool:
     """Whether there is a loop among statements or in them, or a comprehension."""
     return any(not facts(stmt).kinds.isdisjoint(_LOOPS) for stmt in body)
+
+
+def _is_innermost(loop: LoopNode) -> bool:
+    """Whether there is no loop in a loop, and nothing that may not be there twice."""
+    return all(facts(stmt).kinds.isdisjoint(_OWN_CODE) for stmt in loop.body)
 
 
 def _position(body: Sequence[ast.stmt], stmt: ast.stmt) -> int:

@@ -8,6 +8,7 @@ cold.  All that plans and runs compiled code is loaded when the first site is ho
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from types import CodeType, SimpleNamespace
 from typing import Any, NamedTuple
@@ -16,7 +17,9 @@ from dcarray.core import open_door
 from dcarray.ir.records import record
 from dcarray.tiering.admission import FADING
 
-__all__ = ["Site", "SitePlace", "SiteSource", "constant", "sites_at", "with_constants"]
+__all__ = [
+    "Site", "SitePlace", "SiteSource", "Watch", "constant", "sites_at", "watch_constant", "with_constants",
+]  # fmt: skip
 
 
 @record(frozen=True, slots=True)
@@ -66,12 +69,23 @@ class SiteSource:
 
 
 class SitePlace(NamedTuple):
-    """Where a site is: its source, the number of the site around it or -1, and whether a loop asks it in each
-    iteration."""
+    """Where a site is.
+
+    Attributes
+    ----------
+    source : SiteSource
+    outer : int
+        The number of the site around it, or -1.
+    resumable : bool
+        Whether a loop asks it in each iteration.
+    watch : int
+        The number of the innermost loop that it is, or is in, or -1.
+    """
 
     source: SiteSource
     outer: int
     resumable: bool
+    watch: int = -1
 
 
 def constant(number: int) -> str:
@@ -83,22 +97,63 @@ def constant(number: int) -> str:
 def sites_at(places: Sequence[SitePlace], names: dict[str, Any]) -> list[Site]:
     """Return the sites at some places in code with these global names."""
     sites: list[Site] = []
-    for source, outer, resumable in places:
+    for source, outer, resumable, _ in places:
         sites.append(Site(source, names, None if outer < 0 else sites[outer], resumable))
     return sites
 
 
-def with_constants(code: CodeType, sites: Sequence[Site]) -> CodeType:
+def watch_constant(number: int) -> str:
+    """Return the constant that stands for the watch of an innermost loop."""
+    return f"dcarray's watch {number}"
+
+
+def with_constants(code: CodeType, places: Sequence[SitePlace], sites: Sequence[Site]) -> CodeType:
     """Return a code object, and those inside of it, in which sites have the places of their constants."""
-    return _replaced(code, {constant(k): site for k, site in enumerate(sites)})
+    known: dict[str, Any] = {constant(k): site for k, site in enumerate(sites)}
+    for place, site in zip(places, sites, strict=True):
+        if place.watch >= 0:
+            known.setdefault(watch_constant(place.watch), Watch()).add(site)
+    return _replaced(code, known)
 
 
-def _replaced(code: CodeType, sites: Mapping[str, Site]) -> CodeType:
+def _replaced(code: CodeType, sites: Mapping[str, Any]) -> CodeType:
     found = [
         sites.get(c, c) if type(c) is str else _replaced(c, sites) if type(c) is CodeType else c
         for c in code.co_consts
     ]
     return code.replace(co_consts=tuple(found))
+
+
+_CHANGES = threading.Lock()
+
+
+class Watch:
+    """Whether the code in an innermost loop asks any site: one look at an attribute in each iteration.
+
+    Attributes
+    ----------
+    on : bool
+    """
+
+    __slots__ = ("_sites", "on")
+
+    def __init__(self) -> None:
+        self.on = False
+        self._sites: list[Site] = []
+
+    def add(self, site: Site) -> None:
+        """Look at a site, too: the loop's own, or one in its body."""
+        self._sites.append(site)
+        site.watches += (self,)
+        self.look()
+
+    def look(self) -> None:
+        """Find out anew, since a site has changed."""
+        self.on = any(site.resuming or (site.enabled and not site.resumable) for site in self._sites)
+
+    def __reduce__(self) -> Any:
+        """Serialise as one that is off."""
+        return SimpleNamespace, (), {"on": False}
 
 
 class Site:
@@ -116,8 +171,13 @@ class Site:
 
     Attributes
     ----------
+    asks, asks_again : bool
+        Whether the code before its statements, and that in each iteration, asks it: what the program's code
+        reads.
     enabled, resuming : bool
-        Whether the code before its statements, and that in each iteration, asks it.
+        The same, which are also set.
+    watches : tuple of Watch
+        Those of the innermost loop that it is, or is in.
     known : bool
         Whether an earlier run of the program asked for a plan of it.
     kept : bool
@@ -147,10 +207,11 @@ class Site:
         "_seen",
         "_server",
         "asked",
+        "asks",
+        "asks_again",
         "compiled",
         "doubtful",
         "due",
-        "enabled",
         "enter",
         "inner",
         "kept",
@@ -160,17 +221,18 @@ class Site:
         "recent",
         "refused",
         "resumable",
-        "resuming",
         "runs",
         "seconds",
         "source",
+        "watches",
     )
 
     def __init__(
         self, source: SiteSource, names: dict[str, Any], outer: Site | None, resumable: bool
     ) -> None:
         self.source, self.names, self.outer, self.resumable = source, names, outer, resumable
-        self.enabled = self.resuming = self.known = self.kept = self.asked = self.doubtful = False
+        self.watches: tuple[Watch, ...] = ()
+        self.asks = self.asks_again = self.known = self.kept = self.asked = self.doubtful = False
         self.inner: list[Site] = []
         self.refused = ""
         self.seconds = self.recent = self.compiled = self.due = self._seen = 0.0
@@ -182,7 +244,30 @@ class Site:
 
     def __reduce__(self) -> Any:
         """Serialise as a disabled site: in another process its statements run in Python."""
-        return SimpleNamespace, (), {"enabled": False, "resuming": False}
+        return SimpleNamespace, (), {"asks": False, "asks_again": False}
+
+    @property
+    def enabled(self) -> bool:
+        return self.asks
+
+    @enabled.setter
+    def enabled(self, value: bool) -> None:
+        self.asks = value
+        self._changed()
+
+    @property
+    def resuming(self) -> bool:
+        return self.asks_again
+
+    @resuming.setter
+    def resuming(self, value: bool) -> None:
+        self.asks_again = value
+        self._changed()
+
+    def _changed(self) -> None:
+        with _CHANGES:  # of the sampler's thread, too
+            for watch in self.watches:
+                watch.look()
 
     @property
     def server(self) -> Any:

@@ -33,13 +33,13 @@ class SitedModule(NamedTuple):
         code, places, places_of = marshal.loads(data)
         return SitedModule(
             code,
-            [SitePlace(_source(values), outer, resumable) for values, outer, resumable in places],
+            [SitePlace(_source(values), *others) for values, *others in places],
             places_of,
         )
 
     def dumps(self) -> bytes:
         """Return it as bytes, for the same version of Python."""
-        places = [(_values(source), outer, resumable) for source, outer, resumable in self.places]
+        places = [(_values(source), *others) for source, *others in self.places]
         return marshal.dumps((self.code, places, self.places_of))
 
 

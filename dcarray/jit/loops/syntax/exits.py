@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import copy
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 
 def _in_this_loop(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
@@ -49,3 +51,20 @@ def blocks_of(stmt: ast.stmt) -> list[list[ast.stmt]]:
     found += [handler.body for handler in getattr(stmt, "handlers", [])]
     found += [case.body for case in getattr(stmt, "cases", [])]
     return found
+
+
+def copied_block(block: Sequence[ast.stmt]) -> list[ast.stmt]:
+    """Return a block whose statements and their blocks may change without the given ones; their expressions
+    are the same nodes."""
+    return [_copied(stmt) for stmt in block]
+
+
+def _copied(node: Any) -> Any:
+    made = copy.copy(node)
+    for name in ("body", "orelse", "finalbody"):
+        if block := getattr(node, name, None):
+            setattr(made, name, copied_block(block))
+    for name in ("handlers", "cases"):
+        if parts := getattr(node, name, None):
+            setattr(made, name, [_copied(part) for part in parts])
+    return made
