@@ -493,3 +493,37 @@ def test_statements_that_compute_nothing_have_no_sites() -> None:
 def test_generators_have_no_sites() -> None:
     f = written("def f(n):\n    for k in range(n):\n        t = k * 2\n        yield t\n")
     assert with_sites(f) is None
+
+
+def test_one_look_in_each_iteration_of_an_innermost_loop() -> None:
+    """Whether any site in it is asked; a loop in its ``else`` has its own."""
+    text = """
+def f(x, n):
+    i = 0
+    while i < n:
+        x[i] = i
+        if x[i] > 2.0:
+            i += 2
+            continue
+        i += 1
+    else:
+        for k in range(n):
+            x[k] += 1.0
+    return i
+"""
+    f = written(text)
+    sites = put_sites(f)
+    loop = next(site for site in sites if site.source.is_loop)
+    run = next(site for site in sites if not site.source.is_loop and site.watches)
+    watches = {watch for site in sites for watch in site.watches}
+    assert len(watches) == 2 and watches.issubset(f.__code__.co_consts)
+    assert not any(watch.on for watch in watches)
+    run.enabled = True
+    assert [watch.on for watch in watches if watch in run.watches] == [True]
+    run.enabled = False
+    loop.resuming = True
+    assert loop.watches[0].on
+    loop.refuse("no")
+    assert not any(watch.on for watch in watches)
+    assert f(np.zeros(9), 6) == written(text)(np.zeros(9), 6)
+    assert pickle.loads(pickle.dumps(loop.watches[0])).on is False
