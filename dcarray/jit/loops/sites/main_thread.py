@@ -12,6 +12,8 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 
+from dcarray.core.uncollected import uncollected
+
 __all__ = ["have_done"]
 
 _waiting: deque[Callable[[], None]] = deque()
@@ -26,7 +28,7 @@ def have_done(work: Callable[[], None]) -> None:
 def _do(_: object) -> int:
     while _waiting:
         try:
-            with suppress(Exception):
+            with suppress(Exception), uncollected():
                 _waiting.popleft()()
         except KeyboardInterrupt:  # it is meant for the program
             signal.raise_signal(signal.SIGINT)
