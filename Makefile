@@ -7,11 +7,11 @@ WORKERS ?= 2
 PYTEST := $(PY) -m pytest -n $(WORKERS) --dist worksteal
 # Tests with options of their own: nothing else would be run by giving others.
 OWN := random_programs threads
-# The tests of the face are run a second time, with all compiled: a quarter of them, another one after each commit.
+# The tests of the face are run a second time, with all compiled: an eighth of them, another one after each commit.
 COMMITS := $(shell git rev-list --count HEAD 2>/dev/null || echo 0)
-SHARE ?= $(shell echo $$(($(COMMITS) % 4)))/4
-# Of tests with several cases a quarter, another one after each commit; CASES=0/1 is all.
-CASES ?= $(shell echo $$(($(COMMITS) % 4)))/4
+SHARE ?= $(shell echo $$(($(COMMITS) % 8)))/8
+# Of tests with several cases a sixth, another one after each commit; CASES=0/1 is all.
+CASES ?= $(shell echo $$(($(COMMITS) % 6)))/6
 # The C target and its tests need a compiler; a wheel brings one where the system has none.
 CC_WHEEL := $(if $(shell command -v cc || command -v gcc || command -v clang),,,c)
 
