@@ -128,8 +128,8 @@ class Rates:
 
     def least(self, other: Rates) -> Rates:
         """Return the shorter time of each: what else the machine does can only make one longer."""
-        pairs = [(getattr(self, name), getattr(other, name)) for name in Rates.__slots__]
-        return Rates(*[a.least(b) if isinstance(a, Speed) else min(a, b) for a, b in pairs])
+        times = [min(getattr(self, name), getattr(other, name)) for name in ("copy", "upload", "download")]
+        return Rates(self.host.least(other.host), self.device.least(other.device), *times)
 
     def __str__(self) -> str:
         """Return bandwidths in GB/s, the time of a launch, and products in Gflop/s, device / processor."""
