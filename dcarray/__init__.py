@@ -8,7 +8,7 @@ wrapped arrays as results.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from . import core
 from .core import threadpools
@@ -26,17 +26,47 @@ core.behind.update(
 )
 
 
-# All is imported when it is first used: `python -m dcarray run` and programs with accelerated code need
-# little of it.
-def __getattr__(name: str) -> Any:
-    if name == "array_api":
-        value = core.open_door(name)
-    else:
-        from .names import find
+if TYPE_CHECKING:  # NumPy's names have NumPy's types, and ours are those of `names`
+    from . import array_api, comm, hdf5, types
+    from .api.array import evaluate
+    from .core.config import options
+    from .core.counters import report
+    from .core.device_names import devices
+    from .core.errors import ProgramError, ScheduleError, StrictError
+    from .distributed.array_distribution import distribute
+    from .distributed.global_view_pmap import pmap
+    from .execution.executor import wait
+    from .inspect.about import info
+    from .inspect.explain import explain
+    from .jit.decorator import accelerate
+    from .jit.loops.entry.sizes import symbol
+    from .jit.parallel_map import map as map
+    from .jit.program.decorator import program
+    from .jit.program.export import export
+    from .jit.program.schedule import schedule
 
-        value = find(name)
-    globals()[name] = value
-    return value
+    # Of two names mypy takes the first.
+    # isort: split
+    from numpy import *  # type: ignore[no-redef, assignment]  # noqa: F403
+    from numpy import char as char
+    from numpy import emath as emath
+    from numpy import fft as fft
+    from numpy import linalg as linalg
+    from numpy import ndarray
+    from numpy import random as random
+    from numpy import strings as strings
+else:
+    # All is imported when it is first used: `python -m dcarray run` and programs with accelerated code need
+    # little of it.
+    def __getattr__(name):
+        if name == "array_api":
+            value = core.open_door(name)
+        else:
+            from .names import find
+
+            value = find(name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

@@ -63,4 +63,6 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    from dcarray.core.pipes import quietly
+
+    sys.exit(quietly(main))

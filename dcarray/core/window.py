@@ -71,8 +71,13 @@ def getitem(shape: tuple[int, ...], index: Index, key: Any) -> tuple[tuple[int, 
     ------
     IndexError
         As NumPy's, for too many indices or an integer out of bounds.
+    TypeError, ValueError
+        As NumPy's, for a slice that has no integers, or a step of 0.
     """
-    short = None if index_window is None else index_window(shape, index, key)
+    try:
+        short = None if index_window is None else index_window(shape, index, key)
+    except (TypeError, ValueError):  # of a slice: NumPy counts the indices first
+        short = None
     if short is not None:
         return short[0], short[1]
     if type(key) is not tuple:

@@ -20,6 +20,7 @@ from typing import Any, NoReturn
 
 from dcarray.core import config
 from dcarray.core.own_files import is_inside
+from dcarray.core.pipes import output_is_lost
 from dcarray.core.processes import communicator
 
 from .user_files import UserFiles
@@ -321,6 +322,8 @@ def main(arguments: list[str]) -> int:
     except SystemExit:
         raise
     except BaseException as error:
+        if isinstance(error, BrokenPipeError) and output_is_lost():
+            raise  # whoever has called this ends the process quietly
         fail(error)
     return 0
 

@@ -132,8 +132,13 @@ def _function(function: Any) -> Any:
             return call_wrapped(call, inner, args, kwargs)
         return call(*args, **kwargs)
 
-    wrapping.add(cast(FunctionType, accelerated).__code__)
-    return accelerated
+    made = cast(FunctionType, accelerated)
+    made.__defaults__ = getattr(
+        function, "__defaults__", None
+    )  # to be read: the function itself fills them in
+    made.__kwdefaults__ = getattr(function, "__kwdefaults__", None)
+    wrapping.add(made.__code__)
+    return made
 
 
 def sited(function: Any, inner: FunctionType) -> Callable[[], Any]:

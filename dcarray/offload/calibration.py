@@ -1,4 +1,8 @@
-"""The measured rates of the processor and of a device, kept in the cache folder."""
+"""The measured rates of the processor and of a device, kept in the cache folder.
+
+What else the machine does makes measured times longer, never shorter.  So rates are measured again now and
+then, at first soon and later seldom, and of the last few measurements the shortest time of each counts.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,41 +35,60 @@ __all__ = ["known_rates", "measured_rates", "rates_of"]
 LARGE = 1 << 22  # elements that no cache holds
 SIDE = 512  # rows of a matrix
 ROUNDS = 5
-VERSION = 1  # of what is measured
+VERSION = 2  # of what is measured, and of how it is kept
+SOON = 600.0
+"""Seconds after which rates are measured a second time."""
+_LATER = 4  # and how many times as long it takes each time until the next
+_KEPT = 3  # measurements
 
 
-def rates_of(device: Device, options: config.Options) -> Rates:
+def rates_of(device: Device, options: config.Options, again: bool = False) -> Rates:
     """Return the rates of the processor and a device: those that were kept, or else measured now, in about a
-    second."""
-    known = known_rates(device, options)
-    if known is None:
-        known = measured_rates(device)
-        _keep(device, options, known)
-    return known
+    second; measured again where it is time, or `SOON` has passed and ``again`` asks for it."""
+    path = _path(device, options)
+    number, kept, age = _kept(path)
+    wait = SOON if again else SOON * _LATER ** (number - 1)
+    if not kept or not 0 <= age < wait:
+        kept = [*kept[1 - _KEPT :], measured_rates(device)]
+        _keep(path, number + 1, kept)
+    return reduce(Rates.least, kept)
 
 
 def known_rates(device: Device, options: config.Options) -> Rates | None:
     """Return the rates that were kept for a device; None if there are none, or nobody can read them."""
-    path = _path(device, options)
+    kept = _kept(_path(device, options))[1]
+    return reduce(Rates.least, kept) if kept else None
+
+
+def _kept(path: Path | None) -> tuple[int, list[Rates], float]:
+    """Return how often rates have been measured, the last ones, and how many seconds old they are."""
+    nothing: tuple[int, list[Rates], float] = (0, [], 0.0)
     try:
         if path is None:
-            return None
-        kept = json.loads(path.read_text())
-        found = Rates(Speed(**kept.pop("host")), Speed(**kept.pop("device")), **kept)
-        figures = [*asdict(found.host).values(), *asdict(found.device).values(), *kept.values()]
-        return found if all(type(v) is float and v >= 0 for v in figures) else None
+            return nothing
+        number, measured = json.loads(path.read_text())
+        age = time.time() - path.stat().st_mtime
+        found = [_read(one) for one in measured]
+        return (number, found, age) if type(number) is int and number >= len(found) > 0 else nothing
     except (OSError, ValueError, TypeError, AttributeError, KeyError):
-        return None
+        return nothing
 
 
-def _keep(device: Device, options: config.Options, rates: Rates) -> None:
-    path = _path(device, options)
+def _read(kept: dict[str, Any]) -> Rates:
+    found = Rates(Speed(**kept.pop("host")), Speed(**kept.pop("device")), **kept)
+    figures = [*asdict(found.host).values(), *asdict(found.device).values(), *kept.values()]
+    if not all(type(v) is float and v >= 0 for v in figures):
+        raise ValueError("a rate is no time")
+    return found
+
+
+def _keep(path: Path | None, number: int, rates: list[Rates]) -> None:
     if path is None:
         return
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         beside = path.with_suffix(f".{os.getpid()}")
-        beside.write_text(json.dumps(asdict(rates), indent=1) + "\n")
+        beside.write_text(json.dumps([number, [asdict(one) for one in rates]], indent=1) + "\n")
         beside.replace(path)
     except OSError:  # they are measured again by the next process
         pass

@@ -38,7 +38,7 @@ def device_of(name: str) -> Any:
     if name == AUTO:
         either = auto_device()
         if either is not None:
-            either.rates()  # measured before anything is recorded, since that records, too
+            either.renewed_rates()  # before anything is recorded
         return either
     found = devices.get(name)
     if communicator() is not None:

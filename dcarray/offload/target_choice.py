@@ -106,6 +106,10 @@ class Speed:
     arithmetic: float
     multiplication: float
 
+    def least(self, other: Speed) -> Speed:
+        """Return the shorter time of each."""
+        return Speed(*[min(getattr(self, name), getattr(other, name)) for name in Speed.__slots__])
+
     def time(self, work: Work) -> float:
         """Return the nanoseconds for some work: memory and arithmetic overlap."""
         streamed = max(work.nbytes * self.byte, work.arithmetic * self.arithmetic)
@@ -121,6 +125,11 @@ class Rates:
     copy: float
     upload: float
     download: float
+
+    def least(self, other: Rates) -> Rates:
+        """Return the shorter time of each: what else the machine does can only make one longer."""
+        times = [min(getattr(self, name), getattr(other, name)) for name in ("copy", "upload", "download")]
+        return Rates(self.host.least(other.host), self.device.least(other.device), *times)
 
     def __str__(self) -> str:
         """Return bandwidths in GB/s, the time of a launch, and products in Gflop/s, device / processor."""
@@ -165,10 +174,13 @@ class Decision(NamedTuple):
         Whether it runs on the device.
     reason : str
         For `dcarray.explain`.
+    expected : float
+        Nanoseconds that it is thought to take on the processor, without copies; 0 if that was not asked.
     """
 
     on_device: bool
     reason: str
+    expected: float = 0.0
 
 
 class Choice:
@@ -214,7 +226,7 @@ class Choice:
                 figures += "; what earlier runs have lost pays for the copies"
         if tried:
             self.lost = lost
-        return Decision(now, figures)
+        return Decision(now, figures, host)
 
 
 def _milliseconds(nanoseconds: float) -> str:

@@ -53,6 +53,34 @@ print(__name__, __file__, sys.argv, sys.path[0], __spec__, __package__, sorted(g
 x = np.linspace(0, 1, 100_000)
 print(np.sqrt(x * x + 1)[-1], np.__version__)
 """
+CATCHING = """
+import doctest, io, logging, re, sys, traceback, unittest
+import numpy as np
+def total(a, n):
+    s = 0.0
+    for i in range(n):
+        s += a[i] * 2.0
+    return s
+def documented():
+    '''>>> total(np.ones(3), 4)'''
+class Cases(unittest.TestCase):
+    def test_total(self):
+        self.assertEqual(total(np.ones(3), 4), 6)
+def unfitting():
+    return np.ones(3) + np.ones(4)
+for call in (lambda: total(np.ones(2000), 2001), lambda: __import__("failing_module"), unfitting):
+    try:
+        call()
+    except Exception:
+        print(traceback.format_exc())
+        print([frame.filename for frame in traceback.extract_tb(sys.exc_info()[2])])
+        logging.exception("it has failed")
+        sys.stdout.write("".join(traceback.format_exception(*sys.exc_info())))
+doctest.testmod()
+said = io.StringIO()
+unittest.main(exit=False, testRunner=unittest.TextTestRunner(said))
+print(re.sub("in .*s", "", said.getvalue()))
+"""
 FAILING = """
 import numpy as np
 def work(a):
@@ -110,6 +138,16 @@ def test_tracebacks_are_those_of_python(folder: Path, name: str) -> None:
     ours, plain = _ours(folder, name), _python(folder, name)
     assert ours.returncode == plain.returncode == 1
     assert ours.stderr == plain.stderr and "Traceback" in plain.stderr
+
+
+def test_tracebacks_that_a_program_prints_itself(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of what it has caught: by traceback, logging, doctest and unittest, and of modules that fail."""
+    (folder / "failing_module.py").write_text("import numpy as np\nnp.ones(3)[np.arange(5)]\n")
+    (folder / "catching.py").write_text(CATCHING)
+    monkeypatch.setitem(ENVIRONMENT, "DCARRAY_JIT", "eager")
+    ours, plain = _ours(folder, "catching.py"), _python(folder, "catching.py")
+    assert ours.stderr == plain.stderr and plain.stderr.count("Traceback") == 3
+    assert ours.stdout == plain.stdout and plain.stdout.count("Traceback") == 8
 
 
 def test_a_syntax_error(folder: Path) -> None:
@@ -207,6 +245,32 @@ def test_what_cannot_be_run(folder: Path, arguments: tuple[str, ...], status: in
     (folder / "program" / "__init__.py").write_text("")
     done = _ours(folder, *arguments)
     assert done.returncode == status and said in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("arguments", [
+    ("info",), ("run", "--help"), ("run", "talking.py", "100000"), ("run", "talking.py", "1"),
+    ("run", "caught.py"),
+])  # fmt: skip
+def test_whoever_reads_the_output_may_go(folder: Path, arguments: tuple[str, ...]) -> None:
+    """As `head` does, also where the program has a status of its own."""
+    (folder / "talking.py").write_text("import sys\nfor _ in range(int(sys.argv[1])): print(_)\nsys.exit(3)")
+    (folder / "caught.py").write_text(
+        "import os\ntry:\n    for _ in range(9999): print('a word')\nexcept BrokenPipeError:\n    os._exit(7)"
+    )
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as closed:
+        done = subprocess.run(
+            [sys.executable, "-m", "dcarray", *arguments], stdout=closed, stderr=subprocess.PIPE, cwd=folder,
+            env=ENVIRONMENT, text=True, check=False,
+        )  # fmt: skip
+    assert done.stderr == "" and done.returncode == (7 if arguments[-1] == "caught.py" else 141)
+
+
+def test_another_broken_pipe_is_an_error(folder: Path) -> None:
+    (folder / "pipe.py").write_text("import os\nr, w = os.pipe()\nos.close(r)\nos.write(w, b'x')\n")
+    ours, plain = _ours(folder, "pipe.py"), _python(folder, "pipe.py")
+    assert ours.returncode == plain.returncode == 1 and ours.stderr == plain.stderr
 
 
 def test_help(folder: Path) -> None:

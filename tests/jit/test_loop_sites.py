@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 import threading
 import traceback
@@ -186,6 +187,9 @@ def test_defaults_and_names_stay() -> None:
             return x
     """)
     g = dc.accelerate(f)
+    for name in ("__defaults__", "__kwdefaults__", "__annotations__", "__module__", "__qualname__"):
+        assert getattr(g, name) == getattr(f, name), name
+    assert inspect.signature(g) == inspect.signature(f) and g.__kwdefaults__ == {"c": 0.5}
     assert g.__wrapped__ is f and g.__name__ == "f" and g.__doc__ == "Says what it does."
     assert g.__annotations__ == {"x": "array", "c": float, "return": "array"}
     assert g(np.zeros(10))[9] == 0.5 and g(np.zeros(10), 1, c=0.25, d=3)[9] == 0.25

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ def device(monkeypatch: pytest.MonkeyPatch) -> MadeUpDevice:
     found = MadeUpDevice(target="made-up")
     make_up(monkeypatch, found)
     monkeypatch.setattr(table, "find", lambda: [found])
-    monkeypatch.setattr(calibration, "rates_of", lambda *_: RATES)
+    monkeypatch.setattr(calibration, "rates_of", lambda *_, **__: RATES)
     return found
 
 
@@ -134,7 +135,7 @@ def test_rates_are_measured_before_anything_is_recorded(
 ) -> None:
     asked: list[bool] = []
     monkeypatch.setattr(auto, "_made", {})
-    monkeypatch.setattr(calibration, "rates_of", lambda *_: (asked.append(True), RATES)[1])
+    monkeypatch.setattr(calibration, "rates_of", lambda *_, **__: (asked.append(True), RATES)[1])
     x = dc.asarray(np.ones(N), device="auto")
     assert asked == [True]
     dc.evaluate(x + 1)
@@ -225,8 +226,9 @@ def test_rates_are_kept_and_anything_else_is_not_believed(
         assert calibration.rates_of(device, now) == calibration.rates_of(device, now) == RATES
         assert len(measured) == 1
         (path,) = tmp_path.glob("rates-*.json")
-        kept = json.loads(path.read_text())
-        for broken in ("", "[]", "{}", json.dumps({**kept, "copy": -1.0}), json.dumps({**kept, "more": 1.0})):
+        number, (kept,) = json.loads(path.read_text())
+        wrong = [{**kept, "copy": -1.0}, {**kept, "more": 1.0}]
+        for broken in ("", "[]", "{}", "[0, []]", *(json.dumps([number, [one]]) for one in wrong)):
             path.write_text(broken)
             assert calibration.known_rates(device, now) is None
         device.description = "another one"
@@ -235,6 +237,52 @@ def test_rates_are_kept_and_anything_else_is_not_believed(
         with dc.options(cache_dir=None):
             calibration.rates_of(device, config.current())
         assert len(measured) == 3
+
+
+def test_rates_that_were_measured_beside_other_work_are_corrected(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The processor's products looked 14 times as slow as they are; the next measurement says so."""
+    device: Any = MadeUpDevice()
+    busy = Rates(Speed(1e3, 0.1, 1.0, 1.4), FASTER, copy=1e4, upload=0.5, download=0.5)
+    coming = [busy, RATES, busy, busy, busy]
+    monkeypatch.setattr(calibration, "measured_rates", lambda _: coming.pop(0))
+
+    def later(seconds: float, **how: Any) -> Rates:
+        (path,) = tmp_path.glob("rates-*.json")
+        then = path.stat().st_mtime - seconds
+        os.utime(path, (then, then))
+        return calibration.rates_of(device, config.current(), **how)
+
+    with dc.options(cache_dir=tmp_path):
+        assert calibration.rates_of(device, config.current()) == busy == later(calibration.SOON / 2)
+        assert later(calibration.SOON) == RATES and len(coming) == 3
+        assert later(2 * calibration.SOON) == RATES and len(coming) == 3  # it is asked seldom now
+        assert later(calibration.SOON, again=True) == RATES and len(coming) == 2
+        for _ in range(2):  # a lucky measurement does not count for ever
+            assert calibration.known_rates(device, config.current()) == RATES
+            found = later(calibration.SOON, again=True)
+        assert found == busy and not coming
+
+
+def test_runs_that_take_much_less_than_expected_have_the_rates_measured_again(
+    device: MadeUpDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[bool] = []
+    slow = Rates(Speed(1e9, 1e3, 1e3, 1e3), Speed(1e12, 1e6, 1e6, 1e6), copy=1e4, upload=0.5, download=0.5)
+    monkeypatch.setattr(auto, "_made", {})
+    monkeypatch.setattr(auto, "_ASKED", 0.0)
+
+    def rates(*_: Any, again: bool) -> Rates:
+        asked.append(again)
+        return RATES if True in asked else slow
+
+    monkeypatch.setattr(calibration, "rates_of", rates)
+    x = dc.asarray(np.ones(N), device="auto")
+    dc.evaluate(x + 1)
+    dc.asarray(np.ones(N), device="auto")
+    dc.asarray(np.ones(N), device="auto")
+    assert not asked[0] and asked.count(True) == 1 and not asked[-1] and device.runs == 0
 
 
 @needs_opencl

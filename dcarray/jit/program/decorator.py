@@ -4,11 +4,11 @@ sizes at once."""
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property, partial, update_wrapper
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from dcarray.api.array import ndarray
 from dcarray.core import config
@@ -366,7 +366,7 @@ class Program(Elsewhere):
         return f"<program {self._name}>"
 
 
-def program(function: FunctionType) -> Program:
+def program(function: Callable[..., Any]) -> Program:
     """Make a program of a function: compiled from its source and the types of its arguments.
 
     Parameters
@@ -385,7 +385,7 @@ def program(function: FunctionType) -> Program:
     TypeError
         If it is no function.
     """
-    return Program(function)
+    return Program(cast(FunctionType, function))
 
 
 def _with_types(

@@ -99,8 +99,8 @@ def emit(network: Network, top: str, *, native_accumulation: bool = False) -> st
     top : str
         What the names of kernels and channels begin with.
     native_accumulation : bool, optional
-        Whether the device adds a float32 to a sum each cycle, as Arria 10 does: then sums of all elements in
-        float32 have one accumulator.  Without it, and for float64, they have `folds.LANES`.
+        Whether the device adds a float32 to a sum each cycle, as Arria 10 and Stratix 10 do: then sums of all
+        elements in float32 have one accumulator.  Without it, and for float64, they have `folds.LANES`.
 
     Raises
     ------

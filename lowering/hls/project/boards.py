@@ -34,7 +34,8 @@ class Board:
     clock : int
         The frequency that is asked for, in MHz.
     native_accumulation : bool
-        Whether a sum in float32 takes an element each cycle in one accumulator.
+        Whether a sum in float32 takes an element each cycle in one accumulator, as the DSP blocks of Arria 10
+        and Stratix 10 do; else it is dealt out among several.
     """
 
     name: str
@@ -73,6 +74,7 @@ BOARDS = {
         Board(
             "520n", "intel", "BittWare 520N (Stratix 10)", "", "p520_max_sg280h", "DDR", 4,
             8 * _GiB, 5_760, 1_866_240, 11_721,
+            native_accumulation=True,
         ),
         Board(
             "a10", "intel", "Intel PAC with Arria 10 GX", "", "pac_a10", "DDR", 2, 4 * _GiB,

@@ -256,3 +256,4 @@ def factors(x):
 
 def test_boards():
     assert board_of("vitis", None).name == "u250" and board_of("intel", "a10").native_accumulation
+    assert board_of("intel", None).name == "520n" and not board_of("vitis", None).native_accumulation

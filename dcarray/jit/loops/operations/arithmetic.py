@@ -100,7 +100,7 @@ class Arithmetic(Integers, ComplexNumbers):
         exponent = inputs[1]
         if loop[0] not in "efdFD":
             if type(exponent) is not int or exponent < 0:
-                raise self.scope.fail("power of integers may raise")
+                raise self.scope.fail("power of integers may raise: take a float, as in 2.0**n")
             return "power"
         if not shape_of(exponent):
             return "power"
@@ -346,7 +346,7 @@ class Arithmetic(Integers, ComplexNumbers):
             value = (value.array if isinstance(value, NumberList) else value.starts).shape[0]
         if isinstance(value, Data):
             if any(n != 1 for n in value.shape):
-                raise self.scope.fail("the truth of an array")
+                raise self.scope.fail("the truth of an array: ask a.any() or a.all()")
             expr = self.expand(value.expr, value.shape, ()) if not value.shape else remap(
                 value.expr, (Index(0),) * len(value.shape), ()
             )  # fmt: skip

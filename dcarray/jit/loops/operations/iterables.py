@@ -27,7 +27,9 @@ class Iterables(Operations):
         if isinstance(value, RaggedList):
             return ItemRange(0, value.starts.shape[0], 1, lambda k: self.lists.row(value, k))
         if not is_array(value) or not value.shape:
-            raise self.scope.fail("a loop over what is no range and no array")
+            raise self.scope.fail(
+                "a loop over what is no range and no array: loop over range(n), an array or a list of numbers"
+            )
         stored = self.memory.array(value)
         return ItemRange(0, stored.shape[0], 1, lambda k: self.arrays.getitem(stored, k))
 

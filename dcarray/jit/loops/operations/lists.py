@@ -98,7 +98,7 @@ class Lists(Operations):
         """Return the array that NumPy makes of a list, whose memory is the list's."""
         shape, dtype = x.array.shape, x.array.dtype
         if x.mixed:
-            raise self.scope.fail("an array is made of a list of ints and floats")
+            raise self.scope.fail("an array is made of a list of ints and floats: begin the list with floats")
         if dtype != _DTYPES[float] and not all(self.scope.need_le(1, n) for n in shape):
             raise self.scope.fail("an array is made of a list that may be empty")
         return x.array

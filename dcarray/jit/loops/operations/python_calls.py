@@ -15,6 +15,7 @@ from dcarray.ir.ops import C_LIBRARY, OPS, const
 
 from ..entry.entry_values import DType
 from .arithmetic import Operations
+from .descriptions import described
 from .either_type import choice, either_kind, of_both
 from .iterables import Iterables
 from .reductions import Reductions
@@ -265,7 +266,10 @@ class PythonCalls(Operations):
                     best = choice(self.memory, self.math, better.expr, x, best, either)
                     continue
                 if is_array(x) or is_array(best) or kind != kind_of(best) or not isinstance(x, Data | float):
-                    raise self.scope.fail("the type of an extremum depends on values")
+                    both = f"{described(best)} and {described(x)}"
+                    raise self.scope.fail(
+                        f"an extremum of {both} is the one or the other: give both one type"
+                    )
                 dtype, weak = np.dtype(kind), kind if isinstance(kind, type) else None
                 pair = (self.math.expr(x, dtype), self.math.expr(best, dtype))
                 if weak not in (None, float):

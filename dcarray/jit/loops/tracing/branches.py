@@ -165,7 +165,9 @@ class Branches(Expressions):
         type."""
         kind = either_kind(a, b)
         if kind is None:
-            return Unbound(f"the type of {name} depends on a condition", differs=True)
+            return Unbound(
+                f"the type of {name} depends on a condition: give it one type on both ways", differs=True
+            )
         windows = [self.memory.new((), np.dtype(kind.numpy), name), self.memory.new((), _BOOL, name)]
         for x, block in zip((a, b), blocks, strict=True):
             with self.memory.nested_block() as more:

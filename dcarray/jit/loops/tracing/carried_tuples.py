@@ -57,7 +57,7 @@ class CarriedTuples:
             if isinstance(value, Unbound):
                 raise self._scope.fail(value.reason)
             if type(value) is not tuple or len(value) != len(parts):
-                raise self._scope.fail(f"{name} changes from one iteration to the next")
+                raise self._scope.fail(f"{name} does not stay a tuple of {len(parts)} items")
             names.update(zip(parts, value, strict=True))
 
     def gather(self) -> None:

@@ -163,7 +163,9 @@ class Comprehensions(LoopStatements):
         found = self._name(made.result, frame)
         kinds = {kind_of(found)} | ({found.numpy.weak} if isinstance(found, PythonOrNumpy) else set())
         if _COMPENSATED and name == "sum" and kinds & {float, complex}:
-            raise self.scope.fail("a sum of Python's floats, which this version of Python compensates")
+            raise self.scope.fail(
+                "a sum of Python's floats, which this version of Python compensates: add them up in a loop"
+            )
         return self._ended(made, found, line, frame)
 
     def _sum_of_floats(self, node: Comprehension, items: Value, start: Value, frame: Frame) -> Value:
@@ -173,7 +175,7 @@ class Comprehensions(LoopStatements):
         if kind_of(self._item(made, frame)) is not float or type(start) not in (int, float):
             raise self.scope.fail("a sum of numbers of several types")
         if type(start) is int and start:
-            raise self.scope.fail("a sum of floats that begins with an int")
+            raise self.scope.fail("a sum of floats that begins with an int: begin with a float")
         frame.names[made.result] = float(start)
         frame.names.update(_FUNCTIONS)
         self.loop(made.loop, frame, frozenset({made.result, made.error, made.began}))

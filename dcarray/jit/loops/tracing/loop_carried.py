@@ -21,6 +21,7 @@ from dcarray.ir.statements import bodies, with_bodies
 from dcarray.ir.windows import map_loads
 
 from ..entry.entry_values import DType
+from ..operations.descriptions import change_of
 from ..operations.either_type import either_in, either_kind, int_or_float, value_and_type
 from ..operations.memory import Checkpoint
 from ..operations.numbers import MAX_COUNTER
@@ -152,7 +153,9 @@ class LoopBodies(Stacks):
                 return iteration, loop
             assumed = refined
             self.memory.restore(checkpoint)
-        raise self.scope.fail("the types of names change from one iteration to the next")
+        raise self.scope.fail(
+            "the types of names change from one iteration to the next: begin with 0.0, not 0"
+        )
 
     def _check_permuted(self, loop: LoopBody, assumed: dict[str, Any], iteration: Iteration) -> None:
         """Check that an iteration does not exchange the names of arrays, as in ``a, b = b, a``.
@@ -178,7 +181,10 @@ class LoopBodies(Stacks):
             period = lcm(period, length)
         if 1 < period <= MAX_UNROLLED:
             raise PermutedNames(
-                period, self.scope.fail("arrays change their names from one iteration to the next")
+                period,
+                self.scope.fail(
+                    "arrays change their names from one iteration to the next: copy, as in a[:] = b"
+                ),
             )
 
     def _first_assumption(self, value: Value) -> Any:
@@ -246,7 +252,7 @@ class LoopBodies(Stacks):
             raise self.scope.fail(end.reason)
         if assumption is INVARIANT and identical(value, end):
             return assumption
-        changed = self.scope.fail(f"{name} changes from one iteration to the next")
+        changed = self.scope.fail(change_of(name, value, end))
         if isinstance(assumption, Assumption):
             arrays = is_array(value) and is_array(end)
             if not arrays or value.dtype != end.dtype or value.shape != end.shape:
@@ -284,14 +290,18 @@ class LoopBodies(Stacks):
             }
         older = iteration.outer - fresh
         if name in loop.after and is_view_of_any(end, self.memory.with_joined(older)):
-            raise self.scope.fail(f"{name} is a view of an array that is older than the iteration")
+            raise self.scope.fail(
+                f"{name} is a view of an array that is older than the iteration: take a copy, {name}.copy()"
+            )
         written = {w.array for stmt in iteration.block for w in writes(stmt)}
         names = [n for n in iteration.names if n != name and n in loop.later]
         others = {v.window.array for n in names if is_array(v := iteration.names[n]) and v.window}
         for x, old in ((value, True), (end, False)):
             root = x.window.array if x.window is not None else ""
             if root in written and (old or root in iteration.outer):
-                raise self.scope.fail(f"{name} is another name of an array that changes")
+                raise self.scope.fail(
+                    f"{name} is another name of an array that changes: take a copy, {name}.copy()"
+                )
             if not old and {root, *self.memory.joined.get(root, ())} & others:
                 raise self.scope.fail(f"{name} is one of two names of an array")
 

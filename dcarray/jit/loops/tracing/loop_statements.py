@@ -52,7 +52,9 @@ class LoopStatements(LoopBodies):
 
     def loop(self, stmt: ast.For | ast.While, frame: Frame, after: Names) -> None:
         if stmt.orelse:
-            raise self.scope.fail("a loop has an else")
+            raise self.scope.fail(
+                "a loop has an else: set a flag before its break, and ask that after the loop"
+            )
         if isinstance(stmt, ast.While):
             self._while(stmt, frame, after)
             return

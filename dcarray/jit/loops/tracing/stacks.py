@@ -71,7 +71,7 @@ class Stacks(Statements):
             self.arrays.assign(begin, items.array)
         else:
             self.lists.want(origin, kind)
-            raise self.scope.fail("a list of ints gets floats")
+            raise self.scope.fail("a list of ints gets floats: append float(x) from the start")
         self.memory.write(made.count, self.math.expr(count, _I8))
         return made
 

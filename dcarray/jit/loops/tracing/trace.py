@@ -392,7 +392,9 @@ class Tracer(Recursions):
         read = {w.array for stmt in body for w in reads(stmt)}
         written = {w.array for stmt in body for w in writes(stmt)}
         if any(self.memory.changed & sources for sources in self.memory.joined.values()):
-            raise self.scope.fail("an array changes that has another name, if a condition holds")
+            raise self.scope.fail(
+                "an array changes that has another name, if a condition holds: take a copy for that name"
+            )
         if written & self.memory.assumed_unwritten:
             raise self.scope.fail("an array is read at places that depend on data, and written")
         arrays, inputs = [], []
