@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from dcarray.comm.algorithms.executor_tiles import Source, run_tiles
 from dcarray.comm.transport.errors import LostRankError, TileError
 from dcarray.comm.transport.objects import gather_objects, pack, receive_object, send_object
 from dcarray.comm.transport.protocol import INTERNAL_TAG, Array, Communicator, Request
@@ -43,8 +44,9 @@ def pmap(
     attempts: int = 3,
     progress: bool | Progress = False,
     comm: Ranks = None,
+    executor: Source | None = None,
 ) -> list[Any] | None:
-    """Call a function for each tile of a loop, in parallel on the ranks.
+    """Call a function for each tile of a loop, in parallel on the ranks or by an executor.
 
     Parameters
     ----------
@@ -68,6 +70,11 @@ def pmap(
         lines to standard error.  With a static schedule the first rank knows of its own tiles only.
     comm : Communicator or Cart, optional
         The ranks, by default all; each of them has to call `pmap`.
+    executor : concurrent.futures.Executor or callable, optional
+        Runs the tiles instead of the ranks: a pool of processes or threads, MPI's, Dask's
+        (``client.get_executor()``), or all that has such a ``submit``.  Of a class, or another function
+        without arguments that returns a pool, `pmap` makes one, shuts it down in the end, and makes up to
+        ``attempts`` in all where they break.  Only the process that calls `pmap` gets the results.
 
     Returns
     -------
@@ -79,8 +86,13 @@ def pmap(
     ------
     TileError
         On all ranks, if a tile has failed: the message has the traceback, the attribute ``tile`` the tile.
+        Or if an executor has broken, as one of processes does when one is killed: the message has the tiles
+        without a result.
     ValueError
-        If there is no such schedule, or ``size`` or ``attempts`` is less than 1.
+        If there is no such schedule, or ``size`` or ``attempts`` is less than 1; or if an executor is given
+        with ``schedule``, ``root`` or ``comm``, which are for ranks.
+    TypeError
+        If ``executor`` is none, or makes none.
     MismatchError
         If ranks disagree on the number of tiles or on the schedule.
 
@@ -97,14 +109,19 @@ def pmap(
     >>> dc.pmap(lambda tile: sum(tile), range(10), size=4)
     [6, 22, 17]
     """
-    group = ranks_of(comm)
     held = _cut(tiles, size)
     if schedule not in ("dynamic", "static"):
         raise ValueError(f"schedule={schedule!r}: must be dynamic or static")
     if attempts < 1:
         raise ValueError(f"attempts={attempts}: a tile is run once at least")
-    group.step(("pmap", len(held), schedule, root, attempts))
     show = _print_progress if progress is True else progress or None
+    if executor is not None:
+        if (schedule, root, comm) != ("dynamic", None, None):
+            raise ValueError("executor=...: schedule, root and comm are for ranks, and an executor has none")
+        report = _Reports(show, len(held)).report
+        return run_tiles(executor, function, held, retry, attempts, report)
+    group = ranks_of(comm)
+    group.step(("pmap", len(held), schedule, root, attempts))
     work = _Work(group, function, held, retry, attempts, show if group.rank == 0 else None)
     alive = list(range(group.size))
     if schedule == "static" or group.size == 1:
@@ -133,6 +150,23 @@ def _print_progress(done: int, tiles: int) -> None:
     print(f"pmap: {done:,} of {tiles:,} tiles", file=sys.stderr, flush=True)
 
 
+class _Reports:
+    """What is told of the progress."""
+
+    def __init__(self, show: Progress | None, tiles: int) -> None:
+        self._show, self._tiles, self._last = show, tiles, time.monotonic()
+
+    def report(self, done: int) -> None:
+        """Report the progress, lines at most once in a while."""
+        if self._show is not None and (
+            self._show is not _print_progress
+            or done == self._tiles
+            or time.monotonic() > self._last + _PROGRESS_INTERVAL
+        ):
+            self._last = time.monotonic()
+            self._show(done, self._tiles)
+
+
 # ---- the tiles of one rank ---------------------------------------------------------------------------
 class _Failure:
     """A tile that failed in its last attempt."""
@@ -154,12 +188,12 @@ class _Work:
         show: Progress | None,
     ) -> None:
         self.comm, self.tiles = comm, tiles
-        self._function, self._retry, self._attempts, self._show = function, retry, attempts, show
+        self._function, self._retry, self._attempts = function, retry, attempts
         self.results: dict[int, Any] = {}
         self.failures: list[_Failure] = []
         self._error: Exception | None = None
         self.tries: Counter[int] = Counter()
-        self._last_report = time.monotonic()
+        self.report_progress = _Reports(show, len(tiles)).report
 
     def run(self, mine: deque[int]) -> None:
         """Run tiles until none are left or one has failed."""
@@ -197,16 +231,6 @@ class _Work:
                     self.fail(tile, error)
                     return b"", []
             raise
-
-    def report_progress(self, done: int) -> None:
-        """Report the progress of all ranks, at most once in a while."""
-        if self._show is not None and (
-            self._show is not _print_progress
-            or done == len(self.tiles)
-            or time.monotonic() > self._last_report + _PROGRESS_INTERVAL
-        ):
-            self._last_report = time.monotonic()
-            self._show(done, len(self.tiles))
 
     def error_of(self, failure: _Failure) -> TileError:
         """Return the exception that all ranks raise for a failure."""

@@ -10,6 +10,7 @@ _HOMES = {
     "ProgramError": "core.errors",
     "ScheduleError": "core.errors",
     "StrictError": "core.errors",
+    "__pandas_udf__": "jit.pandas_engine",
     "__version__": "core",
     "accelerate": "jit.decorator",
     "devices": "core.device_names",

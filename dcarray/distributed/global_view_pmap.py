@@ -14,17 +14,23 @@ from dcarray.core.config import options
 __all__ = ["pmap"]
 
 
-@wraps(over_ranks.pmap)
-def pmap(function: Callable[[Any], Any], *args: Any, **kwargs: Any) -> list[Any] | None:
-    evaluate()  # all ranks together run what is pending
+class _OnTile:
+    """A function that runs on one tile, with arrays of its own; a class, so that executors can pickle it."""
 
-    def run_tile(tile: Any) -> Any:
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        self._function = function
+
+    def __call__(self, tile: Any) -> Any:
         with options(distribute_above=sys.maxsize):
-            found = function(tile)
+            found = self._function(tile)
             evaluate()
         return found
 
-    return over_ranks.pmap(run_tile, *args, **kwargs)
+
+@wraps(over_ranks.pmap)
+def pmap(function: Callable[[Any], Any], *args: Any, **kwargs: Any) -> list[Any] | None:
+    evaluate()  # all ranks together run what is pending
+    return over_ranks.pmap(_OnTile(function), *args, **kwargs)
 
 
 pmap.__module__ = __name__  # so that it can be pickled by name

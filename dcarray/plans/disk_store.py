@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .plan_folder import plan_folder
+from .plan_folder import plan_folder, shared_folder, stores_plans
 from .requests import Request, RoutineRequest
 
 if TYPE_CHECKING:
@@ -39,16 +39,8 @@ def load_plan(request: Request) -> LoadedPlan | None:
 
 def load_bytes(request: Request | RoutineRequest) -> bytes | None:
     """Return the bytes that `save` has stored for a request on a machine like this one, or None."""
-    folder = plan_folder(request.cache_dir)
-    if not folder or not os.path.isdir(folder):
-        return None
-    store = _store(folder)
-    found = store.read(_key(request, store)) if store else None
-    if found is None:
-        return None
-    from dcarray.lowering.cpu import machine_fingerprint
-
-    return found[_MARK:] if found[:_MARK] == machine_fingerprint.machine_fingerprint().encode() else None
+    store = _store(plan_folder(request.cache_dir)) if stores_plans(request.cache_dir) else None
+    return store.read(_key(request, store)) if store else None
 
 
 def make_folder(cache_dir: str | None) -> None:
@@ -61,38 +53,30 @@ def make_folder(cache_dir: str | None) -> None:
 
 def save(request: Request | RoutineRequest, plan: bytes) -> None:
     """Store a serialised plan (`lowering.program.serialise`), or the code of a routine."""
-    from dcarray.lowering.cpu import machine_fingerprint
-
-    folder = plan_folder(request.cache_dir)
-    store = _store(folder) if folder else None
+    store = _store(plan_folder(request.cache_dir))
     if store:
-        store.write(_key(request, store), machine_fingerprint.machine_fingerprint().encode() + plan)
+        store.write(_key(request, store), plan)
 
 
 PLANNING = ("core", "tiering", "recording", "plans", "jit")
 """The folders of this package on whose code plans depend, besides `dcarray.ir` and `dcarray.lowering`."""
 
-_MARK = 16  # bytes that identify a machine
 
+def _store(folder: str | None) -> DiskCache | None:
+    from dcarray.lowering.runtime.disk import cache_in
 
-@cache
-def _store(folder: str) -> DiskCache | None:
-    from dcarray.lowering.runtime.disk import DiskCache, is_supported
-
-    return DiskCache(folder) if is_supported() else None
+    return cache_in(folder, plan_folder(shared_folder())) if folder else None
 
 
 def load_data(cache_dir: str | None, kind: str, what: str) -> bytes | None:
     """Return the bytes that `save_data` has stored for something of a kind, or None."""
-    folder = plan_folder(cache_dir)
-    store = _store(folder) if folder and os.path.isdir(folder) else None
+    store = _store(plan_folder(cache_dir)) if stores_plans(cache_dir) else None
     return store.read(_data_key(store, kind, what)) if store else None
 
 
 def save_data(cache_dir: str | None, kind: str, what: str, data: bytes) -> None:
     """Store bytes that are no plan."""
-    folder = plan_folder(cache_dir)
-    store = _store(folder) if folder else None
+    store = _store(plan_folder(cache_dir))
     if store:
         store.write(_data_key(store, kind, what), data)
 
@@ -105,6 +89,7 @@ def _data_key(store: DiskCache, kind: str, what: str) -> str:
 
 
 def _key(request: Request | RoutineRequest, store: DiskCache) -> str:
+    from dcarray.lowering.cpu.machine_fingerprint import machine_fingerprint
     from dcarray.lowering.runtime.disk import sha256
 
     own = ""
@@ -112,13 +97,13 @@ def _key(request: Request | RoutineRequest, store: DiskCache) -> str:
         from dcarray.lowering.targets import source_digest
 
         own = source_digest(request.target)
-    text = "\0".join(("plan", *_environment(store), own, request.text()))
+    text = "\0".join(("plan", machine_fingerprint(), *_environment(store), own, request.text()))
     return sha256(text.encode()).hexdigest()
 
 
 @cache
 def _environment(store: DiskCache) -> tuple[str, ...]:
-    """Return the inputs of a plan besides the request and the processor: versions, and a digest of the
+    """Return the inputs of a plan besides the request and the machine: versions, and a digest of the
     sources that make plans."""
     from dcarray.lowering.runtime.disk import stored_digest
 

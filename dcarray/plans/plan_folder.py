@@ -1,10 +1,10 @@
-"""The folder of plans in the cache folder, as those need to know it who may never load a plan."""
+"""The folders of plans, own and shared, as those need to know them who may never load a plan."""
 
 from __future__ import annotations
 
 import os
 
-__all__ = ["plan_folder", "stores_plans"]
+__all__ = ["plan_folder", "shared_folder", "stores_plans"]
 
 
 def plan_folder(cache_dir: str | None) -> str | None:
@@ -12,7 +12,12 @@ def plan_folder(cache_dir: str | None) -> str | None:
     return os.path.join(cache_dir, "plans") if cache_dir else None
 
 
+def shared_folder() -> str | None:
+    """Return the cache folder that several users read and no program writes; None without one."""
+    return os.environ.get("DCARRAY_CACHE_SHARED") or None
+
+
 def stores_plans(cache_dir: str | None) -> bool:
-    """Whether there is such a folder: to look for a plan imports a millisecond's worth of modules."""
-    folder = plan_folder(cache_dir)
-    return folder is not None and os.path.isdir(folder)
+    """Whether there are plans to look for: to do it imports a millisecond's worth of modules."""
+    folders = (plan_folder(cache_dir), plan_folder(shared_folder())) if cache_dir else ()
+    return any(folder is not None and os.path.isdir(folder) for folder in folders)

@@ -44,7 +44,8 @@ class CodeCache:
     """
 
     def __init__(self, folder: str | None = None) -> None:
-        self.disk = DiskCache(folder) if folder and is_supported() else None
+        below = os.environ.get("DCARRAY_CACHE_SHARED") or None  # a cache folder that is only read
+        self.disk = DiskCache(folder, below=below) if folder and is_supported() else None
         self.hits = self.disk_hits = self.compiled = 0
         self._lock = threading.RLock()
         _CACHES.add(self)

@@ -73,33 +73,41 @@ def write_held() -> None:
 
 class DiskCache:
     """A cache of byte strings in one folder, which is made if need be, shared by any number of processes. It
-    holds at most ``limit`` bytes: the oldest files go first."""
+    holds at most ``limit`` bytes: the oldest files go first.  What it does not have is looked for in a folder
+    ``below`` it, which is only read, and may also be the administrator's."""
 
-    def __init__(self, folder: str, limit: int = LIMIT) -> None:
-        self.folder, self.limit = folder, limit
+    def __init__(self, folder: str, limit: int = LIMIT, below: str | None = None) -> None:
+        self.folder, self.limit, self.below = folder, limit, below
         self._used: int | None = None
-        self._warned = False
+        self._warned: set[str] = set()
 
     def read(self, key: str) -> bytes | None:
         """Return the code that was written under ``key``; None if there is none, or it is damaged."""
+        found = self.read_own(key)
+        if found is None and self.below is not None and os.path.isdir(self.below):
+            found = self._read_in(self.below, key, (os.geteuid(), 0))
+        return found
+
+    def read_own(self, key: str) -> bytes | None:
+        """Return what is under ``key`` in this folder itself."""
         if HOLDING.held and (held := HOLDING.held.get((self.folder, key))) is not None:
             return held
-        if not os.path.isdir(self.folder):
-            return None
+        return self._read_in(self.folder, key, (os.geteuid(),)) if os.path.isdir(self.folder) else None
+
+    def _read_in(self, folder: str, key: str, owners: tuple[int, ...]) -> bytes | None:
         try:
-            with self._directory() as directory:
+            with self._opened(folder, owners) as directory:
                 handle = os.open(key + _OURS, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
                 with open(handle, "rb") as file:
-                    if not _is_private(os.fstat(handle), stat.S_ISREG):
+                    if not is_private(os.fstat(handle), stat.S_ISREG, owners):
                         return None
                     content = file.read()
-                    with contextlib.suppress(OSError):
-                        os.utime(handle)  # the oldest are those unused for longest
+                    if folder == self.folder:
+                        with contextlib.suppress(OSError):
+                            os.utime(handle)  # the oldest are those unused for longest
         except OSError:
             return None
-        head = len(_MAGIC) + 32
-        code = content[head:]
-        return code if content[:head] == _MAGIC + _checksum(key, code) else None
+        return checked(key, content)
 
     def write(self, key: str, code: bytes) -> None:
         """Store ``code`` under ``key``; a failure gives one warning."""
@@ -127,13 +135,19 @@ class DiskCache:
 
     @contextlib.contextmanager
     def _directory(self) -> Iterator[int]:
-        """The open folder, which only this user may write."""
+        """This folder, open, and made if need be."""
         with contextlib.suppress(FileExistsError):
             os.makedirs(self.folder, 0o700)
-        handle = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        with self._opened(self.folder, (os.geteuid(),)) as handle:
+            yield handle
+
+    @contextlib.contextmanager
+    def _opened(self, folder: str, owners: tuple[int, ...]) -> Iterator[int]:
+        """An open folder, which only its owner may write."""
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
-            if not _is_private(os.fstat(handle), stat.S_ISDIR):
-                self._warn("another user owns it or may write to it")
+            if not is_private(os.fstat(handle), stat.S_ISDIR, owners):
+                self._warn("another user owns it or may write to it", folder)
                 raise PermissionError
             yield handle
         finally:
@@ -162,17 +176,24 @@ class DiskCache:
             if self._used <= self.limit * 3 // 4:
                 return
 
-    def _warn(self, reason: str) -> None:
-        if not self._warned:
-            self._warned = True
-            warnings.warn(
-                f"compiled code is not kept in {self.folder}: {reason}", RuntimeWarning, stacklevel=2
-            )
+    def _warn(self, reason: str, folder: str | None = None) -> None:
+        folder = folder or self.folder
+        if folder not in self._warned:
+            self._warned.add(folder)
+            doing = "kept in" if folder == self.folder else "read from"
+            warnings.warn(f"compiled code is not {doing} {folder}: {reason}", RuntimeWarning, stacklevel=2)
 
 
-def _is_private(found: os.stat_result, kind: object) -> bool:
-    assert callable(kind)
-    return bool(kind(found.st_mode)) and found.st_uid == os.geteuid() and not found.st_mode & 0o022
+def is_private(found: os.stat_result, kind: Callable[[int], bool], owners: tuple[int, ...]) -> bool:
+    """Whether a file or folder is of a kind, and nobody but one of these users may write to it."""
+    return kind(found.st_mode) and found.st_uid in owners and not found.st_mode & 0o022
+
+
+def checked(key: str, content: bytes) -> bytes | None:
+    """Return the code in a file's content; None if that is damaged, or another key's."""
+    head = len(_MAGIC) + 32
+    code = content[head:]
+    return code if content[:head] == _MAGIC + _checksum(key, code) else None
 
 
 def _checksum(key: str, code: bytes) -> bytes:
@@ -185,9 +206,9 @@ def is_supported() -> bool:
 
 
 @cache
-def cache_in(folder: str) -> DiskCache | None:
+def cache_in(folder: str, below: str | None = None) -> DiskCache | None:
     """Return the cache in a folder, one for all who ask; None where the system has no private folders."""
-    return DiskCache(folder) if is_supported() else None
+    return DiskCache(folder, below=below) if is_supported() else None
 
 
 @cache
@@ -213,7 +234,7 @@ def stored_digest(store: DiskCache, *folders: str) -> str:
     """Return the digest of the Python files in folders, which is stored under their sizes and times of
     change: to read all of them takes 10 to 50 ms."""
     key = sha256(("sources\0" + stamp(*folders)).encode()).hexdigest()
-    found = store.read(key)
+    found = store.read_own(key)  # times and sizes of others' files say nothing of ours
     if found is None:
         store.write(key, found := digest(*folders).encode())
     return found.decode()
