@@ -47,10 +47,10 @@ class DistArray:
         return cls(comm, layout, block)
 
     @classmethod
-    def replicated(cls, whole: Any, comm: Communicator, grid: ProcessGrid | None = None) -> DistArray:
+    def replicated(cls, whole: Any, comm: Communicator) -> DistArray:
         """Return a replicated array: one that every rank has whole, as it is."""
         given = np.asarray(whole)
-        return cls(comm, Layout.copies(given.shape, grid or ProcessGrid((comm.size,))), given)
+        return cls(comm, Layout.copies(given.shape, ProcessGrid((comm.size,))), given)
 
     @property
     def shape(self) -> tuple[int, ...]:

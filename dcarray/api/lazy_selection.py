@@ -74,7 +74,7 @@ def _operands(
 
 def _new_selection(choice: Choice) -> Any:
     x = object.__new__(Selected)
-    x._origin = choice  # type: ignore[assignment]
+    x._choice = choice
     session().rec.selections.append(ref(x))
     return x
 
@@ -132,7 +132,12 @@ class Selected(ndarray):
 
     @property
     def _choice(self) -> Choice:
-        return self._origin  # type: ignore[return-value]
+        choice: Choice = self._origin
+        return choice
+
+    @_choice.setter
+    def _choice(self, choice: Choice) -> None:
+        self._origin = choice
 
     def _gather(self) -> None:
         """Compress the elements, which makes this an ordinary array."""
@@ -177,7 +182,7 @@ class Selected(ndarray):
         x, mask = self._choice.source  # type: ignore[misc]
         found = masked_assignment.choose(x, mask, self._choice)
         if found is not None:
-            self._origin = found  # type: ignore[assignment]
+            self._choice = found
             session().rec.selections.append(ref(self))
         return found is not None
 
@@ -297,7 +302,7 @@ def _inplace(function: Callable[..., Any]) -> Callable[..., Any]:
                 if rest.dtype == full.dtype:
                     result = function(full.copy(), value)
                     if type(self) is Selected:
-                        self._origin = Choice(result, mask, rest, site)  # type: ignore[assignment]
+                        self._choice = Choice(result, mask, rest, site)
                         return self
         _gather((self, other))
         return function(self, other)

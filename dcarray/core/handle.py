@@ -79,10 +79,13 @@ class Handle:
     _small_view: (
         NDArray | None
     )  # that view, if it is so small that NumPy is to work on it when nothing is pending
-    # Where an array comes from whose window or store is found when somebody asks.  One whose window is still
-    # to be composed: shape and index of the array that it is a view of, and the key.  A view that NumPy made:
-    # the store in whose memory it is located.  What NumPy made eagerly: the call site.
-    _origin: tuple[Any, ...] | Store
+    # What a slot that is still empty is found from, when somebody asks for it.  Which of four things it is
+    # follows from how the array was made:
+    #   by `part`, `_index` is empty: shape and index of the array that it is a view of, and the key;
+    #   a view that NumPy made, `_index` and `_store` are empty: the store in whose memory `locate` finds it;
+    #   a new array that NumPy made, `_store` is empty: its call site, (code, instruction), for the store;
+    #   a selection, all slots are empty: its `Choice` (`Selected._choice` in dcarray/api/lazy_selection.py).
+    _origin: Any
 
     def __getattr__(self, name: str) -> Any:
         if name != "_index":
@@ -276,8 +279,9 @@ def part(whole: Handle, key: Any, view: NDArray) -> Any:
 def locate(x: Handle) -> None:
     """Set the window of a view that NumPy made: of the store that it is a view of, or of a store of its
     own."""
-    store, a = x._origin, x._ndarray
-    assert isinstance(store, Store) and a is not None
+    store: Store = x._origin
+    a = x._ndarray
+    assert a is not None
     index = window.find_window(memory(store), a) if a.dtype == store.dtype else None
     if index is None:
         register(store)

@@ -309,14 +309,13 @@ def _run_op_by_op(
     rec: Recording,
     plan_entry: templates.PlanEntry | None,
     worked: Callable[[float], None] | None = None,
-    together: bool = True,
 ) -> list[Any]:
-    """Run a recording op by op, or, ``together``, by blocked statements where possible; ``worked`` is called
-    with the seconds that a plan might save part of."""
+    """Run a recording op by op, or by blocked statements where possible; ``worked`` gets the seconds
+    that a plan might save part of."""
     witness = fp_state.Witness(lambda loc: rec.sites[loc][2])
     start = time.perf_counter()
     steps, options, groups = run_plan.steps_of(rec, plan_entry), config.current(), None
-    if together and plan_entry is not None and options.jit != "off" and not rec.watched & fp_state.ODD:
+    if plan_entry is not None and options.jit != "off" and not rec.watched & fp_state.ODD:
         if plan_entry.groups is None:
             plan_entry.groups = blocked_statements.groups(rec.declarations(), rec.statements(), steps)
         groups = plan_entry.groups

@@ -154,9 +154,9 @@ def _iteration(loop: Loop, sizes: Sizes) -> tuple[Sizes, int]:
     return ChainMap({loop.var: middle}, sizes), len(iterations)  # type: ignore[arg-type]
 
 
-def total_fused_traffic(body: Iterable[Stmt], region: Region, sizes: Sizes | None = None) -> Traffic:
+def total_fused_traffic(body: Iterable[Stmt], region: Region) -> Traffic:
     """Return the sum of ``fused_traffic`` over statements."""
-    return sum((fused_traffic(stmt, region, sizes) for stmt in body), Traffic())
+    return sum((fused_traffic(stmt, region) for stmt in body), Traffic())
 
 
 def _bytes(windows: Iterable[Window], region: Region, sizes: Sizes) -> int:
@@ -166,10 +166,10 @@ def _bytes(windows: Iterable[Window], region: Region, sizes: Sizes) -> int:
     return tally.traffic().read
 
 
-def unfused_bytes(region: Region, sizes: Sizes | None = None) -> int:
+def unfused_bytes(region: Region) -> int:
     """Return the bytes that NumPy moves for the element-wise statements and calls of a region, one at a time:
     those of the arguments and of the result of each operation."""
-    return _unfused_bytes(region.body, region, sizes or {s.name: s.hint or s.minimum for s in region.symbols})
+    return _unfused_bytes(region.body, region, {s.name: s.hint or s.minimum for s in region.symbols})
 
 
 def _unfused_bytes(body: Iterable[Stmt], region: Region, sizes: Sizes) -> int:

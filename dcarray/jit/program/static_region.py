@@ -53,7 +53,6 @@ def static_region(
     args: tuple[Any, ...] = (),
     kwargs: Mapping[str, Any] | None = None,
     sizes: Mapping[str, int] | None = None,
-    seed: int = 0,
 ) -> StaticRegion:
     """Return the region of a function for one call.
 
@@ -65,8 +64,6 @@ def static_region(
         that is not given has the type of its annotation and random values.
     sizes : mapping of str to int, optional
         Values of the symbols of annotations.
-    seed : int, optional
-        Of the random values.
 
     Raises
     ------
@@ -89,7 +86,7 @@ def static_region(
         and len(value.shape) == len(annotation.shape)
     ]
     known = sizes_of(written.__name__, arrays, sizes)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     constants, annotations, given = dict(known), {}, {}
     for name, value in values.items():
         if value is _MISSING:

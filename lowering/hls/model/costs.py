@@ -16,8 +16,8 @@ from dcarray.ir.records import record
 
 #: Cycles until the first word of a burst from the board's memory.
 MEMORY_LATENCY = 64
-#: Bits of a block of RAM, and the widest word of one.
-BLOCK_BITS, BLOCK_WIDTH = 18 * 1024, 36
+#: The widest word of a block of RAM.
+BLOCK_WIDTH = 36
 #: Memories up to so many bits are made of LUTs.
 LUT_MEMORY_BITS = 1024
 

@@ -347,10 +347,6 @@ class _Composer:
         self.drafts.append(draft)
 
 
-def _from_0(shape: tuple[int, ...]) -> Box:
-    return Box((0,) * len(shape), shape)
-
-
 def _covers(window: Window, array: Array) -> bool:
     """Whether a window writes the whole array: as many elements along each axis, one after the other."""
     axes = [ix.axis for ix in window.index if ix.axis is not None]

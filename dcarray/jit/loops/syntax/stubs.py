@@ -144,9 +144,9 @@ def qualname_of(code: CodeType) -> str:
     return code.co_qualname.replace(".<locals>", "")
 
 
-def functions_in(tree: ast.AST, before: str = "") -> Iterator[tuple[str, ast.FunctionDef]]:
+def functions_in(tree: ast.AST) -> Iterator[tuple[str, ast.FunctionDef]]:
     """Yield the functions of a tree by their names, ``Class.method`` and ``outer.inner``, not in order."""
-    todo = [(before, node) for node in ast.iter_child_nodes(tree)]
+    todo = [("", node) for node in ast.iter_child_nodes(tree)]
     while todo:
         prefix, node = todo.pop()
         inner = prefix
