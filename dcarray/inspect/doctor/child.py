@@ -1,8 +1,8 @@
 """The process whose program is watched: a thread looks at the line that it is at, and says so at the end.
 
-Each look counts the time since the one before it, so the lines add up to the whole.  Python switches threads
-at calls and at jumps back only: time that is seen at a jump is shared out to the lines that were traced in its
-code, by the seconds that they took then.
+Each look counts the time since the one before it, so the lines add up to the whole.  Python switches
+threads at calls and at jumps back only: time that is seen at a jump is shared out to the lines that were
+traced in its code, by the seconds that they took then.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import signal
 import sys
 import time
 from _thread import get_ident, start_new_thread
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
@@ -118,8 +119,10 @@ class Clock:
 
     def begin(self) -> None:
         """Start to look."""
+        # under dcarray its own sampler rests; what rests imports NumPy, which must not wait in the thread
+        rest = _rest() if self._traced else time.sleep
         self._began = self._last = time.perf_counter()
-        start_new_thread(self._watch, ())
+        start_new_thread(self._watch, (rest,))
 
     def end(self) -> float:
         """Count what is left; returns the seconds since the beginning."""
@@ -128,8 +131,8 @@ class Clock:
         self._last = now
         return now - self._began
 
-    def _watch(self) -> None:
-        rest, own = _rest(), self.files
+    def _watch(self, rest: Callable[[float], None]) -> None:
+        own = self.files
         while True:
             rest(random.uniform(0.5, 1.5) * _PERIOD)  # never in step with what the program repeats
             now = time.perf_counter()

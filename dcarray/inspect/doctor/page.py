@@ -10,7 +10,7 @@ from .diagnosis import Line, source_of
 
 __all__ = ["page"]
 
-_STYLE = """body{font:15px/1.45 sans-serif;margin:2em auto;max-width:76em;padding:0 1em;color:#111;background:#fff}
+_STYLE = """body{font:15px/1.45 sans-serif;margin:2em auto;max-width:76em;padding:0 1em;color:#111}
 table{border-collapse:collapse;width:100%}th{text-align:left;border-bottom:2px solid #444}
 td,th{padding:2px 8px;vertical-align:top}td.n{text-align:right;white-space:nowrap}
 td.c,code{font-family:monospace;white-space:pre-wrap}tr{border-bottom:1px solid #ddd}

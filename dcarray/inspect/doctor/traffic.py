@@ -102,7 +102,7 @@ class _Sums:
         return 0 if any(ast.unparse(node) in windows for windows in self.inputs.values()) else size
 
     def needed(self) -> int:
-        """Return the bytes of the inputs: windows of one array may overlap, and need no more than all of it."""
+        """Return the bytes of the inputs: overlapping windows of an array need no more than all of it."""
         whole = {name: self._input(ast.parse(name, mode="eval").body).nbytes for name in self.inputs}
         return sum(min(sum(parts.values()), whole[name]) for name, parts in self.inputs.items())
 
@@ -121,7 +121,8 @@ class _Sums:
         if isinstance(node, _OPS) and not whole:
             return self._made([n for n in ast.iter_child_nodes(node) if isinstance(n, ast.expr)], node)
         if isinstance(node, ast.Call) and not node.keywords and isinstance(node.func, ast.Attribute):
-            module, function = node.func.value, getattr(np, node.func.attr, None)
+            module = node.func.value
+            function: Any = getattr(np, node.func.attr, None)
             if isinstance(module, ast.Name) and module.id in ("np", "numpy"):
                 usual = (
                     isinstance(function, np.ufunc)
@@ -158,7 +159,8 @@ class _Sums:
                 return _like(tuple(known[0]), known[1])
         if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
             indices = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-            return self._input(node.value)[tuple(self._index(one) for one in indices)]
+            window: np.ndarray[Any, Any] = self._input(node.value)[tuple(map(self._index, indices))]
+            return window
         raise _Unknown
 
     def _index(self, node: ast.expr) -> Any:
