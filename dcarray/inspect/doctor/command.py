@@ -86,6 +86,7 @@ def told(plain: Run, fast: Run | None, note: str, lines: list[Line], most: float
     return {
         "seconds": plain.seconds, "outside": plain.outside, "status": plain.status, "note": note,
         "accelerated": fast and fast.seconds, "bandwidth": most, "lines": rows,
+        "hot": fast.hot if fast else [],
         "all": [[*where, seconds] for where, seconds in sorted(plain.lines.items())],
     }  # fmt: skip
 
@@ -106,6 +107,10 @@ def _text(plain: Run, fast: Run | None, note: str, lines: list[Line], most: floa
         )
         said = [one.library and f"in {one.library}", one.how and f"under run: {one.how}", one.advice]
         rows += [f"{'':55}  {part}" for part in said if part]
+    for file, line, last, seconds, how, _ in fast.hot if fast else ():
+        known = any(one.file == file and line <= one.line <= last for one in lines)
+        if how.startswith("compiled") and not known and seconds > 0.01 * plain.seconds:
+            rows.append(f"{'':16} under run {os.path.basename(file)}:{line} was {how}: {seconds:.3f} s")
     rest = plain.seconds - sum(one.seconds for one in lines)
     rows.append(f"{rest:9.3f} {rest / plain.seconds:6.1%}  {'':36} all else")
     return "\n".join(rows)
