@@ -30,7 +30,6 @@ __all__ = ["main"]
 _LOOK = signal.SIGCONT  # does nothing without a handler
 _PERIOD = 0.002  # seconds between two looks of the thread
 _HOT, _LOOKS = 0.02, 4  # seconds after which a line is traced for a moment, and how often
-_JUMPS = ("JUMP_BACKWARD", "RESUME", "JUMP_BACKWARD_NO_INTERRUPT")
 _EVENTS, _SECONDS, _KEPT = 400, 0.1, 20  # of one look; times of a line that are kept
 
 
@@ -94,13 +93,13 @@ def _is_own(file: str, files: UserFiles) -> bool:
 
 def _values(frame: FrameType) -> dict[str, Any]:
     """Return the shapes of the arrays, and the integers, that a frame's code may name."""
-    numpy = sys.modules.get("numpy")
+    array = getattr(sys.modules.get("numpy"), "ndarray", None)
     names = {**{n: frame.f_globals.get(n) for n in frame.f_code.co_names}, **frame.f_locals}
     found: dict[str, Any] = {}
     for name, value in names.items():
         if type(value) in (int, float, complex, bool):
             found[name] = value if type(value) is int and abs(value) < 1 << 62 else "number"
-        elif numpy is not None and type(value) is numpy.ndarray:
+        elif array is not None and type(value) is array:
             found[name] = [list(value.shape), value.itemsize, value.dtype.kind]
     return found
 
@@ -154,7 +153,7 @@ class Clock:
             library = _library(top.f_code.co_filename)
             inner = self.libraries.setdefault(where, {})
             inner[library] = inner.get(library, 0.0) + seconds
-        elif dis.opname[code.co_code[frame.f_lasti]] in _JUMPS:
+        elif "BACKWARD" in (name := dis.opname[code.co_code[frame.f_lasti]]) or name == "RESUME":
             known = (line for _, _, line in code.co_lines() if line)
             key = *where, code.co_firstlineno, max(known)
             self.jumps[key] = self.jumps.get(key, 0.0) + seconds

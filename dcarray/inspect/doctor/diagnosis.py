@@ -132,7 +132,7 @@ def _accelerated(where: tuple[str, int], fast: Run) -> tuple[str, str, float | N
         first, last = min((h[1], h[2]) for h in compiled)
         how = compiled[0][4] + ("" if first == last else f", together with lines {first} to {last}")
         return how, why, fast.lines.get(where, 0.0) if first == last else None
-    return ("Python and NumPy" if why else _UNSEEN), why, fast.lines.get(where, 0.0)
+    return ("Python and NumPy" if why else _UNSEEN), why, fast.lines.get(where)
 
 
 def _advice(
