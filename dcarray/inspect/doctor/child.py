@@ -153,7 +153,7 @@ class Clock:
             library = _library(top.f_code.co_filename)
             inner = self.libraries.setdefault(where, {})
             inner[library] = inner.get(library, 0.0) + seconds
-        elif "BACKWARD" in (name := dis.opname[code.co_code[frame.f_lasti]]) or name == "RESUME":
+        elif _is_between(code.co_code[frame.f_lasti :]):
             known = (line for _, _, line in code.co_lines() if line)
             key = *where, code.co_firstlineno, max(known)
             self.jumps[key] = self.jumps.get(key, 0.0) + seconds
@@ -175,6 +175,13 @@ class Clock:
                 self.lines[file, line] -= seconds
                 for where, part in sums.items():
                     self.lines[where] = self.lines.get(where, 0.0) + seconds * part / total
+
+
+def _is_between(code: bytes) -> bool:
+    """Whether bytecode begins where threads are switched: a jump back, or its test (one in Python 3.11)."""
+    name = dis.opname[code[0]]
+    jumps = "BACKWARD" in name or (name == "COMPARE_OP" and "BACKWARD" in dis.opname[(code[6:7] or code)[0]])
+    return jumps or name == "RESUME"
 
 
 def _library(file: str) -> str:

@@ -95,7 +95,10 @@ class _Sums:
 
     def window(self, node: ast.expr) -> int:
         """Return the bytes of what an augmented assignment changes."""
-        return self._input(node).nbytes
+        found = self._input(node)
+        if not found.ndim:
+            raise _Unknown
+        return found.nbytes
 
     def read(self, node: ast.expr, size: int) -> int:
         """Return what reading an input adds to the inputs that are known."""
