@@ -1,4 +1,4 @@
-"""The command line: ``python -m dcarray {cache,compile,demo,export,hints,info,run}``."""
+"""The command line: ``python -m dcarray {cache,compile,demo,doctor,export,hints,info,run}``."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from importlib import import_module
 _MODULES = {
     "cache": "inspect.cache_command",
     "compile": "jit.program.compile_command",
+    "doctor": "inspect.doctor.command",
     "export": "jit.program.export_command",
     "hints": "inspect.hints",
     "run": "inspect.runner",
@@ -29,7 +30,7 @@ def main(argv: list[str] | None = None) -> int:
 
     parser = argparse.ArgumentParser(prog="python -m dcarray", description="Ordinary NumPy code, fused.")
     commands = parser.add_subparsers(
-        dest="command", required=True, metavar="{cache,compile,demo,export,hints,info,run}"
+        dest="command", required=True, metavar="{cache,compile,demo,doctor,export,hints,info,run}"
     )
     demo = commands.add_parser("demo", help="terrain analysis with plain and with wrapped arrays")
     demo.add_argument("--out", type=Path, default=Path("out"), help="folder of the picture (default: out)")
@@ -37,6 +38,7 @@ def main(argv: list[str] | None = None) -> int:
     demo.add_argument("--device", default="cpu", help="where the wrapped arrays are (default: cpu)")
     demo.add_argument("--rounds", type=int, default=5, help="timed rounds (default: 5)")
     commands.add_parser("cache", add_help=False, help="compiled code, to travel in a file")
+    commands.add_parser("doctor", add_help=False, help="where the time of a script goes, and what to do")
     commands.add_parser("export", add_help=False, help="a function as a project for FPGA tools")
     commands.add_parser("hints", add_help=False, help="annotations for functions, from a run of a script")
     commands.add_parser("info", help="versions, device, options: the text to put into a bug report")

@@ -1,0 +1,159 @@
+"""What the doctor says of each hot line: its time, its bytes, how it runs, and what measured runs gained."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dcarray.core import cores
+from dcarray.ir.records import record
+
+from .clock import Run
+from .traffic import Traffic, traffic
+
+__all__ = ["Line", "bandwidth", "diagnosis"]
+
+_LEAST = 0.01  # of the program's time
+_UNSEEN = "not seen, it may be in the compiled code of a caller"
+
+
+@record(frozen=True, slots=True)
+class Line:
+    """A hot line.
+
+    Attributes
+    ----------
+    file : str
+    line : int
+    text : str
+    seconds, share : float
+        In the plain run.
+    each : float or None
+        Seconds of one run of the line, the median of those that were timed.
+    traffic : Traffic or None
+        Of one run.
+    rate : float or None
+        Bytes moved in a second, of what the machine's memory can do.
+    library : str
+        The library in whose Python code most of this time is, and its share; or empty.
+    how, why : str
+        How the line ran under ``python -m dcarray run``, and why it was not compiled; or empty.
+    accelerated : float or None
+        Seconds of the line in that run.
+    advice : str
+    """
+
+    file: str
+    line: int
+    text: str
+    seconds: float
+    share: float
+    each: float | None
+    traffic: Traffic | None
+    rate: float | None
+    library: str
+    how: str
+    why: str
+    accelerated: float | None
+    advice: str
+
+
+def bandwidth() -> float:
+    """Return the bytes in a second that a copy by all threads reads and writes, measured."""
+    threads, size = cores.available(), 8_000_000
+    source, target = np.ones(size), np.ones(size)
+    parts = list(zip(np.array_split(target, threads), np.array_split(source, threads), strict=True))
+    best = 0.0
+    with ThreadPoolExecutor(threads) as pool:
+        for _ in range(5):
+            begun = time.perf_counter()
+            list(pool.map(lambda part: np.copyto(*part), parts))
+            best = max(best, 2 * source.nbytes / (time.perf_counter() - begun))
+    return best
+
+
+def diagnosis(plain: Run, accelerated: Run | None, most: float) -> list[Line]:
+    """Return the hot lines, those that took longest first.
+
+    Parameters
+    ----------
+    plain : Run
+    accelerated : Run or None
+        A run of the same program under ``python -m dcarray run``.
+    most : float
+        The machine's bandwidth, in bytes a second.
+    """
+    ordered = sorted(plain.lines.items(), key=lambda item: -item[1])
+    return [
+        _line(where, seconds, plain, accelerated, most)
+        for where, seconds in ordered
+        if seconds >= _LEAST * plain.seconds
+    ]
+
+
+def source_of(file: str) -> str:
+    """Return the text of a source file; empty if it cannot be read."""
+    try:
+        return Path(file).read_text("utf-8")
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def _line(where: tuple[str, int], seconds: float, plain: Run, fast: Run | None, most: float) -> Line:
+    file, number = where
+    source = source_of(file)
+    rows = source.splitlines()
+    text = rows[number - 1].strip() if number <= len(rows) else ""
+    times, values = plain.looks.get(where, ([], {}))
+    each = statistics.median(times) if times else None
+    moved = traffic(source, number, values)
+    rate = moved.moved / each / most if moved and each else None
+    inner = plain.libraries.get(where, {})
+    name = max(inner, key=lambda one: inner[one], default="")
+    library = f"{name} {inner[name] / seconds:.0%}" if name and inner[name] > seconds / 2 else ""
+    how, why, spent = ("", "", None) if fast is None else _accelerated(where, fast)
+    advice = _advice(moved, each, library, how, why, seconds, spent)
+    share = seconds / plain.seconds
+    return Line(file, number, text, seconds, share, each, moved, rate, library, how, why, spent, advice)
+
+
+def _accelerated(where: tuple[str, int], fast: Run) -> tuple[str, str, float | None]:
+    """Return how a line ran, why it was not compiled, and its seconds; none if it shares its time."""
+    file, number = where
+    around: list[list[Any]] = [h for h in fast.hot if h[0] == file and h[1] <= number <= h[2]]
+    compiled = [h for h in around if h[4].startswith("compiled")]
+    why = next((h[5] for h in around if h[1] == h[2] == number and h[5]), "")
+    if compiled:
+        first, last = min((h[1], h[2]) for h in compiled)
+        how = compiled[0][4] + ("" if first == last else f", together with lines {first} to {last}")
+        return how, why, fast.lines.get(where, 0.0) if first == last else None
+    return ("Python and NumPy" if why else _UNSEEN), why, fast.lines.get(where)
+
+
+def _advice(
+    moved: Traffic | None, each: float | None, library: str, how: str, why: str,
+    seconds: float, spent: float | None,
+) -> str:  # fmt: skip
+    """Return what can be said for certain, and what was measured."""
+    said = []
+    if moved and moved.temporaries:
+        arrays = f"{moved.temporaries} temporaries of up to {moved.largest / 1e6:.3g} MB"
+        said.append(
+            f"{arrays}; as one loop it moves {moved.needed / 1e6:.3g} MB, not {moved.moved / 1e6:.3g}"
+        )
+    if library:
+        said.append("the time is in a library, which dcarray does not change")
+    if how.startswith("compiled") and spent and spent < seconds:
+        said.append(f"python -m dcarray run: {seconds / spent:.1f}x measured")
+    elif how.startswith("compiled"):
+        said.append("python -m dcarray run compiles it")
+    elif why and not library:
+        said.append(f"not compiled: {why}")
+    if each is not None and each < 1e-5 and not how.startswith("compiled") and seconds > 0.1:
+        said.append("many short runs: array statements would take the place of a loop")
+    return "; ".join(said)

@@ -1,0 +1,63 @@
+"""The doctor's page: the source with its lines' times, as one HTML file without any other resource."""
+
+from __future__ import annotations
+
+import os
+from html import escape
+
+from .clock import Run
+from .diagnosis import Line, source_of
+
+__all__ = ["page"]
+
+_STYLE = """body{font:15px/1.45 sans-serif;margin:2em auto;max-width:76em;padding:0 1em;color:#111}
+table{border-collapse:collapse;width:100%}th{text-align:left;border-bottom:2px solid #444}
+td,th{padding:2px 8px;vertical-align:top}td.n{text-align:right;white-space:nowrap}
+td.c,code{font-family:monospace;white-space:pre-wrap}tr{border-bottom:1px solid #ddd}
+.bar{display:inline-block;height:.8em;background:#0b559f}p.s{color:#444}"""
+
+
+def page(plain: Run, fast: Run | None, note: str, lines: list[Line]) -> str:
+    """Return the page.
+
+    Shades of one colour, bars and numbers say the same: no colour has to be told from another.
+    """
+    rows = []
+    for one in lines:
+        place = f"{os.path.basename(one.file)}:{one.line}"
+        said = "; ".join(filter(None, [one.library and f"in {one.library}", one.how, one.advice]))
+        spent = "" if one.accelerated is None else f"{one.accelerated:.3f}"
+        bar = f'<span class="bar" style="width:{100 * one.share:.0f}px"></span>'
+        rows.append(
+            f'<tr><td class="n">{one.seconds:.3f}</td><td class="n">{one.share:.1%}</td><td>{bar}</td>'
+            f'<td class="n">{spent}</td><td>{escape(place)}</td><td class="c">{escape(one.text)}</td>'
+            f"<td>{escape(said)}</td></tr>"
+        )
+    heads = ("seconds", "share", "", "under run", "line", "source", "what to know")
+    table = "<tr>" + "".join(f'<th scope="col">{head}</th>' for head in heads) + "</tr>" + "".join(rows)
+    files = list(dict.fromkeys(one.file for one in lines))
+    return (
+        f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>dcarray doctor</title>'
+        f"<style>{_STYLE}</style></head><body><h1>dcarray doctor</h1>"
+        f'<p>{plain.seconds:.3f} s as plain Python; {escape(note)}</p><p class="s">Darker lines and longer '
+        f"bars took more time.</p><table>{table}</table>"
+        + "".join(_source(file, plain) for file in files)
+        + "</body></html>\n"
+    )
+
+
+def _source(file: str, plain: Run) -> str:
+    """Return the table of a file's source."""
+    times = {line: seconds for (name, line), seconds in plain.lines.items() if name == file}
+    rows = []
+    for number, text in enumerate(source_of(file).splitlines(), 1):
+        seconds = times.get(number, 0.0)
+        share = seconds / plain.seconds
+        shade = f' style="background:rgba(11,85,159,{0.08 + 0.4 * share:.2f})"' if share >= 0.001 else ""
+        spent = f"{seconds:.3f}" if share >= 0.001 else ""
+        rows.append(
+            f'<tr{shade}><td class="n">{number}</td><td class="n">{spent}</td>'
+            f'<td class="n">{f"{share:.1%}" if spent else ""}</td><td class="c">{escape(text)}</td></tr>'
+        )
+    heads = "".join(f'<th scope="col">{head}</th>' for head in ("line", "seconds", "share", "source"))
+    return f"<h2>{escape(os.path.basename(file))}</h2><table><tr>{heads}</tr>{''.join(rows)}</table>"
