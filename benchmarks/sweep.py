@@ -59,7 +59,8 @@ def _lazy(value: Any) -> bool:
     """Is this an array that may still be pending, or does it hold one?  A view of what was given is not."""
     if isinstance(value, (tuple, list)):
         return any(map(_lazy, value))
-    return isinstance(value, dc.ndarray) and (value.base is None or not value._idle())
+    wrapped: type[Any] = dc.ndarray
+    return isinstance(value, wrapped) and (value.base is None or not value._idle())
 
 
 def job(text: str, given: dict[str, Any], finish: bool, numpy: Any = np) -> Callable[[int], None]:

@@ -8,7 +8,7 @@ wrapped arrays as results.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from . import core
 from .core import threadpools
@@ -44,6 +44,11 @@ if TYPE_CHECKING:  # NumPy's names have NumPy's types, and ours are those of `na
     from .jit.program.decorator import program
     from .jit.program.export import export
     from .jit.program.schedule import schedule
+
+    def asarray(
+        a: object, dtype: Any = None, order: Any = None, *, device: str | None = None,
+        copy: bool | None = None, like: Any = None,
+    ) -> ndarray[Any, Any]: ...  # fmt: skip
 
     # Of two names mypy takes the first.
     # isort: split

@@ -1,4 +1,4 @@
-"""The lines of each folder: no more than a cap, which only goes down.
+"""The lines of each folder: no more than a cap, which goes down; only a new capability may raise it.
 
 ``python tests/test_lines.py`` lowers the caps in ``lines.txt`` to the lines that there are, rounded up.
 """
