@@ -49,7 +49,7 @@ test-gpu: $(VENV)/.has-test $(VENV)/.has-nvrtc $(if $(filter cuda%,$(DEVICE)),$(
 PYTHONS ?= 3.12 3.13 3.14 3.15 3.15/no-compiler 3.15/no-proc
 NUMPY ?= numpy
 TESTS ?=
-VERSIONS = $(PYTHON) -m release.versions --workers $(WORKERS) --numpy '$(NUMPY)' $(TESTS:%=--tests %)
+VERSIONS = $(PYTHON) -m conformance.release.versions --workers $(WORKERS) --numpy '$(NUMPY)' $(TESTS:%=--tests %)
 
 test-python:
 	@$(VERSIONS) $(PYTHONS)
@@ -61,7 +61,7 @@ test-numpy-nightly:
 
 WHEELS ?= 3.11 3.12 3.13 3.14 3.15
 wheels:
-	@$(PYTHON) -m release.wheels $(WHEELS)
+	@$(PYTHON) -m conformance.release.wheels $(WHEELS)
 
 lint: $(VENV)/.has-test
 	@echo "== ruff"

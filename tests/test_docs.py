@@ -16,7 +16,7 @@ from dcarray.lowering.gpu import devices
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-FOLDERS = ("dcarray", "ir", "lowering", "comm", "tests", "benchmarks", "conformance", "examples", "release")
+FOLDERS = ("dcarray", "ir", "lowering", "comm", "tests", "benchmarks", "conformance", "examples")
 FILES = [p for top in FOLDERS for p in (ROOT / top).rglob("*") if "__pycache__" not in p.parts]
 # Files that a reader makes, or that a command writes, and modules that are not ours.
 MADE_UP = ("out/", "~/", "/", "test/", "plate", "mine", "script", "kernel.", "gemm", "PREFIX", "NAME")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import dcarray as dc
-from release import versions, wheels
+from conformance.release import versions, wheels
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -112,5 +112,5 @@ def test_files_about_the_project_name_what_there_is() -> None:
             assert "What `python -m dcarray info` prints" in text, page
     assert asked <= set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
     for group in PROJECT["dependency-groups"]:
-        users = [makefile, *(path.read_text() for path in (ROOT / "release").glob("*.py"))]
+        users = [makefile, *(path.read_text() for path in (ROOT / "conformance" / "release").glob("*.py"))]
         assert any(re.search(rf"--group {group}\b|pyproject\.toml:{group}\b", text) for text in users), group

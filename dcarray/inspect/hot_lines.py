@@ -9,8 +9,9 @@ from dcarray.core.counters import settle
 from dcarray.jit.loops.sites.sampler import SAMPLER
 from dcarray.jit.loops.sites.site import Site
 
-__all__ = ["HotLine", "hot_lines", "table"]
+__all__ = ["NOTHING", "HotLine", "hot_lines", "table"]
 
+NOTHING = "nothing that can be compiled"
 _SHOWN = 20  # lines
 _LEAST = 0.01  # of the time of all lines
 
@@ -56,7 +57,7 @@ def _why(sites: list[Site], file: str, line: int) -> str:
     """Return why a line ran in Python: what is said of the innermost site around it."""
     around = [s for s in sites if s.source.file == file and s.source.line <= line <= s.source.last]
     if not around:
-        return "nothing that can be compiled"
+        return NOTHING
     innermost = min(around, key=lambda s: s.source.last - s.source.line)
     reasons = [s.refused for s in (innermost, *around) if s.refused]
     if reasons:

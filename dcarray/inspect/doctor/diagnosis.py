@@ -13,6 +13,7 @@ import numpy as np
 from dcarray.core import cores
 from dcarray.ir.records import record
 
+from ..hot_lines import NOTHING
 from .clock import Run
 from .traffic import Traffic, traffic
 
@@ -154,6 +155,7 @@ def _advice(
         said.append("python -m dcarray run compiles it")
     elif why and not library:
         said.append(f"not compiled: {why}")
-    if each is not None and each < 1e-5 and not how.startswith("compiled") and seconds > 0.1:
+    numeric = not how.startswith("compiled") and why != NOTHING  # else it is about strings, say
+    if each is not None and each < 1e-5 and numeric and seconds > 0.1:
         said.append("many short runs: array statements would take the place of a loop")
     return "; ".join(said)

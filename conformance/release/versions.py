@@ -1,6 +1,6 @@
 """``make test-python``: the tests of arrays, accelerated code and packaging on several versions of Python.
 
-``python -m release.versions 3.12 3.14/no-compiler`` makes a copy of the sources and a virtual environment for
+``python -m conformance.release.versions 3.12 3.14/no-compiler`` makes a copy of the sources and a virtual environment for
 each, below ``out/pythons``, with the newest NumPy, and runs tests there.  What cannot be had is printed, and
 ends the command with a failure if nothing was left to run.
 """
@@ -46,7 +46,7 @@ OPTIONAL = ("scipy>=1.13", "h5py>=3.10", "matplotlib>=3.8")
 
 def main() -> int:
     """Test on each version; 1 if a test failed or nothing was run."""
-    parser = argparse.ArgumentParser(prog="python -m release.versions", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m conformance.release.versions", description=__doc__)
     parser.add_argument(
         "versions", nargs="+", help="3.13, the path of a Python, or either with /no-compiler or /no-proc"
     )

@@ -1,6 +1,6 @@
 """``make wheels``: wheels and a source distribution, installed in empty environments and tried there.
 
-``python -m release.wheels 3.12 3.13`` writes into ``out/wheels/dist``.  Wheels are built from the source
+``python -m conformance.release.wheels 3.12 3.13`` writes into ``out/wheels/dist``.  Wheels are built from the source
 distribution, so what that lacks is missed here.
 """
 
@@ -25,8 +25,8 @@ NO_COMPILER = "no-compiler-here"
 
 def main() -> int:
     """Build and try all; 1 if anything fails or nothing was built."""
-    parser = argparse.ArgumentParser(prog="python -m release.wheels", description=__doc__)
-    parser.add_argument("versions", nargs="+", help="of Python, as for release.versions")
+    parser = argparse.ArgumentParser(prog="python -m conformance.release.wheels", description=__doc__)
+    parser.add_argument("versions", nargs="+", help="of Python, as for conformance.release.versions")
     args = parser.parse_args()
     shutil.rmtree(OUT, ignore_errors=True)
     pythons, rows = [], []
