@@ -1,7 +1,7 @@
 """``make wheels``: wheels and a source distribution, installed in empty environments and tried there.
 
-``python -m conformance.release.wheels 3.12 3.13`` writes into ``out/wheels/dist``.  Wheels are built from the source
-distribution, so what that lacks is missed here.
+``python -m conformance.release.wheels 3.12 3.13`` writes into ``out/wheels/dist``.  Wheels are built from the
+source distribution, so what that lacks is missed here.
 """
 
 from __future__ import annotations
