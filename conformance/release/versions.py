@@ -1,8 +1,8 @@
 """``make test-python``: the tests of arrays, accelerated code and packaging on several versions of Python.
 
 ``python -m conformance.release.versions 3.12 3.14/no-compiler`` makes a copy of the sources and a virtual
-environment for each, below ``out/pythons``, with the newest NumPy, and runs tests there.  What cannot be had is
-printed, and ends the command with a failure if nothing was left to run.
+environment for each, below ``out/pythons``, with the newest NumPy, and runs tests there.  What cannot be had
+is printed, and ends the command with a failure if nothing was left to run.
 """
 
 from __future__ import annotations
