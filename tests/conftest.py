@@ -14,6 +14,8 @@ from dcarray.tiering import eager_period
 
 MANY = 2
 """Cases of a test from which on a run of all tests may have a part of them."""
+LONG = Path(__file__).with_name("long.txt").read_text().split()
+"""Tests that take 8 seconds and more, by `pytest --durations`: such a run has half of them."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -21,7 +23,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     golden files anew."""
     parser.addoption("--share", metavar="K/N", help="only every N-th test, from the K-th on")
     parser.addoption(
-        "--cases", metavar="K/N", help=f"of tests with more than {MANY} cases every N-th, and at least one"
+        "--cases",
+        metavar="K/N",
+        help=f"of tests with more than {MANY} cases every N-th, and at least one; of long tests every second",
     )
     parser.addoption("--rewrite", action="store_true", help="write down in golden files what passes do now")
 
@@ -36,9 +40,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         names = [item.nodeid.partition("[")[0] for item in items]
         cases = Counter(names)
         seen: Counter[str] = Counter()
+        long_ones = {name: k for k, name in enumerate(LONG)}
         kept = []
         for name in names:
             kept.append(cases[name] <= MANY or seen[name] % step == first % min(step, cases[name]))
+            if step > 1 and name in long_ones:
+                kept[-1] &= long_ones[name] % 2 == first % 2
             seen[name] += 1
         _keep(config, items, kept)
 

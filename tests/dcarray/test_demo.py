@@ -49,6 +49,6 @@ def test_info_and_usage() -> None:
     assert "numpy" in done.stdout
     bad = subprocess.run([sys.executable, "-m", "dcarray", "nonsense"], capture_output=True, text=True)
     assert bad.returncode == 2
-    assert "compile,demo,export,hints,info,run" in bad.stderr
+    assert "cache,compile,demo,doctor,export,hints,info,run" in bad.stderr
     with pytest.raises(SystemExit):
         main(["demo", "--factor", "0"])
