@@ -133,9 +133,8 @@ def _function(function: Any) -> Any:
         return call(*args, **kwargs)
 
     made = cast(FunctionType, accelerated)
-    made.__defaults__ = getattr(
-        function, "__defaults__", None
-    )  # to be read: the function itself fills them in
+    # to be read: the function itself fills them in
+    made.__defaults__ = getattr(function, "__defaults__", None)
     made.__kwdefaults__ = getattr(function, "__kwdefaults__", None)
     wrapping.add(made.__code__)
     return made

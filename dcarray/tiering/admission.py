@@ -274,7 +274,7 @@ class Questions:
         return self._spent / _PART if self._spent > _ALLOWED + _PART * seen else 0.0
 
     def are_hopeless(self) -> bool:
-        """Whether most of them came with values that are left to Python."""
+        """Whether most questions came with values that are left to Python."""
         return 2 * self._hopeless > self._spent
 
 

@@ -7,15 +7,15 @@ call it: the plan of a small part is there soon, that of a whole loop gains most
 from __future__ import annotations
 
 import atexit
-import gc
 import os
 import sys
 import time
 from _thread import get_ident, start_new_thread
 from collections.abc import Callable, Iterable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from types import CodeType, FrameType
 
+from dcarray.core.uncollected import uncollected
 from dcarray.tiering.admission import HOT, HOT_AGAIN, NEAR, PERIOD, PRUNED, RESTING, SEEN, SLOWER
 
 from .site import Site
@@ -84,14 +84,8 @@ class Sampler:
         The frames are let go at once: one that is held keeps all variables of a function alive after its
         return, and so memory that the program then closes.
         """
-        collects = _COLLECTS and gc.isenabled()
-        if collects:
-            gc.disable()
-        try:
+        with uncollected() if _COLLECTS else nullcontext():
             return [self._chain(top) for thread, top in sys._current_frames().items() if thread != own]
-        finally:
-            if collects:
-                gc.enable()
 
     def _chain(self, top: FrameType) -> list[tuple[CodeType, int]]:
         """Return the codes with sites, and their lines, of a frame and its callers, innermost first."""
