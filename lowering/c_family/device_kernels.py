@@ -18,6 +18,8 @@ from .emit import Printer
 from .ops import affine
 
 _TYPES = C_TYPES | {"float16": "uint16_t"}  # its bits
+FEW = 32
+"""Threads of a block from which on a device vectorises over them, not over the loops of each."""
 _COMPARISONS = {"less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "=="}
 
 
@@ -36,6 +38,8 @@ class DeviceDialect(Dialect):
         The qualifier of memory that the threads of a block share.
     bounds : str
         The qualifier of a phase whose blocks have ``{threads}`` threads.
+    in_order : str
+        The line before a loop of a phase of few threads, after which its iterations are not vectorised.
     """
 
     types: Mapping[str, str] = field(default_factory=lambda: _TYPES)
@@ -50,6 +54,7 @@ class DeviceDialect(Dialect):
     barrier: str = ""
     shared: str = ""
     bounds: str = ""
+    in_order: str = ""
 
     @property
     def index(self) -> str:
@@ -81,6 +86,13 @@ class DevicePrinter(Printer):
     """A kernel on its way to the text of a device."""
 
     dialect: DeviceDialect
+    few_threads = False  # in the phase that is printed
+
+    def loop(self, loop: k.For) -> Iterator[str]:
+        """The lines that begin a loop."""
+        if self.few_threads and self.dialect.in_order:
+            yield self.dialect.in_order
+        yield self.loop_head(loop)
 
     def expr(self, expr: k.Expr) -> str:
         match expr:
@@ -94,6 +106,7 @@ class DevicePrinter(Printer):
 
     def phase(self, number: int, phase: k.Phase) -> Iterator[str]:
         dialect, index = self.dialect, self.dialect.index
+        self.few_threads = phase.threads < FEW
         arguments, pointers = [], []
         for buffer in self.kernel.buffers:
             name, kind = buffer.name, dialect.type(buffer.dtype)
@@ -207,7 +220,7 @@ class DevicePrinter(Printer):
                 if per_thread:
                     yield f"{self.dialect.type(dtype)} {name}[{size}];"
             case k.For(body=inner):
-                yield self.loop_head(stmt)
+                yield from self.loop(stmt)
                 yield from self.together(inner)
                 yield "}"
             case k.If(cond, then, orelse):

@@ -240,6 +240,12 @@ class Printer:
             for line in self.stmt(stmt):
                 yield line if line.startswith("#") else "  " + line
 
+    def loop(self, loop: k.For) -> Iterator[str]:
+        """The lines that begin a loop."""
+        if loop.kind == "vector" and self.dialect.vector_loops:
+            yield from _simd(loop.body)
+        yield self.loop_head(loop)
+
     def loop_head(self, loop: k.For) -> str:
         """The beginning of a loop."""
         var, step = loop.var, loop.step
@@ -259,10 +265,8 @@ class Printer:
                 yield f"{name} = {self.expr(value)};"
             case k.Store(buffer, at, value):
                 yield f"{buffer}[{affine(at)}] = {self.expr(value)};"
-            case k.For(kind=kind, body=body):
-                if kind == "vector" and self.dialect.vector_loops:
-                    yield from _simd(body)
-                yield self.loop_head(stmt)
+            case k.For(body=body):
+                yield from self.loop(stmt)
                 yield from self.block(body)
                 yield "}"
             case k.Repeat(head, cond, body):

@@ -38,6 +38,25 @@ def test_random_loops() -> None:
     assert served >= 8
 
 
+RECURRENCE = """
+def f(a, v):
+    for k in range(1, len(a) - 2):
+        a[k + DISTANCE] = 0.3 * v[k] + 0.3 * a[k - 1]
+    return a
+"""
+
+
+@pytest.mark.parametrize("distance", [0, 1, 2])
+def test_a_recurrence_is_not_vectorised(distance: int) -> None:
+    """By the device's compiler, in a kernel of one thread."""
+    f = written(RECURRENCE.replace("DISTANCE", str(distance)))
+    a, v = np.random.default_rng(distance).random((2, 500))
+    want = f(a.copy(), v)
+    dc.report(reset=True)
+    np.testing.assert_allclose(np.asarray(accelerated(f, a.copy(), v)), want, rtol=1e-14)
+    assert dc.report().loops == 1
+
+
 JACOBI = """
 import numpy as np
 

@@ -37,5 +37,10 @@ OPENCL_C = DeviceDialect(
     barrier="barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);",
     shared="local ",
     bounds="__attribute__((reqd_work_group_size({threads}, 1, 1))) ",
+    in_order="#pragma clang loop vectorize(disable)",
 )
-"""Kernels are built with ``INDEX`` as the type of indices and, where the device has it, ``FP64``."""
+"""Kernels are built with ``INDEX`` as the type of indices and, where the device has it, ``FP64``.
+
+Intel's runtime for processors takes the iterations of a loop for independent where a block has fewer threads
+than a vector has elements: ``p[i + 1] = p[i - 1] + q[i]`` came out wrong with 1, 2 and 4 threads.
+"""
