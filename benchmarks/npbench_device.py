@@ -29,7 +29,7 @@ PEERS = {"numpy": 0.0, "cupy": 3.75, "jax": 0.0}
 """The peers by name, and how many times their speed is aimed at in the geometric mean."""
 NONE_BELOW = 0.95
 TURN = 0.1  # seconds
-PREPARED = 3  # processes that make their inputs meanwhile
+PREPARED = max(3, (os.cpu_count() or 4) // 2)  # processes that make their inputs meanwhile
 
 _ROOT = Path(__file__).resolve().parents[1]
 

@@ -152,19 +152,18 @@ def run(executor: Executor, rec: Recording, options: config.Options) -> Callable
     """Run a recording where it is expected to be sooner; returns a function that warns, once everything is
     in its place."""
     device: AutoDevice = rec.device
-    written = on_device.written_heads(rec)
     decision = device.decide(rec, options)
     if decision.on_device:
         as_recorded = rec.log, rec.watched
-        if on_device.try_on_device(executor, rec, options, device.there, written):
-            on_device.bring_to_lookers_on(rec, written)
+        if on_device.try_on_device(executor, rec, options, device.there):
+            on_device.bring_to_lookers_on(rec)
             return exception_reporter(rec, [])
         rec.log, rec.watched = as_recorded
         refusal = f"{device.there.name} could not run it"
         device.choice(executor.prepare(rec, options).template).refused = refusal
         device._decided[rec] = Decision(False, refusal)
-    if on_device.bring(rec, written):  # what is lost cannot be used
-        return exception_reporter(rec, on_device.run_on_host(rec, written))
+    if on_device.bring(rec):  # what is lost cannot be used
+        return exception_reporter(rec, on_device.run_on_host(rec))
     for slot in rec.slots:
         if type(slot) is Store and slot.family.mem is not None:
             memory(slot)

@@ -35,29 +35,25 @@ __all__ = [
     "run",
     "run_on_host",
     "try_on_device",
-    "written_heads",
 ]
 
 
 def run(executor: Executor, rec: Recording, options: config.Options) -> Callable[[], None]:
     """Run a recording on its device; returns a function that warns, once everything is in its place."""
-    written = written_heads(rec)
     notes: list[Any] = []
-    if not try_on_device(executor, rec, options, rec.device, written):
-        notes = run_on_host(rec, written)
-    bring_to_lookers_on(rec, written)
+    if not try_on_device(executor, rec, options, rec.device):
+        notes = run_on_host(rec)
+    bring_to_lookers_on(rec)
     return exception_reporter(rec, notes)
 
 
-def written_heads(rec: Recording) -> set[int]:
+def _written_heads(rec: Recording) -> set[int]:
     """Return the slots of the heads of the families that a recording writes."""
     declared = rec.declarations()
     return {declared[slot].head for entry in rec.statements() for slot in entry.outs}
 
 
-def try_on_device(
-    executor: Executor, rec: Recording, options: config.Options, device: Device, written: set[int]
-) -> bool:
+def try_on_device(executor: Executor, rec: Recording, options: config.Options, device: Device) -> bool:
     """Whether a recording has run on a device; if not, nothing that the host can read has changed."""
     counters.flushes += 1
     counters.statements += len(rec.log) - len(rec.slots)
@@ -66,7 +62,8 @@ def try_on_device(
     if any(fp_state.raises_or_calls(state) for state in {site[2] for site in rec.sites}):
         return False  # devices do not know of floating-point exceptions
     try:
-        return _run_plan(executor, rec, options, device, written)
+        with device.running():
+            return _run_plan(executor, rec, options, device)
     except DeviceError:
         return False  # statements on what is lost stay pending
     except Exception as error:
@@ -85,9 +82,7 @@ def _line(rec: Recording) -> tuple[str, int]:
     return run_plan.line_of(rec.sites[0]) if rec.sites else ("<recording>", 0)
 
 
-def _run_plan(
-    executor: Executor, rec: Recording, options: config.Options, device: Device, written: set[int]
-) -> bool:
+def _run_plan(executor: Executor, rec: Recording, options: config.Options, device: Device) -> bool:
     """Run a recording by its plan; False if there is none, or an array has no place in a buffer."""
     there = planning_options(rec, options, device)
     device.cache_dir = options.cache_dir
@@ -95,31 +90,32 @@ def _run_plan(
     plan_entry = executor.prepare(rec, there)
     if not plan_entry.useful:
         return True
-    plan = executor.plan_for(plan_entry, there)
+    plan, template = plan_entry.plan or executor.plan_for(plan_entry, there), plan_entry.template
     if plan is None:
-        if not are_related(plan_entry.template.sample, plan_entry.values):
+        if not are_related(template.sample, plan_entry.values):
             note(f"interpreter ({device.name} has plans for other sizes of the same calls)", where=_line(rec))
         return False
-    heads: dict[int, DeviceBuffer] = {}
+    buffers: dict[int, DeviceBuffer] = {}  # by the slots of heads
     fresh: list[tuple[Store, DeviceBuffer]] = []
     changed: list[tuple[Store, DeviceBuffer]] = []
-    declared = rec.declarations()
+    heads, new, written = template.heads, template.new, template.written
     given: list[Any] = []
-    for k in plan_entry.template.memory:
-        store, head = rec.store_at(k) or rec.substitute(k), declared[k].head
-        if head not in heads and declared[head].is_new:
-            buffer = device.allocate(max(store.size * store.dtype.itemsize, 1))
-            heads[head] = DeviceBuffer(rec.device, buffer, True)
-            fresh.append((store, heads[head]))
-        elif not declared[k].is_new:
+    for k in template.memory:
+        slot, head = rec.slots[k], heads[k]
+        store = slot if type(slot) is Store else slot() or rec.substitute(k)
+        if head in new and head not in buffers:
+            made = device.allocate(max(store.size * store.dtype.itemsize, 1))
+            buffers[head] = DeviceBuffer(rec.device, made, True)
+            fresh.append((store, buffers[head]))
+        elif k not in new:
             held = resident(rec.device, store)
             if held is None:
                 return False
-            heads[head] = held
+            buffers[head] = held
             if head in written:
                 changed.append((store.family, held))
-        given.append(heads[head].buffer)
-    given += rec.scalar_arrays().values()
+        given.append(buffers[head].buffer)
+    given += rec.scalar_values()
     try:
         plan.run((), given, plan_entry.symbols, device, 0)
     except NotStarted as error:
@@ -168,10 +164,11 @@ class _OnHost(OpByOp):
         return super()._array(slot)
 
 
-def bring(rec: Recording, written: set[int]) -> dict[int, Exception]:
+def bring(rec: Recording) -> dict[int, Exception]:
     """Bring the host's memory up to date, and drop the buffers of what is written; returns the errors of
     slots whose elements are lost."""
     gone: dict[int, Exception] = {}
+    written = _written_heads(rec)
     for k, entry in enumerate(rec.declarations()):
         store = rec.store_at(k)
         head = None if store is None else store.family
@@ -183,9 +180,9 @@ def bring(rec: Recording, written: set[int]) -> dict[int, Exception]:
     return gone
 
 
-def run_on_host(rec: Recording, written: set[int]) -> list[Any]:
+def run_on_host(rec: Recording) -> list[Any]:
     """Run a recording op by op on the host; gives the notes of floating-point exceptions."""
-    gone = bring(rec, written)
+    gone = bring(rec)
     witness = fp_state.Witness(lambda loc: rec.sites[loc][2])
     host = _OnHost(rec, run_plan.steps_of(rec, None), witness)
     host.lost = gone
@@ -206,11 +203,12 @@ def _lose_results(rec: Recording, left: list[int], error: DeviceError) -> None:
             settle_new(store.family, lost(rec.device, error))
 
 
-def bring_to_lookers_on(rec: Recording, written: set[int]) -> None:
+def bring_to_lookers_on(rec: Recording) -> None:
     """Bring memory of which plain views are handed out up to date, and drop its buffers: whoever has them may
     write to it at any time."""
     if not rec.urgent:
         return
+    written = _written_heads(rec)
     for k, entry in enumerate(rec.declarations()):
         store = rec.store_at(k)
         head = None if store is None else store.family

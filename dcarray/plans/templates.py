@@ -194,13 +194,14 @@ class LogTemplate:
         self.plans = [TemplatePlan(values, values)]  # and others with symbols, the last ones
         declared, body = declarations(log), statements(log)
         self.elements = sum(math.prod(entry.shape) for entry in declared)
-        heads = [entry.head for entry in declared]
+        # for each slot that of the first array on the same memory, and those that statements write
+        self.heads = heads = [entry.head for entry in declared]
         written, read = _effects([entry for entry in body if entry.kind != "call"])
         # of those, the elements that are not a library's alone
         self.kernel_elements = sum(math.prod(declared[k].shape) for k in written | read)
         written, read = _effects(body)
         alive = set(live)
-        changed = {heads[k] for k in written}
+        self.written = changed = {heads[k] for k in written}
         seen = {heads[k] for k in read}
         # who raised an exception of each kind, and the kinds of which that is in doubt though they matter
         self.culprits = fp_attribution.culprits(body, bool(mask & ODD))
@@ -208,6 +209,7 @@ class LogTemplate:
         # the slots whose memory a run is given, those that get new memory, and those that are written
         # after they may have been read (to be kept, should the region have to run again)
         self.memory: list[int] = []
+        self.new = frozenset(k for k, entry in enumerate(declared) if entry.is_new)
         self.reshapes: dict[int, int] = {}  # of those that get new memory, with the slots of their heads
         self.fresh: list[int] = []
         self.saved: list[int] = []

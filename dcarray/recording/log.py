@@ -284,6 +284,10 @@ class Recording:
     def scalar_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
         return {f"c{k}": self.views[char][k : k + 1].reshape(()) for k, char in enumerate(self.kinds)}
 
+    def scalar_values(self) -> list[np.generic]:
+        """Return the scalars as NumPy's."""
+        return [self.views[char][k] for k, char in enumerate(self.kinds)]
+
     def store_at(self, slot: int) -> Store | None:
         entry = self.slots[slot]
         return entry if type(entry) is Store else entry()

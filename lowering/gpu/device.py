@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
 
     import numpy as np
     from numpy.typing import NDArray
@@ -51,6 +52,9 @@ class Device(Protocol):
     cache_dir: str | None
     graphs: bool
     graph_memory: int | None
+
+    def running(self) -> AbstractContextManager[Any]:
+        """Return a context for a run: what a device has to look for at each call is looked for once."""
 
     def allocate(self, nbytes: int) -> Any:
         """Return a buffer of at least ``nbytes``, which goes back to a pool when it is garbage.

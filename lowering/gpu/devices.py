@@ -11,7 +11,7 @@ from typing import Final
 
 from .device import Device, NoDevice
 
-__all__ = ["KINDS", "Device", "NoDevice", "find", "get", "missing"]
+__all__ = ["KINDS", "Device", "NoDevice", "add", "find", "get", "missing"]
 
 # Kind of device -> the module whose `find` makes all devices of the kind, or raises `NoDevice`.
 _MODULES: Final = {
@@ -37,6 +37,12 @@ def _of_kind(kind: str) -> list[Device] | NoDevice:
         return known
 
 
+def add(device: Device) -> None:
+    """Have `get` know a device of a kind that is no maker's, as one that is made up for measurements."""
+    with _lock:
+        _found[device.name.partition(":")[0]] = [device]
+
+
 def find() -> list[Device]:
     """Return all devices of this machine, each made once, kind by kind."""
     per_kind = [_of_kind(kind) for kind in KINDS]
@@ -58,7 +64,7 @@ def get(name: object) -> Device:
         If there is none; the message names those there are, and says why the kind is missing.
     """
     kind = name.partition(":")[0] if isinstance(name, str) else ""
-    devices = _of_kind(kind) if kind in KINDS else []
+    devices = _of_kind(kind) if kind in KINDS else _found.get(kind, [])
     reason = f"; {devices}" if isinstance(devices, NoDevice) else ""
     for device in () if isinstance(devices, NoDevice) else devices:
         if device.name in (name, f"{name}:0"):

@@ -40,6 +40,7 @@ class DeviceKernel:
     def __init__(self, source: str, threads: tuple[int, ...], sizes: tuple[int, ...]) -> None:
         self.parts = source, threads, sizes
         self.source, self.threads, self.sizes = source, threads, sizes
+        self._limits = [size * _NARROW for size in sizes]  # bytes of buffers; 0 for an argument by value
 
     def __call__(
         self, device: Device, blocks: tuple[int, ...], arguments: tuple[Any, ...], ints: tuple[int, ...]
@@ -52,14 +53,14 @@ class DeviceKernel:
         self, device: Device, blocks: tuple[int, ...], arguments: tuple[Any, ...], ints: tuple[int, ...]
     ) -> tuple[bool, list[Any]]:
         """Return whether indices have 32 bits, and buffers, offsets and values one after the other."""
-        narrow = device.short_indices and all(-_NARROW < n < _NARROW for n in ints)
+        narrow = device.short_indices and (not ints or (max(ints) < _NARROW and min(ints) > -_NARROW))
         given: list[Any] = []
-        for argument, size in zip(arguments, self.sizes, strict=True):
-            if size:
-                buffer, offset = argument
-                narrow = narrow and buffer.size < _NARROW * size
-                given += (buffer, offset)
+        for argument, limit in zip(arguments, self._limits, strict=True):
+            if limit:
+                given += argument
+                narrow = narrow and argument[0].size < limit
             else:
                 given.append(argument)
-        narrow = narrow and all(n * t < _NARROW for n, t in zip(blocks, self.threads, strict=True))
+        for count, threads in zip(blocks, self.threads, strict=True):
+            narrow = narrow and count * threads < _NARROW
         return narrow, given

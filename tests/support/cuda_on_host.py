@@ -92,17 +92,18 @@ COMPILER = shutil.which("g++")
 
 
 class HostFunction:
-    """A phase of a kernel, called with the number of blocks, of threads, and NumPy scalars as parameters."""
+    """A phase of a kernel, called with the number of blocks, of threads, and its parameters: NumPy scalars,
+    or integers of 64 bits."""
 
     def __init__(self, name: str, types: list[str], function: Any) -> None:
         self.name, self.types, self.function = name, types, function
 
     def __call__(self, blocks: int, threads: int, parameters: tuple[Any, ...]) -> None:
         assert len(parameters) == len(self.types), (self.types, parameters)
-        assert all(isinstance(one, np.generic) for one in parameters), parameters
+        assert all(isinstance(one, (np.generic, int)) for one in parameters), parameters
         kept = [np.array(one) for one in parameters]
         for one, kind in zip(kept, self.types, strict=True):
-            assert one.dtype == np.uint64 or "*" not in kind, (kind, one)
+            assert one.dtype == np.int64 or "*" not in kind, (kind, one)
         pointers = (ctypes.c_void_p * len(kept))(*(one.ctypes.data for one in kept))
         assert self.function(blocks, threads, pointers) == 0, (
             f"{self.name}: not all threads come by a barrier"

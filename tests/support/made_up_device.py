@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,9 @@ class MadeUpDevice:
     def _check(self) -> None:
         if self.error is not None:
             raise self.error
+
+    def running(self) -> Any:
+        return nullcontext()
 
     def allocate(self, nbytes: int) -> Any:
         self._check()

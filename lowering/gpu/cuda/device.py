@@ -7,6 +7,7 @@ import os
 import threading
 import warnings
 from contextlib import ExitStack
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -52,28 +53,39 @@ class CudaBuffer:
         return CudaBuffer(self.memory + offset, size)
 
 
-_thread = threading.local()  # .number: the device that is current for cuda.core in this thread
+class _Thread(threading.local):
+    """This thread's current devices: the number of cuda.core's, and the one whose run it is inside of."""
+
+    number: int | None = None
+    inside: CudaDevice | None = None
+
+
+_thread = _Thread()
 
 
 class Current:
     """A context in which a device is CUDA's current one, and its default stream CuPy's; it gives the stream.
 
-    Every launch enters it, so it changes only what is not so already.
+    It changes only what is not so already.
     """
 
     __slots__ = ("device", "entered")
 
     def __init__(self, device: CudaDevice) -> None:
         self.device = device
+        self.entered: ExitStack | None = None
 
     def __enter__(self) -> Any:
-        self._switch()
+        if _thread.inside is self.device:
+            self.entered = None
+        else:
+            self._switch()
         return self.device.cupy.cuda.Stream.null
 
     def _switch(self) -> bool:
         """Make the device and its stream the current ones; whether another device was."""
         number, cuda = self.device.number, self.device.cupy.cuda
-        self.entered: ExitStack | None = None
+        self.entered = None
         null = cuda.Stream.null
         switched = bool(cuda.runtime.getDevice() != number)
         if switched or cuda.get_current_stream().ptr != null.ptr:
@@ -105,11 +117,27 @@ class CurrentForCore(Current):
         self.core = core
 
     def __enter__(self) -> Any:
-        number = self.device.number
-        if (self._switch() or getattr(_thread, "number", None) != number) and self.core is not None:
-            self.core.Device(number).set_current()
-            _thread.number = number
+        if _thread.inside is not self.device:
+            number = self.device.number
+            if (self._switch() or _thread.number != number) and self.core is not None:
+                self.core.Device(number).set_current()
+                _thread.number = number
         return self.core
+
+
+class Inside(CurrentForCore):
+    """The same for a whole run, in which nothing else has to look what is current."""
+
+    __slots__ = ("before",)
+
+    def __enter__(self) -> Any:
+        core = super().__enter__()
+        self.before, _thread.inside = _thread.inside, self.device
+        return core
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        _thread.inside = self.before
+        super().__exit__(kind, error, trace)
 
 
 class CudaDevice:
@@ -139,7 +167,7 @@ class CudaDevice:
     def __init__(self, number: int) -> None:
         import cupy
 
-        self.cupy = cupy
+        self.cupy, self._alloc = cupy, cupy.cuda.alloc
         self.number = number
         self.name = f"cuda:{number}"
         facts = cupy.cuda.runtime.getDeviceProperties(number)
@@ -162,10 +190,16 @@ class CudaDevice:
         with the device's name."""
         return Current(self)
 
+    def running(self) -> Current:
+        """See `Device`."""
+        return Inside(self, self.core)
+
     def allocate(self, nbytes: int) -> CudaBuffer:
         """See `Device`."""
+        if _thread.inside is self:  # which turns errors into Python's
+            return CudaBuffer(self._alloc(max(nbytes, 1)), nbytes)
         with self.current():
-            return CudaBuffer(self.cupy.cuda.alloc(max(nbytes, 1)), nbytes)
+            return CudaBuffer(self._alloc(max(nbytes, 1)), nbytes)
 
     def upload(self, source: NDArray[Any], buffer: CudaBuffer) -> None:
         """See `Device`."""
@@ -204,12 +238,21 @@ class CudaDevice:
         """See `dcarray.lowering.gpu.kernels.DeviceKernel`."""
         given = parameters(arguments, ints, narrow)
         functions = self.functions(kernel, narrow)
-        with self.core_current() as core:
-            for function, count, threads in zip(functions, blocks, kernel.threads, strict=True):
-                if count > 0 and core is None:
-                    function((count,), (threads,), given)
-                elif count > 0:
-                    core.launch(core.LEGACY_DEFAULT_STREAM, self.config(count, threads), function, *given)
+        if _thread.inside is self:
+            self._launch(functions, blocks, kernel.threads, given)
+            return
+        with self.core_current():
+            self._launch(functions, blocks, kernel.threads, given)
+
+    def _launch(
+        self, functions: list[Any], blocks: tuple[int, ...], threads: tuple[int, ...], given: list[Any]
+    ) -> None:
+        core = self.core
+        for function, count, width in zip(functions, blocks, threads, strict=True):
+            if count > 0 and core is None:
+                function((count,), (width,), tuple(given))
+            elif count > 0:
+                core.launch(core.LEGACY_DEFAULT_STREAM, self.config(count, width), function, *given)
 
     def config(self, blocks: int, threads: int) -> Any:
         """Return a configuration of a launch; cuda.core takes long to make one."""
@@ -321,16 +364,23 @@ class CudaDevice:
             stream.synchronize()
 
 
-def parameters(arguments: Sequence[Any], ints: Sequence[int], narrow: bool) -> tuple[Any, ...]:
-    """Return the parameters of a kernel as NumPy scalars: addresses, offsets and values, then integers."""
-    kind = np.int32 if narrow else np.int64
+_narrow = lru_cache(_CONFIGS)(np.int32)
+
+
+def parameters(arguments: Sequence[Any], ints: Sequence[int], narrow: bool) -> list[Any]:
+    """Return the parameters of a kernel: addresses, offsets and values, then integers.
+
+    A plain integer stands for one of 64 bits; everything else is a NumPy scalar.
+    """
     given: list[Any] = []
     for one in (*arguments, *ints):
         if type(one) is int:
-            given.append(kind(one))
+            given.append(_narrow(one) if narrow else one)
+        elif type(one) is CudaBuffer:
+            given.append(one.ptr)
         else:
-            given.append(np.uint64(one.ptr) if isinstance(one, CudaBuffer) else np.asarray(one)[()])
-    return tuple(given)
+            given.append(one if isinstance(one, np.generic) else one[()])
+    return given
 
 
 def find() -> list[CudaDevice]:

@@ -119,7 +119,7 @@ class _Parameters:
         if self.kind != "launch":
             return self.values
         function, blocks, threads, given = self.values
-        return function, blocks, threads, tuple([value.tobytes() for value in given])
+        return function, blocks, threads, tuple([v if type(v) is int else v.tobytes() for v in given])
 
 
 class _Instance:

@@ -6,7 +6,7 @@ import os
 import re
 import threading
 import warnings
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -101,6 +101,10 @@ class OpenCLDevice:
             yield
         except self._cl.Error as error:
             raise self._error(error) from error
+
+    def running(self) -> nullcontext[None]:
+        """See `Device`."""
+        return nullcontext()
 
     def allocate(self, nbytes: int) -> Any:
         """See `Device`."""

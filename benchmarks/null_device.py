@@ -1,0 +1,133 @@
+"""A device that computes nothing, so that what is left of a run's time is the host's.
+
+Plans, drivers and graphs are those of a CUDA device.  Memory is counted, not taken.  Kernels, copies and
+library calls do nothing; elements that are read from the device are zeros.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from dcarray.lowering.gpu import devices
+from dcarray.lowering.gpu.cuda.device import CudaDevice
+
+if TYPE_CHECKING:
+    from dcarray.lowering.gpu.kernels import DeviceKernel
+
+__all__ = ["NullDevice", "install"]
+
+_ADDRESSES = itertools.count(1 << 30, 1 << 9)
+
+
+class _Memory:
+    """An address that no other piece of memory has."""
+
+    __slots__ = ("ptr",)
+
+    def __init__(self, ptr: int) -> None:
+        self.ptr = ptr
+
+    def __add__(self, offset: int) -> _Memory:
+        return _Memory(self.ptr + offset)
+
+    def copy_from_host(self, address: int, nbytes: int) -> None:
+        """Do nothing."""
+
+    def copy_to_host(self, address: int, nbytes: int) -> None:
+        """Give zeros."""
+        ctypes.memset(address, 0, nbytes)
+
+
+class _Array:
+    """An array of a library on memory: its shape alone."""
+
+    def __init__(self, shape: tuple[int, ...], dtype: Any, memory: Any, strides: tuple[int, ...]) -> None:
+        self.shape, self.dtype, self.strides = shape, dtype, strides
+        self.flags = SimpleNamespace(c_contiguous=True)
+
+    def __getitem__(self, key: Any) -> _Array:
+        return self
+
+    def transpose(self, order: Any) -> _Array:
+        """Return the array."""
+        return self
+
+
+class _Node:
+    """A node of a graph, or the view by which it is updated."""
+
+    pred: Any = ()
+
+    def update(self, **parameters: Any) -> None:
+        """Do nothing."""
+
+    enable = disable = update
+
+
+class _Graph:
+    """A definition of a graph, and the graph that is instantiated from it."""
+
+    def launch(self, *parameters: Any) -> _Node:
+        """Add a node, or launch."""
+        return _Node()
+
+    memcpy = memset = launch
+
+    def instantiate(self) -> _Graph:
+        """Return the graph."""
+        return self
+
+    def __getitem__(self, node: Any) -> _Node:
+        return _Node()
+
+
+class NullDevice(CudaDevice):
+    """A CUDA device of which nothing is there but its host code; see the module."""
+
+    def __init__(self) -> None:
+        self.name, self.number, self.description = "null:0", 0, "nothing is computed"
+        self.memory, self.architecture, self.graph_refusal = 1 << 40, "sm_90", None
+        self._functions, self._configs = {}, {}
+        stream = SimpleNamespace(ptr=0, synchronize=_nothing)
+        self._alloc = lambda size: _Memory(next(_ADDRESSES))
+        self.cupy = SimpleNamespace(
+            cuda=SimpleNamespace(
+                Stream=SimpleNamespace(null=stream),
+                get_current_stream=lambda: stream,
+                runtime=SimpleNamespace(
+                    getDevice=lambda: 0, memcpyAsync=_nothing, memsetAsync=_nothing, memcpyDeviceToDevice=3
+                ),
+            ),
+            ndarray=_Array,
+            matmul=_nothing,
+            may_share_memory=lambda a, b: False,
+            asarray=lambda value, dtype: value,
+        )
+        self._core = SimpleNamespace(
+            LEGACY_DEFAULT_STREAM=None,
+            launch=_nothing,
+            LaunchConfig=lambda grid, block: (grid, block),
+            Device=lambda number: SimpleNamespace(set_current=_nothing),
+            graph=SimpleNamespace(GraphDefinition=_Graph),
+        )
+
+    def functions(self, kernel: DeviceKernel, narrow: bool) -> list[Any]:
+        """Return something for each phase: nothing is compiled."""
+        return [kernel] * len(kernel.threads)
+
+    def library(self, name: str) -> None:
+        """Return nothing: what libraries do is NumPy's."""
+
+
+def _nothing(*_: Any, **__: Any) -> None:
+    """Do nothing."""
+
+
+def install() -> NullDevice:
+    """Add the device to those of this machine, and return it."""
+    device = NullDevice()
+    devices.add(device)
+    return device
