@@ -84,6 +84,13 @@ class _Graph:
         return _Node()
 
 
+class _Library:
+    """A library whose functions do nothing."""
+
+    def __getattr__(self, name: str) -> Any:
+        return _nothing
+
+
 class NullDevice(CudaDevice):
     """A CUDA device of which nothing is there but its host code; see the module."""
 
@@ -97,6 +104,8 @@ class NullDevice(CudaDevice):
             cuda=SimpleNamespace(
                 Stream=SimpleNamespace(null=stream),
                 get_current_stream=lambda: stream,
+                get_cublas_handle=lambda: 0,
+                cublas=_Library(),
                 runtime=SimpleNamespace(
                     getDevice=lambda: 0, memcpyAsync=_nothing, memsetAsync=_nothing, memcpyDeviceToDevice=3
                 ),

@@ -25,8 +25,8 @@ from dcarray.core.devices import common_device
 from dcarray.core.handle import Handle, as_class, small
 from dcarray.core.strides import strides_of
 from dcarray.core.ufunc_loops import UFUNCS
-from dcarray.recording import fast_path, recorder
-from dcarray.recording.session import recording_for
+from dcarray.recording import fast_path, products, recorder
+from dcarray.recording.session import recording_for, session_for
 
 from .interchange import cuda_array_interface, dlpack, dlpack_device
 from .library_calls import try_library
@@ -165,6 +165,8 @@ class DeviceArray(ndarray):
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         device = kwargs.pop("device", None)
         if device is None:
+            if func in _METHODS and len(args) == 1 and kwargs.keys() <= _AXES and type(args[0]) is type(self):
+                return getattr(args[0], _METHODS[func])(**kwargs)
             found = try_library(type(self), func, args, kwargs)
             if found is not NotImplemented:
                 return found
@@ -189,17 +191,11 @@ class DeviceArray(ndarray):
 
 def _recorded(name: str, x: Any, inputs: tuple[Any, ...]) -> Any:
     """An operation of the most usual kind, recorded at once; None for any other."""
-    with recording_for(x._device):
-        if len(inputs) == 2:
-            one, two = inputs
-            if isinstance(one, Handle) and one._small is not None:
-                return None
-            if isinstance(two, Handle) and two._small is not None:
-                return None
-            return fast_path.binary(name, one, two)
-        if len(inputs) == 1 and x._small is None:
-            return fast_path.unary(name, x)
-    return None
+    if any([isinstance(one, Handle) and one._small is not None for one in inputs]):
+        return None
+    if len(inputs) == 2:
+        return fast_path.binary(name, *inputs, session_for(x._device))
+    return fast_path.unary(name, x, session_for(x._device)) if len(inputs) == 1 else None
 
 
 def _placed(cls: type[DeviceArray], result: Any) -> Any:
@@ -229,13 +225,23 @@ def _operator(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     def method(self: DeviceArray, other: Any) -> Any:
         kind = type(other)
         if self._small is None and (kind is type(self) or kind is float or kind is int):
-            with recording_for(self._device):
-                found = fast_path.binary(name, self, other)
+            found = fast_path.binary(name, self, other, session_for(self._device))
             if found is not None:
                 return found
         return usual(self, other)
 
     return method
+
+
+_usual_product = _forwarded(ndarray.__matmul__)
+
+
+def _matmul(self: DeviceArray, other: Any) -> Any:
+    """``self @ other``, which is recorded at once where both are on the device."""
+    if type(other) is not type(self) or self._small is not None or other._small is not None:
+        return _usual_product(self, other)
+    with recording_for(self._device):
+        return _placed(type(self), products.matmul(self, other))
 
 
 def _fold(function: Callable[..., Any], name: str) -> Callable[..., Any]:
@@ -255,6 +261,8 @@ def _fold(function: Callable[..., Any], name: str) -> Callable[..., Any]:
 
 
 _AXES = frozenset({"axis", "keepdims"})
+_METHODS = {np.sum: "sum", np.prod: "prod", np.max: "max", np.min: "min", np.amax: "max", np.amin: "min"}
+"""Functions that do as methods, which are recorded sooner."""
 _AXIS = frozenset({int, tuple, type(None)})
 _FOLDS = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum"}
 
@@ -314,7 +322,7 @@ def _made() -> dict[str, Any]:
         if name != "pow" and ufunc in UFUNCS:  # powers of numbers have ways of their own
             found[f"__{name}__"] = _operator(getattr(ndarray, f"__{name}__"), ufunc)
     found |= {name: _fold(getattr(ndarray, name), ufunc) for name, ufunc in _FOLDS.items()}
-    found["__getitem__"] = _getitem
+    found["__getitem__"], found["__matmul__"] = _getitem, _matmul
     found["strides"] = property(_strides, getattr_static(ndarray, "strides").fset)
     return found
 

@@ -24,6 +24,11 @@ from .interchange import CUDA
 __all__ = ["converted", "created", "device_of", "from_dlpack", "moved", "place", "placed"]
 
 
+AT_LEAST = 1024
+"""Elements from which on an array that is put on a device lies there.  What works on a smaller one alone is
+done on the host before a kernel is launched; each use together with arrays on the device copies it."""
+
+
 def device_of(name: str) -> Any:
     """The device of a name; None for the CPU, and for ``"auto"`` where there is no other, or several ranks
     run the program.
@@ -74,7 +79,7 @@ def placed(name: str, a: np.ndarray[Any, Any], owned: bool = False) -> Any:
     kept."""
     device = device_of(name)
     cls = array_class(device)
-    below = current().eager_below
+    below = min(current().eager_below, AT_LEAST)
     stays = device is None or isinstance(device, AutoDevice)  # until it is wanted there
     if stays or a.size < below or not compiles(a.dtype) or not a.size:
         return adopt(cls, a if owned else a.copy(order="K"), below)

@@ -16,7 +16,7 @@ from dcarray.tiering.policy import eager, eager_call
 
 from .log import Recording
 from .operands import DTYPES, IS_INTERNAL, commit, enter, kind_of, run_urgent, shape_of, target_of, user_frame
-from .session import LOCK, session
+from .session import LOCK, Session, session
 
 _new = object.__new__
 _MOST = 4096
@@ -28,8 +28,9 @@ _SCALARS: dict[type, Any] = {float: float, int: int} | {dtype.type: c for c, dty
 _COPIES = {c: f"{c}->{c}" for c in COMPILED}
 
 
-def binary(name: str, a: Any, b: Any) -> Any:
-    """Record a binary operation of two large arrays, or of one and a Python scalar; returns the result.
+def binary(name: str, a: Any, b: Any, where: Session | None = None) -> Any:
+    """Record a binary operation of two large arrays, or of one and a Python scalar, in a session, or in this
+    thread's; returns the result.
 
     None for any other operands, which `elementwise` then tries."""
     ta, tb = type(a), type(b)
@@ -58,7 +59,7 @@ def binary(name: str, a: Any, b: Any) -> Any:
     if not size or not shape or eager_call(size, (a, b), 1, loop):
         return None
     with LOCK:
-        rec = session().ready()
+        rec = (where or session()).ready()
         try:
             x: Any = _array(rec, a) if ta is cls else rec.scalar(a, loop[0])
             y: Any = _array(rec, b) if tb is cls else rec.scalar(b, loop[1])
@@ -82,13 +83,14 @@ def binary(name: str, a: Any, b: Any) -> Any:
     return result
 
 
-def unary(name: str, a: Any) -> Any:
-    """Record an operation of one large array; returns the result, or None if the recorder has to do it."""
+def unary(name: str, a: Any, where: Session | None = None) -> Any:
+    """Record an operation of one large array in a session, or in this thread's; returns the result, or None
+    if the recorder has to do it."""
     store = a._store
     found = SIGNATURES.get((name, store.char))
     if found is None or store.permuted or not a._shape:
         return None
-    return record_known(name, found[0], a._shape, (a,), waits=not a._idle())
+    return record_known(name, found[0], a._shape, (a,), waits=not a._idle(), where=where)
 
 
 def elementwise(name: str, inputs: tuple[Any, ...], out: Any = None) -> Any:
@@ -207,6 +209,7 @@ def record_known(
     inputs: tuple[Any, ...],
     target: Any = None,
     waits: bool = False,
+    where: Session | None = None,
 ) -> Any:
     """Record an operation of known loop and domain on large arrays of the domain's shape and NumPy scalars.
 
@@ -221,7 +224,7 @@ def record_known(
             if x._small is not None or x._shape != shape or x._store.permuted:
                 return None
             cls = cls or type(x)
-    return _logged(name, loop, shape, DTYPES[loop[-1]], size, inputs, target, cls)
+    return _logged(name, loop, shape, DTYPES[loop[-1]], size, inputs, target, cls, where)
 
 
 def _logged(
@@ -233,10 +236,11 @@ def _logged(
     inputs: tuple[Any, ...],
     target: Any,
     cls: Any,
+    where: Session | None = None,
 ) -> Any:
     """Record an operation of known loop and domain; returns the array with its result."""
     with LOCK:
-        rec = session().ready()
+        rec = (where or session()).ready()
         args = [
             _array(rec, x) if isinstance(x, Handle) else rec.scalar(x, char)
             for x, char in zip(inputs, loop, strict=False)

@@ -302,13 +302,13 @@ class recording_for:
     def __enter__(self) -> None:
         self._before = here = session()
         if here.device is not self._device:
-            _local.session = _session_for(self._device)
+            _local.session = session_for(self._device)
 
     def __exit__(self, *exc: object) -> None:
         _local.session = self._before
 
 
-def _session_for(device: Any) -> Session:
+def session_for(device: Any) -> Session:
     """Return the session of this thread for a device, whose recordings are pending beside those for
     others."""
     try:

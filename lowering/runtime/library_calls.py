@@ -208,11 +208,11 @@ class CallStep:
         self.parts = (op, library, attrs, writes, views)
         self._run = import_object(library) if ":" in library else IMPLEMENTATIONS[op][library]
         self._attrs, self._writes, self.launch = dict(attrs), writes, launch
-        self._views = [View(*parts) for parts in views]
+        self.views = [View(*parts) for parts in views]
 
     def __call__(self, arrays: Sequence[NDArray], values: dict[str, int], threads: int = 1) -> int:
         """Run on the arrays, first those that it writes; gives the floating-point flags."""
-        views = [view(array, values) for view, array in zip(self._views, arrays, strict=True)]
+        views = [view(array, values) for view, array in zip(self.views, arrays, strict=True)]
         flags, launch = _Flags(), self.launch
         own = None if launch is None else (launch, threads)
         with np.errstate(all="call", call=flags):

@@ -124,7 +124,8 @@ def empty(shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None
 @_creates
 def zeros(shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None) -> Any:
     """Return an array of zeros; see `numpy.zeros`."""
-    if _size(shape) * np.dtype(dtype).itemsize >= _UNTOUCHED and communicator() is None:
+    large = _size(shape) * np.dtype(dtype).itemsize >= _UNTOUCHED
+    if large and communicator() is None and session().device is None:
         return _numpy(np.zeros, shape, dtype, order)
     return _new_array(np.zeros, 0, shape, dtype, order)
 
@@ -158,9 +159,14 @@ def eye(
     if _size(shape) >= _MUCH and communicator() is None and type(k) is int and order == "C":
         kind = np.dtype(dtype)
         if kind.kind in _FILLED:
+            rows = np.arange(max(-k, 0), max(min(shape[0], shape[1] - k), 0))
+            if session().device is not None:
+                there = _new_array(np.zeros, 0, shape, kind, order)
+                first, step = max(k, -k * shape[1]), shape[1] + 1
+                there.reshape(-1)[first : first + len(rows) * step : step] = 1
+                return there
             evaluate()  # their memory may be reused here
             made = buffer_pool.zeros(shape, kind)
-            rows = np.arange(max(-k, 0), max(min(shape[0], shape[1] - k), 0))
             made[rows, rows + k] = 1
             return wrap(made)
     return _numpy(np.eye, N, M, k, dtype, order)

@@ -13,8 +13,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
 from dcarray.ir.records import record
 
 from .arena import Layout, layout
@@ -306,7 +304,7 @@ class LaunchGraph:
 
 
 def _identity(one: Any) -> Any:
-    return one.ptr if isinstance(one, CudaBuffer) else np.asarray(one).tobytes()
+    return one.ptr if type(one) is CudaBuffer else one.tobytes()
 
 
 def _allocated(device: CudaDevice, place: Layout) -> CudaBuffer | None:

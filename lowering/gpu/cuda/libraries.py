@@ -9,12 +9,15 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakKeyDictionary
+
+import numpy as np
 
 from dcarray.lowering.libraries.dispatch import Library, all_alike
 
-if TYPE_CHECKING:
-    import numpy as np
+from .products import Call, prepared
 
+if TYPE_CHECKING:
     from dcarray.ir.nodes import Call, Region
 
     from .device import CudaDevice
@@ -22,9 +25,11 @@ if TYPE_CHECKING:
 __all__ = ["LIBRARIES", "function", "matmul", "on_device"]
 
 #: The buffer of an array, its shape, strides in elements, dtype, and whether it is written.
-Given = tuple[Any, tuple[int, ...], tuple[int, ...], "np.dtype[Any]", bool]
+Given = tuple[Any, tuple[int, ...], tuple[int, ...], np.dtype[Any], bool]
 
 
+_MOST = 64  # geometries of a call
+_prepared: WeakKeyDictionary[Callable[..., int], dict[Any, Call | None]] = WeakKeyDictionary()
 _TRANSFORMS = "fft ifft rfft irfft hfft ihfft fft2 ifft2 rfft2 irfft2 fftn ifftn rfftn irfftn"
 _SOLVERS = "solve inv cholesky qr svd eigh eigvalsh det slogdet pinv"
 #: NumPy's functions that CuPy's of the same name do as they do.  Not those whose order of equal elements or
@@ -66,8 +71,22 @@ def on_device(
     device: CudaDevice, step: Callable[..., int], arrays: tuple[Given, ...], values: dict[str, int]
 ) -> None:
     """Run a library call on arrays in device memory, in the order of the device's stream."""
+    shared = tuple([arrays[0][0] is given[0] for given in arrays])
+    key = tuple([given[1:4] for given in arrays]), shared, tuple(values.values())
+    calls = _prepared.setdefault(step, {})
+    if key not in calls:
+        views = getattr(step, "views", ())
+        values_among = any(isinstance(given[0], np.generic | np.ndarray) for given in arrays)
+        product = getattr(step, "op", "") == "blas.matmul" and not any(shared[1:]) and not values_among
+        if len(calls) >= _MOST:
+            calls.clear()
+        calls[key] = prepared(views, arrays, values) if product else None
+    found = calls[key]
     with device.current():
-        step([device.array(*given[:-1]) for given in arrays], values)
+        if found is not None:
+            found(device, [given[0].ptr for given in arrays])
+        else:
+            step([device.array(*given[:-1]) for given in arrays], values)
 
 
 def matmul(writes: Sequence[Any], reads: Sequence[Any], attrs: dict[str, Any], own: None = None) -> int:

@@ -21,7 +21,7 @@ from dcarray.lowering.program import nodes
 
 __all__ = ["Operation", "Segment", "all_segments", "partition"]
 
-LIMIT = 128
+LIMIT = 512
 """The most nodes of a graph that loops are unrolled to."""
 
 
