@@ -191,3 +191,38 @@ def test_a_device_without_memory_leaves_the_loop_to_python(monkeypatch: pytest.M
         monkeypatch.setattr(table.get(DEVICE), "allocate", refused)
         got = dc.accelerate(f)(x, y, 2)
     np.testing.assert_array_equal(np.asarray(got), want)
+
+
+MADE = """
+import numpy as np
+
+def f(n, steps, kept):
+    out = np.zeros((n, n), dtype=np.complex128)
+    for k in range(steps):
+        table = np.empty((n, n))
+        for i in range(n):
+            for j in range(n):
+                table[i, j] = (i * j) % (k + 3)
+        out += kept[k] * table
+    return out, table
+"""
+
+
+@pytest.mark.parametrize("below", [0, 10_000])
+def test_arrays_made_of_none_are_on_the_device_of_the_option(below: int) -> None:
+    f = written(MADE)
+    kept = np.random.default_rng(0).random((3, 20, 20)) * 1j
+    want = f(20, 3, kept)
+    with dc.options(device=DEVICE, jit="eager", cache_dir=None, eager_below=below):
+        run = dc.accelerate(f)
+        dc.report(reset=True)
+        for _ in range(2):
+            got = run(20, 3, dc.asarray(kept))
+            assert [x.device for x in got] == [DEVICE, DEVICE]
+            np.testing.assert_array_equal(np.asarray(got[0]), want[0])
+            np.testing.assert_array_equal(np.asarray(got[1]), want[1])
+        assert dc.report().loops >= 2  # the processor fills the table: no array is among its values
+    with dc.options(jit="eager", cache_dir=None):  # the same sites, and no device
+        made = run(20, 3, kept)
+    assert type(made[0]) is np.ndarray
+    np.testing.assert_array_equal(made[0], want[0])

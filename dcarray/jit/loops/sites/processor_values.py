@@ -1,11 +1,15 @@
-"""Values of loops over arrays on a device that the processor runs: over small arrays, and on ``"auto"``."""
+"""Values of loops that the processor runs, and that have to do with arrays on a device: over small ones, on
+``"auto"``, and those that make arrays of none, which are on the device of the option."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, Self
 
-from dcarray.api.array import ndarray
+import numpy as np
+
+from dcarray.api.array import ndarray, wrap
+from dcarray.core.device_backend import device_backend
 from dcarray.core.handle import Handle, as_class
 
 __all__ = ["ProcessorValues"]
@@ -33,10 +37,14 @@ class ProcessorValues:
         self.ordinary = tuple([made.get(id(value), value) for value in values])
 
     @classmethod
-    def of(cls, values: Sequence[Any]) -> Self | None:
+    def of(cls, values: Sequence[Any], option: str) -> Self | None:
         """Return them if all arrays on devices are the processor's to work on: small ones of one device, or
-        those of which recordings choose the device; else None."""
-        placed = [v for v in values if isinstance(v, Handle) and v._device is not None]
+        those of which recordings choose the device, or none, where the option ``device`` puts new arrays
+        there; else None."""
+        wrapped = [v for v in values if isinstance(v, Handle)]
+        if not wrapped and option != "cpu":
+            return cls(values, type(device_backend().place(option, _no_array())))
+        placed = [v for v in wrapped if v._device is not None]
         if not placed or any(v._device is not placed[0]._device for v in placed):
             return None
         chosen = not placed[0]._device.target
@@ -46,3 +54,8 @@ class ProcessorValues:
         """Return results with arrays on the device for ordinary ones."""
         known = [self._given.get(id(value), value) for value in found]
         return tuple([as_class(self._class, v) if type(v) is ndarray else v for v in known])
+
+
+def _no_array() -> Any:
+    """Return an array without axes, to see what class it gets."""
+    return wrap(np.zeros(()))

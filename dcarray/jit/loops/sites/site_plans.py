@@ -100,7 +100,7 @@ class SitePlans:
             self.refuse_value(guards)
             return None
         resumed = type(start) is int
-        first = (options.target, options.fastmath, *[True] * resumed)
+        first = (options.target, options.fastmath, options.device, *[True] * resumed)
         own, sizes = kind_of(values, guards, communicator() is None)
         kind = (first, watched_exceptions(), *own)
         seen = self._sizes.get(kind)

@@ -152,7 +152,7 @@ class Version:
         if knows_wrapped():
             from .processor_values import ProcessorValues
 
-            processors = ProcessorValues.of(values)
+            processors = ProcessorValues.of(values, options.device)
             if processors is not None:
                 values = processors.ordinary
         try:
@@ -179,6 +179,7 @@ class Version:
         if has_lists:
             self._lists.ran(perf_counter() - begun)
         if processors is not None:
+            self._last = None  # a run of the same plan has its results placed, too
             served = tuple(map(processors.back, served))
         return served, entry
 
@@ -190,7 +191,7 @@ class Version:
         if (
             plan is None
             or not plan.checks
-            or entry.kind[0] != (options.target, options.fastmath)
+            or entry.kind[0] != (options.target, options.fastmath, options.device)
             or entry.kind[1] != watched_exceptions()
         ):
             return None
