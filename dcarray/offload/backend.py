@@ -10,6 +10,7 @@ from .arrays import synchronise
 from .buffer import settle
 from .placing import converted, created, from_dlpack, moved, place
 from .selection import selected
+from .taking import taken
 
 if TYPE_CHECKING:
     from dcarray.core.config import Options
@@ -18,8 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "converted", "created", "from_dlpack", "moved", "place", "planning_options", "remark", "run",
-    "selected", "settle",
-    "synchronise",
+    "selected", "settle", "synchronise", "taken",
 ]  # fmt: skip
 
 

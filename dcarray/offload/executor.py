@@ -137,6 +137,7 @@ def _run_plan(
     for _, held in changed:
         held.ahead = True
         held.behind = False
+        held.limits = None
     for store, held in fresh:
         if store.mem is None:
             store.remote = held
