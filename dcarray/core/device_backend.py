@@ -38,6 +38,9 @@ class DeviceBackend(Protocol):
         """Return the elements of an array on a device at a key with arrays of integers; None if the host is to
         do it, or to raise NumPy's error."""
 
+    def reserved(self, store: Any, device: Any) -> bool:
+        """Whether a device has made a buffer for a store that has no elements yet."""
+
     def settle(self, rec: Any) -> None:
         """At the end of a recording: the buffers of what it used are pending from now on."""
 

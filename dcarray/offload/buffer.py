@@ -22,7 +22,7 @@ from dcarray.lowering.runtime.buffer_pool import allocate
 if TYPE_CHECKING:
     from dcarray.lowering.gpu.device import Device
 
-__all__ = ["DeviceBuffer", "DeviceError", "array_in", "lost", "resident", "settle", "settle_new", "uploaded"]
+__all__ = ["DeviceBuffer", "DeviceError", "array_in", "lost", "reserved", "resident", "settle", "settle_new", "uploaded"]
 
 
 SINGLE = 100_000
@@ -260,6 +260,16 @@ def resident(device: Device, store: Store) -> DeviceBuffer | None:
     held.check()
     held.refresh(head)
     return held  # type: ignore[no-any-return]
+
+
+def reserved(store: Store, device: Device) -> bool:
+    """Whether a store that was never used has got a buffer on a device, with no elements in it."""
+    if not device.target:  # one that is chosen later
+        return False
+    try:
+        return resident(device, store) is not None
+    except MemoryError:
+        return False  # the host has more
 
 
 def _whole(store: Store, head: Store) -> bool:
