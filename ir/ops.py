@@ -261,9 +261,9 @@ KEPT, COUNTED, FROM_END = ".", "+", "-"
 CALLS: dict[str, CallOp] = {
     # writes[0] = reads[0] @ reads[1]; shapes, stacks and broadcasting as in numpy.matmul
     "blas.matmul": CallOp("blas.matmul", _matmul, over=0),
-    # writes[0] = reads[0][key], where the key has reads[1:], in order, for neighbouring axes: those that `key`, a
-    # letter for each axis, does not say are kept.  Their elements are in bounds.  A recording's: in regions it
-    # is a statement with a ``Gather``.
+    # writes[0] = reads[0][key], where the key has reads[1:], in order, for neighbouring axes: those that
+    # `key`, a letter for each axis, does not say are kept.  Their elements are in bounds.  A recording has
+    # it; in its region it is a statement with a ``Gather``.
     "take": CallOp("take", _take, fails=False),
     # writes[2] is the next number of a generator, by the `function` of `draws.DRAWS`, whose arguments are
     # `given`, and reads[3:] for those that are None there; reads[2] is the address of the generator's

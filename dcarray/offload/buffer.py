@@ -22,7 +22,17 @@ from dcarray.lowering.runtime.buffer_pool import allocate
 if TYPE_CHECKING:
     from dcarray.lowering.gpu.device import Device
 
-__all__ = ["DeviceBuffer", "DeviceError", "array_in", "lost", "reserved", "resident", "settle", "settle_new", "uploaded"]
+__all__ = [
+    "DeviceBuffer",
+    "DeviceError",
+    "array_in",
+    "lost",
+    "reserved",
+    "resident",
+    "settle",
+    "settle_new",
+    "uploaded",
+]
 
 
 SINGLE = 100_000

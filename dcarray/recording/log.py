@@ -215,7 +215,7 @@ class Recording:
         return slot
 
     def _is_reserved(self, store: Store) -> bool:
-        """Whether a store without elements got a buffer on the recording's device: nothing is copied there."""
+        """Whether a store without elements got a buffer on the recording's device: there is none to copy."""
         return self.device is not None and device_backend().reserved(store, self.device)
 
     def begin_whole(self, store: Store) -> int:
