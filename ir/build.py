@@ -15,8 +15,23 @@ import numpy as np
 
 from .dim_arithmetic import is_number
 from .log_entries import Declaration, Entry, Statement, read
-from .nodes import Apply, Array, Call, Compute, Dim, Expr, Index, Iota, Load, Region, Size, Stmt, Window
-from .ops import OPS, PLACES, SCANS, const
+from .nodes import (
+    Apply,
+    Array,
+    Call,
+    Compute,
+    Dim,
+    Expr,
+    Gather,
+    Index,
+    Iota,
+    Load,
+    Region,
+    Size,
+    Stmt,
+    Window,
+)
+from .ops import FROM_END, KEPT, OPS, PLACES, SCANS, const
 
 SCALAR = "c"  # the names of scalars begin with it, and a number follows
 
@@ -177,9 +192,46 @@ class _Builder:
         return Apply("where", (found, at, const(extreme("minimum", place), place)), place)
 
     def _call(self, position: int, entry: Statement) -> None:
+        if entry.op == "take":
+            self._take(position, entry)
+            return
         reads = tuple(self._window(slot, index, shape, shape) for slot, index, shape in entry.args)
         writes = tuple(self._window(out, None, None, self.arrays[out].shape) for out in entry.outs)
         self.body.append(Call(entry.op, reads, writes, entry.attrs, loc=position))
+
+    def _take(self, position: int, entry: Statement) -> None:
+        """Add the statement ``out = x[key]``; the axes that are indexed become those of the indices."""
+        (slot, index, shape), *places = entry.args
+        kinds, place = dict(entry.attrs)["key"], dtype_of("l")
+        given = self._window(slot, index, shape, shape)
+        target = self._window(entry.out, None, None, self.arrays[entry.out].shape)
+        first = len(kinds) - len(kinds.lstrip(KEPT))
+        after = len(kinds.rstrip(KEPT))
+        stop = len(target.shape) - (len(kinds) - after)
+        axes: list[Expr] = [Iota(axis, place) for axis in range(first)]
+        for kind, length, arg in zip(kinds[first:after], shape[first:after], places, strict=True):
+            read = self._read(arg, target.shape[:stop])
+            assert isinstance(read, Load)
+            at = cast(Load(replace(read.window, shape=target.shape), read.dtype), place.char)
+            if kind == FROM_END:
+                below = Apply("less", (at, const(0, place)), dtype_of("?"))
+                at = Apply("where", (below, Apply("add", (at, Size(length, place)), place), at), place)
+            axes.append(at)
+        axes += [Iota(axis, place) for axis in range(stop, len(target.shape))]
+        where = tuple([_position(part, axes, place) for part in given.index])
+        body = Gather(Window(given.array, target.shape, ()), where, self.arrays[slot].dtype)
+        self.body.append(Compute(target, body, loc=position))
+
+
+def _position(part: Index, axes: Sequence[Expr], dtype: np.dtype[Any]) -> Expr:
+    """Return where a window lies along an axis of its array, given its own coordinates."""
+    offset = Size(part.offset, dtype)
+    if part.axis is None:
+        return offset
+    at = axes[part.axis]
+    if not is_number(part.stride, 1):
+        at = Apply("multiply", (at, Size(part.stride, dtype)), dtype)
+    return at if is_number(part.offset, 0) else Apply("add", (at, offset), dtype)
 
 
 def _start(op: str, dtype: np.dtype[Any]) -> Any:

@@ -235,6 +235,11 @@ def _matmul(writes: tuple[Any, ...], reads: tuple[Any, ...], attrs: dict[str, An
     np.matmul(reads[0], reads[1], out=writes[0])
 
 
+def _take(writes: tuple[Any, ...], reads: tuple[Any, ...], attrs: dict[str, Any]) -> None:
+    places = iter(reads[1:])
+    writes[0][...] = reads[0][tuple([slice(None) if kind == KEPT else next(places) for kind in attrs["key"]])]
+
+
 def _draw(writes: tuple[Any, ...], reads: tuple[Any, ...], attrs: dict[str, Any]) -> None:
     from .draws import reference  # few regions draw
 
@@ -250,9 +255,16 @@ def _copy(writes: tuple[Any, ...], reads: tuple[Any, ...], attrs: dict[str, Any]
         writes[0][...] = reads[0]
 
 
+KEPT, COUNTED, FROM_END = ".", "+", "-"
+"""The axes of an array whose elements are taken: kept, indexed from 0 on, indexed from either end."""
+
 CALLS: dict[str, CallOp] = {
     # writes[0] = reads[0] @ reads[1]; shapes, stacks and broadcasting as in numpy.matmul
     "blas.matmul": CallOp("blas.matmul", _matmul, over=0),
+    # writes[0] = reads[0][key], where the key has reads[1:], in order, for neighbouring axes: those that
+    # `key`, a letter for each axis, does not say are kept.  Their elements are in bounds.  A recording has
+    # it; in its region it is a statement with a ``Gather``.
+    "take": CallOp("take", _take, fails=False),
     # writes[2] is the next number of a generator, by the `function` of `draws.DRAWS`, whose arguments are
     # `given`, and reads[3:] for those that are None there; reads[2] is the address of the generator's
     # interface.  The first windows are the memory of its state, and an array that all draws have: they are

@@ -31,6 +31,8 @@ _BY_ZERO = frozenset({"floor_divide", "remainder", "fmod", "reciprocal"})
 def raises(entry: Statement) -> tuple[int, int]:
     """Return the exceptions that NumPy may raise in a statement, and those that only a kernel may raise, as
     bits."""
+    if entry.op == "take":
+        return 0, 0
     if entry.kind == "call":
         # BLAS raises exceptions in the caller's thread, or loses them in one of its own
         return (OVER | UNDER | INVALID, 0) if entry.op == "blas.matmul" else (ALL, ALL)

@@ -215,8 +215,10 @@ class OpByOp:
             start = time.perf_counter()
             CALLS[op].reference(tuple(outs), tuple(args), dict(entry.attrs))
             # a plan saves time in matrix-vector products, and in products of a matrix with few rows
-            if all(x.ndim == 2 for x in args) and not is_skinny_product(
-                args[0].shape, args[1].shape, args[0].dtype.char
+            if (
+                op == "blas.matmul"
+                and all(x.ndim == 2 for x in args)
+                and not is_skinny_product(args[0].shape, args[1].shape, args[0].dtype.char)
             ):
                 self.elsewhere += time.perf_counter() - start
             return

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from . import auto, executor
 from .arrays import synchronise
-from .buffer import settle
+from .buffer import reserved, settle
 from .placing import converted, created, from_dlpack, moved, place
 from .selection import selected
+from .taking import taken
 
 if TYPE_CHECKING:
     from dcarray.core.config import Options
@@ -17,9 +18,9 @@ if TYPE_CHECKING:
     from dcarray.recording.log import Recording
 
 __all__ = [
-    "converted", "created", "from_dlpack", "moved", "place", "planning_options", "remark", "run",
-    "selected", "settle",
-    "synchronise",
+    "converted", "created", "from_dlpack", "moved", "place", "planning_options", "remark", "reserved",
+    "run",
+    "selected", "settle", "synchronise", "taken",
 ]  # fmt: skip
 
 

@@ -22,7 +22,17 @@ from dcarray.lowering.runtime.buffer_pool import allocate
 if TYPE_CHECKING:
     from dcarray.lowering.gpu.device import Device
 
-__all__ = ["DeviceBuffer", "DeviceError", "array_in", "lost", "resident", "settle", "settle_new", "uploaded"]
+__all__ = [
+    "DeviceBuffer",
+    "DeviceError",
+    "array_in",
+    "lost",
+    "reserved",
+    "resident",
+    "settle",
+    "settle_new",
+    "uploaded",
+]
 
 
 SINGLE = 100_000
@@ -52,6 +62,8 @@ class DeviceBuffer:
         Whether the buffer was dropped.
     read : int
         Bytes that were copied to the host in parts, each of which counts as `SINGLE` at least.
+    limits : tuple of int or None
+        The least and the greatest of its elements, if these are integers and somebody has asked.
     failure : Exception or None
         The error by which a run on the device has left the elements in an unknown state.
     """
@@ -65,6 +77,7 @@ class DeviceBuffer:
         "done",
         "exposed",
         "failure",
+        "limits",
         "read",
     )
 
@@ -73,6 +86,7 @@ class DeviceBuffer:
         self.behind = self.exposed = self.done = False
         self.read = 0
         self.failure: Exception | None = None
+        self.limits: tuple[int, int] | None = None
 
     def run(self, head: Store, writing: bool = False) -> None:
         """Nothing has to run: what fills the buffer is in the device's queue."""
@@ -187,7 +201,7 @@ class DeviceBuffer:
         """Bring the buffer up to date."""
         if self.behind:
             self.device.upload(np.ascontiguousarray(memory(head)), self.buffer)
-            self.behind, self.ahead = False, self.exposed
+            self.behind, self.ahead, self.limits = False, self.exposed, None
 
     def expose(self, head: Store) -> None:
         """Let other libraries have the buffer: from now on what is recorded on it runs at the call."""
@@ -256,6 +270,16 @@ def resident(device: Device, store: Store) -> DeviceBuffer | None:
     held.check()
     held.refresh(head)
     return held  # type: ignore[no-any-return]
+
+
+def reserved(store: Store, device: Device) -> bool:
+    """Whether a store that was never used has got a buffer on a device, with no elements in it."""
+    if not device.target:  # one that is chosen later
+        return False
+    try:
+        return resident(device, store) is not None
+    except MemoryError:
+        return False  # the host has more
 
 
 def _whole(store: Store, head: Store) -> bool:

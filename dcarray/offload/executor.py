@@ -133,6 +133,7 @@ def _run_plan(executor: Executor, rec: Recording, options: config.Options, devic
     for _, held in changed:
         held.ahead = True
         held.behind = False
+        held.limits = None
     for store, held in fresh:
         if store.mem is None:
             store.remote = held

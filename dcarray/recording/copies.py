@@ -8,10 +8,10 @@ from typing import Any
 from dcarray.core import window
 from dcarray.core.processes import communicator
 
-from .operands import enter, run_urgent, user_frame
+from .operands import RunEagerly, enter, kind_of, operand, run_urgent, user_frame
 from .session import LOCK, session
 
-__all__ = ["Part", "record_copies"]
+__all__ = ["Part", "record_copies", "record_joined"]
 
 Maps = tuple[tuple[int, int, int | None], ...]
 Part = tuple[tuple[int, ...], Maps, Maps]
@@ -56,6 +56,49 @@ def record_copies(target: Any, source: Any, parts: Sequence[Part]) -> bool:
             index = window.apply(to, list(into))
             arg = (given, window.apply(fro, list(out)), None)
             rec.add(("map", "cast", f"{char}->{char}", shape, slot, index, arg), frame)
+            rec.parts.clear()  # the parts of one call are no sweep
+        rec.composed = len(rec.log)
+        if rec.urgent:
+            run_urgent(rec)
+    return True
+
+
+def record_joined(target: Any, parts: Sequence[tuple[Any, Any]]) -> bool:
+    """Record the parts of a new array, each from an array of its own, which then is one to be computed; see
+    `record_copies`.
+
+    Parameters
+    ----------
+    target : ndarray
+        Large, and never used.
+    parts : sequence of tuple
+        Views of the target, which cover every element once, and arrays of the same shapes.
+
+    Returns
+    -------
+    bool
+        False if this cannot be recorded; nothing has changed then.
+    """
+    if communicator() is not None:
+        return False
+    store = target._store
+    with LOCK:
+        rec = session().ready()
+        head = store._head or store
+        if not store.char or not head.is_unused():
+            return False
+        try:
+            chars = [kind_of(source) for _, source in parts]
+        except RunEagerly:
+            return False
+        given = [
+            operand(rec, source, view.shape, char) for (view, source), char in zip(parts, chars, strict=True)
+        ]
+        slot = rec.begin_whole(store)
+        head.dirty = head.used = rec
+        frame = user_frame()
+        for (view, _), char, arg in zip(parts, chars, given, strict=True):
+            rec.add(("map", "cast", f"{char}->{store.char}", view.shape, slot, view._index, arg), frame)
             rec.parts.clear()  # the parts of one call are no sweep
         rec.composed = len(rec.log)
         if rec.urgent:

@@ -10,6 +10,7 @@ from weakref import ref
 
 import numpy as np
 
+from dcarray.core.device_backend import device_backend
 from dcarray.core.fp_state import current_state, watched_flags
 from dcarray.core.processes import communicator, foreign_thread_error
 from dcarray.core.store import Store, memory
@@ -174,7 +175,7 @@ class Recording:
         head = store._head
         if head is not None and head.rec is not self:
             self.declare(head)
-        elif head is None and store.is_unused():
+        elif head is None and store.is_unused() and not self._is_reserved(store):
             memory(store)
         store.slot = slot = len(slots)
         store.rec = self
@@ -212,6 +213,10 @@ class Recording:
         self.news.append(slot)
         self.log.append(("new", store.char, store.shape, slot))
         return slot
+
+    def _is_reserved(self, store: Store) -> bool:
+        """Whether a store without elements got a buffer on the recording's device: there is none to copy."""
+        return self.device is not None and device_backend().reserved(store, self.device)
 
     def begin_whole(self, store: Store) -> int:
         """Declare a store without memory that the next entry writes as a whole; returns its slot."""

@@ -190,5 +190,7 @@ def _cache_factor(nbytes: float) -> float:
 
 def _is_faster_in_plan(call: Statement, declared: Sequence[Declaration]) -> bool:
     """Whether a plan's own code for a call is faster than the library."""
+    if call.op != "blas.matmul":
+        return False
     a, b = [declared[slot].shape if shape is None else shape for slot, _, shape in call.arrays]
     return is_skinny_product(a, b, declared[call.out].char)

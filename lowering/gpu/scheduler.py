@@ -20,6 +20,7 @@ from dcarray.lowering.nest.loop_nest import LoopNest, make_kernel, row_nests
 from .schedules.blocks import LIMITS, Limits
 from .schedules.elementwise import schedule_elementwise
 from .schedules.loops import schedule_loops
+from .schedules.panels import is_panel, schedule_panel
 from .schedules.products import product_of, schedule_product
 from .schedules.reductions import schedule_reduction
 from .schedules.rows import schedule_rows
@@ -93,7 +94,7 @@ def _schedule_nest(nest: LoopNest, limits: Limits) -> tuple[Kernel, Binding]:
     if nest.scan is not None:
         schedule_scan(nest, limits)
     elif (product := product_of(nest, limits)) is not None:
-        schedule_product(nest, product, limits)
+        (schedule_panel if is_panel(nest, product, limits) else schedule_product)(nest, product, limits)
     elif any(nest.folds):
         schedule_reduction(nest, limits)
     else:

@@ -10,8 +10,10 @@ import numpy as np
 
 from dcarray.api.array import ndarray
 from dcarray.core.backend import is_distributed
+from dcarray.core.handle import Handle
 from dcarray.core.strides import columns_first, order_of_joined
-from dcarray.recording.copies import Part, record_copies
+from dcarray.recording.copies import Part, record_copies, record_joined
+from dcarray.recording.session import session
 from dcarray.tiering import policy
 
 from .common import axis_of, expand, new_array, new_array_like, operand, plain_key
@@ -42,11 +44,18 @@ def _join(parts: list[Any], axis: int, dtype: Any, casting: Any) -> Any:
     shape = first.shape[:axis] + (total,) + first.shape[axis + 1 :]
     result = _ordered(shape, kind, order_of_joined(parts, len(shape)))
     start = 0
+    pieces: list[tuple[Any, Any]] = []
     for p in parts:
         stop = start + p.shape[axis]
         if stop > start:
-            result[plain_key(len(shape), axis, slice(start, stop))] = p
+            pieces.append((plain_key(len(shape), axis, slice(start, stop)), p))
         start = stop
+    if session().device is not None and result._small is None:  # where its memory would be made and copied
+        views = [(result[key], p) for key, p in pieces]
+        if all(isinstance(view, Handle) for view, _ in views) and record_joined(result, views):
+            return result
+    for key, p in pieces:
+        result[key] = p
     return result
 
 

@@ -41,6 +41,7 @@ from .blocks import (
     Limits,
     Tile,
     add_blocks,
+    ceil_power,
     grid_of,
     guard,
     is_below,
@@ -50,7 +51,8 @@ from .blocks import (
 )
 
 LEVEL = 2  # of the threads of a block
-SLICE = variable("k0")  # where a slice of the inner dimension begins
+SLICE_NAME = "k0"
+SLICE = variable(SLICE_NAME)  # where a slice of the inner dimension begins
 
 
 @record(frozen=True, slots=True)
@@ -116,14 +118,15 @@ def _is_plain(factor: Value) -> bool:
 
 def schedule_product(nest: LoopNest, product: Product, limits: Limits) -> None:
     """Add the phase of a matrix product."""
-    _Tiled(nest, product, limits).add()
+    Tiled(nest, product, limits).add()
 
 
-class _Tiled:
+class Tiled:
     """A matrix product in tiles on its way to a phase."""
 
     def __init__(self, nest: LoopNest, product: Product, limits: Limits) -> None:
         self.nest, self.product, self.count = nest, product, limits.threads
+        self.begin()
         width = limits.square
         wide = product.left.dtype.itemsize > 8
         self.side = max(limits.tile // 2 if wide else limits.tile, limits.threads // width)
@@ -135,9 +138,12 @@ class _Tiled:
         *batch, down, across = self.grid.coordinates
         self.places = dict(zip(product.batch, batch, strict=True))
         self.first = {product.row: scale(self.side, down), product.column: scale(self.side, across)}
-        self.dtype = product.left.dtype
-        (compute,) = nest.computes
+
+    def begin(self) -> None:
+        """Set what all schedules of products have."""
+        compute, nest = self.product.compute, self.nest
         assert compute.combine is not None
+        self.dtype = self.product.left.dtype
         self.fold = Fold(compute.combine, nest.memory.arrays[compute.target.array].dtype, nest.names)
         if self.fold.mode == "ordered":
             self.fold.mode = "exact"
@@ -164,7 +170,7 @@ class _Tiled:
             *stacks,
             Stack(own, self.fold.dtype, size, True),
             threads(count, begin),
-            For("k0", affine(), (extent,), self.depth, "serial", work),
+            For(SLICE_NAME, affine(), (extent,), self.depth, "serial", work),
             threads(count, tuple(self.store(own))),
         )
         points = self.side * self.side * nest.loops.extents[product.inner] * nest.cost()
@@ -175,8 +181,7 @@ class _Tiled:
         nest, inner = self.nest, self.product.inner
         steps = nest.arguments.steps(nest.arguments.reach(next(iter(loads(factor)))))
         along = abs(nest.hints(steps[inner])) <= abs(nest.hints(steps[loop]))
-        width = self.depth if along else self.side
-        width = min(width, self.count)
+        width = min(ceil_power(self.depth if along else self.side), self.count)
         tile = Tile(width, self.count // width, None)
         lane = lane_of(tile, nest.names)
         yield from lane.before
@@ -246,26 +251,32 @@ class _Tiled:
 
     def store(self, own: str) -> Iterator[Stmt]:
         """Store the elements of a thread."""
-        nest, product = self.nest, self.product
-        lane = lane_of(self.threads, nest.names)
+        product = self.product
+        lane = lane_of(self.threads, self.nest.names)
         yield from lane.before
         for number, down, across in self.elements():
             place = {
                 product.row: affine(down, self.first[product.row], lane.row),
                 product.column: affine(across, self.first[product.column], lane.column),
             }
-            depths = {**dict.fromkeys(self.places, 1), **dict.fromkeys(place, LEVEL)}
-            scope = scope_at(nest, {**self.places, **place}, depths, LEVEL, False)
-            start = nest.start(product.compute)
-            scope.announce([start], [product.compute.target])
-            begin = scope.evaluate(start)
-            value = self.fold.combine(begin, Elem(own, affine(number), self.fold.dtype))
-            if self.fold.idempotent:
-                value = op(self.fold.name, begin, value)
-            scope.store(product.compute.target, value, False)
             inside = [self.inside(loop, where) for loop, where in place.items()]
-            yield from guard(inside, scope.take(LEVEL))
-            self.outside += [*scope.take(0), *scope.take(1)]
+            value = Elem(own, affine(number), self.fold.dtype)
+            yield from guard(inside, self.stored(place, value))
+
+    def stored(self, place: dict[int, Affine], total: Expr) -> Block:
+        """Store an element of the result."""
+        nest, compute = self.nest, self.product.compute
+        depths = {**dict.fromkeys(self.places, 1), **dict.fromkeys(place, LEVEL)}
+        scope = scope_at(nest, {**self.places, **place}, depths, LEVEL, False)
+        start = nest.start(compute)
+        scope.announce([start], [compute.target])
+        begin = scope.evaluate(start)
+        value = self.fold.combine(begin, total)
+        if self.fold.idempotent:
+            value = op(self.fold.name, begin, value)
+        scope.store(compute.target, value, False)
+        self.outside += [*scope.take(0), *scope.take(1)]
+        return scope.take(LEVEL)
 
 
 def _at(lead: int, row: Affine, column: Affine) -> Affine:

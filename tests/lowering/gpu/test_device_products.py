@@ -37,8 +37,26 @@ def product(sizes, a, b, dtype="f64", stack=()):
 @pytest.mark.parametrize("sizes", [(8, 4, 8), (5, 7, 9), (9, 2, 3), (2, 13, 17), (3, 3, 3)])
 @pytest.mark.parametrize("turned", ["nn", "tn", "nt", "tt"])
 def test_products(turned, sizes, threads):
-    (kernel,) = run_both(product(sizes, *turned), limits=replace(SMALL, threads=threads, tile=8))
+    limits = replace(SMALL, threads=threads, tile=8, narrow=64)  # such rows are no panels
+    (kernel,) = run_both(product(sizes, *turned), limits=limits)
     assert "stack s2: float64" in kernel_text(kernel) and "per thread" in kernel_text(kernel)
+
+
+@pytest.mark.parametrize("vector", [0, 4])
+@pytest.mark.parametrize("sizes", [(4, 4, 8), (3, 35, 9), (26, 5, 17), (2, 16, 40)])
+@pytest.mark.parametrize("turned", ["n", "t"])
+def test_products_of_few_rows(turned, sizes, vector):
+    limits = replace(SMALL, threads=8, tile=64, narrow=4, vector=vector)
+    (kernel,) = run_both(product(sizes, turned, "n", "f64", (2,)), limits=limits)
+    shared = "stack s0: float64" in kernel_text(kernel)
+    assert shared == (not vector) and "update a" in kernel_text(kernel)
+
+
+@pytest.mark.parametrize("dtype", ["f32", "i32", "c64"])
+def test_products_of_few_rows_of_other_types(dtype):
+    limits = replace(SMALL, threads=8, tile=64, narrow=4)
+    for vector in (0, 4):
+        run_both(product((5, 20, 33), "n", "n", dtype, (3,)), limits=replace(limits, vector=vector))
 
 
 @pytest.mark.parametrize("dtype", ["f32", "i32", "c128"])

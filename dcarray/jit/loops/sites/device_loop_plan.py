@@ -181,7 +181,7 @@ class DeviceLoopPlan(SizedPlan):
         head = x._store.family
         head.used = held
         if writes:
-            held.ahead, held.behind = True, False
+            held.ahead, held.behind, held.limits = True, False, None
             head.dirty = held
         if head.is_exported() or (writes and head.is_exposed()):
             held.materialise(head, writing=True)

@@ -1,0 +1,103 @@
+"""Elements of arrays on devices at arrays of integers, ``x[:, i, j]``: recorded like any other operation."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from dcarray.api.array import ndarray
+from dcarray.core import config
+from dcarray.core.handle import Handle, as_class
+from dcarray.core.store import memory
+from dcarray.ir.ops import COUNTED, FROM_END, KEPT
+from dcarray.recording.operands import commit, operand, shape_of
+from dcarray.recording.recorder import result_of
+from dcarray.recording.session import LOCK, recording_for, session
+
+from .buffer import DeviceBuffer
+
+__all__ = ["taken"]
+
+
+def taken(x: Any, key: Any) -> Any:
+    """Return ``x[key]`` of a large array on a device, where the key has arrays of integers.
+
+    Returns
+    -------
+    ndarray or None
+        None where the host is to do it: the result is small, the key has other things than integers, slices
+        and arrays of integers beside each other, or NumPy would raise an error.
+    """
+    keys = key if type(key) is tuple else (key,)
+    chosen = [n for n, k in enumerate(keys) if not isinstance(k, slice)]
+    if not x._store.char or len(keys) > len(x._shape) or not all(_is_index(keys[n]) for n in chosen):
+        return None
+    places = [keys[n] for n in chosen if type(keys[n]) is not int]
+    if not places or chosen[-1] - chosen[0] >= len(chosen):
+        return None
+    basic = tuple([k if type(k) in (int, slice) else slice(None) for k in keys])
+    if any(type(k) is int for k in basic) or any(k != slice(None) for k in basic):
+        x = x[basic]
+    if not isinstance(x, Handle) or x._small is not None:
+        return None
+    first, count = chosen[0], len(places)
+    try:
+        spread = np.broadcast_shapes(*map(shape_of, places))
+    except ValueError:
+        return None
+    shape = (*x._shape[:first], *spread, *x._shape[first + count :])
+    size = math.prod(shape)
+    if size < max(config.current().eager_below, 1):
+        return None
+    kinds = [KEPT] * len(x._shape)
+    for axis, place in enumerate(places, first):
+        low, high = _limits(place)
+        if low < -x._shape[axis] or high >= x._shape[axis]:
+            return None
+        kinds[axis] = COUNTED if low >= 0 else FROM_END
+    with LOCK, recording_for(x._device):
+        rec = session().ready()
+        args = [operand(rec, one, None, one.dtype.char) for one in (x, *places)]
+        result, slot, _ = result_of(type(x), rec, shape, x._store.char)
+        commit(rec, ("call", "take", (slot,), tuple(args), (("key", "".join(kinds)),)))
+    return result
+
+
+def _is_index(key: Any) -> bool:
+    """Whether a part of a key is an integer, or an array of such with axes, whose numbers 64 bits hold."""
+    if isinstance(key, Handle) or type(key) is np.ndarray:
+        return bool(shape_of(key)) and key.dtype.kind in "iu" and key.dtype.char not in "LQ"
+    return type(key) is int
+
+
+def _limits(place: Any) -> tuple[int, int]:
+    """Return the least and the greatest element of an array of integers.
+
+    They are kept with the buffer that has all of the array's elements, until something writes there.
+    """
+    if not isinstance(place, Handle):
+        return int(place.min()), int(place.max())
+    if place._small is not None:
+        return int(place._small.min()), int(place._small.max())
+    head = place._store.family
+    if head.dirty is not None and not head.dirty.done:
+        head.dirty.run(head)
+    held = head.remote
+    if not isinstance(held, DeviceBuffer):
+        plain = place._evaluated()
+        return int(plain.min()), int(plain.max())
+    is_whole = place._index is None and place._store is head and not held.exposed
+    if is_whole and held.limits is not None:
+        return held.limits
+    if held.ahead:
+        with recording_for(held.device):
+            there = as_class(ndarray, place)
+            found = int(there.min()), int(there.max())
+    else:
+        plain = memory(head) if is_whole else place._evaluated()
+        found = int(plain.min()), int(plain.max())
+    if is_whole:
+        held.limits = found
+    return found

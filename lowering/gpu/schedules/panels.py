@@ -1,0 +1,201 @@
+"""The schedule of products of a matrix with few rows: a thread has a column of the result, for several rows.
+
+Threads go along the columns, of the right factor and of the result, so that neighbouring ones access
+neighbouring elements, and nothing is loaded twice by a block.  The rows of the left factor are the same for
+all threads: a slice of them is in shared memory or, on a processor, in its cache.
+"""
+
+from __future__ import annotations
+
+from dcarray.ir.nodes import Apply
+from dcarray.ir.nodes import Expr as Value
+from dcarray.ir.windows import loads
+from dcarray.lowering.kernel.nodes import (
+    Affine,
+    Declare,
+    Elem,
+    Expr,
+    For,
+    If,
+    Let,
+    Local,
+    Op,
+    Stack,
+    Stmt,
+    Store,
+    Update,
+    affine,
+)
+from dcarray.lowering.nest.access import scale
+from dcarray.lowering.nest.fold import op
+from dcarray.lowering.nest.loop_nest import Block, LoopNest, variable
+
+from .blocks import LANE, Limits, Tile, add_blocks, grid_of, guard, scope_at, threads, width_along
+from .products import LEVEL, SLICE, SLICE_NAME, Product, Tiled
+
+MOST = 24  # rows of a thread: as many sums are in its registers, twice
+DEPTH = 16  # of the slices that are summed on their own
+DEEP_NAME = "k1"
+DEEP = variable(DEEP_NAME)  # the place in the inner dimension
+
+
+def is_panel(nest: LoopNest, product: Product, limits: Limits) -> bool:
+    """Whether a product has few rows, and threads along its columns have contiguous accesses; a processor's
+    cores share no memory that would be worth a copy, so for them many rows will do."""
+    rows, columns = (nest.hints(nest.loops.extents[loop]) for loop in (product.row, product.column))
+    if columns < limits.narrow * 2 or not (limits.vector or rows <= limits.tile // 2):
+        return False
+    accesses = [nest.arguments.reach(load) for load in loads(product.right)]
+    accesses.append(nest.arguments.access(product.compute.target))
+    return all(nest.hints(nest.arguments.steps(access)[product.column]) == 1 for access in accesses)
+
+
+def schedule_panel(nest: LoopNest, product: Product, limits: Limits) -> None:
+    """Add the phase of a product with few rows."""
+    _Panel(nest, product, limits).add()
+
+
+class _Panel(Tiled):
+    """A matrix product in panels on its way to a phase."""
+
+    def __init__(self, nest: LoopNest, product: Product, limits: Limits) -> None:
+        self.nest, self.product, self.limits = nest, product, limits
+        self.begin()
+        extents = nest.loops.extents
+        rows, columns = (max(1, nest.hints(extents[loop])) for loop in (product.row, product.column))
+        most = MOST * 8 // max(8, self.dtype.itemsize)
+        self.side = -(-rows // -(-rows // most))
+        others = -(-rows // self.side)
+        for loop in product.batch:
+            others *= nest.hints(extents[loop])
+        width = width_along(columns, limits)
+        while not limits.vector and width > limits.narrow and -(-columns // width) * others < limits.blocks:
+            width //= 2
+        self.count = width
+        self.threads = Tile(width, 1, product.column)
+        tiles = [
+            nest.block_count(extents[product.row], self.side),
+            nest.block_count(extents[product.column], width),
+        ]
+        self.grid = grid_of(nest, [*(extents[loop] for loop in product.batch), *tiles])
+        *batch, down, across = self.grid.coordinates
+        self.places = dict(zip(product.batch, batch, strict=True))
+        self.first = {product.row: scale(self.side, down), product.column: scale(width, across)}
+        self.depth = DEPTH
+        self.before: list[Stmt] = []
+
+    def add(self) -> None:
+        """Add the phase."""
+        nest, product = self.nest, self.product
+        column = affine(0, self.first[product.column], variable(LANE))
+        points = self.side * self.count * nest.loops.extents[product.inner] * nest.cost()
+        body = self.whole(column) if self.limits.vector else self.staged(column)
+        add_blocks(nest, self.grid, self.count, (*self.outside, *body), (), points)
+
+    # ---- with the left factor in shared memory ------------------------------------------------------
+    def staged(self, column: Affine) -> Block:
+        """What a block does with slices of the left factor in shared memory, zeros beyond its ends."""
+        product, names, rows, count = self.product, self.nest.names, range(self.side), self.count
+        shared, own = names("s"), names("s")
+        within = [self.inside(product.column, column)]
+        begin = tuple([Store(own, affine(row), self.fold.identity()) for row in rows])
+        load = tuple(self.load(shared, product.left, product.row, self.side))
+        extent = self.nest.arguments.extent(product.inner)
+        bounds = affine(DEPTH, SLICE), extent
+        factors = [Elem(shared, _in_slice(self.side, row), self.dtype) for row in rows]
+        parts, add = self.slice(column, bounds, factors)
+        total = [
+            Store(own, affine(row), op(self.fold.name, Elem(own, affine(row), self.fold.dtype), part))
+            for row, part in zip(rows, parts, strict=True)
+        ]
+        work = threads(count, load), threads(count, guard(within, (*add, *total)))
+        finish: list[Stmt] = []
+        for row in rows:
+            place = {product.row: affine(row, self.first[product.row]), product.column: column}
+            inside = [self.inside(product.row, place[product.row])]
+            finish += guard(inside, self.stored(place, Elem(own, affine(row), self.fold.dtype)))
+        return (
+            Stack(shared, self.dtype, DEPTH * self.side),
+            Stack(own, self.fold.dtype, self.side, True),
+            threads(count, begin),
+            For(SLICE_NAME, affine(), (extent,), DEPTH, "serial", work),
+            threads(count, guard(within, tuple(finish))),
+        )
+
+    # ---- with the left factor where it is -----------------------------------------------------------
+    def whole(self, column: Affine) -> Block:
+        """What a block does on its own: without tests of columns and rows where all of them are inside."""
+        product, count = self.product, self.count
+        first, extent = self.first[product.row], self.nest.arguments.extent
+        rows = [affine(row, first) for row in range(self.side)]
+        last = affine(count - 1, self.first[product.column])
+        row = variable("r0")
+        one = For(
+            "r0",
+            first,
+            (affine(self.side, first), extent(product.row)),
+            1,
+            "serial",
+            self.rows([row], column),
+        )
+        within = [self.inside(product.column, column)]
+        tested = threads(count, guard(within, self.rows(rows, column)))
+        rest = threads(count, guard(within, (one,)))
+        fast = threads(count, self.rows(rows, column))
+        return (
+            If(
+                self.inside(product.row, rows[-1]),
+                (If(self.inside(product.column, last), (fast,), (tested,)),),
+                (rest,),
+            ),
+        )
+
+    def rows(self, rows: list[Affine], column: Affine) -> Block:
+        """What a thread does for some rows."""
+        product, names = self.product, self.nest.names
+        sums = [names("a") for _ in rows]
+        declared = [Declare(name, self.fold.identity()) for name in sums]
+        extent = self.nest.arguments.extent(product.inner)
+        factors = [self.value(product.left, {product.row: row, product.inner: DEEP}) for row in rows]
+        parts, add = self.slice(column, (affine(DEPTH, SLICE), extent), factors)
+        total = [Update(name, self.fold.name, part) for name, part in zip(sums, parts, strict=True)]
+        loop = For(SLICE_NAME, affine(), (extent,), DEPTH, "serial", (*add, *total))
+        made: list[Stmt] = [*declared, loop]
+        for row, name in zip(rows, sums, strict=True):
+            place = {product.row: row, product.column: column}
+            made += self.stored(place, Local(name, self.fold.dtype))
+        return tuple(made)
+
+    # ---- both ---------------------------------------------------------------------------------------
+    def slice(
+        self, column: Affine, bounds: tuple[Affine, ...], factors: list[Expr]
+    ) -> tuple[list[Expr], Block]:
+        """The sums of the products of a slice, of an element of each row with those of a column."""
+        product, names, fold = self.product, self.nest.names, self.fold
+        body = product.compute.body
+        assert isinstance(body, Apply)
+        parts = [names("a") for _ in factors]
+        begin = [Declare(name, fold.identity()) for name in parts]
+        made = self.value(product.right, {product.column: column, product.inner: DEEP})
+        right = Local(names("v"), self.dtype)
+        steps: list[Stmt] = [*self.before, Let(right.name, made)]
+        self.before = []
+        for name, factor in zip(parts, factors, strict=True):
+            steps.append(Update(name, fold.name, Op(body.op, (factor, right), fold.dtype)))
+        loop = For(DEEP_NAME, SLICE, bounds, 1, "serial", tuple(steps))
+        return [Local(name, fold.dtype) for name in parts], (*begin, loop)
+
+    def value(self, factor: Value, place: dict[int, Affine]) -> Expr:
+        """An element of a factor; what has to come before it is put into `before`."""
+        depths = {**dict.fromkeys(self.places, 1), **dict.fromkeys(place, LEVEL)}
+        scope = scope_at(self.nest, {**self.places, **place}, depths, LEVEL, False)
+        scope.announce([factor], [self.product.compute.target])
+        found = scope.evaluate(factor)
+        self.before += scope.take(LEVEL)
+        self.outside += [*scope.take(0), *scope.take(1)]
+        return found
+
+
+def _in_slice(side: int, row: int) -> Affine:
+    """Return the place of an element of a slice in shared memory."""
+    return affine(row, scale(side, DEEP), scale(-side, SLICE))
