@@ -24,6 +24,8 @@ from .npbench_worker import Framework, framework
 
 CALLS = 200
 """Calls of a turn, at most."""
+WARM = 3.0
+"""Seconds of calls before the first turn, at most, while plans are made."""
 
 
 class Contender:
@@ -81,6 +83,16 @@ class Contender:
         any_order = self.framework.any_order
         return compare(expected, outputs, self.bench.tolerances(), False, any_order)[0]
 
+    def warm(self, inputs: dict[str, Any], seconds: float) -> None:
+        """Call until nothing is planned or compiled any more, at most ``seconds`` long."""
+        assert self.function is not None
+        end, steady = time.perf_counter() + seconds, 0
+        while steady < 2 and time.perf_counter() < end:
+            before = self.framework.settled()
+            self.timed(self.function, inputs)
+            self.framework.wait()
+            steady = steady + 1 if self.framework.settled() == before else 0
+
     def turn(self, inputs: dict[str, Any], seconds: float) -> list[float]:
         """The seconds of calls, at least two, for about so long."""
         assert self.function is not None
@@ -111,6 +123,9 @@ def main() -> int:
         tell(framework=one.name, **told)
         if expected is None and one.function is not None:
             expected = [np.array(output) for output in outputs]
+        if one.function is not None:
+            with np.errstate(all="ignore"):
+                one.warm(inputs, WARM)
     running = [one for one in contenders if one.function is not None]
     with np.errstate(all="ignore"):
         for turn in range(int(rounds)):

@@ -19,19 +19,34 @@ if TYPE_CHECKING:
 
 __all__ = ["NullDevice", "install"]
 
-_ADDRESSES = itertools.count(1 << 30, 1 << 9)
+_ADDRESSES = itertools.count(1 << 40, 1 << 32)
+_free: dict[int, list[int]] = {}  # addresses by sizes, as a pool keeps them
+
+
+class _Block:
+    """An address that no other piece of memory has, which comes back for the next one of the size."""
+
+    __slots__ = ("ptr", "size")
+
+    def __init__(self, size: int) -> None:
+        self.size = -(-size // 512) * 512
+        known = _free.get(self.size)
+        self.ptr = known.pop() if known else next(_ADDRESSES)
+
+    def __del__(self) -> None:
+        _free.setdefault(self.size, []).append(self.ptr)
 
 
 class _Memory:
-    """An address that no other piece of memory has."""
+    """A place in memory."""
 
-    __slots__ = ("ptr",)
+    __slots__ = ("block", "ptr")
 
-    def __init__(self, ptr: int) -> None:
-        self.ptr = ptr
+    def __init__(self, block: _Block, offset: int = 0) -> None:
+        self.block, self.ptr = block, block.ptr + offset
 
     def __add__(self, offset: int) -> _Memory:
-        return _Memory(self.ptr + offset)
+        return _Memory(self.block, self.ptr - self.block.ptr + offset)
 
     def copy_from_host(self, address: int, nbytes: int) -> None:
         """Do nothing."""
@@ -99,7 +114,7 @@ class NullDevice(CudaDevice):
         self.memory, self.architecture, self.graph_refusal = 1 << 40, "sm_90", None
         self._functions, self._configs = {}, {}
         stream = SimpleNamespace(ptr=0, synchronize=_nothing)
-        self._alloc = lambda size: _Memory(next(_ADDRESSES))
+        self._alloc = lambda size: _Memory(_Block(size))
         self.cupy = SimpleNamespace(
             cuda=SimpleNamespace(
                 Stream=SimpleNamespace(null=stream),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from dcarray.core.config import current
 from dcarray.core.handle import Handle, large
 from dcarray.core.processes import LOCK
 from dcarray.core.store import Store, memory
@@ -37,6 +38,20 @@ __all__ = [
 
 SINGLE = 100_000
 """Bytes that a copy to the host takes no longer for than for one element."""
+
+
+AT_LEAST = 1024
+"""Elements from which on an array that is put on a device lies there."""
+
+
+def least_elements() -> int:
+    """Return the elements from which on an array lies on the device that it is put on.
+
+    What works on smaller ones alone is done on the host before a kernel is launched.  Each use of a small
+    array together with one on the device copies it, so that these are fewer than where NumPy is sooner on the
+    processor (`eager_below`).
+    """
+    return min(current().eager_below, AT_LEAST)
 
 
 class DeviceError(RuntimeError):

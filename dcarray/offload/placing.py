@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from dcarray.api.array import ndarray
-from dcarray.core.config import current
 from dcarray.core.counters import note, user_line
 from dcarray.core.device_names import AUTO
 from dcarray.core.devices import name_of
@@ -18,15 +17,10 @@ from dcarray.lowering.gpu import devices
 
 from .arrays import DeviceArray, array_class, call
 from .auto import AutoDevice, auto_device
-from .buffer import DeviceBuffer, settle_new, uploaded
+from .buffer import DeviceBuffer, least_elements, settle_new, uploaded
 from .interchange import CUDA
 
 __all__ = ["converted", "created", "device_of", "from_dlpack", "moved", "place", "placed"]
-
-
-AT_LEAST = 1024
-"""Elements from which on an array that is put on a device lies there.  What works on a smaller one alone is
-done on the host before a kernel is launched; each use together with arrays on the device copies it."""
 
 
 def device_of(name: str) -> Any:
@@ -79,7 +73,7 @@ def placed(name: str, a: np.ndarray[Any, Any], owned: bool = False) -> Any:
     kept."""
     device = device_of(name)
     cls = array_class(device)
-    below = min(current().eager_below, AT_LEAST)
+    below = least_elements()
     stays = device is None or isinstance(device, AutoDevice)  # until it is wanted there
     if stays or a.size < below or not compiles(a.dtype) or not a.size:
         return adopt(cls, a if owned else a.copy(order="K"), below)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["CopyMemory", "FillMemory", "LaunchGraph", "LaunchKernel"]
 
 _MOST = 8  # instantiated graphs that are kept
+_ALIKE = 4  # of those, for one order of their nodes
 
 
 @record(frozen=True, slots=True)
@@ -111,13 +112,17 @@ class _Parameters:
     enabled: bool
     values: tuple[Any, ...]
 
-    @property
-    def key(self) -> tuple[Any, ...]:
-        """What tells it from others: floating-point values by their bits."""
+    def is_like(self, other: _Parameters) -> bool:
+        """Whether it does the same as another of the same node: floating-point values are told by their
+        bits."""
         if self.kind != "launch":
-            return self.values
-        function, blocks, threads, given = self.values
-        return function, blocks, threads, tuple([v if type(v) is int else v.tobytes() for v in given])
+            return self.values == other.values
+        if self.values[:3] != other.values[:3]:
+            return False
+        for one, two in zip(self.values[3], other.values[3], strict=True):
+            if one is not two and (one != two if type(one) is int else one.tobytes() != two.tobytes()):
+                return False
+        return True
 
 
 class _Instance:
@@ -133,7 +138,7 @@ class _Instance:
         self.device = device
         self.definition = core.graph.GraphDefinition()
         self.nodes: list[Any] = []
-        self.keys: list[Any] = []
+        self.steps: list[_Parameters] = []
         self.enabled: list[bool] = []
         last: list[Any] = []
         for steps, earlier in zip(tasks, before, strict=True):
@@ -144,7 +149,7 @@ class _Instance:
                     node.pred = previous
                 previous = [node]
                 self.nodes.append(node)
-                self.keys.append(step.key)
+                self.steps.append(step)
                 self.enabled.append(True)
             last += previous
         self.executable = self.definition.instantiate()
@@ -162,7 +167,7 @@ class _Instance:
         """Update the parameters that have changed."""
         for position, step in enumerate(step for steps in tasks for step in steps):
             self.enable(position, step.enabled)
-            if not step.enabled or self.keys[position] == step.key:
+            if not step.enabled or step.is_like(self.steps[position]):
                 continue
             view = self.executable[self.nodes[position]]
             match step.kind, step.values:
@@ -172,7 +177,7 @@ class _Instance:
                     view.update(dst=target, src=source, size=size)
                 case "memset", (target, value, width):
                     view.update(dst=target, value=value, width=width)
-            self.keys[position] = step.key
+            self.steps[position] = step
 
     def enable(self, position: int, enabled: bool) -> None:
         """Enable or disable a node."""
@@ -184,12 +189,22 @@ class _Instance:
 
 @dataclass(slots=True)
 class _State:
-    """What a graph knows of one device."""
+    """What a graph knows of one device.
+
+    Attributes
+    ----------
+    layouts : dict
+        Where temporaries lie, by their sizes.
+    instances : dict
+        Instantiated graphs by what they were last launched with, the latest at the end; each with the edges
+        that its layout adds.
+    gone : dict
+        What graphs were launched with before they were updated, the latest at the end.
+    """
 
     layouts: dict[Any, Layout] = field(default_factory=dict)
-    instances: dict[Any, _Instance] = field(default_factory=dict)
-    key: Any = None  # of the last run
-    latest: tuple[Layout, int, _Instance] | None = None  # with the address of its memory
+    instances: dict[Any, tuple[_Instance, Any]] = field(default_factory=dict)
+    gone: dict[Any, None] = field(default_factory=dict)
 
 
 class LaunchGraph:
@@ -235,27 +250,22 @@ class LaunchGraph:
         """
         with self._lock:
             state = self._states.setdefault(device.name, _State())
-            bound = device.graph_bound
-            key = values, sizes, bound, tuple([_identity(one) for one in given])
-            if state.latest is not None and state.key == key:
-                place, address, instance = state.latest
-                block = _allocated(device, place)
-                if (block.ptr if block else 0) == address and device.graphs and not device.graph_refusal:
-                    device.launch_graph(instance.executable)
-                    return
-            else:
-                place = self._layout(state, sizes, bound)
-                block = _allocated(device, place)
+            place = self._layout(state, sizes, device.graph_bound)
+            block = _allocated(device, place)
+            key = values, sizes, place.edges, block and block.ptr, tuple([_identity(one) for one in given])
+            known = state.instances.pop(key, None)
+            if known is not None and device.graphs and not device.graph_refusal:
+                state.instances[key] = known
+                device.launch_graph(known[0].executable)
+                return
             parts = zip(place.offsets, sizes, strict=True)
             made = tasks(*(None if block is None else block.part(*part) for part in parts))
-            state.latest = None
-            graph = self._instance(device, state, place, made)
+            graph = self._instance(device, state, place, made, key)
             if graph is None:
                 for task in made:
                     task.run(device)
-                return
-            state.key, state.latest = key, (place, block.ptr if block else 0, graph)
-            device.launch_graph(graph.executable)
+            else:
+                device.launch_graph(graph.executable)
 
     def room(self, device: CudaDevice, sizes: tuple[int, ...]) -> int:
         """Return the bytes of the block in which temporaries of given sizes lie."""
@@ -272,28 +282,35 @@ class LaunchGraph:
         return found
 
     def _instance(
-        self, device: CudaDevice, state: _State, place: Layout, tasks: tuple[Task, ...]
+        self, device: CudaDevice, state: _State, place: Layout, tasks: tuple[Task, ...], key: Any
     ) -> _Instance | None:
-        """The graph with the parameters of this run; None if the device does without."""
+        """The graph with the parameters of this run; None if the device does without.
+
+        A graph is updated, unless what it had before comes back, as where two results take turns: then there
+        is one for each.
+        """
         if not device.graphs or device.core is None or device.graph_refusal is not None:
             return None
+        alike = [other for other, (_, edges) in state.instances.items() if edges == place.edges]
         try:
             with device.core_current() as core:
                 steps = [task.nodes(device) for task in tasks]
-                known = state.instances.pop(place.edges, None)
-                if known is None:
-                    known = _Instance(device, core, steps, self._ordered(place))
+                if not alike or (key in state.gone and len(alike) < _ALIKE):
+                    graph = _Instance(device, core, steps, self._ordered(place))
                 else:
-                    known.update(steps)
+                    graph, _ = state.instances.pop(alike[0])
+                    state.gone[alike[0]] = None
+                    graph.update(steps)
         except MemoryError:
             raise
         except Exception as error:  # whatever the driver refuses, the program has to run
             device.refuse_graphs(f"{type(error).__name__}: {error}")
             return None
-        while len(state.instances) >= _MOST:
-            del state.instances[next(iter(state.instances))]
-        state.instances[place.edges] = known
-        return known
+        for kept, most in ((state.instances, _MOST - 1), (state.gone, 2 * _MOST)):
+            while len(kept) > most:
+                del kept[next(iter(kept))]
+        state.instances[key] = graph, place.edges
+        return graph
 
     def _ordered(self, place: Layout) -> list[list[int]]:
         """The order that tasks need, with what their memory adds."""

@@ -108,6 +108,33 @@ def test_the_same_run_again_updates_nothing(machine: Machine) -> None:
 
 
 @needs_gxx
+def test_results_that_take_turns_have_a_graph_each(machine: Machine) -> None:
+    plan, device, core = compiled(TWO_CHAINS), machine.device, machine.core
+    sets = [[device.allocate(800) for _ in range(4)] for _ in range(6)]
+
+    def run(number: int, factor: float) -> None:
+        a, o, p, z = sets[number]
+        device.upload(np.arange(100.0) + number, a)
+        device.upload(np.zeros(100), o)
+        given = {"a": a, "c0": np.float64(factor), "o": o, "p": p, "z": z}
+        plan.run([], [given[name] for name in plan.arrays], (100,), device)
+        t, out = (np.arange(100.0) + number) * factor, np.empty(100)
+        device.download(o, out)
+        np.testing.assert_array_equal(out, t + t[::-1])
+
+    for number in (0, 1, 0, 1):
+        run(number, 2.0)
+    assert core.instantiations == 2
+    updates = len(core.updates)
+    for number in (0, 1) * 3:
+        run(number, 2.0)
+    assert len(core.updates) == updates and core.instantiations == 2
+    for number in (0, 1, 2, 3, 4, 5) * 4:
+        run(number, 2.0 + number % 2)
+    assert core.instantiations == 4  # there are no more of one order
+
+
+@needs_gxx
 def test_what_has_no_elements_is_disabled(machine: Machine) -> None:
     text = """region(N: int>=0) {
       in a: f64[N];  out o: f64[N];  out p: f64[2];  out q: f64[N]

@@ -17,7 +17,7 @@ from dcarray.core.interrupts import DelayedInterrupt
 from dcarray.core.processes import LOCK
 from dcarray.lowering.gpu.host_calls import NotStarted
 from dcarray.offload.arrays import array_class
-from dcarray.offload.buffer import DeviceBuffer, array_in, resident, uploaded
+from dcarray.offload.buffer import DeviceBuffer, array_in, least_elements, resident, uploaded
 
 from ..entry.entry_values import Result
 from .plan_values import PlanMismatch, number
@@ -101,7 +101,7 @@ class DeviceLoopPlan(SizedPlan):
         device = self._device
         device.cache_dir = options.cache_dir
         device.graphs, device.graph_memory = options.graphs, options.graph_memory
-        with LOCK, DelayedInterrupt():
+        with LOCK, DelayedInterrupt(), device.running():
             given, used = self._arguments(values)
             if given is None:
                 return None
@@ -199,7 +199,7 @@ class DeviceLoopPlan(SizedPlan):
             self._device.download(held.buffer, found)
             return found.item() if result.weak else found[()]
         cls = array_class(self._device)
-        if size < config.current().eager_below:
+        if size < least_elements():
             few = np.empty(shape, dtype)
             if size:
                 self._device.download(held.buffer, few)
