@@ -4,6 +4,8 @@ Fused chains and stencils are compared with a copy of as many bytes on the same 
 processor's own target; a region of small kernels as one graph with the same kernels launched one by one;
 NPBench, if ``--suite`` is a checkout of it, with NumPy, CuPy and JAX.  Arrays are on the device before the
 clock runs, and it stops when the device's queue is empty.
+
+With ``--device null`` the host's part alone is measured, without any device (`host_time`).
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ import numpy as np
 
 import dcarray as dc
 
-from . import document, npbench_device, speed
+from . import document, host_time, npbench_device, speed
 from .measure import Row, described, in_turns, machine, ratio
 
 BANDWIDTH, TARGET, GRAPH = 0.85, 1.5, 8.0
@@ -215,6 +217,8 @@ def _arguments(argv: Sequence[str]) -> argparse.Namespace:
     if unknown:
         peers = ", ".join(npbench_device.PEERS)
         parser.error(f"--against knows no {', '.join(map(repr, unknown))}; the peers are: {peers}")
+    if args.device in ("null", "null:0"):
+        return args
     args.names = {one.name: one.description for one in dc.devices() if one.kind != "cpu"}
     if not args.names:
         parser.error("there is no device: python -m dcarray info says what is missing")
@@ -228,6 +232,8 @@ def main(argv: Sequence[str]) -> int:
     """Print the figures; the status is 1 if a result of NPBench is wrong."""
     args = _arguments(argv)
     tell = document.Telling()
+    if args.device in ("null", "null:0"):
+        return _host_time(args, tell)
     tell(f"{args.device}: {args.names[args.device]}\n{described(machine())}")
     tell("ratios are medians over rounds in which the contenders take turns")
     rows: list[Row] = []
@@ -258,6 +264,23 @@ def main(argv: Sequence[str]) -> int:
     if args.docs:
         tell.write(args.docs, f"Devices: {args.names[args.device]}", "`python -m benchmarks gpu`.")
     return int(wrong > 0)
+
+
+def _host_time(args: argparse.Namespace, tell: document.Telling) -> int:
+    """Print the host's time of work on a device that computes nothing."""
+    tell(f"a device that computes nothing\n{described(machine())}")
+    with dc.options(jit="eager"):
+        tell("\nthe host's time of a call")
+        for row in host_time.rows():
+            tell(_line(row))
+        tell("\nthe parts of it, in microseconds")
+        for number, (name, spent) in enumerate(host_time.parts()):
+            if not number:
+                tell(f"  {'':<28}" + "".join(f"{part:>22}" for part in spent))
+            tell(f"  {name:<28}" + "".join(f"{value:22.1f}" for value in spent.values()))
+    if args.docs:
+        tell.write(args.docs, "Host time", "`python -m benchmarks gpu --device null`.")
+    return 0
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from dcarray.core import config, fp_state
@@ -145,12 +144,17 @@ def planning_options(rec: Recording, options: config.Options, device: Device) ->
     arrays, without floating-point flags."""
     rec.watched = 0
     rec.log = contiguous_log(rec.log)
-    return _options_for(options, device.target or options.target)
+    global _planned
+    given, found = _planned
+    target = device.target or options.target
+    if given is not options or found.target != target:
+        found = replace(options, target=target, jit="eager")
+        _planned = options, found
+    return found
 
 
-@lru_cache(64)
-def _options_for(options: config.Options, target: str) -> config.Options:
-    return replace(options, target=target, jit="eager")
+_planned: tuple[config.Options | None, config.Options] = (None, config.Options())
+"""The options that were last given, and those for planning, which are theirs but for two."""
 
 
 class _OnHost(OpByOp):

@@ -128,8 +128,8 @@ def compiled(source: str, options: tuple[str, ...]) -> dict[str, HostFunction]:
     folder = Path(tempfile.gettempdir(), "dcarray-cuda-on-host")
     folder.mkdir(exist_ok=True)
     defines = [option for option in options if option.startswith("-D")]
-    path = folder / hashlib.sha256(repr((text, defines)).encode()).hexdigest()[:20]
-    file = Path(f"{path}.{np.random.default_rng().integers(1 << 60)}")
+    name = hashlib.sha256(repr((text, defines)).encode()).hexdigest()[:20]
+    file = folder / f"{name}-{np.random.default_rng().integers(1 << 60)}"  # other processes make the same
     file.with_suffix(".cpp").write_text(text)
     flags = ["-std=gnu++17", "-O1", "-w", "-fwrapv", "-ffp-contract=off", "-shared", "-fPIC", *defines]
     command = [str(COMPILER), *flags, str(file.with_suffix(".cpp")), "-o", str(file.with_suffix(".so"))]

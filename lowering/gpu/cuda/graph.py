@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 __all__ = ["CopyMemory", "FillMemory", "LaunchGraph", "LaunchKernel"]
 
 _MOST = 8  # instantiated graphs that are kept
-_ALIKE = 4  # of those, for one order of their nodes
+ALIKE = 4
+"""Instantiated graphs that are kept for one order of their nodes."""
 
 
 @record(frozen=True, slots=True)
@@ -295,7 +296,7 @@ class LaunchGraph:
         try:
             with device.core_current() as core:
                 steps = [task.nodes(device) for task in tasks]
-                if not alike or (key in state.gone and len(alike) < _ALIKE):
+                if not alike or (key in state.gone and len(alike) < ALIKE):
                     graph = _Instance(device, core, steps, self._ordered(place))
                 else:
                     graph, _ = state.instances.pop(alike[0])

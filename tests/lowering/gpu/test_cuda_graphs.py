@@ -108,7 +108,8 @@ def test_the_same_run_again_updates_nothing(machine: Machine) -> None:
 
 
 @needs_gxx
-def test_results_that_take_turns_have_a_graph_each(machine: Machine) -> None:
+def test_results_that_take_turns_have_a_graph_each(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dcarray.lowering.gpu.cuda.graph.ALIKE", 4)
     plan, device, core = compiled(TWO_CHAINS), machine.device, machine.core
     sets = [[device.allocate(800) for _ in range(4)] for _ in range(6)]
 
