@@ -106,7 +106,8 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[int, str], list
     found: dict[int, str] = {}
     for line in run.stdout.splitlines():
         match = re.fullmatch(rf"{re.escape(str(path))}:(\d+): \w+: (.*)", line)
-        assert match is not None, line
+        if match is None:
+            continue  # of another file, whose mistakes `make lint` finds
         number = int(match[1]) - 1
         found[number] = f"{found[number]}\n{match[2]}" if number in found else match[2]
     return found, lines
