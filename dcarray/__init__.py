@@ -27,14 +27,19 @@ core.behind.update(
 
 
 if TYPE_CHECKING:  # NumPy's names have NumPy's types, and ours are those of `names`
+    import builtins
+    from typing import TypeVar, overload
+
+    from numpy import dtype as _dtype
+
     from . import array_api, comm, hdf5, types
     from .api.array import evaluate
+    from .comm.pmap import pmap
     from .core.config import options
     from .core.counters import report
     from .core.device_names import devices
     from .core.errors import ProgramError, ScheduleError, StrictError
     from .distributed.array_distribution import distribute
-    from .distributed.global_view_pmap import pmap
     from .execution.executor import wait
     from .inspect.about import info
     from .inspect.explain import explain
@@ -45,10 +50,20 @@ if TYPE_CHECKING:  # NumPy's names have NumPy's types, and ours are those of `na
     from .jit.program.export import export
     from .jit.program.schedule import schedule
 
+    _Shape = TypeVar("_Shape", bound=tuple[int, ...])
+    _DType = TypeVar("_DType", bound=_dtype[Any])
+
+    @overload
+    def asarray(
+        a: ndarray[_Shape, _DType], dtype: None = None, order: Any = None, *, device: str | None = None,
+        copy: builtins.bool | None = None, like: Any = None,
+    ) -> ndarray[_Shape, _DType]: ...  # fmt: skip
+    @overload
     def asarray(
         a: object, dtype: Any = None, order: Any = None, *, device: str | None = None,
-        copy: bool | None = None, like: Any = None,
+        copy: builtins.bool | None = None, like: Any = None,
     ) -> ndarray[Any, Any]: ...  # fmt: skip
+    def asarray(*args: Any, **kwargs: Any) -> Any: ...
 
     # Of two names mypy takes the first.
     # isort: split

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
@@ -18,6 +19,9 @@ _LAUNCHED = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "PMIX_RANK")
 
 _OFF = ("0", "false", "no", "off")
 
+# What mpi4py.futures runs a master and its workers by, and workers that a master has spawned.
+_POOLS = ("mpi4py.futures", "mpi4py.futures.server")
+
 
 def world() -> Communicator:
     """Return the communicator of all ranks.
@@ -26,7 +30,7 @@ def world() -> Communicator:
     -------
     Communicator
         In a rank of `dcarray.comm.run`, the simulated ranks; otherwise those of the MPI job, as mpi4py has
-        them; without mpi4py, this process alone.
+        them; without mpi4py, and in a pool of mpi4py.futures, this process alone.
 
     Raises
     ------
@@ -36,6 +40,8 @@ def world() -> Communicator:
     simulated = simulated_ranks.current.get()
     if simulated is not None:
         return simulated
+    if _is_in_pool():
+        return _alone()
     mpi_world = _mpi_world()
     if mpi_world is None:
         launched = [name for name in _LAUNCHED if name in os.environ]
@@ -56,6 +62,14 @@ def _mpi_world() -> Callable[[bool], Communicator] | None:
     from . import mpi
 
     return mpi.world
+
+
+@cache
+def _is_in_pool() -> bool:
+    """Whether this process is the master or a worker of a pool of mpi4py.futures: workers run what they are
+    given, not the program, so these processes are no ranks of one."""
+    line = sys.orig_argv
+    return "-m" in line and line[line.index("-m") + 1 :][:1] in [[name] for name in _POOLS]
 
 
 @cache

@@ -73,12 +73,14 @@ class Fallback:
     Attributes
     ----------
     function : str
-        The function; of the kind ``"loop"`` the reason why a loop or a run of statements is not compiled.
+        The function; of the kinds ``"loop"`` and ``"slower"`` the reason why a loop or a run of statements is
+        Python's.
     where : str
         The user's file and line.
-    kind : {"fallback", "numpy", "loop"}
+    kind : {"fallback", "numpy", "loop", "slower"}
         ``"fallback"``: the function has no compiled form; ``"numpy"``: NumPy's own routine (sorting, LAPACK,
-        FFT) is the intended implementation; ``"loop"``: a loop that Python runs.
+        FFT) is the intended implementation; ``"loop"``: a loop that Python runs; ``"slower"``: one that is
+        Python's again, since it ran as compiled code, which was measured and not faster.
     count : int
         The number of calls.
     bytes : int
@@ -94,7 +96,7 @@ class Fallback:
     @property
     def size_text(self) -> str:
         """The size of arguments and results, as the report shows it."""
-        return "" if self.kind == "loop" else f"  {self.bytes:,} bytes"
+        return "" if self.kind in ("loop", "slower") else f"  {self.bytes:,} bytes"
 
 
 @record(frozen=True, slots=True)
@@ -181,6 +183,7 @@ _KINDS = {
     "fallback": "calls run by NumPy, since they have no compiled form",
     "numpy": "calls run by NumPy's own routines, as intended",
     "loop": "loops run by Python, since they cannot be compiled",
+    "slower": "statements run by Python again, since compiled code was measured and not faster",
 }
 
 _lock = threading.Lock()

@@ -124,6 +124,11 @@ class Measured:
     def recent(self) -> float:
         return _typical(self._lasts) if self._lasts else 0.0
 
+    @property
+    def both(self) -> tuple[float, float]:
+        """Typical times of compiled code and of Python, once compiled code has been judged."""
+        return _typical(self._compiled), _typical(self._python or self._lasts)
+
     def python(self, seconds: float, in_a_row: bool = False) -> None:
         """Note a run in Python, or the median of several ones in a row."""
         self._rows += in_a_row

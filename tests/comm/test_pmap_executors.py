@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from launching import ROOT
+from launching import ROOT, launch, needs_mpi
 
 import dcarray as dc
 from dcarray import comm
@@ -125,6 +126,20 @@ def test_an_adapter_that_returns_futures() -> None:
             return future
 
     assert dc.pmap(abs, [-1, 2], executor=Adapter()) == [1, 2]
+
+
+@needs_mpi
+@pytest.mark.parametrize("spawned", [False, True], ids=["python -m mpi4py.futures", "spawned workers"])
+def test_a_pool_of_mpi(spawned: bool) -> None:
+    program = "tests/support/pool_of_mpi.py"
+    if spawned:
+        done = launch(1, program, timeout=100, MPI4PY_FUTURES_MAX_WORKERS="2")
+    else:
+        done = launch(3, "-m", "mpi4py.futures", program, timeout=100)
+    assert done.returncode == 0, done.stdout + done.stderr
+    workers = {0, 1} if spawned else {1, 2}  # fast ones may leave nothing to others
+    ranks = re.fullmatch(r"tile 3\nran on \[(.*)\] \[1, 2\]\n", done.stdout)
+    assert ranks is not None and {*map(int, ranks[1].split(","))} <= workers, done.stdout
 
 
 @pytest.mark.parametrize("arguments", [["--processes"], []], ids=["processes", "dask"])

@@ -151,7 +151,8 @@ def test_ndarray_of_memory(way):
 
 def test_base_and_size(way):
     x = dc.arange(100)
-    assert x[1:].base is x[2:].base
+    assert x[1:].base is x[2:].base is x[2:][1:].base
+    assert x.base is None and x[:].base is not None and np.shares_memory(x[1:].base, x)
     assert sys.getsizeof(x) > x.nbytes > sys.getsizeof(x[1:])
 
 

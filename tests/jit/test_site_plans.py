@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -132,8 +133,38 @@ def test_plans_that_are_not_faster_are_given_up(monkeypatch: pytest.MonkeyPatch)
         called(f)
         waited()
     assert dc.report().loops in (admission._FEW, admission._TRIALS) and site.refused
-    (one,) = reasons()
-    assert one.function == "compiled code is not faster than NumPy"
+    (one,) = dc.report().fallbacks
+    assert one.kind == "slower" and one.count == 1 and one.where.endswith(":3")
+    assert one.function == site.refused
+    compiled, python = times_in(one.function)
+    assert 0 < compiled < python  # were it not for the constant
+    title, line = str(dc.report()).splitlines()[-2:]
+    assert "compiled code was measured and not faster" in title and one.function in line
+
+
+def test_the_rest_of_a_loop_that_was_not_faster_is_given_up(
+    at_once: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admission, "_SLOW", 1e9)
+    monkeypatch.setattr(admission, "_SOON", 0.0)
+    monkeypatch.setattr(admission, "_FASTER", 0.0)
+    f = written("def f(x, n):\n    for t in range(n):\n        x[0] = x[0] + t\n    return x")
+    (loop,) = [site for site in put_sites(f) if site.source.is_loop]
+    loop.resuming = True
+    assert f(np.zeros(3), 2000)[0] == 1999 * 1000
+    (one,) = dc.report().fallbacks
+    assert one.kind == "slower" and one.function == loop.refused and all(times_in(one.function))
+
+
+def times_in(reason: str) -> tuple[float, float]:
+    """The times of compiled code and of Python in a reason."""
+    found = re.fullmatch(
+        r"compiled code is not faster than NumPy: ([\d,.]+) us compiled, ([\d,.]+) us as it is written",
+        reason,
+    )
+    assert found is not None, reason
+    compiled, python = (float(text.replace(",", "")) for text in found.groups())
+    return compiled, python
 
 
 def test_reasons_come_from_the_planner_process() -> None:

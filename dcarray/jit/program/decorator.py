@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property, partial, update_wrapper
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast
 
 from dcarray.api.array import ndarray
 from dcarray.core import config
@@ -38,10 +38,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Program", "program"]
 
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
+
 _MOST_VERSIONS = 16  # with which there is another one for numbers of other types
 
 
-class Program(Elsewhere):
+class Program(Elsewhere, Generic[_Arguments, _Result]):
     """A function whose arguments have types.
 
     Its calls run code that was compiled once for all sizes.  Where that does not serve a call, because an
@@ -87,7 +90,7 @@ class Program(Elsewhere):
         return isinstance(hint, Hint)
 
     # ---- compiling ----------------------------------------------------------------------------------
-    def compile(self, schedule: Schedule | None = None) -> Program:
+    def compile(self, schedule: Schedule | None = None) -> Program[_Arguments, _Result]:
         """Compile the program with the options in force, unless that has been done; returns the program.
 
         What is compiled serves all sizes.  Where something is only worth it for some, as a library call,
@@ -229,7 +232,7 @@ class Program(Elsewhere):
         return self._described
 
     # ---- calls --------------------------------------------------------------------------------------
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
         """Call the program.
 
         Raises
@@ -258,8 +261,10 @@ class Program(Elsewhere):
                 if places is not None:
                     found = last[2].run(args, options, places)
                     if found is not None:
-                        return returned(found, last[1].interface.returns)
-        return self._checked_call(args, kwargs, options)
+                        result: _Result = returned(found, last[1].interface.returns)
+                        return result
+        checked: _Result = self._checked_call(args, kwargs, options)
+        return checked
 
     def _checked_call(self, args: tuple[Any, ...], kwargs: dict[str, Any], options: config.Options) -> Any:
         parameters = self._parameters()
@@ -359,14 +364,14 @@ class Program(Elsewhere):
         return self._plain.in_pieces
 
     @cached_property
-    def _accelerated(self) -> Any:
-        return accelerate(self.written)
+    def _accelerated(self) -> Callable[_Arguments, _Result]:
+        return cast(Callable[_Arguments, _Result], accelerate(self.written))
 
     def __repr__(self) -> str:
         return f"<program {self._name}>"
 
 
-def program(function: Callable[..., Any]) -> Program:
+def program(function: Callable[_Arguments, _Result]) -> Program[_Arguments, _Result]:
     """Make a program of a function: compiled from its source and the types of its arguments.
 
     Parameters
@@ -378,7 +383,7 @@ def program(function: Callable[..., Any]) -> Program:
     Returns
     -------
     Program
-        Without annotations it does what `accelerate` makes of the function.
+        It has the signature of the function.  Without annotations it does what `accelerate` makes of that.
 
     Raises
     ------

@@ -21,7 +21,7 @@ from .pruning import prune_soon
 from .requests import TOO_SHORT, LoopRequest
 from .sampler import SAMPLER
 from .site import Site
-from .version import NOT_FASTER, Version
+from .version import Version, not_faster
 
 SAMPLER.prune = prune_soon  # no site is refused before it has a server
 
@@ -138,9 +138,11 @@ class SiteServer:
                 return ()
         version, found, entry = self._serve(values, start)
         if version and found and items is not None:
-            self.site.kept = self._pace.is_faster(perf_counter() - begun, start, items)
+            took = perf_counter() - begun
+            self.site.kept = self._pace.is_faster(took, start, items)
             if not self.site.kept:
-                version.refuse(NOT_FASTER)
+                iterations = len(range(start, items.stop, items.step))
+                version.refuse(not_faster(took, self._pace.seconds * iterations), "slower")
         if found:
             self._done.add(get_ident())
             self._shared.add(get_ident())

@@ -215,15 +215,15 @@ class SitePlans:
     def refused(self) -> list[Entry]:
         return [entry for entry in self.entries.values() if entry.state is PlanState.REFUSED]
 
-    def refuse_slow(self, entry: Entry, reason: str) -> None:
-        """Report that compiled code of a key is not faster; see `refuse_entry`."""
+    def refuse_slow(self, entry: Entry, reason: str, kind: str = "loop") -> None:
+        """Report that compiled code of a key is not faster, with the lines of a kind; see `refuse_entry`."""
         resumed = entry.request.loop.resumed
         self._doubt(resumed)
         if resumed:
             self.entries.pop(entry.key, None)
         else:
             self.site.resumable = self.site.resuming = False  # the rest of a loop is no better
-            self._report(entry, reason, self.source.line)
+            self._report(entry, reason, self.source.line, kind)
 
     def refuse_entry(self, entry: Entry, reason: str, line: int) -> None:
         """Report that a key has no plan; the site is left to Python if no key has one."""
@@ -241,12 +241,12 @@ class SitePlans:
             self.site.doubtful = True
             self._heat_outer()
 
-    def _report(self, entry: Entry, reason: str, line: int) -> None:
+    def _report(self, entry: Entry, reason: str, line: int, kind: str = "loop") -> None:
         every = reason == TOO_SHORT and not self.source.is_loop and entry.is_of_numbers()
         if every or len(self.refused()) == len(self.entries):
-            self.refuse(reason, line)
+            self.refuse(reason, line, kind)
         else:
-            note(shown(reason), kind="loop", where=(self.source.file, line))
+            note(shown(reason), kind=kind, where=(self.source.file, line))
 
     def _make_exact(self, entry: Entry) -> bool:
         """Make plans of a kind for single sizes from now on, if the entry's is for several and those may have
@@ -269,10 +269,10 @@ class SitePlans:
         if self._strange >= admission.STRANGE and not self.is_ready():
             self._give_up(shown(reason))
 
-    def refuse(self, reason: str, line: int) -> None:
+    def refuse(self, reason: str, line: int, kind: str = "loop") -> None:
         """Leave the statements to Python from now on; sites inside of them may be hot instead."""
         if not self.site.refused:
-            note(shown(reason), kind="loop", where=(self.source.file, line))
+            note(shown(reason), kind=kind, where=(self.source.file, line))
         self._give_up(shown(reason))
         if reason == TOO_SHORT:
             for site in self.site.every_inner():

@@ -28,9 +28,8 @@ from .short_runs import ShortRuns
 from .site import Site
 from .site_plans import SitePlans, watchers
 
-__all__ = ["NOT_FASTER", "Version"]
+__all__ = ["Version", "not_faster"]
 
-NOT_FASTER = "compiled code is not faster than NumPy"
 Served = tuple[tuple[Any, ...], Entry | None]
 
 
@@ -93,9 +92,9 @@ class Version:
         found, entry = self._serve(given, start)
         return tuple([self._paths.bind(values, owners, one) for one in found]), entry
 
-    def refuse(self, reason: str) -> None:
-        """Leave its values to Python from now on."""
-        self.plans.refuse(reason, self.source.line)
+    def refuse(self, reason: str, kind: str = "loop") -> None:
+        """Leave its values to Python from now on; the report has the reason with those of its kind."""
+        self.plans.refuse(reason, self.source.line, kind)
 
     def judge(self, entry: Entry, seconds: float) -> None:
         """Note how long compiled code took; it is given up if that is known not to be faster."""
@@ -107,7 +106,7 @@ class Version:
             self.site.kept = not refused
         if refused:
             entry.refuse()
-            self.plans.refuse_slow(entry, NOT_FASTER)
+            self.plans.refuse_slow(entry, not_faster(*entry.gain.both), "slower")
 
     def _serve(self, values: tuple[Any, ...], start: Any) -> Served:
         """Return the result of a plan for the values, or an empty tuple, and the entry of their key."""
@@ -141,7 +140,8 @@ class Version:
         has_lists = list in map(type, values)
         if has_lists:
             if self._lists.are_a_loss(self.plans.entries.values()):
-                self.refuse("to convert its lists takes longer than to run it")
+                kind = "slower" if self.plans.is_ready() else "loop"
+                self.refuse("to convert its lists takes longer than to run it", kind)
                 return (), None
             expected = self._lists.expected(values)
             if expected > self.site.seconds and options.jit != "eager":  # the loop may take less
@@ -241,3 +241,9 @@ class Version:
             plan.remember(values, guards or ())
             self._last = entry
         return (found,)
+
+
+def not_faster(compiled: float, python: float) -> str:
+    """Return the reason not to use compiled code that takes so many seconds, and Python so many."""
+    times = f"{1e6 * compiled:,.1f} us compiled, {1e6 * python:,.1f} us as it is written"
+    return f"compiled code is not faster than NumPy: {times}"
