@@ -20,7 +20,7 @@ from dcarray.jit.loops.syntax.stubs import stub_path
 
 from .hint_stubs import stub
 from .hint_types import Observed, observed
-from .runner import Refused, execute, fail
+from .runner import run_as_python_does
 from .user_files import UserFiles
 
 __all__ = ["main"]
@@ -101,19 +101,7 @@ def main(argv: list[str]) -> int:
         sys.setprofile(None)
         return _write(watch.observed(), out, " ".join([_NAME, *argv]))
 
-    try:
-        execute(args.target, args.module, begin, watch.prepare)
-    except Refused as refused:
-        message, status = refused.args
-        print(f"{_NAME}: {message}", file=sys.stderr)
-        return int(status)
-    except SystemExit:
-        end()
-        raise
-    except BaseException as error:
-        end()  # what was seen was seen
-        fail(error)
-    return end()
+    return run_as_python_does(_NAME, args.target, args.module, begin, watch.prepare, end=end)
 
 
 def _write(found: Sequence[Observed], out: str | None, command: str) -> int:

@@ -53,7 +53,7 @@ Compiler = Callable[[str | bytes, str, dict[str, Any]], CodeType]
 
 
 # ---- what to run -------------------------------------------------------------------------------------
-def _plain(source: str | bytes, file: str, names: dict[str, Any]) -> CodeType:
+def plain(source: str | bytes, file: str, names: dict[str, Any]) -> CodeType:
     """Compile a source as it is."""
     return compile(source, file, "exec", dont_inherit=True)
 
@@ -115,7 +115,7 @@ def _module(name: str, names: dict[str, Any], compiler: Compiler) -> CodeType:
     return _from_spec(importlib.util.find_spec(inner), missing, names, compiler)
 
 
-class _Accelerator:
+class Accelerator:
     """What makes the user's code hot, or its arrays wrapped."""
 
     def __init__(self, also: tuple[str, ...], eagerly: bool) -> None:
@@ -140,7 +140,7 @@ class _Accelerator:
     def compile(self, source: str | bytes, file: str, names: dict[str, Any]) -> CodeType:
         """Compile what is run."""
         if self._wraps or config.current().jit == "off":
-            return _plain(source, file, names)
+            return plain(source, file, names)
         from dcarray.jit.loops.sites.modules import compile_module
 
         return compile_module(source, file, names, not sys.flags.interactive, self._eagerly)
@@ -148,7 +148,7 @@ class _Accelerator:
 
 def execute(
     target: str, is_module: bool, begin: Callable[[], None], prepare: Callable[[str | None], None],
-    compiler: Compiler = _plain,
+    compiler: Compiler = plain,
 ) -> None:  # fmt: skip
     """Run a script or a module as ``__main__``.
 
@@ -227,7 +227,7 @@ def _strip(error: BaseException | None, seen: set[int]) -> None:
         error = error.__context__
 
 
-def fail(error: BaseException) -> NoReturn:
+def _fail(error: BaseException) -> NoReturn:
     """Print an error and exit, as plain python does."""
     if not config.current().debug:
         _strip(error, set())
@@ -236,6 +236,43 @@ def fail(error: BaseException) -> NoReturn:
         sys.exit(130)
     sys.excepthook = lambda *remaining: None
     raise error
+
+
+def run_as_python_does(
+    name: str, target: str, is_module: bool, begin: Callable[[], None],
+    prepare: Callable[[str | None], None], compiler: Compiler = plain, end: Callable[[], int] = lambda: 0,
+) -> int:  # fmt: skip
+    """Run a script or a module, and end as plain python does.
+
+    Parameters
+    ----------
+    name : str
+        Of the command, for its messages.
+    target, is_module, begin, prepare, compiler
+        As of `execute`.
+    end : callable, optional
+        Called when it has run, however it ends; returns the exit status of a program that ends by itself.
+
+    Returns
+    -------
+    int
+        The exit status, unless the program ends by an exception.
+    """
+    try:
+        execute(target, is_module, begin, prepare, compiler)
+    except Refused as refused:
+        message, status = refused.args
+        print(f"{name}: {message}", file=sys.stderr)
+        return int(status)
+    except SystemExit:
+        end()
+        raise
+    except BaseException as error:
+        end()
+        if isinstance(error, BrokenPipeError) and output_is_lost():
+            raise  # whoever has called this ends the process quietly
+        _fail(error)
+    return end()
 
 
 def _at_end(show_report: bool, explain: str | None) -> None:
@@ -305,7 +342,7 @@ def main(arguments: list[str]) -> int:
             return _usage(f"--explain {explain}: there is no such folder")
     sys.argv = remaining
     show_report = show_report or remaining[-1] == "--report"
-    accelerator = _Accelerator(tuple(also), eagerly=explain is not None)
+    accelerator = Accelerator(tuple(also), eagerly=explain is not None)
     begin = lambda: _at_end(show_report, explain)  # noqa: E731
 
     def prepare(root: str | None) -> None:
@@ -315,19 +352,7 @@ def main(arguments: list[str]) -> int:
             report(reset=True)  # from here on all is the program's
         accelerator.prepare(root)
 
-    try:
-        execute(remaining[0], is_module, begin, prepare, accelerator.compile)
-    except Refused as refused:
-        message, status = refused.args
-        print(f"{_NAME}: {message}", file=sys.stderr)
-        return int(status)
-    except SystemExit:
-        raise
-    except BaseException as error:
-        if isinstance(error, BrokenPipeError) and output_is_lost():
-            raise  # whoever has called this ends the process quietly
-        fail(error)
-    return 0
+    return run_as_python_does(_NAME, remaining[0], is_module, begin, prepare, accelerator.compile)
 
 
 def _usage(problem: str) -> int:

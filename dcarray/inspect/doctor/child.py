@@ -1,253 +1,133 @@
-"""The process whose program is watched: a thread looks at the line that it is at, and says so at the end.
-
-Each look counts the time since the one before it, so the lines add up to the whole.  Python switches
-threads at calls and at jumps back only: time that is seen at a jump is shared out to the lines that were
-traced in its code, by the seconds that they took then.
-"""
+"""The process whose program is watched: it runs the program in one way, and says at the end what was seen."""
 
 from __future__ import annotations
 
+import ast
 import atexit
-import dis
 import json
 import os
-import random
-import signal
 import sys
-import time
-from _thread import get_ident, start_new_thread
 from collections.abc import Callable
-from types import FrameType
+from functools import partial
+from importlib.machinery import SourceFileLoader
+from types import CodeType
 from typing import Any
 
-from dcarray.core.own_files import is_inside
+from dcarray.core.pipes import quietly
 from dcarray.inspect import runner
 from dcarray.inspect.user_files import UserFiles
-from dcarray.jit.loops.sites.sampler import _line_before, _rest
+
+from .clock import Clock
 
 __all__ = ["main"]
 
-_LOOK = signal.SIGCONT  # does nothing without a handler
-_PERIOD = 0.002  # seconds between two looks of the thread
-_HOT, _LOOKS = 0.02, 4  # seconds after which a line is traced for a moment, and how often
-_EVENTS, _SECONDS, _KEPT = 400, 0.1, 20  # of one look; times of a line that are kept
-
-
-class Looks:
-    """Closer looks at lines: how long some of their runs take, and the arrays and integers that are there.
-
-    Attributes
-    ----------
-    seen : dict
-        By file and line: the seconds of runs, and shapes, sizes of items, and integers by name.
-    files : UserFiles
-    """
-
-    def __init__(self) -> None:
-        self.files = UserFiles(None)
-        self.seen: dict[tuple[str, int], tuple[list[float], dict[str, Any]]] = {}
-        self.runs: dict[tuple[str, int], int] = {}
-        self._line, self._begun, self._events, self._end = 0, 0.0, 0, 0.0
-        self._frame: FrameType | None = None
-
-    def __call__(self, _: int, frame: FrameType | None) -> None:
-        """Trace the program's innermost frame for a moment: the handler of a signal."""
-        while frame is not None and not _is_own(frame.f_code.co_filename, self.files):
-            frame = frame.f_back
-        if frame is None or sys.gettrace() not in (None, _untraced):  # a debugger's
-            return
-        if self._frame is not None:  # it waits for the end of a long call
-            self._frame.f_trace = None
-        self._frame = frame
-        self._line, self._events, self._end = 0, 0, time.perf_counter() + _SECONDS
-        frame.f_trace = self._trace
-        sys.settrace(_untraced)
-
-    def _trace(self, frame: FrameType, event: str, _: Any) -> Any:
-        now = time.perf_counter()
-        if self._line:
-            times, _ = self.seen.setdefault((frame.f_code.co_filename, self._line), ([], {}))
-            where = frame.f_code.co_filename, self._line
-            self.runs[where] = self.runs.get(where, 0) + 1
-            if len(times) < _KEPT:
-                times.append(now - self._begun)
-        self._events += 1
-        if event == "return" or now > self._end or self._events > _EVENTS:
-            sys.settrace(None)
-            frame.f_trace = self._frame = None
-            return None
-        self._line = frame.f_lineno if event == "line" else 0
-        if self._line and (frame.f_code.co_filename, self._line) not in self.seen:
-            self.seen[frame.f_code.co_filename, self._line] = [], _values(frame)
-        self._begun = time.perf_counter()
-        return self._trace
-
-
-def _untraced(*_: Any) -> None:
-    """Trace nothing in functions that are called meanwhile."""
-
-
-def _is_own(file: str, files: UserFiles) -> bool:
-    return not file.startswith("<") and files.has(file)
-
-
-def _values(frame: FrameType) -> dict[str, Any]:
-    """Return the shapes of the arrays, and the integers, that a frame's code may name."""
-    array = getattr(sys.modules.get("numpy"), "ndarray", None)
-    names = {**{n: frame.f_globals.get(n) for n in frame.f_code.co_names}, **frame.f_locals}
-    found: dict[str, Any] = {}
-    for name, value in names.items():
-        if type(value) in (int, float, complex, bool):
-            found[name] = value if type(value) is int and abs(value) < 1 << 62 else "number"
-        elif array is not None and type(value) is array:
-            found[name] = [list(value.shape), value.itemsize, value.dtype.kind]
-    return found
-
-
-class Clock:
-    """The looks of a thread at the main thread, and the seconds that they stand for."""
-
-    def __init__(self, files: UserFiles, traced: bool) -> None:
-        self.files, self._traced = files, traced
-        self.lines: dict[tuple[str, int], float] = {}
-        self.jumps: dict[tuple[str, int, int, int], float] = {}  # file, line, first and last of the code
-        self.libraries: dict[tuple[str, int], dict[str, float]] = {}
-        self.outside, self.count, self._began, self._last = 0.0, 0, 0.0, 0.0
-        self._looked: dict[tuple[str, int], int] = {}
-        self._main, self._pid = get_ident(), os.getpid()
-
-    def begin(self) -> None:
-        """Start to look."""
-        # under dcarray its own sampler rests; what rests imports NumPy, which must not wait in the thread
-        rest = _rest() if self._traced else time.sleep
-        self._began = self._last = time.perf_counter()
-        start_new_thread(self._watch, (rest,))
-
-    def end(self) -> float:
-        """Count what is left; returns the seconds since the beginning."""
-        now = time.perf_counter()
-        self.outside += now - self._last
-        self._last = now
-        return now - self._began
-
-    def _watch(self, rest: Callable[[float], None]) -> None:
-        own = self.files
-        while True:
-            rest(random.uniform(0.5, 1.5) * _PERIOD)  # never in step with what the program repeats
-            now = time.perf_counter()
-            seconds, self._last = now - self._last, now
-            top = frame = sys._current_frames().get(self._main)
-            while frame is not None and not _is_own(frame.f_code.co_filename, own):
-                frame = frame.f_back
-            if frame is None or top is None:
-                self.outside += seconds
-            else:
-                self._note(top, frame, seconds)
-            del top, frame  # a frame that is held keeps its variables alive
-
-    def _note(self, top: FrameType, frame: FrameType, seconds: float) -> None:
-        code, self.count = frame.f_code, self.count + 1
-        where = code.co_filename, frame.f_lineno or _line_before(frame)
-        self.lines[where] = self.lines.get(where, 0.0) + seconds
-        if top is not frame:
-            library = _library(top.f_code.co_filename)
-            inner = self.libraries.setdefault(where, {})
-            inner[library] = inner.get(library, 0.0) + seconds
-        elif _is_between(code.co_code[frame.f_lasti :]):
-            known = (line for _, _, line in code.co_lines() if line)
-            key = *where, code.co_firstlineno, max(known)
-            self.jumps[key] = self.jumps.get(key, 0.0) + seconds
-        looked = self._looked.get(where, 0)
-        if self._traced and looked < _LOOKS and self.lines[where] > _HOT * (1 + 5 * looked):
-            self._looked[where] = looked + 1
-            signal.pthread_kill(self._main, _LOOK)
-
-    def share(self, looks: Looks) -> None:
-        """Give the time seen at jumps to the lines that were traced in the same code."""
-        for (file, line, first, last), seconds in self.jumps.items():
-            sums = {
-                (f, n): sum(times) / len(times) * runs
-                for (f, n), (times, _) in looks.seen.items()
-                if f == file and first <= n <= last and times and (runs := looks.runs.get((f, n), 0))
-            }
-            total = sum(sums.values())
-            if total and len(sums) > 1:
-                self.lines[file, line] -= seconds
-                for where, part in sums.items():
-                    self.lines[where] = self.lines.get(where, 0.0) + seconds * part / total
-
-
-def _is_between(code: bytes) -> bool:
-    """Whether bytecode begins where threads are switched: a jump back, or its test (one in Python 3.11)."""
-    name = dis.opname[code[0]]
-    jumps = "BACKWARD" in name or (name == "COMPARE_OP" and "BACKWARD" in dis.opname[(code[6:7] or code)[0]])
-    return jumps or name == "RESUME"
-
-
-def _library(file: str) -> str:
-    """Return the name of the package, or of the module, that a file is in."""
-    parts = file.split(os.sep)
-    for folder in ("site-packages", "dist-packages"):
-        if folder in parts[:-1]:
-            return parts[parts.index(folder) + 1].removesuffix(".py")
-    if is_inside(file):
-        return "dcarray"
-    standard = os.path.dirname(os.__file__) + os.sep
-    return file.removeprefix(standard).split(os.sep)[0].removesuffix(".py").strip("<>")
+_NAME = "python -m dcarray doctor"
 
 
 def main(argv: list[str]) -> int:
-    """Run a program for `dcarray.inspect.doctor.command`, and return its exit status.
+    """Run a program for `dcarray.inspect.doctor.runs`, and return its exit status.
 
     Parameters
     ----------
     argv : list of str
-        "plain" or "run", the file that gets what was seen, "-m" or "", the script or module, its arguments.
+        The file that is told how to run it, and that gets what was seen; the script or module; its arguments.
     """
-    kind, notes, module, *program = argv
-    looks = Looks()
-    looks.files = UserFiles(None if module else os.path.dirname(os.path.abspath(program[0])))
-    clock, owner = Clock(looks.files, kind == "plain"), os.getpid()
+    notes, *program = argv
+    with open(notes, encoding="utf-8") as file:
+        way, module, stdin, functions = json.load(file)
+    os.unlink(notes)
+    root = None if module else os.getcwd() if stdin else os.path.dirname(os.path.abspath(program[0]))
+    files = UserFiles(root)
+    clock, owner = (
+        Clock(lambda file: not file.startswith("<") and files.has(file), way == "plain"),
+        os.getpid(),
+    )
 
     def write() -> None:
         if os.getpid() != owner:  # not what is forked from it
             return
-        seconds = clock.end()
-        signal.signal(_LOOK, signal.SIG_IGN)
-        clock.share(looks)
-        told: dict[str, Any] = {"seconds": seconds, "outside": clock.outside, "samples": clock.count}
-        told["lines"] = [[*where, spent] for where, spent in clock.lines.items()]
-        told["libraries"] = [[*where, spent] for where, spent in clock.libraries.items()]
-        told["looks"] = [[*where, *what] for where, what in looks.seen.items()]
-        if kind == "run":
+        told = clock.end()
+        if way != "plain":
+            from dcarray.core.counters import counters
             from dcarray.inspect.hot_lines import hot_lines
 
             told["hot"] = [list(one) for one in hot_lines()]
+            told["compiled"], told["known"] = counters.compiles, counters.cache_hits + counters.disk_hits
         with open(notes, "w", encoding="utf-8") as file:
             json.dump(told, file)
 
-    atexit.register(write)
-    if kind == "run":
-        clock.begin()
-        return runner.main([*([module] if module else ["--"]), *program])
-
     def begin() -> None:
-        signal.signal(_LOOK, looks)
-        clock.begin()
+        if stdin:  # as Python does for a program without a file
+            sys.argv[0] = "-"
+            if not sys.flags.safe_path:
+                sys.path[0] = ""
+            del sys.modules["__main__"].__file__
+        if way == "plain":
+            clock.begin()
 
+    atexit.register(write)
     sys.argv = program
-    try:
-        runner.execute(program[0], bool(module), begin, lambda root: None)
-    except runner.Refused as refused:
-        message, status = refused.args
-        print(f"python -m dcarray doctor: {message}", file=sys.stderr)
-        return int(status)
-    except SystemExit:
-        raise
-    except BaseException as error:
-        runner.fail(error)
-    return 0
+    if way != "plain":  # what dcarray does with the source before it runs is part of the way
+        clock.begin()
+    how = _ways[way](files, functions)
+    return runner.run_as_python_does(_NAME, program[0], module, begin, *how)
+
+
+# ---- the ways ----------------------------------------------------------------------------------------
+Way = tuple[Callable[[str | None], None], runner.Compiler]
+"""What is done before anything of the program is looked for, and how its sources are compiled."""
+
+
+def _plain(files: UserFiles, functions: list[tuple[str, int]]) -> Way:
+    return lambda root: None, runner.plain
+
+
+def _run(files: UserFiles, functions: list[tuple[str, int]]) -> Way:
+    accelerator = runner.Accelerator((), eagerly=False)
+    return accelerator.prepare, accelerator.compile
+
+
+def _accelerate(files: UserFiles, functions: list[tuple[str, int]]) -> Way:
+    """Put the decorator `dcarray.accelerate` on some functions, by file and line."""
+    load = SourceFileLoader.get_code
+
+    def compiled(source: str | bytes, file: str, names: Any = None) -> CodeType:
+        lines = {line for name, line in functions if name == file}
+        return compile(decorated(source, lines), file, "exec", dont_inherit=True)
+
+    def get_code(loader: SourceFileLoader, name: str) -> CodeType | None:
+        if any(file == loader.path for file, _ in functions):
+            return compiled(loader.get_data(loader.path), loader.path)
+        return load(loader, name)
+
+    def prepare(root: str | None) -> None:
+        SourceFileLoader.get_code = get_code  # type: ignore[method-assign]
+
+    return prepare, compiled
+
+
+def _asarray(files: UserFiles, functions: list[tuple[str, int]]) -> Way:
+    """Give the program dcarray where it imports NumPy."""
+    from dcarray.jit.imports import hook_imports
+
+    return lambda root: hook_imports(files.has), runner.plain
+
+
+_ways = {"plain": _plain, "run": _run, "accelerate": _accelerate, "asarray": _asarray}
+
+
+def decorated(source: str | bytes, lines: set[int]) -> ast.Module:
+    """Return the tree of a source of which the functions at some lines are decorated: innermost, so that what
+    other decorators make of them stays as it is."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and node.lineno in lines:
+            decorator = ast.parse("__import__('dcarray').accelerate", mode="eval").body
+            for part in ast.walk(decorator):
+                ast.copy_location(part, node)
+            node.decorator_list.append(decorator)
+    return tree
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(quietly(partial(main, sys.argv[1:])))

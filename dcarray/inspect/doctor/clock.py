@@ -1,95 +1,221 @@
-"""One run of a program in a process of its own, and what was seen of it."""
+"""The doctor's clock: a thread that looks at the line that a program is at.
+
+Each look counts the time since the one before it, so the lines add up to the whole.  Python switches
+threads at calls and at jumps back only: time that is seen at a jump is shared out to the lines that were
+traced in its code, by the seconds that they took then.
+"""
 
 from __future__ import annotations
 
-import json
+import dis
+import os
+import random
 import signal
-import subprocess
 import sys
-import tempfile
-from pathlib import Path
+import threading
+import time
+from _thread import get_ident, start_new_thread
+from collections.abc import Callable
+from contextlib import nullcontext
+from types import FrameType
 from typing import Any
 
-from dcarray.ir.records import record
+from dcarray.core.own_files import is_inside
+from dcarray.core.uncollected import uncollected
+from dcarray.jit.loops.sites.sampler import _COLLECTS, _line_before, _rest
 
-__all__ = ["Run", "watch"]
+__all__ = ["Clock"]
+
+_LOOK = signal.SIGCONT  # does nothing without a handler
+_PERIOD = 0.002  # seconds between two looks of the thread
+_HOT, _LOOKS = 0.02, 4  # seconds after which a line is traced for a moment, and how often
+_EVENTS, _SECONDS, _KEPT = 400, 0.1, 20  # of one look; times of a line that are kept
+IsOwn = Callable[[str], bool]
 
 
-@record(frozen=True, slots=True)
-class Run:
-    """What was seen of one run of a program.
+class Looks:
+    """Closer looks at lines: how long some of their runs take, and the arrays and integers that are there.
 
     Attributes
     ----------
-    status : int
-        Exit status; minus the number of the signal that killed it.
-    seconds : float
-        Of the program; zero if it ended without saying what was seen, as ``os._exit`` and crashes do.
-    outside : float
-        Seconds of these outside of the program's own lines.
-    lines : dict
-        Seconds by file and line of the program's own code.
-    libraries : dict
-        Seconds of these in Python code of libraries: by file and line, and library.
-    looks : dict
-        By file and line: seconds of single runs, and the values of names.
-    hot : list
-        Rows of `dcarray.inspect.hot_lines`, of a run under dcarray.
+    seen : dict
+        By file and line: the seconds of runs, and shapes, sizes of items, and integers by name.
+    runs : dict
+        By file and line: how often it was traced.
     """
 
-    status: int
-    seconds: float
-    outside: float
-    lines: dict[tuple[str, int], float]
-    libraries: dict[tuple[str, int], dict[str, float]]
-    looks: dict[tuple[str, int], tuple[list[float], dict[str, Any]]]
-    hot: list[list[Any]]
+    def __init__(self, is_own: IsOwn) -> None:
+        self._is_own = is_own
+        self.seen: dict[tuple[str, int], tuple[list[float], dict[str, Any]]] = {}
+        self.runs: dict[tuple[str, int], int] = {}
+        self._line, self._begun, self._events, self._end = 0, 0.0, 0, 0.0
+        self._frame: FrameType | None = None
+
+    def __call__(self, _: int, frame: FrameType | None) -> None:
+        """Trace the program's innermost frame for a moment: the handler of a signal."""
+        while frame is not None and not self._is_own(frame.f_code.co_filename):
+            frame = frame.f_back
+        if frame is None or sys.gettrace() not in (None, _untraced):  # a debugger's
+            return
+        if self._frame is not None:  # it waits for the end of a long call
+            self._frame.f_trace = None
+        self._frame = frame
+        self._line, self._events, self._end = 0, 0, time.perf_counter() + _SECONDS
+        frame.f_trace = self._trace
+        sys.settrace(_untraced)
+
+    def _trace(self, frame: FrameType, event: str, _: Any) -> Any:
+        now = time.perf_counter()
+        if self._line:
+            times, _ = self.seen.setdefault((frame.f_code.co_filename, self._line), ([], {}))
+            where = frame.f_code.co_filename, self._line
+            self.runs[where] = self.runs.get(where, 0) + 1
+            if len(times) < _KEPT:
+                times.append(now - self._begun)
+        self._events += 1
+        if event == "return" or now > self._end or self._events > _EVENTS:
+            sys.settrace(None)
+            frame.f_trace = self._frame = None
+            return None
+        self._line = frame.f_lineno if event == "line" else 0
+        if self._line and (frame.f_code.co_filename, self._line) not in self.seen:
+            self.seen[frame.f_code.co_filename, self._line] = [], _values(frame)
+        self._begun = time.perf_counter()
+        return self._trace
 
 
-def watch(kind: str, module: bool, program: list[str], quiet: bool = False) -> Run:
-    """Run a program in a process of its own, and see where its time goes.
+def _untraced(*_: Any) -> None:
+    """Trace nothing in functions that are called meanwhile."""
+
+
+def _values(frame: FrameType) -> dict[str, Any]:
+    """Return the shapes of the arrays, and the integers, that a frame's code may name."""
+    array = getattr(sys.modules.get("numpy"), "ndarray", None)
+    names = {**{n: frame.f_globals.get(n) for n in frame.f_code.co_names}, **frame.f_locals}
+    found: dict[str, Any] = {}
+    for name, value in names.items():
+        if type(value) in (int, float, complex, bool):
+            found[name] = value if type(value) is int and abs(value) < 1 << 62 else "number"
+        elif array is not None and type(value) is array:
+            found[name] = [list(value.shape), value.itemsize, value.dtype.kind]
+    return found
+
+
+class Clock:
+    """The looks of a thread at the thread that makes the clock, and the seconds that they stand for.
 
     Parameters
     ----------
-    kind : str
-        "plain", or "run" for ``python -m dcarray run``.
-    module : bool
-        Whether the program is the name of a module.
-    program : list of str
-        The script or module, and its arguments.
-    quiet : bool, optional
-        Whether what it prints is dropped.
+    is_own : callable
+        Whether a file is one of the program's own, whose lines count.
+    traced : bool
+        Whether lines are traced for a moment: not under dcarray, whose own sampler then looks, too.
     """
-    with tempfile.TemporaryDirectory(prefix="dcarray-doctor-") as folder:
-        notes = Path(folder, "notes.json")
-        command = [
-            *_python(),
-            "-m",
-            f"{__package__}.child",
-            kind,
-            str(notes),
-            "-m" if module else "",
-            *program,
-        ]
-        out = subprocess.DEVNULL if quiet else None
-        process = subprocess.Popen(command, stdout=out, stderr=out)
-        before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is the program's
-        try:
-            status = process.wait()
-        finally:
-            signal.signal(signal.SIGINT, before)
-        told = json.loads(notes.read_text("utf-8")) if notes.exists() else {}
 
-    def by_line(name: str) -> dict[tuple[str, int], Any]:
-        return {(row[0], row[1]): row[2] if len(row) == 3 else tuple(row[2:]) for row in told.get(name, [])}
+    def __init__(self, is_own: IsOwn, traced: bool) -> None:
+        self._is_own, self._traced = is_own, traced
+        self.looks = Looks(is_own)
+        self.lines: dict[tuple[str, int], float] = {}
+        self.jumps: dict[tuple[str, int, int, int], float] = {}  # file, line, first and last of the code
+        self.libraries: dict[tuple[str, int], dict[str, float]] = {}
+        self.outside, self._began, self._last = 0.0, 0.0, 0.0
+        self._looked: dict[tuple[str, int], int] = {}
+        self._watched, self._lock, self._ended = get_ident(), threading.Lock(), False
+        self._before: Any = signal.SIG_DFL
 
-    return Run(
-        status, told.get("seconds", 0.0), told.get("outside", 0.0), by_line("lines"), by_line("libraries"),
-        by_line("looks"), told.get("hot", []),
-    )  # fmt: skip
+    def begin(self) -> None:
+        """Start to look."""
+        # under dcarray its own sampler rests; what rests imports NumPy, which must not wait in the thread
+        rest = _rest() if self._traced else time.sleep
+        if self._traced:
+            self._before = signal.signal(_LOOK, self.looks)
+        self._began = self._last = time.perf_counter()
+        start_new_thread(self._watch, (rest,))
+
+    def end(self) -> dict[str, Any]:
+        """Stop looking; return what was seen, as JSON has it: see `dcarray.inspect.doctor.runs.Run`."""
+        with self._lock:
+            self._ended = True
+        now = time.perf_counter()
+        self.outside += now - self._last
+        if self._traced:  # a signal that is still to come does nothing
+            signal.signal(_LOOK, signal.SIG_IGN if self._before is signal.SIG_DFL else self._before)
+        self._share()
+        return {
+            "seconds": now - self._began,
+            "outside": self.outside,
+            "lines": [[*where, spent] for where, spent in self.lines.items()],
+            "libraries": [[*where, spent] for where, spent in self.libraries.items()],
+            "looks": [[*where, *what] for where, what in self.looks.seen.items()],
+        }
+
+    def _watch(self, rest: Callable[[float], None]) -> None:
+        while True:
+            rest(random.uniform(0.5, 1.5) * _PERIOD)  # never in step with what the program repeats
+            with self._lock:
+                if self._ended:
+                    return
+                now = time.perf_counter()
+                seconds, self._last = now - self._last, now
+                with uncollected() if _COLLECTS else nullcontext():  # frames are made here
+                    self._look(seconds)
+
+    def _look(self, seconds: float) -> None:
+        top = frame = sys._current_frames().get(self._watched)
+        while frame is not None and not self._is_own(frame.f_code.co_filename):
+            frame = frame.f_back
+        if frame is None or top is None:
+            self.outside += seconds
+        else:
+            self._note(top, frame, seconds)
+
+    def _note(self, top: FrameType, frame: FrameType, seconds: float) -> None:
+        code = frame.f_code
+        where = code.co_filename, frame.f_lineno or _line_before(frame)
+        self.lines[where] = self.lines.get(where, 0.0) + seconds
+        if top is not frame:
+            library = _library(top.f_code.co_filename)
+            inner = self.libraries.setdefault(where, {})
+            inner[library] = inner.get(library, 0.0) + seconds
+        elif _is_between(code.co_code[frame.f_lasti :]):
+            known = (line for _, _, line in code.co_lines() if line)
+            key = *where, code.co_firstlineno, max(known)
+            self.jumps[key] = self.jumps.get(key, 0.0) + seconds
+        looked = self._looked.get(where, 0)
+        if self._traced and looked < _LOOKS and self.lines[where] > _HOT * (1 + 5 * looked):
+            self._looked[where] = looked + 1
+            signal.pthread_kill(self._watched, _LOOK)
+
+    def _share(self) -> None:
+        """Give the time seen at jumps to the lines that were traced in the same code."""
+        seen = self.looks.seen
+        for (file, line, first, last), seconds in self.jumps.items():
+            sums = {
+                (f, n): sum(times) / len(times) * runs
+                for (f, n), (times, _) in seen.items()
+                if f == file and first <= n <= last and times and (runs := self.looks.runs.get((f, n), 0))
+            }
+            total = sum(sums.values())
+            if total and len(sums) > 1:
+                self.lines[file, line] -= seconds
+                for where, part in sums.items():
+                    self.lines[where] = self.lines.get(where, 0.0) + seconds * part / total
 
 
-def _python() -> list[str]:
-    """Return the interpreter and its options, as this process was started."""
-    given = sys.orig_argv
-    return given[: given.index("-m")] if "-m" in given[1:] else [sys.executable]
+def _is_between(code: bytes) -> bool:
+    """Whether bytecode begins where threads are switched: a jump back, or its test (one in Python 3.11)."""
+    name = dis.opname[code[0]]
+    jumps = "BACKWARD" in name or (name == "COMPARE_OP" and "BACKWARD" in dis.opname[(code[6:7] or code)[0]])
+    return jumps or name == "RESUME"
+
+
+def _library(file: str) -> str:
+    """Return the name of the package, or of the module, that a file is in."""
+    parts = file.split(os.sep)
+    for folder in ("site-packages", "dist-packages"):
+        if folder in parts[:-1]:
+            return parts[parts.index(folder) + 1].removesuffix(".py")
+    if is_inside(file):
+        return "dcarray"
+    standard = os.path.dirname(os.__file__) + os.sep
+    return file.removeprefix(standard).split(os.sep)[0].removesuffix(".py").strip("<>")

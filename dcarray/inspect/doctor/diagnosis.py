@@ -14,12 +14,12 @@ from dcarray.core import cores
 from dcarray.ir.records import record
 
 from ..hot_lines import NOTHING
-from .clock import Run
+from .runs import Run
 from .traffic import Traffic, traffic
 
-__all__ = ["Line", "bandwidth", "diagnosis"]
+__all__ = ["LEAST", "Line", "bandwidth", "diagnosis", "source_of"]
 
-_LEAST = 0.01  # of the program's time
+LEAST = 0.01  # of the program's time
 _UNSEEN = "not seen, it may be in the compiled code of a caller"
 
 
@@ -93,7 +93,7 @@ def diagnosis(plain: Run, accelerated: Run | None, most: float) -> list[Line]:
     return [
         _line(where, seconds, plain, accelerated, most)
         for where, seconds in ordered
-        if seconds >= _LEAST * plain.seconds
+        if seconds >= LEAST * plain.seconds
     ]
 
 

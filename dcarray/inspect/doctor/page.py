@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from html import escape
 
-from .clock import Run
 from .diagnosis import Line, source_of
+from .runs import Run
+from .text import place, remarks
+from .ways import Gain
 
-__all__ = ["page"]
+__all__ = ["page", "table"]
 
 _STYLE = """body{font:15px/1.45 sans-serif;margin:2em auto;max-width:76em;padding:0 1em;color:#111}
 table{border-collapse:collapse;width:100%}th{text-align:left;border-bottom:2px solid #444}
@@ -17,33 +19,37 @@ td.c,code{font-family:monospace;white-space:pre-wrap}tr{border-bottom:1px solid 
 .bar{display:inline-block;height:.8em;background:#0b559f}p.s{color:#444}"""
 
 
-def page(plain: Run, fast: Run | None, note: str, lines: list[Line]) -> str:
+def page(plain: Run, gains: list[Gain], lines: list[Line]) -> str:
     """Return the page.
 
     Shades of one colour, bars and numbers say the same: no colour has to be told from another.
     """
+    files = list(dict.fromkeys(one.file for one in lines))
+    return (
+        f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>dcarray doctor</title>'
+        f"<style>{_STYLE}</style></head><body><h1>dcarray doctor</h1>{table(plain, gains, lines)}"
+        '<p class="s">Darker lines and longer bars took more time.</p>'
+        + "".join(_source(file, plain) for file in files)
+        + "</body></html>\n"
+    )
+
+
+def table(plain: Run, gains: list[Gain], lines: list[Line]) -> str:
+    """Return the times of the program, and the table of its hot lines."""
     rows = []
     for one in lines:
-        place = f"{os.path.basename(one.file)}:{one.line}"
-        said = "; ".join(filter(None, [one.library and f"in {one.library}", one.how, one.advice]))
         spent = "" if one.accelerated is None else f"{one.accelerated:.3f}"
         bar = f'<span class="bar" style="width:{100 * one.share:.0f}px"></span>'
         rows.append(
             f'<tr><td class="n">{one.seconds:.3f}</td><td class="n">{one.share:.1%}</td><td>{bar}</td>'
-            f'<td class="n">{spent}</td><td>{escape(place)}</td><td class="c">{escape(one.text)}</td>'
-            f"<td>{escape(said)}</td></tr>"
+            f'<td class="n">{spent}</td><td>{escape(place(one))}</td><td class="c">{escape(one.text)}</td>'
+            f"<td>{escape('; '.join(remarks(one)))}</td></tr>"
         )
     heads = ("seconds", "share", "", "under run", "line", "source", "what to know")
-    table = "<tr>" + "".join(f'<th scope="col">{head}</th>' for head in heads) + "</tr>" + "".join(rows)
-    files = list(dict.fromkeys(one.file for one in lines))
-    return (
-        f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>dcarray doctor</title>'
-        f"<style>{_STYLE}</style></head><body><h1>dcarray doctor</h1>"
-        f'<p>{plain.seconds:.3f} s as plain Python; {escape(note)}</p><p class="s">Darker lines and longer '
-        f"bars took more time.</p><table>{table}</table>"
-        + "".join(_source(file, plain) for file in files)
-        + "</body></html>\n"
-    )
+    head = "<tr>" + "".join(f'<th scope="col">{head}</th>' for head in heads) + "</tr>"
+    said = "".join(f"<li>{escape(one.text(plain))}</li>" for one in gains)
+    said = f"<p>{plain.seconds:.3f} s as plain Python</p>" + (f"<ul>{said}</ul>" if said else "")
+    return f"{said}<table>{head}{''.join(rows)}</table>"
 
 
 def _source(file: str, plain: Run) -> str:

@@ -1,0 +1,69 @@
+"""The doctor's report as text."""
+
+from __future__ import annotations
+
+import os
+
+from .diagnosis import Line
+from .runs import Run
+from .ways import Gain
+
+__all__ = ["place", "remarks", "text"]
+
+
+def text(plain: Run, gains: list[Gain], lines: list[Line], most: float) -> str:
+    """Return the report.
+
+    Parameters
+    ----------
+    plain : Run
+    gains : list of Gain
+    lines : list of Line
+        The hot lines.
+    most : float
+        The machine's bandwidth, in bytes a second.
+    """
+    fast = next((one.run for one in gains if one.way == "run"), None)
+    rows = [
+        f"dcarray doctor: {plain.seconds:.3f} s as plain Python",
+        *[f"  {one.text(plain)}" for one in gains],
+        f"memory: {most / 1e9:.1f} GB/s, a copy by all threads",
+        "",
+        f"{'seconds':>9} {'share':>6} {'each':>9} {'MB moved':>9} {'needed':>7} {'of memory':>9}  line",
+    ]
+    for one in lines:
+        moved = f"{one.traffic.moved / 1e6:9.3g} {one.traffic.needed / 1e6:7.3g}" if one.traffic else " " * 17
+        rate = "" if one.rate is None else f"{one.rate:.0%}"
+        rows.append(
+            f"{one.seconds:9.3f} {one.share:6.1%} {shown(one.each):>9} {moved} {rate:>9}"
+            f"  {place(one)}  {one.text}"
+        )
+        rows += [f"{'':55}  {part}" for part in remarks(one)]
+    for file, line, last, seconds, how, _ in fast.hot if fast else ():
+        known = any(one.file == file and line <= one.line <= last for one in lines)
+        if how.startswith("compiled") and not known and seconds > 0.01 * plain.seconds:
+            rows.append(f"{'':16} under run {os.path.basename(file)}:{line} was {how}: {seconds:.3f} s")
+    rest = plain.seconds - sum(one.seconds for one in lines)
+    rows.append(f"{rest:9.3f} {rest / plain.seconds:6.1%}  {'':36} all else")
+    return "\n".join(rows)
+
+
+def place(one: Line) -> str:
+    """Return the name of a line."""
+    return f"{os.path.basename(one.file)}:{one.line}"
+
+
+def remarks(one: Line) -> list[str]:
+    """Return what is said of a line besides its figures."""
+    said = [one.library and f"in {one.library}", one.how and f"under run: {one.how}", one.advice]
+    return [*filter(None, said)]
+
+
+def shown(seconds: float | None) -> str:
+    """Return a time in a unit that suits it; empty if it is not known."""
+    if seconds is None:
+        return ""
+    scale, unit = next(
+        (s, u) for s, u in ((1, "s"), (1e3, "ms"), (1e6, "us")) if seconds * s >= 1 or u == "us"
+    )
+    return f"{seconds * scale:.3g} {unit}"
