@@ -18,6 +18,7 @@ from dcarray.core.shard import NDArray, Shard
 from dcarray.execution.executor import EXECUTOR, report_failure
 from dcarray.ir.analysis.value_ranges import Limits
 from dcarray.ir.nodes import Region
+from dcarray.lowering.runtime import perf_map
 from dcarray.plans import provider, requests
 from dcarray.plans.slot import PlanSlot
 from dcarray.plans.templates import ExecutablePlan
@@ -175,7 +176,8 @@ def compile_region(slot: PlanSlot[ExecutablePlan], region: Region, options: Opti
     """Compile a rank's local region."""
     request = region_request(region, options)
     try:
-        slot.make(lambda: ExecutablePlan(provider.obtain(request, options, EXECUTOR.background), request))
+        with perf_map.named(lambda: ("<region of a rank>", "")):
+            slot.make(lambda: ExecutablePlan(provider.obtain(request, options, EXECUTOR.background), request))
     except Exception as error:  # a bug; other ranks wait for this rank's messages
         if options.debug:
             raise

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from dcarray.core.backend import backend
 from dcarray.core.counters import counters, note, user_line
 from dcarray.core.device_backend import device_backend
 from dcarray.core.processes import communicator
+from dcarray.lowering.runtime import perf_map
 from dcarray.plans import templates
 from dcarray.plans.background import BACKGROUND
 from dcarray.plans.plan_folder import stores_plans
@@ -123,7 +124,8 @@ class Executor:
         if not template.useful:
             return []
         again = plan_entry.plan is None and template.is_requested
-        plan = self.plan_for(plan_entry, options, not rec.one_off or options.jit == "eager")
+        asks = not rec.one_off or options.jit == "eager"
+        plan = self.plan_for(plan_entry, options, asks, rec.sites)
         if plan is not None:
             return self._run_by_plan(rec, plan_entry, plan, options)
         notes = _run_op_by_op(rec, plan_entry, self.background.add_unplanned_work)
@@ -154,19 +156,23 @@ class Executor:
         return told
 
     def plan_for(
-        self, plan_entry: templates.PlanEntry, options: config.Options, asks: bool = True
-    ) -> templates.ExecutablePlan | None:
+        self, plan_entry: templates.PlanEntry, options: config.Options, asks: bool = True,
+        sites: Sequence[Any] = (),
+    ) -> templates.ExecutablePlan | None:  # fmt: skip
         """Return the plan of a log, or None while there is none.
 
-        If it ``asks`` for one, that is made now, or in the background once it pays."""
+        If it ``asks`` for one, that is made now, or in the background once it pays; ``sites`` are those of
+        the recording."""
         if options.jit == "off":
             return None
         if plan_entry.plan is None and plan_entry.find_plan() is None and asks:
-            self._ask(plan_entry, options)
+            self._ask(plan_entry, options, partial(_place, sites[:1], sites[-1:]))
             return plan_entry.find_plan()
         return plan_entry.plan
 
-    def _ask(self, plan_entry: templates.PlanEntry, options: config.Options) -> None:
+    def _ask(
+        self, plan_entry: templates.PlanEntry, options: config.Options, place: Callable[[], tuple[str, str]]
+    ) -> None:
         """Ask for a plan of a log that has none: at once, or in the background when the log comes again."""
         template, later = plan_entry.template, options.jit == "background"
         slot = template.slot(plan_entry.values)
@@ -177,7 +183,7 @@ class Executor:
         large = template.kernel_elements * NANOSECOND > PATIENCE
         if later and template.seen == 1:
             if stores_plans(options.cache_dir) and not options.debug:
-                look = partial(_attempt, partial(_load_stored, slot, plan_entry, options), False)
+                look = partial(_attempt, partial(_load_stored, slot, plan_entry, options, place), False)
                 if large:
                     look()
                 else:
@@ -193,7 +199,9 @@ class Executor:
             from dcarray.plans import provider
 
             request = _request(plan_entry, options)
-            return templates.ExecutablePlan(provider.obtain(request, options, self.background), request)
+            with perf_map.named(place):
+                made = provider.obtain(request, options, self.background)
+            return templates.ExecutablePlan(made, request)
 
         job = partial(_attempt, partial(slot.make, make), options.debug)
         if not later:
@@ -247,14 +255,25 @@ def _request(plan_entry: templates.PlanEntry, options: config.Options) -> LogReq
     )  # fmt: skip
 
 
+def _place(first: Sequence[Any], last: Sequence[Any]) -> tuple[str, str]:
+    """Return the function and the lines of the first and the last call of a recording."""
+    if not (first and last):
+        return "<recording>", ""
+    (file, begin), (other, end) = run_plan.line_of(first[0]), run_plan.line_of(last[0])
+    lines = f"-{end}" if file == other and end > begin else ""
+    return first[0][0].co_qualname, f"{file}:{begin}{lines}"
+
+
 def _load_stored(
-    slot: templates.TemplatePlan, plan_entry: templates.PlanEntry, options: config.Options
-) -> None:
+    slot: templates.TemplatePlan, plan_entry: templates.PlanEntry, options: config.Options,
+    place: Callable[[], tuple[str, str]],
+) -> None:  # fmt: skip
     """Fill a slot with the plan that another process has stored, if there is one."""
     from dcarray.plans import provider
 
     request = _request(plan_entry, options)
-    plan = provider.load_stored(request)
+    with perf_map.named(place):
+        plan = provider.load_stored(request)
     if plan is not None and slot.plan is None:
         slot.fill(templates.ExecutablePlan(plan, request))
 

@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from dcarray.core import config
+from dcarray.lowering.runtime import perf_map
 from dcarray.lowering.runtime.buffer_pool import trim
 from dcarray.plans.slot import PlanSlot, PlanState
 from dcarray.recording.session import session
@@ -64,7 +65,8 @@ class Compiled(PlanSlot[Any]):
 
         def compiled() -> Any:
             parts = _load_or_request(request) if options.jit == "background" else None
-            return linked(*(parts or _compile(request)))
+            with perf_map.named(lambda: (".".join(self._routine[:2]), "")):
+                return linked(*(parts or _compile(request)))
 
         with suppress(loaded_plan.NotPortable, client.Refused, MemoryError):  # NumPy goes on serving
             self.make(compiled)

@@ -110,9 +110,9 @@ def _run_by_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give recordings on devices of the target "made-up" plans of the region interpreter."""
     plan_for = Executor.plan_for
 
-    def interpreted(self: Executor, plan_entry: Any, options: Any, asks: bool = True) -> Any:
+    def interpreted(self: Executor, plan_entry: Any, options: Any, asks: bool = True, sites: Any = ()) -> Any:
         if options.target == "made-up":
             return _Interpreted(plan_entry)
-        return plan_for(self, plan_entry, options, asks)
+        return plan_for(self, plan_entry, options, asks, sites)
 
     monkeypatch.setattr(Executor, "plan_for", interpreted)

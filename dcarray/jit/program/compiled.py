@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from dcarray.core import config
 from dcarray.execution.executor import EXECUTOR
+from dcarray.lowering.runtime import perf_map
 from dcarray.plans import provider
 
 from ..loops.entry.guards import ARRAYS
@@ -75,7 +76,9 @@ class CompiledProgram:
             changes,
             undone=not self._on_device,
         )
-        return provider.obtain(request, options, EXECUTOR.background)
+        function = plain.function
+        with perf_map.named(lambda: (function.name, f"{function.file}:{function.line}")):
+            return provider.obtain(request, options, EXECUTOR.background)
 
     @cached_property
     def general(self) -> LoadedPlan:

@@ -16,6 +16,7 @@ from dcarray.core.counters import note
 from dcarray.core.errors import Untraceable
 from dcarray.core.processes import communicator
 from dcarray.ir.records import replaced
+from dcarray.lowering.runtime import perf_map
 from dcarray.plans import provider
 from dcarray.plans.background import BACKGROUND
 from dcarray.plans.slot import PlanState
@@ -25,6 +26,7 @@ from ..entry.entry_values import DeviceGuard
 from ..entry.guards import ARRAYS, knows_wrapped
 from ..entry.lists import ListElements
 from ..syntax.path_names import shown
+from ..syntax.stubs import function_at
 from . import keys
 from .bound_plans import bound_plan
 from .keys import Entry, guards_of, is_wrapped, reads_bound, watched_exceptions
@@ -79,7 +81,8 @@ class SitePlans:
             entry.ask()
             self._plan(entry, options)
         elif self.site.known and entry.state is PlanState.UNASKED:
-            found = provider.load_stored(entry.request)
+            with perf_map.named(self._place):
+                found = provider.load_stored(entry.request)
             if found is None:
                 self.request(entry)
             else:
@@ -186,7 +189,8 @@ class SitePlans:
         """Make the plan of a key."""
 
         def made() -> Any:
-            return self._bind_plan(provider.obtain(entry.request, options, BACKGROUND), entry)
+            with perf_map.named(self._place):
+                return self._bind_plan(provider.obtain(entry.request, options, BACKGROUND), entry)
 
         try:
             entry.make(made)
@@ -204,6 +208,11 @@ class SitePlans:
                 self.refuse_entry(entry, f"{type(error).__name__}: {error}", self.source.line)
         else:
             self.site.heat()
+
+    def _place(self) -> tuple[str, str]:
+        """Return the name of the function around the statements, and their lines."""
+        file, first, last = self.source.file, self.source.line, self.source.last
+        return function_at(file, first), f"{file}:{first}" + (f"-{last}" if last > first else "")
 
     def requests(self) -> list[LoopRequest]:
         """Return the requests of the plans that are there."""

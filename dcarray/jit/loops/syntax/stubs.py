@@ -6,13 +6,14 @@ A stub is of the functions as they were: where one has other arguments now, it s
 from __future__ import annotations
 
 import ast
+import linecache
 import os
 import re
 from collections.abc import Iterator
 from types import CodeType
 from typing import Any, NamedTuple
 
-__all__ = ["Hint", "Stub", "functions_in", "qualname_of", "stub_of", "stub_path"]
+__all__ = ["Hint", "Stub", "function_at", "functions_in", "qualname_of", "stub_of", "stub_path"]
 
 _ENDING = ".hints.pyi"
 _SECONDS = re.compile(r"# line \d+, \d+ calls?, ([\d.e+-]+) s")
@@ -155,6 +156,20 @@ def functions_in(tree: ast.AST) -> Iterator[tuple[str, ast.FunctionDef]]:
         if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef):
             inner = f"{prefix}{node.name}."
         todo += [(inner, child) for child in ast.iter_child_nodes(node)]
+
+
+def function_at(file: str, line: int) -> str:
+    """Return the name of the function around a line, or ``<module>``; of a file that can be read."""
+    try:
+        tree = ast.parse("".join(linecache.getlines(file)))
+    except SyntaxError:
+        return "<module>"
+    around = [(node.lineno, name) for name, node in functions_in(tree) if node.lineno <= line <= _last(node)]
+    return max(around, default=(0, "<module>"))[1]
+
+
+def _last(node: ast.FunctionDef) -> int:
+    return node.end_lineno or node.lineno
 
 
 def _arguments(spec: ast.arguments) -> list[ast.arg]:

@@ -18,6 +18,8 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
+from dcarray.lowering.runtime import perf_map
+
 __all__ = ["LOCK", "MATHEMATICS", "Unlinkable", "keep", "link"]
 
 LOCK = threading.RLock()
@@ -40,6 +42,7 @@ _ELF = b"\x7fELF\x02\x01\x01"  # 64 bits, little-endian
 _RELOCATABLE, _X86_64 = 1, 62
 _PROGBITS, _SYMTAB, _RELA, _NOBITS, _REL, _UNWIND = 1, 2, 4, 8, 9, 0x70000001
 _WRITE, _ALLOC, _TLS = 1, 2, 0x400
+_FUNCTION = 2  # the type of a symbol
 _ABSOLUTE, _SPECIAL = 0xFFF1, 0xFF00  # sections of symbols
 _R_64, _R_PC32, _R_PLT32, _R_PC64 = 1, 2, 4, 24
 _MOST = 1 << 26  # bytes
@@ -92,7 +95,7 @@ def _link(code: bytes, names: Sequence[str], libraries: Sequence[str]) -> tuple[
     for k, place in places.items():
         if sections[k].type == _PROGBITS:
             memory[place : place + sections[k].size] = _part(code, sections[k])
-    symbols, found = _symbols(code, sections, {k: start + place for k, place in places.items()})
+    symbols, found, functions = _symbols(code, sections, {k: start + place for k, place in places.items()})
     for section in sections:
         if section.type not in (_RELA, _REL) or section.info not in places:
             continue
@@ -108,6 +111,7 @@ def _link(code: bytes, names: Sequence[str], libraries: Sequence[str]) -> tuple[
     if missing:
         raise Unlinkable(f"no {', '.join(missing)}")
     _executable(start, fixed)
+    perf_map.note(functions)
     return tuple([found[name] for name in names]), memory
 
 
@@ -152,15 +156,17 @@ def _layout(sections: Sequence[_Section]) -> tuple[dict[int, int], int, int]:
 
 def _symbols(
     code: bytes, sections: Sequence[_Section], starts: dict[int, int]
-) -> tuple[list[int | str], dict[str, int]]:
-    """Return the address of each symbol, or its name if it is undefined; and the addresses by name."""
+) -> tuple[list[int | str], dict[str, int], list[perf_map.Function]]:
+    """Return the address of each symbol, or its name if it is undefined; the addresses by name; and the
+    functions."""
     symbols: list[int | str] = []
     found: dict[str, int] = {}
+    functions = []
     for table in sections:
         if table.type != _SYMTAB:
             continue
         texts = _part(code, sections[table.link])
-        for at, info, _, where, value, _ in _SYMBOL.iter_unpack(_part(code, table)):
+        for at, info, _, where, value, size in _SYMBOL.iter_unpack(_part(code, table)):
             name = texts[at : texts.index(b"\0", at)].decode()
             if where == 0:
                 symbols.append(name)
@@ -168,11 +174,13 @@ def _symbols(
                 symbols.append(value)
             elif where in starts and where < _SPECIAL:
                 symbols.append(starts[where] + value)
+                if info & 15 == _FUNCTION:
+                    functions.append(perf_map.Function(name, starts[where] + value, size))
                 if info >> 4:  # not a local one
                     found[name] = starts[where] + value
             else:
                 symbols.append("")  # of a section that is not loaded, or of a special one
-        return symbols, found
+        return symbols, found, functions
     raise Unlinkable("no symbols")
 
 
