@@ -96,6 +96,13 @@ def __dir__() -> list[str]:
     return sorted({*names(), *__all__, *dunders})
 
 
+def load_ipython_extension(shell: Any) -> None:
+    """Give IPython, or a notebook, the magic ``%%dcarray``: called by ``%load_ext dcarray``."""
+    from .inspect.doctor.notebook import load
+
+    load(shell)
+
+
 threadpools.announce()  # it also has to know of us where all that runs is accelerated code
 
 __all__ = [

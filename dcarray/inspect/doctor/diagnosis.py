@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import linecache
+import os
 import statistics
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -31,6 +34,8 @@ class Line:
     ----------
     file : str
     line : int
+    place : str
+        Both, as they are shown.
     text : str
     seconds, share : float
         In the plain run.
@@ -51,6 +56,7 @@ class Line:
 
     file: str
     line: int
+    place: str
     text: str
     seconds: float
     share: float
@@ -78,7 +84,9 @@ def bandwidth() -> float:
     return best
 
 
-def diagnosis(plain: Run, accelerated: Run | None, most: float) -> list[Line]:
+def diagnosis(
+    plain: Run, accelerated: Run | None, most: float, called: Callable[[str], str] = os.path.basename
+) -> list[Line]:
     """Return the hot lines, those that took longest first.
 
     Parameters
@@ -88,24 +96,28 @@ def diagnosis(plain: Run, accelerated: Run | None, most: float) -> list[Line]:
         A run of the same program under ``python -m dcarray run``.
     most : float
         The machine's bandwidth, in bytes a second.
+    called : callable, optional
+        Gives the name of a file.
     """
     ordered = sorted(plain.lines.items(), key=lambda item: -item[1])
     return [
-        _line(where, seconds, plain, accelerated, most)
+        _line(where, called(where[0]), seconds, plain, accelerated, most)
         for where, seconds in ordered
         if seconds >= LEAST * plain.seconds
     ]
 
 
 def source_of(file: str) -> str:
-    """Return the text of a source file; empty if it cannot be read."""
+    """Return the text of a source file, or of a notebook's cell; empty if it cannot be read."""
     try:
         return Path(file).read_text("utf-8")
     except (OSError, UnicodeDecodeError):
-        return ""
+        return "".join(linecache.getlines(file))
 
 
-def _line(where: tuple[str, int], seconds: float, plain: Run, fast: Run | None, most: float) -> Line:
+def _line(
+    where: tuple[str, int], name: str, seconds: float, plain: Run, fast: Run | None, most: float
+) -> Line:
     file, number = where
     source = source_of(file)
     rows = source.splitlines()
@@ -115,12 +127,27 @@ def _line(where: tuple[str, int], seconds: float, plain: Run, fast: Run | None, 
     moved = traffic(source, number, values)
     rate = moved.moved / each / most if moved and each else None
     inner = plain.libraries.get(where, {})
-    name = max(inner, key=lambda one: inner[one], default="")
-    library = f"{name} {inner[name] / seconds:.0%}" if name and inner[name] > seconds / 2 else ""
+    most_of = max(inner, key=lambda one: inner[one], default="")
+    library = f"{most_of} {inner[most_of] / seconds:.0%}" if inner and inner[most_of] > seconds / 2 else ""
     how, why, spent = ("", "", None) if fast is None else _accelerated(where, fast)
     advice = _advice(moved, each, library, how, why, seconds, spent)
     share = seconds / plain.seconds
-    return Line(file, number, text, seconds, share, each, moved, rate, library, how, why, spent, advice)
+    return Line(
+        file,
+        number,
+        f"{name}:{number}",
+        text,
+        seconds,
+        share,
+        each,
+        moved,
+        rate,
+        library,
+        how,
+        why,
+        spent,
+        advice,
+    )
 
 
 def _accelerated(where: tuple[str, int], fast: Run) -> tuple[str, str, float | None]:
@@ -150,9 +177,9 @@ def _advice(
     if library:
         said.append("the time is in a library, which dcarray does not change")
     if how.startswith("compiled") and spent and spent < seconds:
-        said.append(f"python -m dcarray run: {seconds / spent:.1f}x measured")
+        said.append(f"{seconds / spent:.1f} times as fast under run")
     elif how.startswith("compiled"):
-        said.append("python -m dcarray run compiles it")
+        said.append("run compiles it")
     elif why and not library:
         said.append(f"not compiled: {why}")
     numeric = not how.startswith("compiled") and why != NOTHING  # else it is about strings, say

@@ -7,16 +7,20 @@ from html import escape
 
 from .diagnosis import Line, source_of
 from .runs import Run
-from .text import place, remarks
+from .text import remarks
 from .ways import Gain
 
 __all__ = ["page", "table"]
 
-_STYLE = """body{font:15px/1.45 sans-serif;margin:2em auto;max-width:76em;padding:0 1em;color:#111}
-table{border-collapse:collapse;width:100%}th{text-align:left;border-bottom:2px solid #444}
-td,th{padding:2px 8px;vertical-align:top}td.n{text-align:right;white-space:nowrap}
-td.c,code{font-family:monospace;white-space:pre-wrap}tr{border-bottom:1px solid #ddd}
-.bar{display:inline-block;height:.8em;background:#0b559f}p.s{color:#444}"""
+_BODY = (
+    "body{font:15px/1.45 sans-serif;margin:2em auto;max-width:76em;padding:0 1em;color:#111}p.s{color:#444}"
+)
+_STYLE = """.doctor table{border-collapse:collapse;width:100%}
+.doctor th{text-align:left;border-bottom:2px solid #444}
+.doctor td,.doctor th{padding:2px 8px;vertical-align:top}.doctor tr{border-bottom:1px solid #ddd}
+.doctor td{text-align:left}.doctor td.n{text-align:right;white-space:nowrap}
+.doctor td.c{font-family:monospace;white-space:pre-wrap}
+.doctor .bar{display:inline-block;height:.8em;background:#0b559f}"""
 
 
 def page(plain: Run, gains: list[Gain], lines: list[Line]) -> str:
@@ -27,7 +31,7 @@ def page(plain: Run, gains: list[Gain], lines: list[Line]) -> str:
     files = list(dict.fromkeys(one.file for one in lines))
     return (
         f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>dcarray doctor</title>'
-        f"<style>{_STYLE}</style></head><body><h1>dcarray doctor</h1>{table(plain, gains, lines)}"
+        f"<style>{_BODY}</style></head><body><h1>dcarray doctor</h1>{table(plain, gains, lines)}"
         '<p class="s">Darker lines and longer bars took more time.</p>'
         + "".join(_source(file, plain) for file in files)
         + "</body></html>\n"
@@ -42,14 +46,14 @@ def table(plain: Run, gains: list[Gain], lines: list[Line]) -> str:
         bar = f'<span class="bar" style="width:{100 * one.share:.0f}px"></span>'
         rows.append(
             f'<tr><td class="n">{one.seconds:.3f}</td><td class="n">{one.share:.1%}</td><td>{bar}</td>'
-            f'<td class="n">{spent}</td><td>{escape(place(one))}</td><td class="c">{escape(one.text)}</td>'
+            f'<td class="n">{spent}</td><td>{escape(one.place)}</td><td class="c">{escape(one.text)}</td>'
             f"<td>{escape('; '.join(remarks(one)))}</td></tr>"
         )
     heads = ("seconds", "share", "", "under run", "line", "source", "what to know")
     head = "<tr>" + "".join(f'<th scope="col">{head}</th>' for head in heads) + "</tr>"
     said = "".join(f"<li>{escape(one.text(plain))}</li>" for one in gains)
     said = f"<p>{plain.seconds:.3f} s as plain Python</p>" + (f"<ul>{said}</ul>" if said else "")
-    return f"{said}<table>{head}{''.join(rows)}</table>"
+    return f'<div class="doctor"><style>{_STYLE}</style>{said}<table>{head}{"".join(rows)}</table></div>'
 
 
 def _source(file: str, plain: Run) -> str:
@@ -66,4 +70,5 @@ def _source(file: str, plain: Run) -> str:
             f'<td class="n">{f"{share:.1%}" if spent else ""}</td><td class="c">{escape(text)}</td></tr>'
         )
     heads = "".join(f'<th scope="col">{head}</th>' for head in ("line", "seconds", "share", "source"))
-    return f"<h2>{escape(os.path.basename(file))}</h2><table><tr>{heads}</tr>{''.join(rows)}</table>"
+    made = f'<div class="doctor"><table><tr>{heads}</tr>{"".join(rows)}</table></div>'
+    return f"<h2>{escape(os.path.basename(file))}</h2>{made}"

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 from .diagnosis import Line
 from .runs import Run
 from .ways import Gain
 
-__all__ = ["place", "remarks", "text"]
+__all__ = ["remarks", "text"]
 
 
-def text(plain: Run, gains: list[Gain], lines: list[Line], most: float) -> str:
+def text(
+    plain: Run, gains: list[Gain], lines: list[Line], most: float,
+    called: Callable[[str], str] = os.path.basename,
+) -> str:  # fmt: skip
     """Return the report.
 
     Parameters
@@ -22,6 +26,8 @@ def text(plain: Run, gains: list[Gain], lines: list[Line], most: float) -> str:
         The hot lines.
     most : float
         The machine's bandwidth, in bytes a second.
+    called : callable, optional
+        Gives the name of a file.
     """
     fast = next((one.run for one in gains if one.way == "run"), None)
     rows = [
@@ -36,21 +42,16 @@ def text(plain: Run, gains: list[Gain], lines: list[Line], most: float) -> str:
         rate = "" if one.rate is None else f"{one.rate:.0%}"
         rows.append(
             f"{one.seconds:9.3f} {one.share:6.1%} {shown(one.each):>9} {moved} {rate:>9}"
-            f"  {place(one)}  {one.text}"
+            f"  {one.place}  {one.text}"
         )
         rows += [f"{'':55}  {part}" for part in remarks(one)]
     for file, line, last, seconds, how, _ in fast.hot if fast else ():
         known = any(one.file == file and line <= one.line <= last for one in lines)
         if how.startswith("compiled") and not known and seconds > 0.01 * plain.seconds:
-            rows.append(f"{'':16} under run {os.path.basename(file)}:{line} was {how}: {seconds:.3f} s")
+            rows.append(f"{'':16} under run {called(file)}:{line} was {how}: {seconds:.3f} s")
     rest = plain.seconds - sum(one.seconds for one in lines)
     rows.append(f"{rest:9.3f} {rest / plain.seconds:6.1%}  {'':36} all else")
     return "\n".join(rows)
-
-
-def place(one: Line) -> str:
-    """Return the name of a line."""
-    return f"{os.path.basename(one.file)}:{one.line}"
 
 
 def remarks(one: Line) -> list[str]:
