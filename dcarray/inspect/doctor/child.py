@@ -61,7 +61,7 @@ def main(argv: list[str]) -> int:
             sys.argv[0] = "-"
             if not sys.flags.safe_path:
                 sys.path[0] = ""
-            del sys.modules["__main__"].__file__
+            sys.modules["__main__"].__file__ = "<stdin>"
         if way == "plain":
             clock.begin()
 
@@ -95,7 +95,7 @@ def _accelerate(files: UserFiles, functions: list[tuple[str, int]]) -> Way:
         lines = {line for name, line in functions if name == file}
         return compile(decorated(source, lines), file, "exec", dont_inherit=True)
 
-    def get_code(loader: SourceFileLoader, name: str) -> CodeType | None:
+    def get_code(loader: Any, name: str) -> CodeType | None:
         if any(file == loader.path for file, _ in functions):
             return compiled(loader.get_data(loader.path), loader.path)
         return load(loader, name)

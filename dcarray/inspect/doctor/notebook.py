@@ -72,7 +72,7 @@ def load(shell: Any) -> None:
         if words == ["run"]:
             compiled_run(shell, *_source(shell, cell), shell.displayhook)
         elif words in ([], ["--compare", "run"], ["--compare", "none"]):
-            display(examined(shell, cell, "none" not in words))  # type: ignore[no-untyped-call]
+            display(examined(shell, cell, "none" not in words))
         else:
             raise UsageError(f"usage: {_USAGE}")
 
