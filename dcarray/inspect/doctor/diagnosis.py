@@ -23,7 +23,7 @@ from .traffic import Traffic, traffic
 __all__ = ["LEAST", "Line", "bandwidth", "diagnosis", "source_of"]
 
 LEAST = 0.01  # of the program's time
-_UNSEEN = "not seen, it may be in the compiled code of a caller"
+_UNSEEN = "not seen, it is in the compiled code of a caller or in the time of the loop around it"
 
 
 @record(frozen=True, slots=True)
@@ -182,7 +182,8 @@ def _advice(
         said.append("run compiles it")
     elif why and not library:
         said.append(f"not compiled: {why}")
-    numeric = not how.startswith("compiled") and why != NOTHING  # else it is about strings, say
+    # NOTHING: it is about strings, say
+    numeric = not how.startswith("compiled") and how != _UNSEEN and why != NOTHING
     if each is not None and each < 1e-5 and numeric and seconds > 0.1:
         said.append("many short runs: array statements would take the place of a loop")
     return "; ".join(said)
