@@ -128,7 +128,7 @@ class Clock:
         # under dcarray its own sampler rests; what rests imports NumPy, which must not wait in the thread
         rest = _rest() if self._traced else time.sleep
         if self._traced:
-            self._before = signal.signal(_LOOK, self.looks)
+            self._before = signal.signal(_LOOK, self.looks) or signal.SIG_DFL
         self._began = self._last = time.perf_counter()
         start_new_thread(self._watch, (rest,))
 
@@ -138,8 +138,8 @@ class Clock:
             self._ended = True
         now = time.perf_counter()
         self.outside += now - self._last
-        if self._traced:  # a signal that is still to come does nothing
-            signal.signal(_LOOK, signal.SIG_IGN if self._before is signal.SIG_DFL else self._before)
+        if self._traced:
+            signal.signal(_LOOK, self._before)
         self._share()
         return {
             "seconds": now - self._began,

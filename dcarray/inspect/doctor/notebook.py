@@ -114,9 +114,12 @@ def examined(shell: Any, cell: str, compares: bool) -> Report:
         known = file.startswith("<ipython-input-") or (not file.startswith("<") and files.has(file))
         return known and file not in outer  # what has called the magic
 
-    child = (
-        _Child(lambda: _compiled(shell, source, here, is_own)) if compares and hasattr(os, "fork") else None
-    )
+    child, gains = None, []
+    if compares:
+        try:
+            child = _Child(lambda: _compiled(shell, source, here, is_own))
+        except (OSError, AttributeError) as error:  # AttributeError: a system that does not fork
+            gains = [Gain("run", _NAME, None, f"no process can be started: {error}")]
     clock = Clock(is_own, threading.current_thread() is threading.main_thread())
     try:
         clock.begin()
@@ -124,7 +127,8 @@ def examined(shell: Any, cell: str, compares: bool) -> Report:
             success = shell.run_cell(cell).success
         finally:
             plain = run_of(0, clock.end())
-        gains = [_gain(child, plain, success)] if child is not None else []
+        if child is not None:
+            gains = [_gain(child, plain, success)]
     finally:
         if child is not None:
             child.end()
