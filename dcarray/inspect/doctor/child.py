@@ -89,7 +89,8 @@ def _run(files: UserFiles, functions: list[tuple[str, int]]) -> Way:
 
 def _accelerate(files: UserFiles, functions: list[tuple[str, int]]) -> Way:
     """Put the decorator `dcarray.accelerate` on some functions, by file and line."""
-    load = SourceFileLoader.get_code
+    loaders: Any = SourceFileLoader  # which is changed
+    load = loaders.get_code
 
     def compiled(source: str | bytes, file: str, names: Any = None) -> CodeType:
         lines = {line for name, line in functions if name == file}
@@ -98,10 +99,11 @@ def _accelerate(files: UserFiles, functions: list[tuple[str, int]]) -> Way:
     def get_code(loader: Any, name: str) -> CodeType | None:
         if any(file == loader.path for file, _ in functions):
             return compiled(loader.get_data(loader.path), loader.path)
-        return load(loader, name)
+        found: CodeType | None = load(loader, name)
+        return found
 
     def prepare(root: str | None) -> None:
-        SourceFileLoader.get_code = get_code  # type: ignore[method-assign]
+        loaders.get_code = get_code
 
     return prepare, compiled
 

@@ -218,4 +218,6 @@ def _library(file: str) -> str:
     if is_inside(file):
         return "dcarray"
     standard = os.path.dirname(os.__file__) + os.sep
-    return file.removeprefix(standard).split(os.sep)[0].removesuffix(".py").strip("<>")
+    return (
+        file.removeprefix(standard).split(os.sep)[0].removesuffix(".py").strip("<>").removeprefix("frozen ")
+    )

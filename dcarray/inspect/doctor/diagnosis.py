@@ -178,6 +178,8 @@ def _advice(
         said.append("the time is in a library, which dcarray does not change")
     if how.startswith("compiled") and spent and spent < seconds:
         said.append(f"{seconds / spent:.1f} times as fast under run")
+    elif how.startswith("compiled") and spent:
+        said.append(f"it took {spent:.3f} s under run, with all that ran before it was compiled")
     elif how.startswith("compiled"):
         said.append("run compiles it")
     elif why and not library:
