@@ -100,6 +100,26 @@ def test_what_others_wrote_stays(monkeypatch: pytest.MonkeyPatch) -> None:
             path.write_text(before)
 
 
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="Python 3.12 has -X perf")
+def test_names_of_python_and_ours_are_in_one_file() -> None:
+    code = (
+        "import os\nfrom dcarray.lowering.runtime import perf_map\n"
+        "def early(): pass\ndef later(): pass\n"
+        "early()\n"
+        "with perf_map.named(lambda: ('f', 'x.py:1')):\n"
+        "    perf_map.note([perf_map.Function('phase0', 0x1000, 0x20)])\n"
+        "later()\nprint(os.getpid())\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-X", "perf", "-c", code],
+        env={**os.environ, "DCARRAY_PERF_MAP": "1"}, capture_output=True, text=True, timeout=200,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    names = [name for _, _, name in _entries(int(done.stdout))]
+    found = [name for name in names if name.startswith(("py::early", "dcarray::", "py::later"))]
+    assert found == ["py::early:<string>", "dcarray::f.kernel1.phase0:x.py:1", "py::later:<string>"]
+
+
 def test_no_link_is_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pid, victim = 4_194_304, tmp_path / "victim"  # no process has this number
     link = Path(f"/tmp/perf-{pid}.map")
