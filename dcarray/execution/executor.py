@@ -329,8 +329,8 @@ def _run_op_by_op(
 
 
 def _block_sites(rec: Recording) -> None:
-    """Block the call sites where NumPy has made at once what a region's kernels read: they might have made
-    it, too."""
+    """Block the promotion of call sites whose results NumPy made at once and a region's kernels read: kernels
+    might have made these, too."""
     for site in rec.eager_sites:
         call_sites.demote(site, block=True)
 

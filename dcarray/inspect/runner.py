@@ -116,7 +116,7 @@ def _module(name: str, names: dict[str, Any], compiler: Compiler) -> CodeType:
 
 
 class _Accelerator:
-    """What makes the user's code hot, or its arrays wrapped."""
+    """The acceleration of the user's modules: sites in their code, or wrapped arrays."""
 
     def __init__(self, also: tuple[str, ...], eagerly: bool) -> None:
         self._also, self._eagerly = also, eagerly or config.current().jit == "eager"
@@ -138,7 +138,7 @@ class _Accelerator:
             install_importer(is_wanted, self._eagerly)
 
     def compile(self, source: str | bytes, file: str, names: dict[str, Any]) -> CodeType:
-        """Compile what is run."""
+        """Compile the source of a script, with sites if there are any to be."""
         if self._wraps or config.current().jit == "off":
             return _plain(source, file, names)
         from dcarray.jit.loops.sites.modules import compile_module

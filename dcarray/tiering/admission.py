@@ -279,7 +279,7 @@ class Questions:
 
 
 class Traffic:
-    """How often a site gets values of kinds that it knows, and which new kinds may get a plan."""
+    """The counts of a site's values of known kinds, and of new kinds, some of which may get a plan."""
 
     __slots__ = ("_admitted", "_hits", "_misses", "_new")
 

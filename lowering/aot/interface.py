@@ -72,7 +72,7 @@ class Parameter:
 
 @record(frozen=True, slots=True)
 class Result:
-    """What a function returns.
+    """A result of a function.
 
     Attributes
     ----------

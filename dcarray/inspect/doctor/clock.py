@@ -17,7 +17,7 @@ __all__ = ["Run", "watch"]
 
 @record(frozen=True, slots=True)
 class Run:
-    """What was seen of one run of a program.
+    """The observations of one run of a program.
 
     Attributes
     ----------

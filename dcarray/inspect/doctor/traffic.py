@@ -15,7 +15,7 @@ _TESTS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
 
 
 class Traffic(NamedTuple):
-    """What one run of a line moves.
+    """The memory traffic of one run of a line.
 
     Attributes
     ----------

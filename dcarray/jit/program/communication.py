@@ -120,7 +120,7 @@ def _symbols(shape: tuple[Any, ...]) -> list[str]:
 
 
 class PieceCall:
-    """What calls a function that sends messages, in pieces.
+    """A callable that runs a function that sends messages, in pieces.
 
     Parameters
     ----------

@@ -203,7 +203,7 @@ def with_site(
 
 
 def _put_before_returns(made: Callable[[ast.stmt], ast.stmt], body: list[ast.stmt]) -> None:
-    """Put what is made for each ``return`` before it, in a block and in the blocks inside of it."""
+    """Put a new statement before each ``return``, in a block and in the blocks inside of it."""
     for k in reversed(range(len(body))):
         one = body[k]
         if isinstance(one, ast.Return):

@@ -20,7 +20,7 @@ _known: dict[str, tuple[tuple[int, int], Stub]] = {}  # by path, with the time a
 
 
 class Hint(NamedTuple):
-    """What a stub says of a function.
+    """The hint of a stub for one function.
 
     Attributes
     ----------
