@@ -23,7 +23,7 @@ from dcarray.tiering.admission import NANOSECOND, PATIENCE, PLANNED_AT_ONCE
 
 from . import blocked_statements, run_plan
 from .awaiting import Awaiting
-from .estimates import MAX_PLANS, eager_elements
+from .estimates import MAX_PLANS, estimated_eager_elements
 from .interpreter import OpByOp
 
 if TYPE_CHECKING:
@@ -232,7 +232,7 @@ def _elements_for_numpy(rec: Recording, plan_entry: templates.PlanEntry, options
     """Return the elements of a log's largest statement if NumPy does the log sooner, call by call, as far as
     the cost model knows; else 0."""
     if plan_entry.eager_elements is None:
-        plan_entry.eager_elements = eager_elements(rec, plan_entry, options.threads)
+        plan_entry.eager_elements = estimated_eager_elements(rec, plan_entry, options.threads)
     return plan_entry.eager_elements if options.eager_below else 0
 
 

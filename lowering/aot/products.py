@@ -9,7 +9,7 @@ import numpy as np
 
 from dcarray.ir.nodes import Call, Dim, Region, Window
 from dcarray.lowering.libraries.dispatch import Library, all_alike
-from dcarray.lowering.nest.access import Memory, same, strides, total
+from dcarray.lowering.nest.access import Memory, equal, strides, total
 
 from .size_text import size_text
 
@@ -40,7 +40,7 @@ def _axes(out: Window, a: Window, b: Window) -> tuple[int, bool, bool] | None:
     for window in (a, b):
         for k in range(1, len(window.shape) - 1):
             extent = window.shape[-2 - k] if k + 2 <= len(window.shape) else 1
-            if not (extent == 1 or same(extent, out.shape[stack - k])):
+            if not (extent == 1 or equal(extent, out.shape[stack - k])):
                 return None
     return stack, matrix_a, matrix_b
 

@@ -49,7 +49,7 @@ def main(argv: list[str]) -> int:
         if args.json:
             Path(args.json).write_text(json.dumps(told(plain, fast, note, lines, most), indent=1), "utf-8")
         if args.html:
-            Path(args.html).write_text(page(plain, fast, note, lines), "utf-8")
+            Path(args.html).write_text(page(plain, note, lines), "utf-8")
     except OSError as error:
         print(f"{_NAME}: {error}", file=sys.stderr)
         return _status(plain) or 1

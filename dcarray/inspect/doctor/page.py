@@ -17,7 +17,7 @@ td.c,code{font-family:monospace;white-space:pre-wrap}tr{border-bottom:1px solid 
 .bar{display:inline-block;height:.8em;background:#0b559f}p.s{color:#444}"""
 
 
-def page(plain: Run, fast: Run | None, note: str, lines: list[Line]) -> str:
+def page(plain: Run, note: str, lines: list[Line]) -> str:
     """Return the page.
 
     Shades of one colour, bars and numbers say the same: no colour has to be told from another.
