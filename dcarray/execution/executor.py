@@ -84,8 +84,8 @@ class Executor:
     def run_undistributed(self, rec: Recording, options: config.Options) -> Callable[[], None]:
         """Run a recording on whole memory.
 
-        Whatever goes wrong on the way - there is no memory, or a bug - the recording then runs call
-        by call, and what cannot be computed even so is in ``rec.leftover``.
+        If anything goes wrong - there is no memory, or a bug - the recording runs op by op; statements
+        that fail even then are in ``rec.leftover``.
         """
         try:
             notes = self._run_region(rec, options)
