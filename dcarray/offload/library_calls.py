@@ -22,7 +22,7 @@ _SCALARS = (bool, int, float, complex, str, type(None), np.generic)
 
 
 def try_library(cls: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return what a function of the vendor's library gives; NotImplemented if NumPy has to do it.
+    """Return the result of a function of the vendor's library; NotImplemented if NumPy has to do it.
 
     Parameters
     ----------

@@ -73,7 +73,7 @@ class _Job(NamedTuple):
     request: Any
 
     def rank(self) -> tuple[float, int]:
-        """Return what it gains now: the best job comes next."""
+        """Return the job's gain now, and its number: the best job comes next."""
         return (self.gain() if callable(self.gain) else self.gain), self.serial
 
 
