@@ -65,7 +65,7 @@ def _trim() -> Callable[[int], int] | None:
 
 
 class _Job(NamedTuple):
-    """A job: what it gains, a number that is lower the later it came, what it does, its plan's request."""
+    """A job: its gain, a number that is lower the later it came, its function, and its plan's request."""
 
     gain: float | Callable[[], float]
     serial: int
