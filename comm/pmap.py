@@ -151,7 +151,7 @@ def _print_progress(done: int, tiles: int) -> None:
 
 
 class _Reports:
-    """What is told of the progress."""
+    """The reports of the progress."""
 
     def __init__(self, show: Progress | None, tiles: int) -> None:
         self._show, self._tiles, self._last = show, tiles, time.monotonic()
@@ -278,7 +278,7 @@ class _Dispatcher:
         self._failed = False
 
     def serve(self) -> list[int]:
-        """Hand out all tiles, until all are done or one has failed; the ranks that are alive."""
+        """Hand out all tiles, until all are done or one has failed; return the ranks that are alive."""
         for rank in self._alive[1:]:
             self._expect_request(rank)
         while not (over := self._is_over()) or len(self._idle) < len(self._alive) - 1:

@@ -9,7 +9,6 @@ own time is measured, too.
 from __future__ import annotations
 
 import ast
-import importlib.util
 import sys
 import tempfile
 import time
@@ -103,11 +102,7 @@ def figures(words: list[str], seconds: float, pythran: bool) -> dict[str, Any]:
 
         built = str(Path(tempfile.mkdtemp()) / f"{plain.__name__}.so")
         made = pythran.compile_pythranfile(file, output_file=built)
-        spec = importlib.util.spec_from_file_location(plain.__name__, made)
-        assert spec is not None and spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        return _Call(module, setup, call)
+        return _Call(loaded(Path(made), plain.__name__), setup, call)
 
     return take_turns(
         _Call(plain, setup, call), _Call(accelerated, setup, call), compiled if pythran else None, seconds

@@ -34,7 +34,7 @@ _MODULES = ("char", "comm", "emath", "fft", "hdf5", "linalg", "random", "strings
 
 @cache
 def find(name: str) -> Any:
-    """Return what has a public name of this package, or one of NumPy's.
+    """Return the object with a public name of this package, or of NumPy's.
 
     Raises
     ------

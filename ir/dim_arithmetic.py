@@ -87,7 +87,8 @@ def _atom_span(atom: Atom, ranges: Mapping[str, tuple[int, int]]) -> tuple[int, 
 
 
 def without_factor(e: Any) -> Any:
-    """Return what is at least 0 if and only if ``e`` is, without a factor of all terms with symbols."""
+    """Return an expression that is at least 0 if and only if ``e`` is, without a factor of all terms with
+    symbols."""
     terms = {} if type(e) is int else dict(e.terms)
     constant = terms.pop((), 0)
     factor = gcd(*terms.values())
@@ -97,7 +98,7 @@ def without_factor(e: Any) -> Any:
 
 
 def dividends(e: Any) -> Iterator[Any]:
-    """Yield what is at least 0 if ``e`` is: from ``a // 3 >= n`` follows ``a >= 3 * n``."""
+    """Yield expressions that are at least 0 if ``e`` is: from ``a // 3 >= n`` follows ``a >= 3 * n``."""
     for atom in () if type(e) is int else e.atoms():
         if atom.kind == "floor" and type(atom.args[1]) is int and atom.args[1] > 0:
             pace, rest = e.split(lambda one, atom=atom: one == atom)

@@ -205,8 +205,8 @@ class Expression:
         return found
 
     def split(self, chosen: Callable[[Atom], bool]) -> tuple[Integer, Integer]:
-        """Return the sum of what is multiplied with exactly one chosen atom, without that, and the sum of
-        the other terms."""
+        """Return the sum of the terms with exactly one chosen atom, without that, and the sum of the other
+        terms."""
         factor: dict[Product, int] = {}
         rest: dict[Product, int] = {}
         for product, count in self.terms.items():
@@ -243,7 +243,7 @@ def _key_of(atom: Atom) -> tuple[Any, ...]:
 
 
 def _key(dim: Integer) -> tuple[Any, ...]:
-    """What orders operands of atoms."""
+    """Return the key by which operands of atoms are sorted."""
     return tuple(sorted([(tuple([a.key for a in product]), n) for product, n in terms_of(dim).items()]))
 
 

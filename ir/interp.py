@@ -308,7 +308,7 @@ class _Machine:
         CALLS[stmt.op].reference(into, tuple(args), dict(stmt.attrs))
 
     def _function(self, name: str, into: tuple[NDArray, ...], args: list[NDArray]) -> None:
-        """Run a function of the region on copies of what it reads."""
+        """Run a function of the region on copies of its inputs."""
         functions = self._prepared.region.functions
         prepared = self._prepared.functions.get(name)
         if prepared is None:

@@ -13,7 +13,7 @@ _T = TypeVar("_T")
 
 
 class Node:
-    """An immutable object that keeps what has been found out about it."""
+    """An immutable object that keeps the results of pure functions of it."""
 
     __slots__ = ("_hash", "_kept")
     _hash: int

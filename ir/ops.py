@@ -1,4 +1,4 @@
-"""The one table of operations: what each means (its NumPy reference), and what passes may know of it.
+"""The one table of operations: the meaning of each (its NumPy reference), and its properties for passes.
 
 Element-wise operations are named after NumPy's ufuncs and mean exactly what the ufunc's loop for the
 argument dtypes computes.  ``CALLS`` holds the library calls, whose reference acts on whole windows.

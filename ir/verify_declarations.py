@@ -24,7 +24,8 @@ class VerifyError(ValueError):
 
 
 class DeclarationChecker:
-    """What all checks of a region share: its symbols and arrays, and errors that name rule and statement."""
+    """The base of the checkers of a region: its symbols and arrays, and errors that name rule and
+    statement."""
 
     def __init__(self, region: Region) -> None:
         self.source = region

@@ -88,7 +88,7 @@ class _Work:
                 try:
                     self.results[tile] = future.result()
                 except (BrokenExecutor, CancelledError) as error:
-                    broken = broken or error  # of those which a failure has cancelled nobody asks
+                    broken = broken or error  # tiles cancelled by a failure are not retried
                 except Exception as error:
                     self._tries[tile] += 1
                     if isinstance(error, self._retry) and self._tries[tile] < self._attempts:

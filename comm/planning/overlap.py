@@ -72,9 +72,9 @@ def overlap_communication(program: Program, link: Link | None) -> Program:
         steps.insert(before, Begin(step))
         if parts is not None:
             assert isinstance(local, Local)
-            steps.append(_local_step(local, parts.early, parts.late, program))
+            steps.append(_local_step(local, parts.early, parts.late))
             todo[len(frames) : len(frames) + 1] = (
-                [_local_step(local, parts.late, parts.early, program)] if parts.late else []
+                [_local_step(local, parts.late, parts.early)] if parts.late else []
             )
         steps.append(Finish(step))
     return program if len(steps) == len(program.steps) else replace(program, steps=tuple(steps))
@@ -186,7 +186,7 @@ def _restrict(stmt: Compute, box: Box) -> Compute:
     return remap_points(stmt, amap, tuple(high - low for low, high in box))
 
 
-def _local_step(local: Local, body: tuple[Stmt, ...], other: tuple[Stmt, ...], program: Program) -> Local:
+def _local_step(local: Local, body: tuple[Stmt, ...], other: tuple[Stmt, ...]) -> Local:
     """Return some of the statements of a step; arrays that others need, too, are no temporaries of it."""
     named, elsewhere = ({w.array for stmt in some for w in _windows(stmt)} for some in (body, other))
     written = {w.array for stmt in body for w in writes(stmt)}

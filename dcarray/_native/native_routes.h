@@ -96,23 +96,6 @@ attribute_of_route(PyObject *self, PyObject *name)
     return PyObject_GetAttr(((Route *)self)->slow, name);
 }
 
-/* As what it stands for, by the module where that is. */
-static PyObject *
-reduce_route(PyObject *self, PyObject *ignored)
-{
-    PyObject *names = PyImport_ImportModule("dcarray.api.functions.namespace"), *made;
-    if (names == NULL)
-        return NULL;
-    made = PyObject_CallMethod(names, "reduced", "O", self);
-    Py_DECREF(names);
-    return made;
-}
-
-static PyMethodDef methods_of_route[] = {
-    {"__reduce__", reduce_route, METH_NOARGS, NULL},
-    {NULL, NULL, 0, NULL},
-};
-
 static PyObject *
 text_of_route(PyObject *self)
 {
@@ -148,8 +131,7 @@ static PyGetSetDef computed_of_route[] = {
 #define SLOTS_OF_ROUTE                                                                               \
     .tp_basicsize = sizeof(Route), .tp_vectorcall_offset = offsetof(Route, call),                    \
     .tp_call = PyVectorcall_Call, .tp_getattro = attribute_of_route, .tp_repr = text_of_route,       \
-    .tp_dealloc = free_route, .tp_members = members_of_route, .tp_methods = methods_of_route,       \
-    .tp_getset = computed_of_route
+    .tp_dealloc = free_route, .tp_members = members_of_route, .tp_getset = computed_of_route
 
 static PyTypeObject RouteType = {
     PyVarObject_HEAD_INIT(NULL, 0)

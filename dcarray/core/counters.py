@@ -236,7 +236,7 @@ def note(function: str, size: int = 0, kind: str = "fallback", where: tuple[str,
 
 
 def report(reset: bool = False) -> Report:
-    """Return what has run in this process: recordings, kernels, and the calls that NumPy ran.
+    """Return the report of this process: recordings, kernels, and the calls that NumPy ran.
 
     Parameters
     ----------

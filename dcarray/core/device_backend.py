@@ -42,7 +42,7 @@ class DeviceBackend(Protocol):
         """Whether a device has made a buffer for a store that has no elements yet."""
 
     def settle(self, rec: Any) -> None:
-        """At the end of a recording: the buffers of what it used are pending from now on."""
+        """Mark the buffers that a recording has used as pending, at its end."""
 
     def created(self, name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return the results of a function that makes arrays, on a device."""

@@ -173,7 +173,8 @@ class Handle:
         return self._ndarray
 
     def _writable(self) -> NDArray:
-        """As ``_evaluated``, when pending reads have run too, so that the caller may write."""
+        """Return the plain array for writing, after all that is pending on its memory, reads too (see
+        `_evaluated`)."""
         if self._small is not None:
             return self._small
         head = self._store.family

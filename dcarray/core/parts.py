@@ -146,7 +146,8 @@ class _Call:
 
 
 class _Account:
-    """What help has cost lately.  Threads that write to it at the same time do no harm."""
+    """The account of the time that helping threads have lately gained and lost.  Threads that write to it at
+    the same time do no harm."""
 
     def __init__(self) -> None:
         self.until = 0.0  # no help is called before
@@ -167,7 +168,7 @@ class _Account:
 
 
 class _Helpers:
-    """The helping threads of this process, and what they have still to begin."""
+    """The helping threads of this process, and the jobs that no thread has begun."""
 
     def __init__(self) -> None:
         self._started = 0

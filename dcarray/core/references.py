@@ -1,4 +1,4 @@
-"""What `sys.getrefcount` tells of an object to which nothing but a list or an attribute refers.
+"""Reference counts: the value of `sys.getrefcount` for an object that only a list or an attribute refers to.
 
 It counts the variables of functions, too, and versions of Python differ in what they count: from 3.14 on, to
 be given to a function is no reference.

@@ -106,7 +106,7 @@ def _is_object_dtype(value: Any) -> bool:
 
 
 def _try_write(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Run a function that writes into an array, where it, its indices or its values are distributed.
+    """Run a function that writes into an array, where the array, its indices or its values are distributed.
 
     Return `NOT_DISTRIBUTED` for a call without implementation.
     """

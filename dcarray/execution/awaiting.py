@@ -54,7 +54,7 @@ class Awaiting:
         if not template.is_awaited or large or self._unplanned < self.planned:
             return False
         begun = self._background.is_working
-        if not eager_period.wait(WAIT if begun else GLANCE):
+        if not eager_period.begin_wait(WAIT if begun else GLANCE):
             return False
         self.planned = self._unplanned = 0.0
         self._statements = 0

@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from dcarray.plans.templates import PlanEntry
     from dcarray.recording.log import Recording
 
-__all__ = ["MAX_PLANS", "eager_elements"]
+__all__ = ["MAX_PLANS", "estimated_eager_elements"]
 
 MAX_PLANS = 4096
 
 
-def eager_elements(rec: Recording, plan_entry: PlanEntry, threads: int) -> int:
+def estimated_eager_elements(rec: Recording, plan_entry: PlanEntry, threads: int) -> int:
     """Return `cost_model.eager_elements` of a log; 0 without an estimate where that was so with about these
     sizes."""
     template = plan_entry.template

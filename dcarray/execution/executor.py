@@ -24,7 +24,7 @@ from dcarray.tiering.admission import NANOSECOND, PATIENCE, PLANNED_AT_ONCE
 
 from . import blocked_statements, run_plan
 from .awaiting import Awaiting
-from .estimates import MAX_PLANS, eager_elements
+from .estimates import MAX_PLANS, estimated_eager_elements
 from .interpreter import OpByOp
 
 if TYPE_CHECKING:
@@ -85,8 +85,8 @@ class Executor:
     def run_undistributed(self, rec: Recording, options: config.Options) -> Callable[[], None]:
         """Run a recording on whole memory.
 
-        Whatever goes wrong on the way - there is no memory, or a bug - the recording then runs call
-        by call, and what cannot be computed even so is in ``rec.leftover``.
+        If anything goes wrong - there is no memory, or a bug - the recording runs op by op; statements
+        that fail even then are in ``rec.leftover``.
         """
         try:
             notes = self._run_region(rec, options)
@@ -240,7 +240,7 @@ def _elements_for_numpy(rec: Recording, plan_entry: templates.PlanEntry, options
     """Return the elements of a log's largest statement if NumPy does the log sooner, call by call, as far as
     the cost model knows; else 0."""
     if plan_entry.eager_elements is None:
-        plan_entry.eager_elements = eager_elements(rec, plan_entry, options.threads)
+        plan_entry.eager_elements = estimated_eager_elements(rec, plan_entry, options.threads)
     return plan_entry.eager_elements if options.eager_below else 0
 
 
@@ -348,8 +348,8 @@ def _run_op_by_op(
 
 
 def _block_sites(rec: Recording) -> None:
-    """Block the call sites where NumPy has made at once what a region's kernels read: they might have made
-    it, too."""
+    """Block the promotion of call sites whose results NumPy made at once and a region's kernels read: kernels
+    might have made these, too."""
     for site in rec.eager_sites:
         call_sites.demote(site, block=True)
 

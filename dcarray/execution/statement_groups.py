@@ -96,7 +96,8 @@ class Members:
         return every[number].joined and self.statements[every[number + 1].position].kind == "fold"
 
     def _is_used_soon(self, number: int) -> bool:
-        """Whether what a step fills with a number is used by one of the next statements over its elements."""
+        """Whether the array that a step fills with a number is used by one of the next statements over its
+        elements."""
         filled = self.statements[self.every[number].position]
         head = self.declared[filled.out].head
         for step in self.every[number + 1 : number + 4]:
@@ -118,8 +119,7 @@ class Members:
         )  # fmt: skip
 
     def _are_in_step(self, ins: Any, out: Any, folded: int | None) -> bool:
-        """Whether a statement needs nothing of those before it but at the same place, and they nothing of
-        what it writes."""
+        """Whether a statement depends on those before it only element by element, and they on it."""
         for access in ins:
             head = self._head(access)
             if head in self.folded or not self._meet_at_once(access, self.written.get(head, ())):

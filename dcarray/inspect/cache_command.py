@@ -39,7 +39,7 @@ class _Refused(Exception):
 
 
 def _about() -> dict[str, str]:
-    """What code of this process is for."""
+    """Return the properties of machine and versions for which this process's compiled code is valid."""
     import platform
 
     import llvmlite

@@ -75,7 +75,7 @@ class Observed:
 
 
 def observed(code: CodeType, names: dict[str, Any], values: Mapping[str, Any]) -> Observed:
-    """Return what is noted of a function, from the arguments of its first call."""
+    """Return the notes on a function, from the arguments of its first call."""
     owner = ""
     parts: tuple[str, ...] = ()
     *outer, _ = code.co_qualname.split(".")
@@ -102,7 +102,7 @@ def _parts(value: Any, code: CodeType) -> tuple[str, ...]:
 
 
 def kind_of(value: Any, look: bool = True) -> Kind:
-    """Return what a value is; ``look``: also into lists."""
+    """Return the kind of a value; ``look``: also into lists."""
     if isinstance(value, np.ndarray | ndarray):
         dtype = value.dtype
         return (

@@ -115,8 +115,13 @@ def _module(name: str, names: dict[str, Any], compiler: Compiler) -> CodeType:
     return _from_spec(importlib.util.find_spec(inner), missing, names, compiler)
 
 
+<<<<<<< HEAD
 class Accelerator:
     """What makes the user's code hot, or its arrays wrapped."""
+=======
+class _Accelerator:
+    """The acceleration of the user's modules: sites in their code, or wrapped arrays."""
+>>>>>>> house2
 
     def __init__(self, also: tuple[str, ...], eagerly: bool) -> None:
         self._also, self._eagerly = also, eagerly or config.current().jit == "eager"
@@ -138,7 +143,7 @@ class Accelerator:
             install_importer(is_wanted, self._eagerly)
 
     def compile(self, source: str | bytes, file: str, names: dict[str, Any]) -> CodeType:
-        """Compile what is run."""
+        """Compile the source of a script, with sites if there are any to be."""
         if self._wraps or config.current().jit == "off":
             return plain(source, file, names)
         from dcarray.jit.loops.sites.modules import compile_module

@@ -101,7 +101,7 @@ def _module(target: ModuleType | str) -> ModuleType:
 
 
 def _heat(sites: list[Site]) -> None:
-    """Where plans are made at once, have sites ask for them: the outermost ones first."""
+    """Enable sites from their first run on, the outermost ones first, if plans are made at once."""
     if plans_at_once():
         for site in sites:
             if site.may_begin:
@@ -141,7 +141,7 @@ def _function(function: Any) -> Any:
 
 
 def sited(function: Any, inner: FunctionType) -> Callable[[], Any]:
-    """Return what gives, when it is called, what is called in a function's place: one with sites, unless
+    """Return a function that gives the callable to be called in place of ``function``: one with sites, unless
     nothing is to be compiled; ``inner`` is the function within other decorators."""
     sites: list[Site] | None = None
     call = function
@@ -158,8 +158,8 @@ def sited(function: Any, inner: FunctionType) -> Callable[[], Any]:
 
 
 def _prepared(function: Any, inner: FunctionType) -> tuple[list[Site], Any]:
-    """Return the sites of a function and of those that it calls by name, and what is called in its place: a
-    function with sites, so that it stays as it is; within other decorators it gets them itself."""
+    """Return the sites of a function and of its callees, and the callable in its place: a copy with sites,
+    since the function itself stays as it is; a function within other decorators gets its sites itself."""
     others = [one for one in functions_of(inner) if one is not inner]
     sites = [site for one in others for site in put_sites(one)]
     if inner is not function:

@@ -15,7 +15,7 @@ __all__ = ["__pandas_udf__"]
 
 
 class _Engine:
-    """What pandas asks of other people's engines; pandas itself walks over rows, columns and elements."""
+    """An engine by pandas' interface; pandas itself walks over rows, columns and elements."""
 
     @staticmethod
     def map(

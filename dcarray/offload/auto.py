@@ -59,7 +59,7 @@ class AutoDevice:
         self._asked, self._surprised = 0.0, False
 
     def library(self, name: str) -> None:
-        """See `Device`: what is no recording runs on the processor."""
+        """Return None (see `Device`): only recordings run on a device."""
 
     def rates(self) -> Rates:
         """Return the rates of both sides, which are measured when they are first asked for."""

@@ -219,7 +219,7 @@ class DeviceBuffer:
             self.behind, self.ahead, self.limits = False, self.exposed, None
 
     def expose(self, head: Store) -> None:
-        """Let other libraries have the buffer: from now on what is recorded on it runs at the call."""
+        """Let other libraries have the buffer: operations on it run at the call from now on."""
         self.exposed = self.ahead = True
         head.dirty = head.used = self
         head.exports = [lambda: self]
@@ -307,8 +307,7 @@ def _whole(store: Store, head: Store) -> bool:
 
 
 def settle(rec: Any) -> None:
-    """At the end of a recording: from now on the buffers of the families that it used are what is pending on
-    them."""
+    """Mark the buffers of the families that a recording has used as pending on these, at its end."""
     for slot in rec.slots:
         store = slot if type(slot) is Store else slot()
         if store is None:

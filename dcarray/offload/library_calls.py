@@ -22,7 +22,7 @@ _SCALARS = (bool, int, float, complex, str, type(None), np.generic)
 
 
 def try_library(cls: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return what a function of the vendor's library gives; NotImplemented if NumPy has to do it.
+    """Return the result of a function of the vendor's library; NotImplemented if NumPy has to do it.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def _argument(device: Any, value: Any) -> Any:
 
 
 def _result(cls: Any, name: str, found: Any) -> Any:
-    """What the library gives, its arrays as arrays on the device."""
+    """Return the library's results, its arrays as arrays on the device."""
     if isinstance(found, tuple):
         return _named_tuple(name, len(found))(*(_result(cls, name, one) for one in found))
     dtype = np.dtype(found.dtype)

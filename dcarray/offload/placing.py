@@ -161,7 +161,7 @@ def from_dlpack(x: Any, device: str, copy: bool | None) -> Any:
 
 
 def _reduced(x: DeviceArray) -> Any:
-    """Return what a pickle has of an array: the name of its device, and its elements."""
+    """Return the pickle of an array: the name of its device, and its elements."""
     return placed, (name_of(x._device), export(x))
 
 

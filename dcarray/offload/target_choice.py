@@ -87,7 +87,7 @@ def work_of(
 
 @record(frozen=True, slots=True)
 class Speed:
-    """What a unit of work takes, in nanoseconds.
+    """The nanoseconds of each kind of work.
 
     Attributes
     ----------
@@ -166,7 +166,7 @@ class Moves(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """Where a recording runs, and why.
+    """The choice of where a recording runs, and its reason.
 
     Attributes
     ----------

@@ -65,7 +65,7 @@ def _trim() -> Callable[[int], int] | None:
 
 
 class _Job(NamedTuple):
-    """A job: what it gains, a number that is lower the later it came, what it does, its plan's request."""
+    """A job: its gain, a number that is lower the later it came, its function, and its plan's request."""
 
     gain: float | Callable[[], float]
     serial: int
@@ -73,7 +73,7 @@ class _Job(NamedTuple):
     request: Any
 
     def rank(self) -> tuple[float, int]:
-        """Return what it gains now: the best job comes next."""
+        """Return the job's gain now, and its number: the best job comes next."""
         return (self.gain() if callable(self.gain) else self.gain), self.serial
 
 

@@ -14,7 +14,7 @@ __all__ = ["LogRequest"]
 
 
 class LogRequest(NamedTuple):
-    """What the planning process is sent to make the plan of one recording.
+    """The request for the plan of one recording, as it is sent to the planning process.
 
     Attributes
     ----------

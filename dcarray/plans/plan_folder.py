@@ -1,4 +1,4 @@
-"""The folders of plans, own and shared, as those need to know them who may never load a plan."""
+"""The folders of plans, own and shared, without any code that loads a plan."""
 
 from __future__ import annotations
 

@@ -203,7 +203,7 @@ class LogTemplate:
         alive = set(live)
         self.written = changed = {heads[k] for k in written}
         seen = {heads[k] for k in read}
-        # who raised an exception of each kind, and the kinds of which that is in doubt though they matter
+        # the statement that raises exceptions of each kind, and the kinds that matter and have several such
         self.culprits = fp_attribution.culprits(body, bool(mask & ODD))
         self.doubt = mask & sum(1 << k for k, one in enumerate(self.culprits) if one == fp_attribution.DOUBT)
         # the slots whose memory a run is given, those that get new memory, and those that are written

@@ -82,13 +82,13 @@ class Session:
             self._stand_alone(self.rec)
 
     def _stand_alone(self, rec: Recording) -> None:
-        """Where NumPy is to do at once what comes now, run it by itself: else it would be pending, and so
-        would be whatever reads it."""
+        """Run a recording by itself, and NumPy at once after it: otherwise its results would be pending, and
+        so would all that reads them."""
         rec.urgent = rec.one_off = self._unaligned = True
 
     def await_plan(self, rec: Recording, site: tuple[Any, int]) -> None:
-        """A recording begins at a call site where one has begun whose plan is being made: if it still is,
-        NumPy does at once what follows."""
+        """Begin an eager period if the plan is still being made of a recording that began at the same call
+        site as this one."""
         if self.awaited.pop(site)():
             self._stand_alone(rec)
 

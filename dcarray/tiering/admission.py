@@ -11,9 +11,32 @@ from time import perf_counter
 from typing import Any
 
 __all__ = [
-    "FADING", "FAILURES", "GLANCE", "HOT", "HOT_AGAIN", "LARGE", "LONGER", "NANOSECOND", "NEAR", "PATIENCE",
-    "PERIOD", "PLANNED_AT_ONCE", "PRUNED", "RESTING", "SEEN", "SLOWER", "STRANGE", "SUSPECT", "WAIT",
-    "InARow", "Measured", "Pace", "Questions", "Traffic", "operations_may_pay", "priority",
+    "FADING",
+    "FAILURES",
+    "GLANCE",
+    "HOT",
+    "HOT_AGAIN",
+    "LARGE",
+    "LONGER",
+    "NANOSECOND",
+    "NEAR",
+    "PATIENCE",
+    "PERIOD",
+    "PLANNED_AT_ONCE",
+    "PRUNED",
+    "RESTING",
+    "SEEN",
+    "SLOWER",
+    "STRANGE",
+    "SUSPECT",
+    "WAIT",
+    "InARow",
+    "KindCounts",
+    "Measured",
+    "Pace",
+    "Questions",
+    "operations_may_pay",
+    "priority",
 ]  # fmt: skip
 
 PERIOD = 0.005
@@ -283,8 +306,8 @@ class Questions:
         return 2 * self._hopeless > self._spent
 
 
-class Traffic:
-    """How often a site gets values of kinds that it knows, and which new kinds may get a plan."""
+class KindCounts:
+    """The counts of a site's values of known kinds, and of new kinds, some of which may get a plan."""
 
     __slots__ = ("_admitted", "_hits", "_misses", "_new")
 

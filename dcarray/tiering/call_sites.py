@@ -1,21 +1,21 @@
 """Call sites, each a code object and an instruction of the user's code, and their promotion to NumPy.
 
-To record and to run a region costs some microseconds.  Where a recording by itself - a cheap statement or two
-on some ten thousand elements, whose result is wanted at once - is done sooner by NumPy is not known when a
-call is recorded, but it is when it runs.  If NumPy's time, as `cost_model` estimates it, is the shorter, it
-runs call by call in NumPy; and if it comes again, the sites of all its calls are promoted: from then on NumPy
-does at once what they ask for, on arrays that are hardly larger and on which nothing is pending.
+To record and to run a region costs some microseconds.  A recording may be a cheap statement or two on some
+ten thousand elements, whose result is wanted at once.  NumPy does such a recording sooner, which is not known
+when a call is recorded, but when the recording runs.  If NumPy's time by `cost_model` is the shorter, it runs
+op by op in NumPy.  If it comes again, the sites of all its calls are promoted: from then on NumPy runs these
+calls at once, on arrays that are hardly larger and on which nothing is pending.
 
-Where a result made so turns out to be an operand of something that is recorded, the site is demoted, since
-some sites of a recording are promoted before others: its next calls are recorded.  That is done a few times.
-After that it is only where the rest of the recording runs as a region, which might have been one with what
-the site made: such a site is blocked, and promoted again only where NumPy has then often been sooner all the
-same.  Nothing of this concerns what NumPy does in any case, and only sooner where the site is known.
+If such a result is used by a recorded statement, the site is demoted, and its next calls are recorded: some
+sites of a recording are promoted before others.  That is done a few times.  After that a site is demoted only
+where the rest of the recording runs as a region, which the site's call could have been a part of.  Such a
+site is blocked: it is promoted again only after NumPy has often been sooner.  Calls that NumPy runs in any
+case are promoted apart from this (``always``), to be sooner.
 
-Where several ranks run a program no site is promoted, for all have to record the same.  Which way a call goes
-depends on what has run before, never on clocks; sums, of which the last bits may depend on who computes them,
-are NumPy's both before and after a site is promoted.  There is none of this with ``eager_below=0``, nor
-without the C module, which keeps the table (`call_sites.h`) and asks it.
+Where several ranks run a program no site is promoted, for all have to record the same.  The way of a call
+depends on earlier runs, never on clocks.  Sums, whose last bits may depend on who computes them, are NumPy's
+both before and after a site is promoted.  With ``eager_below=0`` no site is promoted, nor without the C
+module, which keeps the table (`call_sites.h`).
 """
 
 from __future__ import annotations

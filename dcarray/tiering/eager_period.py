@@ -3,10 +3,10 @@
 Only calls on whose operands something is pending are recorded even then, and element-wise calls on so much
 (`MOST_AT_ONCE` bytes) that blocked statements (`dcarray.execution.blocked_statements`) take less time.
 
-There is such a period where a recording comes again whose plan is being made (`wait`): all that the program
-has recorded since has been seen, and to record it once more would only take time.  It ends when a plan has
-come (`expire`), or after a while: then what follows is recorded, and runs by its plan if that is the one.  No
-call site is promoted meanwhile.  Without the C module there are none.
+There is such a period where a recording comes again whose plan is being made (`begin_wait`): all that the
+program has recorded since has been seen, and to record it once more would only take time.  It ends when a
+plan has come (`expire`), or after a while: then what follows is recorded, and runs by its plan if that is the
+one.  No call site is promoted meanwhile.  Without the C module there are none.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dcarray.core import config
 from dcarray.core.native import BUILT
 from dcarray.core.processes import communicator, simulated
 
-__all__ = ["MOST_AT_ONCE", "begin", "end", "expire", "is_active", "wait"]
+__all__ = ["MOST_AT_ONCE", "begin", "begin_wait", "end", "expire", "is_active"]
 
 _waiting: set[int] = set()  # the threads that have waited for a plan of a recording
 
@@ -60,7 +60,7 @@ def end() -> None:
         end_eager_period()
 
 
-def wait(seconds: float) -> bool:
+def begin_wait(seconds: float) -> bool:
     """Begin an eager period of a thread whose recording came again before its plan; returns whether it has
     begun."""
     begun = begin(seconds)

@@ -27,7 +27,7 @@ _ACTIVE: ContextVar[Version | None] = ContextVar("version", default=None)
 
 
 class Version:
-    """What passes decide about a region by its sizes, while the object is entered (``with version:``).
+    """The decisions of passes about a region by its sizes, while the object is entered (``with version:``).
 
     Parameters
     ----------

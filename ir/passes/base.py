@@ -12,7 +12,7 @@ from dcarray.ir.records import record
 
 @record(frozen=True, slots=True)
 class Note:
-    """One line of the log: what a pass did or refused to do, and at which recorded call."""
+    """One line of the log: a change that a pass made or refused to make, and at which recorded call."""
 
     pass_name: str
     kind: Literal["done", "refused"]
@@ -22,7 +22,7 @@ class Note:
 
 @dataclass(slots=True)
 class Log:
-    """A log of passes: what they did and refused, each note once."""
+    """A log of passes: their changes and refusals, each note once."""
 
     notes: list[Note] = field(default_factory=list)
     _seen: set[Note] = field(default_factory=set)

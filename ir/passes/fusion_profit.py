@@ -61,7 +61,7 @@ ROWS = Capacity(statements=16)
 
 @record(frozen=True, slots=True)
 class Change:
-    """What a fusion changes.
+    """The costs and savings of a fusion.
 
     Attributes
     ----------

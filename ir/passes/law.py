@@ -1,4 +1,4 @@
-"""What a law is: two ways to compute the same; and an equation that is none."""
+"""Laws: two ways to compute the same values; and equations that are none."""
 
 from __future__ import annotations
 

@@ -317,7 +317,7 @@ class _Printer:
 
 
 def _place(stmt: Any) -> str:
-    """Where a statement comes from; for one that holds others, the first that is known."""
+    """Return the file and line of a statement; of one that holds others, the first that is known."""
     loc = getattr(stmt, "loc", None)
     if loc:
         return str(loc)

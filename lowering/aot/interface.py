@@ -19,7 +19,7 @@ STATUSES = (
     ("OVERLAP", "an array that is written shares memory with another"),
     ("GUARD", "the sizes or integers do not have a relation that the function relies on"),
     ("TOO_LARGE", "an array, or what has to be computed from sizes, does not fit into 63 bits"),
-    ("NO_MEMORY", "there is no memory for what lies between"),
+    ("NO_MEMORY", "there is no memory for temporaries"),
     ("FAILED_CHECK", "an index or a value that was computed does not fit: the function would raise an error"),
 )
 """Names and meanings of what a function returns, numbered from 0."""
@@ -72,7 +72,7 @@ class Parameter:
 
 @record(frozen=True, slots=True)
 class Result:
-    """What a function returns.
+    """A result of a function.
 
     Attributes
     ----------

@@ -100,7 +100,7 @@ def _entry(function: Function) -> str:
 
 
 def _function(name: str, shape: tuple[Dim, ...], symbols: list[str]) -> str:
-    """A key and a value of a table: a shape as a function of the values of symbols."""
+    """Return an entry of a table of functions: a shape, given the values of symbols."""
     values = {symbol: f"v[{symbol!r}]" for symbol in symbols}
     texts = [
         re.sub(r"[A-Za-z_]\w*", lambda word: values.get(word.group(), word.group()), dims.show(extent))

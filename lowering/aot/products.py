@@ -9,7 +9,7 @@ import numpy as np
 
 from dcarray.ir.nodes import Call, Dim, Region, Window
 from dcarray.lowering.libraries.dispatch import Library, all_alike
-from dcarray.lowering.nest.access import Memory, same, strides, total
+from dcarray.lowering.nest.access import Memory, equal, strides, total
 
 from .size_text import size_text
 
@@ -31,8 +31,8 @@ LIBRARY = Library("numpy", serves)
 
 
 def _axes(out: Window, a: Window, b: Window) -> tuple[int, bool, bool] | None:
-    """How many axes of a product are a stack, and whether the operands are matrices; None if its stacks are
-    repeated in a way that is not known when it is compiled."""
+    """Return the number of stacked axes of a product, and whether each operand is a matrix; None if its
+    stacks are repeated in a way that is not known when it is compiled."""
     matrix_a, matrix_b = len(a.shape) > 1, len(b.shape) > 1
     stack = max(len(a.shape) - 2, len(b.shape) - 2, 0)
     if len(out.shape) != stack + matrix_a + matrix_b:
@@ -40,7 +40,7 @@ def _axes(out: Window, a: Window, b: Window) -> tuple[int, bool, bool] | None:
     for window in (a, b):
         for k in range(1, len(window.shape) - 1):
             extent = window.shape[-2 - k] if k + 2 <= len(window.shape) else 1
-            if not (extent == 1 or same(extent, out.shape[stack - k])):
+            if not (extent == 1 or equal(extent, out.shape[stack - k])):
                 return None
     return stack, matrix_a, matrix_b
 

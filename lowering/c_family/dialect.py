@@ -13,7 +13,7 @@ from dcarray.lowering.kernel.nodes import DType
 
 @record(frozen=True, slots=True)
 class Dialect:
-    """How types, literals, functions and pointers are written.
+    """The notation of types, literals, functions and pointers in a dialect of C.
 
     Attributes
     ----------
@@ -109,7 +109,7 @@ class Dialect:
         return f"{'double' if source.itemsize == 8 else 'float'}_to_half({text})"
 
     def suffix(self, dtype: DType) -> str:
-        """What the names of the mathematical functions for a dtype end with."""
+        """Return the ending of the names of mathematical functions for a dtype."""
         return self.float32_suffix if dtype in (np.float32, np.complex64) else ""
 
 

@@ -54,7 +54,8 @@ class Compiler(Protocol):
         """A name of the code that it makes of a kernel, different for every compiler and its settings."""
 
     def fingerprint(self) -> str:
-        """What code depends on besides its source: compiler, processor and library versions."""
+        """Return the versions of compiler, processor and libraries that code depends on, besides its
+        source."""
 
     def emit(self, kernel: Kernel) -> str:
         """The source of a kernel: deterministic, and a function of the kernel and the machine alone.

@@ -26,7 +26,7 @@ NEAR = 16  # relative offsets up to this are constants of the kernel
 LANES = 4  # strides of narrow elements up to this are: whole vectors are loaded, gaps included
 
 
-def same(a: Dim, b: Dim) -> bool:
+def equal(a: Dim, b: Dim) -> bool:
     """Whether two dimensions are provably equal."""
     if type(a) is int and type(b) is int:
         return a == b
@@ -80,7 +80,7 @@ def dense(array: Array) -> bool:
     """Whether different indices of an array are provably different elements."""
     if array.strides is None:
         return True
-    axes = [(s, n) for s, n in zip(array.strides, array.shape, strict=True) if not same(n, 1)]
+    axes = [(s, n) for s, n in zip(array.strides, array.shape, strict=True) if not equal(n, 1)]
     if all(type(s) is int and type(n) is int for s, n in axes):
         reach = 1
         for stride, extent in sorted((abs(s), n) for s, n in axes):
@@ -130,7 +130,7 @@ class Memory:
         if place is None or place != self._overlay(b.array):
             return False
         one, two = self.linear(a, len(a.shape)), self.linear(b, len(a.shape))
-        return same(origin(one), origin(two)) and all(map(same, one.coefs, two.coefs))
+        return equal(origin(one), origin(two)) and all(map(equal, one.coefs, two.coefs))
 
     def disjoint(self, a: Window, b: Window) -> bool:
         """Whether two windows provably share no element."""
@@ -302,7 +302,7 @@ class Arguments:
             alike = group.access.array is access.array
             if alike and self.inner is not None:
                 return group
-            if alike and len(group.loops) == len(steps) and all(map(same, group.loops, steps)):
+            if alike and len(group.loops) == len(steps) and all(map(equal, group.loops, steps)):
                 return group
         return None
 
@@ -347,7 +347,7 @@ class Arguments:
         if unit:
             return affine(distance)
         for loop, step in enumerate(self.steps(access)):
-            if self.loops[loop][-1] == access.along[axis] and same(step, stride):
+            if self.loops[loop][-1] == access.along[axis] and equal(step, stride):
                 return scale(distance, self._stride(access.array, loop, step))
         return scale(distance, self.stride(access.array, axis))
 
@@ -389,7 +389,7 @@ class Arguments:
         """Return the bytes moved: each pointer's footprint, once for reading and once for writing."""
         moved: Dim = 0
         for group in self._groups:
-            used = (n for n, step in zip(group.extents, group.loops, strict=True) if not same(step, 0))
+            used = (n for n, step in zip(group.extents, group.loops, strict=True) if not equal(step, 0))
             times = int(group.read) + int(group.written)
             moved = moved + times * group.access.array.dtype.itemsize * total(used)
         return dims.simplify(moved)

@@ -15,7 +15,7 @@ import numpy as np
 from dcarray.ir import nodes, windows
 from dcarray.lowering.kernel.nodes import Affine, DType, Elem, Expr, Index, Let, Lit, Local, Op, Stmt, Store
 
-from .access import Access, Arguments, Spot, same
+from .access import Access, Arguments, Spot, equal
 
 DEEP = 24  # a subtree deeper than this is bound to a local, so that emitters may recurse
 
@@ -176,7 +176,7 @@ class Scope:
         if not self.hoist and access.array.shape:
             return self.deepest
         steps = self.arguments.steps(access)
-        return max((d for d, s in zip(self.depths, steps, strict=True) if not same(s, 0)), default=0)
+        return max((d for d, s in zip(self.depths, steps, strict=True) if not equal(s, 0)), default=0)
 
     def _level(self, node: nodes.Expr) -> int:
         """Return the level of an operation: the deepest of its arguments'."""

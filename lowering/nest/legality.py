@@ -15,7 +15,7 @@ from dcarray.ir import dims, windows
 from dcarray.ir.nodes import Compute, Expr, Gather, Load, Window
 from dcarray.lowering.errors import Unsupported
 
-from .access import Memory, dense, same
+from .access import Memory, dense, equal
 
 COMPILED = frozenset("?bhilqBHILQefdFD")  # type characters that kernels can hold
 
@@ -24,7 +24,7 @@ def used_axes(window: Window) -> frozenset[int]:
     """Return the domain axes that a window depends on; raise `Unsupported` if that is not known."""
     axes = set()
     for index in window.index:
-        if index.axis is None or same(index.stride, 0):
+        if index.axis is None or equal(index.stride, 0):
             continue
         if type(index.stride) is not int and dims.prove_eq(index.stride, 0) is not False:
             raise Unsupported("a stride may be zero")
@@ -37,7 +37,7 @@ def reduced_axes(compute: Compute) -> frozenset[int]:
     without a fold."""
     shape = compute.target.shape
     axes = frozenset(range(len(shape))) - used_axes(compute.target)
-    axes = frozenset(axis for axis in axes if not same(shape[axis], 1))
+    axes = frozenset(axis for axis in axes if not equal(shape[axis], 1))
     if axes and compute.combine is None:
         raise Unsupported("an element is written more than once")
     return axes

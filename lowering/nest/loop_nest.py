@@ -14,7 +14,7 @@ from dcarray.ir.records import record
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel.nodes import Affine, Binding, Expr, For, If, Kernel, Phase, Stmt, Term, affine
 
-from .access import Arguments, Spot, memory_of, positive, same, total
+from .access import Arguments, Spot, equal, memory_of, positive, total
 from .body import Names, Scope
 from .legality import check, reduced_axes
 from .order import can_join, choose
@@ -126,7 +126,7 @@ class LoopNest:
         return axes[0] if axes else None
 
     def _scans(self, compute: Compute) -> bool:
-        return compute.scan is not None and not same(self.shape[compute.scan], 1)
+        return compute.scan is not None and not equal(self.shape[compute.scan], 1)
 
     def _value(self, compute: Compute, fold: bool) -> Value:
         """Return the value that an element-wise statement stores, or a reduction folds, at one point."""

@@ -14,7 +14,7 @@ from dcarray.ir.analysis.size_hints import SizeHints
 from dcarray.ir.nodes import Dim
 from dcarray.ir.records import record
 
-from .access import Access, same, total
+from .access import Access, equal, total
 
 
 @record(frozen=True, slots=True)
@@ -42,12 +42,12 @@ def choose(
     otherwise the reduced loops stand between the outer kept loops and the innermost.
     """
     head = (_head(shape, first),) if first else ()
-    axes = [axis for axis in range(first, len(shape)) if not same(shape[axis], 1)]
+    axes = [axis for axis in range(first, len(shape)) if not equal(shape[axis], 1)]
     if head and not axes:
         return Loops(head, (total(shape[:first]),), frozenset({0} if folded else ()))
     if not axes:  # a slice of one element has the kernel of longer ones
         moving = (
-            a for a in range(len(shape)) if all(not same(x.coefs[a], 0) for x, write in accesses if write)
+            a for a in range(len(shape)) if all(not equal(x.coefs[a], 0) for x, write in accesses if write)
         )
         axes = list(moving)[-1:]
     if not axes:
@@ -83,7 +83,7 @@ def choose(
 
 def _head(shape: Sequence[Dim], first: int) -> tuple[int, ...]:
     """Return the axes of the first loop: those before ``first``."""
-    return tuple(axis for axis in range(first) if not same(shape[axis], 1)) or (first - 1,)
+    return tuple(axis for axis in range(first) if not equal(shape[axis], 1)) or (first - 1,)
 
 
 def can_join(
@@ -110,6 +110,6 @@ def _can_collapse(
         a, b = access.coefs[outer], access.coefs[inner]
         if type(a) is int and type(b) is int and (a == 0) != (b == 0):
             return False
-        if not same(a, dims.simplify(b * shape[inner])):
+        if not equal(a, dims.simplify(b * shape[inner])):
             return False
     return True

@@ -99,7 +99,8 @@ class CodeCache:
         return _LOADED.setdefault(name, found)
 
     def made(self, what: str, compiler: Compiler, make: Callable[[], bytes]) -> bytes:
-        """What a function makes with a compiler and nothing else, from disk if it is there."""
+        """Return the bytes that ``make`` makes with a compiler and nothing else, from disk if they are
+        there."""
         if self.disk is None:
             return make()
         key = _key(self.disk, what, compiler.fingerprint())

@@ -1,4 +1,4 @@
-"""An executable plan, as the process that has made it knows it."""
+"""Executable plans in the process that made them."""
 
 from __future__ import annotations
 

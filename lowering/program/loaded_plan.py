@@ -1,4 +1,4 @@
-"""Plans as the process that runs them knows them: loaded from bytes of a process that plans, or of the disk.
+"""Loaded plans: plans in the process that runs them, made of the bytes of a planning process or of the disk.
 
 To make a plan takes the passes, the schedules and a compiler.  To run one takes its driver's text and
 the objects that this calls by name: kernels (object code), library calls, statements for the interpreter,

@@ -12,7 +12,7 @@ from dcarray.ir.analysis.effects import families, reads, touched_arrays, writes
 from dcarray.ir.nodes import Array, Compute, Dim, Gather, Nest, Region, Rows, Stmt
 from dcarray.ir.records import record
 from dcarray.ir.renaming import rename
-from dcarray.lowering.nest.access import same, total
+from dcarray.lowering.nest.access import equal, total
 
 from . import nodes
 
@@ -93,8 +93,8 @@ def _pair(
         for name in sorted(touched_arrays(compute)):
             old = arrays[name]
             dying = old.role == "temp" and first[name] < position == last[name] and alone(old)
-            equal = old.dtype == new.dtype and len(old.shape) == len(new.shape)
-            if not dying or not equal or not all(map(same, old.shape, new.shape)):
+            alike = old.dtype == new.dtype and len(old.shape) == len(new.shape)
+            if not dying or not alike or not all(map(equal, old.shape, new.shape)):
                 continue
             if _only_there(name, computes, number):
                 return name, new.name

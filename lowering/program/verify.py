@@ -8,7 +8,7 @@ from dcarray.lowering.kernel.nodes import Pointer
 from . import nodes
 
 
-class ProgramError(Exception):
+class InvalidProgram(Exception):
     """A program is not valid; the text says where and why."""
 
 
@@ -23,7 +23,7 @@ def verify(program: nodes.Program) -> None:
 
     Raises
     ------
-    ProgramError
+    InvalidProgram
     """
     given = {array.name for array in program.region.arrays if array.role != "temp"}
     _body(program.body, program, given, frozenset())
@@ -86,4 +86,4 @@ def _written(body: tuple[nodes.Node, ...]) -> frozenset[str]:
 
 def _need(fine: bool, text: str) -> None:
     if not fine:
-        raise ProgramError(text)
+        raise InvalidProgram(text)

@@ -43,7 +43,7 @@ MB."""
 
 
 class _Holding:
-    """What the caches of this process hold back instead of writing it.
+    """The files that the caches of this process hold back instead of writing them.
 
     Attributes
     ----------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dcarray.tiering import admission
-from dcarray.tiering.admission import InARow, Measured, Pace, Questions, Traffic
+from dcarray.tiering.admission import InARow, KindCounts, Measured, Pace, Questions
 
 
 def measured(*seconds: float) -> Measured:
@@ -119,7 +119,7 @@ def test_the_pace_of_a_loop() -> None:
 
 
 def test_the_first_kind_of_values_may_get_a_plan_at_once_others_when_they_come_again() -> None:
-    traffic, entries = Traffic(), dict[str, int]()
+    traffic, entries = KindCounts(), dict[str, int]()
     assert traffic.admits("a", entries)
     entries["a"] = 1
     assert not traffic.admits("b", entries) and traffic.admits("b", entries)
@@ -127,7 +127,7 @@ def test_the_first_kind_of_values_may_get_a_plan_at_once_others_when_they_come_a
 
 
 def test_many_kinds_of_values() -> None:
-    traffic, entries = Traffic(), {str(k): k for k in range(admission._MAX_KEYS)}
+    traffic, entries = KindCounts(), {str(k): k for k in range(admission._MAX_KEYS)}
     runs = 0
     while runs < admission._UNUSED * len(entries):
         runs += 1
@@ -139,10 +139,10 @@ def test_many_kinds_of_values() -> None:
 
 
 def test_values_that_never_come_again_are_a_loss() -> None:
-    changing, mixed = Traffic(), Traffic()
+    changing, mixed = KindCounts(), KindCounts()
     for k in range(2 * admission._LOSS):
         assert not changing.admits(k, {"a": 1})
         assert not mixed.admits(k, {"a": 1})
         mixed.hit()
     assert changing.is_a_loss() and not mixed.is_a_loss()
-    assert not Traffic().is_a_loss()
+    assert not KindCounts().is_a_loss()

@@ -207,10 +207,7 @@ def _random_program(rng: np.random.Generator) -> Callable[..., Any]:
     """A program of some statements on arrays and on windows of them, some of them in place."""
     lines: list[tuple[Any, ...]] = []
     for _ in range(rng.integers(3, 14)):
-        what = rng.choice(
-            ["add", "subtract", "multiply", "maximum", "less", "where", "cast", "update", "window"]
-        )
-        lines.append((str(what), *rng.integers(0, 1 << 30, 3), float(rng.normal())))
+        lines.append((str(rng.choice(WHAT)), *rng.integers(0, 1 << 30, 3), float(rng.normal())))
 
     def program(*given: Any) -> Any:
         known = list(given)

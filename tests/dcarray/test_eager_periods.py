@@ -200,7 +200,7 @@ def test_a_plan_ends_the_periods_of_those_who_wait_only() -> None:
     eager_period.expire()
     assert eager_period.is_active()
     eager_period.end()
-    assert eager_period.wait(60.0)
+    assert eager_period.begin_wait(60.0)
     over = threading.Thread(target=eager_period.expire)
     over.start()
     over.join()
@@ -209,7 +209,7 @@ def test_a_plan_ends_the_periods_of_those_who_wait_only() -> None:
 
 def test_who_waits_for_a_plan_goes_on_when_one_has_come() -> None:
     eager_period._waiting.clear()
-    assert eager_period.wait(60.0) and eager_period.is_active() and not eager_period.wait(60.0)
+    assert eager_period.begin_wait(60.0) and eager_period.is_active() and not eager_period.begin_wait(60.0)
     eager_period.expire()
     assert not eager_period.is_active() and not eager_period._waiting
 
@@ -217,15 +217,15 @@ def test_who_waits_for_a_plan_goes_on_when_one_has_come() -> None:
 def test_other_options_end_the_wait_for_a_plan() -> None:
     """What is to be compiled, or recorded, is not left to NumPy since something else waits for its plan."""
     x = dc.asarray(np.arange(500_000.0))
-    assert eager_period.wait(60.0)
+    assert eager_period.begin_wait(60.0)
     with dc.options(jit="eager"):
         kernels = counters.kernels
         np.testing.assert_array_equal(np.asarray(np.sqrt(x) * 3.0), np.sqrt(np.arange(500_000.0)) * 3.0)
         assert counters.kernels > kernels
-    assert eager_period.wait(60.0) and dc.wait(60) and not eager_period.is_active()
+    assert eager_period.begin_wait(60.0) and dc.wait(60) and not eager_period.is_active()
 
 
 def test_what_is_only_explained_waits_for_nothing() -> None:
     with call_sites.suspended():
-        assert not eager_period.wait(60.0)
+        assert not eager_period.begin_wait(60.0)
     assert not eager_period.is_active()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import importlib.util
 import os
 import platform
 import re
@@ -17,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from library_runs import SANITIZERS, under_sanitizers
-from program_runs import HEAD, module
+from program_runs import HEAD, loaded, module
 from symbolic_sources import FAMOUS, random_program
 
 from dcarray.core.errors import ProgramError
@@ -31,15 +30,6 @@ STATUS = {name: k for k, (name, _) in enumerate(STATUSES)}
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SIZES = [(1, 1, 1), (2, 2, 3), (0, 4, 2), (5, 1, 2), (7, 9, 2), (9, 7, 1), (33, 40, 2), (130, 67, 3)]
 PROGRAMS = [f"random{seed}" for seed in range(14)]
-
-
-def loaded(path: Path) -> ModuleType:
-    """A loader as a module."""
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None
-    made = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(made)
-    return made
 
 
 def written(tmp_path: Path, text: str) -> ModuleType:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pytest
+from program_runs import loaded
 
 from dcarray.jit.program.compile_command import compile_library
 
@@ -36,14 +35,6 @@ def halves(x: dc.types.float64[N, M]):
     n, m = x.shape
     return np.reshape(x[::2], (-(-n // 2) * m,)) * 2.0, np.linspace(0.0, x[0, 0], m)
 """
-
-
-def loaded(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None
-    made = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(made)
-    return made
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from written import written
 
 import dcarray as dc
 from dcarray.jit.loops.sites import requests, run_loop
-from dcarray.jit.loops.sites.undo_copies import UndoCopy
+from dcarray.jit.loops.sites.undo_copies import CompressedCopy
 
 pytestmark = pytest.mark.eager(eager_below=0)
 
@@ -79,7 +79,7 @@ def test_completely_overwritten_arrays_have_no_undo_copies(monkeypatch: pytest.M
     kept: list[Any] = []
     told: list[tuple[str, ...]] = []
 
-    class Noted(UndoCopy):
+    class Noted(CompressedCopy):
         def __init__(self, a: Any) -> None:
             kept.append(a)
             super().__init__(a)
@@ -92,7 +92,7 @@ def test_completely_overwritten_arrays_have_no_undo_copies(monkeypatch: pytest.M
             told.append((made.payload.rewritten, tuple(sorted(made.saved))))
         return made
 
-    monkeypatch.setattr(run_loop, "UndoCopy", Noted)
+    monkeypatch.setattr(run_loop, "CompressedCopy", Noted)
     monkeypatch.setattr(requests.LoopRequest, "plan_input", noted)
     f = dc.accelerate(written(THOMAS))
     for _ in range(2):

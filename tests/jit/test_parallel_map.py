@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import doctest
-import importlib.util
 import inspect
 import pickle
 import random
@@ -14,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from program_runs import module, served_sizes
+from program_runs import loaded, module, served_sizes
 from symbolic_sources import random_program
 from written import written
 
@@ -244,10 +243,7 @@ def test_in_a_library(tmp_path: Path) -> None:
     maps = module(tmp_path, IMPORT + PROGRAMS, "maps")
     functions = [getattr(maps, name) for name in ("transposed", "counted", "product")]
     place = compile_library(functions, tmp_path / "out", "made")[2]
-    spec = importlib.util.spec_from_file_location("made", place)
-    assert spec is not None and spec.loader is not None
-    library = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(library)
+    library = loaded(place)
     r = np.random.default_rng(0)
     a, b = r.random((5, 9)), np.zeros((9, 5))
     library.transposed(a, b)

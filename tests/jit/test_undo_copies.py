@@ -10,7 +10,7 @@ from written import written
 
 import dcarray as dc
 from dcarray.jit.loops.sites import run_loop, undo_copies
-from dcarray.jit.loops.sites.undo_copies import UndoCopy
+from dcarray.jit.loops.sites.undo_copies import CompressedCopy
 
 SPECIAL = [0.0, -0.0, 1.0, np.nan, np.inf, 5e-324]
 
@@ -28,7 +28,7 @@ def test_restored_bits(char, usual, others, stretch, order):
         a = np.full((400, 250), np.array(usual).astype(char), char, order)
         for at, value in others:
             a.reshape(-1, order=order)[at : at + stretch] = np.array(value).astype(char)
-    before, held = a.tobytes(), UndoCopy(a)
+    before, held = a.tobytes(), CompressedCopy(a)
     a[...] = 3
     held.restore(a)
     assert a.tobytes() == before
@@ -38,7 +38,7 @@ def test_restored_bits(char, usual, others, stretch, order):
 def test_nearly_constant_arrays_are_compressed(monkeypatch, a):
     monkeypatch.setattr(undo_copies, "empty", None)
     before = a.tobytes()
-    held = UndoCopy(a)
+    held = CompressedCopy(a)
     a += 1
     held.restore(a)
     assert a.tobytes() == before
@@ -47,7 +47,7 @@ def test_nearly_constant_arrays_are_compressed(monkeypatch, a):
 def test_other_arrays_are_copied():
     a = np.random.default_rng(1).random((300, 300))
     a[:150] = 0.0
-    before, held = a.copy(), UndoCopy(a)
+    before, held = a.copy(), CompressedCopy(a)
     a[...] = 7.0
     held.restore(a)
     assert (a == before).all()
@@ -64,7 +64,7 @@ def f(out, data):
 @pytest.mark.parametrize("top", [1.0, 1e200, np.inf])
 def test_a_failed_loop_of_products_starts_from_its_undo_copies(monkeypatch, top):
     fill, copies = written(FILL), []
-    monkeypatch.setattr(run_loop, "UndoCopy", lambda a: copies.append(a) or UndoCopy(a))
+    monkeypatch.setattr(run_loop, "CompressedCopy", lambda a: copies.append(a) or CompressedCopy(a))
     data = np.random.default_rng(2).random((400, 300))
     data[3, 7] = data[3, 250] = top
     said, results = [], []

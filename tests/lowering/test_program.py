@@ -21,7 +21,7 @@ from dcarray.lowering.compilation import compile_region
 from dcarray.lowering.libraries.dispatch import is_copy
 from dcarray.lowering.program import nodes
 from dcarray.lowering.program.text import dump
-from dcarray.lowering.program.verify import ProgramError, verify
+from dcarray.lowering.program.verify import InvalidProgram, verify
 from dcarray.lowering.targets import get
 
 
@@ -141,7 +141,7 @@ BROKEN = {
 @pytest.mark.parametrize("reason", BROKEN)
 def test_the_verifier_finds_what_is_wrong(reason):
     verify(program())
-    with pytest.raises(ProgramError, match=reason):
+    with pytest.raises(InvalidProgram, match=reason):
         verify(BROKEN[reason](program()))
 
 

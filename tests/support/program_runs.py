@@ -29,7 +29,12 @@ def module(folder: Path, text: str, name: str = "programs") -> ModuleType:
     """A module of source text, with the symbols N, M and K."""
     file = folder / f"{name}.py"
     file.write_text(HEAD + text)
-    spec = importlib.util.spec_from_file_location(name, file)
+    return loaded(file)
+
+
+def loaded(file: Path) -> ModuleType:
+    """A file as a module."""
+    spec = importlib.util.spec_from_file_location(file.stem, file)
     assert spec is not None and spec.loader is not None
     made = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(made)

@@ -63,9 +63,9 @@ class Halo:
 
 @dataclass(frozen=True)
 class ValidHalos:
-    """The halos of an array that are up to date, none of which is within another.
+    """The up-to-date halos of an array, none of which is within another.
 
-    For example a wide one of which only the rim is up to date, and a narrow one that is so completely.
+    For example the rim of a wide halo, and a narrow one in full.
     """
 
     halos: tuple[Halo, ...] = ()

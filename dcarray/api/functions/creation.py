@@ -306,7 +306,8 @@ def asarray(
 
 
 def _wrapped(function: Any, a: Any, dtype: Any, order: Any, copy: Any) -> Any:
-    """As `asarray`, on the CPU; ``function`` of NumPy's converts what is no array."""
+    """Return the array that `asarray` gives on the CPU; other objects are converted by NumPy's
+    ``function``."""
     if order in (None, "K"):
         if type(a) is np.ndarray and dtype is None and copy is None:
             return wrap(a)

@@ -342,7 +342,8 @@ def wrap_results(value: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] 
 
 
 def wrap_results_of(value: Any, args: tuple[Any, ...], plain: tuple[Any, ...]) -> Any:
-    """As `wrap_results`, of arguments that were these plain ones for NumPy."""
+    """Return a result with plain arrays wrapped (see `wrap_results`); ``plain`` are the arrays that NumPy got
+    in place of ``args``."""
     conversion = _Conversion()
     conversion.note_pairs(args, plain)
     return conversion.to_wrapped(value)

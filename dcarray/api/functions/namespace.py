@@ -8,11 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from functools import cache, update_wrapper, wraps
-from importlib import import_module
-from operator import attrgetter
-from pickle import PicklingError
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
@@ -148,27 +144,6 @@ def _as_arrays(result: Any, kwargs: dict[str, Any]) -> Any:
 
 def _named(name: str) -> Any:
     return lookup(name)
-
-
-def reduced(function: Any) -> tuple[Any, tuple[str, str]]:
-    """Return the pickle of a function of this package's namespaces, or of a method: its module and name.
-
-    Raises
-    ------
-    pickle.PicklingError
-        If the name leads to something else.
-    """
-    name = function.__qualname__ if function.__name__ in vars(ndarray) else function.__name__
-    place = str(function.__module__).replace("numpy", "dcarray", 1)
-    for found in (place, "dcarray", "dcarray.emath"):
-        with suppress(ImportError, AttributeError):
-            if _member(found, name) is function:
-                return _member, (found, name)
-    raise PicklingError(f"can't pickle {function!r}: it is not found as {place}.{name}")
-
-
-def _member(module: str, name: str) -> Any:
-    return attrgetter(name)(import_module(module))
 
 
 class _Builtin:

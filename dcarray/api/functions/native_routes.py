@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import copyreg
 from collections.abc import Callable
-from types import ModuleType
+from contextlib import suppress
+from importlib import import_module
+from operator import attrgetter
+from pickle import PicklingError
+from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
 
+from dcarray.api.array import ndarray
 from dcarray.core.native import BUILT
 from dcarray.core.processes import is_launched
 
@@ -87,6 +93,28 @@ def made_by_generator(function: Any, slow: Any, in_parts: bool) -> Any:
     return slow
 
 
+def _reduced(function: Any) -> tuple[Any, tuple[str, str]]:
+    """Return the pickle of a route of the C module, which stands for a function or a method: its module and
+    name.
+
+    Raises
+    ------
+    pickle.PicklingError
+        If the name leads to something else.
+    """
+    name = function.__qualname__ if function.__name__ in vars(ndarray) else function.__name__
+    place = str(function.__module__).replace("numpy", "dcarray", 1)
+    for found in (place, "dcarray", "dcarray.emath"):
+        with suppress(ImportError, AttributeError):
+            if _member(found, name) is function:
+                return _member, (found, name)
+    raise PicklingError(f"can't pickle {function!r}: it is not found as {place}.{name}")
+
+
+def _member(module: str, name: str) -> Any:
+    return attrgetter(name)(import_module(module))
+
+
 if BUILT:  # else `fallback.call_small` and the methods themselves do
     from dcarray._native import extension
     from dcarray._native.extension import make_creation_route, make_route, route_instances, set_routes
@@ -113,3 +141,7 @@ if BUILT:  # else `fallback.call_small` and the methods themselves do
 
     def made_by_generator(function: Any, slow: Any, in_parts: bool) -> Any:
         return make_creation_route(function, slow, extension.DRAWN_IN_PARTS if in_parts else extension.DRAWN)
+
+    for _route in (ndarray.sum, made_small(np.zeros, _reduced)):
+        if not isinstance(_route, FunctionType):  # as they are where NumPy is not known to the C module
+            copyreg.pickle(type(_route), _reduced)

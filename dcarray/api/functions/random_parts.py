@@ -45,7 +45,8 @@ def draw(name: str, generator: Any, args: tuple[Any, ...], kwargs: dict[str, Any
 
 
 def _random(size: Any = None, dtype: Any = np.float64) -> Any:
-    """Return the shape of what `numpy.random.Generator.random` draws; None for what is not served here."""
+    """Return the shape of the numbers that `numpy.random.Generator.random` draws; None for calls that are not
+    served here."""
     return (_shape(size), None) if dtype in (np.float64, float, "d", "f8") and _shape(size) else None
 
 

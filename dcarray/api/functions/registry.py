@@ -42,7 +42,7 @@ def _opaque(value: Any) -> bool:
     return type(value) is ndarray and value._small is None and not value._store.char
 
 
-# What is recorded as several statements: of little work NumPy does all in less time than that takes.
+# Functions that are recorded as several statements: NumPy does little work in less time than recording takes.
 _NAMES = """
 allclose argmax argmin array_equal average clip count_nonzero cross delete diff ediff1d gradient insert
 mean nan_to_num nanmean nansum norm ptp std trace trapezoid var

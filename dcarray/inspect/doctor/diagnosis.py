@@ -167,7 +167,7 @@ def _advice(
     moved: Traffic | None, each: float | None, library: str, how: str, why: str,
     seconds: float, spent: float | None,
 ) -> str:  # fmt: skip
-    """Return what can be said for certain, and what was measured."""
+    """Return the advice that holds for certain, and the measurements."""
     said = []
     if moved and moved.temporaries:
         arrays = f"{moved.temporaries} temporaries of up to {moved.largest / 1e6:.3g} MB"

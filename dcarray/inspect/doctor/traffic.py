@@ -15,7 +15,7 @@ _TESTS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
 
 
 class Traffic(NamedTuple):
-    """What one run of a line moves.
+    """The memory traffic of one run of a line.
 
     Attributes
     ----------
@@ -94,7 +94,7 @@ class _Sums:
         return array.nbytes if array.ndim else 0
 
     def window(self, node: ast.expr) -> int:
-        """Return the bytes of what an augmented assignment changes."""
+        """Return the bytes of the elements that an augmented assignment changes."""
         found = self._input(node)
         if not found.ndim:
             raise _Unknown

@@ -81,7 +81,7 @@ def wrapped(value: Any) -> Any:
 
 
 def returned(found: tuple[Any, ...], returns: str) -> Any:
-    """Return what a call returns."""
+    """Return the result of a call."""
     if returns == "none":
         return None
     return found[0] if returns == "one" else found

@@ -69,7 +69,7 @@ def _is_users(function: FunctionType) -> bool:
 
 
 def _value(node: ast.AST, names: Mapping[str, Any], local: set[str]) -> Any:
-    """Return what an expression means, as far as modules lead to it: of a method, the object."""
+    """Return the value of an expression, as far as modules lead to it; for a method, its object."""
     if isinstance(node, ast.Name):
         return _MISSING if node.id in local else names.get(node.id, _MISSING)
     if not isinstance(node, ast.Attribute):
@@ -120,7 +120,7 @@ def _symbols(shape: tuple[Any, ...]) -> list[str]:
 
 
 class PieceCall:
-    """What calls a function that sends messages, in pieces.
+    """A callable that runs a function that sends messages, in pieces.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ class PieceCall:
 
 
 def text_of_pieces(function: FunctionType) -> str:
-    """Return the statements of a function that are compiled, with what is in the way of others so far."""
+    """Return the statements of a function that are compiled, and the reasons why others are not, so far."""
     found = with_sites(function)
     out = f"{function.__name__} sends messages: between them these statements are compiled at the first call"
     for site in [] if found is None else found[1]:

@@ -209,7 +209,7 @@ class Program(Elsewhere, Generic[_Arguments, _Result]):
         self, options: config.Options, lists: frozenset[str] = frozenset(), numbers: Numbers = frozenset(),
         on_device: bool = False,
     ) -> CompiledProgram:  # fmt: skip
-        """Return what is compiled with these options, where the arguments ``lists`` are lists, and
+        """Return the program compiled with these options, where the arguments ``lists`` are lists, and
         ``numbers`` have these types instead of those of their annotations."""
         # positions are those of the program as it is, and steps are the processor's
         changes = None if lists or numbers or on_device else self._changes
@@ -330,8 +330,8 @@ class Program(Elsewhere, Generic[_Arguments, _Result]):
     def _code_for(
         self, values: dict[str, Any], numbers: Numbers, options: config.Options
     ) -> CompiledProgram | None:
-        """Return what is compiled for these arguments; None if a list occurs in them twice, and of a program
-        that sends messages."""
+        """Return the program compiled for these arguments; None if a list occurs in them twice, and for a
+        program that sends messages."""
         lists = frozenset(name for name, value in values.items() if type(value) is ListElements)
         if self._in_pieces or not are_distinct([*values.values()]):
             return None

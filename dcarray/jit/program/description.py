@@ -286,7 +286,7 @@ class _Describer:
 
 
 def _untyped(name: str, qualname: str, hint: Hint | str) -> str:
-    """Return what is wrong with an argument that has no type."""
+    """Return the error text for an argument without a type."""
     why = f"the argument {name} has no type"
     if hint and isinstance(hint, str):
         return f"{why}: {hint}"

@@ -29,7 +29,7 @@ Numbers = frozenset[tuple[str, Annotation]]
 
 
 class Elsewhere(ProgramLike):
-    """How a program runs on devices and on ranks; the subclass `Program` adds all else."""
+    """The part of a `Program` that runs it on devices and on ranks."""
 
     _code: Callable[..., CompiledProgram]
     _as_written: Callable[[dict[str, Any], dict[str, int]], Any]
@@ -47,7 +47,7 @@ class Elsewhere(ProgramLike):
     def _wrapped(
         self, run: Callable[..., Any], named: dict[str, Any], sizes: dict[str, int], options: config.Options
     ) -> Any:
-        """Return what a function of the wrapped arguments and their sizes gives, the only item of a tuple; if
+        """Return the result of ``run`` on the wrapped arguments and their sizes, the only item of a tuple; if
         that is empty, the function runs as it is written."""
 
         def call(*values: Any) -> Any:

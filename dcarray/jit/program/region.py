@@ -225,7 +225,7 @@ class _ProgramTracer(Tracer):
         return Parameter(name, kind, array.dtype, array.shape, found[0] if used else "", read, written)
 
     def _returned(self, name: str, value: Value) -> Result:
-        """Return the description of what is returned."""
+        """Return the description of the returned value."""
         if isinstance(value, tuple | list):
             raise self.scope.fail("a tuple in a tuple or a list is returned")
         if isinstance(value, PythonOrNumpy):

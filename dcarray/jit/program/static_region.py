@@ -109,7 +109,7 @@ def static_region(
 
 
 def located(function: Any) -> tuple[str, int]:
-    """Return the file and line of a function, also of what was made of one."""
+    """Return the file and line of a function, also of one that was made of it."""
     code = original(python_function(function))
     return code.co_filename, code.co_firstlineno
 

@@ -58,8 +58,8 @@ def _moves_with_results(ix: Index, variables: frozenset[str]) -> bool:
 
 
 class Lines:
-    """How expressions move: with the terms, along an axis, and with results, along the other axes and with
-    variables."""
+    """The directions in which expressions vary: with the terms, along an axis, and with results, along the
+    other axes and with variables."""
 
     def __init__(self, axis: int, variables: frozenset[str], arrays: Mapping[str, Array]) -> None:
         self.axis, self.variables, self.arrays = axis, variables, arrays

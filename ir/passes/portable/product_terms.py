@@ -1,5 +1,5 @@
-"""Terms of products: what a loop adds up, or a fold in a loop, if it is elements of matrix products, or of
-products of a matrix and a vector."""
+"""Terms of products: sums by loops, or by a fold in a loop, whose terms are elements of products of matrices,
+or of a matrix and a vector."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Term:
 
 @record(frozen=True, slots=True)
 class LoopProduct:
-    """What a loop over terms, or a fold in a loop, adds to elements of an array.
+    """A sum of products that a loop over terms, or a fold in a loop, adds to elements of an array.
 
     Attributes
     ----------

@@ -100,7 +100,7 @@ def common_position(block: Block, head: int, pos: int) -> tuple[int, Reason | No
 # ---- action -------------------------------------------------------------------------------------------
 @record(frozen=True, slots=True)
 class Grouping:
-    """How statements become groups.
+    """The rules by which a pass joins statements to groups.
 
     Attributes
     ----------

@@ -30,7 +30,7 @@ from dcarray.lowering.kernel.nodes import (
     Store,
     affine,
 )
-from dcarray.lowering.nest.access import product, same, total
+from dcarray.lowering.nest.access import equal, product, total
 from dcarray.lowering.nest.body import Scope, all_of
 from dcarray.lowering.nest.fold import Folding, cast_to, op, starts_of
 from dcarray.lowering.nest.loop_nest import (
@@ -182,7 +182,7 @@ def _shares(nest: LoopNest, outer: Sequence[int], last: int, folded: list[int]) 
 
 def _moves(nest: LoopNest, coefs: Sequence[Dim], loop: int) -> bool:
     """Whether an access with these coefficients of the domain's axes moves with a loop."""
-    return any(not same(coefs[axis], 0) for axis in nest.loops.axes[loop])
+    return any(not equal(coefs[axis], 0) for axis in nest.loops.axes[loop])
 
 
 def schedule_column_partials(nest: LoopNest, foldings: list[Folding], folded: list[int]) -> None:

@@ -17,7 +17,7 @@ from dcarray.ir.nodes import Apply, Dim, Gather, Iota, Load
 from dcarray.lowering.cpu.kernel_passes.unroll_and_jam import WAYS, jam_rows
 from dcarray.lowering.kernel import flags
 from dcarray.lowering.kernel.nodes import Affine, Elem, For, Let, Phase, Store, affine
-from dcarray.lowering.nest.access import product, same, total
+from dcarray.lowering.nest.access import equal, product, total
 from dcarray.lowering.nest.body import Scope
 from dcarray.lowering.nest.fold import Fold, Folding, accumulate, foldings_of, op, starts_of
 from dcarray.lowering.nest.loop_nest import (
@@ -243,8 +243,8 @@ def _in_common(nest: LoopNest, kept: list[int], folded: list[int]) -> bool:
     every = [arguments.reach(load) for value in nest.values for load in windows.loads(value)]
     for access in dict.fromkeys(every):
         steps = arguments.steps(access)
-        moving = [loop for loop in folded if not same(steps[loop], 0)]
-        if moving and not same(steps[kept[0]], 0):
+        moving = [loop for loop in folded if not equal(steps[loop], 0)]
+        if moving and not equal(steps[kept[0]], 0):
             return False
         if moving:
             bytes_ += access.array.dtype.itemsize * nest.hints(total(nest.loops.extents[k] for k in moving))
@@ -273,7 +273,7 @@ def _work(nest: LoopNest, folded: list[int]) -> float:
     for node in windows.walk(*nest.values):
         if isinstance(node, Load):
             steps = nest.arguments.steps(nest.arguments.reach(node))
-            moves = any(not same(steps[loop], 0) for loop in folded)
+            moves = any(not equal(steps[loop], 0) for loop in folded)
         else:
             moves = (isinstance(node, Iota) and node.axis in axes) or any(
                 child in moving for child in windows.children(node)

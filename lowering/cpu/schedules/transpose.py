@@ -13,7 +13,7 @@ from dcarray.ir import windows
 from dcarray.ir.nodes import Dim, Load, Window
 from dcarray.ir.records import record
 from dcarray.lowering.kernel.nodes import Affine, DType, For, Let, Phase, Stack, Stmt, TransposeTile, affine
-from dcarray.lowering.nest.access import Access, Spot, same, scale, total
+from dcarray.lowering.nest.access import Access, Spot, equal, scale, total
 from dcarray.lowering.nest.loop_nest import (
     MIN_PARALLEL,
     Block,
@@ -57,7 +57,7 @@ def find_tiling(nest: LoopNest) -> Tiling | None:
 
     def contiguous(window: Window, loop: int) -> bool:
         steps = nest.arguments.steps(nest.arguments.access(window))
-        return same(steps[loop], 1) and abs(nest.hints(steps[-1])) > 1
+        return equal(steps[loop], 1) and abs(nest.hints(steps[-1])) > 1
 
     for loop in range(len(extents) - 1):
         some, others = ([w for w in ws if contiguous(w, loop)] for ws in (reads, writes))
@@ -173,7 +173,7 @@ class _Tiles:
             return None
         source, to = (nest.arguments.access(window) for window in (value.window, target))
         plain, rows = (to, self.inner) if self.tiling.reads else (source, self.across)
-        if (self.tiling.reads and self.tiling.writes) or not same(nest.arguments.steps(plain)[-1], 1):
+        if (self.tiling.reads and self.tiling.writes) or not equal(nest.arguments.steps(plain)[-1], 1):
             return None
         body: Block = (self.transposing(self.place(to), self.place(source), rows, value.dtype),)
         for head in reversed(self.headers):

@@ -18,7 +18,7 @@ ALIGNMENT = 512
 
 @record(frozen=True, slots=True)
 class Layout:
-    """Where temporaries lie.
+    """The places of temporaries in one block of memory.
 
     Attributes
     ----------

@@ -97,7 +97,7 @@ Task = LaunchKernel | CopyMemory | FillMemory
 
 @record(frozen=True, slots=True)
 class _Parameters:
-    """What a node of a graph does.
+    """The parameters of a node of a graph.
 
     Attributes
     ----------
@@ -190,7 +190,7 @@ class _Instance:
 
 @dataclass(slots=True)
 class _State:
-    """What a graph knows of one device.
+    """The layouts and instances of a graph on one device.
 
     Attributes
     ----------

@@ -198,7 +198,7 @@ def _reduced(before: tuple[frozenset[int], ...]) -> tuple[frozenset[int], ...]:
 
 # ---- copies and fills -------------------------------------------------------------------------------
 def _operation(launch: nodes.Launch, region: Region) -> Operation:
-    """What does a launch: a copy or a fill of memory where it is one, else its kernel."""
+    """Return the operation for a launch: a copy or a fill of memory if it is one, else its kernel."""
     stmt = launch.stmt
     plain = Operation("kernel", launch)
     if not isinstance(stmt, Compute) or stmt.combine is not None or stmt.scan is not None:

@@ -30,7 +30,7 @@ from dcarray.lowering.kernel.nodes import (
     Update,
     affine,
 )
-from dcarray.lowering.nest.access import same, scale
+from dcarray.lowering.nest.access import equal, scale
 from dcarray.lowering.nest.body import all_of, literal
 from dcarray.lowering.nest.fold import Fold, op
 from dcarray.lowering.nest.loop_nest import Block, LoopNest, variable
@@ -105,7 +105,7 @@ def _moving(nest: LoopNest, factor: Value) -> set[int] | None:
         return None
     for load in some:
         steps = nest.arguments.steps(nest.arguments.reach(load))
-        found |= {loop for loop, step in enumerate(steps) if not same(step, 0)}
+        found |= {loop for loop, step in enumerate(steps) if not equal(step, 0)}
     return found
 
 

@@ -1,8 +1,8 @@
-"""What operations and memories cost on an FPGA: cycles, DSP slices, LUTs, flip-flops, block RAM.
+"""The costs of operations and memories on an FPGA: cycles, DSP slices, LUTs, flip-flops, block RAM.
 
-The figures are what Vitis HLS commonly reports for UltraScale+ at 300 MHz (operators of the LogiCORE
-Floating-Point IP, PG060; one DSP48E2 multiplies 27 by 18 bits), rounded.  They say what is large and what is
-small, not what a tool will place.
+The figures are common reports of Vitis HLS for UltraScale+ at 300 MHz (operators of the LogiCORE
+Floating-Point IP, PG060; one DSP48E2 multiplies 27 by 18 bits), rounded.  They tell large operators from
+small ones, not the result of a tool.
 """
 
 from __future__ import annotations

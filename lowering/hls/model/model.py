@@ -1,9 +1,9 @@
 """An analytic model of a process network: cycles, intervals, memory traffic and resources.
 
 A process begins an iteration of its loop every ``interval`` cycles, and receives and sends at known
-iterations.  As FIFOs are deep enough, it waits only for what comes first and for what comes last: when it
-begins and ends follows from when its producers do, in the order of the network.  With latencies of 0 these
-are the cycles that `simulate` counts; with those of `costs` they are an estimate of what a board needs.
+iterations.  FIFOs are deep enough, so it waits only for its first and its last elements: the times at which
+it begins and ends follow from those of its producers, in the order of the network.  With latencies of 0 these
+are the cycles that `simulate` counts; with those of `costs` they are an estimate for a board.
 """
 
 from __future__ import annotations

@@ -127,7 +127,7 @@ class _Assembler:
         )  # fmt: skip
 
     def _tap(self, draft: Draft, load: Load, source: str) -> Tap:
-        """Where the elements of a load are, seen from those that are computed."""
+        """Return the position of a load's elements relative to the element that is computed."""
         assert draft.box is not None
         # an element of the array, seen from the one that is written; in vectors along the last axis
         vector = [ix.offset - at for ix, at in zip(load.window.index, draft.box.first, strict=True)]

@@ -81,8 +81,8 @@ def compose(region: Region, *, elements: int = 4, width: int = 1, steps: int = L
 
 @dataclass(slots=True)
 class _Version:
-    """What an array holds after some statement: its stream in the stage that makes it, and whether it is in
-    memory after that."""
+    """A version of an array, after some statement: its stream in the stage that makes it, and whether it is
+    in memory after that."""
 
     buffer: Buffer
     stage: int = -1
@@ -249,7 +249,7 @@ class _Composer:
         self.current[name] = _Version(buffer, stage, port, stored=False)
 
     def sequential(self, body: tuple[Stmt, ...], why: str) -> None:
-        """Statements that run in memory."""
+        """Add a stage of statements that run one after the other in memory."""
         written = dict.fromkeys(window.array for stmt in body for window in writes(stmt))
         touched = dict.fromkeys([*written, *(window.array for stmt in body for window in reads(stmt))])
         stage = max([self.floor, *(self.current[name].stage + 1 for name in touched)])

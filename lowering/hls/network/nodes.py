@@ -76,7 +76,7 @@ class Read:
 
 @record(frozen=True, slots=True)
 class Duplicate:
-    """Sends each element that it receives to several FIFOs."""
+    """A process that sends each element that it receives to several FIFOs."""
 
     name: str
     source: str
@@ -260,7 +260,7 @@ class Network:
     repeats: tuple[Repeat, ...] = ()
 
     def runs(self) -> Iterator[tuple[range, int]]:
-        """The numbers of the stages in order, in parts, with how often each part runs."""
+        """The numbers of the stages in order, in parts, and how often each part runs."""
         at = 0
         for one in self.repeats:
             if at < one.first:

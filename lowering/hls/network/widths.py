@@ -34,7 +34,7 @@ def _reason(draft: Draft, width: int) -> str | None:
     ports = [*draft.inputs(), *([draft.out] if draft.out is not None else [])]
     if any(0 in port.box.shape for port in ports):
         return "there are no elements"
-    # rows of what lies in memory are whole vectors, which therefore are aligned
+    # rows of arrays in memory are whole vectors, which therefore are aligned
     in_memory = draft.out if draft.kind == "read" else draft.feeds[0] if draft.kind == "write" else None
     if in_memory is not None:
         assert draft.buffer is not None

@@ -1,10 +1,10 @@
 """Process networks of integers as SystemVerilog: a module for each process, FIFOs between them.
 
-The circuit does in a clock cycle what `simulate` does in one: each process makes a step if all elements that
-it receives are there and there is room for those that it sends; a receiver makes room in the same cycle.
-Arithmetic is between registers, without pipeline stages: what it shows is that the network's order, depths
-and cycles are those of a circuit, and what that is made of.  Memory is outside, behind ports (`Port`) that
-answer an address in the same cycle.
+A clock cycle of the circuit is a cycle of `simulate`: each process makes a step if all elements that it
+receives are there and there is room for those that it sends; a receiver makes room in the same cycle.
+Arithmetic is between registers, without pipeline stages.  So the circuit proves the network's order, depths
+and cycles, and shows its size, but no clock rate.  Memory is outside, behind ports (`Port`) that answer an
+address in the same cycle.
 """
 
 from __future__ import annotations

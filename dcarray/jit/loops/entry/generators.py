@@ -149,8 +149,8 @@ def _kept(value: Any, state: int) -> tuple[Any, Any] | None:
 
 @cache
 def _place_of_kept() -> tuple[int, int]:
-    """Return where in a `RandomState` what it keeps of a pair of numbers is, and its interface; zeros if
-    that is not found."""
+    """Return the place in a `RandomState` of the kept one of a pair of numbers, and that of its interface;
+    zeros if they are not found."""
     value = np.random.RandomState(11)
     state = value._bit_generator.ctypes.state_address
     words = memory_at(id(value), np.uint64, type(value).__basicsize__ // 8).tolist()
@@ -209,8 +209,8 @@ def python_instance() -> Any:
 
 
 class Fetcher:
-    """What gives the memory of a generator's part, given the values of names; None if it has another bit
-    generator by now.
+    """A callable that gives the memory of a generator's part, given the values of names; None if the
+    generator has another bit generator by now.
 
     Parameters
     ----------
@@ -265,7 +265,7 @@ def released(locks: Sequence[Any]) -> None:
 
 
 def drawing(generators: Sequence[Any], run: Callable[[], Any]) -> Any:
-    """Return what a run gives that draws from generators; None if it fails, or if another thread may draw
+    """Return the result of a run that draws from generators; None if it fails, or if another thread may draw
     from them now."""
     locks = acquired(generators)
     if locks is None:

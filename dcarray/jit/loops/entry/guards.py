@@ -176,8 +176,8 @@ def described(function: Any) -> Function | None:
 
 
 def _function(value: Any, function: FunctionType, inside: Mapping[Any, Recursion]) -> ObjectGuard | None:
-    """Return the guard of a Python function whose source is known and whose callees are supported, or of what
-    does nothing but call it.  Its decorators do not matter: it is what is called."""
+    """Return the guard of a Python function whose source is known and whose callees are supported, or of an
+    object that only calls it.  Its decorators do not matter: the function itself is called."""
     code = original(function)
     if code.co_freevars:
         return None
@@ -258,7 +258,7 @@ def rewritten_function(
 
 
 def constants_in(value: EntryValue) -> frozenset[str]:
-    """Return the global names of variables that a function, and those that it calls, have the values of."""
+    """Return the global names whose values are constants of a function, or of its callees."""
     if not isinstance(value, Function):
         return frozenset()
     own: list[str] = [name for name, one in value.names if isinstance(one, Constant)]

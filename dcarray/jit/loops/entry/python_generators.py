@@ -66,8 +66,8 @@ _twins: WeakKeyDictionary[Random, Twin] = WeakKeyDictionary()
 
 
 def twin(value: Random) -> Twin | None:
-    """Return what draws for a generator, as long as that lives; None if its state is not where it is in
-    others, or if its methods are not Python's own."""
+    """Return the bit generator that draws for a generator, as long as that lives; None if its state is not at
+    the usual place, or if its methods are not Python's own."""
     place = _place_of_state()
     if not place or type(value) is not Random or list(vars(value)) != ["gauss_next"] or not _are_own():
         return None
@@ -92,7 +92,7 @@ def copied_here(value: Random) -> bool:
 
 
 def copied_back(value: Random) -> None:
-    """Copy the state of what has drawn for a generator back to it."""
+    """Copy the state of a generator's twin back to it."""
     found = _twins[value]
     found.own[1:] = found.state[:_WORDS]
     found.own[0] = found.state[_WORDS]

@@ -176,7 +176,7 @@ class Arithmetic(Integers, ComplexNumbers):
         return second
 
     def _int_or_float(self, op: str, first: Value, second: Data, a: Value, b: Value) -> PythonOrNumpy:
-        """Return what an operation gives for ints, or for floats: as a float it is the same number."""
+        """Return the result of an operation for ints, or for floats: as a float it is the same number."""
         flags = [x.is_numpy for x in (a, b) if isinstance(x, PythonOrNumpy)]
         known = [flag for flag in flags if flag is not None]
         if len(known) < len(flags) or op == "**":

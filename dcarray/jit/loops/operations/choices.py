@@ -37,7 +37,7 @@ def choice(d: Draws, g: RandomGenerator, items: Value, size: Value, p: Value) ->
 
 
 def _called(d: Draws, name: str, *args: Value) -> Any:
-    """Return what a function of NumPy's gives."""
+    """Return the result of a function of NumPy's."""
     return d.call(PublicObject(f"numpy.{name}"), args, {})
 
 

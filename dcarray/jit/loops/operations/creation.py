@@ -60,7 +60,7 @@ class Creation(Joining):
         return made
 
     def array_of_sequence(self, items: Value, dtype: DType) -> Data:
-        """Return what is assigned to elements of an array, if it is given as a sequence of numbers."""
+        """Return the array of a sequence of numbers, to be assigned to elements of an array."""
         return self._of_sequence(items, dtype)
 
     def _of_sequence(self, items: Value, kind: DType | None) -> Data:

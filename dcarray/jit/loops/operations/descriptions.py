@@ -10,7 +10,7 @@ __all__ = ["change_of", "described"]
 
 
 def described(value: Value) -> str:
-    """Return what a value is; nothing of what is neither a number nor an array nor None."""
+    """Return a value's kind in words; nothing for values other than numbers, arrays and None."""
     if is_array(value):
         axes = len(value.shape)
         return f"an array of {value.dtype} with {axes} {'axis' if axes == 1 else 'axes'}"

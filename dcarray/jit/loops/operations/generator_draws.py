@@ -29,7 +29,7 @@ _MOST_POISSON = float(1 << 40)  # the mean of numbers that are surely below `dra
 
 
 def need(d: Draws, holds: bool) -> None:
-    """Refuse a call unless what it is given is understood."""
+    """Refuse a call unless its arguments are understood."""
     if not holds:
         raise d.scope.fail("an argument of random numbers that is not understood")
 

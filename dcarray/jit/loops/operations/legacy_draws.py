@@ -95,7 +95,7 @@ def _pair(d: Draws, g: RandomGenerator) -> tuple[Expr, Expr]:
 
 
 def _gauss(d: Draws, g: RandomGenerator, target: Window, change: Callable[[Expr], Expr]) -> None:
-    """Write what a change makes of a number from the standard normal distribution."""
+    """Write a number from the standard normal distribution, after a change of it."""
     normal = d.memory.new((), _F8, "normal")
     kept_or_new(d, g, normal, lambda: _pair(d, g))
     d.memory.emit(Compute(target, change(Load(normal, _F8)), loc=d.memory.loc))
@@ -141,7 +141,7 @@ def _randn(d: Draws, g: RandomGenerator, *shape: Value) -> Data:
 def _scaled(
     d: Draws, g: RandomGenerator, loc: Value, scale: Value, size: Value, last: Callable[[Expr], Expr]
 ) -> Data:  # fmt: skip
-    """Trace what a last operation makes of numbers from a normal distribution."""
+    """Trace numbers from a normal distribution, after a last operation on each."""
     mean, width = [d.stored(x) for x in (d.real(loc), d.at_least_0(scale))]
 
     def change(x: Expr) -> Expr:

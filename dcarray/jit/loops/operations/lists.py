@@ -138,7 +138,7 @@ class Lists(Operations):
         raise self.scope.fail(f"a list of lists of {x.array.dtype} gets another list")
 
     def number_for(self, x: NumberList, value: Value) -> Value:
-        """Return what a number of a list is in its array, or raise what `assigned` raises."""
+        """Return the number that stands for one of a list in its array; raises as `assigned`."""
         if x.mixed and either_kind(value, 0, 0.0) == INT_OR_FLOAT:
             pair = value_and_type(self.math, value, INT_OR_FLOAT)
             made = Apply("complex", (pair[0], cast(pair[1], _F8)), np.dtype(complex))

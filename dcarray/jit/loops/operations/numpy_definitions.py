@@ -1,8 +1,7 @@
-"""Functions of NumPy's as functions of Python, whose source is traced: what a program may call besides what
-the tracer knows itself.
+"""Functions of NumPy's as functions of Python, whose source is traced where a program calls them.
 
-They do what NumPy's do for the types that `definition` takes, or raise an exception, upon which the call runs
-as it is written.  Factorisations have last bits of their own.
+For the types that `definition` takes they have NumPy's results, or raise an exception, upon which the call
+runs as it is written.  Factorisations have last bits of their own.
 """
 
 from __future__ import annotations

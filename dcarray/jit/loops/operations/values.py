@@ -184,9 +184,9 @@ EITHER = {Either(float, "d"), Either(int, "d"), Either(int, "l"), INT_OR_FLOAT}
 
 @dataclass(frozen=True, eq=False)
 class RuntimeRange:
-    """As `ItemRange`, with ends that are known at run time only, or a ``break``.  The ends are Python
-    ints; so is the step, which is above 0 if it is not known.  The end may also be a `Stack`, of which it is
-    the length whenever that is asked for."""
+    """A range (see `ItemRange`) whose ends are known at run time only, or which a ``break`` may end.  The
+    ends are Python ints; so is the step, which is above 0 if it is not known.  The end may also be a `Stack`:
+    it is the length of that list at the time."""
 
     start: Value
     stop: Value

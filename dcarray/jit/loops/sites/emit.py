@@ -125,8 +125,8 @@ def with_site(
         return new(ast.MatchSequence, first, [new(ast.MatchSequence, first, parts)])
 
     def taking(values: ast.expr, otherwise: list[ast.stmt], *before: ast.stmt) -> ast.Match:
-        """Return the statement that takes over a site's values, if there are any; what is to be done before a
-        ``return``."""
+        """Return the statement that takes over a site's values, if there are any, and then does ``before``
+        ahead of each ``return``."""
         names = [*source.live, *[RETURNED] * source.returns]  # the first ones for ``finally`` and ``except``
         then: list[ast.stmt] = []
         due = [ast.copy_location(ast.Return(one.value), one) for one in returns]
@@ -203,7 +203,7 @@ def with_site(
 
 
 def _put_before_returns(made: Callable[[ast.stmt], ast.stmt], body: list[ast.stmt]) -> None:
-    """Put what is made for each ``return`` before it, in a block and in the blocks inside of it."""
+    """Put a new statement before each ``return``, in a block and in the blocks inside of it."""
     for k in reversed(range(len(body))):
         one = body[k]
         if isinstance(one, ast.Return):

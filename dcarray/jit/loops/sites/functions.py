@@ -160,7 +160,7 @@ def stays_pythons(value: Any) -> bool:
 
 
 def _bound_names(names: Mapping[str, Any]) -> frozenset[str]:
-    """Return global names among which are those that a module's functions and methods bind."""
+    """Return a superset of the global names that a module's functions and methods bind."""
     kinds = [vars(one) for one in list(names.values()) if isinstance(one, type)]
     held = [one for space in (names, *kinds) for one in list(space.values())]
     codes = [original(one) for one in held if type(one) is FunctionType and one.__globals__ is names]

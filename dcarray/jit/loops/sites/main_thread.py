@@ -20,7 +20,7 @@ _waiting: deque[Callable[[], None]] = deque()
 
 
 def have_done(work: Callable[[], None]) -> None:
-    """Have the main thread call a function soon; what that raises is ignored."""
+    """Have the main thread call a function soon; its exceptions are ignored."""
     _waiting.append(work)
     ctypes.pythonapi.Py_AddPendingCall(_CALL, None)  # if too many wait, one of them does this, too
 

@@ -91,7 +91,7 @@ def _heat_hinted(source: str | bytes, file: str, module: SitedModule, sites: Seq
 
 @contextmanager
 def _unwarned() -> Iterator[None]:
-    """A context in which the compiler does not warn again of what it has warned of.
+    """A context in which the compiler does not repeat its warnings.
 
     The list of filters is changed itself: `warnings.catch_warnings` would have all warnings that have been
     shown once be shown again."""

@@ -24,22 +24,14 @@ _NOT_CONSTANT = (np.ndarray, np.generic, tuple, list)
 
 
 class Lookup(NamedTuple):
-    """How a function was found: as a name, of which ``path`` has no steps, or on an object."""
+    """A function of the program and where it was found: on the object at ``path``, or under a name, if the
+    path has no steps."""
 
     path: Path
     function: Any
 
 
 class Rewritten(NamedTuple):
-    """A function that gets parts of objects as its first arguments: its name, the names of the parts, and of
-    those that it binds, which it returns before its result."""
-
-    name: str
-    parts: tuple[str, ...]
-    written: tuple[str, ...]
-
-
-class _Rewritten(NamedTuple):
     """A function that gets parts of objects as its first arguments: its name, the names of the parts, and of
     those that it binds, which it returns before its result."""
 
@@ -281,7 +273,7 @@ class NamedBody:
         return True
 
     def _bind(self, stmt: ast.Expr | ast.Assign | None, call: ast.Call, made: Rewritten) -> None:
-        """Make the changes by which a statement binds what a function returns before its result."""
+        """Make the changes by which a statement binds the parts that a function returns before its result."""
         if stmt is None or (isinstance(stmt, ast.Assign) and len(stmt.targets) > 1):
             raise InsideExpression(call)
         self.used.update(made.written)
@@ -294,7 +286,7 @@ class NamedBody:
         self.changes.append(Change(stmt.targets[0].end_lineno or 0, end, end, ")"))
 
     def _replace_callee(self, node: ast.expr, text: str) -> None:
-        """Replace what is called, and the parenthesis after it."""
+        """Replace the callee, and the parenthesis after it."""
         made = Change.of(node, text)
         if made is None or self._lines[made.line - 1][made.end : made.end + 1] != b"(":
             raise Unnamed("what is called is written on several lines")

@@ -188,7 +188,7 @@ def space(owner: Any) -> Any:
 
 
 def _of_class(kind: type, key: Any) -> Any:
-    """Return what a class or its bases have under a name."""
+    """Return the attribute of a class, or of its bases, with a name."""
     for base in kind.__mro__:
         found = base.__dict__.get(key, MISSING)
         if found is not MISSING:

@@ -28,7 +28,7 @@ def profile_of(source: str | bytes, file: str, is_script: bool) -> Profile | Non
 
 
 class Profile:
-    """What earlier runs of a module have left, and what this one leaves.
+    """The profile of a module: the findings of earlier runs, and those of this one for the next.
 
     Parameters
     ----------

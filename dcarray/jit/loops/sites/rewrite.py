@@ -35,7 +35,7 @@ _FRAME_READERS = frozenset(
 
 
 class Text(NamedTuple):
-    """How the source of a statement reads.
+    """The source text of statements.
 
     Attributes
     ----------

@@ -23,7 +23,7 @@ from ..entry.lists import ListElements
 from .plan_values import binding, number
 from .requests import LoopInterface
 from .sized_plan import SizedPlan
-from .undo_copies import UndoCopy
+from .undo_copies import CompressedCopy
 
 if TYPE_CHECKING:
     from dcarray.lowering.program.loaded_plan import LoadedPlan
@@ -287,7 +287,7 @@ class LoopPlan(SizedPlan):
     ) -> bool:  # fmt: skip
         """Run the plan with undo copies, which are restored if it fails."""
         given = len(made)
-        copies = [(made[k], UndoCopy(made[k])) for k in dict.fromkeys(undone)] if undone else ()
+        copies = [(made[k], CompressedCopy(made[k])) for k in dict.fromkeys(undone)] if undone else ()
         kept, self._kept = self._kept, None  # a signal handler may run the plan, too
         if kept is None:
             kept = [_memory(made[k].shape, made[k].dtype, made[k].size) for k, _ in self._windows_undone]

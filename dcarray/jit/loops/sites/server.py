@@ -1,5 +1,5 @@
-"""What serves a site: it finds the version for the values that come, has it serve them, and measures Python's
-runs.
+"""The server of a site: it finds the version for the values that come, has it serve them, and measures
+Python's runs.
 
 A plan that is not faster than Python is not used again.
 """
@@ -30,7 +30,7 @@ _MOST_VERSIONS = 4
 
 
 class SiteServer:
-    """What serves one site: a version of its statements for each combination of classes of objects and of
+    """The server of one site: a version of its statements for each combination of classes of objects and of
     functions that comes.
 
     Attributes

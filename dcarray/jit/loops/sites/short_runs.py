@@ -93,8 +93,9 @@ class ShortRuns:
     def begin_trial(
         self, plan: LoopPlan, values: tuple[Any, ...], entry: Entry, members: list[Check]
     ) -> tuple[Any, ...]:
-        """Return what a plan's short run gives, which is used for the next runs, too: the first ones find
-        nothing in the caches. An empty tuple if it cannot have one, or may not run with these values."""
+        """Return the results of a plan's short run, which serves the next runs, too: the first ones find
+        nothing in the caches.  An empty tuple if the plan has no short run, or may not run with these
+        values."""
         short = self._found(plan, values, entry)
         if short is None:
             return ()

@@ -69,7 +69,7 @@ class SiteSource:
 
 
 class SitePlace(NamedTuple):
-    """Where a site is.
+    """A site's source, and its place among the module's sites.
 
     Attributes
     ----------
@@ -271,7 +271,7 @@ class Site:
 
     @property
     def server(self) -> Any:
-        """What has its plans (`dcarray.jit.loops.sites.server.SiteServer`), made when first asked for."""
+        """The `dcarray.jit.loops.sites.server.SiteServer` with its plans, made when first asked for."""
         if self._server is None:
             self._server = open_door("sites").SiteServer(self)
         return self._server

@@ -62,13 +62,13 @@ class SitePlans:
     ----------
     entries : dict
         By key.
-    traffic : Traffic
+    counts : KindCounts
     """
 
     def __init__(self, site: Site, source: SiteSource, give_up: Callable[[str], None]) -> None:
         self.site, self.source, self._give_up = site, source, give_up
         self.entries: dict[Any, Entry] = {}
-        self.traffic = admission.Traffic()
+        self.counts = admission.KindCounts()
         self._sizes: dict[Any, SizesSeen] = {}  # by kind
         self._strange = 0  # runs with values of which no plan is made
         self._names = (*source.needed, *source.others)
@@ -116,7 +116,7 @@ class SitePlans:
         for known in seen.patterns:
             entry = self.entries.get((kind, known)) if known.fits(sizes) else None
             if entry is not None and entry.serves(values, start):
-                self.traffic.hit()
+                self.counts.hit()
                 return entry
             if entry is not None:
                 narrow = known
@@ -125,12 +125,12 @@ class SitePlans:
             seen.exact = True
             return None
         # A plan of some sizes is there: the next one is for others, too.
-        admitted = bool(seen.patterns) and seen.is_general(pattern) and self.traffic.admits_general()
+        admitted = bool(seen.patterns) and seen.is_general(pattern) and self.counts.admits_general()
         # An earlier run may have left a plan for the rest of a loop, and none for the whole.
         admitted |= self.site.known and all(len(other[0][0]) != len(first) for other in self.entries)
         counted = (kind, sizes) if seen.patterns else kind
-        if not admitted and not self.traffic.admits(counted, self.entries, options.jit == "eager"):
-            if self.traffic.is_a_loss():
+        if not admitted and not self.counts.admits(counted, self.entries, options.jit == "eager"):
+            if self.counts.is_a_loss():
                 self.refuse("its sizes or types change from one run to the next", self.source.line)
             return None
         device = self._device(guards, values)

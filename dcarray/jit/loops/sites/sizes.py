@@ -29,8 +29,8 @@ Sizes = tuple[int, ...]
 
 
 class Place(NamedTuple):
-    """Where a size is among the values: an int (``axis`` -1), an item of a tuple of ints, or the length of an
-    array's or list's axis."""
+    """The place of a size among the values: an int (``axis`` -1), an item of a tuple of ints, or the length
+    of an array's or list's axis."""
 
     value: int
     axis: int
@@ -108,7 +108,8 @@ def open_guards(kind: Sequence[Any], guards: Sequence[Any], sized: Collection[in
 
 @record(frozen=True, slots=True)
 class SizePattern:
-    """What sizes are to a plan: numbers that it was made for, symbols, or sums of a symbol and a number.
+    """The form of the sizes in a plan: numbers that it was made for, symbols, or sums of a symbol and a
+    number.
 
     Attributes
     ----------

@@ -19,7 +19,7 @@ _RARITY = 16  # of so many elements at most one differs
 _SAMPLE = 30  # elements among which the most frequent one is looked for
 
 
-class UndoCopy:
+class CompressedCopy:
     """A copy of the elements that an array has now, compressed where most are equal.
 
     Parameters

@@ -202,7 +202,7 @@ class Version:
             addresses = plan.addresses(values)
             if addresses is None or not entry.has_sizes_of(values) or not entry.serves(values, None):
                 return None
-            self.plans.traffic.hit()
+            self.plans.counts.hit()
             served = self._run_plan(entry, plan, values, None, options, addresses)
             if served and (entry.gain.judged or options.jit == "eager"):
                 self.short.use(plan, values, entry, self._members or [])

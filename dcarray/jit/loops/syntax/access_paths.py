@@ -27,7 +27,7 @@ class Chain(NamedTuple):
         return self.name.id
 
     def is_bound(self) -> bool:
-        """Whether it is bound, or deleted."""
+        """Whether the path is bound or deleted there."""
         return not isinstance(getattr(self.nodes[-1], "ctx", None), ast.Load)
 
 

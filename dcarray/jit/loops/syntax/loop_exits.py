@@ -87,7 +87,7 @@ def _with_body(loop: LoopNode, body: list[ast.stmt]) -> LoopNode:
 
 
 def lowered_loop(loop: LoopNode, name: str, of_site: bool = False) -> tuple[list[ast.stmt], list[ast.Return]]:
-    """Return a loop that is left by ``break`` alone, without its ``else``, and what comes before it; and the
+    """Return the statements of a loop that is left by ``break`` alone, without its ``else``, and the
     ``return`` statements that may be due after it.
 
     Parameters

@@ -21,7 +21,7 @@ _known: dict[str, tuple[tuple[int, int], Stub]] = {}  # by path, with the time a
 
 
 class Hint(NamedTuple):
-    """What a stub says of a function.
+    """The hint of a stub for one function.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ class Stub:
         return qualname in self._functions
 
     def hint(self, qualname: str, arguments: ast.arguments) -> Hint | str:
-        """Return what it says of a function with these arguments; why it says nothing, if that is so."""
+        """Return the hint for a function with these arguments, or the reason why there is none."""
         found = self._functions.get(qualname)
         if self.problem or found is None:
             return self.problem or f"{os.path.basename(self.path)} says nothing of {qualname}"

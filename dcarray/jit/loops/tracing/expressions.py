@@ -182,8 +182,8 @@ class Expressions(Operations):
         return len(self.memory.block), frozenset(self.memory.arrays)
 
     def check_effects(self, begun: tuple[int, frozenset[str]], what: str) -> None:
-        """Raise `Untraceable` if what has been traced since then has effects, so that it must not be done
-        unless Python does it."""
+        """Raise `Untraceable` if the statements traced since then have effects, since Python may leave that
+        part out."""
         for stmt in self.memory.block[begun[0] :]:
             if isinstance(stmt, While) or any(w.array in begun[1] for w in writes(stmt)):
                 raise self.scope.fail(f"{what} changes arrays, if it is asked at all")

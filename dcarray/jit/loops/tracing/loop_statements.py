@@ -129,7 +129,7 @@ class LoopStatements(LoopBodies):
         return found
 
     def _flat(self, iterable: ast.Attribute, frame: Frame) -> Value:
-        """Return what a loop over ``x.flat`` goes through.  A ``flat`` with a name is an iterator, of which a
+        """Return the items of a loop over ``x.flat``.  A ``flat`` with a name is an iterator, of which a
         second loop gets the rest only."""
         value = self.evaluate(iterable.value, frame)
         if not isinstance(value, Data) or not is_array(value) or not value.shape:
@@ -140,7 +140,7 @@ class LoopStatements(LoopBodies):
         return RangeProduct(tuple([ItemRange(0, size, 1) for size in stored.shape]), array=stored)
 
     def _resumed(self, items: Value, start: Dim) -> ItemRange:
-        """Return what is left of a range, from one of its integers on."""
+        """Return the rest of a range, from one of its integers on."""
         if not isinstance(items, ItemRange) or items.iterator:
             raise self.scope.fail("a loop that has begun is no loop over a range")
         low, high = (items.start, items.stop - 1) if items.step > 0 else (items.stop + 1, items.start)

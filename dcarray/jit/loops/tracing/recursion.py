@@ -63,7 +63,7 @@ _Key = tuple[Function, tuple[tuple[str, Any], ...]]
 
 @dataclass(frozen=True)
 class Given:
-    """What a function is traced for in place of an argument that is no number.
+    """A description of an argument, other than a number, for which a function is traced.
 
     Attributes
     ----------

@@ -281,7 +281,7 @@ class Tracer(Recursions):
 
     # ---- results ------------------------------------------------------------------------------------
     def _returned(self, name: str, value: Any) -> Result:
-        """Return the description of what is returned."""
+        """Return the description of the returned value."""
         if type(value) is tuple:
             return Result(
                 "tuple", value=tuple([self._returned(f"{name}{k}", v) for k, v in enumerate(value)])

@@ -201,7 +201,7 @@ def log10(b: Builder, t: str, x: str) -> str:
     powers = ", ".join(f"double {real(10.0**k, t)}" for k in range(23))
     b.declare("dc_powers", f"@dc_powers = internal constant [23 x double] [{powers}]")
     whole = b.intrinsic("rint", t, near)
-    # NaN and what lies outside the table are compared with its first entry, 1, and are not equal to it.
+    # NaN and numbers outside the table are compared with its first entry, 1, and are not equal to it.
     size = b.intrinsic("fabs", t, near)
     inside = b.icmp("ule", "i64", b.bits(t, size), str(_BITS_OF_22_POINT_5))
     index = b.op(f"fptosi double {b.select(inside, t, b.intrinsic('fabs', t, whole), real(0.0, t))} to i64")

@@ -1,9 +1,9 @@
 """The launch of a kernel on one thread or on the thread pool, as LLVM text: the second part of `pool`'s.
 
 A phase runs on as many threads as it has grains of work.  Jobs that cost no more than waking a thread
-wake sleeping workers only where jobs are frequent.  The launching thread keeps an account of what sharing
-costs it: what a job took, less what it would have taken alone, at the speed of the chunks that this thread
-has done.  Where that is a loss, since other programs have the processors, it does not share jobs for a while.
+wake sleeping workers only where jobs are frequent.  The launching thread keeps an account of the cost of
+sharing: the time of a job, less its time alone at the speed of the chunks that this thread has done.  Where
+that is a loss, since other programs have the processors, it does not share jobs for a while.
 """
 
 from __future__ import annotations
