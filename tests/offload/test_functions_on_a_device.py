@@ -296,3 +296,6 @@ def test_on_the_stand_in_for_cuda(cuda: _Run) -> None:
         for found, want in zip(*cuda.both(text), strict=True):
             np.testing.assert_array_equal(found, want)
     cuda.written("x[i] = w")
+    for name in ("exp", "log", "sqrt", "cos"):
+        found, want = cuda.both(f"np.{name}(z[np.isfinite(x)])")
+        np.testing.assert_allclose(found[0], want[0], rtol=1e-14)
