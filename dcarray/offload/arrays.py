@@ -28,8 +28,13 @@ from dcarray.core.ufunc_loops import UFUNCS
 from dcarray.recording import fast_path, products, recorder
 from dcarray.recording.session import recording_for, session_for
 
+from . import functions as _functions  # noqa: F401  (its functions enter the table)
+from . import indexed
+from .function_table import try_kernels
 from .interchange import cuda_array_interface, dlpack, dlpack_device
+from .kernel_calls import is_large
 from .library_calls import try_library
+from .taking import taken
 
 __all__ = ["DeviceArray", "array_class", "call", "of_class", "synchronise"]
 
@@ -160,6 +165,9 @@ class DeviceArray(ndarray):
             found = _recorded(ufunc.__name__, self, inputs)
             if found is not None:
                 return found
+        adds = method == "at" and ufunc is np.add and len(inputs) == 3 and is_large(inputs[0])
+        if adds and indexed.add_at(type(self), *inputs):
+            return None
         return call(type(self), getattr(ufunc, method), inputs, kwargs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
@@ -167,9 +175,10 @@ class DeviceArray(ndarray):
         if device is None:
             if func in _METHODS and len(args) == 1 and kwargs.keys() <= _AXES and type(args[0]) is type(self):
                 return getattr(args[0], _METHODS[func])(**kwargs)
-            found = try_library(type(self), func, args, kwargs)
-            if found is not NotImplemented:
-                return found
+            for way in (try_library, try_kernels):
+                found = way(type(self), func, args, kwargs)
+                if found is not NotImplemented:
+                    return found
         result = call(type(self), lambda *given, **named: DISPATCH(func, given, named), args, kwargs)
         if device is None or not isinstance(result, Handle):
             return result
@@ -272,11 +281,47 @@ def _getitem(self: DeviceArray, key: Any) -> Any:
     kind = type(key)
     if self._small is None and (kind in _BASIC or (kind is tuple and _BASIC.issuperset(map(type, key)))):
         return indexing.get(self, key)
+    if is_large(self) and not _is_mask(self, key):
+        common_device(self._device, self, key)
+        found = taken(self, key)
+        if found is None:
+            found = indexed.item(type(self), self, key)
+        if found is not NotImplemented:
+            return found
     return _usual_getitem(self, key)
 
 
 _BASIC = frozenset({int, slice, type(None), type(...)})
 _usual_getitem = _forwarded(ndarray.__getitem__)
+
+
+def _setitem(self: DeviceArray, key: Any, value: Any) -> None:
+    """``self[key] = value``; what a mask assigns is recorded if it is one number, or chosen by this mask."""
+    kind = type(key)
+    basic = kind in _BASIC or (kind is tuple and _BASIC.issuperset(map(type, key)))
+    recorded = basic or (_is_mask(self, key) and (type(value) is Selected or not np.ndim(value)))
+    if recorded or not is_large(self) or not indexed.set_items(type(self), self, key, value):
+        _usual_setitem(self, key, value)
+
+
+_usual_setitem = _forwarded(ndarray.__setitem__)
+
+
+def _is_mask(x: Any, key: Any) -> bool:
+    """Whether a key is a mask of the whole shape."""
+    return isinstance(key, (Handle, np.ndarray)) and key.dtype == bool and key.shape == x.shape
+
+
+def _method(name: str) -> Any:
+    """A method that is a function which kernels may do."""
+    function, usual = getattr(np, name), _forwarded(getattr(ndarray, name))
+
+    @wraps(usual)
+    def method(self: DeviceArray, *args: Any, **kwargs: Any) -> Any:
+        found = try_kernels(type(self), function, (self, *args), kwargs)
+        return usual(self, *args, **kwargs) if found is NotImplemented else found
+
+    return method
 
 
 def _property(name: str) -> property:
@@ -286,6 +331,7 @@ def _property(name: str) -> property:
 
 
 _UNSET = frozenset({"T", "mT", "base"})  # attributes that cannot be set
+_BY_KERNELS = ("argmax", "argmin", "argsort", "nonzero", "searchsorted", "take")
 _HERE = frozenset({"to_device"})  # methods that record nothing, or see to the device themselves
 _OPERATORS = [
     "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift",
@@ -322,7 +368,8 @@ def _made() -> dict[str, Any]:
         if name != "pow" and ufunc in UFUNCS:  # powers of numbers have ways of their own
             found[f"__{name}__"] = _operator(getattr(ndarray, f"__{name}__"), ufunc)
     found |= {name: _fold(getattr(ndarray, name), ufunc) for name, ufunc in _FOLDS.items()}
-    found["__getitem__"], found["__matmul__"] = _getitem, _matmul
+    found |= {name: _method(name) for name in _BY_KERNELS}
+    found["__getitem__"], found["__setitem__"], found["__matmul__"] = _getitem, _setitem, _matmul
     found["strides"] = property(_strides, getattr_static(ndarray, "strides").fset)
     return found
 

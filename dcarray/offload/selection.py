@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -10,14 +9,13 @@ import numpy as np
 from dcarray.api.array import evaluate, ndarray
 from dcarray.core.handle import Handle, as_class
 from dcarray.lowering.errors import Unsupported
-from dcarray.lowering.gpu.kernels import DeviceKernel
-from dcarray.lowering.gpu.selection import THREADS, compiled
-from dcarray.lowering.targets import get
+from dcarray.lowering.gpu.indexing import THREADS, selection
 from dcarray.recording.session import recording_for
 
 from .arrays import array_class
 from .auto import AutoDevice
 from .buffer import DeviceBuffer, array_in, resident
+from .kernel_calls import compiled
 
 __all__ = ["selected"]
 
@@ -40,7 +38,7 @@ def selected(x: Handle, mask: Handle) -> Any:
         return None
     there = device.there if isinstance(device, AutoDevice) else device
     try:
-        kernel = _kernel(there.target, x.dtype)
+        kernel = compiled(there.target, selection(x.dtype))
     except (Unsupported, ValueError):  # the target has no such dtype, or is none that is built in
         return None
     with recording_for(device):
@@ -58,11 +56,6 @@ def selected(x: Handle, mask: Handle) -> Any:
         buffers = tuple((held.buffer, 0) for held in (made, *given))
         kernel(there, (blocks,), buffers, (number, size, blocks))
     return array_in(array_class(device) if type(x)._device is device else ndarray, made, (number,), x.dtype)
-
-
-@lru_cache(64)
-def _kernel(target: str, dtype: np.dtype[Any]) -> DeviceKernel:
-    return compiled(get(target).compiler, dtype)
 
 
 def _device_of(x: Handle) -> Any:

@@ -19,6 +19,7 @@ import numpy as np
 from dcarray.ir.ops import C_LIBRARY, OPS
 from dcarray.lowering.kernel.nodes import STEPS, Affine, DType, Lit
 
+from .complex_functions import COMPLEX
 from .dialect import C, Dialect
 
 _LIBM = (
@@ -195,7 +196,7 @@ def _complex_order() -> dict[tuple[str, str], str]:
     return {key: f" return {text}; " for key, text in table.items()}
 
 
-BODIES |= _complex_order()
+BODIES |= _complex_order() | COMPLEX
 
 _WRAPPED = {"add": "({U}){0} + ({U}){1}", "subtract": "({U}){0} - ({U}){1}", "negative": "-({U}){0}"}
 _WRAPPED |= {"multiply": "1u * ({U}){0} * ({U}){1}", "square": "1u * ({U}){0} * ({U}){0}"}
@@ -227,7 +228,7 @@ def function(name: str, source: DType, dtype: DType, dialect: Dialect = C) -> tu
     body = next((text for (op, kinds), text in BODIES.items() if op == name and source.kind in kinds), None)
     template = TEMPLATES.get((name, source.kind))
     count = 3 if name == "where" else 2 if body or (template and "{1}" in template) else 1
-    if name == "square":
+    if name == "square" or (name, source.kind) in COMPLEX:
         count = 1
     if body is None:
         if template is None or (

@@ -1,0 +1,174 @@
+"""NumPy's functions that index, items by indices and masks, and their assignment, by kernels of a device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dcarray.core.handle import Handle
+
+from .function_table import does, extremes, host, in_bounds, numbers, require, there, tried
+from .kernel_calls import Kernels, is_large, row
+
+__all__ = ["add_at", "item", "set_items"]
+
+
+# ---- indexing ------------------------------------------------------------------------------------------
+@does(np.nonzero)
+def _nonzero(k: Kernels, a: Any) -> Any:
+    require(is_large(a))
+    at, found = k.positions(a != 0), []
+    for extent in reversed(a.shape[1:]):
+        found.append(at % extent)
+        at = at // extent
+    return (at, *reversed(found))
+
+
+@does(np.flatnonzero)
+def _flatnonzero(k: Kernels, a: Any) -> Any:
+    return _nonzero(k, row(a))[0]
+
+
+@does(np.argwhere)
+def _argwhere(k: Kernels, a: Any) -> Any:
+    return np.stack(_nonzero(k, a), axis=1)
+
+
+@does(np.where)
+def _where(k: Kernels, condition: Any, /, *others: Any) -> Any:
+    require(not others)
+    return _nonzero(k, condition)
+
+
+@does(np.extract)
+def _extract(k: Kernels, condition: Any, arr: Any) -> Any:
+    require(is_large(condition) and is_large(arr) and arr.size >= condition.size)
+    return k.taken(row(arr), k.positions(condition != 0), 0)
+
+
+@does(np.compress)
+def _compress(k: Kernels, condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
+    require(out is None and axis is None and condition.ndim == 1)
+    return _extract(k, condition, a)
+
+
+@does(np.repeat)
+def _repeat(k: Kernels, a: Any, repeats: Any, axis: Any = None) -> Any:
+    a, counts = numbers(k, a, "biufc"), there(k, repeats, "iu", 1)
+    require(axis is None and counts.size == a.size and extremes(counts)[0] >= 0)
+    return k.taken(row(a), k.expanded(np.cumsum(counts, dtype=np.int64)), 0)
+
+
+@does(np.take)
+def _take(k: Kernels, a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Any:
+    a = numbers(k, a, "biufc")
+    require(is_large(a) or is_large(indices))
+    require(out is None and mode == "raise" and (axis is None or type(axis) is int))
+    if axis is None:
+        a, axis = row(a), 0
+    axis = range(a.ndim)[axis]
+    found = k.taken(a, in_bounds(k, indices, a.shape[axis]), axis)
+    return found if found.ndim else host(found)[()]
+
+
+@does(np.take_along_axis)
+def _take_along_axis(k: Kernels, arr: Any, indices: Any, axis: Any = -1) -> Any:
+    require(type(axis) is int and arr.ndim == indices.ndim)
+    require(is_large(arr) or is_large(indices))
+    a, axis = numbers(k, arr, "biufc"), range(arr.ndim)[axis]
+    require(a.shape[:axis] == indices.shape[:axis] and a.shape[axis + 1 :] == indices.shape[axis + 1 :])
+    return k.taken(a, in_bounds(k, indices, a.shape[axis]), axis, True)
+
+
+def _places(k: Kernels, shape: tuple[int, ...], key: Any) -> tuple[Any, int]:
+    """Return the indices of an axis that a key stands for, and the axis."""
+    if type(key) is not tuple:
+        key = (key,)
+    arrays = [n for n, one in enumerate(key) if not (type(one) is slice and one == slice(None))]
+    require(arrays and len(key) <= len(shape))
+    at = key[arrays[0]]
+    require(isinstance(at, (Handle, np.ndarray, list)) and np.ndim(at))
+    if len(arrays) == 1 and _is_mask(at):
+        require(is_large(at) and at.ndim == 1 and at.shape == shape[arrays[0] : arrays[0] + 1])
+        return k.positions(at), arrays[0]
+    if len(arrays) == 1:
+        return in_bounds(k, at, shape[arrays[0]]), arrays[0]
+    require(len(arrays) == len(shape))
+    whole = 0
+    for extent, one in zip(shape, np.broadcast_arrays(*key) if _differ(key) else key, strict=True):
+        one = in_bounds(k, one, extent)
+        whole = whole * extent + np.where(one < 0, one + extent, one)
+    return whole, -1
+
+
+def _is_mask(key: Any) -> bool:
+    return isinstance(key, (Handle, np.ndarray)) and key.dtype.kind == "b"
+
+
+def _differ(key: tuple[Any, ...]) -> bool:
+    return len({np.shape(one) for one in key}) > 1
+
+
+@does(np.put)
+def _put(k: Kernels, a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
+    require(mode == "raise" and is_large(a) and a._index is None)
+    _assign(k, row(a), ind, v)
+
+
+def item(cls: Any, x: Any, key: Any) -> Any:
+    """Return the elements at a key of indices or masks; NotImplemented if NumPy has to do it."""
+
+    def body(k: Kernels) -> Any:
+        at, axis = _places(k, x.shape, key)
+        return k.taken(row(x), at, 0) if axis < 0 else k.taken(x, at, axis)
+
+    return tried(body, cls)
+
+
+def set_items(cls: Any, x: Any, key: Any, value: Any) -> bool:
+    """Whether ``x[key] = value`` was done, where indices are all different."""
+    return tried(_assign, cls, x, key, value) is None
+
+
+def _assign(k: Kernels, x: Any, key: Any, value: Any) -> None:
+    is_mask = _is_mask(key) and key.ndim == x.ndim
+    if is_mask:
+        require(is_large(key) and key.shape == x.shape)
+        at, axis = k.positions(key), -1
+    else:
+        at, axis = _places(k, x.shape, key)
+    require(axis >= 0 or x._index is None)  # else its elements in one row are a copy
+    flat, axis = (row(x), 0) if axis < 0 else (x, axis)
+    values = value if isinstance(value, Handle) else np.asarray(value)
+    require(values.ndim == 0 or values.shape == (*flat.shape[:axis], *at.shape, *flat.shape[axis + 1 :]))
+    require(np.can_cast(values.dtype, x.dtype, "same_kind") or x.dtype.kind + values.dtype.kind == "if")
+    values = values.astype(x.dtype)
+    if not is_mask and values.ndim:
+        at, order = _last_of_several(k, row(at), flat.shape[axis])
+        values = values.reshape(*flat.shape[:axis], -1, *flat.shape[axis + 1 :])
+        values = k.taken(values, order, axis)
+    k.put(flat, at, values, axis)
+
+
+def _last_of_several(k: Kernels, at: Any, extent: int) -> tuple[Any, Any]:
+    """Return indices without those that come again, and where they are: NumPy writes the last of several."""
+    keys, places = k.sorted(k.on_device(np.where(at < 0, at + extent, at)))
+    last = k.fresh(keys.shape, bool)
+    last[:-1], last[-1:] = keys[1:] != keys[:-1], True
+    chosen = k.positions(last)
+    return k.taken(keys, chosen, 0), k.taken(places, chosen, 0)
+
+
+def add_at(cls: Any, x: Any, at: Any, value: Any) -> bool:
+    """Whether ``np.add.at(x, at, value)`` was done, in NumPy's order."""
+    return tried(_add_at, cls, x, at, value) is None
+
+
+def _add_at(k: Kernels, x: Any, at: Any, value: Any) -> None:
+    places, values = in_bounds(k, at, x.shape[0]), numbers(k, value, "biuf")
+    require(x.ndim == 1 and places.ndim == 1 and values.shape in ((), places.shape))
+    require(np.can_cast(values.dtype, x.dtype, "same_kind") and x.dtype.kind in "iuf" and x.dtype.char != "e")
+    places = np.where(places < 0, places + x.shape[0], places)
+    weights = values if values.ndim else np.full(places.shape, values, x.dtype)
+    x[...] = k.grouped(x, places, weights.astype(x.dtype))

@@ -1,0 +1,229 @@
+"""Calls of the kernels of `dcarray.lowering.gpu.indexing` on arrays of a device."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from dcarray.api.array import evaluate, ndarray, wrap
+from dcarray.core.config import current
+from dcarray.core.handle import Handle, as_class
+from dcarray.core.store import compiles
+from dcarray.lowering.gpu import indexing
+from dcarray.lowering.gpu.indexing import THREADS
+from dcarray.lowering.gpu.kernels import DeviceKernel
+from dcarray.lowering.kernel.nodes import Kernel
+from dcarray.lowering.targets import get
+from dcarray.recording.session import recording_for
+
+from .buffer import DeviceBuffer, array_in, resident, uploaded
+
+__all__ = ["Declined", "Kernels", "compiled", "is_large", "row"]
+
+_INT = np.dtype(np.int64)
+_SHARE = 64  # elements that a thread adds up at least, where there are so many
+_MOST_THREADS = 4096
+_MOST_SUMS = 1 << 22  # sums of all threads, of all bins
+
+
+class Declined(Exception):
+    """The arguments of a function are NumPy's to look at."""
+
+
+def is_large(x: Any) -> bool:
+    """Whether a value is an array whose elements may lie on a device."""
+    return isinstance(x, Handle) and x._device is not None and x._small is None and bool(x._store.char)
+
+
+class Kernels:
+    """The kernels of the device of a class of arrays; results are of this class.
+
+    Parameters
+    ----------
+    cls : type
+        The class.
+
+    Raises
+    ------
+    Declined
+        If nothing runs on the device.
+    """
+
+    def __init__(self, cls: Any) -> None:
+        self.cls, self.device = cls, cls._device
+        if not self.device.target or current().jit == "off":
+            raise Declined
+
+    # ---- arguments and results ----
+    def held(self, x: Any) -> Any:
+        """Return the buffer of an array's elements in C order; a plain array is copied to the device."""
+        if not isinstance(x, Handle) or x._small is not None:
+            return uploaded(self.device, np.ascontiguousarray(_plain(x))).buffer
+        with recording_for(self.device):
+            ordinary = as_class(ndarray, x)
+            store = x._store
+            whole = x._index is None and store is store.family and x._shape == store.shape
+            ordinary = ordinary if whole else ordinary.copy()
+            evaluate(ordinary)
+        found = resident(self.device, ordinary._store)
+        if found is None:
+            raise Declined
+        return found.buffer
+
+    def fresh(self, shape: tuple[int, ...], dtype: Any) -> Any:
+        """Return an array without content."""
+        dtype = np.dtype(dtype)
+        buffer = self.device.allocate(max(math.prod(shape) * dtype.itemsize, 1))
+        return array_in(self.cls, DeviceBuffer(self.device, buffer, True), shape, dtype)
+
+    def on_device(self, a: Any) -> Any:
+        """Return an array as a large one, whatever its size."""
+        return (
+            a
+            if is_large(a)
+            else array_in(self.cls, DeviceBuffer(self.device, self.held(a), True), a.shape, a.dtype)
+        )
+
+    def small(self, a: Any) -> Any:
+        """Return a plain array as one of the class, on the same memory."""
+        return as_class(self.cls, wrap(np.asarray(a)))
+
+    def _run(self, kernel: Any, buffers: tuple[Any, ...], *ints: int) -> None:
+        """Launch a kernel with a thread for each of the first integer's elements."""
+        if ints[0]:
+            blocks = -(-ints[0] // THREADS)
+            given = tuple((buffer, 0) for buffer in buffers)
+            compiled(self.device.target, kernel)(self.device, (blocks,), given, (*ints, blocks))
+
+    # ---- kernels ----
+    def positions(self, mask: Any) -> Any:
+        """Return where a mask is true, of its elements in C order."""
+        return self.expanded(np.cumsum(row(mask), dtype=_INT))
+
+    def expanded(self, counts: Any) -> Any:
+        """Return each place as often as a running count goes up there."""
+        made = self.fresh((int(counts[counts.size - 1]),), _INT)
+        buffers = made._store.remote.buffer, self.held(counts)
+        self._run(indexing.selection(None), buffers, made.size, counts.size)
+        return made
+
+    def taken(self, x: Any, at: Any, axis: int, full: bool = False) -> Any:
+        """Return the elements of an array at indices of an axis that are in its bounds; ``full``: there are
+        indices for each element."""
+        inner, count = math.prod(x.shape[axis + 1 :]), at.shape[axis] if full else at.size
+        shape = at.shape if full else (*x.shape[:axis], *at.shape, *x.shape[axis + 1 :])
+        made = self.fresh(shape, x.dtype)
+        buffers = made._store.remote.buffer, self.held(x), self.held(at)
+        kernel = indexing.gather(x.dtype, at.dtype, full)
+        self._run(kernel, buffers, made.size, inner, count, x.shape[axis])
+        return made
+
+    def put(self, x: Any, at: Any, values: Any, axis: int) -> None:
+        """Write values, or one, to indices of an axis that are in bounds; each comes once, or the values are
+        one."""
+        inner, count = math.prod(x.shape[axis + 1 :]), at.size
+        size = math.prod(x.shape[:axis]) * count * inner
+        written = x.copy()  # what is pending may read `x`
+        buffers = self.held(written), self.held(values), self.held(at)
+        kernel = indexing.scatter(x.dtype, at.dtype, False)
+        self._run(kernel, buffers, size, inner, count, x.shape[axis], int(values.size > 1))
+        x[...] = written
+
+    def searched(self, table: Any, values: Any, right: bool) -> Any:
+        """Return the places of values in a sorted table; see `numpy.searchsorted`."""
+        common = np.result_type(table.dtype, values.dtype)
+        _ordered(common)
+        made = self.fresh(values.shape, _INT)
+        kernel = indexing.search(table.dtype, values.dtype, common, right)
+        buffers = made._store.remote.buffer, self.held(table), self.held(values)
+        self._run(kernel, buffers, values.size, table.size)
+        return made
+
+    def sorted(self, x: Any) -> tuple[Any, Any]:
+        """Return the elements of a vector in order, NaN last, and the places where they were; the order of
+        equal ones is kept."""
+        _ordered(x.dtype)
+        size = x.size
+        sets = [tuple(self.fresh((size,), kind) for kind in (x.dtype, _INT)) for _ in range(2)]
+        old, new = ([one._store.remote.buffer for one in pair] for pair in sets)
+        self._run(indexing.ranks(x.dtype), (*new, self.held(x)), size)
+        width, swapped = indexing.RUN, False
+        while width < size:
+            old, new, swapped = new, old, not swapped
+            self._run(indexing.merge(x.dtype), (*new, *old), size, width)
+            width *= 2
+        keys, places = sets[0] if swapped else sets[1]
+        return keys, places
+
+    def counted(self, values: Any, bins: int, edges: Any = None, weights: Any = None) -> Any:
+        """Return how many values lie in each of some bins, or the sums of their weights.
+
+        Each thread has sums of its own, which are added up as any sums: no result depends on the order of
+        threads.  How many there are depends on the sizes alone.  Where there are many bins, see `grouped`.
+        """
+        size = values.size
+        threads = min(max(1 << (size // _SHARE).bit_length(), THREADS), _MOST_THREADS)
+        while bins * threads > _MOST_SUMS:
+            threads //= 2
+        if threads < min(_SHARE, size):
+            if edges is not None:
+                raise Declined
+            total = self.fresh((bins,), _INT if weights is None else np.float64)
+            total[...] = 0
+            return self.grouped(total, values, weights)
+        sums = self.fresh((bins, threads), _INT if weights is None else np.float64)
+        sums[...] = 0
+        others = [x for x in (edges, weights) if x is not None]
+        buffers = self.held(sums), self.held(values), *map(self.held, others)
+        kinds = [None if x is None else x.dtype for x in (edges, weights)]
+        self._run(indexing.binned(values.dtype, *kinds), buffers, threads, size, bins)
+        return sums.sum(axis=1)
+
+    def grouped(self, total: Any, values: Any, weights: Any = None) -> Any:
+        """Return ``total`` with one, or a weight, added to the element that each value is the place of, in
+        the order of values, as NumPy does."""
+        keys, places = self.sorted(values)
+        made = total.copy()
+        buffers = [self.held(made), self.held(keys), self.held(places)]
+        if weights is not None:
+            buffers.append(self.held(weights))
+        kernel = indexing.grouped(total.dtype, keys.dtype, None if weights is None else weights.dtype)
+        self._run(kernel, tuple(buffers), total.size, values.size)
+        return made
+
+
+def row(x: Any) -> Any:
+    """Return the elements of an array in one row: a view, or a copy that stays on the device."""
+    return (x.copy() if isinstance(x, Handle) and x._small is None and x._index is not None else x).reshape(
+        -1
+    )
+
+
+def _plain(x: Any) -> Any:
+    return x._evaluated() if isinstance(x, Handle) else x
+
+
+def _ordered(dtype: np.dtype[Any]) -> None:
+    """Decline a dtype that kernels do not compare as NumPy's sorting does."""
+    if dtype.kind not in "biuf" or dtype.char == "e" or not compiles(dtype):
+        raise Declined
+
+
+@lru_cache(256)
+def compiled(target: str, kernel: Kernel) -> DeviceKernel:
+    """Return a kernel in the dialect of a target.
+
+    Raises
+    ------
+    Unsupported
+        If the target cannot print it.
+    ValueError
+        If it is no target that is built in.
+    """
+    compiler = get(target).compiler
+    loaded = compiler.load(kernel, compiler.compile(compiler.emit(kernel)))
+    assert isinstance(loaded, DeviceKernel)
+    return loaded

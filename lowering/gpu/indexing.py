@@ -1,0 +1,328 @@
+"""Kernels of which NumPy's functions that index, search, sort and count are made on devices.
+
+Each has a thread for each element of what it gives, and no two threads write the same element: results do not
+depend on the order in which threads run.  (Only `scatter` writes where its indices say.)  The integer
+arguments of each end with the number of blocks.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dcarray.lowering.kernel.nodes import (
+    Affine,
+    Assign,
+    Buffer,
+    Declare,
+    DType,
+    Elem,
+    Expr,
+    For,
+    If,
+    Index,
+    Kernel,
+    Let,
+    Local,
+    Op,
+    Phase,
+    Repeat,
+    Stmt,
+    Store,
+    Term,
+    Threads,
+    affine,
+)
+from dcarray.lowering.nest.body import literal
+from dcarray.lowering.nest.loop_nest import variable
+
+__all__ = [
+    "RUN",
+    "THREADS",
+    "binned",
+    "gather",
+    "grouped",
+    "merge",
+    "ranks",
+    "scatter",
+    "search",
+    "selection",
+]
+
+THREADS = 256
+RUN = 32
+"""Elements that `ranks` sorts among themselves."""
+_INT, _BOOL = np.dtype(np.int64), np.dtype(np.bool_)
+_K = affine(0, Term(THREADS, None, "block"), variable("lane"))
+
+
+# ---- expressions ---------------------------------------------------------------------------------------
+def _argument(number: int) -> Affine:
+    """Return an integer argument."""
+    return affine(0, Term(1, f"n{number}", None))
+
+
+def _given(number: int) -> Expr:
+    return Index(_argument(number))
+
+
+def _number(value: int) -> Expr:
+    return literal(value, _INT)
+
+
+def _whole(name: str, *args: Expr) -> Expr:
+    """Return an operation on integers."""
+    return Op(name, args, _INT)
+
+
+def _true(name: str, *args: Expr) -> Expr:
+    """Return an operation that gives a truth value."""
+    return Op(name, args, _BOOL)
+
+
+def _cast(value: Expr, dtype: DType) -> Expr:
+    return value if value.dtype == dtype else Op("cast", (value,), dtype)
+
+
+def _element(buffer: str, at: Expr, dtype: DType) -> Elem:
+    return Elem(buffer, affine(), dtype, ((at, affine(1)),))
+
+
+def _before(a: Expr, b: Expr) -> Expr:
+    """Return whether one value comes before another in NumPy's order, in which NaN is the last."""
+    less = _true("less", a, b)
+    if a.dtype.kind != "f":
+        return less
+    number, last = _true("equal", a, a), _true("not_equal", b, b)
+    return _true("logical_or", less, _true("logical_and", last, number))
+
+
+def _halving(low: Expr, high: Expr, middle: tuple[Stmt, ...], right: Expr) -> tuple[Stmt, ...]:
+    """Return the search for the first place from ``low`` to ``high`` where ``right`` does not hold, which
+    looks at the element that ``middle`` binds; the place is the variable ``low``."""
+    lower, upper, half = Local("low", _INT), Local("high", _INT), Local("middle", _INT)
+    mean = _whole("right_shift", _whole("add", lower, upper), _number(1))
+    step = If(right, (Assign("low", _whole("add", half, _number(1))),), (Assign("high", half),))
+    return (
+        Declare("low", low),
+        Declare("high", high),
+        Repeat((), _true("less", lower, upper), (Let("middle", mean), *middle, step)),
+    )
+
+
+_LOW, _MIDDLE = Local("low", _INT), Local("middle", _INT)
+
+
+def _kernel(buffers: list[tuple[DType, Any]], ints: int, body: tuple[Stmt, ...]) -> Kernel:
+    """Return a kernel whose threads do ``body`` for each ``k < n0``."""
+    guarded = If(_true("less", Index(_K), _given(0)), body)
+    phase = Phase(
+        "block", _argument(ints - 1), "blocks", (Threads("lane", THREADS, (guarded,)),), (), THREADS
+    )
+    pointers = tuple(Buffer(f"p{k}", dtype, access) for k, (dtype, access) in enumerate(buffers))
+    return Kernel(pointers, tuple(f"n{k}" for k in range(ints)), (phase,))
+
+
+# ---- kernels -------------------------------------------------------------------------------------------
+def selection(dtype: DType | None) -> Kernel:
+    """Return the kernel ``p0[k] = p1[i]``, with the first ``i`` for which ``p2[i] > k``: what a mask selects,
+    of which ``p2`` is the running count.  Without a dtype it is ``p0[k] = i``, and ``p1`` is the count.
+
+    Its integer arguments are the elements of ``p0`` and those of the count.
+    """
+    count = "p1" if dtype is None else "p2"
+    right = _true("less_equal", _element(count, _MIDDLE, _INT), Index(_K))
+    found = _LOW if dtype is None else _element("p1", _LOW, dtype)
+    body = (*_halving(_number(0), _given(1), (), right), Store("p0", _K, found))
+    buffers = [(found.dtype, "w"), (_INT, "r")]
+    return _kernel(buffers if dtype is None else [buffers[0], (dtype, "r"), buffers[1]], 3, body)
+
+
+def _place(index: DType, full: bool) -> tuple[Stmt, ...]:
+    """Return the statements that bind ``at``, the place in an array along one of whose axes ``p2`` indexes.
+
+    The integer arguments after the first are the elements behind an index of that axis, the number of indices
+    along it, and its extent.  ``full``: there are indices for each element, not for each place of the axis.
+    """
+    inner, outer = _whole("remainder", Index(_K), _given(1)), _whole("floor_divide", Index(_K), _given(1))
+    where = Index(_K) if full else _whole("remainder", Local("q", _INT), _given(2))
+    j = Local("j", _INT)
+    behind = _whole("add", j, _given(3))
+    row = _whole("multiply", _whole("floor_divide", Local("q", _INT), _given(2)), _given(3))
+    wrapped = Op("where", (_true("less", j, _number(0)), behind, j), _INT)
+    place = _whole("add", _whole("multiply", _whole("add", row, wrapped), _given(1)), Local("i", _INT))
+    return (
+        Let("i", inner),
+        Let("q", outer),
+        Let("j", _cast(_element("p2", where, index), _INT)),
+        Let("at", place),
+    )
+
+
+_AT = affine(0, variable("at"))
+
+
+def gather(dtype: DType, index: DType, full: bool) -> Kernel:
+    """Return the kernel ``p0[k] = p1[at]``; see `_place`."""
+    body = (*_place(index, full), Store("p0", _K, Elem("p1", _AT, dtype)))
+    return _kernel([(dtype, "w"), (dtype, "r"), (index, "r")], 5, body)
+
+
+def scatter(dtype: DType, index: DType, full: bool) -> Kernel:
+    """Return the kernel ``p0[at] = p1[k * n4]``, in which ``n4`` is 0 or 1; see `_place`."""
+    value = _element("p1", _whole("multiply", Index(_K), _given(4)), dtype)
+    return _kernel(
+        [(dtype, "w"), (dtype, "r"), (index, "r")], 6, (*_place(index, full), Store("p0", _AT, value))
+    )
+
+
+def search(table: DType, values: DType, common: DType, right: bool) -> Kernel:
+    """Return the kernel that gives in ``p0`` how many elements of the sorted ``p1`` come before each of
+    ``p2``, or do not come after it; they are compared in a common dtype.
+
+    Its integer arguments are the elements of ``p2`` and of ``p1``.
+    """
+    value = Local("value", common)
+    here = _cast(_element("p1", _MIDDLE, table), common)
+    goes = _true("logical_not", _before(value, here)) if right else _before(here, value)
+    body = (
+        Let("value", _cast(Elem("p2", _K, values), common)),
+        *_halving(_number(0), _given(1), (), goes),
+        Store("p0", _K, _LOW),
+    )
+    return _kernel([(_INT, "w"), (table, "r"), (values, "r")], 3, body)
+
+
+def ranks(dtype: DType) -> Kernel:
+    """Return the kernel that sorts each `RUN` elements of ``p2`` into ``p0``, and their places into ``p1``.
+
+    Its integer argument is their number.
+    """
+    key, begin, rank = Local("key", dtype), Local("begin", _INT), Local("rank", _INT)
+    other, j = Elem("p2", affine(0, variable("j")), dtype), affine(0, variable("j"))
+    tie = _true("logical_not", _before(key, Local("other", dtype)))
+    earlier = _true("logical_and", tie, _true("less", Index(j), Index(_K)))
+    counted = _true("logical_or", _before(Local("other", dtype), key), earlier)
+    body = (
+        Let("key", Elem("p2", _K, dtype)),
+        Let("begin", _whole("subtract", Index(_K), _whole("remainder", Index(_K), _number(RUN)))),
+        Declare("rank", begin),
+        For(
+            "j", affine(0, variable("begin")), (affine(RUN, variable("begin")), _argument(0)), 1, "serial",
+            (Let("other", other), Assign("rank", _whole("add", rank, _cast(counted, _INT)))),
+        ),
+        Let("at", rank),
+        Store("p0", _AT, key),
+        Store("p1", _AT, Index(_K)),
+    )  # fmt: skip
+    return _kernel([(dtype, "w"), (_INT, "w"), (dtype, "r")], 2, body)
+
+
+def merge(dtype: DType) -> Kernel:
+    """Return the kernel that merges each two sorted runs of the keys ``p2`` into ``p0``, equal ones in their
+    order, and with them ``p3`` into ``p1``.
+
+    Its integer arguments are the number of keys and that of a run.
+    """
+    key, run, other = Local("key", dtype), Local("run", _INT), Local("other", dtype)
+    is_second = _true("equal", _whole("remainder", run, _number(2)), _number(1))
+    first = _whole("subtract", run, _whole("remainder", run, _number(2)))  # of the two runs
+    partner = Op(
+        "where",
+        (Local("second", _BOOL), Local("start", _INT), _whole("add", Local("start", _INT), _given(1))),
+        _INT,
+    )
+    begin = _whole("minimum", Local("partner", _INT), _given(0))
+    end = _whole("minimum", _whole("add", Local("partner", _INT), _given(1)), _given(0))
+    goes = Op(
+        "where",
+        (Local("second", _BOOL), _true("logical_not", _before(key, other)), _before(other, key)),
+        _BOOL,
+    )
+    own = _whole("subtract", Index(_K), _whole("multiply", run, _given(1)))
+    place = _whole(
+        "add", Local("start", _INT), _whole("add", own, _whole("subtract", _LOW, Local("begin", _INT)))
+    )
+    body = (
+        Let("key", Elem("p2", _K, dtype)),
+        Let("run", _whole("floor_divide", Index(_K), _given(1))),
+        Let("second", is_second),
+        Let("start", _whole("multiply", first, _given(1))),
+        Let("partner", partner),
+        Let("begin", begin),
+        *_halving(Local("begin", _INT), end, (Let("other", _element("p2", _MIDDLE, dtype)),), goes),
+        Let("at", place),
+        Store("p0", _AT, key),
+        Store("p1", _AT, Elem("p3", _K, _INT)),
+    )
+    return _kernel([(dtype, "w"), (_INT, "w"), (dtype, "r"), (_INT, "r")], 3, body)
+
+
+def binned(values: DType, edges: DType | None, weights: DType | None) -> Kernel:
+    """Return the kernel by which each of ``n0`` threads adds up its share of the elements of ``p1`` by bins:
+    ``p0[bin * n0 + k] += 1``, or a weight from the last buffer.  What the threads have is added up later.
+
+    The bins lie between the edges ``p2``, as those of `numpy.histogram`, or elements are numbers of bins.
+    Its integer arguments are the threads, the elements and the bins.
+    """
+    total = _INT if weights is None else np.dtype(np.float64)
+    buffers: list[tuple[DType, Any]] = [(total, "rw"), (values, "r")]
+    i, inside, search_bin = Local("i", _INT), None, ()
+    if edges is None:
+        number: Expr = _cast(_element("p1", i, values), _INT)
+    else:
+        buffers.append((edges, "r"))
+        value = Local("value", edges)
+        here = _element("p2", _MIDDLE, edges)
+        search_bin = _halving(_number(0), _given(2), (), _true("less_equal", here, value))
+        number = _whole("subtract", _LOW, _number(1))
+        from_first = _true("less_equal", Elem("p2", affine(), edges), value)
+        inside = _true("logical_and", from_first, _true("less_equal", value, Elem("p2", _argument(2), edges)))
+    added: Expr = literal(1, _INT)
+    if weights is not None:
+        added = _cast(_element(f"p{len(buffers)}", i, weights), total)
+        buffers.append((weights, "r"))
+    place = _whole("add", _whole("multiply", number, _given(0)), Index(_K))
+    body: tuple[Stmt, ...] = (
+        *search_bin,
+        Let("at", place),
+        Store("p0", _AT, Op("add", (Elem("p0", _AT, total), added), total)),
+    )
+    if edges is not None:
+        assert inside is not None
+        body = (Let("value", _cast(_element("p1", i, values), edges)), If(inside, body))
+    steps = (*body, Assign("i", _whole("add", i, _given(0))))
+    share = (Declare("i", Index(_K)), Repeat((), _true("less", i, _given(1)), steps))
+    return _kernel(buffers, 4, share)
+
+
+def grouped(total: DType, keys: DType, weights: DType | None) -> Kernel:
+    """Return the kernel that adds one, or ``p3[p2[i]]``, to ``p0[k]`` for each ``i`` with ``p1[i] == k``, in
+    order; ``p1`` is sorted.
+
+    Its integer arguments are the elements of ``p0`` and of ``p1``.
+    """
+    buffers: list[tuple[DType, Any]] = [(total, "rw"), (keys, "r"), (_INT, "r")]
+    added: Expr = literal(1, total)
+    if weights is not None:
+        buffers.append((weights, "r"))
+        added = _cast(_element("p3", _element("p2", _LOW, _INT), weights), total)
+    this = Index(_K)
+    before = _true("less", _cast(_element("p1", _MIDDLE, keys), _INT), this)
+    here = _whole("minimum", _LOW, _whole("subtract", _given(1), _number(1)))
+    same = _true("equal", _cast(_element("p1", here, keys), _INT), this)
+    body = (
+        *_halving(_number(0), _given(1), (), before),
+        Declare("sum", Elem("p0", _K, total)),
+        Repeat(
+            (),
+            _true("logical_and", _true("less", _LOW, _given(1)), same),
+            (
+                Assign("sum", Op("add", (Local("sum", total), added), total)),
+                Assign("low", _whole("add", _LOW, _number(1))),
+            ),
+        ),
+        Store("p0", _K, Local("sum", total)),
+    )
+    return _kernel(buffers, 3, body)
