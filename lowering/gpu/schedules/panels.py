@@ -43,7 +43,7 @@ def is_panel(nest: LoopNest, product: Product, limits: Limits) -> bool:
     """Whether a product has few rows, and threads along its columns have contiguous accesses; a processor's
     cores share no memory that would be worth a copy, so for them many rows will do."""
     rows, columns = (nest.hints(nest.loops.extents[loop]) for loop in (product.row, product.column))
-    if columns < limits.narrow * 2 or not (limits.vector or rows <= limits.tile // 2):
+    if columns < limits.narrow * 2 or rows < 2 or not (limits.vector or rows <= limits.tile // 2):
         return False
     accesses = [nest.arguments.reach(load) for load in loads(product.right)]
     accesses.append(nest.arguments.access(product.compute.target))
