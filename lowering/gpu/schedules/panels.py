@@ -7,6 +7,8 @@ all threads: a slice of them is in shared memory or, on a processor, in its cach
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from dcarray.ir.nodes import Apply
 from dcarray.ir.nodes import Expr as Value
 from dcarray.ir.windows import loads
@@ -168,7 +170,7 @@ class _Panel(Tiled):
 
     # ---- both ---------------------------------------------------------------------------------------
     def slice(
-        self, column: Affine, bounds: tuple[Affine, ...], factors: list[Expr]
+        self, column: Affine, bounds: tuple[Affine, ...], factors: Sequence[Expr]
     ) -> tuple[list[Expr], Block]:
         """The sums of the products of a slice, of an element of each row with those of a column."""
         product, names, fold = self.product, self.nest.names, self.fold
