@@ -6,7 +6,7 @@ import dcarray as dc
 
 from .operators import geometry_of
 from .picture import draw
-from .runs import EQUATIONS, convergence, problem, solve, speed
+from .runs import EQUATIONS, convergence, problem, solve, speeds
 from .stepping import A, B
 
 # Cells of the meshes of a table, by equation and order, and the time until which is computed.
@@ -32,7 +32,9 @@ def main():
         "--bend", type=float, default=0.0, help="how far vertices are moved, in parts of a cell"
     )
     parser.add_argument("--device", default="cpu", help=f"numpy, or one of {', '.join(dc.devices())}")
-    parser.add_argument("--no-speed", action="store_true", help="do not compare with NumPy")
+    parser.add_argument("--no-speed", action="store_true", help="do not measure")
+    parser.add_argument("--only-speed", action="store_true", help="measure on the last mesh, and no errors")
+    parser.add_argument("--no-numpy", action="store_true", help="measure without NumPy, which may take long")
     parser.add_argument("--picture", help="a file for a slice through the finest solution: .png, .svg, .pdf")
     parser.add_argument("--explain", help="a file for the region of the steps: .svg, .html, .txt")
     args = parser.parse_args()
@@ -55,16 +57,17 @@ def show(args):
             raise ValueError(f"order {order}: there are orders 1 to 4")
         cells = tuple(args.cells or CELLS[args.equation][order])
         print(f"{args.equation}, order {order}, until t = {until:g}, on {args.device}", flush=True)
-        print("  cells  tetrahedra      error   rate")
-        for n, count, found, rate in convergence(args.equation, order, cells, until, device, args.bend):
+        if not args.only_speed:
+            print("  cells  tetrahedra      error   rate")
+        for n, count, found, rate in convergence(
+            args.equation, order, () if args.only_speed else cells, until, device, args.bend
+        ):
             print(
                 f"  {n:5d}  {count:10,d}  {found:9.3e}  {'' if rate is None else format(rate, '5.2f')}",
                 flush=True,
             )
         if device is not None and not args.no_speed:
-            plain, ours = speed(args.equation, order, cells[-1], device)
-            ratio = ours / plain
-            print(f"  million unknowns a second: NumPy {plain:.2f}, dcarray {ours:.2f}: {ratio:.2f} times")
+            show_speed(*speeds(args.equation, order, cells[-1], device, not args.no_numpy), args.device)
     if args.picture:
         one = problem(args.equation, order, cells[-1])
         field = solve(one, until, device)[0][0]
@@ -75,6 +78,18 @@ def show(args):
         steps = dc.accelerate(one.advance)
         shown = dc.explain(steps, one.start, 1, one.dt, geometry_of(one.mesh), A, B, *one.extra)
         print("explanation:", shown.save(args.explain))
+
+
+def show_speed(seconds, unknowns, moved, device):
+    """Print what a step takes; its five stages update each unknown."""
+    for name, took in seconds.items():
+        rate = 5e-6 * unknowns / took
+        line = f"  {name:8s}{1e3 * took:10.3f} ms a step, {rate:9.2f} million unknowns a second"
+        if name == "dcarray":
+            line += f", {moved / took / 1e9:.1f} GB/s on {device}"
+        else:
+            line += f": {took / seconds['dcarray']:.2f} times as long"
+        print(line, flush=True)
 
 
 if __name__ == "__main__":

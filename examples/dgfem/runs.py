@@ -2,6 +2,8 @@
 
 import time
 from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
 
 import numpy as np
 
@@ -94,17 +96,36 @@ def convergence(equation, order, cells, until, device=None, bend=0.0):
     return lines
 
 
-def speed(equation, order, cells, device, rounds=5, count=2):
-    """Millions of unknowns updated a second, in a stage: NumPy and dcarray in turns, the best of each."""
+def speeds(equation, order, cells, device, numpy=True, rounds=5, count=2):
+    """Seconds a step of NumPy, dcarray and CuPy (where there is one) in turns, the best of each, by name; the
+    number of unknowns, and the bytes that dcarray's kernels read and write in a step."""
     one = problem(equation, order, cells)
-    ways = [stepper(one), stepper(one, device)]
+    ours = stepper(one, device)
+    ways = {"dcarray": lambda: ours(one.start, count, one.dt)}
+    if numpy:
+        ways["NumPy"] = lambda: one.advance(one.start, count, one.dt, geometry_of(one.mesh), A, B, *one.extra)
     for _ in range(8):  # until its plans are made
-        ways[1](one.start, count, one.dt)
+        ways["dcarray"]()
         dc.wait()
-    least = [np.inf, np.inf]
+    before = dc.report().bytes
+    ways["dcarray"]()
+    moved = (dc.report().bytes - before) / count
+    if device.startswith("cuda") and find_spec("cupy"):
+        ways["CuPy"] = _with_cupy(one, count)
+        ways["CuPy"]()
+    least = dict.fromkeys(ways, np.inf)
     for _ in range(rounds):
-        for k, way in enumerate(ways):
+        for name, way in ways.items():
             begin = time.perf_counter()
-            way(one.start, count, one.dt)
-            least[k] = min(least[k], time.perf_counter() - begin)
-    return [5e-6 * count * one.start.size / seconds for seconds in least]
+            way()
+            least[name] = min(least[name], (time.perf_counter() - begin) / count)
+    return least, one.start.size, moved
+
+
+def _with_cupy(one, count):
+    """The same steps with CuPy's arrays."""
+    cupy = import_module("cupy")
+    geometry, a, b = tuple(map(cupy.asarray, geometry_of(one.mesh))), cupy.asarray(A), cupy.asarray(B)
+    extra = tuple(cupy.asarray(x) if isinstance(x, np.ndarray) else x for x in one.extra)
+    start = cupy.asarray(one.start)
+    return lambda: cupy.asnumpy(one.advance(start, count, one.dt, geometry, a, b, *extra))

@@ -9,7 +9,7 @@ import dcarray as dc
 
 from .picture import draw
 from .processing import Processor, Settings, beamform, peaks
-from .runs import detect, false_alarms, rates
+from .runs import detect, false_alarms, rates, times
 from .scene import Scene, Target, cube
 
 
@@ -28,6 +28,10 @@ def main():
     parser.add_argument("--device", default="cpu", help=f"numpy, or one of {', '.join(dc.devices())}, auto")
     parser.add_argument("--ranks", type=int, help="MPI ranks to measure, too (default: 2 on the processor)")
     parser.add_argument("--seconds", type=float, default=2.0, help="of each measurement; 0: none")
+    parser.add_argument(
+        "--brief", action="store_true", help="measure a cube in this process, and nothing else"
+    )
+    parser.add_argument("--no-numpy", action="store_true", help="leave NumPy out of that")
     parser.add_argument("--alarm-cubes", type=int, default=10, help="cubes without targets, for false alarms")
     parser.add_argument("--picture", help="a file for the range-Doppler picture: .png, .svg, .pdf")
     args = parser.parse_args()
@@ -47,7 +51,10 @@ def main():
             raise ValueError(
                 f"--ranks {ranks}: several ranks compute on their processors, not on {args.device}"
             )
-        show(scene, processor, device, ranks, args)
+        if args.brief:
+            show_times(*times(scene, args.device, not args.no_numpy), args.device)
+        else:
+            show(scene, processor, device, ranks, args)
     except (ValueError, RuntimeError, ModuleNotFoundError) as error:
         parser.exit(2, f"{error}\n")
 
@@ -79,6 +86,17 @@ def show(scene, processor, device, ranks, args):
         print(f"{'':32s} cubes/s")
         for name, rate in rates(scene, args.device if device else "cpu", args.seconds, ranks).items():
             print(f"{name:32s} {rate:7.1f}", flush=True)
+
+
+def show_times(seconds, moved, device):
+    """Print what a cube takes, with its way to the device and back."""
+    for name, took in seconds.items():
+        line = f"{name:8s}{1e3 * took:10.3f} ms a cube"
+        if name == "dcarray":
+            line += f", {moved / took / 1e9:.1f} GB/s on {device}"
+        else:
+            line += f": {took / seconds['dcarray']:.2f} times as long"
+        print(line, flush=True)
 
 
 def gain(scene):

@@ -67,6 +67,7 @@ class Processor:
         taper = np.hanning(scene.pulses + 2)[1:-1]
         self.taper = (taper / np.sqrt(np.mean(taper**2))).astype(np.float32)
         self.target = self._target(scene)
+        self.load = settings.loading * np.eye(len(self.target))
 
     def _target(self, scene):
         """The n numbers that a target of amplitude 1 in a bin is in that bin and its neighbours."""
@@ -95,8 +96,7 @@ class Processor:
 
     def weights(self, covariance):
         """d x n: those that let the target pass and as little else as there can be."""
-        n = len(self.target)
-        loaded = covariance.astype(complex) + self.settings.loading * np.eye(n)
+        loaded = covariance.astype(complex) + self.load
         return np.linalg.solve(loaded, np.broadcast_to(self.target[:, None], (*loaded.shape[:2], 1)))[:, :, 0]
 
     def statistic(self, weights, x):

@@ -11,7 +11,10 @@ import shutil
 import subprocess
 import sys
 import time
+from copy import copy
 from dataclasses import replace
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -81,6 +84,37 @@ def rates(scene, device, seconds, ranks):
                 rate = _rate(scene, where, seconds, variables, size)
                 found[f"{name}, {text}"] = max(rate, found.get(f"{name}, {text}", 0))
     return found
+
+
+def times(scene, device, numpy=True, rounds=5):
+    """Seconds a cube of dcarray on a device, NumPy and CuPy, where it is, in turns in this process, the
+    best of each; and the bytes that dcarray's kernels read and write for a cube."""
+    processor, one = Processor(scene, Settings()), cube(scene, 0)
+    warm(processor, [one] * 2, device)
+    before = dc.report().bytes
+    detect(processor, one, device)
+    moved = dc.report().bytes - before
+    ways = {"dcarray": lambda: detect(processor, one, device)}
+    if numpy:
+        ways["NumPy"] = lambda: detect(processor, one)
+    if device.startswith("cuda") and find_spec("cupy"):
+        ways["CuPy"] = _with_cupy(processor, one)
+        ways["CuPy"]()
+    least = dict.fromkeys(ways, np.inf)
+    for _ in range(rounds):
+        for name, way in ways.items():
+            begin = time.perf_counter()
+            way()
+            least[name] = min(least[name], time.perf_counter() - begin)
+    return least, moved
+
+
+def _with_cupy(processor, one):
+    """The same processing with CuPy's arrays, from the host's memory and back to it."""
+    cupy, there = import_module("cupy"), copy(processor)
+    for name in ("matched", "taper", "target", "load"):
+        setattr(there, name, cupy.asarray(getattr(processor, name)))
+    return lambda: tuple(map(cupy.asnumpy, there(cupy.asarray(one))))
 
 
 def _rate(scene, where, seconds, variables, ranks):

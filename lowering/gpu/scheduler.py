@@ -21,7 +21,7 @@ from .schedules.blocks import LIMITS, Limits
 from .schedules.elementwise import schedule_elementwise
 from .schedules.loops import schedule_loops
 from .schedules.panels import is_panel, schedule_panel
-from .schedules.products import product_of, schedule_product
+from .schedules.products import has_tiles, product_of, schedule_product
 from .schedules.reductions import schedule_reduction
 from .schedules.rows import schedule_rows
 from .schedules.scans import schedule_scan
@@ -93,8 +93,10 @@ def _schedule_nest(nest: LoopNest, limits: Limits) -> tuple[Kernel, Binding]:
     """Return the kernel of a statement without others inside."""
     if nest.scan is not None:
         schedule_scan(nest, limits)
-    elif (product := product_of(nest, limits)) is not None:
-        (schedule_panel if is_panel(nest, product, limits) else schedule_product)(nest, product, limits)
+    elif (product := product_of(nest)) is not None and is_panel(nest, product, limits):
+        schedule_panel(nest, product, limits)
+    elif product is not None and has_tiles(nest, product, limits):
+        schedule_product(nest, product, limits)
     elif any(nest.folds):
         schedule_reduction(nest, limits)
     else:

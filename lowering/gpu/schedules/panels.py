@@ -7,6 +7,8 @@ all threads: a slice of them is in shared memory or, on a processor, in its cach
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from dcarray.ir.nodes import Apply
 from dcarray.ir.nodes import Expr as Value
 from dcarray.ir.windows import loads
@@ -43,7 +45,7 @@ def is_panel(nest: LoopNest, product: Product, limits: Limits) -> bool:
     """Whether a product has few rows, and threads along its columns have contiguous accesses; a processor's
     cores share no memory that would be worth a copy, so for them many rows will do."""
     rows, columns = (nest.hints(nest.loops.extents[loop]) for loop in (product.row, product.column))
-    if columns < limits.narrow * 2 or not (limits.vector or rows <= limits.tile // 2):
+    if columns < limits.narrow * 2 or rows < 2 or not (limits.vector or rows <= limits.tile // 2):
         return False
     accesses = [nest.arguments.reach(load) for load in loads(product.right)]
     accesses.append(nest.arguments.access(product.compute.target))
@@ -168,7 +170,7 @@ class _Panel(Tiled):
 
     # ---- both ---------------------------------------------------------------------------------------
     def slice(
-        self, column: Affine, bounds: tuple[Affine, ...], factors: list[Expr]
+        self, column: Affine, bounds: tuple[Affine, ...], factors: Sequence[Expr]
     ) -> tuple[list[Expr], Block]:
         """The sums of the products of a slice, of an element of each row with those of a column."""
         product, names, fold = self.product, self.nest.names, self.fold

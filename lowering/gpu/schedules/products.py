@@ -68,8 +68,8 @@ class Product:
     batch: tuple[int, ...]
 
 
-def product_of(nest: LoopNest, limits: Limits) -> Product | None:
-    """Return the matrix product that a nest is; None if it is none, or small."""
+def product_of(nest: LoopNest) -> Product | None:
+    """Return the matrix product that a nest is; None if it is none."""
     if len(nest.computes) > 1 or len(nest.loops.folded) != 1:
         return None
     (compute,), (inner,) = nest.computes, nest.loops.folded
@@ -89,8 +89,6 @@ def product_of(nest: LoopNest, limits: Limits) -> Product | None:
     if not rows or not columns:
         return None
     row, column = (max(found, key=lambda loop: sizes[loop]) for found in (rows, columns))
-    if min(sizes[loop] for loop in (row, column, inner)) < max(2, limits.tile // 4):
-        return None
     if column < row and rest[-1] in rows:  # threads go along the innermost loop
         left, right, row, column = right, left, column, row
     batch = tuple(loop for loop in rest if loop not in (row, column))
@@ -114,6 +112,12 @@ def _is_plain(factor: Value) -> bool:
     return isinstance(factor, Load) or (
         isinstance(factor, Apply) and factor.op in ("cast", "conjugate") and _is_plain(factor.args[0])
     )
+
+
+def has_tiles(nest: LoopNest, product: Product, limits: Limits) -> bool:
+    """Whether a product is large enough for tiles."""
+    loops = product.row, product.column, product.inner
+    return min(nest.hints(nest.loops.extents[loop]) for loop in loops) >= max(2, limits.tile // 4)
 
 
 def schedule_product(nest: LoopNest, product: Product, limits: Limits) -> None:

@@ -12,12 +12,13 @@ from math import prod
 
 from dcarray.ir import dims
 from dcarray.ir.nodes import Dim
-from dcarray.lowering.kernel.nodes import Affine, Elem, Expr, Stmt, Store, affine
+from dcarray.lowering.kernel.nodes import Affine, Elem, Expr, If, Index, Op, Stmt, Store, affine
 from dcarray.lowering.nest.access import product, total
 from dcarray.lowering.nest.fold import Fold, Folding, accumulate, foldings_of
 from dcarray.lowering.nest.loop_nest import Block, LoopHeader, LoopNest, build_loops, variable
 
 from .blocks import (
+    BOOL,
     KeptLoops,
     Lane,
     Limits,
@@ -178,24 +179,42 @@ def reduce_parts(
     partial: tuple[list[str], Dim, bool] | None,
 ) -> tuple[Block, Block]:
     """Return what a block needs before it folds, and how it folds; into partial results if there are such."""
-    tile, outside = blocks.tile, list[Stmt]()
+    tile, outside, own = blocks.tile, list[Stmt](), dict[int, Affine]()
     team = team_of(tile, list(parts))
     if team.count > 1:
         relax(foldings)
 
+    def folded(headers: list[LoopHeader], carried: bool, at: dict[int, Affine]) -> Block:
+        names = {header.var: LEVEL + 1 + number for number, header in enumerate(headers)}
+        innermost = LEVEL + len(headers)
+        levels = {loop: names.get(f"i{loop}", innermost) for loop in parts}
+        main = scope_at(nest, {**own, **at}, {**blocks.depths(LEVEL), **levels}, innermost, nest.nonempty)
+        accumulate(nest, foldings, main, headers, carried)
+        loops = build_loops(main, LEVEL, headers, "serial")
+        outside.extend((*main.take(0), *main.take(1)))
+        return loops
+
     def part(lane: Lane) -> Block:
+        own.update(blocks.variables(lane))
         placed = [_placed(one, tile, lane) for one in parts.values()]
         headers, carried = part_loops(nest, placed, foldings, limits)
         values, depths = blocks.variables(lane), blocks.depths(LEVEL)
         begin = scope_at(nest, values, depths, LEVEL, False)
         declared = declare(nest, foldings, begin, LEVEL, carried)
-        names = {header.var: LEVEL + 1 + number for number, header in enumerate(headers)}
-        depths |= {loop: names[f"i{loop}"] for loop in parts}
-        main = scope_at(nest, values, depths, LEVEL + len(headers), nest.nonempty)
-        accumulate(nest, foldings, main, headers, carried)
-        loops = build_loops(main, LEVEL, headers, "serial")
-        for scope in (begin, main):
-            outside.extend((*scope.take(0), *scope.take(1)))
+        outside.extend((*begin.take(0), *begin.take(1)))
+        (one, *more) = parts.values()
+        loops = folded(headers, carried, {})
+        if partial is not None and not more and tile.across == one.loop and tile.down is None:
+            # A piece inside of the domain has bounds that are the same for all threads: a processor does
+            # their iterations together, without masks.
+            headers, _ = part_loops(nest, [one], foldings, limits)
+            ends = len(nest.arguments.bounds(one.loop))
+            headers = [replace(header, upper=header.upper[:-ends]) for header in headers]
+            headers[-1] = replace(headers[-1], var="u0")
+            last, extent = affine(-1, one.stop[0]), nest.arguments.extent(one.loop)
+            inside = Op("less", (Index(last), Index(extent)), BOOL)
+            at = {one.loop: affine(0, variable("u0"), lane.column)}
+            loops = (If(inside, folded(headers, carried, at), loops),)
         return (*declared, *loops)
 
     def finish(lane: Lane, totals: list[Expr]) -> Block:
