@@ -115,13 +115,8 @@ def _module(name: str, names: dict[str, Any], compiler: Compiler) -> CodeType:
     return _from_spec(importlib.util.find_spec(inner), missing, names, compiler)
 
 
-<<<<<<< HEAD
 class Accelerator:
-    """What makes the user's code hot, or its arrays wrapped."""
-=======
-class _Accelerator:
     """The acceleration of the user's modules: sites in their code, or wrapped arrays."""
->>>>>>> house2
 
     def __init__(self, also: tuple[str, ...], eagerly: bool) -> None:
         self._also, self._eagerly = also, eagerly or config.current().jit == "eager"

@@ -33,14 +33,8 @@ _EVENTS, _SECONDS, _KEPT = 400, 0.1, 20  # of one look; times of a line that are
 IsOwn = Callable[[str], bool]
 
 
-<<<<<<< HEAD
 class Looks:
     """Closer looks at lines: how long some of their runs take, and the arrays and integers that are there.
-=======
-@record(frozen=True, slots=True)
-class Run:
-    """The observations of one run of a program.
->>>>>>> house2
 
     Attributes
     ----------

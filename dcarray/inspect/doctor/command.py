@@ -65,11 +65,7 @@ def _examined(program: Program, args: argparse.Namespace) -> int:
         if args.json:
             Path(args.json).write_text(json.dumps(told(plain, measured, lines, most), indent=1), "utf-8")
         if args.html:
-<<<<<<< HEAD
             Path(args.html).write_text(page(plain, measured, lines), "utf-8")
-=======
-            Path(args.html).write_text(page(plain, note, lines), "utf-8")
->>>>>>> house2
     except OSError as error:
         print(f"{_NAME}: {error}", file=sys.stderr)
         return status or 1

@@ -23,11 +23,7 @@ _STYLE = """.doctor table{border-collapse:collapse;width:100%}
 .doctor .bar{display:inline-block;height:.8em;background:#0b559f}"""
 
 
-<<<<<<< HEAD
 def page(plain: Run, gains: list[Gain], lines: list[Line]) -> str:
-=======
-def page(plain: Run, note: str, lines: list[Line]) -> str:
->>>>>>> house2
     """Return the page.
 
     Shades of one colour, bars and numbers say the same: no colour has to be told from another.

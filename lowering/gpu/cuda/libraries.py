@@ -15,7 +15,7 @@ import numpy as np
 
 from dcarray.lowering.libraries.dispatch import Library, all_alike
 
-from .products import Call, prepared
+from .products import Enqueue, prepared
 
 if TYPE_CHECKING:
     from dcarray.ir.nodes import Call, Region
@@ -29,7 +29,7 @@ Given = tuple[Any, tuple[int, ...], tuple[int, ...], np.dtype[Any], bool]
 
 
 _MOST = 64  # geometries of a call
-_prepared: WeakKeyDictionary[Callable[..., int], dict[Any, Call | None]] = WeakKeyDictionary()
+_prepared: WeakKeyDictionary[Callable[..., int], dict[Any, Enqueue | None]] = WeakKeyDictionary()
 _TRANSFORMS = "fft ifft rfft irfft hfft ihfft fft2 ifft2 rfft2 irfft2 fftn ifftn rfftn irfftn"
 _SOLVERS = "solve inv cholesky qr svd eigh eigvalsh det slogdet pinv"
 #: NumPy's functions that CuPy's of the same name do as they do.  Not those whose order of equal elements or

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
     from .device import CudaDevice
 
-__all__ = ["Call", "prepared"]
+__all__ = ["Enqueue", "prepared"]
 
-Call = Callable[["CudaDevice", Sequence[int]], None]
+Enqueue = Callable[["CudaDevice", Sequence[int]], None]
 """Enqueues a product, given the addresses of the arrays in which the result and the factors lie."""
 
 _LETTERS: Final = {"f": "s", "d": "d", "F": "c", "D": "z"}
@@ -94,7 +94,7 @@ class _Matrix:
 
 def prepared(
     views: Sequence[Callable[..., Any]], arrays: Sequence[tuple[Any, ...]], values: dict[str, int]
-) -> Call | None:
+) -> Enqueue | None:
     """Return the call of cuBLAS for ``out = a @ b`` where ``out`` lies in memory of its own; None if there is
     none.
 
@@ -123,9 +123,9 @@ def prepared(
     result, first, second = [_matrix(k, view, shown[k][1]) for k, view in enumerate(given)]
     count = math.prod(stack)
     if count > 1 and not any([step for _, step in second.stack]):
-        merged = result.as_one(), first.as_one()
-        if merged[0] is not None and merged[1] is not None:
-            result, first, count = *merged, 1  # type: ignore[assignment]
+        one, two = result.as_one(), first.as_one()
+        if one is not None and two is not None:
+            result, first, count = one, two, 1
     found = None
     if count == 1:
         found = _by_vector(dtype, result, first, second)
@@ -152,7 +152,7 @@ def _matrix(place: int, view: NDArray[Any], start: int) -> _Matrix:
     return _Matrix(place, start, rows, columns, down, across, stack)
 
 
-def _by_vector(dtype: np.dtype[Any], out: _Matrix, a: _Matrix, b: _Matrix) -> Call | None:
+def _by_vector(dtype: np.dtype[Any], out: _Matrix, a: _Matrix, b: _Matrix) -> Enqueue | None:
     """The product with a matrix of one column."""
     lead = a.leading()
     step, into = b.down if b.rows > 1 else 1, out.down if out.rows > 1 else 1
@@ -162,7 +162,7 @@ def _by_vector(dtype: np.dtype[Any], out: _Matrix, a: _Matrix, b: _Matrix) -> Ca
     return _call(dtype, "gemv", 1 - lead[0], *sizes, _ONE, a, lead[1], b, step, _ZERO, out, into)
 
 
-def _by_matrix(dtype: np.dtype[Any], count: int, out: _Matrix, a: _Matrix, b: _Matrix) -> Call | None:
+def _by_matrix(dtype: np.dtype[Any], count: int, out: _Matrix, a: _Matrix, b: _Matrix) -> Enqueue | None:
     """The product of two matrices, or of the matrices of two stacks."""
     into, one, two = out.leading(), a.leading(), b.leading()
     if into is None or into[0] or one is None or two is None:
@@ -178,7 +178,7 @@ def _by_matrix(dtype: np.dtype[Any], count: int, out: _Matrix, a: _Matrix, b: _M
     return _call(dtype, "gemmStridedBatched", *ops, *sizes, _ONE, *each)
 
 
-def _call(dtype: np.dtype[Any], name: str, *arguments: Any) -> Call | None:
+def _call(dtype: np.dtype[Any], name: str, *arguments: Any) -> Enqueue | None:
     """The call of a routine of cuBLAS; None if a number is too large for it."""
     given: list[int] = []
     pointers: list[tuple[int, int, int]] = []  # position, array, first byte
