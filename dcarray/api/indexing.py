@@ -42,7 +42,7 @@ def plain_key(key: Any) -> Any:
 
 def _refuse_other_devices(x: Handle, key: Any) -> None:
     """Raise the error for a key with arrays on another device."""
-    if isinstance(key, (Handle, tuple)):
+    if isinstance(key, (Handle, tuple)) and not window.is_basic(key):
         common_device(None, x, key)
 
 

@@ -25,6 +25,7 @@ from dcarray.core.devices import common_device
 from dcarray.core.handle import Handle, as_class, small
 from dcarray.core.strides import strides_of
 from dcarray.core.ufunc_loops import UFUNCS
+from dcarray.core.window import is_basic
 from dcarray.recording import fast_path, products, recorder
 from dcarray.recording.session import recording_for, session_for
 
@@ -242,6 +243,24 @@ def _operator(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     return method
 
 
+def _on_its_own(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A method that changes an array by another one, mostly of the same device or a number, for which no
+    device has to be looked for."""
+    usual = _forwarded(function)
+
+    @wraps(function)
+    def method(self: DeviceArray, *args: Any) -> Any:
+        *keys, other = args
+        kind = type(other)
+        alike = kind is type(self) or kind is float or kind is int
+        if alike and self._small is None and all(map(is_basic, keys)):
+            with recording_for(self._device):
+                return _placed(type(self), function(self, *args))
+        return usual(self, *args)
+
+    return method
+
+
 _usual_product = _forwarded(ndarray.__matmul__)
 
 
@@ -278,8 +297,7 @@ _FOLDS = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum"}
 
 def _getitem(self: DeviceArray, key: Any) -> Any:
     """``self[key]``; parts by basic keys record nothing."""
-    kind = type(key)
-    if self._small is None and (kind in _BASIC or (kind is tuple and _BASIC.issuperset(map(type, key)))):
+    if self._small is None and is_basic(key):
         return indexing.get(self, key)
     if is_large(self) and not _is_mask(self, key):
         common_device(self._device, self, key)
@@ -291,20 +309,17 @@ def _getitem(self: DeviceArray, key: Any) -> Any:
     return _usual_getitem(self, key)
 
 
-_BASIC = frozenset({int, slice, type(None), type(...)})
 _usual_getitem = _forwarded(ndarray.__getitem__)
 
 
 def _setitem(self: DeviceArray, key: Any, value: Any) -> None:
     """``self[key] = value``; what a mask assigns is recorded if it is one number, or chosen by this mask."""
-    kind = type(key)
-    basic = kind in _BASIC or (kind is tuple and _BASIC.issuperset(map(type, key)))
-    recorded = basic or (_is_mask(self, key) and (type(value) is Selected or not np.ndim(value)))
+    recorded = is_basic(key) or (_is_mask(self, key) and (type(value) is Selected or not np.ndim(value)))
     if recorded or not is_large(self) or not indexed.set_items(type(self), self, key, value):
         _usual_setitem(self, key, value)
 
 
-_usual_setitem = _forwarded(ndarray.__setitem__)
+_usual_setitem = _on_its_own(ndarray.__setitem__)
 
 
 def _is_mask(x: Any, key: Any) -> bool:
@@ -367,6 +382,7 @@ def _made() -> dict[str, Any]:
         ufunc = _UFUNC_NAMES.get(name, name)
         if name != "pow" and ufunc in UFUNCS:  # powers of numbers have ways of their own
             found[f"__{name}__"] = _operator(getattr(ndarray, f"__{name}__"), ufunc)
+    found |= {name: _on_its_own(getattr(ndarray, name)) for name in [f"__i{one}__" for one in _OPERATORS]}
     found |= {name: _fold(getattr(ndarray, name), ufunc) for name, ufunc in _FOLDS.items()}
     found |= {name: _method(name) for name in _BY_KERNELS}
     found["__getitem__"], found["__setitem__"], found["__matmul__"] = _getitem, _setitem, _matmul

@@ -29,8 +29,8 @@ _COPIES = {c: f"{c}->{c}" for c in COMPILED}
 
 
 def binary(name: str, a: Any, b: Any, where: Session | None = None) -> Any:
-    """Record a binary operation of two large arrays, or of one and a Python scalar, in a session, or in this
-    thread's; returns the result.
+    """Record a binary operation of two large arrays, or of one and a Python scalar, in a device's session, or
+    in this thread's; returns the result.
 
     None for any other operands, which `elementwise` then tries."""
     ta, tb = type(a), type(b)
@@ -56,7 +56,7 @@ def binary(name: str, a: Any, b: Any, where: Session | None = None) -> Any:
     if spread:
         shape = whole
     size = prod(shape)
-    if not size or not shape or eager_call(size, (a, b), 1, loop):
+    if not size or not shape or (where is None and eager_call(size, (a, b), 1, loop)):
         return None
     with LOCK:
         rec = (where or session()).ready()

@@ -241,6 +241,8 @@ class Recording:
         if not self.sites and (code, instruction) in self.session.awaited:
             self.session.await_plan(self, (code, instruction))
         self.sites.append((code, instruction, state, warned_as))
+        if self.device is not None:
+            return
         kind, op, _, domain = entry[:4]
         if kind != "call" and policy.eager(prod(domain)):
             self._note_part((id(code), instruction, op))
@@ -254,7 +256,7 @@ class Recording:
         Where the call site has done the same before with nothing large in between, the program sweeps over
         parts: the recording ends here, and at this site in future, so that what follows is NumPy's.
         """
-        if self.device is not None or communicator() is not None:
+        if communicator() is not None:
             return
         swept = self.session.swept
         if site in self.parts and site not in swept:
