@@ -314,7 +314,8 @@ def session_for(device: Any) -> Session:
     try:
         known: dict[Any, Session] = _local.known
     except AttributeError:
-        known = _local.known = {_local.session.device: _local.session}
+        mine = session()
+        known = _local.known = {mine.device: mine}
     found = known.get(device)
     if found is None:
         found = known[device] = Session(device)

@@ -268,7 +268,8 @@ def binned(values: DType, edges: DType | None, weights: DType | None) -> Kernel:
     """
     total = _INT if weights is None else np.dtype(np.float64)
     buffers: list[tuple[DType, Any]] = [(total, "rw"), (values, "r")]
-    i, inside, search_bin = Local("i", _INT), None, ()
+    i, inside = Local("i", _INT), None
+    search_bin: tuple[Stmt, ...] = ()
     if edges is None:
         number: Expr = _cast(_element("p1", i, values), _INT)
     else:
