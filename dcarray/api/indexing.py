@@ -80,8 +80,6 @@ def get(x: Handle, key: Any) -> Any:
             found = _call_on_blocks(operator.getitem, x, key)
             if found is not NotImplemented:
                 return found
-        elif x._device is not None and (found := device_backend().taken(x, key)) is not None:
-            return found
         plain = plain_key(key)
         if not window.is_basic(plain):
             return _take(x, plain)

@@ -34,10 +34,6 @@ class DeviceBackend(Protocol):
         """Return the elements of an array that a mask selects, gathered on its device; None if the host is to
         do it."""
 
-    def taken(self, x: Any, key: Any) -> Any:
-        """Return the elements of an array on a device at a key with arrays of integers; None if the host is
-        to do it, or to raise NumPy's error."""
-
     def reserved(self, store: Any, device: Any) -> bool:
         """Whether a device has made a buffer for a store that has no elements yet."""
 

@@ -10,7 +10,6 @@ from .arrays import synchronise
 from .buffer import reserved, settle
 from .placing import converted, created, from_dlpack, moved, place
 from .selection import selected
-from .taking import taken
 
 if TYPE_CHECKING:
     from dcarray.core.config import Options
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = [
     "converted", "created", "from_dlpack", "moved", "place", "planning_options", "remark", "reserved",
     "run",
-    "selected", "settle", "synchronise", "taken",
+    "selected", "settle", "synchronise",
 ]  # fmt: skip
 
 
