@@ -52,7 +52,7 @@ class AutoDevice:
         self.there = there
         self.description = f"{there.name} or the processor, for each recording"
         self.allocate, self.upload, self.download = there.allocate, there.upload, there.download
-        self.synchronise = there.synchronise
+        self.synchronise, self.is_processor = there.synchronise, there.is_processor
         self._choices: WeakKeyDictionary[LogTemplate, Choice] = WeakKeyDictionary()
         self._decided: WeakKeyDictionary[Recording, Decision] = WeakKeyDictionary()
         self._rates: Rates | None = None

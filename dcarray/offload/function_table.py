@@ -18,10 +18,18 @@ from dcarray.core.store import compiles
 from .kernel_calls import Declined, Kernels, is_large
 
 __all__ = [
-    "does", "extremes", "host", "in_bounds", "numbers", "require", "there", "tried", "try_kernels",
+    "NUMPYS_ON_PROCESSORS", "does", "extremes", "host", "in_bounds", "numbers", "require", "there", "tried",
+    "try_kernels",
 ]  # fmt: skip
 
 _TABLE: dict[Any, Callable[..., Any]] = {}
+NUMPYS_ON_PROCESSORS = frozenset(
+    {
+        np.sort, np.argsort, np.lexsort, np.unique, np.median, np.quantile, np.percentile,
+        np.histogram, np.bincount, np.nonzero, np.flatnonzero, np.argwhere, np.argmax, np.argmin,
+    }
+)  # fmt: skip
+"""Functions that NumPy does sooner where the device is the processor: kernels are cut for many threads."""
 
 
 def does(function: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -43,7 +51,7 @@ def try_kernels(cls: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, An
         NumPy's function.
     """
     body = _TABLE.get(func)
-    if body is None:
+    if body is None or (func in NUMPYS_ON_PROCESSORS and cls._device.is_processor):
         return NotImplemented
     return tried(body, cls, *args, **kwargs)
 

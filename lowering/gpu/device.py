@@ -32,6 +32,8 @@ class Device(Protocol):
         Bytes.
     fp64 : bool
         Whether it computes in double precision.
+    is_processor : bool
+        Whether it is the processor.
     cache_dir : str or None
         The folder in which kernels that it has built outlive the process; None for nowhere.
     short_indices : bool
@@ -48,6 +50,7 @@ class Device(Protocol):
     description: str
     memory: int
     fp64: bool
+    is_processor: bool
     short_indices: bool
     cache_dir: str | None
     graphs: bool

@@ -19,6 +19,12 @@ from dcarray.lowering.gpu.cuda.device import CudaDevice
 N = 3000
 
 
+@pytest.fixture(autouse=True)
+def kernels_do_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have kernels do what NumPy does sooner where the device is the processor."""
+    monkeypatch.setattr("dcarray.offload.function_table.NUMPYS_ON_PROCESSORS", frozenset())
+
+
 def _data() -> dict[str, Any]:
     rng = np.random.default_rng(5)
     x, w = rng.normal(size=(2, N))
@@ -264,6 +270,17 @@ def test_equal_elements_are_in_numpys_order(on_device: _Run) -> None:
         found = np.argsort(dc.asarray(few, device=DEVICE))
     np.testing.assert_array_equal(found, np.argsort(few))
     assert on_device.brought
+
+
+@needs_device
+def test_a_processor_leaves_sorting_to_numpy(on_device: _Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dcarray.offload.function_table.NUMPYS_ON_PROCESSORS", {np.sort})
+    x = _data()["holes"]
+    with dc.options(eager_below=20):
+        found = np.sort(dc.asarray(x, device=DEVICE))
+        np.testing.assert_array_equal(found, np.sort(x))
+    assert found.device == DEVICE
+    assert bool(on_device.brought) == table.get(DEVICE).is_processor
 
 
 @needs_device

@@ -20,7 +20,7 @@ class MadeUpDevice:
         self.name, self.target = name, target
         self.description = "host memory"
         self.memory = 1 << 40
-        self.fp64 = True
+        self.fp64, self.is_processor = True, False
         self.uploads = self.downloads = self.downloaded = 0
         self.runs = 0
         self.lost_after: int | None = None  # runs

@@ -159,6 +159,7 @@ class CudaDevice:
 
     target = "cuda"
     fp64 = True  # on all that CUDA 13 knows
+    is_processor = False
     short_indices = True
     cache_dir: str | None = None  # without cuda.core CuPy has a folder of its own
     graphs = True

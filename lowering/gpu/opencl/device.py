@@ -64,10 +64,10 @@ class OpenCLDevice:
         self.context = cl.Context([handle])
         self.queue = cl.CommandQueue(self.context)
         self._launching = threading.Lock()  # a kernel keeps its arguments until it is enqueued
-        is_processor = bool(handle.type & cl.device_type.CPU)
-        self.target = _ON_PROCESSORS if is_processor else "opencl"
+        self.is_processor = bool(handle.type & cl.device_type.CPU)
+        self.target = _ON_PROCESSORS if self.is_processor else "opencl"
         # A processor's addresses have 64 bits: shorter indices would be extended for each access.
-        self.short_indices = not is_processor
+        self.short_indices = not self.is_processor
         self._built: dict[tuple[str, bool], _Functions | RuntimeError] = {}
         self._pool = cl.tools.MemoryPool(cl.tools.ImmediateAllocator(self.queue))
         self._simulated = _is_simulator(handle)
