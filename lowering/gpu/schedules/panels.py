@@ -36,6 +36,7 @@ from .blocks import LANE, Limits, Tile, add_blocks, grid_of, guard, scope_at, th
 from .products import LEVEL, SLICE, SLICE_NAME, Product, Tiled
 
 MOST = 24  # rows of a thread: as many sums are in its registers, twice
+FEW = 8  # the same on processors, which have fewer registers; of more rows Intel's compiler dies at times
 DEPTH = 16  # of the slices that are summed on their own
 DEEP_NAME = "k1"
 DEEP = variable(DEEP_NAME)  # the place in the inner dimension
@@ -65,7 +66,7 @@ class _Panel(Tiled):
         self.begin()
         extents = nest.loops.extents
         rows, columns = (max(1, nest.hints(extents[loop])) for loop in (product.row, product.column))
-        most = MOST * 8 // max(8, self.dtype.itemsize)
+        most = (FEW if limits.vector else MOST) * 8 // max(8, self.dtype.itemsize)
         self.side = -(-rows // -(-rows // most))
         others = -(-rows // self.side)
         for loop in product.batch:
