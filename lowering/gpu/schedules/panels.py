@@ -36,7 +36,7 @@ from .blocks import LANE, Limits, Tile, add_blocks, grid_of, guard, scope_at, th
 from .products import LEVEL, SLICE, SLICE_NAME, Product, Tiled
 
 MOST = 24  # rows of a thread: as many sums are in its registers, twice
-FEW = 8  # the same on processors, which have fewer registers; of more rows Intel's compiler dies at times
+FEW = 8  # the same on processors, which have fewer registers
 DEPTH = 16  # of the slices that are summed on their own
 DEEP_NAME = "k1"
 DEEP = variable(DEEP_NAME)  # the place in the inner dimension
@@ -132,9 +132,10 @@ class _Panel(Tiled):
         first, extent = self.first[product.row], self.nest.arguments.extent
         rows = [affine(row, first) for row in range(self.side)]
         last = affine(count - 1, self.first[product.column])
-        row = variable("r0")
+        name = self.nest.names("r")
+        row = variable(name)
         one = For(
-            "r0",
+            name,
             first,
             (affine(self.side, first), extent(product.row)),
             1,
