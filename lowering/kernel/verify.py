@@ -211,6 +211,8 @@ class _Checker:
 
     def loop(self, var: str, body: tuple[Stmt, ...]) -> None:
         self.need(var not in self.variables, f"{var} is already a loop variable")
+        taken = var in self.locals or var in self.buffers or var in self.ints
+        self.need(not taken, f"the loop variable {var} hides another name")
         self.variables.add(var)
         self.block(body)
         self.variables.remove(var)

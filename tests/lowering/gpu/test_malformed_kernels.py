@@ -74,6 +74,8 @@ def test_registers_of_a_thread_last_and_are_its_own():
     ((threads(K.Stack("r0", F8, 1, True)),), "one thread's own anyway"),
     ((threads(K.Let("v0", ONE)), threads(K.Store("p0", LANE, K.Local("v0", F8)))), "no local v0"),
     ((K.Let("v0", K.Index(LANE)),), "no loop variable lane"),
+    ((K.Let("r0", K.Index(BLOCK)), threads(K.For("r0", K.affine(), (K.affine(2),), 1, "serial", ()))),
+     "r0 hides another name"),
 ])  # fmt: skip
 def test_the_verifier_refuses(body, words):
     with pytest.raises(ValueError, match=words):
