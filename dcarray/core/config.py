@@ -251,8 +251,9 @@ _capped: tuple[Options, Options] | None = None  # options, and the same within t
 
 
 def look_again() -> Options:
-    """Return what `current` does, for what takes some microseconds anyway: where the last look is some time
-    ago, the default number of threads follows the processors that this process may use now."""
+    """Return the current options, with a default number of threads that is up to date.  From time to time it
+    looks which processors this process may use.  That takes microseconds, so it is for calls that take some
+    anyway; others use `current`."""
     global _looked, _pause, _process
     before = _process
     if before is None or _fixed is not None or (now := monotonic()) - _looked < _pause:

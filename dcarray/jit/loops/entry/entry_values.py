@@ -35,9 +35,9 @@ class ArrayType:
 
 @record(frozen=True, slots=True)
 class ListType:
-    """A list of Python's floats (float64), ints (int64), bools or complex numbers, or floats and ints
-    (``mixed``, see `entry.lists`), or of lists of these, of one length on each level, or ``ragged``, or of
-    tuples of one length.  No list in it is another's."""
+    """A list of numbers of one type: floats (float64), ints (int64), bools or complex numbers.  It may be
+    nested: lists of one length on each level, or of different ones (``ragged``), or tuples of one length.
+    ``mixed``: floats and ints together (see `entry.lists`).  No list occurs twice in it."""
 
     dtype: DType
     shape: tuple[int | SymbolicSize, ...]
