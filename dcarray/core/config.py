@@ -270,8 +270,8 @@ def look_again() -> Options:
 
 
 def set_threads(most: int | None) -> None:
-    """Limit the threads of all this process does, also in blocks of `options` that say more; with None, or
-    with what there were before, there is no limit any more."""
+    """Limit the threads of this process, also in blocks of `options` that ask for more.  None, or the number
+    that there was before, ends the limit."""
     global _limit, _whole
     now = process_threads(limited=False)
     if _limit is None:

@@ -188,8 +188,8 @@ class RegionOnRanks:
     def _pieces_for(
         self, blocks: frozenset[str], above: int
     ) -> tuple[tuple[Piece, ...], dict[str, Array], dict[str, int]]:
-        """Return the pieces, where some arrays lie in blocks, all arrays by name, and in how many pieces each
-        is used."""
+        """Return how the region is cut where some arrays lie in blocks: its pieces, all arrays by name, and
+        in how many pieces each is used."""
         found = self._pieces.get((blocks, above))
         if found is None:
             pieces, new = pieces_of(self._region, blocks, above)

@@ -268,8 +268,8 @@ class Invoke:
 
 @record(frozen=True, slots=True)
 class TransposeTile:
-    """``write[to + c*across + r] = read[at + r*along + c]`` for ``r < min(rows)`` and ``c < min(cols)``: a
-    transposing copy of a tile, which a target can do in registers.  The two tiles share no memory."""
+    """A transposing copy of a tile, which a target can do in registers: ``write[to + c*across + r] = read[at
+    + r*along + c]`` for ``r < min(rows)`` and ``c < min(cols)``.  The two tiles share no memory."""
 
     write: str
     to: Affine

@@ -100,7 +100,7 @@ class Recursion:
     line: int
 
     def names(self, function: Function) -> bool:
-        """Whether it stands for a function."""
+        """Whether the name stands for this function."""
         return (self.name, self.file, self.line) == (function.name, function.file, function.line)
 
 
@@ -110,7 +110,7 @@ def calls_itself(function: Function) -> bool:
 
 
 def calls_others(function: Function) -> bool:
-    """Whether it is part of another function, which it calls."""
+    """Whether a function calls another one by which it is called."""
     return not all(one.names(function) for one in _inside(function))
 
 

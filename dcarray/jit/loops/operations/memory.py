@@ -230,8 +230,8 @@ class Memory:
         return made
 
     def join(self, made: Window, *sources: Window) -> None:
-        """Note that a copy stands for one array or another, which NumPy gives a second name: none of them may
-        change."""
+        """Note that a copy stands for one of several arrays, to which NumPy gives a second name.  So none of
+        them may change."""
         names = [name for w in sources for name in (w.array, *self.joined.get(w.array, ()))]
         self.joined[made.array] = frozenset(names)
         self.unwriteable.add(made.array)
