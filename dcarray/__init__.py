@@ -20,7 +20,7 @@ core.behind.update(
         "devices": "dcarray.offload.backend",
         "functions": "dcarray.api.functions",
         "ranks": "dcarray.distributed.backend",
-        "sites": "dcarray.jit.loops.sites.server",
+        "sites": "dcarray.jit.loops.sites.site_server",
         "tracer": "dcarray.jit.loops.tracing.trace",
     }
 )

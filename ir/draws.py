@@ -66,8 +66,8 @@ BINOMIAL = 18
 
 @cache
 def address(name: str) -> int | None:
-    """Return the address of a function in this process; None if NumPy has it not, or it does not draw what
-    the generator's method draws."""
+    """Return the address of a function of NumPy's in this process.  None if NumPy has no such function, or if
+    it draws other numbers than the generator's method."""
     draw = DRAWS[name]
     try:
         import numpy.random._generator as library

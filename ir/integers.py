@@ -79,7 +79,7 @@ Product: TypeAlias = tuple[Atom, ...]  # in the order of their keys
 
 
 class Expression:
-    """An integer expression that is no number; see the module.
+    """An integer expression with symbols; plain numbers are ints.  See the module.
 
     Attributes
     ----------

@@ -57,7 +57,7 @@ class Declaration(NamedTuple):
 
     @property
     def is_new(self) -> bool:
-        """Whether it is to be computed."""
+        """Whether the array is to be computed."""
         return self.kind == "new"
 
     def entry(self) -> Entry:

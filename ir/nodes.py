@@ -183,10 +183,12 @@ class Nest(Node):
 
 @record(frozen=True, slots=True)
 class Rows(Node):
-    """Loop fusion of the outer ``axes`` loops, which all domains share: for each point of them all statements
-    run, in order.  The results are those of running them one after the other, because each row depends on
-    itself only, and results of reductions over rows are not used inside; the pass ``row_fusion`` decides
-    when."""
+    """Fused loops: the outer ``axes`` loops are common to all statements, which run in order for each row.
+
+    A row is a point of these loops.  The results are those of running the statements one after the other,
+    since each row depends on itself only, and results of reductions over rows are not used inside.  The pass
+    ``row_fusion`` decides when.
+    """
 
     body: tuple[Compute | Nest, ...]
     axes: int

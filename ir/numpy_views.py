@@ -63,7 +63,7 @@ def geometry(
 
 
 def view(array: NDArray, how: Geometry) -> NDArray:
-    """Return the view of ``array``."""
+    """Return the view of an array that a geometry describes."""
     if how.empty:
         return np.empty(how.shape, array.dtype)
     made: NDArray = array[how.key]

@@ -43,8 +43,8 @@ def with_sizes(region: Region, values: Mapping[str, int]) -> Region:
 
 
 def with_equal_sizes(region: Region) -> Region:
-    """Return the region with one symbol in place of others that its guards make equal to it, so that passes
-    see it without a proof; the guards stay as they are."""
+    """Return the region with one symbol in place of all that its guards make equal.  So passes see without a
+    proof that they are equal.  The guards stay as they are."""
     values = dims.Guards(facts=region.guards).equal
     if not values:
         return region

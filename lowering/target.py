@@ -117,23 +117,23 @@ class Target:
     # ---- as a compiler ------------------------------------------------------------------------------
     @property
     def key(self) -> str:
-        """See `Compiler`; targets that differ in other things share their code."""
+        """The name under which code is cached; targets with the same compiler share their code."""
         return self.compiler.key
 
     def fingerprint(self) -> str:
-        """See `Compiler`; with the source of one that is not of this package."""
+        """Return the compiler's fingerprint, with a digest of its source if it is not of this package."""
         return self.compiler.fingerprint() + module_digest(type(self.compiler).__module__)
 
     def emit(self, kernel: Kernel) -> str:
-        """See `Compiler`."""
+        """Return the text of a kernel."""
         return self.compiler.emit(kernel)
 
     def compile(self, source: str) -> bytes:
-        """See `Compiler`."""
+        """Compile the text of a kernel."""
         return self.compiler.compile(source)
 
     def load(self, kernel: Kernel, code: bytes) -> Loaded:
-        """See `Compiler`."""
+        """Load compiled code of a kernel."""
         return self.compiler.load(kernel, code)
 
 

@@ -59,8 +59,7 @@ def _imported(name: str) -> Target:
 
 
 def source_digest(name: str) -> str:
-    """A digest of the source of a target of one's own, with that of the package that it lies in; empty for
-    one that is built in."""
+    """A digest of the source of a user's target, with its package; empty for a target of this package."""
     if name in _BUILT_IN:
         return ""
     get(name)

@@ -121,7 +121,7 @@ def _combine_over_ranks(
 def _distributed_axis(
     shape: Sequence[int], specs: Sequence[Spec], axes: tuple[int, ...], parts: int
 ) -> int | None:
-    """Return the axis along which a result is distributed: the longest whole one that is long enough."""
+    """Return the axis to distribute a result along: the longest whole one that has enough elements."""
     free = [a for a, spec in enumerate(specs) if isinstance(spec, Whole) and a not in axes]
     found = max(free, key=lambda a: shape[a], default=None)
     return found if found is not None and shape[found] >= parts else None

@@ -108,7 +108,7 @@ def _view_as(x: DistArray, dtype: np.dtype[np.generic]) -> DistArray:
 
 
 def _points(shape: Sequence[int], index: Windowed) -> tuple[int, ...]:
-    """Return the shape of a window, with an axis of length one for each index that has none."""
+    """Return the shape of a window, with an axis of length one for each index without an axis."""
     return (*shape, *(1 for _, _, axis in index if axis is None))
 
 

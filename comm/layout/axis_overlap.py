@@ -15,7 +15,7 @@ __all__ = ["overlap", "overlap_size", "overlapping_range", "peers"]
 
 
 def overlap(a: Axis, part_a: int, b: Axis, part_b: int) -> tuple[Run, ...]:
-    """Return the indices that a part of `a` and a part of `b` have in common.
+    """Return the indices that lie both in part ``part_a`` of axis `a` and in part ``part_b`` of axis `b`.
 
     Two blocks share at most one run, a block and a cyclic part three.  Of two cyclic parts, the intervals
     that meet at one distance between their beginnings recur every least common multiple of the periods; the

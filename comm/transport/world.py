@@ -66,8 +66,7 @@ def _mpi_world() -> Callable[[bool], Communicator] | None:
 
 @cache
 def _is_in_pool() -> bool:
-    """Whether this process is the master or a worker of a pool of mpi4py.futures: workers run what they are
-    given, not the program, so these processes are no ranks of one."""
+    """Whether this process is the master or a worker of a pool of mpi4py.futures, and so no rank."""
     line = sys.orig_argv
     return "-m" in line and line[line.index("-m") + 1 :][:1] in [[name] for name in _POOLS]
 

@@ -13,8 +13,8 @@ from .indexing import plain_key
 
 
 class Flat:
-    """NumPy's flat iterator on the evaluated array, with wrapped results; but a comparison gives a plain
-    array, since it is a mask for iterators mostly, and those of plain arrays take no other."""
+    """NumPy's flat iterator on the evaluated array, with wrapped results.  A comparison gives a plain array:
+    it is mostly a mask for iterators, and those of plain arrays take no other."""
 
     __slots__ = ("_array", "_iterator")
     __hash__ = None  # type: ignore[assignment]

@@ -251,8 +251,9 @@ _capped: tuple[Options, Options] | None = None  # options, and the same within t
 
 
 def look_again() -> Options:
-    """Return what `current` does, for what takes some microseconds anyway: where the last look is some time
-    ago, the default number of threads follows the processors that this process may use now."""
+    """Return the current options, with a default number of threads that is up to date.  From time to time it
+    looks which processors this process may use.  That takes microseconds, so it is for calls that take some
+    anyway; others use `current`."""
     global _looked, _pause, _process
     before = _process
     if before is None or _fixed is not None or (now := monotonic()) - _looked < _pause:
@@ -269,8 +270,8 @@ def look_again() -> Options:
 
 
 def set_threads(most: int | None) -> None:
-    """Limit the threads of all this process does, also in blocks of `options` that say more; with None, or
-    with what there were before, there is no limit any more."""
+    """Limit the threads of this process, also in blocks of `options` that ask for more.  None, or the number
+    that there was before, ends the limit."""
     global _limit, _whole
     now = process_threads(limited=False)
     if _limit is None:

@@ -1,6 +1,11 @@
 """The floating-point exceptions that each statement of a log can raise.
 
 A kernel reports the exceptions of all its statements together.  Where only one statement can raise a kind, it
+is the culprit, and the warning gets the user's line of this statement (`fp_state.emit`).  Where none can, the
+kernel raised it by itself (a comparison with NaN does).  Only kinds that remain in doubt make the region run
+again, which needs copies of what it overwrote.
+
+A kernel reports the exceptions of all its statements together.  Where only one statement can raise a kind, it
 is the culprit; where none can, the kernel raised it by itself (a comparison with NaN does).  Only kinds that
 remain in doubt make the region run again, which needs copies of what it overwrote.
 """

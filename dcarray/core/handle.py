@@ -131,8 +131,8 @@ class Handle:
         return self._ndarray if self._ndarray is not None else self._plain_view()
 
     def _part_from_device(self) -> NDArray | None:
-        """Return a copy of this part of an array that a device has; None if this is no part, or the host has
-        the elements or had better have all of them."""
+        """Return a copy of this part of an array on a device, or None.  None means that this is no part, that
+        the host has the elements, or that all of them should be copied."""
         if self._small is not None or self._index is None or self._store.origin is not None:
             return None
         head = self._store.family
@@ -353,8 +353,8 @@ def export(x: Handle) -> NDArray:
 
 
 def _lent(head: Store, mem: NDArray) -> NDArray | None:
-    """Return the plain array of this memory that was handed out last, if somebody has it still: many parts of
-    one memory, handed out one by one, are views of one array."""
+    """Return the plain array of this memory that was handed out last, if somebody still has it.  So many
+    parts of one memory, handed out one by one, are views of one array."""
     last = head.exports[-1]() if head.exports else None
     same = (
         type(last) is np.ndarray

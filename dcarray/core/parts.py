@@ -41,8 +41,7 @@ Job = Callable[[], object]
 
 
 def number_of_parts(seconds: float, most: int) -> int:
-    """Return in how many parts a call is to run: 1 if that is little work, if there is one thread, or if
-    there are several ranks, which share the processors.
+    """Return into how many parts a call is divided; 1 for little work, one thread, or several ranks.
 
     Parameters
     ----------

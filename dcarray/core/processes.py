@@ -50,7 +50,7 @@ def simulated() -> Communicator | None:
 
 
 def foreign_thread_error() -> Exception:
-    """Return the error for a thread that is no simulated rank and works on arrays of one."""
+    """Return the error for a thread that works on arrays of a simulated rank without being that rank."""
     from dcarray.comm.transport.errors import CommError
 
     return CommError(

@@ -137,7 +137,7 @@ def order_of(operands: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[int, ..
 
 
 def _sorted_axes(axes: Iterable[int], comes_first: Callable[[int, int], bool | None]) -> list[int]:
-    """Return axes sorted by insertion, as NumPy does it; two of which nothing is known stay as they are."""
+    """Return axes sorted by insertion, as in NumPy.  Two of unknown order stay as they are."""
     order: list[int] = []
     for axis in axes:
         position = len(order)

@@ -25,7 +25,8 @@ def announce() -> None:
 
 
 class _Watch:
-    """A finder of modules that finds none, and has our threads registered once threadpoolctl has run."""
+    """A finder of modules that waits for the import of threadpoolctl, to register our threads with it.  It
+    finds no module itself."""
 
     def __init__(self) -> None:
         self._asking = False

@@ -51,8 +51,8 @@ __all__ = ["RegionOnRanks"]
 
 
 class Held(NamedTuple):
-    """An array during a run: this rank's memory of it, its layout (None: whole on every rank), the halos that
-    are up to date, and whether the memory is the run's own."""
+    """An array during a run: ``block`` is this rank's memory of it.  ``layout`` is None where it is whole on
+    every rank, ``filled`` says which halos are up to date, and ``own`` that the memory is the run's own."""
 
     block: NDArray
     layout: Layout | None
@@ -157,8 +157,9 @@ class RegionOnRanks:
         return found
 
     def _memories(self, given: Mapping[str, Any]) -> dict[str, Store | NDArray] | None:
-        """Return the stores of arrays, on which nothing is pending, or their plain memory; None if one is a
-        part of another, or shares memory with one that is written, or may not be written."""
+        """Return the store or plain memory of each array; None if one may not be used.  That is a part of
+        another array, an array that shares memory with one that is written, or an array that may not be
+        written.  Nothing is pending on the stores."""
         found: dict[str, Store | NDArray] = {}
         owners: list[tuple[int, bool]] = []
         roles = {array.name: array.role for array in self._region.arrays}
@@ -187,8 +188,8 @@ class RegionOnRanks:
     def _pieces_for(
         self, blocks: frozenset[str], above: int
     ) -> tuple[tuple[Piece, ...], dict[str, Array], dict[str, int]]:
-        """Return the pieces, where some arrays lie in blocks, all arrays by name, and in how many pieces each
-        is used."""
+        """Return how the region is cut where some arrays lie in blocks: its pieces, all arrays by name, and
+        in how many pieces each is used."""
         found = self._pieces.get((blocks, above))
         if found is None:
             pieces, new = pieces_of(self._region, blocks, above)

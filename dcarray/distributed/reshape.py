@@ -194,7 +194,7 @@ def write_back_views(pairs: Pairs, urgent: bool) -> None:
 
 
 def _has_known_elements(store: Any) -> bool:
-    """Whether it is known which elements of its family a store has."""
+    """Whether the place of a store in its family is known."""
     while type(store) is Store and store is not store.family:
         if store.origin is None:
             return False

@@ -108,7 +108,7 @@ def program_of(rec: Recording, options: Options, comm: Communicator) -> Program 
 
 @lru_cache(16)
 def job_options(options: Options) -> Options:
-    """Return the options for all ranks: plans are made eagerly.
+    """Return the options with which all ranks plan: background plans become eager ones.
 
     Background plans are ready at different times on different ranks, on which the last bits of sums depend.
     """

@@ -31,7 +31,7 @@ class Awaiting:
         self._statements = 0  # without a plan
 
     def bridge(self, rec: Recording, template: LogTemplate, again: bool) -> None:
-        """Begin what is done until a plan is there, after a recording that has run without.
+        """Decide how to go on until a plan is there, after a recording that ran without one.
 
         Where a recording comes ``again`` that was asked for before, so has, very likely, all that the program
         recorded in between: then everything is NumPy's for a while, unless plans do most of it, or statements

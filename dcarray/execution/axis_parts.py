@@ -146,8 +146,8 @@ def _nearest(value: NDArray) -> int:
 def _pieces(
     value: NDArray, out: NDArray | None, axes: Collection[int], keepdims: bool, seconds: float, run: int
 ) -> list[tuple[Any, Any]]:
-    """Return the parts of an array along an axis that is kept, the one whose elements are farthest from each
-    other, and those of the result; none if the array is to be gone through as a whole.
+    """Return the parts of an array along one kept axis, with those of the result; none if it is not divided.
+    The axis is the one whose elements are farthest from each other.
 
     Parameters
     ----------

@@ -245,7 +245,7 @@ def _elements_for_numpy(rec: Recording, plan_entry: templates.PlanEntry, options
 
 
 def _request(plan_entry: templates.PlanEntry, options: config.Options) -> LogRequest:
-    """Return the request for a plan of a log that has none."""
+    """Return the request for a log's plan."""
     from dcarray.plans.log_requests import LogRequest
 
     template = plan_entry.template

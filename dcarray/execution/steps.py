@@ -12,9 +12,10 @@ from . import clipping, masked_reduction
 
 
 class Step(NamedTuple):
-    """A live statement: its position, the families that it reads and writes, those among them that no later
-    one needs, those that it is the first to write, and whether it only serves the next one, so that both may
-    run as one masked reduction, or as a bound."""
+    """A statement of a log that is not dead, with the families of memory that it uses.  ``reads`` and
+    ``writes`` are all families, ``dying`` those that no later statement needs, and ``born`` those that it is
+    the first to write.  ``joined``: it only serves the next statement, and may run with that as one masked
+    reduction, or as a bound."""
 
     position: int
     reads: frozenset[int]

@@ -35,7 +35,7 @@ class _Scope:
         return found
 
     def text(self, name: str, depth: int = 0) -> list[str]:
-        """Return its lines, indented."""
+        """Return the lines of a scope in the stub, indented."""
         before = _INDENT * depth
         inner = [line for key, one in self.inner.items() for line in one.text(key, depth + bool(name))]
         if not name:

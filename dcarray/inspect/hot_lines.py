@@ -54,7 +54,7 @@ def hot_lines() -> list[HotLine]:
 
 
 def _why(sites: list[Site], file: str, line: int) -> str:
-    """Return why a line ran in Python: what is said of the innermost site around it."""
+    """Return why a line ran in Python: the reason of the innermost site around it."""
     around = [s for s in sites if s.source.file == file and s.source.line <= line <= s.source.last]
     if not around:
         return NOTHING

@@ -158,8 +158,9 @@ def sited(function: Any, inner: FunctionType) -> Callable[[], Any]:
 
 
 def _prepared(function: Any, inner: FunctionType) -> tuple[list[Site], Any]:
-    """Return the sites of a function and of its callees, and the callable in its place: a copy with sites,
-    since the function itself stays as it is; a function within other decorators gets its sites itself."""
+    """Return the sites of a function and of its callees, and the callable in its place.  That is a copy with
+    sites, since the function itself stays as it is.  A function inside of other decorators gets its sites
+    itself."""
     others = [one for one in functions_of(inner) if one is not inner]
     sites = [site for one in others for site in put_sites(one)]
     if inner is not function:

@@ -77,8 +77,8 @@ class AutoDevice:
         return self._rates
 
     def note_host_run(self, expected: float, seconds: float) -> None:
-        """Note a run on the processor: one that took much less than expected, in nanoseconds, shows that the
-        rates were measured beside other work, which may have made the device's look better."""
+        """Note a run on the processor, which was expected to take so many nanoseconds.  If it took much less,
+        the rates were measured beside other work, which may have made the device's look better."""
         if expected >= _LONG and 1e9 * seconds * _MUCH < expected:
             self._surprised = True
 

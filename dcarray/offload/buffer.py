@@ -265,8 +265,8 @@ def array_in(cls: type[Handle], held: DeviceBuffer, shape: tuple[int, ...], dtyp
 
 
 def resident(device: Device, store: Store) -> DeviceBuffer | None:
-    """Return the buffer of a store's family on a device, uploaded if there is none; None if the store's
-    geometry does not have all elements of the head in C order.
+    """Return the buffer on a device of a store's family, uploaded if there is none.  None if the store does
+    not have all elements of the head in C order.
 
     Raises
     ------

@@ -43,8 +43,8 @@ _KEPT = 3  # measurements
 
 
 def rates_of(device: Device, options: config.Options, again: bool = False) -> Rates:
-    """Return the rates of the processor and a device: those that were kept, or else measured now, in about a
-    second; measured again where it is time, or `SOON` has passed and ``again`` asks for it."""
+    """Return the rates of the processor and a device: kept ones, or ones measured now, in about a second.
+    They are measured again when they are old; with ``again``, when they are `SOON` old."""
     path = _path(device, options)
     number, kept, age = _kept(path)
     wait = SOON if again else SOON * _LATER ** (number - 1)

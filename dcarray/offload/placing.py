@@ -69,8 +69,8 @@ def _of_class(cls: type[ndarray], value: Any) -> Any:
 
 
 def placed(name: str, a: np.ndarray[Any, Any], owned: bool = False) -> Any:
-    """A copy of a plain array on a device; of one that nobody else has (``owned``) the host's memory may be
-    kept."""
+    """A copy of a plain array on a device.  The host's memory may be kept if nobody else has the array
+    (``owned``)."""
     device = device_of(name)
     cls = array_class(device)
     below = least_elements()

@@ -20,7 +20,7 @@ __all__ = ["Choice", "Decision", "Moves", "Rates", "Speed", "Work", "work_of"]
 
 
 class Work(NamedTuple):
-    """The work of a recording, as far as it does not depend on who does it.
+    """The work of a recording, as far as it is the same on the processor and on a device.
 
     Attributes
     ----------

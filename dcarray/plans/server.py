@@ -193,8 +193,8 @@ _FIRST = """region() {
 
 
 def warm_up() -> Iterator[bool]:
-    """Do what the first plan would have to do first, a piece at a time: load modules, find out about the
-    processor, get the thread pool's code, and make a small plan.  Yields True while there is more to do."""
+    """Prepare for the first plan, a piece at a time; yields True while there is more to do.  It loads
+    modules, looks at the processor, gets the thread pool's code, and makes a small plan."""
     for name in _MAKERS:
         import_module(name)
         yield True

@@ -64,8 +64,8 @@ _KINDS = frozenset("?bhilqBHILQfd")
 
 
 def _faster_eagerly(x: Any, shape: tuple[int, ...], axis: int | None) -> bool:
-    """Whether NumPy's own search of values that are there, or have been computed for it, is faster, as far as
-    one can tell: it reads as fast as memory is, but only along neighbours."""
+    """Whether NumPy's own search is probably faster, of values that are there or are computed for it.  NumPy
+    reads as fast as memory is, but only along neighbours."""
     if not config.current().eager_below:
         return False
     size = math.prod(shape)

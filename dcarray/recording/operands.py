@@ -126,8 +126,9 @@ def _product_in_blocks(name: str, inputs: tuple[Any, ...], kwargs: dict[str, Any
 
 
 def promote_call_site(inputs: Iterable[Any], always: bool = False) -> None:
-    """Promote the user's call site, where NumPy does a call at once: it does so again, on operands of which
-    none is pending or larger, if they are not too large, or if NumPy does it ``always``."""
+    """Promote the user's call site, so that NumPy does its calls at once.  It does where no operand is
+    pending, or larger than now.  A call site is promoted if its operands are not too large, or if NumPy does
+    the call ``always``."""
     if eager_period.is_active():  # which says nothing of the call site
         return
     values = list(inputs)

@@ -162,8 +162,8 @@ class Measured:
             self._python.append(seconds)
 
     def is_short(self) -> bool:
-        """Whether a run in Python takes so little that it has to be measured in several ones in a row: what
-        comes before a single one leaves nothing in the processor's caches."""
+        """Whether a run in Python is so short that several in a row have to be measured.  Before a single
+        one, other code has emptied the processor's caches."""
         if not self.runs:
             return bool(self._compiled) and self._compiled[-1] < _LONG
         return self.seconds < _LONG
@@ -288,8 +288,8 @@ class Questions:
         self._spent = self._hopeless = 0.0
 
     def in_vain(self, seconds: float, seen: float, hopeless: bool) -> float:
-        """Note a question that took so many seconds, with values of which it is perhaps known that they are
-        left to Python; ``seen`` is for how long the statements have been seen running.
+        """Note a question that led to no plan, and took so many seconds.  ``hopeless``: it is known that its
+        values are left to Python.  ``seen`` is for how long the statements have been seen running.
 
         Returns
         -------

@@ -175,9 +175,9 @@ def _unique(found: Iterable[Window]) -> tuple[Window, ...]:
 
 
 def footprint(window: Window, var: str, bounds: tuple[Dim, Dim, Dim]) -> Window | None:
-    """Return the elements that a window touches in all iterations of a loop over ``var``, as one window if
-    they are one: the loop moves it along one axis of the array at most, which the iteration domain does
-    not."""
+    """Return one window with the elements that a window touches in all iterations of a loop over ``var``.
+    None if there is no such window: the loop must move it along one axis of the array at most, along which
+    the iteration domain does not."""
     if any(var in free_symbols(d) for d in (*window.shape, *(ix.stride for ix in window.index))):
         return None
     moved = [k for k, ix in enumerate(window.index) if var in free_symbols(ix.offset)]
@@ -296,8 +296,8 @@ def folds_rows(compute: Compute, axes: int) -> bool:
 
 
 def rows_conflict(body: tuple[Part, ...], axes: int, region: Region) -> Reason | None:
-    """Return why the statements cannot run row by row, a row being a point of the first ``axes`` axes of
-    their domains; None if that gives the results of running them one after the other."""
+    """Return why statements cannot run row by row with the results of running one after the other; else
+    None.  A row is a point of the first ``axes`` axes of their domains."""
     for number, later in enumerate(body):
         for target in [one.target for one in computes_of(later) if not folds_rows(one, axes)]:
             if not disjoint_rows(target, target, axes):

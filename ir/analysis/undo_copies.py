@@ -89,9 +89,9 @@ def caller_copies(
 def end_before_overwrites(
     region: Region, undo: Sequence[UndoCopy]
 ) -> tuple[Region, tuple[UndoCopy, ...], int | None]:
-    """Return the region without undo copies of arrays that only its last statements overwrite, if these do
-    nothing but copy; the copies that remain; and the position of the first statement after which a run ends,
-    None if all copies are needed.
+    """Drop the undo copies of arrays that only the last statements overwrite, if these do nothing but copy.
+    Returns the region, the copies that remain, and the position of the first statement after which a run
+    ends; None if all copies are needed.
 
     A run that has to be repeated ends before those statements and leaves the arrays unchanged.
     """
@@ -117,8 +117,8 @@ def end_before_overwrites(
 def compute_aside(
     region: Region, undo: Sequence[UndoCopy]
 ) -> tuple[Region, tuple[UndoCopy, ...], int | None]:
-    """Return the region with the results of its last statement in temporaries that one more statement copies;
-    the undo copies that remain, none or all; and the position of the statement that copies, or None.
+    """Put the results of the last statement into temporaries, which one more statement copies.  Returns the
+    region, the undo copies that remain (none or all), and the position of the statement that copies, or None.
 
     A run that has to be repeated ends before that one. Only where a temporary of the same shape is dead after
     the last statement, whose memory is reused.

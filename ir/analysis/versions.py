@@ -72,8 +72,8 @@ class Version:
 
 
 def active(extents: Collection[Dim]) -> Version | None:
-    """Return the version for which it is decided what is done with these extents; None if they are known, or
-    there is but one."""
+    """Return the version that is being compiled, whose sizes decide about these extents.  None if the extents
+    are known, or if there is but one version."""
     return None if all(type(extent) is int for extent in extents) else _ACTIVE.get()
 
 

@@ -184,7 +184,7 @@ class _Printer:
         return lines
 
     def end(self) -> list[str]:
-        """The end, with what is done where something fails on the way."""
+        """The end of the function, with the places to which failures jump."""
         lines = []
         if self.function.checked:
             lines.append(f"  if (dc_failed) dc_status = {self._status}FAILED_CHECK;")
@@ -317,7 +317,7 @@ class _Printer:
 
 
 def _place(stmt: Any) -> str:
-    """Return the file and line of a statement; of one that holds others, the first that is known."""
+    """Return the file and line of a statement, or the first that is known of the statements inside of it."""
     loc = getattr(stmt, "loc", None)
     if loc:
         return str(loc)

@@ -31,7 +31,7 @@ LIBRARY = Library("numpy", serves)
 
 
 def _axes(out: Window, a: Window, b: Window) -> tuple[int, bool, bool] | None:
-    """Return the number of stacked axes of a product, and whether each operand is a matrix; None if its
+    """Return the number of stacked axes of a product, and whether each operand is a matrix.  None if its
     stacks are repeated in a way that is not known when it is compiled."""
     matrix_a, matrix_b = len(a.shape) > 1, len(b.shape) > 1
     stack = max(len(a.shape) - 2, len(b.shape) - 2, 0)

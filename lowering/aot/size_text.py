@@ -55,8 +55,8 @@ def variable(symbol: str) -> str:
 
 
 def size_text(dim: Dim) -> str:
-    """Return a dimension, or a relation of dimensions, as a C expression of type ``int64_t`` (or a truth)
-    over the variables of its symbols; it may set the ``int`` called ``dc_overflow``."""
+    """Return a dimension, or a relation of dimensions, as a C expression over the variables of its symbols.
+    It has the type ``int64_t`` (or is a truth), and may set the ``int`` called ``dc_overflow``."""
     return _text(ast.parse(dims.show(dim), mode="eval").body)
 
 

@@ -79,8 +79,8 @@ _SQRT = """
 
 
 def _hyperbolic(h: str, t: str, even: bool, result: str) -> str:
-    """Return the text of a function whose parts are hyperbolic functions of ``h`` times circular ones of
-    ``t``: sinh(h) cos(t) and cosh(h) sin(t), or if ``even`` cosh(h) cos(t) and sinh(h) sin(t)."""
+    """Return the text of a complex function with the parts sinh(h) cos(t) and cosh(h) sin(t).  If ``even``,
+    they are cosh(h) cos(t) and sinh(h) sin(t)."""
     first, second = ("ch", "sh") if even else ("sh", "ch")
     return f"""{_SCALE}
   R h = {h}, t = {t}, none = t - t, p, q, x = fabsS(h), last = 1, sh, ch;

@@ -38,7 +38,7 @@ def _of_kind(kind: str) -> list[Device] | NoDevice:
 
 
 def add(device: Device) -> None:
-    """Have `get` know a device of a kind that is no maker's, as one that is made up for measurements."""
+    """Put a device of no vendor into the table, such as the null device of the benchmarks."""
     with _lock:
         _found[device.name.partition(":")[0]] = [device]
 

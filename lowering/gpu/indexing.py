@@ -178,8 +178,8 @@ def scatter(dtype: DType, index: DType, full: bool) -> Kernel:
 
 
 def search(table: DType, values: DType, common: DType, right: bool) -> Kernel:
-    """Return the kernel that gives in ``p0`` how many elements of the sorted ``p1`` come before each of
-    ``p2``, or do not come after it; they are compared in a common dtype.
+    """Return the kernel that searches a sorted array ``p1`` for each value of ``p2``.  It gives in ``p0`` how
+    many elements come before the value, or do not come after it (``right``), compared in a common dtype.
 
     Its integer arguments are the elements of ``p2`` and of ``p1``.
     """
@@ -260,8 +260,8 @@ def merge(dtype: DType) -> Kernel:
 
 
 def binned(values: DType, edges: DType | None, weights: DType | None) -> Kernel:
-    """Return the kernel by which each of ``n0`` threads adds up its share of the elements of ``p1`` by bins:
-    ``p0[bin * n0 + k] += 1``, or a weight from the last buffer.  What the threads have is added up later.
+    """Return the kernel that counts elements of ``p1`` by bins, or adds up their weights in the last buffer.
+    Each of ``n0`` threads has sums of its own share, ``p0[bin * n0 + k] += 1``, which are added up later.
 
     The bins lie between the edges ``p2``, as those of `numpy.histogram`, or elements are numbers of bins.
     Its integer arguments are the threads, the elements and the bins.

@@ -67,9 +67,9 @@ class Local:
 
 @record(frozen=True, slots=True)
 class Elem:
-    """A load: the element of a buffer at ``at`` plus, for a gather, the sum of ``index * stride`` over
-    ``more``: pairs of an integer expression of any integer dtype and an integer or integer argument.
-    ``prefetch`` is a hint: distances in elements to data that will be loaded soon, if it exists."""
+    """A load of the element of a buffer at ``at``.  For a gather, ``more`` has pairs of an integer expression
+    and a stride, whose products are added to ``at``.  ``prefetch`` is a hint: distances in elements to data
+    that will be loaded soon, if it exists."""
 
     buffer: str
     at: Affine
@@ -268,8 +268,8 @@ class Invoke:
 
 @record(frozen=True, slots=True)
 class TransposeTile:
-    """``write[to + c*across + r] = read[at + r*along + c]`` for ``r < min(rows)`` and ``c < min(cols)``: a
-    transposing copy of a tile, which a target can do in registers.  The two tiles share no memory."""
+    """A transposing copy of a tile, which a target can do in registers: ``write[to + c*across + r] = read[at
+    + r*along + c]`` for ``r < min(rows)`` and ``c < min(cols)``.  The two tiles share no memory."""
 
     write: str
     to: Affine

@@ -107,8 +107,8 @@ class Plan:
 
     @property
     def overwritten(self) -> tuple[str, ...]:
-        """The existing arrays that may have been written when a library call or the interpreter fails, as
-        either does before it changes anything itself, and that another run would find changed."""
+        """The existing arrays that may have changed when a library call or the interpreter fails.  Either
+        fails before it changes anything itself.  Another run would find these arrays changed."""
         last = max((step.position for step in self.steps if not isinstance(step, nodes.Launch)), default=-1)
         before = self.region.body[: max(last, 0)]
         if last >= 0 and not isinstance(self.region.body[last], Call | Compute):

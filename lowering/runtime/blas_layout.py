@@ -8,8 +8,8 @@ import numpy as np
 
 
 def blas_layout(array: np.ndarray[Any, Any]) -> tuple[int, int] | None:
-    """Return the BLAS layout of a matrix, or of each of a stack: CblasNoTrans (111, by rows) or CblasTrans
-    (112, by columns), and the leading dimension; None if it has none."""
+    """Return the BLAS layout of a matrix, or of each of a stack, and the leading dimension; None if it has
+    none.  The layout is CblasNoTrans (111, by rows) or CblasTrans (112, by columns)."""
     (down, along), size = array.strides[-2:], array.itemsize
     height, width = array.shape[-2:]
     if along == size:

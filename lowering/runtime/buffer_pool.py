@@ -166,7 +166,7 @@ class Pool:
         self._try_reclaim()
 
     def _take(self, size: int) -> _Block | None:
-        """Return a free block of a size, or a part of the smallest one that is larger."""
+        """Return a free block of a size, or a part of the smallest larger one."""
         fitting = size
         if size not in self._free:
             fitting = min((n for n in self._free if size < n <= _LARGER * size), default=0)

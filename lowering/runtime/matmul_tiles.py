@@ -69,8 +69,8 @@ def tile_shape(m: int, n: int, k: int, threads: int, rows_only: int = 0) -> tupl
 
 @lru_cache(maxsize=64)
 def triangular_tiles(threads: int) -> NDArray:
-    """Return the tiles on and above the diagonal of a product with its own transpose, in squares, as rows and
-    columns of tiles: first those above it, which take twice as long."""
+    """Return the tiles on and above the diagonal of a product with its own transpose, as rows and columns.
+    Tiles above the diagonal come first, since they take twice as long."""
     side = 2
     while side * side < 2 * min(threads, _MOST):
         side += 2

@@ -66,7 +66,7 @@ def address(name: str, types: tuple[str, ...], result: str, part: str) -> int | 
 
 
 def draw_address(name: str) -> Address | None:
-    """Return the address of a function of `dcarray.ir.draws`; None where this process has it not."""
+    """Return the address of a function of `dcarray.ir.draws`; None if this process has no such function."""
     found = draws.address(name)
     if found is None:
         return None

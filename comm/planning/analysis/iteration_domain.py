@@ -162,7 +162,7 @@ def _axis_halo(points_axis: BlockAxis, part: BlockAxis, offset: int, stride: int
 
 
 def _decisive_parts(points_axis: BlockAxis, bends: Iterable[int]) -> list[int]:
-    """Return the parts at which the needs of all are largest: in between they change linearly."""
+    """Return the parts of which one has the largest needs.  In between, needs change linearly."""
     near = {c + d for c in {0, points_axis.parts - 1, *bends} for d in (-1, 0, 1)}
     return [c for c in near if 0 <= c < points_axis.parts]
 

@@ -80,8 +80,9 @@ def layout(text: str, arrays: list[Any], optimize: bool, result: str) -> str:
 
 @lru_cache(maxsize=1024)
 def _layout(text: str, corners: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...], optimize: bool) -> Any:
-    """Return the axes of NumPy's result in memory, found by a sum of operands with two elements along each
-    axis, of the given extents (negative where all elements are one) and axes, the outermost first."""
+    """Return the axes of NumPy's result in their order in memory, the outermost first.  A small sum of
+    products finds it.  Its operands have two elements along each axis.  ``corners`` has the extents of each
+    operand, negative where all elements are one, and the order of its axes."""
     arrays = []
     for extents, places in corners:
         a = np.zeros([max(extents[k], 1) for k in places]).transpose(np.argsort(places))
@@ -107,8 +108,8 @@ def single(a: Any, labels: str, result: str, wanted: str) -> Any:
 
 
 def contract(a: Any, la: str, b: Any, lb: str, result: str, sizes: dict[str, int], wanted: str) -> Any:
-    """Return the sum of the products of two operands, as one (stacked) matrix product; the axes of the result
-    lie in memory in the order ``wanted``, as far as that is one of the product's."""
+    """Return the sum of the products of two operands, computed as one (stacked) matrix product.  The axes of
+    the result lie in memory in the order ``wanted``, if a product can give this order."""
     a, la = _distinct(a, la)
     b, lb = _distinct(b, lb)
     a, la = _sum_out(a, la, result + lb)

@@ -210,8 +210,9 @@ def _einsum(text: str, *operands: Any, optimize: bool) -> Any:
 
 
 def _refuse_plain_product(arrays: list[Any], labels: list[str], result: str, sizes: dict[str, int]) -> None:
-    """Raise `NumpyIsFaster` for a sum of products that is no work for BLAS: of integers, or of vectors, or of
-    one with a matrix, unless others may share the pass over that.  NumPy's loop takes one pass, too."""
+    """Raise `NumpyIsFaster` for a sum of products that BLAS would not speed up.  These are products of
+    integers, of vectors, or of a vector with a matrix, unless other statements may share the pass over the
+    matrix.  NumPy's loop takes one pass, too."""
     first, second = map(set, labels)
     if not (first & second) - set(result):
         return

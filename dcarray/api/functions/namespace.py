@@ -97,8 +97,8 @@ class Ufunc:
 
 
 def _reduced_list(ufunc: np.ufunc, arrays: Any) -> Any:
-    """Return the reduction of a list of arrays of one shape and dtype, as one operation after the other,
-    which needs no array of all of them; None for anything else.
+    """Return the reduction of a list of arrays of one shape and dtype; None for anything else.  One operation
+    follows the other, so no array of all of them is made.
 
     Only operations that give what they take, and of which the first operand begins the reduction: their
     results are NumPy's, to the bit.

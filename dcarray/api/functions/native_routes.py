@@ -47,9 +47,9 @@ _METHODS_THAT_VIEW = "swapaxes transpose squeeze diagonal item"
 
 
 def viewing() -> dict[Any, bool | None]:
-    """Return the functions and names of methods that are eager also on large arrays on which nothing is
-    pending, and whether these must be in C order (None: must be matrices).  Empty where there are several
-    ranks, which have to record the same calls."""
+    """Return the functions and methods that run at once also on large arrays, if nothing is pending on
+    these.  The value says whether the arrays must be in C order (None: must be matrices).  There are none
+    where there are several ranks, which have to record the same calls."""
     if is_launched():
         return {}
     found: dict[Any, bool | None] = {}
@@ -88,8 +88,8 @@ def made_small(function: Any, slow: Any) -> Any:
 
 
 def made_by_generator(function: Any, slow: Any, in_parts: bool) -> Any:
-    """Return the wrapper of a generator's method that calls NumPy's directly if no arrays are passed, and
-    perhaps only if the numbers are not so many that they may be drawn in parts."""
+    """Return a wrapper of a generator's method that calls NumPy's directly if no arrays are passed.
+    ``in_parts``: not if there are so many numbers that they may be drawn in parts."""
     return slow
 
 

@@ -51,8 +51,8 @@ _COMPOSED = frozenset(_NAMES.split())
 
 
 def _small_arrays(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any] | None:
-    """Return the large arrays among the arguments of a composed call if NumPy does it, else None: nothing is
-    pending on them, and one pass over each is little work."""
+    """Return the large arrays among the arguments of a composed call if NumPy runs it, else None.  NumPy does
+    where nothing is pending on them, and one pass over each is little work."""
     large = [x for x in (*args, *kwargs.values()) if type(x) is ndarray and x._small is None]
     done = large and all([x._idle() and policy.eager(math.prod(x._shape), policy.PASS) for x in large])
     return large if done else None

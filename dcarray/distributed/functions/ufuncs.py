@@ -97,7 +97,7 @@ def _matmul(a: Any, b: Any) -> Any:
 
 
 def _like(x: DistArray) -> Any:
-    """Return an array of the shape and dtype that takes no memory."""
+    """Return an array of the shape and dtype of a distributed one, which takes no memory."""
     return np.broadcast_to(x.dtype.type(), x.shape)
 
 

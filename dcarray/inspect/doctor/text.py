@@ -55,7 +55,7 @@ def text(
 
 
 def remarks(one: Line) -> list[str]:
-    """Return what is said of a line besides its figures."""
+    """Return the remarks on a line that stand below its figures."""
     said = [one.library and f"in {one.library}", one.how and f"under run: {one.how}", one.advice]
     return [*filter(None, said)]
 

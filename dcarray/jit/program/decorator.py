@@ -360,7 +360,7 @@ class Program(Elsewhere, Generic[_Arguments, _Result]):
 
     @property
     def _in_pieces(self) -> bool:
-        """Whether it sends messages, so that it is compiled in pieces."""
+        """Whether the program sends messages, and so is compiled in pieces."""
         return self._plain.in_pieces
 
     @cached_property

@@ -173,8 +173,8 @@ def source_tree(function: FunctionType) -> tuple[ast.FunctionDef, Mapping[str, A
 
 
 def hint_of(function: FunctionType) -> Hint | str:
-    """Return the types of the arguments of a function without annotations, of which a stub beside its file
-    tells; else why there are none, empty if there is no stub of it."""
+    """Return the types of a function's arguments from the stub beside its file, else why there are none.  The
+    reason is empty if the function has annotations, or no stub."""
     code = original(function)
     stub = stub_of(code.co_filename)
     if stub is None or function.__annotations__.keys() - {"return"}:

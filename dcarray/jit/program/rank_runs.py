@@ -27,7 +27,7 @@ _MAX_SIZES = 64  # of which there are plans
 
 
 class RankRuns:
-    """Runs of a program on all ranks.
+    """The runs of one `dc.program` on all ranks.
 
     Parameters
     ----------

@@ -109,7 +109,7 @@ def static_region(
 
 
 def located(function: Any) -> tuple[str, int]:
-    """Return the file and line of a function, also of one that was made of it."""
+    """Return the file and line of a function, or of the one from which it was made."""
     code = original(python_function(function))
     return code.co_filename, code.co_firstlineno
 

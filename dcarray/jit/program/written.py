@@ -90,17 +90,17 @@ class WrittenFunction:
 
     @cached_property
     def in_pieces(self) -> bool:
-        """Whether it sends messages, so that it is compiled in pieces."""
+        """Whether the function sends messages, and so is compiled in pieces."""
         return communicates(self._function)
 
     @cached_property
     def passed(self) -> tuple[tuple[str, Annotation | PassedAnnotation], ...]:
-        """The names and types of the arguments of one that sends messages."""
+        """The names and types of the arguments of a function that sends messages."""
         return parameters_of(self._function)
 
     @property
     def where(self) -> tuple[str, int]:
-        """Its file and line."""
+        """The function's file and line."""
         code = original(self._function)
         return code.co_filename, code.co_firstlineno
 

@@ -257,7 +257,7 @@ def _symbols(stmt: Compute) -> frozenset[str]:
 
 
 def border(array: Array, box: Window) -> list[Window]:
-    """Return disjoint boxes of all elements of an array outside of this one."""
+    """Return disjoint boxes that cover an array without the box ``box``."""
     found: list[Window] = []
     spans = [(0, int(extent)) for extent in array.shape]
     for axis, (ix, extent) in enumerate(zip(box.index, box.shape, strict=True)):

@@ -21,8 +21,8 @@ _CHOICES = {"greater": "maximum", "greater_equal": "maximum", "less": "minimum",
 
 
 def as_reduction(loop: Stmt, region: Region, name: str) -> tuple[Compute, Compute, Array] | Reason:
-    """Return a loop's terms as a reduction into the new array ``name``, the statement that combines that with
-    the element, and the array; or why the loop finds no extremum of integers."""
+    """Return a loop that finds an extremum of integers as a reduction, or why it is none.  The reduction goes
+    into the new array ``name``; the second statement combines this with the element."""
     if not isinstance(loop, Loop) or loop.parallel or len(loop.body) != 1:
         return Reason("it is no loop of one statement")
     stmt = loop.body[0]

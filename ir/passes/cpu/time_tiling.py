@@ -249,9 +249,8 @@ def _whole(rows: int, count: int, height: int) -> int:
 
 
 def _height(chain: _Chain, room: int, limits: CacheLimits) -> int:
-    """Return the rows of a band, where there is room for so many: as many as possible, but where statements
-    use different arrays, as many as are still in the first cache when the next statement comes to the same
-    array."""
+    """Return the number of rows of a band: as many as there is room for.  Where statements use different
+    arrays, it is as many as are still in the first cache when the next statement comes to the same array."""
     row = max(1, chain.bytes()[0] // max(1, chain.rows()))
     if limits.first >= _SEVERAL * row and len({frozenset(chain.used(part)) for part in chain.parts}) > 1:
         room = min(room, limits.first // row)

@@ -41,7 +41,7 @@ _Cuts = list[list[Dim]]  # for each axis of a domain where its pieces begin and 
 
 # ---- legality -----------------------------------------------------------------------------------------
 def can_read_through(block: Block, name: str) -> Reason | None:
-    """Return why an array made in parts cannot be replaced, in its readers, by the sources of its parts."""
+    """Return why readers cannot read the sources of an array's parts instead of it; None if they can."""
     facts = block.facts
     root = facts.roots[name]
     if root in facts.kept or root in facts.shared:

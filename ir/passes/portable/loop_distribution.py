@@ -230,8 +230,8 @@ def _in_order(part: Compute) -> Compute:
 
 # ---- folds over what slides -------------------------------------------------------------------------
 def _written_out(part: Compute, iterations: Iterations) -> Compute:
-    """Return the statement without the reduced axes along which a window slides with the loop: an array axis
-    can be moved by one domain axis only, so these terms are written out."""
+    """Return the statement with the terms written out along which a window slides with the loop.  An array
+    axis can be moved by one domain axis only, so these reduced axes cannot stay."""
     if part.combine is None:
         return part
     used = {ix.axis for ix in part.target.index}

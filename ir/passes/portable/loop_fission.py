@@ -18,7 +18,7 @@ Path = tuple[int, ...]
 
 
 def paths(loop: Loop) -> Iterator[tuple[Path, Compute]]:
-    """Yield the statements in a loop and the loops inside of it, but not those in branches."""
+    """Yield each statement of a loop with its path, also in inner loops, but not in branches."""
     for place, stmt in enumerate(loop.body):
         if isinstance(stmt, Compute):
             yield (place,), stmt

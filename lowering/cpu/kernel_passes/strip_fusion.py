@@ -15,8 +15,8 @@ STRIP = "b1"  # the loop over strips of a row, whose sums are carried from one s
 
 
 def fuse_strips(parts: Sequence[Block], whole: Sequence[bool], apart: Callable[[int, int], bool]) -> Block:
-    """Return the body of a loop over rows: its parts in order, except those that end in a loop along the
-    whole row, which are fused strip by strip with a part that is strip-mined already.
+    """Return the body of a loop over rows, with loops along the whole row fused strip by strip.  They are
+    fused with a part that is strip-mined already.  The other parts stay in their order.
 
     ``whole`` says which parts are to be fused if possible, ``apart(j, k)`` whether two are independent. Every
     element's operations stay in their order.

@@ -135,7 +135,7 @@ class _Tiles:
         return _Place(*self.nest.arguments.address(access, corner), steps)
 
     def transposing(self, to: _Place, source: _Place, rows: int, dtype: DType) -> TransposeTile:
-        """Return the transposing copy of a tile to one that is contiguous along the loop ``rows``."""
+        """Return the copy of a tile that transposes it: the target is contiguous along the loop ``rows``."""
         (cols,) = (loop for loop in self.size if loop != rows)
         left = {
             loop: (affine(size), affine(0, self.nest.arguments.extent(loop), scale(-1, self.begin[loop])))

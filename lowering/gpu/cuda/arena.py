@@ -94,7 +94,7 @@ class _Layout:
         return all(not self.users[first] & ~self.earlier[node] for node in self.uses[second])
 
     def orderable(self, first: int, second: int) -> bool:
-        """Whether they do in the program."""
+        """Whether the program uses the first temporary for the last time before it uses the second."""
         return (
             bool(self.uses[first]) and bool(self.uses[second]) and self.uses[first][-1] < self.uses[second][0]
         )

@@ -192,18 +192,18 @@ class CudaDevice:
         return Current(self)
 
     def running(self) -> Current:
-        """See `Device`."""
+        """Return a context for a run, in which this device stays current for CuPy and cuda.core."""
         return Inside(self, self.core)
 
     def allocate(self, nbytes: int) -> CudaBuffer:
-        """See `Device`."""
+        """Return a buffer of at least ``nbytes`` from the pool; raises MemoryError if there is no room."""
         if _thread.inside is self:  # which turns errors into Python's
             return CudaBuffer(self._alloc(max(nbytes, 1)), nbytes)
         with self.current():
             return CudaBuffer(self._alloc(max(nbytes, 1)), nbytes)
 
     def upload(self, source: NDArray[Any], buffer: CudaBuffer) -> None:
-        """See `Device`."""
+        """Copy a C-contiguous host array to the beginning of a buffer."""
         if not source.flags.c_contiguous:
             raise ValueError("only C-contiguous arrays are copied to devices")
         if source.nbytes:
@@ -211,7 +211,8 @@ class CudaDevice:
                 buffer.memory.copy_from_host(source.ctypes.data, source.nbytes)
 
     def download(self, buffer: CudaBuffer, target: NDArray[Any], start: int = 0) -> None:
-        """See `Device`."""
+        """Copy bytes of a buffer, from ``start`` on, into a C-contiguous host array, after the work in the
+        queue."""
         if not target.flags.c_contiguous:
             raise ValueError("devices are copied to C-contiguous arrays only")
         if target.nbytes:
@@ -219,13 +220,13 @@ class CudaDevice:
                 (buffer.memory + start).copy_to_host(target.ctypes.data, target.nbytes)
 
     def copy(self, source: CudaBuffer, target: CudaBuffer, nbytes: int) -> None:
-        """See `Device`."""
+        """Enqueue a copy of the first ``nbytes`` of a buffer into another."""
         if nbytes:
             with self.current() as stream:
                 target.memory.copy_from_device_async(source.memory, nbytes, stream)
 
     def build(self, kernel: DeviceKernel) -> None:
-        """See `Device`."""
+        """Build a kernel if it has not been built."""
         self.functions(kernel, True)
 
     def launch(
@@ -236,7 +237,7 @@ class CudaDevice:
         arguments: list[Any],
         ints: Sequence[int],
     ) -> None:
-        """See `dcarray.lowering.gpu.kernels.DeviceKernel`."""
+        """Enqueue the phases of a kernel, each with its number of blocks."""
         given = parameters(arguments, ints, narrow)
         functions = self.functions(kernel, narrow)
         if _thread.inside is self:
@@ -356,11 +357,11 @@ class CudaDevice:
         warnings.warn(f"no CUDA graphs on {self.name}: {reason}", RuntimeWarning, stacklevel=2)
 
     def library(self, name: str) -> Callable[..., Any] | None:
-        """See `Device`."""
+        """Return a function of the vendor's libraries by its NumPy name, or None."""
         return libraries.function(self, name)
 
     def synchronise(self) -> None:
-        """See `Device`."""
+        """Wait until all work in the queue is done."""
         with self.current() as stream:
             stream.synchronize()
 

@@ -38,11 +38,11 @@ class LaunchKernel:
     ints: tuple[int, ...]
 
     def run(self, device: CudaDevice) -> None:
-        """Enqueue it by itself."""
+        """Enqueue the task by itself."""
         self.kernel(device, self.blocks, self.arguments, self.ints)
 
     def nodes(self, device: CudaDevice) -> list[_Parameters]:
-        """The parameters of the nodes that do it, one for each phase."""
+        """The parameters of the graph's nodes for the kernel, one for each phase."""
         narrow, given = self.kernel.prepare(device, self.blocks, self.arguments, self.ints)
         values = parameters(given, self.ints, narrow)
         functions = device.functions(self.kernel, narrow)
@@ -64,11 +64,11 @@ class CopyMemory:
     nbytes: int
 
     def run(self, device: CudaDevice) -> None:
-        """Enqueue it by itself."""
+        """Enqueue the task by itself."""
         device.copy_bytes(self.target.ptr + self.to, self.source.ptr + self.start, self.nbytes)
 
     def nodes(self, device: CudaDevice) -> list[_Parameters]:
-        """The parameters of the node that does it."""
+        """The parameters of the graph's node for the copy."""
         places = self.target.ptr + self.to, self.source.ptr + self.start
         return [_Parameters("memcpy", self.nbytes > 0, (*places, max(self.nbytes, 1)))]
 
@@ -83,11 +83,11 @@ class FillMemory:
     nbytes: int
 
     def run(self, device: CudaDevice) -> None:
-        """Enqueue it by itself."""
+        """Enqueue the task by itself."""
         device.fill_bytes(self.target.ptr + self.to, self.byte, self.nbytes)
 
     def nodes(self, device: CudaDevice) -> list[_Parameters]:
-        """The parameters of the node that does it."""
+        """The parameters of the graph's node for the fill."""
         given = self.target.ptr + self.to, self.byte, max(self.nbytes, 1)
         return [_Parameters("memset", self.nbytes > 0, given)]
 

@@ -57,7 +57,7 @@ class _Matrix:
     stack: tuple[tuple[int, int], ...] = ()
 
     def transposed(self) -> _Matrix:
-        """Return it with rows and columns exchanged."""
+        """Return the matrix with rows and columns exchanged."""
         return _Matrix(
             self.place, self.start, self.columns, self.rows, self.across, self.down, self.stack
         )  # fmt: skip

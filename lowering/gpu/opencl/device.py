@@ -103,11 +103,11 @@ class OpenCLDevice:
             raise self._error(error) from error
 
     def running(self) -> nullcontext[None]:
-        """See `Device`."""
+        """Return a context for a run: nothing is to be looked up."""
         return nullcontext()
 
     def allocate(self, nbytes: int) -> Any:
-        """See `Device`."""
+        """Return a buffer of at least ``nbytes`` from the pool; raises MemoryError if there is no room."""
         self._check()
         pool = self._pool
         in_use = pool.active_bytes
@@ -124,7 +124,7 @@ class OpenCLDevice:
             return pool.allocate(max(nbytes, 1))
 
     def upload(self, source: NDArray[Any], buffer: Any) -> None:
-        """See `Device`."""
+        """Copy a C-contiguous host array to the beginning of a buffer."""
         if not source.flags.c_contiguous:
             raise ValueError("only C-contiguous arrays are copied to devices")
         if source.nbytes:
@@ -132,7 +132,8 @@ class OpenCLDevice:
                 self._cl.enqueue_copy(self.queue, buffer, source, is_blocking=True)
 
     def download(self, buffer: Any, target: NDArray[Any], start: int = 0) -> None:
-        """See `Device`."""
+        """Copy bytes of a buffer, from ``start`` on, into a C-contiguous host array, after the work in the
+        queue."""
         if not target.flags.c_contiguous:
             raise ValueError("devices are copied to C-contiguous arrays only")
         if target.nbytes:
@@ -140,7 +141,7 @@ class OpenCLDevice:
                 self._cl.enqueue_copy(self.queue, target, buffer, src_offset=start, is_blocking=True)
 
     def copy(self, source: Any, target: Any, nbytes: int) -> None:
-        """See `Device`."""
+        """Enqueue a copy of the first ``nbytes`` of a buffer into another."""
         if nbytes:
             with self._errors():
                 self._cl.enqueue_copy(self.queue, target, source, byte_count=nbytes)
@@ -153,7 +154,7 @@ class OpenCLDevice:
         arguments: list[Any],
         ints: Sequence[int],
     ) -> None:
-        """See `dcarray.lowering.gpu.kernels.DeviceKernel`."""
+        """Enqueue the phases of a kernel, each with its number of blocks."""
         self._check()
         built = self._functions(kernel, narrow)
         if not built.typed:
@@ -168,7 +169,7 @@ class OpenCLDevice:
             raise self._error(error) from error
 
     def build(self, kernel: DeviceKernel) -> None:
-        """See `Device`."""
+        """Build a kernel if it has not been built."""
         self._check()
         self._functions(kernel, self.short_indices)
 
@@ -222,18 +223,18 @@ class OpenCLDevice:
             return program
 
     def library(self, name: str) -> None:
-        """See `Device`: OpenCL comes without libraries."""
+        """Return None: OpenCL comes without libraries."""
 
     def array(self, *_: Any) -> Any:
-        """See `Device`."""
+        """Raise NotImplementedError: there is no library to take arrays."""
         raise NotImplementedError
 
     def buffer_of(self, array: Any) -> Any:
-        """See `Device`."""
+        """Raise NotImplementedError: there is no library to give arrays."""
         raise NotImplementedError
 
     def synchronise(self) -> None:
-        """See `Device`."""
+        """Wait until all work in the queue is done."""
         with self._errors():
             self.queue.finish()
 

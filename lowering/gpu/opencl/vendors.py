@@ -39,7 +39,7 @@ def wheel_runtime() -> Path | None:
 
 
 def _vendor_files(vendors: Path) -> list[Path]:
-    """The files of runtimes that the loader would read: of a folder, or the one that is named."""
+    """The files of runtimes that the OpenCL loader would read: all of a folder, or the one file."""
     if vendors.is_dir():
         return sorted(vendors.glob("*.icd"))
     return [vendors] if vendors.suffix == ".icd" and vendors.exists() else []

@@ -104,8 +104,8 @@ def _widest(nest: LoopNest) -> int:
 
 
 def _run(nest: LoopNest, limits: Limits) -> Tile | None:
-    """Return a block for a core of a processor, which goes along a row, vector by vector: accesses are then
-    in the order of memory, instead of one strip for each thread after the other.
+    """Return a block for a core of a processor, which goes along a row, vector by vector.  So accesses are in
+    the order of memory, instead of one strip for each thread after the other.
 
     None where not nearly all blocks would lie inside of the domain, since masked accesses take far longer.
     """

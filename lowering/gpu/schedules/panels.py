@@ -43,8 +43,8 @@ DEEP = variable(DEEP_NAME)  # the place in the inner dimension
 
 
 def is_panel(nest: LoopNest, product: Product, limits: Limits) -> bool:
-    """Whether a product has few rows, and threads along its columns have contiguous accesses; a processor's
-    cores share no memory that would be worth a copy, so for them many rows will do."""
+    """Whether a product has few rows, and threads along its columns access contiguous memory.  For a
+    processor many rows will do, since its cores share no memory that would be worth a copy."""
     rows, columns = (nest.hints(nest.loops.extents[loop]) for loop in (product.row, product.column))
     if columns < limits.narrow * 2 or rows < 2 or not (limits.vector or rows <= limits.tile // 2):
         return False

@@ -84,7 +84,7 @@ def _by_blocks(nests: Sequence[LoopNest], limits: Limits) -> Phase:
 
 
 def along_row(nest: LoopNest, limits: Limits) -> Block:
-    """Return what a block does for a statement along its row, or for all of one that has no rows."""
+    """Return what a block does for a statement: along its row, or for all elements if there are no rows."""
     return _reduced_row(nest, limits) if any(nest.folds) else _row(nest, limits)
 
 
@@ -138,7 +138,7 @@ class RowLoops:
 
     @property
     def piece(self) -> Affine:
-        """The number of the piece of the other loops, of which there is one."""
+        """The number of the piece of the other loops; there is only one, number 0."""
         return affine()
 
     def variables(self, lane: Lane) -> dict[int, Affine]:

@@ -97,7 +97,7 @@ def fold_together(
 
 
 def relax(foldings: Sequence[Folding]) -> None:
-    """Let products of floating-point numbers be folded in any order, as several threads do it."""
+    """Let products of floating-point numbers be folded in any order, since several threads fold them."""
     for folding in foldings:
         if folding.fold.mode == "ordered":
             folding.fold.mode = "exact"

@@ -317,8 +317,9 @@ class ProcessPrinter(ABC):
     def computed(
         self, root: Expr, memory: Mapping[str, str | Table], taps: Mapping[Load, str] | None = None
     ) -> tuple[str, list[str]]:
-        """The name of an expression's value at the point ``x0``, ``x1``, ..., and the lines that compute it,
-        given what points to arrays in memory, or tables, and where the elements of other loads are."""
+        """The name of an expression's value at the point ``x0``, ``x1``, ..., and the lines that compute it.
+        ``memory`` has the pointers to arrays, or their tables; ``taps`` has the places of elements of other
+        loads."""
         taps = taps or {}
 
         def loaded(array: str, place: str) -> str:

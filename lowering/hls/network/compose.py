@@ -91,7 +91,8 @@ class _Version:
 
     @property
     def streams_from(self) -> int:
-        """The first stage in which it can be received as a stream, from its producer or from memory."""
+        """The first stage that can receive this version of an array as a stream, from its producer or from
+        memory."""
         return self.stage if self.port else self.stage + 1
 
 

@@ -1,4 +1,7 @@
-"""Line buffers: registers where elements are tapped, and block memory between them."""
+"""Line buffers of stencils: registers where elements are tapped, and block memory between them.
+
+Their text is written by `dcarray.lowering.hls.kernels.statements`.
+"""
 
 from __future__ import annotations
 

@@ -110,8 +110,8 @@ class LineBuffer:
 
 @record(frozen=True, slots=True)
 class Tap:
-    """A load of a stream: the element of lane ``j`` of a vector is in lane ``(j + shift) % width`` of the one
-    that is ``at + (j + shift) // width`` ticks away."""
+    """A load of a stream, at a distance in ticks and lanes.  Lane ``j`` takes the element in lane ``(j +
+    shift) % width`` of the vector that is ``at + (j + shift) // width`` ticks away."""
 
     load: Load
     source: str
@@ -125,13 +125,14 @@ class Tap:
 
 @record(frozen=True, slots=True)
 class Work:
-    """Computes a statement, point by point in row-major order of its domain, ``width`` of them at a time; the
-    domain lies at ``box``, counted in elements; ``raster`` is counted in ticks.  Sends each value, or, of a
-    fold, all results after the last point.
+    """A process that computes a statement, ``width`` points at a time, in row-major order of its domain.  The
+    domain lies at ``box``, counted in elements; ``raster`` is counted in ticks.  It sends each value, or, of
+    a fold, all results after the last point.
 
     ``taps`` are the loads of streams, ``held`` says for the others the buffer that they address.  ``start``
     is the buffer that a fold without ``init`` starts from; ``tables`` are the arrays that are copied to the
-    chip first (`tables`)."""
+    chip first (`tables`).
+    """
 
     name: str
     number: int

@@ -65,7 +65,7 @@ class Argument:
 
     @property
     def is_value(self) -> bool:
-        """Whether kernels are given its value and no pointer."""
+        """Whether kernels get this argument by value instead of by pointer."""
         return is_value(self.array, self.written)
 
     @property

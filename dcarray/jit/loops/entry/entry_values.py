@@ -35,9 +35,9 @@ class ArrayType:
 
 @record(frozen=True, slots=True)
 class ListType:
-    """A list of Python's floats (float64), ints (int64), bools or complex numbers, or floats and ints
-    (``mixed``, see `entry.lists`), or of lists of these, of one length on each level, or ``ragged``, or of
-    tuples of one length.  No list in it is another's."""
+    """A list of numbers of one type: floats (float64), ints (int64), bools or complex numbers.  It may be
+    nested: lists of one length on each level, or of different ones (``ragged``), or tuples of one length.
+    ``mixed``: floats and ints together (see `entry.lists`).  No list occurs twice in it."""
 
     dtype: DType
     shape: tuple[int | SymbolicSize, ...]
@@ -100,7 +100,7 @@ class Recursion:
     line: int
 
     def names(self, function: Function) -> bool:
-        """Whether it stands for a function."""
+        """Whether the name stands for this function."""
         return (self.name, self.file, self.line) == (function.name, function.file, function.line)
 
 
@@ -110,7 +110,7 @@ def calls_itself(function: Function) -> bool:
 
 
 def calls_others(function: Function) -> bool:
-    """Whether it is part of another function, which it calls."""
+    """Whether a function calls another one by which it is called."""
     return not all(one.names(function) for one in _inside(function))
 
 

@@ -121,7 +121,7 @@ def _parts(value: Any) -> tuple[Generator, Parts | Twin] | None:
 
 @lru_cache(maxsize=64)
 def _found(value: Any, bits: Any) -> tuple[Generator, Parts] | None:
-    """Return the description and the memory of a generator, which are held, and so stay where they are."""
+    """Return the description of a generator, and its memory, which is held and so stays in its place."""
     kind = type(bits).__name__
     if kind not in WORDS or not type(bits).__module__.startswith("numpy.random."):
         return None

@@ -26,8 +26,8 @@ C_ORDER = object()
 
 
 def checks_hold(checks: Checks, values: tuple[Any, ...], /) -> tuple[int, ...] | None:
-    """Return the address of each array's first element, and 0 for other values; None if a check fails, if
-    something is pending on an array, or if a written array may share memory with another."""
+    """Return the addresses of the arrays among values, with 0 for other values; None if a check fails.  It
+    also fails if something is pending on an array, or if a written array may share memory with another."""
     return None
 
 

@@ -68,8 +68,8 @@ class ObjectGuard:
         return ObjectGuard(value, self.entry_value, self._checks)
 
     def holds(self) -> bool:
-        """Return whether a function has the code and defaults that it had when the guard was made, and its
-        global names the values; so do the functions that it calls by name."""
+        """Whether a function is what it was when the guard was made.  Its code, its defaults, and the values
+        of its global names must be the same, also of the functions that it calls by name."""
         if self._code is not None:
             function = self._function
             if original(function) is not self._code or function.__defaults__ is not self._defaults:

@@ -39,8 +39,8 @@ _MAX_DEPTH = 8
 def read_numbers(
     rows: list[list[Any]], kind: type | None, width: int, array: np.ndarray[Any, Any], /
 ) -> bool:
-    """Fill an array with the numbers of lists; False if one is of another length, or has an element that is
-    not of just this type, or an int that is too large.  The kind of mixed lists is None."""
+    """Fill an array with the numbers of lists; False if these do not fit.  They do not if a list has another
+    length, an element is not of just this type, or an int is too large.  The kind of mixed lists is None."""
     kinds = set(map(type, chain.from_iterable(rows)))
     if set(map(len, rows)) != {width} or not kinds <= ({float, int} if kind is None else {kind}):
         return False
@@ -153,8 +153,9 @@ def list_elements(values: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def elements_of(value: list[Any], loose: bool = False) -> ListElements | None:
-    """Return the elements of a list; None if it is empty or ragged, or has other elements than numbers of one
-    type; with ``loose`` also of a list of lists that is ragged, and of floats and ints."""
+    """Return the elements of a list that has numbers of one type on all levels, else None.  Empty and ragged
+    lists give None.  With ``loose``, ragged lists of lists, tuples, and floats and ints together are taken,
+    too."""
     level, shape, of_tuples = [value], [len(value)], False
     lists: list[int] = []
     for _ in range(_MAX_DEPTH):

@@ -66,8 +66,8 @@ _twins: WeakKeyDictionary[Random, Twin] = WeakKeyDictionary()
 
 
 def twin(value: Random) -> Twin | None:
-    """Return the bit generator that draws for a generator, as long as that lives; None if its state is not at
-    the usual place, or if its methods are not Python's own."""
+    """Return the bit generator that shares the state of one of Python's generators.  It lives as long as the
+    generator.  None if the state is not at the usual place, or if the methods are not Python's own."""
     place = _place_of_state()
     if not place or type(value) is not Random or list(vars(value)) != ["gauss_next"] or not _are_own():
         return None

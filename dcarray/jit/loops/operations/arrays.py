@@ -222,8 +222,8 @@ class Arrays(Operations):
         self.memory.write(window, self.math.expand(expr, shape, window.shape), *done)
 
     def _check_direction(self, target: Window, source: Window) -> None:
-        """Check that a vector is not assigned to a part of its own memory with another step: NumPy goes
-        through both element by element, and reads elements that it has written."""
+        """Refuse to assign a vector to a part of its own memory with another step.  NumPy goes through both
+        element by element then, and reads elements that it has written."""
         if target.array != source.array or len(target.shape) != 1 or len(source.shape) != 1:
             return
         if overlap(target, source) is False or self._meet_at_their_starts(target, source):

@@ -134,9 +134,9 @@ class Calls(Scans):
 
     # ---- calls --------------------------------------------------------------------------------------
     def inlined(self, function: Value, args: list[Value], named: Named) -> tuple[Value, list[Value]]:
-        """Return a function with its arguments: of functions of `cmath`, and of methods of Python's
-        generators that are written in Python, the source; of functions of NumPy's that have one, the
-        definition."""
+        """Return what is traced when a function is called, and its arguments.  It is the source, for
+        functions of `cmath` and for methods of Python's generators that are written in Python; our
+        definition, for functions of NumPy's that have one; else the function itself."""
         defined = definition(function, [*args, *named.values()])
         if defined is not None:
             return defined, args

@@ -131,8 +131,9 @@ class Draws(Operations):
         return self.math.expr(value, _F8)
 
     def checked(self, value: Expr, harmless: float, *holds: Expr) -> Expr:
-        """Return an argument with run-time checks, as NumPy raises an error where one does not hold; there it
-        is a harmless one, so that the draw ends, and gives a number within its bounds."""
+        """Return an argument of a draw with run-time checks.  Where one does not hold, NumPy raises an
+        error.  The compiled draw gets a harmless argument there, so that it ends, and gives a number within
+        its bounds."""
         self.memory.may_raise = True
         fits = reduce(lambda a, b: Apply("logical_and", (a, b), _BOOL), holds)
         kept = Apply("where", (fits, value, const(harmless, value.dtype)), value.dtype)

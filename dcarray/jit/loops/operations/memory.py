@@ -230,8 +230,8 @@ class Memory:
         return made
 
     def join(self, made: Window, *sources: Window) -> None:
-        """Note that a copy stands for one array or another, which NumPy gives a second name: none of them may
-        change."""
+        """Note that a copy stands for one of several arrays, to which NumPy gives a second name.  So none of
+        them may change."""
         names = [name for w in sources for name in (w.array, *self.joined.get(w.array, ()))]
         self.joined[made.array] = frozenset(names)
         self.unwriteable.add(made.array)
@@ -330,7 +330,7 @@ class Memory:
         self.block.append(stmt)
 
     def track_checks(self) -> None:
-        """From now on, combine all run-time checks in a bool, so that a loop can end where one fails: Python
+        """Combine all further run-time checks in one bool, so that a loop can end where one fails.  Python
         may raise an error there, and the loop might not end otherwise."""
         self.checks_passed = self.new((), _BOOL, "sound")
 
@@ -396,8 +396,8 @@ class Memory:
 
 
 def _goes_forward(window: Window) -> bool:
-    """Whether a window has its axes in the order of those of its array, one for each: then no stride is less
-    than that of the next axis, if that has two elements, whatever the sizes."""
+    """Whether the axes of a window are axes of its array, in the same order.  Then no stride is less than
+    that of the next axis, if this has two elements, whatever the sizes."""
     axes = [ix.axis for ix in window.index if ix.axis is not None]
     return all(a < b for a, b in pairwise(axes))
 

@@ -170,8 +170,8 @@ class DeviceLoopPlan(SizedPlan):
         return resident(self._device, x._store)
 
     def _settle(self, x: Any, held: DeviceBuffer, writes: bool) -> None:
-        """Note that the elements of an array are in its buffer, the newest if it was written; bring them to
-        whoever has plain views, and may write to these at any time."""
+        """Note that a buffer has the elements of an array, and the newest ones if it was written.  Plain
+        views that are in use get them; they may be written at any time."""
         if x._small is not None:
             if writes and x._small.size:
                 found = np.empty(x._small.shape, x._small.dtype)

@@ -63,8 +63,8 @@ class ListConversion:
         self._last[-1] += seconds
 
     def are_a_loss(self, entries: Iterable[Any]) -> bool:
-        """Whether conversions, with the runs that they led to, have taken longer than the statements in
-        Python; or a small part of it, if there is no hope of a plan."""
+        """Whether the conversions of lists, with the runs that they led to, took longer than Python does.
+        Where there is no hope of a plan, a small part of Python's time is too much."""
         known = [*entries]
         seconds = max((entry.gain.recent for entry in known), default=0.0)
         share = 1.0 if any(entry.state is not PlanState.REFUSED for entry in known) else IN_VAIN

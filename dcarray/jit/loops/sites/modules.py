@@ -64,8 +64,8 @@ def compile_module(
 
 
 def _heat_hinted(source: str | bytes, file: str, module: SitedModule, sites: Sequence[Site]) -> None:
-    """Have functions of which the module's stub tells ask for plans in their first call, if they get arrays
-    and took so long in the run that the stub is of that they would be hot."""
+    """Have functions that are in a module's stub ask for plans in their first call.  These are functions that
+    get arrays, and that would be hot by the times of the run from which the stub comes."""
     stub = stub_of(file)
     if stub is None or not sites:
         return

@@ -43,8 +43,8 @@ class Callee(NamedTuple):
 
 
 def is_object(value: Any) -> bool:
-    """Whether a value is an object of the program, a dictionary, class or module, of which parts are used, or
-    a function that is defined in another one or not known otherwise."""
+    """Whether a value is an object whose parts get names: an instance, a dictionary, a class or a module.  So
+    is a function that is defined in another one, or that has no guard."""
     kind = type(value)
     if kind is FunctionType:
         return "<locals>" in called_by(value).__qualname__ or guard_of(value) is None

@@ -170,8 +170,8 @@ class PathValues:
         return self._names.get(root, MISSING) if root else self._names
 
     def read(self, values: Sequence[Any]) -> tuple[tuple[Any, ...], list[Any]] | None:
-        """Return the values that the plan gets, and the owners to be passed to `bind`; None if to read or to
-        bind a part may run code, or if a part that is bound may have two names."""
+        """Return the values that the plan gets, and the owners for `bind`; None if that is not safe.  It is
+        not if reading or binding a part may run code, or if a part that is bound may have two names."""
         try:
             return self._found(values)
         except Unread:

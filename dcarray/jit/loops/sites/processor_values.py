@@ -1,5 +1,6 @@
-"""Values of loops that the processor runs, and that have to do with arrays on a device: over small ones, on
-``"auto"``, and those that make arrays of none, which are on the device of the option."""
+"""The values of loops that run on the processor, but have to do with arrays on a device.  These loops get
+small arrays of a device, or arrays of ``"auto"``; or they get none, and make arrays, which the option
+``device`` puts on a device."""
 
 from __future__ import annotations
 
@@ -38,9 +39,9 @@ class ProcessorValues:
 
     @classmethod
     def of(cls, values: Sequence[Any], option: str) -> Self | None:
-        """Return them if all arrays on devices are the processor's to work on: small ones of one device, or
-        those of which recordings choose the device, or none, where the option ``device`` puts new arrays
-        there; else None."""
+        """Return the values of a loop if the processor may work on all its arrays on devices, else None.  It
+        may on small arrays of one device, and on arrays for which each recording chooses the device.  Without
+        any array, the option ``device`` says where new ones are."""
         wrapped = [v for v in values if isinstance(v, Handle)]
         if not wrapped and option != "cpu":
             return cls(values, type(device_backend().place(option, _no_array())))

@@ -1,5 +1,6 @@
-"""Profiles of earlier runs of a module: its code with sites, and which sites were faster as compiled code, or
-were not judged, with which the next run begins; and those that were left to Python, which it plans later."""
+"""Profiles of earlier runs of a module, with which the next run begins.  A profile has the code with sites.
+It says which sites were faster as compiled code, or were not judged: these ask for plans at once.  Sites that
+were left to Python are planned later."""
 
 from __future__ import annotations
 
@@ -57,8 +58,8 @@ class Profile:
         return SitedModule.loads(found)
 
     def begin(self, module: SitedModule, sites: Sequence[Site]) -> None:
-        """Have those sites ask for plans at once that had some in an earlier run, and those later that were
-        left to Python; what becomes of them in this run is noted at its end."""
+        """Give the sites what an earlier run has found out: plans at once, or later for those left to
+        Python.  What becomes of them in this run is noted at its end."""
         if not sites:
             return
         if not self._is_new:

@@ -98,8 +98,8 @@ def add_sites(
     body: list[ast.stmt], scope: Scope, text: Text, places: list[SitePlace],
     without: Set[SiteSource] = frozenset(),
 ) -> None:  # fmt: skip
-    """Put the code that asks sites before the statements of a function or module that may be compiled, and
-    append the sites' places, outer ones first; some sites are left out."""
+    """Put the code that asks sites before the statements of a body that may be compiled.  The sites' places
+    are appended to ``places``, outer ones first.  The sites in ``without`` are left out."""
     _Adder(body, scope, text, places, without).block(body, -1, frozenset())
 
 

@@ -186,8 +186,9 @@ class ShortRuns:
 
 
 def _serves(plan: LoopPlan) -> Callable[[tuple[int, ...]], Any]:
-    """Return a function of symbols: None if the plan may not run with them, or makes large arrays; else the
-    shapes of its parameters, or nothing where these do not depend on symbols."""
+    """Return a function of symbols that says whether a short run may serve them.  It gives None if the plan
+    may not run with them, or makes large arrays; else the shapes of the parameters, which are empty where
+    these do not depend on symbols."""
 
     def serves(symbols: tuple[int, ...]) -> Any:
         if not plan.holds(symbols):

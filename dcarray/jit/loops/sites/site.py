@@ -271,7 +271,7 @@ class Site:
 
     @property
     def server(self) -> Any:
-        """The `dcarray.jit.loops.sites.server.SiteServer` with its plans, made when first asked for."""
+        """The `dcarray.jit.loops.sites.site_server.SiteServer` with its plans, made when first asked for."""
         if self._server is None:
             self._server = open_door("sites").SiteServer(self)
         return self._server

@@ -38,7 +38,7 @@ class SitedModule(NamedTuple):
         )
 
     def dumps(self) -> bytes:
-        """Return it as bytes, for the same version of Python."""
+        """Return the module as bytes, for the same version of Python."""
         places = [(_values(source), *others) for source, *others in self.places]
         return marshal.dumps((self.code, places, self.places_of))
 

@@ -73,8 +73,9 @@ class Version:
         return "" if self._paths is None else self._paths.unread
 
     def serve(self, values: tuple[Any, ...], given: tuple[Any, ...], owners: list[Any], start: Any) -> Served:
-        """Return the values of the live names after the statements as the only item of a tuple, which is
-        empty if they have to run in Python, and the entry of their key.
+        """Return the results of the statements in a tuple of one item, and the entry of the values' key.  The
+        results are the values of the names that are live afterwards.  The tuple is empty if Python has to run
+        the statements.
 
         Parameters
         ----------

@@ -82,8 +82,8 @@ def drop_comma(call: ast.Call, lines: list[bytes]) -> None:
 
 
 def appending_calls(loop: ast.stmt) -> dict[str, list[ast.Call]]:
-    """Return the calls that append to lists in a ``for`` loop, but not in loops inside of it, by the names of
-    the lists: of those that the loop uses for nothing else."""
+    """Return the calls that append to a list in a ``for`` loop, by the names of the lists.  Only lists count
+    that the loop uses for nothing else.  Calls in loops inside of it do not count."""
     found: dict[str, list[ast.Call]] = {}
     if isinstance(loop, ast.For):
         _find(loop.body, found)

@@ -54,9 +54,9 @@ def runs_of(body: Sequence[ast.stmt], known: KnownCalls) -> Iterator[list[ast.st
 
 
 def parts_of(run: Sequence[ast.stmt], known: KnownCalls) -> list[list[ast.stmt]]:
-    """Return the parts of a run between those statements for which it may have no plan: conditions, draws of
-    random numbers, calls of methods of the program, lists that grow, and comprehensions; a ``return`` is in
-    none."""
+    """Return the parts of a run that lie between statements for which there may be no plan.  Such statements
+    are conditions, draws of random numbers, calls of methods of the program, appends to lists,
+    comprehensions, and ``return``."""
     found: list[list[ast.stmt]] = [[]]
     for stmt in run:
         if _is_doubtful(stmt, known):

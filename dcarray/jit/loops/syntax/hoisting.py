@@ -25,8 +25,8 @@ class InsideExpression(Unnamed):
 
 
 def hoisted(text: str, tree: ast.AST, call: ast.Call, others: Collection[str]) -> str:
-    """Return a source in which a call is made by a statement of its own, before the one that uses its result;
-    raises `Unnamed` if Python would have computed something else before.
+    """Return the source with a call as a statement of its own, before the one that uses its result.  Raises
+    `Unnamed` if Python would have computed something else before the call.
 
     Parameters
     ----------

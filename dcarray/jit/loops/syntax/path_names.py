@@ -18,8 +18,8 @@ IGNORED = f"ignored{_DOT}"
 
 
 class Step(NamedTuple):
-    """A part of an object: an attribute, an item of a dictionary, or the variable of a function that is bound
-    in a function around it (a "cell"); ``key`` is its name, or an int."""
+    """A step from an object to a part of it: an attribute, an item, or a cell, by its name or number
+    ``key``.  A cell is a variable that is bound in the function around another one."""
 
     kind: Literal["attribute", "item", "cell"]
     key: str | int

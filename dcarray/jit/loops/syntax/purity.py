@@ -20,7 +20,7 @@ _PURE = (
 
 
 def is_pure(test: ast.expr) -> bool:
-    """Whether a condition has no side effects; it may bind names that it does not read."""
+    """Whether a condition has no side effects.  It may bind names (``:=``) that it does not read."""
     facts_of = facts(test)
     if not facts_of.binds.isdisjoint(facts_of.reads):
         return False

@@ -135,8 +135,8 @@ def _fields(kind: type[ast.AST]) -> tuple[str, ...]:
 
 
 def walk(root: ast.AST) -> list[ast.AST]:
-    """Return the nodes of a tree, outer ones first, without operators and contexts; of one that is `listed`,
-    those that were there then."""
+    """Return the nodes of a tree, outer ones first, without operators and contexts.  If the tree is `listed`,
+    these are the nodes that it had then."""
     span = getattr(root, _SPAN, None)
     if span is not None:
         nodes, start, end = span

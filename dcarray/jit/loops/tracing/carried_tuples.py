@@ -14,8 +14,8 @@ __all__ = ["CarriedTuples"]
 
 
 class CarriedTuples:
-    """Tuples of numbers that pass from one iteration to the next: each of their items gets a name of its own,
-    which no program can have, and is loop-carried as other numbers are.
+    """Tuples of numbers that pass from one iteration to the next.  Each item gets a name that no program can
+    have, and is loop-carried as other numbers are.
 
     Attributes
     ----------

@@ -41,9 +41,9 @@ def check(holds: Expr) -> Expr:
 
 # ---- in the source ------------------------------------------------------------------------------------
 def dead_targets(body: Sequence[ast.stmt]) -> frozenset[ast.expr]:
-    """Return the targets of assignments whose values may be dead: names that are not read, or only
-    conditionally, before they are bound again, and elements that are assigned again; and comprehensions whose
-    results may be dead, or that are not evaluated for certain."""
+    """Return the assignments' targets and the comprehensions whose values may be dead.  A target is if its
+    name is bound again before it is certainly read, or if its element is assigned again.  A comprehension is
+    if its result may be, or if it is perhaps not evaluated."""
     return frozenset(_DeadTargets().of_block(body, []))
 
 
@@ -100,8 +100,7 @@ class _DeadTargets:
         return isinstance(target, ast.Subscript) and _is_assigned_again(ast.unparse(target), block, stmt)
 
     def _is_certainly_read(self, name: str, stmts: Sequence[ast.stmt]) -> bool:
-        """Whether the value that a name has before statements is certainly read, by one that is not dead
-        itself."""
+        """Whether a live statement certainly reads the value that a name has before these statements."""
         if not stmts:
             return False
         key = name, id(stmts[0]), len(stmts), id(stmts[-1])
@@ -110,8 +109,7 @@ class _DeadTargets:
         return self._read[key]
 
     def _look(self, name: str, stmts: Sequence[ast.stmt]) -> bool:
-        """Whether the value that a name has before statements is certainly read, by one that is not dead
-        itself."""
+        """Find out what `_is_certainly_read` keeps."""
         for k, stmt in enumerate(stmts):
             match stmt:
                 case ast.Assign() | ast.AnnAssign():
@@ -151,8 +149,8 @@ class _DeadTargets:
 
 
 def _dead_comprehensions(stmt: ast.stmt, dead: bool) -> Iterator[ast.expr]:
-    """Yield the comprehensions in the expressions of a statement that may be dead: all of them if what it
-    does with its expressions is, else those that it does not evaluate for certain."""
+    """Yield the comprehensions in the expressions of a statement that may be dead.  These are all if the
+    statement's value is ``dead``, else those that it does not evaluate for certain."""
     for part in ast.iter_child_nodes(stmt):
         if isinstance(part, ast.expr):
             certain = [] if dead else _certain_parts(part)

@@ -90,8 +90,8 @@ class Statements(Branches):
     def _joined(
         self, stmt: ast.If, test: Data, following: Sequence[ast.stmt], frame: Frame, after: Names
     ) -> bool:
-        """Trace a run-time condition, and join the values of names after it; False, with nothing done, if the
-        type of a name that is read then differs, and the statements after it had better be traced twice."""
+        """Trace a run-time condition, and join the values of names after it.  False, with nothing done, if
+        the statements after it had better be traced twice: the type of a name that they read differs."""
         needed = live_before(following, after)
         checkpoint, names, line = self.memory.checkpoint(), dict(frame.names), self.scope.line
         doing = [partial(self.block, side, frame, needed) for side in (stmt.body, stmt.orelse)]

@@ -157,8 +157,7 @@ def _layout(sections: Sequence[_Section]) -> tuple[dict[int, int], int, int]:
 def _symbols(
     code: bytes, sections: Sequence[_Section], starts: dict[int, int]
 ) -> tuple[list[int | str], dict[str, int], list[perf_map.Function]]:
-    """Return the address of each symbol, or its name if it is undefined; the addresses by name; and the
-    functions."""
+    """Return the address (or name, if undefined) of each symbol, the addresses by name, and the functions."""
     symbols: list[int | str] = []
     found: dict[str, int] = {}
     functions = []

@@ -24,8 +24,8 @@ _ROUND = frozenset(["floor", "ceil", "trunc", "rint", "sqrt", "fabs"])
 
 
 def _extreme(b: Builder, name: str, t: str, x: str, y: str, half: bool) -> str:
-    """Return the extremum: maximum and minimum keep a NaN, fmax and fmin the other value; of equal values the
-    second is taken, as the vector instructions do, except for float16, where the first is."""
+    """Return the extremum of two values: maximum and minimum keep a NaN, fmax and fmin the other value.  Of
+    equal values the second is taken, as vector instructions do; for float16 the first."""
     greater = name in ("maximum", "fmax")
     how = ("oge" if greater else "ole") if half else ("ogt" if greater else "olt")
     first = b.fcmp(how, t, x, y)

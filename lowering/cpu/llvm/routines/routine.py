@@ -45,8 +45,8 @@ _TYPES = {"f": "i32", "d": "i64", "F": "i64", "D": "<2 x i64>"}
 
 
 def words_of(char: str) -> dict[str, object]:
-    """Return the template words for elements of a dtype (``f``, ``d``, ``F`` or ``D``) in routines that only
-    move them: type ``E``, of ``SIZE`` bytes, at addresses that are multiples of ``ALIGN``."""
+    """Return the template words for elements of a dtype, ``f``, ``d``, ``F`` or ``D``, that are only moved.
+    ``E`` is their type, ``SIZE`` its bytes; addresses are multiples of ``ALIGN``."""
     size = np.dtype(char).itemsize
     return {"E": _TYPES[char], "SIZE": size, "ALIGN": min(size, 8)}
 
@@ -61,9 +61,9 @@ def scalar(char: str, name: str) -> tuple[str, str]:
 
 
 def fill_template(text: str, **words: object) -> str:
-    """Return a template with values for its words in capitals, each after a dollar sign, and with addresses
-    of elements and loads of arguments written out: ``arguments ptr x, _, i64 n`` are the first and the
-    third."""
+    """Return the LLVM text of a template.  Each word in capitals after a dollar sign gets its value.
+    Addresses of elements and loads of arguments are written out: ``arguments ptr x, _, i64 n`` loads the
+    first and the third."""
     for word, meaning in words.items():
         text = text.replace(f"${word}", str(meaning))
     return expand_addresses(_ARGUMENTS.sub(_loaded, text))

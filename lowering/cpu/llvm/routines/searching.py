@@ -19,8 +19,10 @@ _PIECE = 512  # elements whose positions are found before they are interpolated
 
 
 def _probes() -> str:
-    """Return the loads of the table's elements before the probed positions, as scalars: gather instructions
-    are no faster, and where a processor has none LLVM makes branches of them."""
+    """Return LLVM text that loads the table's elements before the probed positions, one by one.
+
+    Gather instructions are no faster.  For a processor that has none, LLVM would make branches of them.
+    """
     lines = []
     for k in range(_LANES):
         before = f"%v{k - 1}" if k else "poison"

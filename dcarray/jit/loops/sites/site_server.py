@@ -55,7 +55,7 @@ class SiteServer:
         return [request for version in self.versions for request in version.plans.requests()]
 
     def _another(self, values: tuple[Any, ...]) -> Version | None:
-        """Return a new version for values of which there is none; None if there can be none."""
+        """Return a new version for values that no version serves; None if there can be none."""
         if self._resting or self._plain.is_refused or len(self.versions) == _MOST_VERSIONS:
             self._resting = max(0, self._resting - 1)
             self._plain.plans.refuse_value(self._unnamed or self.versions[-1].unread)
