@@ -17,7 +17,7 @@ __all__ = ["add_at", "item", "set_items"]
 # ---- indexing ------------------------------------------------------------------------------------------
 @does(np.nonzero)
 def _nonzero(k: Kernels, a: Any) -> Any:
-    require(is_large(a))
+    require(is_large(a) and a.ndim > 0)
     at, found = k.positions(a != 0), []
     for extent in reversed(a.shape[1:]):
         found.append(at % extent)

@@ -19,6 +19,7 @@ from benchmarks.polybench_kernels import KERNELS
 from dcarray.core import native
 from dcarray.ir.nodes import Call
 from dcarray.jit.loops.entry import lists
+from dcarray.jit.loops.sites import list_conversion
 from dcarray.jit.loops.sites.list_conversion import ListConversion
 from dcarray.plans.slot import PlanState
 
@@ -462,11 +463,24 @@ def test_the_report_names_the_list() -> None:
     assert any("B is no list" in line.function for line in dc.report().fallbacks)
 
 
-def test_conversions_that_last_longer_than_loops() -> None:
+@pytest.fixture
+def each(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The seconds that a conversion takes by the clock, which stands still otherwise."""
+    seconds, now = [0.0], [0.0]
+
+    def clock() -> float:
+        now[0] += seconds[0]
+        return now[0]
+
+    monkeypatch.setattr(list_conversion, "time", SimpleNamespace(perf_counter=clock))
+    return seconds
+
+
+def test_conversions_that_last_longer_than_loops(each: list[float]) -> None:
     found = ListConversion()
-    big = ([[0.5] * 1000 for _ in range(1000)],)
+    each[0] = 5e-3
     for _ in range(40):
-        found.elements(big)
+        found.elements(([0.5] * 10,))
 
     def entries(seconds: float, *states: PlanState) -> list[Any]:
         return [SimpleNamespace(state=state, gain=SimpleNamespace(recent=seconds)) for state in states]
@@ -478,14 +492,15 @@ def test_conversions_that_last_longer_than_loops() -> None:
     assert found.are_a_loss(entries(twice, refused))
 
 
-def test_python_has_its_turn_where_large_lists_are_converted() -> None:
+def test_python_has_its_turn_where_large_lists_are_converted(each: list[float]) -> None:
     """A plan that was faster for a long loop is not for a short one over the same list."""
     found = ListConversion()
+    each[0] = 1e-6
     found.elements(([0.5] * 10,))
     assert not any(found.is_pythons_turn() for _ in range(100))
-    turns = []
+    each[0], turns = 20e-3, []
     for run in range(32):
-        found.elements(([0.5] * 1_000_000,))
+        found.elements(([0.5] * 10,))
         turns += [run] * found.is_pythons_turn()
     assert turns == [3, 11, 27]
     found.ran(1000.0)
