@@ -15,6 +15,7 @@ import pickle
 import select
 import socket
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Iterator
@@ -104,9 +105,12 @@ def serve() -> None:
     # Whoever has run a program may remove its cache folder once it has ended, and must not meet new files.
     HOLDING.wanted = lambda: program is None or _is_ready(program, 0)
     while program is not None:
+        if not place:
+            threading.Thread(target=_give_way, args=(program.dup(),), daemon=True).start()
         left = finish(_serve_program(program, chores))
+        with suppress(OSError):  # it has left
+            program.shutdown(socket.SHUT_RDWR)
         program.close()
-        _give_way()
         program = None
         program = _next_program(place, chores, left)
         if program is not None:
@@ -114,12 +118,18 @@ def serve() -> None:
         _write_held()
 
 
-def _give_way() -> None:
-    """Take from now on what nobody else wants of the processors: the program has ended, so that nobody waits.
-    A process with more priority, for a program that starved the first one, would slow down what comes
-    next."""
+def _give_way(program: socket.socket) -> None:
+    """Take no more than what nobody else wants of the processors, once a program has left.
+
+    Nobody waits for the plan that is being made then.  A process of the program's priority, which has
+    followed one that was starved, would slow down what runs next.  It serves no other program.
+    """
+    poll = select.poll()
+    poll.register(program, getattr(select, "POLLRDHUP", 0))
+    poll.poll()
+    program.close()
     with suppress(OSError, AttributeError):  # not Linux, or not allowed here
-        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+        os.sched_setscheduler(os.getpid(), os.SCHED_IDLE, os.sched_param(0))  # the thread that makes plans
 
 
 def _write_held() -> None:

@@ -66,7 +66,8 @@ class PlanningProcess:
         self.has_begun = False
         self._lost = 0.0  # seconds that it was waited for while it had no processor
         self._words = server.words(sys.executable, nice)
-        self._place = idle_planners.place_of("\0".join(self._words))
+        # with the program's priority it is for this program alone
+        self._place = idle_planners.place_of("\0".join(self._words)) if nice else None
         self._socket = None if self._place is None else idle_planners.taken_over(self._place)
         self._is_taken_over = self._socket is not None
         if self._socket is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import platform
+import signal
 import subprocess
 import sys
 import tempfile
@@ -354,7 +355,7 @@ LEAVES = """
     import os, sys, numpy as np, dcarray as dc
     from dcarray.plans import client
     from dcarray.execution.executor import EXECUTOR
-    client._nice = lambda: 0
+    client._nice = lambda: 1
     with dc.options(eager_below=0, jit="background", cache_dir=None):
         x = dc.asarray(np.arange(60.0))
         for k in range(3):
@@ -399,6 +400,31 @@ def test_plans_of_a_program_that_has_ended_are_made_for_the_next_run(tmp_path, s
         time.sleep(0.01)
     else:
         raise AssertionError("they are not made")
+
+
+SLOW = "import time; from dcarray.plans import server; server.answer = lambda _: time.sleep(60); "
+
+
+@pytest.mark.skipif(not hasattr(os, "SCHED_IDLE"), reason="there is no policy of idle processes")
+def test_a_planning_process_gives_way_when_its_program_has_left(tmp_path, monkeypatch):
+    plain = server.command
+    monkeypatch.setattr(
+        server, "command", lambda nice: plain(nice).replace("from dcarray", SLOW + "from dcarray", 1)
+    )
+    process = server_handle.PlanningProcess(0, lambda: False)
+    process.begin()
+    assert os.sched_getscheduler(process._pid) == os.SCHED_OTHER
+    disk_store.make_folder(str(tmp_path))
+    process.finish(server.message([negated(tmp_path)]))
+    try:
+        for _ in range(1000):
+            if os.sched_getscheduler(process._pid) == os.SCHED_IDLE:
+                break
+            time.sleep(0.01)
+        else:
+            raise AssertionError("it has the priority of a program")
+    finally:
+        os.kill(process._pid, signal.SIGKILL)
 
 
 def test_nothing_is_written_into_the_folder_of_a_program_that_has_just_ended(tmp_path, monkeypatch):
