@@ -58,9 +58,7 @@ class _Matrix:
 
     def transposed(self) -> _Matrix:
         """Return the matrix with rows and columns exchanged."""
-        return _Matrix(
-            self.place, self.start, self.columns, self.rows, self.across, self.down, self.stack
-        )  # fmt: skip
+        return _Matrix(self.place, self.start, self.columns, self.rows, self.across, self.down, self.stack)
 
     def leading(self) -> tuple[int, int] | None:
         """Return whether cuBLAS, which sees the transpose, has to transpose it (0 or 1), and the stride
