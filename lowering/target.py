@@ -139,8 +139,8 @@ class Target:
 
 @cache
 def module_digest(name: str) -> str:
-    """A digest of the source of a module that is not of this package, with that of the package that it lies
-    in; empty for one of ours."""
+    """Return a digest of the source of a user's module, or of the whole package that holds the module; empty
+    for modules of dcarray."""
     file = getattr(sys.modules[name], "__file__", None)
     if file is None or name.startswith("dcarray."):
         return ""

@@ -60,7 +60,7 @@ SETTLE: list[Callable[[], None]] = []
 
 
 def settle() -> Counters:
-    """Return the counters, with the counts of what counts by itself."""
+    """Return the counters, after code that keeps counts of its own has added them."""
     for add in SETTLE:
         add()
     return counters

@@ -89,7 +89,7 @@ class LayoutPlan:
 
 
 class LogFacts:
-    """Facts of a log that do not depend on layouts, and its plans by layouts.
+    """The facts of a log that are the same for all layouts of its arrays, and its plans by layouts.
 
     Attributes
     ----------

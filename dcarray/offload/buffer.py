@@ -24,16 +24,9 @@ if TYPE_CHECKING:
     from dcarray.lowering.gpu.device import Device
 
 __all__ = [
-    "DeviceBuffer",
-    "DeviceError",
-    "array_in",
-    "lost",
-    "reserved",
-    "resident",
-    "settle",
-    "settle_new",
-    "uploaded",
-]
+    "DeviceBuffer", "DeviceError", "array_in", "least_elements", "lost", "reserved", "resident", "settle",
+    "settle_new", "uploaded",
+]  # fmt: skip
 
 
 SINGLE = 100_000

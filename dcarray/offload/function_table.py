@@ -16,6 +16,7 @@ from dcarray.core.handle import Handle
 from dcarray.core.store import compiles
 
 from .kernel_calls import Declined, Kernels, is_large
+from .taking import limits
 
 __all__ = [
     "NUMPYS_ON_PROCESSORS", "does", "extremes", "host", "in_bounds", "numbers", "require", "there", "tried",
@@ -105,6 +106,6 @@ def in_bounds(k: Kernels, at: Any, extent: int) -> Any:
     """Return indices that are in the bounds of an axis."""
     at = numbers(k, at, "iu")
     require(at.dtype != np.uint64)
-    low, high = extremes(at)
+    low, high = limits(at)
     require(-extent <= low and high < extent)
     return at

@@ -18,7 +18,7 @@ from dcarray.recording.session import LOCK, recording_for, session
 
 from .buffer import DeviceBuffer
 
-__all__ = ["taken"]
+__all__ = ["limits", "taken"]
 
 
 def taken(x: Any, key: Any) -> Any:
@@ -53,7 +53,7 @@ def taken(x: Any, key: Any) -> Any:
         return None
     kinds = [KEPT] * len(x._shape)
     for axis, place in enumerate(places, first):
-        low, high = _limits(place)
+        low, high = limits(place)
         if low < -x._shape[axis] or high >= x._shape[axis]:
             return None
         kinds[axis] = COUNTED if low >= 0 else FROM_END
@@ -72,7 +72,7 @@ def _is_index(key: Any) -> bool:
     return type(key) is int
 
 
-def _limits(place: Any) -> tuple[int, int]:
+def limits(place: Any) -> tuple[int, int]:
     """Return the least and the greatest element of an array of integers.
 
     They are kept with the buffer that has all of the array's elements, until something writes there.

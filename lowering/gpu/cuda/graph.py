@@ -253,7 +253,7 @@ class LaunchGraph:
             state = self._states.setdefault(device.name, _State())
             place = self._layout(state, sizes, device.graph_bound)
             block = _allocated(device, place)
-            key = values, sizes, place.edges, block and block.ptr, tuple([_identity(one) for one in given])
+            key = values, sizes, place, block and block.ptr, tuple([_identity(one) for one in given])
             known = state.instances.pop(key, None)
             if known is not None and device.graphs and not device.graph_refusal:
                 state.instances[key] = known

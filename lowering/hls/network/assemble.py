@@ -34,7 +34,7 @@ def _used(drafts: list[Draft]) -> list[Draft]:
 
 
 class _Assembler:
-    """The processes of one stage."""
+    """A builder of one stage: it gives drafts of processes their channels, widths and order."""
 
     def __init__(self, drafts: list[Draft], width: int) -> None:
         self.drafts = _in_order(drafts)
