@@ -63,13 +63,16 @@ def _folder() -> str | None:
 
 
 def taken_over(place: str) -> socket.socket | None:
-    """Return a connection to the planning process that waits at a place; None if there is none."""
+    """Return a connection to the planning process that waits at a place; None if there is none, or if it has
+    not had a processor for so long that several programs wait for it."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection.setblocking(False)  # else the program would wait while the queue is full
     try:
         connection.connect(place)
     except OSError:
         connection.close()
         return None
+    connection.setblocking(True)
     return connection
 
 

@@ -61,6 +61,22 @@ BODIES = {
                 s += c[i]
         return s
     """,
+    "an int that becomes NumPy's, in sums": """
+        x, far, out, k = 5, 1, 0, 0
+        steps = (a * 10).astype(np.int64) - 4
+        while out < 6 and k < 100:
+            x = 9 - k
+            for i in range(len(a)):
+                x += steps[i]
+                r = np.hypot(x - 3, a[i])
+                if r > far + 14 or x < -40:
+                    out += 1
+                    break
+                if r > far:
+                    far = r
+            k += 1
+        return x, far, out, x - k, 2 - far
+    """,
     "the largest and its place": """
         best, at = -1.0, 0
         for i in range(len(a)):
@@ -119,12 +135,17 @@ STATEMENTS = [
     "s = t - a[i]", "t = a[i] * 2", "b[i] = s", "s = 1.5 if t > b[i] else s", "t = np.sqrt(abs(t))",
     "t = float(s)",
 ]  # fmt: skip
+OF_INTS = [
+    "s += c[i]", "s = s + 1", "s = 3", "t = s", "t = t + s", "t = 7 - s", "s -= t", "t += a[i]",
+    "t = len(a) - t", "b[i] = s", "s = 2 if t > 1 else s", "t = s + t", "s = i", "s = c[i] - s", "s = s * 2", "t = t + t",
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", range(33))
 def test_random_loops(seed: int) -> None:
     """As Python computes them, whether they are compiled or not."""
     source = random.Random(seed)
+    has_ints = seed >= 25
 
     def block(depth: int, indent: str) -> list[str]:
         lines = []
@@ -137,11 +158,12 @@ def test_random_loops(seed: int) -> None:
                 if source.random() < 0.4:
                     lines += [f"{indent}else:", *block(depth - 1, indent + "    ")]
             else:
-                lines.append(indent + source.choice(STATEMENTS))
+                lines.append(indent + source.choice(OF_INTS if has_ints else STATEMENTS))
         return lines
 
     body = [
-        "s, t = 0.0, 0.25",
+        "s, t = 0, 1" if has_ints else "s, t = 0.0, 0.25",
+        "c = (a * 10).astype(np.int64) - 5",
         "for i in range(len(a)):",
         *block(2, "    "),
         "return s, t, s + t, b.tolist()",

@@ -16,7 +16,7 @@ from dcarray.ir.windows import remap
 
 from . import overflow
 from .complex_numbers import ComplexNumbers, product
-from .either_type import int_or_float, of_both
+from .either_type import int_or_float, int_or_numpy, of_both
 from .integers import Integers, plain_int
 from .numbers import ERRORS
 from .operators import BINARY, COMPARISONS, UNARY
@@ -164,24 +164,30 @@ class Arithmetic(Integers, ComplexNumbers):
         if kinds == INT_OR_FLOAT and isinstance(second, Data):
             return self._int_or_float(op, first, second, a, b)
         if kinds in ((float, "d"), (bool, "?")) and isinstance(first, Data) and isinstance(second, Data):
-            flags = [x.is_numpy for x in (a, b) if isinstance(x, PythonOrNumpy)]
-            known = [flag for flag in flags if flag is not None]
-            if len(known) < len(flags):
-                return PythonOrNumpy(first, second)
-            either = known[0] if len(known) == 1 else self.both("logical_or", *known)
-            return PythonOrNumpy(first, second, either)
+            return PythonOrNumpy(first, second, self._is_other(a, b))
+        is_numpy = self._is_other(a, b)
+        if kinds in ((int, "d"), (int, "l")) and op in "+-" and isinstance(second, Data) and is_numpy:
+            limits = self.limits(first)
+            if max(map(abs, limits)) < 1 << 62:  # it does not wrap around
+                return int_or_numpy(self.memory, second.expr, is_numpy.expr, limits)
         python = any(isinstance(x, PythonOrNumpy) and x.numpy.weak for x in (a, b))
         if kinds[0] != kinds[1] or (isinstance(kinds[1], type) and not python):
             raise self.scope.fail(f"{op} of a scalar whose type depends on whether a loop has run")
         return second
 
+    def _is_other(self, *values: Value) -> Data | None:
+        """Return whether one of the scalars of two types is of the second one; None if that is not known."""
+        flags = [x.is_numpy for x in values if isinstance(x, PythonOrNumpy)]
+        known = [flag for flag in flags if flag is not None]
+        if len(known) < len(flags):
+            return None
+        return known[0] if len(known) == 1 else self.both("logical_or", *known)
+
     def _int_or_float(self, op: str, first: Value, second: Data, a: Value, b: Value) -> PythonOrNumpy:
         """Return the result of an operation for ints, or for floats: as a float it is the same number."""
-        flags = [x.is_numpy for x in (a, b) if isinstance(x, PythonOrNumpy)]
-        known = [flag for flag in flags if flag is not None]
-        if len(known) < len(flags) or op == "**":
+        is_float = self._is_other(a, b)
+        if is_float is None or op == "**":
             raise self.scope.fail(f"{op} of a scalar whose type depends on whether a loop has run")
-        is_float = known[0] if len(known) == 1 else self.both("logical_or", *known)
         value = second.expr
         if op not in "+-" or b is None:  # no int is -0.0
             zero = Apply("add", (value, const(0.0, _F8)), _F8)

@@ -27,7 +27,7 @@ from .values import (
     kind_of,
 )
 
-__all__ = ["choice", "either_in", "either_kind", "int_or_float", "of_both", "value_and_type"]
+__all__ = ["choice", "either_in", "either_kind", "int_or_float", "int_or_numpy", "of_both", "value_and_type"]
 
 _BOOL = np.dtype(np.bool_)
 
@@ -84,29 +84,53 @@ def int_or_float(
 ) -> PythonOrNumpy:
     """Return a number of Python's with a float64 value: an int, which is within the limits, or a float; None
     if it is not known which of these."""
-    low, high = limits
-    if is_float is not None and (low < -MAX_COUNTER or high > MAX_COUNTER):
-        size = Apply("absolute", (value,), value.dtype)
-        within = Apply("less_equal", (size, const(float(MAX_COUNTER), value.dtype)), _BOOL)
-        value = Apply("checked", (Apply("logical_or", (is_float, within), _BOOL), value), value.dtype)
-        memory.may_raise = True
-        low, high = -MAX_COUNTER, MAX_COUNTER
+    if is_float is not None:
+        value, limits = _limited(memory, value, is_float, limits)
     whole = (
         value if is_float is None else Apply("where", (is_float, const(0.0, value.dtype), value), value.dtype)
     )
     return PythonOrNumpy(
-        memory.value(cast(whole, np.dtype(int)), scalar=True, weak=int, limits=(low, high)),
+        memory.value(cast(whole, np.dtype(int)), scalar=True, weak=int, limits=limits),
         memory.value(value, scalar=True, weak=float),
         None if is_float is None else memory.value(is_float, scalar=True, weak=bool),
     )
 
 
+def int_or_numpy(
+    memory: Memory, value: Expr, is_numpy: Expr, limits: tuple[int, int] = (-MAX_COUNTER, MAX_COUNTER - 1)
+) -> PythonOrNumpy:
+    """Return an int of Python's, which is within the limits, or NumPy's scalar with the value."""
+    value, limits = _limited(memory, value, is_numpy, limits)
+    return PythonOrNumpy(
+        memory.value(cast(value, np.dtype(int)), scalar=True, weak=int, limits=limits),
+        memory.value(value, scalar=True),
+        memory.value(is_numpy, scalar=True, weak=bool),
+    )
+
+
+def _limited(
+    memory: Memory, value: Expr, is_other: Expr, limits: tuple[int, int]
+) -> tuple[Expr, tuple[int, int]]:
+    """Return a value that is an int or of another type, with a run-time check where the int may be beyond
+    `MAX_COUNTER`, and the int's limits then."""
+    low, high = limits
+    if low >= -MAX_COUNTER and high <= MAX_COUNTER:
+        return value, limits
+    least, most = (const(value.dtype.type(n).item(), value.dtype) for n in (-MAX_COUNTER, MAX_COUNTER))
+    above, below = (Apply("less_equal", pair, _BOOL) for pair in ((least, value), (value, most)))
+    within = Apply("logical_and", (above, below), _BOOL)
+    value = Apply("checked", (Apply("logical_or", (is_other, within), _BOOL), value), value.dtype)
+    memory.may_raise = True
+    return value, (-MAX_COUNTER, MAX_COUNTER)
+
+
 def _scalar(memory: Memory, value: Expr, is_numpy: Expr, kind: Either) -> PythonOrNumpy:
     if kind == INT_OR_FLOAT:
         return int_or_float(memory, value, is_numpy)
-    limits = (-MAX_COUNTER, MAX_COUNTER - 1) if kind.python is int else None
+    if kind.python is int:
+        return int_or_numpy(memory, value, is_numpy)
     return PythonOrNumpy(
-        memory.value(cast(value, np.dtype(kind.python)), scalar=True, weak=kind.python, limits=limits),
+        memory.value(cast(value, np.dtype(kind.python)), scalar=True, weak=kind.python),
         memory.value(value, scalar=True),
         memory.value(is_numpy, scalar=True, weak=bool),
     )
