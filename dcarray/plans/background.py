@@ -206,18 +206,16 @@ class Background:
 
     def _stop(self) -> None:
         """Wait for a running compilation before the interpreter ends."""
-        if self._ended is None or self._pid != os.getpid():
-            return
-        self.is_stopping = True
-        while not self._queue.empty():
-            self._queue.get()
-        self._queue.put(None)
-        with self._ended:
-            pass
-        jobs = sorted(self._undone, key=_Job.rank, reverse=True)
-        left = [job.request for job in jobs if job.request is not None]
-        if left:
-            self.finish(left[:_MOST_LEFT])
+        jobs: list[_Job] = []
+        if self._ended is not None and self._pid == os.getpid():
+            self.is_stopping = True
+            while not self._queue.empty():
+                self._queue.get()
+            self._queue.put(None)
+            with self._ended:
+                pass
+            jobs = sorted(self._undone, key=_Job.rank, reverse=True)
+        self.finish([job.request for job in jobs if job.request is not None][:_MOST_LEFT])
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until all jobs so far, also those held back, are done, or for so many seconds; whether they

@@ -21,11 +21,13 @@ import warnings
 from contextlib import suppress
 from typing import Any
 
-from dcarray.core import cores
+from dcarray.core import config, cores
 from dcarray.core.errors import Untraceable
+from dcarray.lowering.runtime.disk import unwritten
 
 from . import disk_store, server
 from .background import BACKGROUND
+from .plan_folder import plan_folder
 from .requests import Request, RoutineRequest
 from .server_handle import NoPlanningProcess, PlanningProcess, Starved
 
@@ -95,12 +97,17 @@ class PlanningClient:
             self._ensure_started(_nice())
 
     def finish(self, left: list[Request]) -> None:
-        """Leave the planning process, which makes these plans for later runs, the first ones first."""
-        if self._process is not None and left:  # if it has not begun, it finds them when it does
-            for folder in {request.cache_dir for request in left}:
-                disk_store.make_folder(folder)  # in one that is not there any more nothing is kept
-            self._process.finish(server.message(left))
-        self._close()
+        """Leave the planning process, which makes these plans for later runs, the first ones first.  It then
+        holds back what it would write for a while: whoever has run the program may remove the folder."""
+        if self._process is None:
+            return
+        for folder in {request.cache_dir for request in left}:
+            disk_store.make_folder(folder)  # in one that is not there any more nothing is kept
+        folder = config.current().cache_dir
+        with unwritten(filter(None, (folder, plan_folder(folder)))):
+            if left:  # if it has not begun, it finds them when it does
+                self._process.finish(server.message(left))
+            self._close()
 
     def _leave(self) -> None:
         """Leave the planning process to the parent, in a child after a fork."""

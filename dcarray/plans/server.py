@@ -115,7 +115,7 @@ def serve() -> None:
         program = _next_program(place, chores, left)
         if program is not None:
             _send(program, os.getpid().to_bytes(HEAD, "little") + READY)
-        _write_held()
+    _write_held()
 
 
 def _give_way(program: socket.socket) -> None:
@@ -132,9 +132,9 @@ def _give_way(program: socket.socket) -> None:
         os.sched_setscheduler(os.getpid(), os.SCHED_IDLE, os.sched_param(0))  # the thread that makes plans
 
 
-def _write_held() -> None:
+def _write_held(inside: str | None = None) -> None:
     with suppress(Exception):  # a folder that is full, say
-        write_held()
+        write_held(inside)
 
 
 def _serve_program(program: socket.socket, chores: Iterator[bool]) -> list[requests.Request]:
@@ -150,6 +150,8 @@ def _serve_program(program: socket.socket, chores: Iterator[bool]) -> list[reque
         if request is None or isinstance(request, list):
             return request or []
         disk_store.make_folder(request.cache_dir)  # in which what comes later is kept
+        if request.cache_dir:
+            _write_held(request.cache_dir)  # an earlier run's: this program is there, and so is the folder
         reply = _finished.pop((request.text(), request.cache_dir), None) or answer(request)
         with suppress(Exception):  # if the folder fails, the next process plans again
             save_reply(request, reply)  # before the reply, with which the program may be done, and its folder

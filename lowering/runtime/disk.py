@@ -13,7 +13,7 @@ import stat
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import TYPE_CHECKING, TypeAlias, cast
 
@@ -27,6 +27,7 @@ LIMIT = 256 << 20
 
 _MAGIC = b"dcarray code 1\n\0"
 _OURS = ".dcarray"  # the suffix of the cache's files: other files in the folder stay untouched
+_UNWRITTEN = 0.1  # seconds, at most, that a program waits at its end for files that are being written
 _POSIX = hasattr(os, "geteuid") and hasattr(os, "O_NOFOLLOW") and os.open in os.supports_dir_fd
 
 
@@ -61,14 +62,47 @@ class _Holding:
 HOLDING = _Holding()
 
 
-def write_held() -> None:
-    """Write what was held back into those folders that are still there."""
+def write_held(inside: str | None = None) -> None:
+    """Write what was held back into those folders that are still there.
+
+    Parameters
+    ----------
+    inside : str, optional
+        A folder: only what belongs into it is written, unless it is still to be held back.  By default
+        everything is written.
+    """
     held, HOLDING.held = HOLDING.held, {}
-    wanted, HOLDING.wanted = HOLDING.wanted, None
     for (folder, key), code in held.items():
-        if os.path.isdir(folder):
-            DiskCache(folder).write(key, code)
-    HOLDING.wanted = wanted
+        if inside is not None and not folder.startswith(inside):
+            HOLDING.held[folder, key] = code
+        elif os.path.isdir(folder):
+            DiskCache(folder).write(key, code, now=inside is None)
+
+
+@contextlib.contextmanager
+def unwritten(folders: Iterable[str]) -> Iterator[None]:
+    """A context in which no process that may hold files back writes to some folders.  It begins after a tenth
+    of a second at the latest: such a process may have no processor."""
+    end = time.monotonic() + _UNWRITTEN
+    with contextlib.ExitStack() as opened:
+        for folder in folders:
+            with contextlib.suppress(OSError):  # there is no such folder, or it cannot be locked
+                handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+                opened.callback(os.close, handle)
+                while not _locked(handle, alone=True) and time.monotonic() < end:
+                    time.sleep(1e-3)
+        yield
+
+
+def _locked(handle: int, alone: bool) -> bool:
+    """Whether an open folder is locked now: alone at once or not at all, else together with others."""
+    import fcntl  # of POSIX systems
+
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB if alone else fcntl.LOCK_SH)
+    except BlockingIOError:
+        return False
+    return True
 
 
 class DiskCache:
@@ -109,15 +143,22 @@ class DiskCache:
             return None
         return checked(key, content)
 
-    def write(self, key: str, code: bytes) -> None:
-        """Store ``code`` under ``key``; a failure gives one warning."""
-        if HOLDING.wanted is not None and HOLDING.wanted():
+    def write(self, key: str, code: bytes, now: bool = False) -> None:
+        """Store ``code`` under ``key``, even if it should be held back where ``now`` is set; a failure gives
+        one warning."""
+        wanted = None if now else HOLDING.wanted
+        if wanted is not None and wanted():
             HOLDING.held[self.folder, key] = code
             return
         content = _MAGIC + _checksum(key, code) + code
         scratch = f"tmp-{os.getpid()}-{threading.get_ident()}-{time.monotonic_ns()}{_OURS}"
         try:
             with self._directory() as directory:
+                if wanted is not None:
+                    _locked(directory, alone=False)  # until it is closed: see `unwritten`
+                    if wanted():
+                        HOLDING.held[self.folder, key] = code
+                        return
                 flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
                 try:
                     handle = os.open(scratch, flags, 0o600, dir_fd=directory)

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import threading
 import time
 import warnings
 from pathlib import Path
@@ -504,3 +505,52 @@ def test_few_planning_processes_wait(short_folder, monkeypatch):
     idle_planners.Offer(places[-1]).end()
     for offer in offers:
         offer.end()
+
+
+def test_a_program_that_ends_waits_for_a_file_that_is_being_written(tmp_path, monkeypatch):
+    folder, ended = str(tmp_path), threading.Event()
+    cache = disk.DiskCache(folder)
+    asked = []
+
+    def wanted():
+        asked.append(ended.is_set())
+        if len(asked) == 2:  # the folder is locked
+            leaving.start()
+            leaving.join(0.02)
+        return ended.is_set()
+
+    def leave():
+        with disk.unwritten([folder]):
+            ended.set()
+
+    leaving = threading.Thread(target=leave)
+    monkeypatch.setattr(disk.HOLDING, "wanted", wanted)
+    cache.write("first", b"1")
+    leaving.join()
+    cache.write("second", b"2")
+    assert asked == [False, False, True] and disk.DiskCache(folder).read("first") == b"1"
+    assert [*disk.HOLDING.held] == [(folder, "second")] and len([*tmp_path.iterdir()]) == 1
+    disk.HOLDING.held.clear()
+
+
+def test_what_is_held_back_is_written_for_a_program_in_its_folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(disk.HOLDING, "wanted", lambda: True)
+    folders = [tmp_path / name for name in ("one", "two")]
+    for folder in folders:
+        folder.mkdir(mode=0o700)
+        disk.DiskCache(str(folder)).write("key", b"1")
+    monkeypatch.setattr(disk.HOLDING, "wanted", lambda: False)
+    disk.write_held(str(folders[0]))
+    assert [len([*folder.iterdir()]) for folder in folders] == [1, 0]
+    disk.write_held()
+    assert [len([*folder.iterdir()]) for folder in folders] == [1, 1] and not disk.HOLDING.held
+
+
+def test_a_full_queue_of_an_idle_planning_process_is_not_waited_for(short_folder):
+    place = idle_planners.place_of("a command")
+    offer = idle_planners.Offer(place)
+    waiting = [idle_planners.taken_over(place) for _ in range(3 * idle_planners._BACKLOG)]
+    assert waiting[0] is not None and waiting[-1] is None
+    offer.end()
+    for connection in filter(None, waiting):
+        connection.close()

@@ -137,7 +137,8 @@ STATEMENTS = [
 ]  # fmt: skip
 OF_INTS = [
     "s += c[i]", "s = s + 1", "s = 3", "t = s", "t = t + s", "t = 7 - s", "s -= t", "t += a[i]",
-    "t = len(a) - t", "b[i] = s", "s = 2 if t > 1 else s", "t = s + t", "s = i", "s = c[i] - s", "s = s * 2", "t = t + t",
+    "t = len(a) - t", "b[i] = s", "s = 2 if t > 1 else s", "t = s + t", "s = i", "s = c[i] - s", "s = s * 2",
+    "t = t + t",
 ]  # fmt: skip
 
 
