@@ -126,13 +126,14 @@ def _measured(told: Mapping[str, Any]) -> Iterator[str]:
     ranks = list(dict.fromkeys(r for found in programs.values() for r in found.get("model", {})))
     cores = int(told["machine"]["cores"])
     yield (
-        f"Weak scaling, one thread a rank: medians of {told['rounds']} turns in which all take part. "
-        "Efficiency is the time of one process alone over that of the ranks on as many times the work; in "
-        "brackets, that of as many processes side by side that have nothing to do with each other, but share "
-        "the machine as the ranks do. Both are medians [95% intervals] of the ratios within a turn. "
-        "Model: how far its prediction is off. Peers: their time over ours in the same turn, ranks and work"
-        + (f"; sizes: Table 2's for Dask, divided by {told['shrink']:g}" if told["shrink"] != 1 else "")
-        + "."
+        "The table shows weak scaling, with one thread a rank. Times are medians of "
+        f"{told['rounds']} rounds, in each of which every contender runs. *Efficiency* is the time of one "
+        "process, divided by the time of all ranks on as many times the work. In parentheses it is compared "
+        "with as many independent processes at the same time, which share the machine as the ranks do. Both "
+        "are medians [95% intervals] of the ratios within a round. *Model* is the error of the predicted "
+        "time. The last columns are the times of other libraries, divided by dcarray's, on as many ranks and "
+        "with the same work: above 1, dcarray is faster."
+        + (f" Sizes are Table 2's for Dask, divided by {told['shrink']:g}." if told["shrink"] != 1 else "")
     )
     yield ""
     heads = ["kernel", "NumPy", "1 rank"]
@@ -165,13 +166,17 @@ def _counts(counts: Mapping[str, Any], daint: Mapping[str, Any]) -> Iterator[str
     """The table of what is counted and modelled."""
     shown = [r for r in ("2", "36", "1024", "1296") if all(r in each for each in counts.values())]
     yield (
-        "Counted at the sizes of Table 2, planned without data: bytes that a rank receives in one call, over "
-        "the least that has to travel, and the modelled weak-scaling efficiency on a machine "
+        "The table shows plans at the sizes of Table 2, made without data: the bytes that a rank receives in "
+        "one call, and the modelled efficiency of weak scaling. In parentheses the bytes are divided by the "
+        "reference: what a rank receives if all arrays are cut into equal parts over the best grid, with "
+        "SUMMA for products of matrices. Below 1 the plan sends less than that: every rank has some vectors "
+        "whole, a large factor of a product is not sent, or a rank has one neighbour instead of two. The "
+        "model is of a machine "
         f"{daint['name']}. Parameters: {daint['source']}."
     )
     yield ""
     heads = [f"{r} ranks" for r in shown]
-    yield "| kernel | the least | " + " | ".join(f"{head} | efficiency" for head in heads) + " |"
+    yield "| kernel | reference, in numbers | " + " | ".join(f"{head} | efficiency" for head in heads) + " |"
     yield "|---|---|" + "---:|---:|" * len(heads)
     for name, rows in counts.items():
         cells = [name, f"`{rows[shown[-1]]['formula']}`"]
