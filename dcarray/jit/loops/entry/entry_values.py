@@ -46,6 +46,10 @@ class ListType:
     of_tuples: bool = False
 
 
+CHARACTERS = np.dtype(np.uint32)
+"""The dtype of the `ListType` of a string, which is given by its code points (see `entry.texts`)."""
+
+
 @record(frozen=True, slots=True)
 class ScalarType:
     """A scalar that is an argument of the compiled loop.  ``weak``: a Python float or complex, which takes

@@ -20,6 +20,7 @@ from .either_type import int_or_float, int_or_numpy, of_both
 from .integers import Integers, plain_int
 from .numbers import ERRORS
 from .operators import BINARY, COMPARISONS, UNARY
+from .texts import Character, compared
 from .values import (
     INT_OR_FLOAT,
     PYTHON,
@@ -140,6 +141,8 @@ class Arithmetic(Integers, ComplexNumbers):
         """Trace ``a op b``."""
         if isinstance(a, PythonOrNumpy) or isinstance(b, PythonOrNumpy):
             return self._same_for_both(op, a, b)
+        if isinstance(a, Character) or isinstance(b, Character):
+            return compared(self.memory, self.scope, op, a, b)
         name, function = BINARY[op]
         known = all(type(x) in PYTHON for x in (a, b))
         if known or not (is_number(a) and is_number(b)):

@@ -19,6 +19,7 @@ from .descriptions import described
 from .either_type import choice, either_kind, of_both
 from .iterables import Iterables
 from .reductions import Reductions
+from .texts import Text
 from .values import (
     PYTHON,
     Data,
@@ -152,6 +153,8 @@ class PythonCalls(Operations):
             return len(x)
         if isinstance(x, NumberList):
             return x.array.shape[0]
+        if isinstance(x, Text):
+            return x.codes.shape[0]
         if isinstance(x, GrownList):
             return x.count
         if isinstance(x, Row | Stack):

@@ -19,6 +19,7 @@ from dcarray.tiering import admission
 from ..entry.guards import knows_wrapped
 from ..entry.lists import ListElements
 from ..entry.members import Check, still_hold, watched_members
+from ..entry.texts import Texts
 from ..syntax.path_names import shown
 from .keys import MISSING, Entry, is_wrapped, watched_exceptions
 from .list_conversion import ListConversion
@@ -61,6 +62,7 @@ class Version:
         self._last: Entry | None = None  # the key whose plan ran last
         self._members: list[Check] | None = None
         self._lists = ListConversion()
+        self._texts = Texts(self.source.source, (*self.source.needed, *self.source.others))
 
     def read(self, values: tuple[Any, ...]) -> tuple[tuple[Any, ...], list[Any]] | None:
         """Return the values that plans get, and the objects whose parts are bound afterwards; None if it is
@@ -138,6 +140,7 @@ class Version:
             served = self._try_last(self._last, values, options)
             if served is not None:
                 return served, self._last
+        values = self._texts.elements(values)
         has_lists = list in map(type, values)
         if has_lists:
             if self._lists.are_a_loss(self.plans.entries.values()):

@@ -15,6 +15,7 @@ from dcarray.ir.statements import all_statements
 from ..entry.entry_values import Function, PublicObject
 from ..operations.arithmetic import Operations
 from ..operations.calls import Calls
+from ..operations.texts import Character, Text, character, contained
 from ..operations.values import Data, Method, NumberList, RaggedList, Row, Stack, Unbound, Value, is_number
 from ..syntax.comprehension_loops import TAKE_ALL, Comprehension
 from ..syntax.syntax_facts import stores
@@ -153,6 +154,9 @@ class Expressions(Operations):
                 if right is not None or not (left is None or is_number(left)):
                     raise self.scope.fail("an identity that is not known")
                 answer: Value = (left is None) == isinstance(sign, ast.Is)
+            elif isinstance(sign, ast.In | ast.NotIn) and isinstance(left, Character):
+                inside = contained(self.memory, self.scope, left, right)
+                answer = inside if isinstance(sign, ast.In) else self.math.negation(inside)
             elif type(sign) not in _SIGNS:
                 raise self.scope.fail("a comparison that is not understood")
             else:
@@ -257,6 +261,8 @@ class Expressions(Operations):
             return self.lists.getitem(owner.items, self.place_of(owner, key))
         if isinstance(owner, NumberList):
             return self.lists.getitem(owner, key)
+        if isinstance(owner, Text):
+            return character(self.arrays, owner, key)
         if owner == PublicObject("dcarray.map"):
             return self.calls.range_product(key)
         raise self.scope.fail("an index of a value that is not understood")

@@ -20,6 +20,7 @@ from dcarray.ir.ops import const
 from dcarray.ir.verify import VerifyError, verify
 
 from ..entry.entry_values import (
+    CHARACTERS,
     ArrayType,
     Constant,
     EntryValue,
@@ -30,7 +31,7 @@ from ..entry.entry_values import (
     Result,
     ScalarType,
     TracedLoop,
-)
+)  # fmt: skip
 from ..entry.generators import Generator, GlobalGenerator
 from ..entry.names import ENDED, RETURNED, START
 from ..entry.sizes import LARGEST, SymbolicSize
@@ -42,6 +43,7 @@ from ..operations.memory import Memory
 from ..operations.public_objects import public_object
 from ..operations.reductions import Reductions
 from ..operations.scope import Scope
+from ..operations.texts import Text
 from ..operations.values import (
     INT_OR_FLOAT,
     Data,
@@ -215,6 +217,8 @@ class Tracer(Recursions):
                     self._values[name] = self._array(name, value)
             elif isinstance(value, Generator):
                 self._values[name] = RandomGenerator(name, value)
+            elif isinstance(value, ListType) and value.dtype == CHARACTERS:
+                self._values[name] = Text(self._array(name, ArrayType(CHARACTERS, value.shape, (), False)))
             elif isinstance(value, ListType):
                 mixed = value.mixed or self.lists.kinds.get(name) == INT_OR_FLOAT
                 dtype = _MIXED if mixed else value.dtype

@@ -1,0 +1,107 @@
+"""Strings, and lists and arrays of characters, as values that loops only look at: an array of code points.
+
+A string is taken if a loop asks for nothing but its length, for one character, or for one after the other.
+Of other strings, and of short ones, plans depend on the string itself.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..syntax.syntax_facts import Names, walk
+from .entry_values import CHARACTERS
+from .lists import ListElements
+
+__all__ = ["Texts", "characters", "looked_at"]
+
+_LEAST = 16  # characters; of shorter strings plans depend on the string itself
+_ENCODING = "utf-32-le" if np.little_endian else "utf-32-be"
+_CHARACTER = np.dtype("=U1").str
+
+
+def characters(value: Any) -> ListElements | None:
+    """Return the characters of a string, of a list of strings of one character, or of a plain array of such
+    with one axis; None for any other value."""
+    if type(value) is np.ndarray:
+        if value.dtype.str != _CHARACTER or value.ndim != 1:
+            return None
+        return _elements(value, np.ascontiguousarray(value).view(CHARACTERS))
+    text = value
+    if type(value) is list:
+        if not {*map(type, value)} <= {str, np.str_} or {*map(len, value)} != {1}:
+            return None
+        text = "".join(value)
+    elif type(value) is not str or len(value) < _LEAST:
+        return None
+    if "\0" in text:  # which stands for an empty item of an array
+        return None
+    return _elements(value, np.frombuffer(text.encode(_ENCODING, "surrogatepass"), CHARACTERS))
+
+
+def _elements(given: Any, array: np.ndarray[Any, Any]) -> ListElements:
+    return ListElements(given, [], str, array, (), of_tuples=True)
+
+
+class Texts:
+    """The strings, and the lists and arrays of characters, among the values of some statements.
+
+    Parameters
+    ----------
+    source : str
+        The statements.
+    names : sequence of str
+        The names of their values.
+    """
+
+    __slots__ = ("_known", "_names", "_places", "_source")
+
+    def __init__(self, source: str, names: Sequence[str]) -> None:
+        self._source, self._names = source, names
+        self._places: list[int] | None = None  # of values of which only the length and items are used
+        self._known: dict[int, ListElements] = {}  # strings do not change
+
+    def elements(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return values with their characters in place of strings."""
+        if not any(map(_may_have_characters, values)):
+            return values
+        if self._places is None:
+            looked = looked_at(self._source)
+            self._places = [k for k, name in enumerate(self._names) if name in looked]
+        made = [*values]
+        for k in self._places:
+            if k < len(values) and _may_have_characters(values[k]):
+                known = self._known.get(k)
+                found = known if known is not None and known.given is values[k] else characters(values[k])
+                if found is not None:
+                    made[k] = found
+                    if type(values[k]) is str:
+                        self._known[k] = found
+        return tuple(made)
+
+
+def _may_have_characters(value: Any) -> bool:
+    kind = type(value)
+    if kind is list:
+        return bool(value) and isinstance(value[0], str)
+    return (kind is str and len(value) >= _LEAST) or (kind is np.ndarray and value.dtype.char == "U")
+
+
+def looked_at(source: str) -> Names:
+    """Return the names of which statements use nothing but the length and items."""
+    uses: list[ast.AST] = []
+    every: list[str] = []
+    for node in walk(ast.parse(source)):
+        if isinstance(node, ast.Name):
+            every.append(node.id)
+        elif isinstance(node, ast.Subscript) and not isinstance(node.slice, ast.Slice | ast.Tuple):
+            uses += [node.value] if isinstance(node.ctx, ast.Load) else []
+        elif isinstance(node, ast.For | ast.comprehension):
+            uses.append(node.iter)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            uses += node.args if node.func.id in ("len", "zip", "enumerate", "reversed") else []
+    found = [node.id for node in uses if isinstance(node, ast.Name)]
+    return frozenset(name for name in found if found.count(name) == every.count(name))

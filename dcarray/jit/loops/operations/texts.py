@@ -1,0 +1,81 @@
+"""Characters of strings on traced values: what loops compare is their code points."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dcarray.ir.nodes import Apply, Const
+from dcarray.ir.ops import const
+
+from ..entry.entry_values import CHARACTERS
+from .memory import Memory
+from .scope import Scope
+from .values import Data, Value, is_int
+
+if TYPE_CHECKING:
+    from .arrays import Arrays
+
+__all__ = ["Character", "Text", "character", "compared", "contained"]
+
+_BOOL = np.dtype(np.bool_)
+_NAMES = {"==": "equal", "!=": "not_equal"}
+
+
+@dataclass(frozen=True, eq=False)
+class Text:
+    """A string, or a list or an array of characters, which no statement changes.
+
+    Attributes
+    ----------
+    codes : Data
+        The code points of its characters; 0 for an empty string in an array.
+    """
+
+    codes: Data
+
+
+@dataclass(frozen=True, eq=False)
+class Character:
+    """An item of a `Text`: its code point."""
+
+    code: Data
+
+
+def character(arrays: Arrays, text: Text, key: Value) -> Character:
+    """Trace ``text[key]``."""
+    run_time = isinstance(key, Data) and key.scalar and key.dtype.kind in "iu"
+    if not (is_int(key) or run_time):
+        raise arrays.scope.fail("a string is indexed by what is no integer")
+    return Character(arrays.getitem(text.codes, key))
+
+
+def compared(memory: Memory, scope: Scope, op: str, a: Value, b: Value) -> Value:
+    """Trace ``a == b`` or ``a != b``, where at least one of them is a character."""
+    first, *others = [x.code.expr for x in (a, b) if isinstance(x, Character)]
+    known = [x for x in (a, b) if isinstance(x, str)]
+    if op not in ("==", "!=") or len(others) + len(known) != 1 or "\0" in known:
+        raise scope.fail(f"{op} of a character")
+    if known and len(known[0]) > 1:
+        return op == "!="
+    other = others[0] if others else _code(known[0])
+    return memory.value(Apply(_NAMES[op], (first, other), _BOOL), scalar=True, weak=bool)
+
+
+def contained(memory: Memory, scope: Scope, x: Character, items: Value) -> Data:
+    """Trace ``x in items``, which are a known string, or known strings of one character in a tuple."""
+    every = [*items] if isinstance(items, str | tuple) else []
+    if not every or not all(isinstance(one, str) and len(one) == 1 and one != "\0" for one in every):
+        raise scope.fail("a character is looked for in values that are not known")
+    if isinstance(items, str):
+        every.append("")
+    found, *others = [Apply("equal", (x.code.expr, _code(one)), _BOOL) for one in every]
+    for other in others:
+        found = Apply("logical_or", (found, other), _BOOL)
+    return memory.value(found, scalar=True, weak=bool)
+
+
+def _code(one: str) -> Const:
+    return const(ord(one) if one else 0, CHARACTERS)
