@@ -11,7 +11,7 @@ from dcarray.jit.loops.sites.site import Site
 
 __all__ = ["NOTHING", "HotLine", "hot_lines", "table"]
 
-NOTHING = "nothing that can be compiled"
+NOTHING = "it has nothing that can be compiled"
 _SHOWN = 20  # lines
 _LEAST = 0.01  # of the time of all lines
 
@@ -63,8 +63,8 @@ def _why(sites: list[Site], file: str, line: int) -> str:
     if reasons:
         return reasons[0]
     if any(s.runs for s in around):
-        return "before its plan was there"
-    return "its plan was not there in time" if innermost.enabled or innermost.seconds else ""
+        return "before its compiled code was ready"
+    return "its compiled code was not ready in time" if innermost.enabled or innermost.seconds else ""
 
 
 def table() -> str:
