@@ -29,7 +29,13 @@ from .npbench_pictures import bars, heatmap
 
 
 def _table(rows: Rows, names: Sequence[str]) -> Iterator[str]:
-    titles = ["benchmark", "NumPy", *(NAMES.get(name, name) for name in names), "first call", "NumPy's"]
+    titles = [
+        "benchmark",
+        "NumPy",
+        *(NAMES.get(name, name) for name in names),
+        "first call",
+        "NumPy's first call",
+    ]
     yield "| " + " | ".join(titles) + " |"
     yield "|---|" + "---:|" * (len(titles) - 1)
     for bench, row in rows.items():
