@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
-from dcarray.core.counters import report, settle
+from dcarray.core.counters import report
 from dcarray.jit.loops.sites.sampler import SAMPLER
 from dcarray.jit.loops.sites.site import Site
 
@@ -41,11 +41,9 @@ class HotLine(NamedTuple):
 
 def hot_lines() -> list[HotLine]:
     """Return the hot lines of the program so far, those that took longest first."""
-    settle()
     sites = SAMPLER.sites()
     noted = {row.where: row.function for row in report().fallbacks if row.kind in ("loop", "slower")}
-    found = []
-    lines = dict(SAMPLER.lines)
+    found, lines = [], dict(SAMPLER.lines)
     for s in sites:
         if s.runs:
             place = s.source.file, s.source.line
@@ -54,15 +52,13 @@ def hot_lines() -> list[HotLine]:
                 lines[place] -= s.compiled
     for (file, line), seconds in lines.items():
         if seconds > 0.0:
-            found.append(
-                HotLine(file, line, line, seconds, "Python and NumPy", _why(sites, noted, file, line))
-            )
+            why = _why(sites, noted, file, line)
+            found.append(HotLine(file, line, line, seconds, "Python and NumPy", why))
     return sorted(found, key=lambda one: -one.seconds)
 
 
 def _why(sites: list[Site], noted: dict[str, str], file: str, line: int) -> str:
-    """Return why a line ran in Python: the reason of the innermost site around it, which the site has or
-    which was noted for some of its values."""
+    """Return why a line ran in Python: the reason of the innermost site around it, or a noted one."""
     around = [s for s in sites if s.source.file == file and s.source.line <= line <= s.source.last]
     if not around:
         return NOTHING

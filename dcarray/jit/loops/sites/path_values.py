@@ -106,9 +106,7 @@ class PathValues:
 
         self.unread = "it appends to something that is not a list, or to a list that is also read"
         if named.read or named.written or named.functions:
-            self.unread = (
-                "its objects have attributes that are computed by code, or the same object has two names"
-            )
+            self.unread = "its objects have attributes that are computed by code, or one object has two names"
         read = [(name, path) for name, path in named.read if name not in source.needed]
         written = [(name, path) for name, path in named.written if name not in source.live]
         self._written = [end(path) for _, path in written]
