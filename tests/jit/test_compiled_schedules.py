@@ -129,7 +129,7 @@ def test_passes_of_other_targets_are_errors_at_compile(names, monkeypatch):
     with dc.options(target="more"):
         made = f.schedule().apply("mine")
         f.compile(schedule=made)
-    with pytest.raises(dc.ScheduleError, match="mine: no pass is called 'mine': there are"):
+    with pytest.raises(dc.ScheduleError, match="mine: no pass is called 'mine'; the passes are"):
         f.compile(schedule=made)
 
 

@@ -172,4 +172,4 @@ def test_no_rows_of_columns(check):
         }
         """
     log = check(ROW_FUSION, text, text)
-    assert "rows of x lie across what is folded" in str(log)
+    assert "rows of x lie across the folded values" in str(log)

@@ -81,7 +81,7 @@ def test_nan_is_passed_on_and_bools_are_combined() -> None:
         assert not flag
         with pytest.raises(TypeError):
             comm.allreduce(values, values, "band")
-        with pytest.raises(CommError, match="'mean' is no reduction"):
+        with pytest.raises(CommError, match="'mean' is not a reduction"):
             comm.allreduce(values, values, "mean")
 
     run(3, program)
