@@ -139,7 +139,7 @@ NOT_FOLDED = {
       t[i] add= multiply(A[i,j], x[j]) init 0.0 for i<9000, j<500
       y[j] multiply= A[i,j] init 1.0 for i<9000, j<500
     """,
-    "what is folded into s are no rows": """
+    "the values folded into s are not rows": """
       t[i] add= multiply(A[i,j], x[j]) init 0.0 for i<9000, j<500
       s[] add= A[i,j] init 1.0 for i<9000, j<500
     """,
