@@ -81,7 +81,7 @@ def first_calls(rows: Rows) -> str:
         if "first" in row["numpy"] and "first" in row.get("dcarray", {})
     }
     late = {name: ours for name, (plain, ours) in pairs.items() if ours > 1.1 * plain + 0.02}
-    which = ", ".join(f"{name} {ours:.3f} s by {pairs[name][0]:.3f} s" for name, ours in late.items())
+    which = ", ".join(f"{name} {ours:.3f} s instead of {pairs[name][0]:.3f} s" for name, ours in late.items())
     told = f"first calls within 1.1 x NumPy's time and 20 ms: {len(pairs) - len(late)} of {len(pairs)}"
     return f"{told}; not {which}" if late else told
 

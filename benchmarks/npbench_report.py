@@ -29,7 +29,13 @@ from .npbench_pictures import bars, heatmap
 
 
 def _table(rows: Rows, names: Sequence[str]) -> Iterator[str]:
-    titles = ["benchmark", "NumPy", *(NAMES.get(name, name) for name in names), "first call", "NumPy's"]
+    titles = [
+        "benchmark",
+        "NumPy",
+        *(NAMES.get(name, name) for name in names),
+        "first call",
+        "NumPy's first call",
+    ]
     yield "| " + " | ".join(titles) + " |"
     yield "|---|" + "---:|" * (len(titles) - 1)
     for bench, row in rows.items():
@@ -66,7 +72,7 @@ def _behind(rows: Rows, names: Sequence[str]) -> Iterator[str]:
         best = max(theirs, key=theirs.__getitem__, default="")
         if ours and best and ours["dcarray"] < theirs[best]:
             by = f"{NAMES.get(best, best)} {ratio(theirs[best])}"
-            found.append(f"{bench} {ratio(ours['dcarray'])} by {by}")
+            found.append(f"{bench} {ratio(ours['dcarray'])} ({by})")
     if peers:
         yield f"A peer is faster in {len(found)} of {len(rows)}{': ' if found else ''}{', '.join(found)}."
 

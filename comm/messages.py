@@ -204,7 +204,7 @@ def Alltoall(x: Any, out: Any = None, comm: Ranks = None) -> Any:
         When ranks disagree on shape or dtype.
     """
     group, here = ranks_of(comm), np.asarray(x)
-    check_equal(group, (here.shape, here.dtype.str), "what is sent to all")
+    check_equal(group, (here.shape, here.dtype.str), "the value sent to all")
     if not here.ndim or here.shape[0] % group.size:
         raise LayoutError(f"an array of shape {here.shape} cannot be cut into {group.size} equal parts")
     result = new_like(x, here.shape) if out is None else out

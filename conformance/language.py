@@ -66,7 +66,7 @@ def arguments() -> tuple[Any, ...]:
 
 def table() -> str:
     """Return the table as Markdown."""
-    out = ["| | compiled | Numba | Pythran |", "|---|---|---|---|"]
+    out = ["| construct | compiled | Numba | Pythran |", "|---|---|---|---|"]
     out += [f"| {row.name} | {row.compiled} | {row.numba} | {row.pythran} |" for row in ROWS]
     return "\n".join(out)
 

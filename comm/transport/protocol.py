@@ -176,7 +176,7 @@ class Communicator(Protocol):
 def reduction_ufunc(name: str, dtype: np.dtype[Any]) -> np.ufunc:
     """Return the ufunc of a reduction's name; an error if it does not map a dtype to itself."""
     if name not in OPERATORS:
-        raise CommError(f"{name!r} is no reduction; there are {', '.join(OPERATORS)}")
+        raise CommError(f"{name!r} is not a reduction; the reductions are {', '.join(OPERATORS)}")
     ufunc = OPERATORS[name]
     *_, result = ufunc.resolve_dtypes((dtype, dtype, None))  # a TypeError of NumPy's where there is no loop
     if not np.can_cast(result, dtype):

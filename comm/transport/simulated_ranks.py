@@ -87,7 +87,7 @@ def rank_of_thread() -> Communicator:
     """Return the communicator of the simulated rank that runs in this thread."""
     comm = current.get()
     if comm is None:
-        raise CommError("this thread is no simulated rank")
+        raise CommError("this thread is not a simulated rank")
     return comm
 
 

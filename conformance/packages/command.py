@@ -26,11 +26,10 @@ _LONGEST = 60  # tests that are printed
 _HEAD = """\
 # Whole packages
 
-Packages that nobody has prepared: `dc.accelerate` of all their modules, and then their own tests.  A line
-says how many of the tests that pass with NumPy still pass.  `python -m conformance.packages NAME... --docs
-docs/packages.md` wrote this page.  It installs each package from PyPI in an environment of its own, and
-runs its tests twice.  With `--tests-too` the tests are accelerated as well.  It takes any package whose
-tests come with it."""
+`dc.accelerate` is applied to all modules of a package, and the package's own tests run twice: with plain
+NumPy, and accelerated.  The packages are not changed for this.  `python -m conformance.packages NAME...
+--docs docs/packages.md` writes this page.  It installs each package from PyPI in an environment of its own.
+With `--tests-too` the tests are accelerated, too.  Any package that contains its tests can be named."""
 
 
 def _cause(result: Result, test: str, listed: Mapping[str, str]) -> str:
@@ -65,7 +64,7 @@ def document(results: Iterable[Result], listed: Mapping[str, str], where: str) -
     """The page on packages, in Markdown."""
     lines = [
         _HEAD, "", where, "",
-        "| package | version | run | pass with NumPy | of these accelerated | |",
+        "| package | version | tests | pass with NumPy | of these, pass accelerated | share |",
         "|---|---|---:|---:|---:|---:|",
     ]  # fmt: skip
     results = sorted(results, key=lambda r: r.name.lower())
@@ -75,7 +74,7 @@ def document(results: Iterable[Result], listed: Mapping[str, str], where: str) -
     passed, kept = sum(r.passed for r in results), sum(r.kept for r in results)
     run, share = sum(r.tests for r in results), 100 * kept / passed
     lines.append(f"| all | | {run:,} | {passed:,} | {kept:,} | {share:.2f}% |")
-    lines += ["", "## Tests that differ", ""]
+    lines += ["", "## Tests that pass with NumPy only, by cause", ""]
     by_cause: dict[str, list[str]] = {}
     for r in results:
         for test in r.differing:

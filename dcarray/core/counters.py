@@ -36,8 +36,8 @@ class Counters:
 
 _LABELS = {
     "loops": "loops run as compiled code",
-    "runs": "runs of statements run as compiled code",
-    "waiting": "loops and runs of statements run by Python while they were compiled",
+    "runs": "blocks of statements run as compiled code",
+    "waiting": "loops and blocks run by Python while they were compiled",
     "flushes": "recordings run",
     "statements": "operations in these recordings",
     "kernels": "kernels run",
@@ -73,8 +73,8 @@ class Fallback:
     Attributes
     ----------
     function : str
-        The function; of the kinds ``"loop"`` and ``"slower"`` the reason why a loop or a run of statements is
-        Python's.
+        The function; of the kinds ``"loop"`` and ``"slower"`` the reason why Python runs a loop or a block of
+        statements.
     where : str
         The user's file and line.
     kind : {"fallback", "numpy", "loop", "slower"}
@@ -108,9 +108,9 @@ class Report:
     loops : int
         Loops of accelerated code run as compiled code.
     waiting : int
-        Such loops, and runs of statements, run by Python since their plan was not ready.
+        Such loops, and blocks of statements, that Python ran since their plan was not ready.
     runs : int
-        Runs of statements of accelerated code run as compiled code.
+        Blocks of statements of accelerated code run as compiled code.
     flushes, statements : int
         Recordings run, and the NumPy operations in them.
     kernels : int

@@ -142,7 +142,7 @@ class LocalView(np.ndarray[Any, Any]):
     def _check(self) -> None:
         if self._held is not None and self._held.done:
             raise LayoutError(
-                "the array of this local view has been laid out anew or gathered: ask for it again"
+                "the array of this local view was redistributed or gathered: read x.local again"
             )
 
     def __getitem__(self, key: Any) -> Any:

@@ -129,7 +129,7 @@ def _export(path: Path, add: bool) -> str:
     if not entries:
         raise _Refused(f"{_own_folder()}: nothing to export")
     if path.exists() and not add:
-        raise _Refused(f"{path}: is there already; --add puts this machine's code beside what it has")
+        raise _Refused(f"{path}: exists; --add adds this machine's code to it")
     sections = _read(path) if path.exists() else {}
     sections[_section_name(_about())] = (_about(), entries)
     scratch = path.with_name(f"{path.name}.{os.getpid()}.tmp")

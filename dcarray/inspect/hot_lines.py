@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
-from dcarray.core.counters import settle
+from dcarray.core.counters import report
 from dcarray.jit.loops.sites.sampler import SAMPLER
 from dcarray.jit.loops.sites.site import Site
 
 __all__ = ["NOTHING", "HotLine", "hot_lines", "table"]
 
-NOTHING = "nothing that can be compiled"
+NOTHING = "it has nothing that can be compiled"
 _SHOWN = 20  # lines
 _LEAST = 0.01  # of the time of all lines
 
@@ -41,20 +41,24 @@ class HotLine(NamedTuple):
 
 def hot_lines() -> list[HotLine]:
     """Return the hot lines of the program so far, those that took longest first."""
-    settle()
     sites = SAMPLER.sites()
-    found = [
-        HotLine(s.source.file, s.source.line, s.source.last, s.compiled, f"compiled, {s.runs:,} runs", "")
-        for s in sites
-        if s.runs
-    ]
-    for (file, line), seconds in SAMPLER.lines.items():
-        found.append(HotLine(file, line, line, seconds, "Python and NumPy", _why(sites, file, line)))
+    noted = {row.where: row.function for row in report().fallbacks if row.kind in ("loop", "slower")}
+    found, lines = [], dict(SAMPLER.lines)
+    for s in sites:
+        if s.runs:
+            place = s.source.file, s.source.line
+            found.append(HotLine(*place, s.source.last, s.compiled, f"compiled, {s.runs:,} runs", ""))
+            if place in lines:  # where the sampler sees a program whose compiled code runs
+                lines[place] -= s.compiled
+    for (file, line), seconds in lines.items():
+        if seconds > 0.0:
+            why = _why(sites, noted, file, line)
+            found.append(HotLine(file, line, line, seconds, "Python and NumPy", why))
     return sorted(found, key=lambda one: -one.seconds)
 
 
-def _why(sites: list[Site], file: str, line: int) -> str:
-    """Return why a line ran in Python: the reason of the innermost site around it."""
+def _why(sites: list[Site], noted: dict[str, str], file: str, line: int) -> str:
+    """Return why a line ran in Python: the reason of the innermost site around it, or a noted one."""
     around = [s for s in sites if s.source.file == file and s.source.line <= line <= s.source.last]
     if not around:
         return NOTHING
@@ -63,8 +67,12 @@ def _why(sites: list[Site], file: str, line: int) -> str:
     if reasons:
         return reasons[0]
     if any(s.runs for s in around):
-        return "before its plan was there"
-    return "its plan was not there in time" if innermost.enabled or innermost.seconds else ""
+        calls = any(s.runs and s.source.line == line for s in around)
+        return "before its compiled code was ready" + (", or in calling it" if calls else "")
+    for s in (innermost, *around):
+        if f"{file}:{s.source.line}" in noted:
+            return noted[f"{file}:{s.source.line}"]
+    return "its compiled code was not ready in time" if innermost.enabled or innermost.seconds else ""
 
 
 def table() -> str:

@@ -112,7 +112,7 @@ def perfect_nest(stmt: Stmt) -> tuple[Loop, ...]:
 def can_unroll(stmt: Stmt, factor: int) -> Reason | None:
     """Return why ``factor`` iterations of a loop cannot be written one after the other."""
     if not isinstance(stmt, Loop):
-        return Reason(f"{kind_of(stmt)} is no loop with a range")
+        return Reason(f"{kind_of(stmt)} is not a loop with a range")
     many = dims.count(stmt.bounds)
     if type(many) is not int or type(stmt.bounds[2]) is not int:
         return Reason(f"it is not known how many iterations {stmt.var} takes")

@@ -90,7 +90,7 @@ class Pipeline:
 
     @staticmethod
     def _unknown(name: str, there: Pipeline) -> ValueError:
-        return ValueError(f"no pass is called {name!r}: there are {', '.join(there.names)}")
+        return ValueError(f"no pass is called {name!r}; the passes are {', '.join(there.names)}")
 
     def run(
         self,

@@ -119,7 +119,7 @@ def test_first_calls_are_counted() -> None:
         "none": {"numpy": {"first": 1.0}, "dcarray": {"wrong": "output"}},
     }
     told = npbench_figures.first_calls(rows)
-    assert told.endswith("20 ms: 1 of 2; not late 1.130 s by 1.000 s")
+    assert told.endswith("20 ms: 1 of 2; not late 1.130 s instead of 1.000 s")
 
 
 def test_peers_on_a_device_that_nobody_knows_are_refused_at_once(capsys: pytest.CaptureFixture[str]) -> None:

@@ -105,7 +105,7 @@ def test_section_tells_losses_and_what_failed(told: dict[str, Any]) -> None:
     assert "Of the 1 in loops over elements or short rows, below 0.95 of NumPy's speed: 0." in text
     assert "A peer is faster in 0 of 5." in text  # where we have a figure
     told["benchmarks"]["lu"]["jax"] = _ran(3.0)
-    assert "A peer is faster in 1 of 5: lu 0.96 by JAX 3.00." in section(told)
+    assert "A peer is faster in 1 of 5: lu 0.96 (JAX 3.00)." in section(told)
 
 
 def test_sections_are_replaced_and_the_rest_stays(tmp_path: Path) -> None:

@@ -368,7 +368,7 @@ def test_run_finds_the_stub(used: Path, words: list[str]) -> None:
 @pytest.mark.parametrize(("change", "said"), [
     (lambda s: s, ""),
     (lambda s: s.replace("u:", "w:"), "used.hints.pyi is out of date: it is of stencil(w, v, steps), not "),
-    (lambda s: s + "def (", "used.hints.pyi is no stub"),
+    (lambda s: s + "def (", "used.hints.pyi is not a stub"),
     (lambda s: s.replace('dc.symbol("N")', "nothing"), "used.hints.pyi fails: NameError"),
 ])  # fmt: skip
 def test_a_stub_that_does_not_fit(used: Path, change: Any, said: str) -> None:

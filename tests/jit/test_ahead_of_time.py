@@ -376,7 +376,7 @@ def test_errors_name_file_and_line(name: str, offset: int, reason: str, tmp_path
     (["programs.py"], "FILE.py:function is expected"),
     (["programs.py:f"], "programs.py has no function f"),
     (["broken.py:f"], "broken.py:2: .*NameError"),
-    (["programs.py:lu", "--stem", "a-b"], "no identifier"),
+    (["programs.py:lu", "--stem", "a-b"], "not an identifier"),
     (["programs.py:lu", "--cpu", "i386"], "unknown processor"),
     (["programs.py:lu", "programs.py:lu"], "two functions have one name"),
     (

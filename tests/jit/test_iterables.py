@@ -112,13 +112,13 @@ def test_a_flat_with_a_name_is_read_once() -> None:
     ("for q in range(2):\n    e = np.ndindex(2, 2)\n    for k in e:\n        s += 1", "iterator"),
     ("for q in range(2):\n    e = (np.ndindex(2), 1)\n    for k in e[0]:\n        s += 1", "iterator"),
     ("for a in A.flat:\n    if a > 0.5:\n        break", "break"),
-    ("for a in s.flat:\n    n = 2", "no array"),
+    ("for a in s.flat:\n    n = 2", "not an array"),
     ("for k in np.ndindex():\n    s += 1.0", "without axes"),
-    ("for a in x:\n    s = np.hypot(*x)", "number is not known"),
+    ("for a in x:\n    s = np.hypot(*x)", "number of arguments"),
     ("for a in reversed(zip(x, y)):\n    s += 1", "iterator"),
     ("for a, b in zip(x, y, x):\n    s += a", "several targets"),
-    ("for a in s:\n    n = 2", "no range"),
-    ("for k in range(2):\n    for a in zip():\n        s += 1", "nothing"),
+    ("for a in s:\n    n = 2", "over another object"),
+    ("for k in range(2):\n    for a in zip():\n        s += 1", "zip of nothing"),
 ])  # fmt: skip
 def test_unsupported_code_is_refused(loop: str, reason: str) -> None:
     with pytest.raises(Untraceable, match=reason):

@@ -460,7 +460,7 @@ def test_the_report_names_the_list() -> None:
     text = "def f(A, B):\n    for i in range(2):\n        B[i] = A[i][0]\n    return B"
     dc.report(reset=True)
     both(text, [[1.0], [2.0]], ["a", 3])
-    assert any("B is no list" in line.function for line in dc.report().fallbacks)
+    assert any("B is a list of other" in line.function for line in dc.report().fallbacks)
 
 
 @pytest.fixture

@@ -121,7 +121,7 @@ def test_short_statements_are_not_planned(monkeypatch: pytest.MonkeyPatch) -> No
     waited()
     assert site.refused and not site.enabled and dc.report().loops == 0
     (one,) = reasons()
-    assert "less time than to ask" in one.function
+    assert "less time than calling" in one.function
 
 
 def test_plans_that_are_not_faster_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -90,7 +90,7 @@ def both(N: int, A: np.float64[N]):
 
 @pytest.mark.parametrize(("name", "offset", "reason"), [
     ("reaches_out", 2, "bounds"), ("calls_itself", 0, "calls itself"), ("untyped", 0, "no type"),
-    ("odd", 0, "no type of a program"),
+    ("odd", 0, "not a program's type"),
     ("dynamic", 1, "depends on a condition"), ("no_axis", 0, "does not follow"),
     ("unbound", 1, "no argument has the size M"), ("mixed", 1, "not known to fit"), ("both", 0, "size of A"),
 ])  # fmt: skip

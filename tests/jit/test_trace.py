@@ -269,7 +269,7 @@ for k in range(4):
         dict(np=np, u=data(4, 6), v=data(6), k0=2),
     )
     assert "is not known" in refused("for k in range(99):\n    x = np.roll(x, k)", np=np, x=data(5))
-    assert "one without axes" in refused("for k in range(3):\n    x = np.roll(x, 1)", np=np, x=data(5, 2))
+    assert "without an axis" in refused("for k in range(3):\n    x = np.roll(x, 1)", np=np, x=data(5, 2))
 
 
 def test_results_in_another_memory_order_are_refused() -> None:

@@ -114,7 +114,7 @@ LEFT = {
     t[] add= multiply(A[i,j], x[j]) init 0.0 for j<2*i
     x[2*i] = t[]
   }""",
-    "no sum": """for i in range(0, 20, 1) {
+    "not a sum": """for i in range(0, 20, 1) {
     t[] maximum= multiply(A[i,j], x[j]) init 0.0 for j<i
     x[i] = t[]
   }""",

@@ -25,8 +25,8 @@ def test_refusals(check):
     )
     text = str(log)
     for words in (
-        "d is no matrix product: it is a product with a vector",
-        "w is no matrix product: it is a product with a vector",
+        "d is not a matrix product: it is a product with a vector",
+        "w is not a matrix product: it is a product with a vector",
         "too small",
         "no product of int64",
         "does not start from zero",

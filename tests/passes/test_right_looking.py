@@ -42,11 +42,11 @@ SUMS = {
         t[] add= multiply(x[k], a[k,k+j]) init 0.0 for k<j
         x[j] = add(x[j], t[])
     """,
-    "it is no sum": """
+    "it is not a sum": """
         t[] multiply= multiply(x[k], a[k,j]) init 0.0 for k<j
         x[j] = add(x[j], t[])
     """,
-    "it is no sum to one number of which the order does not matter": """
+    "it is not a sum to one number, with terms in any order": """
         t[] maximum= multiply(x[k], a[k,j]) init 0.0 for k<j
         x[j] = add(x[j], t[])
     """,

@@ -139,7 +139,7 @@ NOT_FOLDED = {
       t[i] add= multiply(A[i,j], x[j]) init 0.0 for i<9000, j<500
       y[j] multiply= A[i,j] init 1.0 for i<9000, j<500
     """,
-    "what is folded into s are no rows": """
+    "the values folded into s are not rows": """
       t[i] add= multiply(A[i,j], x[j]) init 0.0 for i<9000, j<500
       s[] add= A[i,j] init 1.0 for i<9000, j<500
     """,
@@ -172,4 +172,4 @@ def test_no_rows_of_columns(check):
         }
         """
     log = check(ROW_FUSION, text, text)
-    assert "rows of x lie across what is folded" in str(log)
+    assert "rows of x lie across the folded values" in str(log)

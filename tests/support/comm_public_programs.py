@@ -136,7 +136,7 @@ def wrong_calls() -> None:
     raises(ValueError, "read-only", lambda: comm.Irecv(np.broadcast_to(0, 3), 0))
     raises(ValueError, "is taken", lambda: comm.Isend(np.ones(1), 0, 32767))
     raises(comm.CommError, f"no rank {group.size}", lambda: comm.Isend(np.ones(1), group.size))
-    raises(comm.CommError, "'mean' is no reduction", lambda: comm.Allreduce(np.ones(1), "mean"))
+    raises(comm.CommError, "'mean' is not a reduction", lambda: comm.Allreduce(np.ones(1), "mean"))
     raises(ValueError, "out is int64(2,)", lambda: comm.Allreduce(np.ones(2), out=np.ones(2, int)))
     raises(comm.GridError, "but there are", lambda: comm.Cart_create((group.size + 1,)))
     raises(comm.LayoutError, "equal parts", lambda: comm.Alltoall(np.ones(())))

@@ -92,7 +92,7 @@ def _function(function: FunctionType, traced: TracedProgram, kinds: dict[str, ty
     )
     for r in results:
         if r.kind == "value" and not isinstance(r.value, int | float | complex | bool | type(None)):
-            raise Refused(f"it returns {r.value!r}, which is no number")
+            raise Refused(f"it returns {r.value!r}, which is not a number")
         if r.kind == "alias" and kinds.get(r.name, 0) != 0:
             raise Refused(f"it returns its argument {r.name}")
     keywords = sum(p.kind is Argument.KEYWORD_ONLY for p in spec.values())
@@ -107,7 +107,7 @@ def _default(value: object) -> str:
         return ""
     if type(value) in (int, float, complex, bool) and math.isfinite(abs(value)):  # type: ignore[arg-type]
         return repr(value)
-    raise Refused(f"the default {value!r} of an argument is no finite number")
+    raise Refused(f"the default {value!r} of an argument is not a finite number")
 
 
 def _number(text: str) -> object:

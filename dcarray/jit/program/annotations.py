@@ -153,7 +153,7 @@ def evaluated(
     """
     for name, found, line in evaluated_or_passed(spec, names, file):
         if isinstance(found, PassedAnnotation):
-            raise ProgramError(f"the annotation {found} of {name} is no type of a program", file, line)
+            raise ProgramError(f"the annotation {found} of {name} is not a program's type", file, line)
         yield name, found, line
 
 
@@ -181,7 +181,7 @@ def evaluated_or_passed(
             yield argument.arg, PassedAnnotation(value), line
             continue
         if found is None:
-            raise ProgramError(f"the annotation {text} of {argument.arg} is no type of a program", file, line)
+            raise ProgramError(f"the annotation {text} of {argument.arg} is not a program's type", file, line)
         yield argument.arg, found, line
 
 

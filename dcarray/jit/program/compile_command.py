@@ -54,7 +54,7 @@ def _found(place: str) -> FunctionType:
     try:
         return python_function(function_at(place))
     except TypeError:
-        raise UsageError(f"{place} is no function of Python") from None
+        raise UsageError(f"{place} is not a Python function") from None
 
 
 def compile_library(
@@ -114,7 +114,7 @@ def compile_library(
     made = [library_function(function) for function in functions]
     stem = names[0] if stem is None else stem
     if not stem.isidentifier() or not stem.isascii() or stem.startswith("_"):
-        raise ValueError(f"the stem {stem!r} is no identifier of C")
+        raise ValueError(f"the stem {stem!r} is not an identifier in C")
     try:
         objects = None if emit == "c" or extra else Objects(cpu)
         texts = sources(made, stem, cpu == "native", bool(blas), objects.takes if objects else None)

@@ -130,7 +130,7 @@ class Program(Elsewhere, Generic[_Arguments, _Result]):
         if dump(made.region) != dump(given.region):
             steps = "; ".join(given.steps) or "no steps"
             raise ScheduleError(
-                f"the schedule ({steps}) is none of {self._name} as it is now, or was made with other options"
+                f"the schedule ({steps}) does not fit {self._name}: the function or the options have changed"
             )
         return given.changes
 

@@ -78,5 +78,5 @@ def _values(function: Any, texts: list[str]) -> tuple[dict[str, int], dict[str, 
         elif type(found) is int:
             sizes[name] = found
         else:
-            raise UsageError(f"{name} is no argument, and a size is an integer, not {value}")
+            raise UsageError(f"{name} is not an argument, and a size is an integer, not {value}")
     return sizes, given

@@ -39,7 +39,7 @@ def function_at(place: str) -> Any:
         raise UsageError(f"there is no file {file}")
     spec = spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
-        raise UsageError(f"{file} is no file of Python: its name ends in .py")
+        raise UsageError(f"{file} is not a Python file: its name ends in .py")
     sys.path.insert(0, str(path.resolve().parent))
     module = module_from_spec(spec)
     sys.modules.setdefault(path.stem, module)

@@ -282,20 +282,20 @@ class _ProgramTracer(Tracer):
             if isinstance(value, NumberList) and value.array.dtype == annotation.dtype:
                 return value
             if not is_array(value) or value.dtype != annotation.dtype:
-                raise self.scope.fail(f"{what} is no array of the type {annotation}")
+                raise self.scope.fail(f"{what} is not an array of the type {annotation}")
             return self.memory.array(value)
         if not is_number(value) or is_array(value):
-            raise self.scope.fail(f"{what} is no scalar of the type {annotation}")
+            raise self.scope.fail(f"{what} is not a scalar of the type {annotation}")
         if annotation.kind is float:
             return self.arrays.python(float, value)
         if annotation.kind is not None:
             if kind_of(value) is not annotation.kind:
-                raise self.scope.fail(f"{what} is no scalar of the type {annotation}")
+                raise self.scope.fail(f"{what} is not a scalar of the type {annotation}")
             return value
         if type(value) in PYTHON:
             return self.memory.value(self.math.expr(value, annotation.dtype), scalar=True)
         if not isinstance(value, Data) or value.weak or value.dtype != annotation.dtype:
-            raise self.scope.fail(f"{what} is no scalar of the type {annotation}")
+            raise self.scope.fail(f"{what} is not a scalar of the type {annotation}")
         return value
 
     def _check_shapes(
@@ -306,7 +306,7 @@ class _ProgramTracer(Tracer):
         given = {name: v.array if isinstance(v, NumberList) else v for name, v in given.items()}
         for name, annotation in arrays:
             if len(given[name].shape) != len(annotation.shape):
-                raise self.scope.fail(f"{name} of {program} is no array of the type {annotation}")
+                raise self.scope.fail(f"{name} of {program} is not an array of the type {annotation}")
             for n, size in zip(annotation.shape, given[name].shape, strict=True):
                 if isinstance(n, SymbolicSize) and len(n.factors) == 1 and n.factors[0][1] == 1:
                     self.sizes.setdefault(n.names[0], dims.simplify(size - n.constant))

@@ -146,7 +146,7 @@ class Schedule:
                 if one.name == name and one is not NESTED:
                     found = (one, NESTED) if NESTED in sequence else (one,)
                     return Pipeline(final=found) if sequence is pipeline.final else Pipeline(passes=found)
-        raise ValueError(f"no pass is called {name!r}: there are {', '.join(self.passes)}")
+        raise ValueError(f"no pass is called {name!r}; the passes are {', '.join(self.passes)}")
 
     # ---- statements ---------------------------------------------------------------------------------
     def tile(self, position: int, sizes: Sequence[int | None]) -> Schedule:
@@ -212,11 +212,11 @@ class Schedule:
             raise ValueError(f"an order has each of 0, 1, ... once, not {tuple(order)}")
         if not loops:
             raise ScheduleError(
-                f"{step}: {by_hand.kind_of(stmt)} is no loop; the axes of a statement have no order of "
+                f"{step}: {by_hand.kind_of(stmt)} is not a loop; the axes of a statement have no order of "
                 "their own, tile() makes loops of them"
             )
         if len(places) > len(loops):
-            raise ScheduleError(f"{step}: {len(places)} loops in one another are wanted, {len(loops)} there")
+            raise ScheduleError(f"{step}: {len(places)} nested loops are needed, and there are {len(loops)}")
         made = self
         current = list(range(len(places)))
         for k, place in enumerate(places):  # neighbours are exchanged until each is in its place

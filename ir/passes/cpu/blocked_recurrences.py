@@ -39,9 +39,9 @@ def growing_sum(stmt: Stmt, loop: Loop, region: Region) -> _Sum | Reason:
     """Return the sum that a statement makes, if its terms before a block of iterations can be added up first;
     or why not."""
     if not isinstance(stmt, Compute) or stmt.combine != "add" or not isinstance(stmt.init, Const):
-        return Reason("it is no sum")
+        return Reason("it is not a sum")
     if len(stmt.target.shape) != 1 or any(ix.axis is not None for ix in stmt.target.index):
-        return Reason("it is no sum to one element")
+        return Reason("it is not a sum to one element")
     if dtype_of(stmt.body).char not in _DTYPES:
         return Reason("sums of its dtype are not to be taken in another order")
     (extent,) = stmt.target.shape

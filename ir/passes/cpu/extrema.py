@@ -24,10 +24,10 @@ def as_reduction(loop: Stmt, region: Region, name: str) -> tuple[Compute, Comput
     """Return a loop that finds an extremum of integers as a reduction, or why it is none.  The reduction goes
     into the new array ``name``; the second statement combines this with the element."""
     if not isinstance(loop, Loop) or loop.parallel or len(loop.body) != 1:
-        return Reason("it is no loop of one statement")
+        return Reason("it is not a loop of one statement")
     stmt = loop.body[0]
     if not isinstance(stmt, Compute):
-        return Reason("it is no loop of one statement")
+        return Reason("it is not a loop of one statement")
     target = stmt.target
     moves = any(loop.var in dims.free_symbols(ix.offset) for ix in target.index)
     found = _extremum(stmt.body, target)

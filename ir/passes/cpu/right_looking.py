@@ -89,13 +89,13 @@ def right_looking_sum(position: int, loop: Loop, region: Region, new: str = "") 
     array ``new``, which has no other uses."""
     stmt = loop.body[position]
     if not isinstance(stmt, Compute) or stmt.combine not in _DTYPES or not isinstance(stmt.init, Const):
-        return Reason("it is no sum")
+        return Reason("it is not a sum")
     if (
         len(stmt.target.shape) != 1
         or stmt.target.index
         or dtype_of(stmt.body).char not in _DTYPES[stmt.combine]
     ):
-        return Reason("it is no sum to one number of which the order does not matter")
+        return Reason("it is not a sum to one number, with terms in any order")
     count = dims.count(loop.bounds)
     room = None if count is None else dims.upper_bound(count)
     if count is None or room is None or loop.bounds[2] != 1:

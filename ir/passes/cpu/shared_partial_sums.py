@@ -90,12 +90,12 @@ def shared_sum(stmt: Stmt, loop: Loop, region: Region) -> _Sum | Reason:
     """Return the sum that a statement of a loop makes, if several iterations have most of its terms in
     common; or why not."""
     if not isinstance(stmt, Compute) or stmt.combine != "add" or not isinstance(stmt.init, Const):
-        return Reason("it is no sum")
+        return Reason("it is not a sum")
     shape = stmt.target.shape
     kept = [ix.axis for ix in stmt.target.index if ix.axis is not None]
     folded = [axis for axis in range(len(shape)) if axis not in kept]
     if len(folded) != 1 or len(kept) > 1 or dtype_of(stmt.body).char not in _DTYPES:
-        return Reason("it is no sum to a number, or a row of them, of which the order does not matter")
+        return Reason("it is not a sum to a number, or a row of numbers, with terms in any order")
     slope = dims.slope(shape[folded[0]], loop.var)
     room = [dims.upper_bound(shape[axis]) for axis in kept]
     if slope not in (1, -1) or any(loop.var in dims.free_symbols(shape[axis]) for axis in kept):

@@ -50,7 +50,7 @@ def with_rows(stmt: Stmt | None) -> tuple[Part, ...] | Reason:
     """Return a statement with its rows as the first axis of its domain, or why it has none; a nest of single
     rows is several statements."""
     if not isinstance(stmt, Part):
-        return Reason("it is no computation")
+        return Reason("it is not a computation")
     target = writes_of(stmt)[0]
     if not target.index:
         return Reason(f"{target.array} has no rows", (target,))

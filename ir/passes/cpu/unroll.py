@@ -30,7 +30,7 @@ def can_unroll(loop: Loop, many: int, region: Region) -> Reason | None:
     if not all(isinstance(stmt, Part) for stmt in loop.body):
         return Reason("it holds more than computations")
     if 2 * len(loop.body) > many or len(range(start, stop, step)) < 2:
-        return Reason("there are not iterations enough, or too many statements in one")
+        return Reason("there are too few iterations, or too many statements in one")
     for stmt in loop.body:
         parts = [part for part in flatten((stmt,)) if isinstance(part, Compute)]
         roots = [expr for part in parts for expr in part.exprs]

@@ -134,7 +134,7 @@ def _visit(block: Block, log: Log) -> bool:
             continue
         reason = can_contract(stmt, block.facts)
         if reason is not None:
-            log.refused("contract", f"{stmt.target.array} is no matrix product: {reason.text}", stmt.loc)
+            log.refused("contract", f"{stmt.target.array} is not a matrix product: {reason.text}", stmt.loc)
             continue
         block.replace(pos, contract(stmt))
         log.done("contract", f"{stmt.target.array} is a matrix product", stmt.loc)

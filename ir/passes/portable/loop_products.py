@@ -300,7 +300,7 @@ class _Hoisting:
             if version is not None and len(shape) > 1:
                 version.needs(new)
                 version.worth((*shape, found.count))
-        text = f"what is added to {name} is a product before loops"
+        text = f"what is added to {name} is a product before the loops"
         self.log.done("loop_products", text, found.fold.loc)
         return without_terms(found, products)
 

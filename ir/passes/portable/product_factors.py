@@ -132,7 +132,7 @@ def term_factors(
             continue
         places = lines.places(value)
         if places is None or _may_fail(value):  # the loops may not run
-            return Reason("a factor is no element of a row or column")
+            return Reason("a factor is not an element of a row or column")
         for known, factors in groups:
             if lines.alike(known, places):
                 known += places
@@ -148,7 +148,7 @@ def term_factors(
         groups = moving
     with_terms = [any(lines.with_terms(value) for _, value in factors) for _, factors in groups]
     if len(groups) != 2 or not moving or not all(with_terms):
-        return Reason("its terms are no products of two arrays' elements")
+        return Reason("its terms are not products of elements of two arrays")
     if stored == [False]:
         return Reason("a matrix would be computed for a product with a vector")
     operands = [_operand(places, factors, lines) for places, factors in groups]

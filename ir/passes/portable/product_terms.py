@@ -144,7 +144,7 @@ def fold_product(stmt: Compute, outer: frozenset[str], arrays: Mapping[str, Arra
     """Return the products a row or column of which is a fold in loops over the variables ``outer``, or why
     there are none."""
     if stmt.combine != "add" or stmt.scan is not None or dtype_of(stmt.body).char not in _DTYPES:
-        return Reason("it is no sum", (stmt.target,))
+        return Reason("it is not a sum", (stmt.target,))
     found = _product(stmt, (), "add", outer, arrays)
     if isinstance(found, Reason):
         return found

@@ -43,7 +43,7 @@ def worth_rows(
     for compute in folding:
         target = compute.target
         if axes != 1 or len(target.shape) != 2 or not moving_axes(target):
-            return Reason(f"what is folded into {target.array} are no rows", (target,))
+            return Reason(f"the values folded into {target.array} are not rows", (target,))
         if compute.combine not in _PARTLY:
             return Reason(f"{target.array} has to be folded in order", (target,))
     rows = hints.product(domain(parts[0])[:axes])
@@ -59,7 +59,7 @@ def worth_rows(
     for compute in () if folding else (c for part in parts for c in computes_of(part)):
         across = _strided_reduction(compute, axes)
         if across is not None:
-            return Reason(f"rows of {across.array} lie across what is folded", (across,))
+            return Reason(f"rows of {across.array} lie across the folded values", (across,))
     return None
 
 

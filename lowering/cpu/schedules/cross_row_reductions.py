@@ -128,9 +128,9 @@ def _points(nest: LoopNest) -> int:
 def _places(nest: LoopNest, foldings: list[Folding], count: Dim) -> Places:
     """Return the buffers and offsets of each block's partial results."""
     if len(nest.loops.axes) != 2 or nest.loops.folded != {0}:
-        raise Unsupported("what is folded over the rows is no row")
+        raise Unsupported("the values folded over the rows are not a row")
     if any(folding.fold.mode == "ordered" for folding in foldings):
-        raise Unsupported("what is folded over the rows has to be folded in order")
+        raise Unsupported("the values folded over the rows have to be folded in order")
     arguments, width = nest.arguments, nest.loops.extents[1]
     at = affine(0, product(arguments.extent(1), variable("b0")), nest.variables[1])
     return {f.number: (arguments.scratch(f.fold.wide, count * width), at) for f in foldings}

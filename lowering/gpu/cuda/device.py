@@ -403,5 +403,5 @@ def find() -> list[CudaDevice]:
     except runtime.CUDARuntimeError as error:
         raise NoDevice(f"no GPU of NVIDIA can be used ({error}): install NVIDIA's driver") from None
     if not devices:
-        raise NoDevice("no GPU of NVIDIA is there")
+        raise NoDevice("there is no NVIDIA GPU")
     return devices

@@ -81,7 +81,7 @@ def test_nan_is_passed_on_and_bools_are_combined() -> None:
         assert not flag
         with pytest.raises(TypeError):
             comm.allreduce(values, values, "band")
-        with pytest.raises(CommError, match="'mean' is no reduction"):
+        with pytest.raises(CommError, match="'mean' is not a reduction"):
             comm.allreduce(values, values, "mean")
 
     run(3, program)
@@ -161,7 +161,7 @@ def test_alone() -> None:
     comm.bcast(np.zeros(1), 0)
     with pytest.raises(DeadlockError):
         comm.irecv([np.zeros(1)], 0, 0).wait()
-    with pytest.raises(CommError, match="no simulated rank"):
+    with pytest.raises(CommError, match="not a simulated rank"):
         me()
 
 
@@ -354,7 +354,7 @@ def test_only_the_thread_that_is_a_rank_works_on_its_blocks() -> None:
 
     for said in simulated_ranks.run(3, program):
         assert len(said) == 10
-        assert all("no simulated rank" in text or "thread 'another' is not " in text for text in said)
+        assert all("not a simulated rank" in text or "thread 'another' is not " in text for text in said)
 
 
 def test_a_lost_rank() -> None:

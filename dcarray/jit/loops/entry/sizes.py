@@ -99,5 +99,5 @@ def symbol(name: str) -> SymbolicSize:
     if not isinstance(name, str):
         raise TypeError(f"symbol() takes a name, not {type(name).__name__}")
     if not name.isidentifier() or iskeyword(name) or name in _TAKEN or name.startswith("_"):
-        raise ValueError(f"symbol() takes an identifier that is no reserved word, not {name!r}")
+        raise ValueError(f"symbol() takes an identifier that is not a reserved word, not {name!r}")
     return SymbolicSize(((name, 1),))

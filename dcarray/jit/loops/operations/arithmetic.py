@@ -55,7 +55,7 @@ class Arithmetic(Integers, ComplexNumbers):
         """Return the type signature of the inner loop that NumPy's ufunc chooses."""
         for x in inputs:
             if not is_number(x):
-                raise self.scope.fail(f"{name} of what is no number")
+                raise self.scope.fail(f"{name} of something that is not a number")
         try:
             loop = resolve(name, tuple(map(kind_of, inputs)))
         except ERRORS as error:
@@ -80,7 +80,7 @@ class Arithmetic(Integers, ComplexNumbers):
             except ERRORS as error:
                 raise self.scope.fail(f"{name} of constants fails") from error
         if any(isinstance(x, Masked) for x in inputs):
-            raise self.scope.fail(f"{name} of what a mask chooses")
+            raise self.scope.fail(f"{name} of values that a mask selects")
         loop = self.loop(name, inputs)
         shape = self.broadcast([shape_of(x) for x in inputs])
         if name == "power":
@@ -237,7 +237,7 @@ class Arithmetic(Integers, ComplexNumbers):
         """Return an operation on scalars; None where it is that of the ufunc."""
         kinds = [kind_of(x) for x in (a, b)]
         if kinds == [complex, "d"]:  # Python takes a float64 for a float: the result is no NumPy scalar
-            raise self.scope.fail(f"{op} of a complex number of Python's and a float64")
+            raise self.scope.fail(f"{op} of a Python complex number and a float64")
         weak = all(isinstance(k, type) for k in kinds)
         if (weak or op == "**") and op not in COMPARISONS:
             texts = [_text(x) for x in (a, b)]

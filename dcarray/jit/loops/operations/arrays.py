@@ -170,7 +170,7 @@ class Arrays(Operations):
         if is_array(value):
             return value  # type: ignore[no-any-return]
         if not is_number(value):
-            raise self.scope.fail("an array is made of what is no number")
+            raise self.scope.fail("an array is made of something that is not a number")
         scalar = self.math.as_numpy(value)
         return self.memory.copy(scalar)
 
@@ -192,13 +192,13 @@ class Arrays(Operations):
         """Trace ``target[...] = value``; with ``strict``, scalars that do not fit an integer dtype raise."""
         window = target.window
         if window is None:
-            raise self.scope.fail("an array that is no memory is written")
+            raise self.scope.fail("an array without memory of its own is written")
         if isinstance(value, PythonOrNumpy) and (
             target.dtype.kind in "fc" or target.dtype == value.numpy.dtype
         ):
             value = value.numpy
         if not is_number(value):
-            raise self.scope.fail("what is assigned to elements is no number")
+            raise self.scope.fail("the value assigned to elements is not a number")
         self.writeable(target)
         if kind_of(value) is complex and target.dtype.kind != "c":
             raise self.scope.fail("a complex number is assigned to real elements")
@@ -275,7 +275,7 @@ class Arrays(Operations):
         """Trace ``target op= value`` on an array."""
         window = target.window
         if window is None:
-            raise self.scope.fail("an array that is no memory is written")
+            raise self.scope.fail("an array without memory of its own is written")
         self.writeable(target)
         expr, result = self.updated(op, target, value)
         self.memory.write(window, expr, *[v for v in (result, value) if isinstance(v, Data)])

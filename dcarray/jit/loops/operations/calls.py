@@ -123,13 +123,13 @@ class Calls(Scans):
 
     def _part(self, x: Value, name: str) -> Value:
         if not isinstance(x, Data) or x.weak:
-            raise self.scope.fail("a part of what is no array and no scalar of NumPy's")
+            raise self.scope.fail("a part of something that is neither an array nor a NumPy scalar")
         return self._attribute(x, name)
 
     def _size(self, shape: tuple[Dim, ...]) -> Dim:
         moving = [n for n in shape if type(n) is not int]
         if len(moving) > 1 and not all(map(self.scope.is_fixed, moving)):
-            raise self.scope.fail("the size of an array is no affine function of loop variables")
+            raise self.scope.fail("the size of an array is not an affine function of loop variables")
         return size_of(shape)
 
     # ---- calls --------------------------------------------------------------------------------------
@@ -157,7 +157,7 @@ class Calls(Scans):
         if isinstance(function, np.dtype):
             raise self.scope.fail("a dtype is called")
         if not isinstance(function, PublicObject):
-            raise self.scope.fail("what is called is not understood")
+            raise self.scope.fail("the called object is not understood")
         found = public_object(function.name)
         kinds: set[Either] = set()  # of which it gives the same
         if function.name.startswith("math.") or (

@@ -26,7 +26,7 @@ def choice(d: Draws, g: RandomGenerator, items: Value, size: Value, p: Value) ->
     single = is_number(items) and not is_array(items)
     array = None if single else _called(d, "asarray", items)
     if array is not None and len(array.shape) != 1:
-        raise d.scope.fail("a choice from what is no vector")
+        raise d.scope.fail("a choice from something that is not a vector")
     count = items if array is None else array.shape[0]
     if p is None:
         weak = int if size is None or array is not None else None

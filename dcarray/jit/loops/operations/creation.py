@@ -54,7 +54,7 @@ class Creation(Joining):
     def _of_number(self, x: Value, kind: DType | None) -> Data:
         """Return an array without axes."""
         if not is_number(x) or not (isinstance(x, Data) or is_int(x) or type(x) in PYTHON):
-            raise self.scope.fail("an array is made of what is no number")
+            raise self.scope.fail("an array is made of something that is not a number")
         made = self.arrays.empty((), kind or self._dtype_of(x))
         self.arrays.assign(made, x, strict=True)
         return made
@@ -83,7 +83,7 @@ class Creation(Joining):
             if not is_number(items) or not (
                 isinstance(items, Data) or is_int(items) or type(items) in PYTHON
             ):
-                raise self.scope.fail("an array is made of what is no number")
+                raise self.scope.fail("an array is made of something that is not a number")
             if is_array(items) and not items.shape:
                 raise self.scope.fail("an array is made of arrays without axes")
             return shape_of(items), {(): items}
@@ -185,7 +185,7 @@ class Creation(Joining):
 
     def _np_meshgrid(self, *xi: Value, indexing: Value = "xy") -> Value:
         if not xi or indexing not in ("xy", "ij") or not all(is_array(x) and len(x.shape) == 1 for x in xi):
-            raise self.scope.fail("a grid of what are no vectors")
+            raise self.scope.fail("a grid of other things than vectors")
         order = list(range(len(xi)))
         if indexing == "xy" and len(xi) > 1:
             order[:2] = 1, 0
@@ -205,7 +205,7 @@ class Creation(Joining):
         self, array: Value, pad_width: Value, mode: Value = "constant", constant_values: Value = 0
     ) -> Value:
         if not is_array(array) or not array.shape or not all(type(n) is int for n in array.shape):
-            raise self.scope.fail("what is padded is no array of a known shape")
+            raise self.scope.fail("the padded value is not an array of a known shape")
         widths = self._widths(pad_width, len(array.shape))
         if mode == "constant":
             return self._surrounded(array, widths, constant_values)
@@ -236,7 +236,7 @@ class Creation(Joining):
     def _surrounded(self, array: Data, widths: list[tuple[int, int]], value: Value) -> Data:
         shape = tuple([n + before + after for n, (before, after) in zip(array.shape, widths, strict=True)])
         if type(value) not in (int, float, bool):
-            raise self.scope.fail("a border of what is no known number")
+            raise self.scope.fail("the value of a border is not a known number")
         made = self.arrays.empty(shape, array.dtype)
         self.arrays.assign(made, value, strict=True)
         inside = tuple(

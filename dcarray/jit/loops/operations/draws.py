@@ -125,7 +125,7 @@ class Draws(Operations):
     def real(self, value: Value) -> Expr:
         """Return an argument as a double; arrays of arguments are not understood."""
         if not is_number(value) or is_array(value):
-            raise self.scope.fail("an argument of a random number that is no scalar")
+            raise self.scope.fail("an argument of a random number that is not a scalar")
         if isinstance(value, Data) and value.dtype.kind not in "fiub":
             raise self.scope.fail("an argument of a random number that is not real")
         return self.math.expr(value, _F8)
@@ -184,7 +184,7 @@ class Draws(Operations):
         known = least == lowest and highest == most
         most, highest = most - (not endpoint), highest - (not endpoint)
         if most < least or least < -_LARGE or max(most, lowest) > _LARGE:
-            raise self.scope.fail("there are no such random integers, or they may be very large")
+            raise self.scope.fail("the range of random integers may be empty or very large")
         start, last = self.math.expr(low, _I8), self.math.expr(high, _I8)
         span: Expr = Apply("subtract", (last, start), _I8)
         if not endpoint:
@@ -242,11 +242,11 @@ class Draws(Operations):
     def end(self, value: Value) -> Value:
         """Return a bound of random integers, as one of Python's."""
         if not is_number(value) or is_array(value) or type(value) in (float, complex, bool):
-            raise self.scope.fail("bounds of random integers that are no integers")
+            raise self.scope.fail("bounds of random integers that are not integers")
         if not isinstance(value, Data) or value.weak is int:
             return value
         if value.dtype.kind not in "iu" or value.weak is not None:
-            raise self.scope.fail("bounds of random integers that are no integers")
+            raise self.scope.fail("bounds of random integers that are not integers")
         return self.math.as_counter(value)
 
     def of_function(self, generator: RandomGenerator, name: str, args: list[Expr], size: Value) -> Data:

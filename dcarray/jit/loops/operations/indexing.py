@@ -82,7 +82,7 @@ def _slice(scope: Scope, k: slice, size: Dim) -> tuple[Dim, int, Dim]:
     """Return first element, step and length."""
     step: Any = 1 if k.step is None else k.step
     if not all(v is None or is_int(v) for v in (k.start, k.stop)) or type(step) is not int or not step:
-        raise scope.fail("a slice's bounds are no plain integers")
+        raise scope.fail("a slice's bounds are not plain integers")
     low, high = (0, size) if step > 0 else (-1, dims.simplify(size - 1))
     first, last = (low, high) if step > 0 else (high, low)
     start = first if k.start is None else _clip(scope, k.start, size, low, high)
@@ -102,7 +102,7 @@ def run_length(scope: Scope, start: Dim, stop: Dim, step: int) -> Dim:
         return span
     length = scope.quotient(dims.simplify(span + abs(step) - 1), abs(step))
     if length is None:
-        raise scope.fail("a slice's length is no affine function of loop variables and sizes")
+        raise scope.fail("a slice's length is not an affine function of loop variables and sizes")
     return length
 
 
@@ -118,7 +118,7 @@ def _clip(scope: Scope, v: Dim, size: Dim, low: Dim, high: Dim) -> Dim:
         return high
     if scope.need_le(low, v) and scope.need_le(v, high):
         return v
-    raise scope.fail("it is not known whether a slice reaches out")
+    raise scope.fail("it is not known whether a slice reaches beyond its axis")
 
 
 def transposed(shape: Shape, axes: tuple[int, ...]) -> Selection:

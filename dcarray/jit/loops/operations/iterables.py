@@ -31,7 +31,7 @@ class Iterables(Operations):
             return ItemRange(0, value.starts.shape[0], 1, lambda k: self.lists.row(value, k))
         if not is_array(value) or not value.shape:
             raise self.scope.fail(
-                "a loop over what is no range and no array: loop over range(n), an array or a list of numbers"
+                "a loop over another object: loop over range(n), an array or a list of numbers"
             )
         stored = self.memory.array(value)
         return ItemRange(0, stored.shape[0], 1, lambda k: self.arrays.getitem(stored, k))
@@ -39,7 +39,7 @@ class Iterables(Operations):
     def enumerate(self, iterable: Value, start: Value = 0) -> ItemRange:
         """Trace ``enumerate(iterable, start)``."""
         if not is_int(start):
-            raise self.scope.fail("enumerate from what is no integer")
+            raise self.scope.fail("enumerate from something that is not an integer")
         steps = self._from_zero(iterable)
         return ItemRange(0, steps.stop, 1, lambda k: (self._at(start, k), steps.item(k)))
 
@@ -52,7 +52,7 @@ class Iterables(Operations):
         for part in parts[1:]:
             if self.scope.le(shortest, part.stop) is not True:
                 if self.scope.le(part.stop, shortest) is not True:
-                    raise self.scope.fail("it is not known what ends first")
+                    raise self.scope.fail("it is not known which argument of zip ends first")
                 shortest = part.stop
         return ItemRange(0, shortest, 1, lambda k: tuple([part.item(k) for part in parts]))
 

@@ -47,7 +47,7 @@ class Joining(NumpyCalls):
 
     def _array_list(self, given: Value) -> list[Data]:
         if not isinstance(given, tuple | list) or not given or not all(map(is_array, given)):
-            raise self.scope.fail("what is joined is no sequence of arrays")
+            raise self.scope.fail("the joined value is not a sequence of arrays")
         if any(not x.shape for x in given):
             raise self.scope.fail("arrays without axes are joined")
         return list(given)
@@ -74,7 +74,7 @@ class Joining(NumpyCalls):
 
     def _np_roll(self, a: Value, shift: Value, axis: Value = None) -> Value:
         if not is_array(a) or (axis is None and len(a.shape) != 1):
-            raise self.scope.fail("what is rolled is no array, or as one without axes")
+            raise self.scope.fail("the rolled value is not an array, or is rolled without an axis")
         axes = (0,) if axis is None else axis if isinstance(axis, tuple) else (axis,)
         shifts = shift if isinstance(shift, tuple) else (shift,) * len(axes)
         if len(shifts) == len(axes) == 1 and isinstance(shifts[0], Data) and not shifts[0].shape:
@@ -118,7 +118,7 @@ class Joining(NumpyCalls):
 
     def _triangle(self, m: Value, k: Value, op: str) -> Data:
         if not is_array(m) or len(m.shape) < 2 or not is_int(k):
-            raise self.scope.fail("a triangle of what is no matrix")
+            raise self.scope.fail("a triangle of something that is not a matrix")
         rank = len(m.shape)
         row, column = Iota(rank - 2, _I8), Iota(rank - 1, _I8)
         edge = Apply("add", (row, self.math.expr(k, _I8)), _I8)
@@ -146,7 +146,7 @@ class Joining(NumpyCalls):
 
     def _diagonal(self, a: Value) -> Data:
         if not is_array(a) or len(a.shape) != 2 or not self.scope.need_eq(*a.shape):
-            raise self.scope.fail("a diagonal of what is no square matrix")
+            raise self.scope.fail("a diagonal of something that is not a square matrix")
         view = self.arrays.view_or_value(a, ((Index(0, 1, 0), Index(0, 1, 0)), a.shape[:1]))
         view.readonly = True
         return view
@@ -206,7 +206,7 @@ class Joining(NumpyCalls):
         if isinstance(a, Data) and a.weak is float:  # NumPy takes it for an array of float64
             a = self.math.as_numpy(a)
         if not isinstance(a, Data) or a.weak or a.dtype.char not in "fdbhilqBHILQ":
-            raise self.scope.fail("bounds of what is not understood")
+            raise self.scope.fail("bounds of a value that is not understood")
         if not (a.shape or a.scalar):
             raise self.scope.fail("bounds of an array without axes")
         dtype: DType = a.dtype

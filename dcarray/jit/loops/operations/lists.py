@@ -68,7 +68,7 @@ class Lists(Operations):
         if x.of_tuples:
             width = x.array.shape[-1]
             if type(width) is not int:
-                raise self.scope.fail("tuples of which the length is not known")
+                raise self.scope.fail("the length of a tuple is not known")
             return tuple([self._element(x, (key, k)) for k in range(width)])
         if len(x.array.shape) == 1:
             return self._element(x, key)
@@ -112,7 +112,7 @@ class Lists(Operations):
         kind = kinds.pop() if kinds <= {int} or kinds <= {float} else None
         least, most = (isinstance(key, Data) and key.weak is int and key.limits) or (-1, -1)
         if kind is None or least < 0 or most >= len(items):
-            raise self.scope.fail("an index of a few values that is known at run time only")
+            raise self.scope.fail("an index into a few values is only known at run time")
         dtype = _DTYPES[kind]
         made = self.math.expr(items[-1], dtype)
         for k in reversed(range(len(items) - 1)):
@@ -157,4 +157,4 @@ class Lists(Operations):
     def _check_key(self, key: Value) -> None:
         run_time = isinstance(key, Data) and key.scalar and key.dtype.kind in "iu"
         if not (is_int(key) or run_time):
-            raise self.scope.fail("a list is indexed by what is no integer")
+            raise self.scope.fail("a list is indexed by something that is not an integer")

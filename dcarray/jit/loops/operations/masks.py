@@ -40,14 +40,14 @@ class Masks(Operations):
         mask = self._mask(key, x.shape)
         target = x.window
         if target is None or not is_number(value) or is_array(value):
-            raise self.scope.fail("what is assigned through a mask is not understood")
+            raise self.scope.fail("the value assigned through a mask is not understood")
         if np.dtype(kind_of(value)).kind == "c" != x.dtype.kind:
             raise self.scope.fail("the imaginary part is dropped")
         spent = [key]
         if isinstance(value, Masked):
             identical = value.mask.expr is mask and value.along == len(key.shape)
             if not identical or not self.scope.same_shape(value.full.shape, x.shape):
-                raise self.scope.fail("what is assigned through a mask was chosen by another one")
+                raise self.scope.fail("the value assigned through a mask was selected by another mask")
             expr = cast(value.full.expr, x.dtype)
             spent += [value.full, value.mask]
             if not np.can_cast(value.dtype, x.dtype, "safe"):

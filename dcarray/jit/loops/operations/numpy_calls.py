@@ -65,7 +65,7 @@ class NumpyCalls(PythonCalls):
 
     def _np_outer(self, a: Value, b: Value) -> Value:
         if len(shape_of(a)) != 1 or len(shape_of(b)) != 1:
-            raise self.scope.fail("an outer product of what are no vectors")
+            raise self.scope.fail("an outer product of other things than vectors")
         return self.reductions.outer("multiply", a, b)
 
     # ---- arrays -------------------------------------------------------------------------------------
@@ -106,7 +106,7 @@ class NumpyCalls(PythonCalls):
 
     def _np_ascontiguousarray(self, a: Value, dtype: Value = None) -> Value:
         if not is_array(a) or not a.shape:
-            raise self.scope.fail("what is to be contiguous is no array with axes")
+            raise self.scope.fail("the value to make contiguous is not an array with axes")
         kind = self._dtype(dtype) or a.dtype
         if kind == a.dtype:
             self.memory.pin_sources(a)

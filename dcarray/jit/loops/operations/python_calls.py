@@ -217,11 +217,11 @@ class PythonCalls(Operations):
     def _py_sum(self, iterable: Value, /, start: Value = 0) -> Value:
         """Trace ``sum`` of a few values, one after the other."""
         if not isinstance(iterable, tuple | list):
-            raise self.scope.fail("a sum of what is no tuple and no list")
+            raise self.scope.fail("a sum of something that is neither a tuple nor a list")
         total = start
         for x in iterable:
             if kind_of(x) in (float, complex) and not is_array(x):  # Python 3.12 compensates their rounding
-                raise self.scope.fail("a sum of Python's floats")
+                raise self.scope.fail("a sum of Python floats")
             total = self.math.binary("+", total, x)
         return total
 
@@ -234,7 +234,7 @@ class PythonCalls(Operations):
     def _connected(self, name: str, iterable: Value) -> Value:
         """Return whether any or all of a few values are true."""
         if not isinstance(iterable, tuple | list):
-            raise self.scope.fail("a question about what is no tuple and no list")
+            raise self.scope.fail("any() or all() of something that is neither a tuple nor a list")
         decides = name == "logical_or"
         found: bool | Data = not decides
         for x in iterable:

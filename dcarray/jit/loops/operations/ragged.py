@@ -39,7 +39,7 @@ class RaggedSlices(Operations):
     def slice(self, x: Data, key: slice) -> Ragged:
         """Trace ``x[key]``."""
         if x.window is None:
-            raise self.scope.fail("a slice of unknown length of what is not stored")
+            raise self.scope.fail("a slice of unknown length of a value that is not stored")
         self.memory.assumed_unwritten.add(x.window.array)  # NumPy makes a view
         size = self.math.expr(x.shape[0], _I8)
         zero = const(0, _I8)
@@ -60,7 +60,7 @@ class RaggedSlices(Operations):
         if k is None:
             return default
         if not isinstance(k, Data) and not is_int(k):
-            raise self.scope.fail("a slice's bounds are no integers")
+            raise self.scope.fail("a slice's bounds are not integers")
         value = cast(k.expr, _I8) if isinstance(k, Data) else self.math.expr(k, _I8)
         zero = const(0, _I8)
         below = Apply("less", (value, zero), _BOOL)

@@ -49,7 +49,7 @@ class Reductions(Operations):
         start = OPS[name].identity
         if start is None:
             if not all(self.scope.need_nonneg(x.shape[k] - 1) for k in axes):
-                raise self.scope.fail("an extremum of what may be empty")
+                raise self.scope.fail("an extremum of something that may be empty")
             start = extreme(name, np.dtype(result))
         made = self.fold(name, x.shape, axes, cast(x.expr, np.dtype(kinds[0])), start, keepdims)
         return self.memory.note_order(made, x)
@@ -126,7 +126,7 @@ class Reductions(Operations):
         mask = self._array(mask)
         size = self.arrays.count(mask.shape, None)
         if mask.dtype != _BOOL or type(size) is not int:
-            raise self.scope.fail("a count of what is not known to be a mask")
+            raise self.scope.fail("a count of something that is not known to be a mask")
         found = self.reduce("add", mask, None, np.dtype(np.int64))
         return self.memory.value(found.expr, scalar=True, weak=int, limits=(0, size)) if plain else found
 

@@ -31,10 +31,10 @@ class Scans(Creation):
         """Return the first place of the extremum, in C order if along no axis; NaN is one."""
         x = self._sequence(a)
         if not x.shape or x.dtype.char not in _PLACED or not (axis is None or type(axis) is int):
-            raise self.scope.fail("a place in what is not understood")
+            raise self.scope.fail("the place of an extremum in a value that is not understood")
         axes = self.arrays.axes(axis, len(x.shape))
         if not all(self.scope.need_nonneg(x.shape[k] - 1) for k in axes):
-            raise self.scope.fail("a place in what may be empty")
+            raise self.scope.fail("the place of an extremum in something that may be empty")
         x = x if isinstance(x.expr, Load) else self.memory.array(x)
         fold, kept = PLACES[name], tuple(k for k in range(len(x.shape)) if k not in axes)
         best = self.memory.new(tuple(x.shape[k] for k in kept), x.dtype)
@@ -58,7 +58,7 @@ class Scans(Creation):
         if isinstance(a, NumberList | tuple | list):
             a = self._np_array(a)
         if not is_array(a):
-            raise self.scope.fail("what is no array and no sequence")
+            raise self.scope.fail("a value that is neither an array nor a sequence")
         return a  # type: ignore[no-any-return]
 
     # ---- scans --------------------------------------------------------------------------------------
@@ -158,7 +158,7 @@ class Scans(Creation):
     def _np_cross(self, a: Value, b: Value) -> Value:
         x, y = self._sequence(a), self._sequence(b)
         if x.shape != (3,) or y.shape != (3,) or not {x.dtype.char, y.dtype.char} <= set("fd"):
-            raise self.scope.fail("a product of what are no vectors with three elements")
+            raise self.scope.fail("a product of other things than vectors with three elements")
         made = self.arrays.empty((3,), np.promote_types(x.dtype, y.dtype))
         for k in range(3):
             i, j = (k + 1) % 3, (k + 2) % 3
@@ -174,15 +174,15 @@ class Scans(Creation):
     def _at(self, ufunc: str, a: Value, indices: Value, b: Value) -> None:
         """Trace ``ufunc.at``: element after element, so that places that come twice count twice."""
         if ufunc not in ("add", "subtract", "multiply", "maximum", "minimum") or not is_array(a):
-            raise self.scope.fail("what is combined at places is not understood")
+            raise self.scope.fail("values that are combined at indices are not understood")
         key = indices if isinstance(indices, tuple) else (indices,)
         if not self.arrays.gathers.is_data_dependent(key) or not self.arrays.scatters.is_scatter(key):
-            raise self.scope.fail("places that are no arrays of indices")
+            raise self.scope.fail("indices that are not arrays of integers")
 
         def combined(old: Value, value: Value) -> Value:
             made = self.math.elementwise(ufunc, (old, value))
             if made.dtype != a.dtype:
-                raise self.scope.fail("what is combined at places has another dtype")
+                raise self.scope.fail("values that are combined at indices have another dtype")
             return made
 
         self.arrays.scatters.write(a, key, b, combined)
@@ -190,7 +190,7 @@ class Scans(Creation):
     def _np_bincount(self, x: Value, weights: Value = None, minlength: Value = 0) -> Value:
         x = self._sequence(x)
         if len(x.shape) != 1 or x.dtype.kind not in "iu" or x.dtype == np.uint64:
-            raise self.scope.fail("counts of what are no places")
+            raise self.scope.fail("counts of values that are not indices")
         if not is_int(minlength) or not self.scope.need_nonneg(minlength - 1):
             raise self.scope.fail("the number of counts is not known")
         zero = self.math.expand(const(0, x.dtype), (), x.shape)

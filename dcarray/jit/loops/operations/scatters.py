@@ -44,7 +44,7 @@ class Scatters(Operations):
         if not np.can_cast(
             self.math.as_numpy(value).dtype if not is_int(value) else x.dtype, x.dtype, "same_kind"
         ):
-            raise self.scope.fail("what is assigned to elements is of another kind")
+            raise self.scope.fail("the value assigned to elements is of another kind")
         count = lists[0].shape[0]
         if type(count) is not int or any(k.shape[0] != count for k in lists):
             raise self.scope.fail("the length of an array of indices is not known")
@@ -102,7 +102,7 @@ class Scatters(Operations):
             if isinstance(value, Data) and not isinstance(value.expr, Load):
                 self.memory.store(value)
             if not (isinstance(value, Data) or is_int(value) or type(value) in (bool, float, complex)):
-                raise self.scope.fail("what is assigned to elements is no number")
+                raise self.scope.fail("the value assigned to elements is not a number")
             return value, False
         if not value.shape:
             raise self.scope.fail("an array without axes is assigned at places")

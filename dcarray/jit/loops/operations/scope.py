@@ -217,7 +217,7 @@ class Scope:
         elif op == "*" and (self.is_fixed(a) or self.is_fixed(b)):
             made = a * b
         else:
-            raise self.fail(f"an integer is no affine function of loop variables: {op}")
+            raise self.fail(f"an integer is not an affine function of loop variables: {op}")
         made = dims.simplify(made)
         low, high = self.limits(made)
         if (low < -_LARGE and not self.need_le(-_LARGE, made)) or (

@@ -75,7 +75,7 @@ class DeviceLoopPlan(SizedPlan):
                     raise PlanMismatch(f"{name} is not bound")
                 result = Result("alias", name)
             if result.kind in ("either", "list", "tuple", "view"):
-                raise PlanMismatch(f"{name} is no single array or scalar of a known type")
+                raise PlanMismatch(f"{name} is neither an array nor a scalar of a known type")
             self._results.append((result, (place if result.kind == "alias" else at_of).get(result.name, -1)))
 
     def remember(self, values: Sequence[Any], guards: Sequence[Any]) -> None:

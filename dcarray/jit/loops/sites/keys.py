@@ -128,12 +128,11 @@ def why_unknown(name: str, value: Any) -> str:
     if value is MISSING:
         return f"{name} is not bound"
     if type(value) is list:
-        return (
-            f"{name} is no list of numbers, or of lists or tuples of them, or has what another list has: list"
-        )
+        return f"{name} is a list of other things than numbers, or shares rows with another list: list"
     device = getattr(value, "_device", None)
-    known = "nothing that compiled code knows" if device is None else f"an array on {device.name}"
-    return f"{name} is {known}: {type(value).__name__}"
+    if device is not None:
+        return f"{name} is an array on {device.name}: {type(value).__name__}"
+    return f"compiled code does not support the type of {name}: {type(value).__name__}"
 
 
 def request_of(

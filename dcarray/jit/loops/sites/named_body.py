@@ -226,7 +226,7 @@ class NamedBody:
             try:
                 value = part(value, step)
             except Unread:
-                raise Unnamed(f"{path} is not a plain attribute or item that is there") from None
+                raise Unnamed(f"{path} is missing or is computed by code") from None
         if chain.nodes and not is_object(value):
             self._name(chain.nodes[-1], path)
 
@@ -289,7 +289,7 @@ class NamedBody:
         """Replace the callee, and the parenthesis after it."""
         made = Change.of(node, text)
         if made is None or self._lines[made.line - 1][made.end : made.end + 1] != b"(":
-            raise Unnamed("what is called is written on several lines")
+            raise Unnamed("the name of the called function is written on several lines")
         self.changes.append(made._replace(end=made.end + 1))
 
     def _callee(self, chain: Chain) -> tuple[Any, Path | None, Lookup] | None:

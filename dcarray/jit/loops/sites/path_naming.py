@@ -233,7 +233,7 @@ class _Functions:
     ) -> Rewritten:  # fmt: skip
         what, code = function.__name__, original(function)
         if not stores(*tree.body).isdisjoint(whole):
-            raise Unnamed(f"{what} binds its parameters anew")
+            raise Unnamed(f"{what} assigns to its own parameters")
         names = function.__globals__
         own = frozenset((*code.co_varnames, *code.co_cellvars)) - objects.keys()
         lines = [line.encode() for line in text.split("\n")]
@@ -255,7 +255,7 @@ class _Functions:
             named = function_of_text(text)
         found = loads(*named.body)
         if not found.isdisjoint([name for name, path in objects.items() if path.root]):
-            raise Unnamed(f"{what} uses an object as a whole")
+            raise Unnamed(f"{what} passes an object on instead of using its attributes")
         inner = {name: guard.entry_value for name, guard in self.guards.items() if name in found}
         values = {name: self._paths.current(self._paths.found[name]) for name in parts}
         guard = rewritten_function(function, text, named, inner, values)

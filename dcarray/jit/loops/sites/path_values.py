@@ -104,9 +104,9 @@ class PathValues:
                     self._owners.append(_Owner(root, parent, step, type(firsts[-1])))
             return at, path.steps[-1]
 
-        self.unread = "it appends to what is no list, or to one that may be read"
+        self.unread = "it appends to something that is not a list, or to a list that is also read"
         if named.read or named.written or named.functions:
-            self.unread = "its objects have parts that are no plain values, or the same under two names"
+            self.unread = "its objects have attributes that are computed by code, or one object has two names"
         read = [(name, path) for name, path in named.read if name not in source.needed]
         written = [(name, path) for name, path in named.written if name not in source.live]
         self._written = [end(path) for _, path in written]

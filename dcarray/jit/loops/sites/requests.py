@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dcarray.ir.nodes import Array, Region
 
 
-TOO_SHORT = "it takes less time than to ask for compiled code"
+TOO_SHORT = "it takes less time than calling compiled code"
 _MAX_STATEMENTS = 500  # of a region: the time to compile it grows faster than their number
 _MAX_NODES = 16_000  # of its expressions
 

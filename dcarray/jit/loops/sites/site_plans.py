@@ -137,7 +137,7 @@ class SitePlans:
         if device is False:
             return None
         if reads_bound(self.source, values):
-            self.refuse_value("a function that it calls has the value of a name that it binds anew")
+            self.refuse_value("a function that it calls reads a name that it assigns to")
             return None
         self._sizes[kind] = seen
         seen.note(sizes, pattern)

@@ -109,7 +109,7 @@ class SiteServer:
         if not due or config.current().jit == "eager":
             return
         if self._questions.are_hopeless():
-            (version or self._plain).refuse("most of its runs have values of which no plan is faster")
+            (version or self._plain).refuse("no compiled code is faster for the values of most of its runs")
         else:
             self.site.put_off(due)
 

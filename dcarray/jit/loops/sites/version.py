@@ -131,7 +131,7 @@ class Version:
             }
             self._members = watched_members(self.source.members, ChainMap(modules, self.site.names))
             if self._members is None:
-                self.refuse("something else is bound to a name of NumPy's")
+                self.refuse("the program has replaced a NumPy function")
                 return (), None
             self._last = None
             self.plans.entries.clear()
@@ -145,7 +145,7 @@ class Version:
         if has_lists:
             if self._lists.are_a_loss(self.plans.entries.values()):
                 kind = "slower" if self.plans.is_ready() else "loop"
-                self.refuse("to convert its lists takes longer than to run it", kind)
+                self.refuse("converting its lists takes longer than running it", kind)
                 return (), None
             expected = self._lists.expected(values)
             if expected > self.site.seconds and options.jit != "eager":  # the loop may take less

@@ -76,7 +76,7 @@ class Stub:
         try:
             tree = ast.parse(text)
         except (SyntaxError, ValueError) as error:
-            self.problem = f"{os.path.basename(path)} is no stub: {error}"
+            self.problem = f"{os.path.basename(path)} is not a stub: {error}"
             return
         kinds = ast.Import | ast.ImportFrom | ast.Assign
         self._heading = [stmt for stmt in tree.body if isinstance(stmt, kinds)]

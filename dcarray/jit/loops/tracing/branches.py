@@ -56,7 +56,7 @@ class Branches(Expressions):
             value = self.condition(node, frame) if loose else self.evaluate(node, frame)
             truth = self.math.truth(value)
             if not isinstance(value, bool) and kind_of(value) not in (bool, "?"):
-                raise self.scope.fail("a connection of values that are no bools")
+                raise self.scope.fail("`and` or `or` of values that are not bools")
             kinds.append(value.weak if isinstance(value, Data) else bool)
             return self.memory.value(self.math.expr(truth, _BOOL), scalar=True, weak=bool)
 

@@ -94,7 +94,7 @@ class Comprehensions(LoopStatements):
         elif keywords:
             raise self.scope.fail("keyword arguments that are not known")
         if len(others) > (name == "sum"):
-            raise self.scope.fail("a reduction of a comprehension, and of others")
+            raise self.scope.fail("a reduction of a comprehension and of further arguments")
 
         def by_items() -> Value:
             begun = self.begun()
@@ -106,7 +106,7 @@ class Comprehensions(LoopStatements):
 
         def by_loop() -> Value:
             if any(not isinstance(one, ast.Constant | ast.Name) for one in others):
-                raise self.scope.fail("a sum begins with what is no name and no constant")
+                raise self.scope.fail("a sum begins with something that is neither a name nor a constant")
             items = self.evaluate(node.generators[0].iter, frame)
             start = self.evaluate(others[0], frame) if others else 0
             ways = [partial(self._by_loop, name, node, items, start, frame)]
@@ -164,12 +164,12 @@ class Comprehensions(LoopStatements):
         kinds = {kind_of(found)} | ({found.numpy.weak} if isinstance(found, PythonOrNumpy) else set())
         if _COMPENSATED and name == "sum" and kinds & {float, complex}:
             raise self.scope.fail(
-                "a sum of Python's floats, which this version of Python compensates: add them up in a loop"
+                "a sum of Python floats, which this version of Python compensates: add them up in a loop"
             )
         return self._ended(made, found, line, frame)
 
     def _sum_of_floats(self, node: Comprehension, items: Value, start: Value, frame: Frame) -> Value:
-        """Trace a sum of Python's floats, which of nothing is an int."""
+        """Trace a sum of Python floats, which of nothing is an int."""
         made, line = self._loop_of(COMPENSATED if _COMPENSATED else FLOATS, node), self.scope.line
         frame.names.update({made.items: items, made.began: False, made.error: 0.0})
         if kind_of(self._item(made, frame)) is not float or type(start) not in (int, float):
@@ -213,7 +213,7 @@ class Comprehensions(LoopStatements):
         if not leaves_out(node):
             return self._ended(made, found, line, frame)
         if not isinstance(count, Data):
-            raise self.scope.fail("a list of what is left out")
+            raise self.scope.fail("a list of items that depend on a condition")
         return self._ended(made, GrownList(found, count), line, frame)
 
     def _items_of_list(self, item: Value, made: Sequence[ast.expr]) -> tuple[Shape, Any]:
@@ -232,7 +232,7 @@ class Comprehensions(LoopStatements):
                 kinds = (INT_OR_FLOAT,)
             if {*shapes} == {()} and len({*kinds}) == 1:
                 return (len(item),), kinds[0]
-        raise self.scope.fail("a list of what are no numbers")
+        raise self.scope.fail("a list of other things than numbers")
 
     def _loop_of(self, name: str, node: Comprehension) -> ReductionLoop:
         """Return the loop of a reduction, whose dead targets are noted."""
@@ -286,7 +286,7 @@ class Comprehensions(LoopStatements):
             super().setitem(self.arrays.element(array.array, key), Ellipsis, value.array, spent)
         elif isinstance(value, list | tuple):
             if isinstance(value, tuple) != array.of_tuples or array.array.shape[1:] != (len(value),):
-                raise self.scope.fail("a list of what are no lists or tuples of one length")
+                raise self.scope.fail("a list of items other than lists or tuples of one length")
             for k, item in enumerate(value):
                 super().setitem(array.array, (key, k), self.lists.number_for(array, item), spent)
         else:
@@ -310,7 +310,7 @@ class Comprehensions(LoopStatements):
         """
         steps = self.calls.iterables.enumerate(self.evaluate(loop.iter, frame))
         if not is_int(steps.stop):
-            raise self.scope.fail("it appends to a list, and how often it runs is not known")
+            raise self.scope.fail("it appends to a list, and its number of iterations is not known")
         for name in lists:
             frame.names[counted(name)], frame.names[name] = 0, _Sought(name)
         found = {}
@@ -330,7 +330,7 @@ class Comprehensions(LoopStatements):
             if isinstance(count, Data):
                 frame.names[name] = GrownList(items, count)
             elif self.scope.eq(count, items.array.shape[0]) is not True:
-                raise self.scope.fail("it appends to a list, and how often is not known")
+                raise self.scope.fail("it appends to a list, and the number of items is not known")
 
     def _appended(self, loop: ast.For, name: str, frame: Frame) -> Value:
         """Return the first item that a loop appends to a list, of which only the type is of use."""

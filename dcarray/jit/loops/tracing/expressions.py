@@ -141,7 +141,7 @@ class Expressions(Operations):
         if loose or kinds <= {bool}:
             return found
         if kinds != {None} or not isinstance(found, Data):
-            raise self.scope.fail("a bool that may be Python's or NumPy's")
+            raise self.scope.fail("a bool whose type may be bool or np.bool")
         return replace(found, weak=None)
 
     def _comparison(self, node: ast.Compare, frame: Frame, loose: bool = False) -> Value:
@@ -152,7 +152,7 @@ class Expressions(Operations):
             right = self._speculative(right_node, frame, found)
             if isinstance(sign, ast.Is | ast.IsNot):
                 if right is not None or not (left is None or is_number(left)):
-                    raise self.scope.fail("an identity that is not known")
+                    raise self.scope.fail("`is` between values that compiled code does not know")
                 answer: Value = (left is None) == isinstance(sign, ast.Is)
             elif isinstance(sign, ast.In | ast.NotIn) and isinstance(left, Character):
                 inside = contained(self.memory, self.scope, left, right)
@@ -178,7 +178,7 @@ class Expressions(Operations):
         if surely is not True:
             self.check_effects(state, "a condition")
             if stores(node):
-                raise self.scope.fail("a condition binds a name, if it is asked at all")
+                raise self.scope.fail("a condition that may be skipped binds a name")
         return value
 
     def begun(self) -> tuple[int, frozenset[str]]:
@@ -190,9 +190,9 @@ class Expressions(Operations):
         part out."""
         for stmt in self.memory.block[begun[0] :]:
             if isinstance(stmt, While) or any(w.array in begun[1] for w in writes(stmt)):
-                raise self.scope.fail(f"{what} changes arrays, if it is asked at all")
+                raise self.scope.fail(f"{what} may be skipped, and changes arrays")
             if any(isinstance(one, Call) and one.op == "random.draw" for one in all_statements((stmt,))):
-                raise self.scope.fail(f"{what} draws random numbers, if it is asked at all")
+                raise self.scope.fail(f"{what} may be skipped, and draws random numbers")
 
     def _and(self, a: bool | Data, b: bool | Data) -> bool | Data:
         if isinstance(a, bool):
@@ -234,7 +234,7 @@ class Expressions(Operations):
                     kinds.add(type(value))
                 continue
             if not isinstance(value, Data) or value.dtype.kind != "b":
-                raise self.scope.fail("a connection of values that are no bools")
+                raise self.scope.fail("`and` or `or` of values that are not bools")
             kinds.add(value.weak if isinstance(value, Data) else bool)
             name = "logical_and" if is_and else "logical_or"
             open_ = truth if open_ is None else self.math.both(name, open_, truth)
@@ -301,5 +301,5 @@ class Expressions(Operations):
             return [self.evaluate(node, frame)]
         value = self.evaluate(node.value, frame)
         if not isinstance(value, tuple | list):
-            raise self.scope.fail("arguments of which the number is not known")
+            raise self.scope.fail("the number of arguments is not known")
         return value

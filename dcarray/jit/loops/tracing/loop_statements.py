@@ -53,7 +53,7 @@ class LoopStatements(LoopBodies):
     def loop(self, stmt: ast.For | ast.While, frame: Frame, after: Names) -> None:
         if stmt.orelse:
             raise self.scope.fail(
-                "a loop has an else: set a flag before its break, and ask that after the loop"
+                "a loop has an else: set a flag before its break, and test it after the loop"
             )
         if isinstance(stmt, ast.While):
             self._while(stmt, frame, after)
@@ -107,7 +107,7 @@ class LoopStatements(LoopBodies):
         if not firsts:
             steps = self.calls.iterables.items(items)
             if not self.scope.need_le(1, run_length(self.scope, steps.start, steps.stop, steps.step)):
-                raise self.scope.fail("a reduction of what may be nothing")
+                raise self.scope.fail("a reduction of something that may be empty")
             firsts = [steps.item(steps.start)]
             items = replace(steps, start=dims.simplify(steps.start + steps.step))
         names = [
@@ -133,7 +133,7 @@ class LoopStatements(LoopBodies):
         second loop gets the rest only."""
         value = self.evaluate(iterable.value, frame)
         if not isinstance(value, Data) or not is_array(value) or not value.shape:
-            raise self.scope.fail("the attribute flat of what is no array")
+            raise self.scope.fail("the attribute flat of something that is not an array")
         stored = self.memory.array(value)
         if len(stored.shape) == 1:
             return stored
@@ -142,10 +142,10 @@ class LoopStatements(LoopBodies):
     def _resumed(self, items: Value, start: Dim) -> ItemRange:
         """Return the rest of a range, from one of its integers on."""
         if not isinstance(items, ItemRange) or items.iterator:
-            raise self.scope.fail("a loop that has begun is no loop over a range")
+            raise self.scope.fail("a loop that has already begun is not over a range")
         low, high = (items.start, items.stop - 1) if items.step > 0 else (items.stop + 1, items.start)
         if not (self.scope.need_le(low, start) and self.scope.need_le(start, high)):
-            raise self.scope.fail("a loop that has begun is not known to be inside of its range")
+            raise self.scope.fail("it is not known where in its range a loop is that has already begun")
         return replace(items, start=start)
 
     def _runs(self, steps: ItemRange | RuntimeRange) -> bool | None:

@@ -160,7 +160,7 @@ class Recursions(Comprehensions):
             if whole and fixed and memory.shape and memory.name not in self.memory.joined:
                 items = None if array is value else (value.of_numpy, value.mixed, value.origin)
                 return Given(None, memory.dtype, memory.shape, items)
-        raise self.scope.fail(f"{function.name} calls itself, and {name} is no number and no whole array")
+        raise self.scope.fail(f"{function.name} calls itself, and {name} is not a number or a whole array")
 
     # ---- functions ----------------------------------------------------------------------------------
     def _signature(self, key: _Key, frame: Frame) -> Signature:
@@ -218,7 +218,7 @@ class Recursions(Comprehensions):
             if result is FALLS_THROUGH or result is None:
                 values = ()
             if not all(is_number(value) and not is_array(value) for value in values):
-                raise self.scope.fail(f"{function.name} calls itself, and returns what is no number")
+                raise self.scope.fail(f"{function.name} calls itself, and returns other things than numbers")
             kinds = tuple(map(kind_of, values))
             if any(isinstance(kind, Either) for kind in kinds):
                 raise self.scope.fail(f"{function.name} calls itself, and returns several types of numbers")
@@ -232,7 +232,7 @@ class Recursions(Comprehensions):
         changed = {window.array for stmt in body for window in writes(stmt)}
         found = frozenset([name for name, array in shared.items() if array in changed])
         if memory.assumed_unwritten & changed or memory.inputs or memory.draws is not None:
-            raise self.scope.fail("a function that calls itself does more than to compute with its arguments")
+            raise self.scope.fail("a function that calls itself does more than compute with its arguments")
         self.scope.guards += [guard for guard in scope.guards if guard not in self.scope.guards]
         return inner.function_region(body), kinds, found
 

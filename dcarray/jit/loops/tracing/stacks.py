@@ -61,7 +61,7 @@ class Stacks(Statements):
         if isinstance(items, list):
             return self._filled(items, self.lists.kinds.get(origin, int), origin)
         if not isinstance(items, NumberList) or len(items.array.shape) > 1:
-            raise self.scope.fail("a list that grows is none of numbers")
+            raise self.scope.fail("a list that grows holds other things than numbers")
         count = items.array.shape[0]
         kind = self.lists.kinds.get(origin, items.kind)
         room = self.lists.new((count + ROOM,), kind, origin)
@@ -108,10 +108,10 @@ class Stacks(Statements):
         """Trace ``stack.append(value)``."""
         kind, origin = kind_of(value), stack.items.origin
         if kind != INT_OR_FLOAT and (not is_number(value) or is_array(value)):
-            raise self.scope.fail("it appends to a list what is no number")
+            raise self.scope.fail("it appends something that is not a number to a list")
         if not stack.is_typed:
             self.lists.want(origin, kind)
-            raise self.scope.fail("the type of what it appends to a list is not known")
+            raise self.scope.fail("the type of the items that it appends is not known")
         if isinstance(value, Data) and not isinstance(value.expr, Load):
             self.memory.store(value)
         count = self.math.length(stack)
@@ -131,7 +131,7 @@ class Stacks(Statements):
         """Return where ``x[key]`` is among the items, with a check that there is one."""
         run_time = isinstance(key, Data) and key.scalar and key.dtype.kind in "iu"
         if not (is_int(key) or run_time):
-            raise self.scope.fail("a list is indexed by what is no integer")
+            raise self.scope.fail("a list is indexed by something that is not an integer")
         given: Expr = self.math.expr(key, _I8)
         count, zero = self.math.length(x).expr, const(0, _I8)
         low, high = self.math.limits(key)

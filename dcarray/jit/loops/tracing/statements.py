@@ -204,7 +204,7 @@ class Statements(Branches):
             value = self.lists.assigned(array, key, value)
             array = array.array
         if not is_array(array):
-            raise self.scope.fail("an assignment to elements of what is no array")
+            raise self.scope.fail("an assignment to elements of something that is not an array")
         if isinstance(value, tuple | list):
             value = self.calls.array_of_sequence(value, array.dtype)
         if self.arrays.masks.is_mask(array, key):

@@ -324,7 +324,7 @@ class Tracer(Recursions):
             if known:
                 return Result("alias", known[0])
             return self._returned(name, value)
-        raise self.scope.fail(f"{name} is bound to what cannot be given back")
+        raise self.scope.fail(f"{name} has a value that compiled code cannot return")
 
     def _result_list(self, name: str, value: NumberList | GrownList) -> Result:
         """Return the description of a new list; each has one name."""
@@ -332,7 +332,7 @@ class Tracer(Recursions):
         window = items.array.window
         array = None if window is None else self.memory.arrays[window.array]
         if array is None or array.role != "temp" or window != whole_window(array.name, array.shape):
-            raise self.scope.fail(f"{name} is bound to what cannot be given back")
+            raise self.scope.fail(f"{name} has a value that compiled code cannot return")
         self.memory.arrays[array.name] = replace(array, role="out")
         count = self._result_scalar(name, value.count) if isinstance(value, GrownList) else None
         kind = "mixed list" if items.mixed else "list"
