@@ -33,6 +33,7 @@ IDLE = 30.0
 """Seconds without work after which a planning process ends."""
 _SETTLED = 2.0  # seconds after which a cache folder that is still there is likely to stay
 _FINISHING = 10.0  # seconds of work on plans of a program that has ended
+_FINISHED = 20.0  # seconds after which such work is given up
 _MOST_MEMORY = 1 << 20  # kilobytes, with which a planning process serves no further program
 NICE_ALONE = 11
 """Priority steps where there is one processor: a thirteenth of it, which programs that gain nothing lose."""
@@ -105,31 +106,36 @@ def serve() -> None:
     # Whoever has run a program may remove its cache folder once it has ended, and must not meet new files.
     HOLDING.wanted = lambda: program is None or _is_ready(program, 0)
     while program is not None:
-        if not place:
-            threading.Thread(target=_give_way, args=(program.dup(),), daemon=True).start()
+        over = threading.Event()
+        threading.Thread(target=_watch, args=(program.dup(), not place, over), daemon=True).start()
         left = finish(_serve_program(program, chores))
         with suppress(OSError):  # it has left
             program.shutdown(socket.SHUT_RDWR)
         program.close()
         program = None
-        program = _next_program(place, chores, left)
+        program = _next_program(place, chores, left, over)
         if program is not None:
             _send(program, os.getpid().to_bytes(HEAD, "little") + READY)
     _write_held()
 
 
-def _give_way(program: socket.socket) -> None:
-    """Take no more than what nobody else wants of the processors, once a program has left.
+def _watch(program: socket.socket, gives_way: bool, over: threading.Event) -> None:
+    """Wait until a program has left, and then limit the work that is left.
 
     Nobody waits for the plan that is being made then.  A process of the program's priority, which has
-    followed one that was starved, would slow down what runs next.  It serves no other program.
+    followed one that was starved, gives way (``gives_way``): it takes what nobody else wants of the
+    processors.  A process that is starved itself would be there for minutes, with its memory and many others
+    of earlier programs: it ends, unless ``over`` is set in time.
     """
     poll = select.poll()
     poll.register(program, getattr(select, "POLLRDHUP", 0))
     poll.poll()
     program.close()
-    with suppress(OSError, AttributeError):  # not Linux, or not allowed here
-        os.sched_setscheduler(os.getpid(), os.SCHED_IDLE, os.sched_param(0))  # the thread that makes plans
+    if gives_way:
+        with suppress(OSError, AttributeError):  # not Linux, or not allowed here
+            os.sched_setscheduler(os.getpid(), os.SCHED_IDLE, os.sched_param(0))  # the thread that makes plans
+    if not over.wait(_FINISHED):
+        os._exit(0)
 
 
 def _write_held(inside: str | None = None) -> None:
@@ -173,9 +179,11 @@ def finish(left: list[requests.Request]) -> Iterator[bool]:
             yield True
 
 
-def _next_program(place: str, chores: Iterator[bool], left: Iterator[bool]) -> socket.socket | None:
+def _next_program(
+    place: str, chores: Iterator[bool], left: Iterator[bool], over: threading.Event
+) -> socket.socket | None:
     """Return a connection to the next program, or None if none comes for a while; meanwhile do what is left
-    to do."""
+    to do, after which ``over`` is set."""
     import resource
 
     from .idle_planners import Offer
@@ -192,11 +200,13 @@ def _next_program(place: str, chores: Iterator[bool], left: Iterator[bool]) -> s
                     if offer is not None and (program := offer.program(0)) is not None:
                         return program
                     more = next(work, False)
+        over.set()
         if offer is None or (program := offer.program(_SETTLED)) is not None:
             return None if offer is None else program
         _write_held()
         return offer.program(IDLE)
     finally:
+        over.set()
         if offer is not None:
             offer.end()
 
