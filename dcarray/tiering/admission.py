@@ -94,6 +94,7 @@ _SLOW = 100e-6  # seconds of an iteration, of which to ask a site is a small par
 _FEW = 2  # and of what takes long
 LONGER = 20e-3
 """Seconds of what takes long: to run it in Python once more, only to measure that, would be felt."""
+_CHECKED = 32  # runs of compiled code until Python's time is measured once more; then as many times as many
 _SELDOM = 8  # runs of compiled code for each in Python where it was faster in an earlier run
 _CLEAR = 0.5  # of the time in Python: compiled code that takes less needs no trial
 _FASTER = 0.9  # of the time in Python, which compiled code has to take at most
@@ -133,7 +134,9 @@ class Measured:
         Whether it was faster in an earlier run of the program: then it is tried again, but Python seldom.
     """
 
-    __slots__ = ("_compiled", "_lasts", "_python", "_rows", "judged", "kept", "runs", "seconds")
+    __slots__ = (
+        "_compiled", "_due", "_lasts", "_python", "_rows", "_served", "judged", "kept", "runs", "seconds",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.seconds, self.runs = 0.0, 0
@@ -142,6 +145,10 @@ class Measured:
         self._compiled: list[float] = []
         self._python: list[float] = []  # since there is compiled code
         self._lasts: tuple[float, ...] = ()
+        self._served, self._due = (
+            0,
+            _CHECKED,
+        )  # runs since compiled code was judged, and that of the next check
 
     @property
     def recent(self) -> float:
@@ -158,6 +165,11 @@ class Measured:
         self.seconds = seconds if not self.runs else min(self.seconds, seconds)
         self.runs += 1
         self._lasts = (*self._lasts[1 - _SURE :], seconds)
+        if self.judged and self._served >= self._due:
+            self._due *= _CHECKED
+            if seconds < _typical(self._compiled):
+                self.judged = self.kept = False
+                self._compiled, self._python = [], []
         if self._compiled:
             self._python.append(seconds)
 
@@ -181,7 +193,14 @@ class Measured:
         return self.runs >= 8 and self.seconds < _LEAST
 
     def is_pythons_turn(self) -> bool:
-        """Whether the next run is to be Python's, though there is compiled code."""
+        """Whether Python does the next run, although there is compiled code.
+
+        Compiled code that was judged to be faster is now and then compared once more: when Python was
+        measured, another program may have had the processor.
+        """
+        if self.judged and self._compiled and _typical(self._compiled) < LONGER:
+            self._served += 1
+            return self._served >= self._due
         if self.judged or not self._compiled or (self.kept and self._compiled[-1] >= LONGER):
             return False
         return len(self._compiled) // (_SELDOM if self.kept else 1) > len(self._python)

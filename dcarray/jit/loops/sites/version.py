@@ -199,8 +199,9 @@ class Version:
             or entry.kind[1] != watched_exceptions()
         ):
             return None
-        unjudged = not entry.gain.judged and options.jit != "eager"
-        if unjudged and (entry.gain.is_pythons_turn() or self.short.may_have_one(plan)):
+        if options.jit != "eager" and (
+            entry.gain.is_pythons_turn() or (not entry.gain.judged and self.short.may_have_one(plan))
+        ):
             return None  # a short run has a trial
         with LOCK:
             addresses = plan.addresses(values)
