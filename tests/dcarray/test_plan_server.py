@@ -145,12 +145,12 @@ def test_a_server_warms_up(monkeypatch):
     """All of it works: where something fails, it costs the time of the first plan, and nobody notices."""
     replies, plain = [], server.answer
     monkeypatch.setattr(server, "answer", lambda request: replies.append(plain(request)))
-    frozen = gc.get_freeze_count()
+    before = gc.get_freeze_count()  # Python 3.12 itself begins with some
     try:
         assert set(server.warm_up()) == {True}
+        assert gc.get_freeze_count() > before + 1000 and gc.isenabled()
     finally:
         gc.unfreeze()
-    assert frozen == 0 and gc.isenabled()
     assert [reply[0] for reply in replies] == ["plan"]
 
 

@@ -512,7 +512,7 @@ def test_in_the_background() -> None:
     f = dc.accelerate(written(DOUBLED.replace("* 2", "* 0.5 + 0.5")))
     A = [[float(i + j) for j in range(400)] for i in range(600)]
     want, before = copy.deepcopy(A), dc.report().loops
-    end = time.monotonic() + 20.0
+    end = time.monotonic() + 60.0  # the planning process may be starved
     while dc.report().loops == before and time.monotonic() < end:
         f(A)
         want = [[x * 0.5 + 0.5 for x in row] for row in want]

@@ -122,7 +122,9 @@ def sinc(x: Any) -> Any:
     return np.sin(y) / y
 
 
-_FIX_WARNS = np.lib.NumpyVersion(np.__version__) >= "2.5.0.dev0"
+_NUMPY = np.lib.NumpyVersion(np.__version__)
+_FIX_WARNS = _NUMPY >= "2.5.0.dev0"
+_ROUND_COPIES = _NUMPY >= "2.4.0.dev0"  # rounded integers were the array itself
 
 
 @implements(np.fix)
@@ -156,7 +158,7 @@ def _round(a: Any, decimals: Any = 0, out: Any = None) -> Any:
     if kind == "f" and decimals == 0:
         return rint(a, out=out)
     if kind in "iu" and 0 <= decimals < 2**31 and out is None:
-        return a.copy()
+        return a.copy() if _ROUND_COPIES else a
     if kind != "f" or out is not None or not -300 < decimals < 300:
         raise Unserved
     scale = 10.0 ** abs(decimals)

@@ -264,5 +264,4 @@ def _vectors(*operands: Any) -> list[Any]:
 
 
 for _name, _body in (("vecdot", _vecdot), ("matvec", _matvec), ("vecmat", _vecmat)):
-    if hasattr(np, _name):  # newer than NumPy 2.0
-        decomposition_of(getattr(np, _name))(_body)
+    decomposition_of(getattr(np, _name))(_body)
