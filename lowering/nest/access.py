@@ -113,8 +113,7 @@ class Memory:
         return name if base is None else self.family(base)
 
     def _overlay(self, name: str) -> tuple[Any, ...] | None:
-        """Return a key that is equal for arrays that begin at the same address with the same dtype; None if
-        that is not known."""
+        """Return a key, equal for arrays of one address and dtype; None if that is not known."""
         array, root = self.arrays[name], self.arrays[self.family(name)]
         if array is root:
             return (root.name, root.dtype)
@@ -211,8 +210,7 @@ class Arguments:
         return affine(dim) if type(dim) is int and abs(dim) <= NEAR else self.integer(dim, "number")
 
     def _split_variables(self, dim: Dim) -> tuple[Dim, list[tuple[Dim, Affine]]]:
-        """Return the part of ``dim`` without variables of the kernel's loops, and the variables with
-        factors."""
+        """Return ``dim`` without the variables of the kernel's loops, and these variables with factors."""
         inner = self.inner or {}
         try:
             rest, factors = dims.linear(dim, inner)

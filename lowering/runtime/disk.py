@@ -80,8 +80,8 @@ def write_held(inside: str | None = None) -> None:
 
 @contextlib.contextmanager
 def unwritten(folders: Iterable[str]) -> Iterator[None]:
-    """A context in which no process that may hold files back writes to some folders.  It begins after a tenth
-    of a second at the latest: such a process may have no processor."""
+    """A context in which no process that may postpone files writes to some folders; it begins after at most a
+    tenth of a second without this guarantee, as such a process may have no processor."""
     end = time.monotonic() + _UNWRITTEN
     with contextlib.ExitStack() as opened:
         for folder in folders:
@@ -94,7 +94,7 @@ def unwritten(folders: Iterable[str]) -> Iterator[None]:
 
 
 def _locked(handle: int, alone: bool) -> bool:
-    """Whether an open folder is locked now: alone at once or not at all, else together with others."""
+    """Try to lock an open folder, exclusively without waiting or else shared; return whether it is locked."""
     import fcntl  # of POSIX systems
 
     try:
@@ -143,15 +143,10 @@ class DiskCache:
             return None
         return checked(key, content)
 
-def write_held(inside: str | None = None) -> None:
-    """Write the postponed files into those folders that still exist.
-
-    Parameters
-    ----------
-    inside : str, optional
-        A folder: only files that belong into it are written, unless they must still be postponed.  By default
-        all files are written.
-    """
+    def write(self, key: str, code: bytes, now: bool = False) -> None:
+        """Store ``code`` under ``key``; with ``now``, never postponed.  A failure gives one warning."""
+        wanted = None if now else HOLDING.wanted
+        if wanted is not None and wanted():
             HOLDING.held[self.folder, key] = code
             return
         content = _MAGIC + _checksum(key, code) + code
