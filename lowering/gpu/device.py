@@ -72,8 +72,7 @@ class Device(Protocol):
         """Copy a C-contiguous host array to the beginning of a buffer; ``source`` may change afterwards."""
 
     def download(self, buffer: Any, target: NDArray[Any], start: int = 0) -> None:
-        """Copy the bytes of a buffer from ``start`` on into a C-contiguous host array, after the work in the
-        queue."""
+        """Copy bytes of a buffer, from ``start``, into a C-contiguous host array, after the queued work."""
 
     def build(self, kernel: DeviceKernel) -> None:
         """Build a kernel if it has not been built, with 32-bit indices.

@@ -54,8 +54,7 @@ class Compiler(Protocol):
         """A name of the compiler and its settings, the first part of the key of compiled code."""
 
     def fingerprint(self) -> str:
-        """Return the versions of compiler, processor and libraries on which code depends besides its
-        source."""
+        """Return the versions of compiler, processor and libraries on which code depends."""
 
     def emit(self, kernel: Kernel) -> str:
         """Return the source text of a kernel, which must depend on the kernel and the machine alone.
@@ -70,5 +69,4 @@ class Compiler(Protocol):
         """Return code for this machine; raise ``Unsupported`` if the compiler fails."""
 
     def load(self, kernel: Kernel, code: bytes) -> Loaded:
-        """Return the loaded form of code from ``compile``, which stays loaded as long as the process
-        lives."""
+        """Return the loaded form of code from ``compile``, which stays loaded until the process ends."""

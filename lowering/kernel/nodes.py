@@ -135,8 +135,7 @@ class Declare:
 
 @record(frozen=True, slots=True)
 class Update:
-    """The update ``name = op(name, value)`` of a ``Declare``d variable with a reduction operation of its
-    dtype."""
+    """The update ``name = op(name, value)`` of a ``Declare``d variable by a reduction operation."""
 
     name: str
     op: str

@@ -64,8 +64,7 @@ def describe_call(call: Call, region: Region, cores: int, libraries: Mapping[str
 
 
 def step(call: Call, library: Library, launch: LoadedKernel | None = None) -> CallStep:
-    """Return the step of a plan that runs a library call; ``launch`` is the library's compiled code, if
-    any."""
+    """Return the step of a plan that runs a library call; ``launch`` is its compiled code, if any."""
     windows = (*call.writes, *call.reads)
     views = tuple([(view.shape, view.index) for view in map(view_of, windows)])
     return CallStep(call.op, library.name, call.attrs, len(call.writes), views, launch)

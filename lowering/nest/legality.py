@@ -52,8 +52,7 @@ def check_types(*roots: Expr) -> None:
 
 
 def check(computes: Sequence[Compute], memory: Memory) -> None:
-    """Check dtypes, and that statements may run point by point; raise `Unsupported`, with the reason, if
-    not."""
+    """Raise `Unsupported`, with the reason, if dtypes are wrong or statements cannot run point by point."""
     for compute in computes:
         check_types(compute.body, *([compute.init] if compute.init else []))
         if not dense(memory.arrays[compute.target.array]):

@@ -202,8 +202,7 @@ class LoopNest:
         return dims.minimum(limit, value)
 
     def upper_bound(self, value: Dim) -> Dim:
-        """Return the largest value of a dimension over the enclosing loops; raise `Unsupported` if
-        unknown."""
+        """Return a dimension's largest value over the enclosing loops; raise `Unsupported` if unknown."""
         if self.enclosing is None or not self.enclosing.varies(value):
             return value
         found = dims.largest(value)

@@ -148,6 +148,5 @@ def of(folder: str | None) -> CodeCache:
 
 
 def forget() -> None:
-    """Forget all loaded kernels, as in a fresh process; their code stays in memory, since it may be
-    running."""
+    """Forget all loaded kernels, as in a fresh process; code stays in memory, as it may be running."""
     _LOADED.clear()

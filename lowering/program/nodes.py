@@ -207,8 +207,7 @@ def reads(node: Node) -> Windows:
 
 
 def writes(node: Node) -> Windows:
-    """Return the windows that a node may write; allocating or freeing an array counts as writing all of
-    it."""
+    """Return the windows that a node may write; allocating or freeing an array counts as a write."""
     match node:
         case Alloc(array) | Free(array):
             return (effects.anywhere(array.name),)

@@ -64,8 +64,7 @@ def _driver(plan: Plan) -> tuple[str, dict[str, Any]]:
 
 
 def _portable(thing: Any) -> tuple[Any, ...]:
-    """Return an object that a driver calls as plain values, from which `loaded_plan._restored` makes it
-    again."""
+    """Return an object that drivers call as plain values, from which `loaded_plan._restored` makes it."""
     if isinstance(thing, np.dtype):
         return "dtype", thing.str
     if isinstance(thing, numpy_loops.Address):

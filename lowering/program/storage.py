@@ -104,8 +104,7 @@ def _pair(
 
 
 def _only_there(name: str, computes: Sequence[Compute], number: int) -> bool:
-    """Whether the statements read ``name`` only at elements that statement ``number`` writes, and not
-    later."""
+    """Whether statements read ``name`` only where statement ``number`` writes it, and not later."""
     window = computes[number].target
     for position, compute in enumerate(computes):
         if compute.target.array == name:
@@ -225,8 +224,7 @@ def layout(needed: Sequence[Need]) -> Layout:
 
 
 def _fitting(size: Dim, free: list[int], sizes: list[Dim]) -> int | None:
-    """Return the free piece to use: one of equal size, else the nearest one of known size; None if
-    neither."""
+    """Return the free piece to use: of equal size, else the nearest known size; None if neither."""
     for piece in free:
         if sizes[piece] == size:  # written alike: to ask whether they are equal may restrict the plan
             return piece

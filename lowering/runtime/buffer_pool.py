@@ -91,8 +91,7 @@ class _Block:
         self.other = None
 
     def drop(self) -> None:
-        """Return the block's pages to the system: of a mapping when its last reference dies, of a part
-        now."""
+        """Return the block's pages to the system: a mapping at its last reference's end, a part now."""
 
 
 class _Part(_Block):
@@ -256,8 +255,7 @@ class Pool:
             self._shrink(keep)
 
     def stats(self) -> dict[str, int]:
-        """Return the ``retained`` (unused) and ``lent`` bytes, and the numbers of blocks ``reused`` and
-        ``mapped``."""
+        """Return the bytes ``retained`` (unused) and ``lent``, and the blocks ``reused``, ``mapped``."""
         with self._lock:
             self._reclaim()
             return {

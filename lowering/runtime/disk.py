@@ -122,8 +122,7 @@ class DiskCache:
         return found
 
     def read_own(self, key: str) -> bytes | None:
-        """Return the bytes stored under ``key`` in this folder, not in the one below; None if there are
-        none."""
+        """Return the bytes stored under ``key`` in this folder, not that below; None if there are none."""
         if HOLDING.held and (held := HOLDING.held.get((self.folder, key))) is not None:
             return held
         return self._read_in(self.folder, key, (os.geteuid(),)) if os.path.isdir(self.folder) else None
@@ -183,8 +182,7 @@ class DiskCache:
 
     @contextlib.contextmanager
     def _opened(self, folder: str, owners: tuple[int, ...]) -> Iterator[int]:
-        """A context with a handle of a folder; raises PermissionError if others than ``owners`` may write
-        it."""
+        """A context with a folder's handle; raises PermissionError if others than ``owners`` may write it."""
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
             if not is_private(os.fstat(handle), stat.S_ISDIR, owners):
@@ -226,8 +224,7 @@ class DiskCache:
 
 
 def is_private(found: os.stat_result, kind: Callable[[int], bool], owners: tuple[int, ...]) -> bool:
-    """Whether a file is of the kind that ``kind`` tests, and only its owner, one of ``owners``, may write
-    it."""
+    """Whether a file is of the tested ``kind``, and only its owner, one of ``owners``, may write it."""
     return kind(found.st_mode) and found.st_uid in owners and not found.st_mode & 0o022
 
 

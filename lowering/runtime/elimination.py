@@ -131,8 +131,7 @@ class _System:
         return Step.COPY, (self.solution(0, c0), sides), (self.n, c1 - c0, self.m, 1, self.m, 1)
 
     def forward(self, c0: int, c1: int, by: int) -> Iterator[Line]:
-        """Return the steps of forward substitution for the columns ``c0`` to ``c1`` after panel ``by`` has
-        been factored."""
+        """Return the forward substitution's steps for columns ``c0`` to ``c1`` after panel ``by``."""
         first, end = self.panel(by)
         yield Step.EXCHANGE, (self.solution(first, c0), self.swaps(by)), (end - first, c1 - c0, self.m, 1)
         yield from self.triangle(False, first, end, c0, c1)
@@ -156,8 +155,7 @@ class _System:
         return Step.SUBSTITUTE, (self.factors(first, first), self.solution(first, c0)), numbers
 
     def subtract(self, to: tuple[int, int], of: tuple[int, int], c0: int, c1: int) -> Iterator[Line]:
-        """Return the steps that subtract a block of the factors times the rows ``of`` from the rows
-        ``to``."""
+        """Return the steps that subtract a block of factors times rows ``of`` from rows ``to``."""
         if to[0] < to[1]:
             places = self.factors(to[0], of[0]), self.solution(of[0], c0), self.solution(to[0], c0)
             numbers = _ROWS, _TRANSPOSED, to[1] - to[0], c1 - c0, of[1] - of[0], self.n, self.m, self.m

@@ -36,8 +36,7 @@ def threads() -> int:
 
 @cache
 def _library() -> Any:
-    """Return the library; None if it is not found.  NumPy has loaded it: opening its path gives the same
-    one."""
+    """Return the library that NumPy has loaded, by opening its path again; None if it is not found."""
     found = list((Path(np.__file__).parent.parent / "numpy.libs").glob("libscipy_openblas64_*"))
     if len(found) != 1 or ctypes.sizeof(ctypes.c_void_p) != 8:
         return None

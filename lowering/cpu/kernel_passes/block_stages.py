@@ -117,8 +117,7 @@ class Stages:
 
     # ---- values -------------------------------------------------------------------------------------
     def value(self, expr: Expr) -> tuple[Expr, int]:
-        """Return an expression that loads results of calls from rows, and the first stage that can compute
-        it."""
+        """Return an expression that loads calls' results from rows and the first stage to compute it."""
         if isinstance(expr, Local):
             return self.home.get(expr.name) or (expr, self.stage.get(expr.name, 0))
         ready = [0]
@@ -254,8 +253,7 @@ class Stages:
         return _pack(steps, {name: (d, 1 if one else size) for name, (d, one) in self.kinds.items()})
 
     def resolve(self, stage: int) -> list[Stmt]:
-        """Return a stage's statements, with the locals of earlier stages recomputed or loaded from their
-        rows."""
+        """Return a stage's statements, with earlier stages' locals recomputed or loaded from rows."""
         again: dict[str, Let] = {}
 
         def known(expr: Expr) -> Expr:

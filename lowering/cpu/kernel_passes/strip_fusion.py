@@ -35,8 +35,7 @@ def fuse_strips(parts: Sequence[Block], whole: Sequence[bool], apart: Callable[[
 
 
 def _together(part: Block, host: Block, first: bool) -> Block | None:
-    """Return a part fused into each strip of another, at its beginning or its end; None where their loops
-    differ."""
+    """Return a part fused into each strip of another, at its beginning or end; None if loops differ."""
     *before, loop = part
     places = [k for k, stmt in enumerate(host) if isinstance(stmt, For)]
     if not isinstance(loop, For) or loop.kind != "vector" or len(places) != 1:

@@ -111,8 +111,7 @@ def schedule_columns(nest: LoopNest, foldings: list[Folding], kept: list[int], f
             places[folding.number] = buffer, affine(0, own, at)
 
     def sweep(fill: Callable[[Scope, Folding], None], which: list[Folding]) -> tuple[Block, Scope]:
-        """Return the loop across the strip that applies ``fill`` to the reductions ``which``; and its
-        scope."""
+        """Return the loop over the strip that applies ``fill`` to reductions ``which``; and its scope."""
         scope = nest.scope_at(phase, [*headers, *within], base + len(within), False)
         for folding in which:
             fill(scope, folding)
@@ -313,8 +312,7 @@ def _row(
     count: int,
     add: Add,
 ) -> Scope:
-    """Return a scope that folds ``count`` rows at one column; ``var`` is the variable of the loop over
-    rows."""
+    """Return a scope that folds ``count`` rows at one column; ``var`` is the row loop's variable."""
     found: dict[int, list[Expr]] = {folding.number: [] for folding in foldings}
     by_number = {folding.number: folding for folding in foldings}
     places = [
@@ -340,8 +338,7 @@ def _row(
 
 
 def jam_factor(nest: LoopNest) -> int:
-    """Return the jam factor of the loop over rows: smaller when a row costs much, unless the loop is bound by
-    memory."""
+    """Return the jam factor of the loop over rows: smaller if a row costs much, unless it is memory-bound."""
     count, waits = WAYS, _from_memory(nest) == 1
     body = BODY * max(2, sum(nest.folds)) // 2  # sums of one nest share loads
     while count > 1 and count * nest.cost() > (LARGER if waits and count <= FEWER else body):

@@ -85,8 +85,7 @@ def schedule_loops(
 def kernel_of_loops(
     maker: LoopMaker, stmt: nodes.Loop | While | Branch | Call, phase: Phase, extent: Dim
 ) -> tuple[Kernel, Binding]:
-    """Return the kernel, and its binding, of a loop or branch, given its phase and that phase's
-    ``extent``."""
+    """Return a loop's or branch's kernel and binding, given its phase and that phase's ``extent``."""
     region = maker.region
     buffers, pointers = maker.arguments.buffers()
     names = tuple(f"n{k}" for k in range(len(maker.arguments.ints)))

@@ -136,8 +136,7 @@ class _Tiles:
         return _Place(*self.nest.arguments.address(access, corner), steps)
 
     def transposing(self, to: _Place, source: _Place, rows: int, dtype: DType) -> TransposeTile:
-        """Return the statement that transposes a tile into ``to``, which is contiguous along the loop
-        ``rows``."""
+        """Return the statement that transposes a tile into ``to``, contiguous along the loop ``rows``."""
         (cols,) = (loop for loop in self.size if loop != rows)
         left = {
             loop: (affine(size), affine(0, self.nest.arguments.extent(loop), scale(-1, self.begin[loop])))

@@ -163,8 +163,7 @@ def lane_of(tile: Tile, names: Names) -> Lane:
 
 @record(frozen=True, slots=True)
 class Grid:
-    """The blocks of a phase: a block's coordinates, the statements that compute them, and the number of
-    blocks."""
+    """The blocks of a phase: a block's coordinates, the statements for these, and the number of blocks."""
 
     before: Block
     coordinates: tuple[Affine, ...]

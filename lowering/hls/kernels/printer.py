@@ -209,8 +209,7 @@ class ProcessPrinter(ABC):
         return int(work.stmt.combine == "multiply")
 
     def initial(self, work: Work) -> tuple[str, list[str]]:
-        """Return the initial value of the result at the point ``x0``, ``x1``, ..., and the lines that compute
-        it."""
+        """Return the initial value of the result at point ``x0``, ``x1``, ..., and lines that compute it."""
         if work.start is not None:
             return self.element(work.start.pointer, self.place(work.stmt.target)), []
         assert work.stmt.init is not None

@@ -91,8 +91,7 @@ class _Version:
 
     @property
     def streams_from(self) -> int:
-        """The first stage that can receive this version of an array as a stream, from its producer or from
-        memory."""
+        """The first stage that can get this version of an array as a stream, from a process or memory."""
         return self.stage if self.port else self.stage + 1
 
 

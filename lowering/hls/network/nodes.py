@@ -187,8 +187,7 @@ class Work:
 
 @record(frozen=True, slots=True)
 class Write:
-    """A process that stores a stream to a window of ``buffer``; it first copies ``base`` there if that is
-    given."""
+    """A process that stores a stream to a window of ``buffer``, after copying ``base`` there if given."""
 
     name: str
     buffer: Buffer

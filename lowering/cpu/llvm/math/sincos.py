@@ -85,8 +85,7 @@ class Writer:
         return self.op(f"fneg {self.v} {a}")
 
     def below(self, a: str, limit: float) -> str:
-        """Emit ``a < limit``, for ``a`` that is not negative, by comparing bits, so that a NaN raises no
-        flag."""
+        """Emit ``a < limit``, for non-negative ``a``, by comparing bits, so that a NaN raises no flag."""
         kind = f"<{self.lanes} x i64>"
         bits = self.op(f"bitcast {self.v} {a} to {kind}")
         (number,) = struct.unpack("<q", struct.pack("<d", limit))

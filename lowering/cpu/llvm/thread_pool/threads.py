@@ -157,8 +157,7 @@ class Launch:
 
     @classmethod
     def of(cls, code: bytes, phases: int, arguments: int, mask: int) -> Launch:
-        """Return the launch of the object code of `with_pool_code`; raise RuntimeError if it cannot be
-        linked."""
+        """Return the launch of `with_pool_code`'s object code; raise RuntimeError if it cannot be linked."""
         head = _SIZE.size
         size = _SIZE.unpack_from(code)[0] if len(code) > head else 0
         addresses = linking.load(code[head + size :], [f"phase{number}" for number in range(phases)])
