@@ -1,1 +1,1 @@
-"""dcarray beside NumPy, Numba and JAX, in one run: ``python -m benchmarks``."""
+"""Benchmarks of dcarray, with NumPy, Numba and JAX for comparison: ``python -m benchmarks``."""

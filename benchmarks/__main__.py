@@ -1,4 +1,4 @@
-"""Print the short benchmark: ``python -m benchmarks [--json FILE] [--docs FILE] [--quick] [--only WORD]``.
+"""Run the short benchmark: ``python -m benchmarks [--json FILE] [--docs FILE] [--quick] [--only WORD]``.
 
 ``python -m benchmarks npbench --suite PATH`` runs NPBench instead, ``python -m benchmarks memory --suite
 PATH`` measures the memory that its benchmarks take, ``python -m benchmarks kernels`` runs our own kernels
@@ -55,7 +55,7 @@ def _line(row: Row) -> str:
 
 
 def main() -> int:
-    """Run the benchmarks; the exit status is 0 also where a figure misses its limit."""
+    """Run the benchmarks; return exit status 0, even if a figure misses its limit."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=main.__doc__)
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to FILE")
     parser.add_argument("--docs", type=Path, metavar="FILE", help="write the figures into a section of FILE")

@@ -1,4 +1,4 @@
-"""The commonly used calls of NumPy, as text, and the arrays that they are about; `sweep` times them."""
+"""Commonly used calls of NumPy, as text, and the arrays that they use; `benchmarks.sweep` times them."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ CALLS: dict[str, tuple[str, ...]] = {
 
 
 def arrays(n: int) -> dict[str, Any]:
-    """What the calls are about: arrays of about ``n`` elements, and some small ones.
+    """Return the variables that the calls use: arrays of about ``n`` elements, and some small ones.
 
     Vectors ``x, y`` (float), ``o`` (sorted), ``i, j`` (int), ``l`` (small ints), ``k`` (indices), ``p, q``
     (bool), ``f, g`` (float32), ``c`` (complex), ``s`` (no axes); matrices ``m`` (square), ``w`` (two rows),

@@ -1,7 +1,7 @@
-"""Products of matrices against the multiply-adds that the machine can do: who is near is not far behind any.
+"""Matrix products compared with the peak rate of multiply-adds that the machine reaches.
 
-The ceiling is a loop that does nothing but multiply and add vectors in registers, on as many threads as there
-are cores, timed in the same turns.
+The peak is that of a loop which only multiplies and adds vectors in registers, on as many threads as there
+are cores, timed alternately with the products.
 """
 
 from __future__ import annotations
@@ -26,13 +26,14 @@ _LEAST = 0.75  # OpenBLAS reaches more on two threads, less than nine tenths
 
 
 def _width() -> int:
-    """The doubles of one vector."""
+    """Return the number of float64 elements in a SIMD vector of this machine."""
     has = llvm.get_host_cpu_features()
     return 8 if has.get("avx512f") else 4 if has.get("avx") else 2
 
 
 def _source(width: int) -> str:
-    """``multiply_adds(n, x, out)``: n turns of ``sum = sum * x + x`` on each of the sums."""
+    """Return LLVM IR of ``multiply_adds(n, x, out)``: n times ``sum = sum * x + x`` for several vector
+    sums."""
     vector = f"<{width} x double>"
     name = f"@llvm.fma.v{width}f64"
     sums = range(_SUMS)
@@ -52,7 +53,7 @@ def _source(width: int) -> str:
 
 
 class MultiplyAdds:
-    """So many turns of multiply-adds by every core at once; `flops` are the operations of one call."""
+    """A callable that runs a number of multiply-adds on every core; `flops`: the operations of a call."""
 
     def __init__(self, turns: int) -> None:
         llvm.initialize_native_target()
@@ -79,7 +80,7 @@ class MultiplyAdds:
 
 
 def rows(scale: float, rounds: int) -> Iterator[Row]:
-    """A square product: the part of the ceiling that it reaches."""
+    """Yield the fraction of the peak that a product of square matrices reaches."""
     n = int(2000 * scale**0.5)
     ceiling = MultiplyAdds(max(1, n**3 // (_SUMS * _width() * cores())))
     rng = np.random.default_rng(5)

@@ -1,4 +1,4 @@
-"""Sections of a document that are written by the command that measured them."""
+"""The writer of sections of a document: each benchmark command writes its own results."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ GENERATED = "*Generated: the next run with `--docs` replaces this section.*"
 
 
 class Telling:
-    """Prints lines, and keeps them for a document to have what was printed."""
+    """A callable that prints lines, and keeps them so that they can be written into a document."""
 
     def __init__(self) -> None:
         self._lines: list[str] = []
@@ -23,23 +23,23 @@ class Telling:
         return "\n".join(line.rstrip() for line in self._lines)
 
     def write(self, file: Path, title: str, about: str) -> None:
-        """Make all lines a section of a document, as they were printed."""
+        """Write all lines, as they were printed, as a section of a document."""
         write_section(file, title, f"{GENERATED}\n\n{about}\n\n```\n{self.text()}\n```")
 
 
 def write_section(file: Path, title: str, body: str, head: str | None = None) -> None:
-    """Replace a section of a document, or add it at the end; all else stays as it is.
+    """Replace a section of a document, or append it; the other sections are not changed.
 
     Parameters
     ----------
     file : Path
-        A Markdown document; made if it is missing.
+        A Markdown document, created if it does not exist.
     title : str
-        Of the section, a heading of the second level.
+        The title of the section, a heading of the second level.
     body : str
         The text below the heading.
     head : str, optional
-        What comes before the first section, replaced as well.
+        Text to replace what is before the first section; None leaves that unchanged.
     """
     text = file.read_text(encoding="utf-8") if file.exists() else "# Performance\n"
     start, *parts = re.split(r"^## ", text, flags=re.MULTILINE)

@@ -1,12 +1,12 @@
-"""The first calls of short programs: ``python -m benchmarks first``.
+"""Times of the first calls of short programs: ``python -m benchmarks first``.
 
-Each program is called six times in a process that has just begun, with an empty cache folder: with NumPy, as
-it is on wrapped arrays, and accelerated.  The processes of a round follow one another; the table has the
-total of NumPy's calls, the medians over rounds of the ratios within a round, and each call's ratio.  The
-package's bytecode is there, as after an installation, and ``import dcarray`` is not counted.
+Each program is called six times in a new process with an empty cache folder: with NumPy, unchanged on arrays
+of dcarray, and accelerated.  The processes of a round run one after the other; the table has the total time
+of NumPy's calls, the medians over rounds of the ratios within a round, and each call's ratio.  The package's
+bytecode exists, as after an installation, and ``import dcarray`` is not counted.
 
-``--clock thread`` takes the calling thread's processor time, one thread each, instead of the time that
-passes: what others do on the machine then matters little, and neither does how long plans take.
+``--clock thread`` measures the calling thread's processor time, with one thread, instead of wall-clock time:
+this depends little on other load of the machine, and not on the time that planning takes in other threads.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _plain(value: Any) -> list[Any]:
 
 
 def _prepared(way: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return what is called in place of a function."""
+    """Return the function that is called in place of another for a way to run it."""
     if way == "numpy":
         return function
     import dcarray as dc  # NumPy's process does without, or its memory would come from a larger heap
@@ -58,7 +58,7 @@ def _prepared(way: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _named(names: Sequence[str], scale: float) -> dict[str, tuple[Callable[..., Any], Callable[..., Any]]]:
-    """Return the short programs, and with a scale those of `benchmarks.programs` that have many elements."""
+    """Return programs by name: the short ones, or if `scale` is not 0 those of `benchmarks.programs`."""
     if not scale:
         return {name: SHORT[name] for name in names or SHORT}
     from .programs import programs
@@ -68,7 +68,7 @@ def _named(names: Sequence[str], scale: float) -> dict[str, tuple[Callable[..., 
 
 
 def run(name: str, way: str, scale: float = 0.0, clock: str = "wall") -> None:
-    """Print the seconds of each of the first calls in this process, and a sum of the results."""
+    """Run a program in this process; print the seconds of each of the first calls and a checksum."""
     warnings.simplefilter("ignore")
     function, make = _named([name], scale)[name]
     arguments = make(np.random.default_rng(0))
@@ -87,7 +87,7 @@ def run(name: str, way: str, scale: float = 0.0, clock: str = "wall") -> None:
 
 
 def timed(name: str, rounds: int, scale: float, ways: Sequence[str], clock: str) -> dict[str, Any]:
-    """Return the times of a program's first calls, by NumPy and by each way to run it."""
+    """Return the times of a program's first calls, with NumPy and in each way to run it."""
     code = "from benchmarks.first_calls import run; run({!r}, {!r}, {!r}, {!r})"
     alone = {} if clock == "wall" else {"OPENBLAS_NUM_THREADS": "1", "DCARRAY_THREADS": "1"}
     times: dict[str, list[list[float]]] = {way: [] for way in ways}
@@ -113,7 +113,7 @@ def timed(name: str, rounds: int, scale: float, ways: Sequence[str], clock: str)
 
 
 def summary(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Sentences on all rows."""
+    """Yield sentences that summarise all rows."""
     for way in WAYS[1:]:
         ratios = [row[way] for row in rows if way in row]
         if ratios:
@@ -124,7 +124,7 @@ def summary(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def section(here: Mapping[str, str], rows: Sequence[Mapping[str, Any]], rounds: int, clock: str) -> str:
-    """The table in Markdown, below a heading of the second level."""
+    """Return the document's section with the table, in Markdown."""
     out = [
         GENERATED,
         "",
@@ -145,7 +145,7 @@ def section(here: Mapping[str, str], rows: Sequence[Mapping[str, Any]], rounds: 
 
 
 def main(arguments: list[str]) -> int:
-    """Print the table; the exit status is 0 also where NumPy is faster."""
+    """Print the table; return exit status 0, even if NumPy is faster."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks first", description=__doc__)
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to FILE")
     parser.add_argument("--docs", type=Path, metavar="FILE", help="write the table into a section of FILE")

@@ -1,4 +1,4 @@
-"""The least that a call on arrays of any class but NumPy's takes: what `sweep` holds misses against."""
+"""Lower bounds for the times of calls on arrays of a class other than NumPy's; `sweep` shows them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ round std sum swapaxes take tolist
 
 
 class Idle:
-    """An array of a class whose methods have nothing to do: each gives at once what it is asked for."""
+    """An array of a class whose methods return immediately, without computing anything."""
 
     __slots__ = ("array", "ndim", "shape", "size")
 
@@ -48,12 +48,12 @@ for _name in ("T", "imag"):
 
 
 def idle(given: dict[str, Any]) -> dict[str, Any]:
-    """The arrays of `calls.arrays`, idle but those that are plain for both sides."""
+    """Return the arrays of `calls.arrays` as `Idle`, except those that are NumPy's for all contenders."""
     return {k: a if k.isupper() or isinstance(a, int) else Idle(a) for k, a in given.items()}
 
 
 def _behind(module: ModuleType) -> ModuleType:
-    """A module of NumPy with what is behind the dispatch of its functions."""
+    """Return a copy of a module of NumPy with the implementations behind the dispatch of its functions."""
     found = ModuleType(module.__name__)
     for name in dir(module):
         value = getattr(module, name)
@@ -67,20 +67,20 @@ BEHIND.linalg, BEHIND.fft = _behind(np.linalg), _behind(np.fft)  # type: ignore[
 
 
 def floor(seconds: Callable[[Any, dict[str, Any]], float], given: dict[str, Any]) -> float | None:
-    """Seconds that a call takes at least where its arrays are of another class than NumPy's.
+    """Return a lower bound, in seconds, of a call whose arrays are of another class than NumPy's.
 
     Parameters
     ----------
     seconds : callable
-        The time of the call with such a namespace for ``np`` and such arrays.
+        Returns the time of the call with a namespace for ``np`` and with some arrays.
     given : dict
         The plain arrays.
 
     Returns
     -------
     float or None
-        What NumPy takes to ask an array of another class, and what it takes behind that; None if the call
-        needs more of its arrays than a class whose methods do nothing has.
+        NumPy's time for the dispatch to an array of another class, plus that of the computation; None if
+        the call needs more of its arrays than `Idle` offers.
     """
     try:
         return seconds(np, idle(given)) + seconds(BEHIND, given)

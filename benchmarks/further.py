@@ -1,4 +1,4 @@
-"""More short programs for `benchmarks.programs`: filters, texts, calendars, searches, dynamic programming."""
+"""More short programs for `benchmarks.programs`: filters, text, calendars, searches, dynamic programming."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ _TEXT = b"The quick brown Fox jumps over a lazy dog; it was NOT amused, and said
 
 
 def further(scale: float) -> tuple[tuple[Callable[..., Any], tuple[Any, ...]], ...]:
-    """The functions, and arguments for them of ``scale`` times their usual numbers of elements."""
+    """Return functions with arguments, which have ``scale`` times the usual numbers of elements."""
     rng = np.random.default_rng(1)
 
     def n(count: int) -> int:

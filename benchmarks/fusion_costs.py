@@ -1,7 +1,7 @@
-"""The constants by which fusions decide, measured: ``python -m benchmarks fusion [--rounds N]``.
+"""Measures the constants of the cost model for loop fusion: ``python -m benchmarks fusion [--rounds N]``.
 
-`dcarray.ir.passes.fusion_profit` says what each means.  Its unit is an addition, for one element, in a
-vectorised loop over data in the first cache; everything here is measured in one thread, as medians.
+`dcarray.ir.passes.fusion_profit` defines them.  The unit is one element's addition in a vectorised loop over
+data in the L1 cache; everything here is measured in one thread, as medians.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TIMES = 2000  # runs over the arrays in the cache, in one kernel
 
 
 def run_of(text: str) -> Callable[[], float]:
-    """Return a function that runs a region on arrays of ones in one thread, and gives the seconds."""
+    """Return a function that runs a region on arrays of ones in one thread and returns the seconds."""
     region = parse(f"region() {{\n{text}\n}}")
     plan = compile_region(region, threads=1)
     given = {a.name: np.ones([int(str(n)) for n in a.shape], a.dtype) for a in region.arrays}
@@ -42,19 +42,19 @@ def run_of(text: str) -> Callable[[], float]:
 
 
 def difference(more: str, less: str, rounds: int) -> float:
-    """Return the median of how many seconds one region takes more than another; they take turns."""
+    """Return the median difference in seconds between the times of two regions, run in turn."""
     one, other = run_of(more), run_of(less)
     return statistics.median(one() - other() for _ in range(rounds))
 
 
 def near(body: str) -> str:
-    """Return a region that computes from an array in the first cache again and again."""
+    """Return a region that computes repeatedly from an array in the L1 cache."""
     loop = f"for k in range(0, {TIMES}, 1) {{ y[i] = {body} for i<{NEAR} }}"
     return f"in x: f64[{NEAR}];  inout y: f64[{NEAR}]\n{loop}"
 
 
 def additions(leaves: int) -> str:
-    """Return a tree of twice as many additions, less one, most of which wait for no other."""
+    """Return a balanced tree of ``2 * leaves - 1`` additions, as an expression."""
     made = [f"add(x[i], {k}.0)" for k in range(leaves)]
     while len(made) > 1:
         made = [f"add({a}, {b})" for a, b in zip(made[::2], made[1::2], strict=True)]
@@ -62,7 +62,7 @@ def additions(leaves: int) -> str:
 
 
 def rows(count: int, length: int, fused: bool) -> str:
-    """Return a region that takes the sums of rows from these, row by row or not."""
+    """Return a region that subtracts from each row its sum; ``fused``: row by row, else in two passes."""
     size = f"i<{count}, j<{length}"
     both = f"s[i] add= x[i,j] init 0.0 for {size}\n y[i,j] = subtract(x[i,j], s[i]) for {size}"
     arrays = f"in x: f64[{count}, {length}];  inout y: f64[{count}, {length}];  inout s: f64[{count}]\n"
@@ -70,7 +70,7 @@ def rows(count: int, length: int, fused: bool) -> str:
 
 
 def costs(rounds: int) -> dict[str, tuple[float, float]]:
-    """Return for each constant what is measured, and what it is."""
+    """Return for each constant the measured value and the one in use."""
     one = difference(near(additions(32)), near(additions(8)), rounds) / (48 * NEAR * TIMES)
     call = difference(near("exp(add(x[i], y[i]))"), near("add(x[i], y[i])"), rounds) / (NEAR * TIMES)
     arrays = f"in x: f64[{FAR}];  inout t: f64[{FAR}];  inout y: f64[{FAR}]\n"
@@ -87,8 +87,7 @@ def costs(rounds: int) -> dict[str, tuple[float, float]]:
 
 
 def passes(rounds: int) -> dict[int, float]:
-    """Return for numbers of elements the nanoseconds for each, where an array is added to another again and
-    again."""
+    """Return for several array sizes the nanoseconds for each element of repeated array additions."""
     found = {}
     for log in range(12, 24):
         size = 1 << log

@@ -1,11 +1,11 @@
-"""Arrays on a device: ``python -m benchmarks gpu [--device NAME] [--suite PATH] [--json FILE]``.
+"""Benchmarks of a device: ``python -m benchmarks gpu [--device NAME] [--suite PATH] [--json FILE]``.
 
-Fused chains and stencils are compared with a copy of as many bytes on the same device, and with the
-processor's own target; a region of small kernels as one graph with the same kernels launched one by one;
+Fused chains and stencils are compared with a copy of as many bytes on the same device, and with the same code
+on the CPU; a region of small kernels run as one CUDA graph with the same kernels launched one by one;
 NPBench, if ``--suite`` is a checkout of it, with NumPy, CuPy and JAX.  Arrays are on the device before the
-clock runs, and it stops when the device's queue is empty.
+clock starts, and it stops when the device's queue is empty.
 
-With ``--device null`` the host's part alone is measured, without any device (`host_time`).
+With ``--device null`` only the host's part is measured, without any device (`host_time`).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ CALLS = 10
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """A statement of whole arrays: ``work(*arrays)``, and how many arrays it reads and writes once each."""
+    """A statement ``work(*arrays)`` over whole arrays; `streams`: how many arrays it reads or writes once."""
 
     name: str
     work: Callable[..., Any]
@@ -50,22 +50,22 @@ class Case:
 
 
 def chain(x: Any, y: Any) -> Any:
-    """Arithmetic of ten operations."""
+    """Return an expression of ten arithmetic operations."""
     return (x * x + y * y) * 0.5 - x * (y - 1.0) + (x - y) * 0.25
 
 
 def exponential(x: Any, y: Any) -> Any:
-    """One function of the C library."""
+    """Return a function of the C library of an array."""
     return np.exp(-x)
 
 
 def total(x: Any, y: Any) -> Any:
-    """A sum of squares of differences."""
+    """Return a sum of squares of differences."""
     return ((x - y) ** 2).sum()
 
 
 def heat(a: Any, b: Any) -> Any:
-    """A step of seven points in three dimensions."""
+    """Compute a time step of a seven-point stencil in three dimensions."""
     middle = a[1:-1, 1:-1, 1:-1]
     across = a[2:, 1:-1, 1:-1] + a[:-2, 1:-1, 1:-1] + a[1:-1, 2:, 1:-1] + a[1:-1, :-2, 1:-1]
     b[1:-1, 1:-1, 1:-1] = middle + 0.125 * (across + a[1:-1, 1:-1, 2:] + a[1:-1, 1:-1, :-2] - 6.0 * middle)
@@ -100,7 +100,7 @@ CASES = (
 
 
 def case_rows(device: str, elements: int, rounds: int) -> Iterator[Row]:
-    """Each case against a copy on the device, and against the processor's target."""
+    """Yield the times of each case, relative to a copy on the device and to the CPU."""
     is_gpu = device.startswith("cuda")
     for case in CASES:
         plain = case.arrays(elements)
@@ -125,16 +125,16 @@ def case_rows(device: str, elements: int, rounds: int) -> Iterator[Row]:
 
 
 def small_kernels(y: Any) -> Any:
-    """Ten sums, each of which changes the next."""
+    """Return an array after ten sums, each of which depends on the previous one."""
     for _ in range(10):
         y = y - y.sum(keepdims=True) * 1e-6
     return y
 
 
 def graph_rows(device: str, rounds: int) -> Iterator[Row]:
-    """A compiled loop of small kernels as one graph, launched one by one, recorded anew each time, with CuPy.
+    """Yield times of a loop of small kernels: as one graph, launched one by one, recorded anew, in CuPy.
 
-    Of very small arrays the whole loop is one kernel.
+    For very small arrays the whole loop is one kernel.
     """
     compiled = dc.accelerate(small_kernels)
 
@@ -163,7 +163,7 @@ def graph_rows(device: str, rounds: int) -> Iterator[Row]:
 
 
 def _separately(x: Any) -> Callable[[], Any]:
-    """The same loop with CuPy's kernels."""
+    """Return a function that runs the same loop with CuPy."""
     cupy = importlib.import_module("cupy")
     there = cupy.asarray(x)
 
@@ -175,7 +175,7 @@ def _separately(x: Any) -> Callable[[], Any]:
 
 
 def _job(work: Callable[[], Any], calls: int = 1) -> Callable[[], Any]:
-    """So many calls of some work on arrays, to the end of the last one on the device."""
+    """Return a function that calls `work` some times and waits for the end of the last call on the device."""
 
     def run() -> Any:
         for _ in range(calls):
@@ -229,7 +229,7 @@ def _arguments(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Print the figures; the status is 1 if a result of NPBench is wrong."""
+    """Print the figures; return exit status 1 if a result of NPBench is wrong, else 0."""
     args = _arguments(argv)
     tell = document.Telling()
     if args.device in ("null", "null:0"):

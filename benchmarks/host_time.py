@@ -1,8 +1,8 @@
-"""Host time of work on a device: ``python -m benchmarks gpu --device null``.
+"""Measures the host's time for work on a device: ``python -m benchmarks gpu --device null``.
 
-The device computes nothing (`null_device`), so that all of the time is Python's and ours: recording the
-calls, finding the plan, preparing memory and arguments, asking for launches.  The driver's own time, some
-microseconds a launch, is not in it.
+The device computes nothing (`null_device`), so that all of the time is spent by Python and dcarray: recording
+the calls, looking up the plan, preparing memory and arguments, requesting launches.  The driver's own time,
+some microseconds a launch, is not included.
 """
 
 from __future__ import annotations
@@ -34,30 +34,30 @@ CALLS = 400
 
 
 def ten(x: Any, y: Any) -> Any:
-    """Ten statements, which are one kernel."""
+    """Return an expression of ten statements, which are one kernel."""
     return (x * x + y * y) * 0.5 - x * (y - 1.0) + (x - y) * 0.25
 
 
 def vectors(a: Any, x: Any) -> Any:
-    """Two products."""
+    """Return two products of a matrix and a vector."""
     return (a @ x) @ a
 
 
 def softmax(x: Any) -> Any:
-    """Two reductions along rows between operations."""
+    """Return a softmax: two reductions along rows between element-wise operations."""
     e = np.exp(x - x.max(axis=-1, keepdims=True))
     return e / e.sum(axis=-1, keepdims=True)
 
 
 def sums(y: Any) -> Any:
-    """Ten sums, each of which changes the next: one kernel for few elements, else a graph."""
+    """Return an array after ten dependent sums: one kernel for few elements, else a graph."""
     for _ in range(10):
         y = y - y.sum(keepdims=True) * 1e-6
     return y
 
 
 def cases() -> dict[str, tuple[Callable[[], Any], float]]:
-    """Return the work by name, and the microseconds that are aimed at (0: none)."""
+    """Return the measured functions by name, and the target in microseconds of each (0: none)."""
     device = install().name
     x, y = (dc.asarray(np.ones(1_000_000), device=device) for _ in range(2))
     a, v = dc.asarray(np.ones((2000, 2000)), device=device), dc.asarray(np.ones(2000), device=device)
@@ -74,14 +74,14 @@ def cases() -> dict[str, tuple[Callable[[], Any], float]]:
 
 
 def rows() -> Iterator[Row]:
-    """The host time of each case: the least of many calls."""
+    """Yield the host time of each case: the least of many calls."""
     for name, (work, aim) in cases().items():
         least = _least(work)
         yield Row(name, least, "us", aim, False, "")
 
 
 def _least(work: Callable[[], Any]) -> float:
-    """The microseconds of a call that nothing has disturbed."""
+    """Return the least time of many calls, in microseconds."""
     for _ in range(20):
         dc.evaluate(work())
     best = float("inf")
@@ -103,10 +103,10 @@ _PARTS: dict[str, list[tuple[Any, str]]] = {
 
 
 def parts() -> Iterator[tuple[str, dict[str, float]]]:
-    """Yield for each case the microseconds of each part of the work, by the least of each.
+    """Yield for each case the least time of each part of a call, in microseconds.
 
-    The first part is the calls themselves, until the result is asked for; the last one is what is left.  The
-    clocks add a microsecond or two.
+    The first part is recording the calls, until the result is requested; the last one is the remainder.
+    Measuring adds a microsecond or two.
     """
     for name, (work, _) in cases().items():
         _least(work)
@@ -129,7 +129,7 @@ def parts() -> Iterator[tuple[str, dict[str, float]]]:
 
 @contextmanager
 def _timed() -> Iterator[dict[str, float]]:
-    """Time the functions of all parts; gives the seconds of each part, without those that it calls."""
+    """A context that times the functions of all parts; its value maps parts to seconds, callees excluded."""
     spent: dict[str, float] = {}
     inner: list[float] = []  # of each function that runs, the seconds of those that it has called
     before = [(owner, name, getattr(owner, name)) for pairs in _PARTS.values() for owner, name in pairs]

@@ -1,7 +1,7 @@
-"""Kernels of our own: idiomatic NumPy, what each has to move, and how many kernels it becomes.
+"""Benchmark kernels in idiomatic NumPy, with their memory traffic and number of compiled kernels.
 
-``KERNELS`` is run in full by the tests, which compare results and count kernels, and timed by
-``python -m benchmarks kernels`` (`roofline`).
+Tests run all of ``KERNELS``, compare results and count compiled kernels; ``python -m benchmarks kernels``
+(`roofline`) times them.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ Rng = np.random.Generator
 
 @dataclass(frozen=True)
 class Kernel:
-    """``work`` is the user's code on what ``make(n, rng)`` gives: arrays of about ``n`` elements together.
+    """A benchmark: ``work`` is the user's code, ``make(n, rng)`` returns arrays of ``n`` elements in total.
 
-    ``count`` is the number of kernels that one call launches when it is compiled.  ``updates`` is the
-    argument that it writes and gives back, if there is one; ``fills``: its old values are not read.
+    ``count`` is the number of kernels that one call launches when it is compiled.  ``updates`` is the number
+    of the argument that is written and returned, or None; ``fills``: its old values are not read.
     """
 
     work: Callable[..., Any]
@@ -34,7 +34,7 @@ class Kernel:
         return self.work.__name__
 
     def traffic(self, arrays: tuple[Any, ...], result: Any) -> int:
-        """The bytes that any program has to move: what is read of the arguments, and the result."""
+        """Return the least memory traffic in bytes: the arguments that are read, and the result."""
         read = [a for k, a in enumerate(arrays) if not (self.fills and k == self.updates)]
         return int(sum(a.nbytes for a in read) + np.asarray(result).nbytes)
 
@@ -98,7 +98,8 @@ def horner(x: Any) -> Any:
 
 
 def option_price(spot: Any, strike: Any) -> Any:
-    """A European call with the logistic approximation of the normal distribution."""
+    """Return the prices of European call options, with a logistic approximation of the normal
+    distribution."""
     d = (np.log(spot / strike) + 0.03) / 0.2
     e = d - 0.2
     return spot / (1.0 + np.exp(-1.702 * d)) - strike * 0.99 / (1.0 + np.exp(-1.702 * e))
@@ -140,7 +141,7 @@ def heat_3d(a: Any, b: Any) -> Any:
 
 
 def limited_flux(a: Any) -> Any:
-    """A difference whose flux is cut off where it points uphill."""
+    """Return a diffusion step whose flux is zero where it would point uphill."""
     lap = 4.0 * a[1:-1, 1:-1] - a[2:, 1:-1] - a[:-2, 1:-1] - a[1:-1, 2:] - a[1:-1, :-2]
     flux = lap[:, 1:] - lap[:, :-1]
     flux = np.where(flux * (a[1:-1, 2:-1] - a[1:-1, 1:-2]) > 0, 0.0, flux)
@@ -148,7 +149,7 @@ def limited_flux(a: Any) -> Any:
 
 
 def blur(a: Any) -> Any:
-    """Five points along one axis, then along the other."""
+    """Return a blur by five points along one axis, then along the other."""
     rows = (a[:, :-4] + 4 * a[:, 1:-3] + 6 * a[:, 2:-2] + 4 * a[:, 3:-1] + a[:, 4:]) / 16
     return (rows[:-4] + 4 * rows[1:-3] + 6 * rows[2:-2] + 4 * rows[3:-1] + rows[4:]) / 16
 

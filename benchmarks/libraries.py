@@ -1,9 +1,10 @@
-"""NPBench's NumPy versions compiled ahead of time to shared libraries, against ``dc.accelerate``::
+"""Compares NPBench compiled ahead of time to shared libraries with ``dc.accelerate``::
 
     python -m benchmarks libraries --suite PATH [--only WORD] [--size S] [--blas NAME] [--json FILE]
 
-Each benchmark gets a wrapper with types, in which every length is a symbol; ``python -m dcarray compile``
-makes a library of it, whose loader is called in turns with the accelerated function.  Both use one thread.
+Each benchmark's NumPy version gets a wrapper with types, in which every length is a symbol; ``python -m
+dcarray compile`` builds a library of it, which is called in turn with the accelerated function, both in one
+thread.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _SINGLE = {name: "1" for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MK
 
 
 def wrapper(bench: Benchmark, inputs: dict[str, Any]) -> str:
-    """The source of a function with types that calls a benchmark's."""
+    """Return the source of a function with types that calls a benchmark's function."""
     sizes: dict[int, str] = {}
     arguments = []
     for name, value in inputs.items():
@@ -55,12 +56,12 @@ def wrapper(bench: Benchmark, inputs: dict[str, Any]) -> str:
 
 
 def compiled(bench: Benchmark, inputs: dict[str, Any], folder: Path, blas: str) -> Any:
-    """The loader's function of a benchmark.
+    """Return a benchmark's function from its compiled library.
 
     Raises
     ------
     RuntimeError
-        If it does not compile; the text says why.
+        If the benchmark does not compile; the message says why.
     """
     file = folder / f"wrapped_{bench.name}.py"
     file.write_text(wrapper(bench, inputs))
@@ -78,7 +79,7 @@ def compiled(bench: Benchmark, inputs: dict[str, Any], folder: Path, blas: str) 
 
 
 def measure(bench: Benchmark, size: str, rounds: int, blas: str, folder: Path) -> dict[str, Any]:
-    """Times of a benchmark in seconds, medians, and their ratio; or the reason why there is none."""
+    """Return the median times of a benchmark in seconds, and their ratio; or the reason if there is none."""
     import dcarray as dc
 
     inputs = bench.inputs(size)

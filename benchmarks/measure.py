@@ -1,4 +1,4 @@
-"""Timing that survives a noisy machine: contenders take turns, and only ratios of one turn are kept."""
+"""Timing on noisy machines: contenders run alternately, and only ratios within a round are compared."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PAUSE = 0.2  # seconds: idle threads of BLAS keep a core busy for 0.12
 
 @dataclass
 class Row:
-    """One line of the table: a figure, the limit it must keep, and what the peers reach."""
+    """A line of the table: a figure, its limit (a minimum if `at_least`, else a maximum), and the peers'."""
 
     name: str
     value: float
@@ -39,7 +39,7 @@ class Row:
 
 
 def seconds(job: Job, repeat: int = 1) -> float:
-    """Time of one call of ``job``."""
+    """Return the time of one call of ``job``, the mean of ``repeat`` calls, in seconds."""
     start = time.perf_counter()
     for _ in range(repeat):
         job()
@@ -49,8 +49,10 @@ def seconds(job: Job, repeat: int = 1) -> float:
 def in_turns(
     jobs: Mapping[str, Job], rounds: int, repeat: int = 1, pause: float = 0.0
 ) -> dict[str, list[float]]:
-    """Time every job once a round, in turns; the first call of each is not counted.  Before each there may be
-    a pause, in seconds: the threads of BLAS keep cores for some time after their work."""
+    """Return the times of every job, called once a round after two calls that are not counted.
+
+    Before each call there is a pause, in seconds: BLAS threads occupy cores for some time after their work.
+    """
     for job in jobs.values():
         job()
         job()
@@ -63,12 +65,12 @@ def in_turns(
 
 
 def ratio(times: Mapping[str, Sequence[float]], over: str, under: str) -> float:
-    """Median over the rounds of the time of ``over`` divided by that of ``under``."""
+    """Return the median over the rounds of the time of ``over`` divided by that of ``under``."""
     return statistics.median(a / b for a, b in zip(times[over], times[under], strict=True))
 
 
 def interval(values: Sequence[float]) -> tuple[float, float, float]:
-    """Median, and the order statistics that hold it with 95% or more (all values, where there are few)."""
+    """Return the median, and the bounds of its confidence interval of at least 95% (if few: all values)."""
     ordered = sorted(values)
     n, k, tail = len(ordered), 0, 0.0
     while k < n // 2 and tail + math.comb(n, k) / 2**n <= 0.025:
@@ -79,12 +81,12 @@ def interval(values: Sequence[float]) -> tuple[float, float, float]:
 
 
 def child(code: str, env: Mapping[str, str] | None = None) -> str:
-    """Standard output of ``code`` in a fresh interpreter.
+    """Run ``code`` in a new interpreter, and return its standard output.
 
     Raises
     ------
     RuntimeError
-        If the child fails; the message is what it wrote to standard error.
+        If the process fails; the message is its standard error.
     """
     root = Path(__file__).resolve().parents[1]
     done = subprocess.run(
@@ -117,7 +119,7 @@ while os.getppid() == parent:
 
 @contextlib.contextmanager
 def busy(count: int) -> Iterator[None]:
-    """Have so many processes beside this one that compute all the time."""
+    """A context in which ``count`` other processes keep processors busy."""
     beside = [subprocess.Popen([sys.executable, "-c", _BUSY]) for _ in range(count)]
     try:
         yield
@@ -129,12 +131,12 @@ def busy(count: int) -> Iterator[None]:
 
 @contextlib.contextmanager
 def one_core(wanted: bool = True) -> Iterator[None]:
-    """Bind this process, and those that it starts, to one processor.
+    """A context in which this process, and those that it starts, are bound to one processor.
 
     Raises
     ------
     OSError
-        Where processes cannot be bound.
+        If the system cannot bind processes.
     """
     if not wanted:
         yield
@@ -150,12 +152,12 @@ def one_core(wanted: bool = True) -> Iterator[None]:
 
 
 def cores() -> int:
-    """The processors that this process may use."""
+    """Return the number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def own_cores() -> list[int]:
-    """One processor of each core that this process may use; none where processes cannot be bound."""
+    """Return one processor number of each usable core; empty if the system cannot bind processes."""
     if not hasattr(os, "sched_setaffinity"):
         return []
     found: dict[str, int] = {}
@@ -170,7 +172,7 @@ _REGISTERS = {"avx512f": "AVX-512", "avx2": "AVX2"}
 
 
 def machine() -> dict[str, str]:
-    """What the figures were measured on."""
+    """Return a description of this machine and the versions of packages."""
     cpu = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
     if info.exists():
@@ -189,7 +191,7 @@ def machine() -> dict[str, str]:
 
 
 def described(here: Mapping[str, str]) -> str:
-    """What `machine` found, on one line, without what is not installed."""
+    """Return the description of `machine` on one line, without packages that are not installed."""
     packages = [f"{name} {version}" for name, version in here.items() if name not in ("cpu", "cores")]
     installed = [package for package in packages if not package.endswith("not installed")]
     return f"{here['cpu']}, {here['cores']} cores; {', '.join(installed)}"

@@ -1,9 +1,8 @@
-"""Peak memory of NPBench's benchmarks: ``python -m benchmarks memory --suite PATH --size M``.
+"""Measures the peak memory of NPBench's benchmarks: ``python -m benchmarks memory --suite PATH --size M``.
 
-Each framework runs each benchmark in a process of its own.  What counts is the high-water mark of the
-resident memory above what the process has when its inputs exist, before the first call: of the first call,
-and of one more when nothing is compiled any more.  What libraries and caches hold, once they are there, is
-so counted as well.
+Each framework runs each benchmark in a separate process.  The figure is the peak of resident memory minus the
+resident memory after the creation of inputs and before the first call: for the first call, and for one more
+after all compilation.  Memory of libraries and caches that are loaded in between is therefore included.
 """
 
 from __future__ import annotations
@@ -27,7 +26,8 @@ _ROOT = Path(__file__).resolve().parents[1]
 
 
 def measured(suite: Path, bench: str, size: str, framework: str, seconds: float) -> dict[str, Any]:
-    """What one process tells: bytes of ``inputs``, and peaks of the ``first`` and of a ``settled`` call."""
+    """Run one process; return the bytes of ``inputs``, and the peaks of the ``first`` and a ``settled``
+    call."""
     words = [
         sys.executable,
         "-m",
@@ -48,7 +48,7 @@ def measured(suite: Path, bench: str, size: str, framework: str, seconds: float)
 
 
 def line(name: str, row: Mapping[str, Mapping[str, Any]]) -> str:
-    """One benchmark's line of the table."""
+    """Return one benchmark's line of the table."""
     wrong = [f"{who}: {told['wrong']}" for who, told in row.items() if "wrong" in told]
     if wrong:
         return f"{name:<26}  {'; '.join(wrong)}"
@@ -60,7 +60,7 @@ def line(name: str, row: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def summary(rows: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> str:
-    """How many benchmarks keep below NumPy's peak, and which are furthest above."""
+    """Return sentences with the number of benchmarks below NumPy's peak, and those above it by excess."""
     good = {name: row for name, row in rows.items() if not any("wrong" in told for told in row.values())}
     parts = []
     for call in ("first", "settled"):
@@ -75,7 +75,7 @@ def summary(rows: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> str:
 
 
 def section(here: Mapping[str, Any], rows: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> str:
-    """A section of a document: the table, and which lines of it are above NumPy's."""
+    """Return the document's section: the table, and the benchmarks above NumPy's peak."""
     lines = [
         GENERATED,
         "",

@@ -1,4 +1,4 @@
-"""The process in which the memory of one framework with one benchmark is measured; see `memory`."""
+"""The process that measures the memory of one framework with one benchmark; see `benchmarks.memory`."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from .npbench_worker import Framework, framework
 
 
 def status(key: str) -> int:
-    """Bytes of a line of ``/proc/self/status``."""
+    """Return the bytes in a line of ``/proc/self/status``."""
     with open("/proc/self/status") as file:
         return next(int(line.split()[1]) * 1024 for line in file if line.startswith(key))
 
 
 def peak(how: Framework, function: Callable[..., Any], arguments: dict[str, Any]) -> tuple[int, int]:
-    """Resident bytes before a call, with its arguments, and at most during it."""
+    """Call a function; return the resident bytes before the call and their peak during it."""
     before = status("VmRSS")
     with open("/proc/self/clear_refs", "w") as file:
         file.write("5")  # the high-water mark starts anew
@@ -32,15 +32,14 @@ def peak(how: Framework, function: Callable[..., Any], arguments: dict[str, Any]
 
 
 def restore(arguments: dict[str, Any], inputs: dict[str, Any]) -> None:
-    """Give arguments their first values in the memory that they have: new copies would leave gaps in the
-    heap, which differ with what else lies there."""
+    """Reset arguments to their initial values in place, as new copies would leave gaps in the heap."""
     for name, argument in arguments.items():
         if isinstance(argument, np.ndarray):
             argument[...] = inputs[name]
 
 
 def main() -> int:
-    """Measure ``suite bench size framework seconds`` (the arguments)."""
+    """Measure one benchmark; the arguments of the command are ``suite bench size framework seconds``."""
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # whatever a kernel prints is no answer
     suite, name, size, which, seconds = sys.argv[1:]

@@ -1,8 +1,7 @@
-"""Kernels and products of matrices in turns, against each of the two by itself.
+"""Compares alternating kernels and matrix products with each of the two alone.
 
-Two libraries that have threads of their own may keep the cores from each other: threads that wait for their
-next job take the time of those that have one.  So a program that mixes them is to take no longer than its
-parts apart.
+Two libraries with separate thread pools may compete for cores: threads of one that wait busily for work take
+time from threads of the other.  A program that mixes both should take no longer than its parts alone.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _LIMIT = 1.1  # of the sum of both: each finds the caches as the other has left 
 
 
 def rows(scale: float, rounds: int) -> Iterator[Row]:
-    """Products of arrays of ours, and of plain arrays; large ones and small ones."""
+    """Yield figures for products of dcarray's and of NumPy's arrays, large and small."""
     rng = np.random.default_rng(3)
     x = dc.asarray(rng.random(int(1_000_000 * scale)))
     for side in (600, 150):

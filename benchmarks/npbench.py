@@ -1,6 +1,6 @@
-"""NPBench, from an outside checkout: ``python -m benchmarks npbench --suite PATH --against numpy,numba``.
+"""Runs NPBench, from a checkout: ``python -m benchmarks npbench --suite PATH --against numpy,numba``.
 
-Every framework runs every benchmark in a process of its own, and the processes take turns.
+Every framework runs every benchmark in a separate process, and the processes run alternately.
 """
 
 from __future__ import annotations
@@ -28,8 +28,10 @@ _ROOT = Path(__file__).resolve().parents[1]
 
 
 class Process:
-    """A worker (see `npbench_worker`) and the way to ask it.  What it caches goes to ``folder``, as do inputs
-    that are shared."""
+    """A process that runs `npbench_worker`, and the pipes to it.
+
+    Its caches, and inputs that are shared, are in ``folder``.
+    """
 
     def __init__(
         self, bench: Benchmark, framework: str, python: str, folder: str, args: argparse.Namespace
@@ -48,7 +50,7 @@ class Process:
         )  # fmt: skip
 
     def ask(self, action: str, argument: object, limit: float) -> dict[str, Any]:
-        """The answer, or ``{"wrong": ...}`` when the process ends or takes more than ``limit`` seconds."""
+        """Send a command; return the answer, or ``{"wrong": ...}`` if the process ends or takes too long."""
         assert self._child.stdin and self._child.stdout
         try:
             self._child.stdin.write(json.dumps([action, argument]).encode() + b"\n")
@@ -65,7 +67,7 @@ class Process:
         return answer
 
     def close(self) -> None:
-        """End it."""
+        """End the process."""
         self._child.kill()
         self._child.communicate()
 
@@ -73,7 +75,7 @@ class Process:
 def measure(
     bench: Benchmark, frameworks: Sequence[str], pythons: Mapping[str, str], args: argparse.Namespace
 ) -> dict[str, dict[str, Any]]:
-    """What each framework made of one benchmark; NumPy is among them and first."""
+    """Return each framework's results for one benchmark; the first framework is NumPy."""
     found: dict[str, dict[str, Any]] = {}
     running: dict[str, Process] = {}
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
@@ -125,10 +127,10 @@ def measure(
 def _firsts(
     bench: Benchmark, frameworks: Sequence[str], pythons: Mapping[str, str], args: argparse.Namespace
 ) -> dict[str, list[float]]:
-    """Seconds of the first calls in all but one of ``--first`` processes.
+    """Return the seconds of the first calls in all but one of ``--first`` processes.
 
-    Frameworks take turns, in alternating order: what an earlier process has just given back is new memory at
-    once, what is older has to be given by the host.
+    Frameworks run in alternating order: memory that the previous process has just freed is faster to get
+    than memory that the system must provide anew.
     """
     found: dict[str, list[float]] = {name: [] for name in frameworks}
     for k in range(args.first - 1):
@@ -138,13 +140,13 @@ def _firsts(
 
 
 def _limit(args: argparse.Namespace, name: str) -> float:
-    """Seconds that a framework's first call may take."""
+    """Return the time limit of a framework's first call, in seconds."""
     limit: float = args.skip_above if name == "numpy" else args.limit
     return limit
 
 
 def _first(bench: Benchmark, name: str, pythons: Mapping[str, str], args: argparse.Namespace) -> float:
-    """Seconds of the first call in one more process, nothing cached."""
+    """Return the seconds of the first call in a new process with empty caches."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         process = Process(bench, name, pythons.get(name, sys.executable), folder, args)
         try:
@@ -231,7 +233,7 @@ def _arguments(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def _command(parser: argparse.ArgumentParser, args: argparse.Namespace) -> str:
-    """What changes the figures, without the folders of this machine."""
+    """Return the command with the options that affect the figures, without paths of this machine."""
     set_here = {k: v for k, v in os.environ.items() if k.startswith("DCARRAY_")}
     set_here.pop("DCARRAY_CACHE_DIR", None)  # the processes have their own
     words = [f"{name}={value}" for name, value in set_here.items()]
@@ -247,7 +249,7 @@ def _command(parser: argparse.ArgumentParser, args: argparse.Namespace) -> str:
 
 
 def _run(args: argparse.Namespace) -> dict[str, Any]:
-    """Measure, print every benchmark when it is done, and give what ``--json`` writes."""
+    """Run the benchmarks, print each when it is done, and return the data for ``--json``."""
     asked = [name for name in args.against.split(",") if name not in ("", "numpy", "dcarray")]
     names = ["numpy", "dcarray", *asked]
     pythons = dict(pair.split("=", 1) for pair in args.python)
@@ -275,7 +277,7 @@ def _run(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _kept(before: Mapping[str, Any], told: Mapping[str, Any], file: Path) -> dict[str, Any]:
-    """The benchmarks of a file to which this run adds: it is to differ in nothing but which are run."""
+    """Return the benchmarks of an earlier run's file; ValueError unless its options were the same."""
     for what in ("size", "command", "machine"):
         if before[what] != told[what]:
             raise ValueError(f"{file} is of another {what}, {before[what]}, not {told[what]}")
@@ -301,7 +303,8 @@ def _foot(told: Mapping[str, Any]) -> None:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run the benchmarks or read earlier runs; the status is 1 if a result of ours is wrong or missing."""
+    """Run the benchmarks or read earlier runs; return 1 if a result of dcarray is wrong or missing, else
+    0."""
     args = _arguments(argv)
     runs = [json.loads(file.read_text()) for file in args.source]
     if len({told["size"] for told in runs}) < len(runs):

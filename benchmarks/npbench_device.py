@@ -1,7 +1,7 @@
-"""NPBench on a device, beside the peers that use it: a part of ``python -m benchmarks gpu``.
+"""Runs NPBench on a device, with other frameworks for it: a part of ``python -m benchmarks gpu``.
 
-Each benchmark has a process (`npbench_device_worker`) in which the frameworks take turns.  While one process
-uses the device, the next ones make their inputs.
+Each benchmark has a process (`npbench_device_worker`) in which the frameworks run alternately.  While one
+process uses the device, the next ones create their inputs.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def absent(device: str) -> dict[str, str]:
 
 
 class Process:
-    """A worker, the lines that it has printed, and when it has to end."""
+    """A process that runs `npbench_device_worker`, with its output so far and time limit."""
 
     def __init__(self, bench: Benchmark, names: Sequence[str], args: argparse.Namespace, folder: str) -> None:
         self.bench = bench
@@ -90,8 +90,10 @@ class Process:
             return None
 
     def measured(self, names: Sequence[str], limit: float) -> dict[str, dict[str, Any]]:
-        """Let it use the device, at most ``limit`` seconds: for each framework ``seconds`` or what is
-        ``wrong``."""
+        """Let the process use the device; return for each framework ``seconds``, or what is ``wrong``.
+
+        It is ended after ``limit`` seconds.
+        """
         assert self._child.stdin
         told: dict[str, dict[str, Any]] = {}
         turns: dict[str, list[float]] = {}
@@ -114,7 +116,7 @@ class Process:
 
 
 def run(args: argparse.Namespace, tell: Callable[[str], None]) -> int:
-    """Run the benchmarks of ``args.suite``; returns how many results of ours are wrong or missing."""
+    """Run the benchmarks of ``args.suite``; return how many results of dcarray are wrong or missing."""
     chosen = asked_for(argparse.ArgumentParser(prog="python -m benchmarks gpu"), args.suite, args.only)
     chosen = [bench for bench in chosen if args.size in bench.sizes]
     missing = absent(args.device)
@@ -147,7 +149,7 @@ def _row(
     rows: dict[str, dict[str, float]],
     tell: Callable[[str], None],
 ) -> int:
-    """Tell of one benchmark; 1 if its result is wrong or missing."""
+    """Print the line of one benchmark; return 1 if its result is wrong or missing, else 0."""
     ours = told["device"]
     notes = [f"{peer}: {told[peer]['wrong']}" for peer in others if "wrong" in told[peer]]
     if "seconds" not in ours:
@@ -160,7 +162,7 @@ def _row(
 
 
 def _means(rows: Mapping[str, Mapping[str, float]], others: Sequence[str]) -> str:
-    """The geometric means of some benchmarks, and what is below the aim."""
+    """Return text with the geometric means of benchmarks, and those below the target."""
     parts = []
     for name in others:
         known = {bench: row[name] for bench, row in rows.items() if row[name]}

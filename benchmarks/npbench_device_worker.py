@@ -1,9 +1,9 @@
-"""The process in which one benchmark of NPBench runs with each framework on a device, in turns.
+"""The process that runs one benchmark of NPBench with each framework on a device, alternately.
 
-It prepares inputs on the host, says that it is ready, and waits for a line on its standard input before it
-uses the device, so that processes can prepare side by side and measure one after the other.  Then it prints a
-line for each event: what a framework's first calls gave, and the seconds of each framework's turns.  What
-kernels and libraries print goes to standard error.
+It prepares inputs on the host, reports that it is ready, and waits for a line on its standard input before it
+uses the device, so that processes can prepare in parallel and measure one after the other.  Then it prints a
+line for each event: the outcome of a framework's first calls, and the seconds of its later calls.  Output of
+kernels and libraries is redirected to standard error.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Contender:
         self.kept: dict[str, Any] = {}  # arguments that no call has changed
 
     def timed(self, function: Callable[..., Any], inputs: dict[str, Any]) -> tuple[float, list[Any]]:
-        """The seconds of a call with fresh arguments, and its outputs where they are."""
+        """Call a function with new arguments; return the seconds, and the outputs on the device."""
         if not self.kept:
             self.kept = self.framework.arguments(self.bench, inputs)
         arrays = self.bench.info["array_args"]
@@ -49,14 +49,14 @@ class Contender:
         return time.perf_counter() - start, self.bench.outputs(result, arguments)
 
     def first(self, inputs: dict[str, Any], expected: list[Any] | None) -> tuple[dict[str, Any], list[Any]]:
-        """Call each version twice, compare what the second calls give, and keep the fastest right one.
+        """Call each version twice, compare the results of the second calls, and keep the fastest right one.
 
         Returns
         -------
         dict
-            ``seconds`` of the second call, or what is ``wrong``.
+            ``seconds`` of the second call, or the error as ``wrong``.
         list
-            Outputs on the host.
+            The outputs, on the host.
         """
         told: dict[str, Any] = {"wrong": "no version"}
         kept: list[Any] = []
@@ -77,14 +77,14 @@ class Contender:
         return told, kept
 
     def difference(self, expected: list[Any] | None, outputs: list[Any]) -> str:
-        """What differs, in the terms of NPBench's tolerances; nothing where there is no reference."""
+        """Return how outputs differ by NPBench's tolerances, or ""; also "" if there is no reference."""
         if expected is None:
             return ""
         any_order = self.framework.any_order
         return compare(expected, outputs, self.bench.tolerances(), False, any_order)[0]
 
     def warm(self, inputs: dict[str, Any], seconds: float) -> None:
-        """Call until nothing is planned or compiled any more, at most ``seconds`` long."""
+        """Call the function until nothing is compiled any more, for at most ``seconds``."""
         assert self.function is not None
         end, steady = time.perf_counter() + seconds, 0
         while steady < 2 and time.perf_counter() < end:
@@ -94,7 +94,7 @@ class Contender:
             steady = steady + 1 if self.framework.settled() == before else 0
 
     def turn(self, inputs: dict[str, Any], seconds: float) -> list[float]:
-        """The seconds of calls, at least two, for about so long."""
+        """Call the function at least twice, for about ``seconds``; return the time of each call."""
         assert self.function is not None
         times: list[float] = []
         end = time.perf_counter() + seconds
@@ -104,7 +104,7 @@ class Contender:
 
 
 def main() -> int:
-    """Serve ``suite bench size names rounds seconds`` (the arguments)."""
+    """Run the process; the command's arguments are ``suite bench size names rounds seconds``."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
 

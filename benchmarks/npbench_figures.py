@@ -1,4 +1,4 @@
-"""What a run of NPBench gave: means, words and numbers for tables and pictures."""
+"""Figures of a run of NPBench for tables and pictures: means, speed-ups, and words for failures."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _MARKS = {"no version": "none", "output": "wrong", "not ready": "too long"}  # b
 
 
 def frameworks(rows: Rows) -> list[str]:
-    """NumPy's contenders in the order of the run."""
+    """Return the frameworks compared with NumPy, in the order of the run."""
     return list(dict.fromkeys(name for row in rows.values() for name in row if name != "numpy"))
 
 
 def kinds(rows: Rows) -> dict[str, Rows]:
-    """The benchmarks of each kind, by what they consist of."""
+    """Return the benchmarks by kind: whole-array statements, or loops over elements or short rows."""
     parts = {
         "whole-array statements": {name: row for name, row in rows.items() if name not in SCALAR},
         "loops over elements or short rows": {name: row for name, row in rows.items() if name in SCALAR},
@@ -35,7 +35,7 @@ def kinds(rows: Rows) -> dict[str, Rows]:
 
 
 def verdict(told: Mapping[str, Any]) -> str:
-    """A word for what one framework made of one benchmark where there is no speed-up to tell."""
+    """Return a word for the outcome of one framework and benchmark if there is no speed-up."""
     if not told:
         return "left out"
     if "wrong" not in told:
@@ -44,8 +44,10 @@ def verdict(told: Mapping[str, Any]) -> str:
 
 
 def speedups(rows: Rows, names: Sequence[str]) -> dict[str, dict[str, list[float]]]:
-    """Medians of all benchmarks that ran and of those in whole-array statements; with several peers also
-    those of the best of them for each benchmark."""
+    """Return the speed-ups of each framework, for all benchmarks and for those in whole-array statements.
+
+    If there are several peers, also those of the best peer for each benchmark.
+    """
     found: dict[str, dict[str, list[float]]] = {}
     for title, left_out in SETS.items():
         kept = [measured(row, names) for name, row in rows.items() if name not in left_out]
@@ -62,7 +64,7 @@ def measured(row: Mapping[str, Mapping[str, Any]], names: Sequence[str]) -> dict
 
 
 def summary(rows: Rows, names: Sequence[str]) -> dict[str, dict[str, str]]:
-    """Geometric means of `speedups`, each with the number of benchmarks."""
+    """Return the geometric means of `speedups` as text, each with the number of benchmarks."""
     return {
         title: {
             name: f"{statistics.geometric_mean(values):.2f} of {len(values)}" if values else "-"
@@ -73,8 +75,7 @@ def summary(rows: Rows, names: Sequence[str]) -> dict[str, dict[str, str]]:
 
 
 def first_calls(rows: Rows) -> str:
-    """How many first calls with nothing cached take at most 1.1 times NumPy's time and 20 ms, and which do
-    not."""
+    """Return how many uncached first calls take at most 1.1 times NumPy's time plus 20 ms, and the others."""
     pairs = {
         name: (row["numpy"]["first"], row["dcarray"]["first"])
         for name, row in rows.items()
@@ -87,7 +88,7 @@ def first_calls(rows: Rows) -> str:
 
 
 def remarks(row: Mapping[str, Mapping[str, Any]], name: str) -> list[str]:
-    """What the run noted about one framework and one benchmark."""
+    """Return the notes of a run about one framework and one benchmark."""
     told = row.get(name, {})
     found = [told["wrong"]] if "wrong" in told else []
     if name == "dcarray":
@@ -106,7 +107,7 @@ def ratio(value: float) -> str:
 
 
 def time_text(plain: Mapping[str, Any]) -> str:
-    """NumPy's, with a unit."""
+    """Return NumPy's time as text with a unit."""
     if "wrong" in plain:
         return verdict(plain)
     seconds = plain["seconds"][0] if "seconds" in plain else plain["second"]
@@ -116,7 +117,7 @@ def time_text(plain: Mapping[str, Any]) -> str:
 
 
 def short(text: str) -> str:
-    """Without the folders of paths, which are the machine's own."""
+    """Return a text with paths shortened to file names."""
     return re.sub(r"(?<![\w.])(?:~|[A-Za-z]:)?/(?:[^\s/:'\"`]+/)+", "", text)
 
 

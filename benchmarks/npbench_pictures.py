@@ -1,4 +1,4 @@
-"""A run of NPBench as pictures, in SVG without any library: a heat map and a bar chart."""
+"""Pictures of a run of NPBench, in SVG without any library: a heat map and a bar chart."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _cells(
     values: Mapping[str, float],
     told: Mapping[str, tuple[str, str]],
 ) -> Iterator[str]:
-    """A row of cells: the speed-up on its colour, or a word; ``told`` has that and a hint."""
+    """Yield a row of cells with coloured speed-ups, or words; ``told`` has the word and tooltip of each."""
     best = max([1.0, *values.values()])
     for k, name in enumerate(names):
         value = values.get(name)
@@ -45,7 +45,7 @@ _BARS = {"whole-array": "#4a90d0", "all": "#b4cfea"}
 
 
 def heatmap(told: Mapping[str, Any]) -> str:
-    """Benchmarks by frameworks, as an SVG text; the numbers are medians of the speed-up over NumPy.
+    """Return a heat map of benchmarks by frameworks as SVG; the numbers are median speed-ups over NumPy.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def _hint(row: Mapping[str, Mapping[str, Any]], name: str) -> str:
 
 
 def _legend(x: float, y: float) -> Iterator[str]:
-    """What the colours and marks of the heat map say."""
+    """Yield the legend of the heat map, with the corner at a point."""
     width = 200.0
     yield from scale(x, y, width)
     yield box(x + width + 20, y, 26, 14, "url(#none)")
@@ -101,7 +101,7 @@ def _legend(x: float, y: float) -> Iterator[str]:
 
 
 def bars(told: Mapping[str, Any]) -> str:
-    """Geometric means of the speed-up over NumPy as a bar chart, an SVG text.
+    """Return a bar chart of the geometric means of speed-ups over NumPy, as SVG.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""A run of NPBench as a section of a document, with its pictures beside."""
+"""The report of a run of NPBench: a section of a document, and pictures."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _table(rows: Rows, names: Sequence[str]) -> Iterator[str]:
 
 
 def _losses(kind: str, rows: Rows) -> Iterator[str]:
-    """The benchmarks of a kind that have no right result, and those that are slower than NumPy's."""
+    """Yield lines about the benchmarks of a kind without a right result, or slower than NumPy."""
     speeds = {name: row["dcarray"]["speedup"][0] for name, row in rows.items() if measured(row, ["dcarray"])}
     lost = sorted((name for name in speeds if speeds[name] < LOSS), key=speeds.__getitem__)
     failed = [name for name, row in rows.items() if "wrong" in row.get("dcarray", {})]
@@ -64,7 +64,7 @@ def _losses(kind: str, rows: Rows) -> Iterator[str]:
 
 
 def _behind(rows: Rows, names: Sequence[str]) -> Iterator[str]:
-    """Where a peer is faster."""
+    """Yield a sentence about the benchmarks for which another framework is faster than dcarray."""
     peers = [name for name in names if name != "dcarray"]
     found: list[str] = []
     for bench, row in rows.items():
@@ -78,14 +78,14 @@ def _behind(rows: Rows, names: Sequence[str]) -> Iterator[str]:
 
 
 def section(told: Mapping[str, Any], pictures: Sequence[str] = ()) -> str:
-    """The figures of a run in Markdown, below a heading of the second level.
+    """Return the document's section with the figures of a run, in Markdown.
 
     Parameters
     ----------
     told : mapping
         What ``--json`` writes.
     pictures : sequence of str, optional
-        Addresses of its pictures, from where the document lies.
+        Paths of its pictures, relative to the document.
 
     Returns
     -------
@@ -117,15 +117,15 @@ def section(told: Mapping[str, Any], pictures: Sequence[str] = ()) -> str:
 
 
 def publish(runs: Sequence[Mapping[str, Any]], svg: str, docs: Path | None) -> None:
-    """Write the pictures and the sections of runs, each of another size.
+    """Write the pictures and document sections of runs, each of a different size.
 
     Parameters
     ----------
     runs : sequence of mapping
         What ``--json`` writes.
     svg : str
-        Beginning of the pictures' paths, with the size behind it if there are several runs; no pictures
-        if it is empty.
+        The prefix of the pictures' paths, to which the size is appended if there are several runs; if it is
+        empty, no pictures are written.
     docs : Path, optional
         The document.
     """

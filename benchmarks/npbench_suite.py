@@ -1,6 +1,6 @@
-"""Read an outside checkout of NPBench: its benchmarks, their inputs, and their versions for each framework.
+"""The reader of a checkout of NPBench: benchmarks, their inputs, and their versions for each framework.
 
-Used by the processes that run them too, some of them interpreters without dcarray: only NumPy is imported.
+The processes that run them also use it, some in interpreters without dcarray, so only NumPy is imported.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Benchmark:
         return importlib.import_module(f"npbench.benchmarks.{folder}.{self.info['module_name']}{ending}")
 
     def inputs(self, size: str) -> dict[str, Any]:
-        """Arguments by name, as the benchmark's own ``initialize`` makes them.
+        """Return arguments by name, created by the benchmark's own ``initialize``.
 
         Raises
         ------
@@ -73,9 +73,9 @@ class Benchmark:
         return {name: values[name] for name in self.info["input_args"]}
 
     def kept(self, size: str, folder: Path) -> dict[str, Any]:
-        """The same arguments; their arrays are files of a folder, mapped, and written if there are none.
+        """Return the same arguments with arrays mapped from files of a folder, which are written if missing.
 
-        For arrays of which the memory holds too few to have them once for each framework.
+        For arrays that are too large for a copy in each framework's process.
         """
         rest = folder / "rest"
         if not rest.exists():
@@ -90,39 +90,39 @@ class Benchmark:
         return {name: found[name] for name in self.info["input_args"]}
 
     def endings(self, framework: str) -> list[str]:
-        """What the suite has for one of the frameworks in `VERSIONS`."""
+        """Return the endings of the file names of a framework's versions (see `VERSIONS`) that exist."""
         folder = self.suite / "npbench" / "benchmarks" / self.info["relative_path"]
         names = {ending: f"{self.info['module_name']}_{ending}.py" for ending in VERSIONS[framework]}
         return [ending for ending, name in names.items() if (folder / name).exists()]
 
     def version(self, ending: str) -> Callable[..., Any]:
-        """The function of one of the `endings`; imports its module, and what that imports."""
+        """Return the function of one of the `endings`, after importing its module."""
         function: Callable[..., Any] = getattr(self._module("_" + ending), self.info["func_name"])
         return function
 
     def versions(self, framework: str) -> Iterator[tuple[str, Callable[..., Any]]]:
-        """The versions that the suite has for one of the frameworks, by their `endings`."""
+        """Yield the existing versions for a framework: ending and function."""
         for ending in self.endings(framework):
             yield ending, self.version(ending)
 
     def copies(self, inputs: dict[str, Any]) -> dict[str, Any]:
-        """The same arguments with arrays of their own, for one call."""
+        """Return the arguments with copies of the arrays, for one call."""
         arrays = self.info["array_args"]
         return {name: copy.deepcopy(v) if name in arrays else v for name, v in inputs.items()}
 
     def outputs(self, result: Any, arguments: dict[str, Any]) -> list[Any]:
-        """What a call gave: what it returned, and what it wrote in place."""
+        """Return the outputs of a call: its return values, and the arguments that it changes."""
         given = list(result) if isinstance(result, (tuple, list)) else [] if result is None else [result]
         return given + [arguments[name] for name in self.info["output_args"]]
 
     def tolerances(self) -> dict[str, float]:
-        """The suite's own: element by element, or else the error of the whole."""
+        """Return the suite's tolerances: for elements, and for the norm of the error."""
         usual = {"rtol": 1e-5, "atol": 1e-8, "norm_error": 1e-5}
         return {name: float(self.info.get(name, value)) for name, value in usual.items()}
 
 
 def benchmarks(suite: Path, only: str = "") -> list[Benchmark]:
-    """Benchmarks of a checkout whose name holds ``only`` (or one of its words, with commas between).
+    """Return the benchmarks whose names contain one of the comma-separated words in ``only``.
 
     Raises
     ------
@@ -142,7 +142,7 @@ def benchmarks(suite: Path, only: str = "") -> list[Benchmark]:
 
 
 def asked_for(parser: argparse.ArgumentParser, suite: Path | None, only: str) -> list[Benchmark]:
-    """The benchmarks that a command is to run; if there are none, the parser says so."""
+    """Return the benchmarks that a command should run; if there are none, exit with a parser error."""
     if not suite:
         parser.error("no suite: give --suite PATH or set NPBENCH")
     try:
@@ -152,14 +152,14 @@ def asked_for(parser: argparse.ArgumentParser, suite: Path | None, only: str) ->
 
 
 def _blocks(a: Any, b: Any) -> Iterator[tuple[Any, Any]]:
-    """Elements of two arrays of one shape, so many at a time: what is compared may fill the memory."""
+    """Yield blocks of elements of two arrays, so that comparing large arrays needs little memory."""
     a, b = np.ravel(a), np.ravel(b)
     for k in range(0, a.size, _BLOCK):
         yield a[k : k + _BLOCK], b[k : k + _BLOCK]
 
 
 def error(expected: Any, got: Any) -> float:
-    """Norm of the difference by the norm of what is expected, without equal values that are not finite."""
+    """Return the norm of the error relative to that of the expected values, without equal NaN and inf."""
     if np.shape(expected) != np.shape(got):
         return float("inf")
     norms, differences = [0.0], [0.0]
@@ -175,7 +175,7 @@ def error(expected: Any, got: Any) -> float:
 
 
 def agrees(expected: Any, got: Any, rtol: float, atol: float, norm_error: float) -> bool:
-    """Whether NPBench would take ``got`` for right."""
+    """Whether ``got`` is right by NPBench's criteria."""
     if np.shape(expected) != np.shape(got):
         return False
     close = (np.allclose(a, b, rtol=rtol, atol=atol, equal_nan=True) for a, b in _blocks(expected, got))
@@ -189,15 +189,15 @@ def compare(
     exact_kinds: bool,
     any_order: bool,
 ) -> tuple[str, float]:
-    """What is wrong with ``got`` (or nothing), and its largest `error`.
+    """Return what is wrong with outputs (or ""), and their largest `error`.
 
     Parameters
     ----------
     exact_kinds : bool
-        Also ask for the same dtypes and number of outputs.
+        Whether dtypes and the number of outputs must be the same, too.
     any_order : bool
-        Take any output for any expected one: a pure version returns what NumPy's writes in place, in an
-        order of its own.
+        Whether outputs may be in any order, as in pure versions, which return what NumPy's version writes
+        in place.
     """
     if exact_kinds and len(expected) != len(got):
         return f"{len(got)} outputs instead of {len(expected)}", float("inf")

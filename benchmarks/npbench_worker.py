@@ -1,6 +1,6 @@
-"""The process in which one framework runs one benchmark.
+"""The process that runs one benchmark with one framework.
 
-It answers each line of its standard input with one line.  What kernels and libraries print goes to
+It answers each line of its standard input with one line.  Output of kernels and libraries is redirected to
 standard error.
 """
 
@@ -23,47 +23,47 @@ from .npbench_suite import VERSIONS, Benchmark, benchmarks, compare
 
 
 class Framework:
-    """How a version of a benchmark is called: what happens before and after the clock runs."""
+    """The way to call a benchmark with a framework, with the preparations outside of the timed part."""
 
     any_order = False
     exact_kinds = False
 
     def versions(self, bench: Benchmark) -> list[tuple[str, Callable[..., Any]]]:
-        """Names and functions."""
+        """Return the names and functions of the benchmark's versions."""
         return list(bench.versions(self.name))
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     def arguments(self, bench: Benchmark, inputs: dict[str, Any]) -> dict[str, Any]:
-        """Fresh arguments for one call; not timed."""
+        """Return new arguments for one call; not timed."""
         return bench.copies(inputs)
 
     def placed(self, arguments: dict[str, Any]) -> None:
-        """Return when arguments are where a call uses them."""
+        """Wait until the arguments are in the memory in which a call uses them."""
 
     def call(self, function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
-        """The call that is timed."""
+        """Call the function and return its result; this is timed."""
         return function(*arguments.values())
 
     def on_host(self, output: Any) -> Any:
-        """Return an output as `compare` takes it."""
+        """Return an output as a NumPy array, for `compare`."""
         return output
 
     def notes(self) -> list[str]:
-        """What to tell about the calls so far."""
+        """Return notes for the report about the calls so far."""
         return []
 
     def settled(self) -> object:
-        """Something that no longer changes when the framework has warmed up."""
+        """Return a value that stays the same once the framework has warmed up."""
         return None
 
     def wait(self) -> None:
-        """Return when what calls so far have asked for beside the program is there."""
+        """Wait for work in the background that calls have started, such as compilation."""
 
 
 class DCArray(Framework):
-    """NumPy's version, unmodified, under ``dc.accelerate``: plain arrays in, plain evaluated arrays out."""
+    """The NumPy version, unmodified, under ``dc.accelerate``: arguments and results are NumPy's arrays."""
 
     exact_kinds = True
 
@@ -72,11 +72,11 @@ class DCArray(Framework):
         self.dc = importlib.import_module("dcarray")
 
     def versions(self, bench: Benchmark) -> list[tuple[str, Callable[..., Any]]]:
-        """One."""
+        """Return the only version, accelerated."""
         return [(name, self.dc.accelerate(function)) for name, function in bench.versions(self.name)]
 
     def notes(self) -> list[str]:
-        """Calls for which a lowering is missing."""
+        """Return notes on calls that run through NumPy because dcarray cannot compile them."""
         return [
             f"{f.count} x {f.function} at {f.where} through NumPy"
             for f in self.dc.report().fallbacks
@@ -84,22 +84,22 @@ class DCArray(Framework):
         ]
 
     def settled(self) -> object:
-        """Nothing is compiled or interpreted any more, nor about to be."""
+        """Return a value that stays the same once nothing is compiled or interpreted any more."""
         if not self.dc.wait(0):
             return object()  # like no other
         report = self.dc.report()
         return report.compiles, report.disk_hits, report.interpreted, report.waiting
 
     def wait(self) -> None:
-        """Plans and kernels."""
+        """Wait for plans and kernels."""
         self.dc.wait()
 
 
 class OnDevice(DCArray):
-    """The same with arrays on the device of the option beforehand, to the end of the device's work."""
+    """The same with arrays on a device before the call, timed to the end of the device's work."""
 
     def arguments(self, bench: Benchmark, inputs: dict[str, Any]) -> dict[str, Any]:
-        """Wrapped arrays, copied to the device."""
+        """Return dcarray's arrays, copied to the device."""
         arrays = bench.info["array_args"]
         made = super().arguments(bench, inputs)
         placed = {n: self.dc.asarray(v) if isinstance(v, np.ndarray) else v for n, v in made.items()}
@@ -121,14 +121,14 @@ class OnDevice(DCArray):
 
 
 class CuPy(Framework):
-    """Arrays are on the GPU before the clock runs, which stops when its queue is empty."""
+    """CuPy: arrays are on the GPU before the call, timed to the end of the GPU's work."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self.cupy = importlib.import_module("cupy")
 
     def arguments(self, bench: Benchmark, inputs: dict[str, Any]) -> dict[str, Any]:
-        """Arrays of CuPy."""
+        """Return CuPy's arrays."""
         arrays = bench.info["array_args"]
         made = {n: self.cupy.asarray(v) if n in arrays else v for n, v in bench.copies(inputs).items()}
         self.placed(made)
@@ -145,12 +145,12 @@ class CuPy(Framework):
         return result
 
     def on_host(self, output: Any) -> Any:
-        """Return an output as NumPy's."""
+        """Return an output as a NumPy array."""
         return self.cupy.asnumpy(output)
 
 
 class JAX(Framework):
-    """Arrays are on the device before the clock runs, and results ready when it stops."""
+    """JAX: arrays are on the device before the call, timed until the results are ready."""
 
     any_order = True
 
@@ -160,7 +160,7 @@ class JAX(Framework):
         self.jax.config.update("jax_enable_x64", True)
 
     def arguments(self, bench: Benchmark, inputs: dict[str, Any]) -> dict[str, Any]:
-        """Arrays of JAX."""
+        """Return JAX's arrays."""
         array = importlib.import_module("jax.numpy").array
         arrays = bench.info["array_args"]
         made = {name: array(v) if name in arrays else v for name, v in inputs.items()}
@@ -168,7 +168,7 @@ class JAX(Framework):
         return made
 
     def placed(self, arguments: dict[str, Any]) -> None:
-        """Return when arrays are ready."""
+        """Wait until arrays are ready."""
         self.jax.block_until_ready(arguments)
 
     def call(self, function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
@@ -177,10 +177,10 @@ class JAX(Framework):
 
 
 class TheirOwn(Framework):
-    """A framework as NPBench's own classes run it."""
+    """A framework run by NPBench's own classes."""
 
     def versions(self, bench: Benchmark) -> list[tuple[str, Callable[..., Any]]]:
-        """As NPBench finds (and compiles) them."""
+        """Return the versions that NPBench's classes find (and compile)."""
         sys.path.insert(0, str(bench.suite))
         infrastructure = importlib.import_module("npbench.infrastructure")
         framework = infrastructure.generate_framework({"dace": "dace_cpu"}.get(self.name, self.name))
@@ -189,23 +189,23 @@ class TheirOwn(Framework):
 
 
 class DaCe(TheirOwn):
-    """Programs that also want the sizes that their arrays' shapes are made of, and all by name."""
+    """DaCe: programs that also need the sizes in their arrays' shapes, with all arguments by name."""
 
     def __init__(self, name: str, size: str) -> None:
         super().__init__(name)
         self.size = size
 
     def arguments(self, bench: Benchmark, inputs: dict[str, Any]) -> dict[str, Any]:
-        """The benchmark's own arguments, and its other parameters."""
+        """Return the benchmark's arguments, and its size parameters."""
         return {**bench.info["parameters"][self.size], **super().arguments(bench, inputs)}
 
     def call(self, function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
-        """By name."""
+        """Call the function with arguments by name."""
         return function(**arguments)
 
 
 def framework(name: str, size: str) -> Framework:
-    """The framework called ``name``, for inputs of that size."""
+    """Return the framework called ``name``, for inputs of a size."""
     if name == "dace":
         return DaCe(name, size)
     kinds: dict[str, type[Framework]] = {"dcarray": DCArray, "device": OnDevice, "cupy": CuPy, "jax": JAX}
@@ -213,7 +213,7 @@ def framework(name: str, size: str) -> Framework:
 
 
 class Worker:
-    """One benchmark, one framework, one process."""
+    """The runner of one benchmark with one framework in this process."""
 
     def __init__(self, suite: Path, bench: str, size: str, name: str, folder: str = "") -> None:
         (self.bench,) = (b for b in benchmarks(suite, bench) if b.name == bench)
@@ -231,7 +231,7 @@ class Worker:
         return seconds, [self.framework.on_host(one) for one in self.bench.outputs(result, arguments)]
 
     def first(self, reference: str) -> dict[str, Any]:
-        """Call every version, check it against NumPy's outputs (or write these down); keep the fastest."""
+        """Call every version, compare with NumPy's outputs (or save these), and keep the fastest."""
         tried: list[dict[str, Any]] = []
         best = float("inf")
         expected: list[Any] | None = None
@@ -271,7 +271,7 @@ class Worker:
                 "error": chosen.get("error", 0.0), "notes": self.framework.notes()}  # fmt: skip
 
     def warm(self, seconds: float) -> dict[str, Any]:
-        """Call until nothing changes any more, at least twice; at most ``seconds`` long."""
+        """Call the function at least twice, until nothing is compiled any more, for at most ``seconds``."""
         assert self.function is not None
         end, calls, steady = time.perf_counter() + seconds, 0, 0
         state = self.framework.settled()
@@ -303,7 +303,7 @@ class Worker:
 
 
 def main() -> int:
-    """Serve ``suite bench size framework [inputs]`` (the arguments) until the input ends."""
+    """Answer commands until the input ends; the arguments are ``suite bench size framework [inputs]``."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     suite, *words = sys.argv[1:]

@@ -1,7 +1,7 @@
-"""A device that computes nothing, so that what is left of a run's time is the host's.
+"""A device that computes nothing, so that the time of a run is the host's only.
 
-Plans, drivers and graphs are those of a CUDA device.  Memory is counted, not taken.  Kernels, copies and
-library calls do nothing; elements that are read from the device are zeros.
+Plans, drivers and graphs are those of a CUDA device.  Memory is counted but not allocated.  Kernels, copies
+and library calls do nothing; elements that are read from the device are zeros.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _free: dict[int, list[int]] = {}  # addresses by sizes, as a pool keeps them
 
 
 class _Block:
-    """An address that no other piece of memory has, which comes back for the next one of the size."""
+    """A simulated allocation with a unique address, which is reused for the next one of the same size."""
 
     __slots__ = ("ptr", "size")
 
@@ -38,7 +38,7 @@ class _Block:
 
 
 class _Memory:
-    """A place in memory."""
+    """A pointer into a simulated allocation."""
 
     __slots__ = ("block", "ptr")
 
@@ -52,12 +52,12 @@ class _Memory:
         """Do nothing."""
 
     def copy_to_host(self, address: int, nbytes: int) -> None:
-        """Give zeros."""
+        """Fill host memory with zeros."""
         ctypes.memset(address, 0, nbytes)
 
 
 class _Array:
-    """An array of a library on memory: its shape alone."""
+    """A stand-in for a library's array, with only a shape."""
 
     def __init__(self, shape: tuple[int, ...], dtype: Any, memory: Any, strides: tuple[int, ...]) -> None:
         self.shape, self.dtype, self.strides = shape, dtype, strides
@@ -67,12 +67,12 @@ class _Array:
         return self
 
     def transpose(self, order: Any) -> _Array:
-        """Return the array."""
+        """Return the same array."""
         return self
 
 
 class _Node:
-    """A node of a graph, or the view by which it is updated."""
+    """A stand-in for a node of a CUDA graph, or for the view by which a node is updated."""
 
     pred: Any = ()
 
@@ -83,16 +83,16 @@ class _Node:
 
 
 class _Graph:
-    """A definition of a graph, and the graph that is instantiated from it."""
+    """A stand-in for the definition of a CUDA graph, and for the graph instantiated from it."""
 
     def launch(self, *parameters: Any) -> _Node:
-        """Add a node, or launch."""
+        """Add a node or launch the graph: return a node."""
         return _Node()
 
     memcpy = memset = launch
 
     def instantiate(self) -> _Graph:
-        """Return the graph."""
+        """Return the same graph."""
         return self
 
     def __getitem__(self, node: Any) -> _Node:
@@ -100,14 +100,14 @@ class _Graph:
 
 
 class _Library:
-    """A library whose functions do nothing."""
+    """A stand-in for a library, whose functions do nothing."""
 
     def __getattr__(self, name: str) -> Any:
         return _nothing
 
 
 class NullDevice(CudaDevice):
-    """A CUDA device of which nothing is there but its host code; see the module."""
+    """A CUDA device that consists of host code only; see the module."""
 
     def __init__(self) -> None:
         self.name, self.number, self.description = "null:0", 0, "nothing is computed"
@@ -139,11 +139,11 @@ class NullDevice(CudaDevice):
         )
 
     def functions(self, kernel: DeviceKernel, narrow: bool) -> list[Any]:
-        """Return something for each phase: nothing is compiled."""
+        """Return a placeholder for each phase of a kernel: nothing is compiled."""
         return [kernel] * len(kernel.threads)
 
     def library(self, name: str) -> None:
-        """Return nothing: what libraries do is NumPy's."""
+        """Return None: there is no such library, so NumPy computes its functions."""
 
 
 def _nothing(*_: Any, **__: Any) -> None:
@@ -151,7 +151,7 @@ def _nothing(*_: Any, **__: Any) -> None:
 
 
 def install() -> NullDevice:
-    """Add the device to those of this machine, and return it."""
+    """Register the device as one of this machine, and return it."""
     device = NullDevice()
     devices.add(device)
     return device

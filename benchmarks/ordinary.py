@@ -1,7 +1,7 @@
-"""Ordinary programs on arrays of middle size, unchanged: ``python -m benchmarks programs``.
+"""Times ordinary programs on arrays of medium size: ``python -m benchmarks programs``.
 
-Each runs on plain arrays with NumPy, accelerated, and as it is on wrapped arrays, in turns, when plans and
-kernels are there.  The table has NumPy's median time and the medians of the ratios within a round.
+Each runs with NumPy, accelerated, and unchanged on arrays of dcarray, alternately, after all compilation.
+The table has NumPy's median time and the medians of the ratios within a round.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _LEAST = 5  # rounds, however long they take
 
 
 def plain(value: Any) -> list[Any]:
-    """The evaluated plain arrays and scalars in a result, one after the other."""
+    """Return a flat list of the arrays and scalars in a result, evaluated, as NumPy's arrays."""
     if isinstance(value, (tuple, list)):
         return [one for inner in value for one in plain(inner)]
     return [np.asarray(value)]
@@ -45,7 +45,7 @@ def _contenders(function: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
 
 
 def timed(program: Program, warm: float, seconds: float) -> dict[str, Any]:
-    """The median time of NumPy in milliseconds, and the medians of how many times as fast the others are."""
+    """Return NumPy's median time in milliseconds, and the median speed-ups of the other ways."""
     name, function, arguments = program
     contenders = _contenders(function)
 
@@ -75,7 +75,7 @@ def timed(program: Program, warm: float, seconds: float) -> dict[str, Any]:
 
 
 def summary(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Sentences on all rows."""
+    """Yield sentences that summarise all rows."""
     for key in ("accelerated", "wrapped"):
         mean = math.exp(statistics.fmean(math.log(row[key]) for row in rows))
         below = sum(row[key] < 0.95 for row in rows)
@@ -83,7 +83,7 @@ def summary(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def section(here: Mapping[str, str], rows: Sequence[Mapping[str, Any]]) -> str:
-    """The table in Markdown, below a heading of the second level."""
+    """Return the document's section with the table, in Markdown."""
     out = [
         GENERATED,
         "",
@@ -101,7 +101,7 @@ def section(here: Mapping[str, str], rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Print the table; the exit status is 0 also where NumPy is faster."""
+    """Print the table; return exit status 0, even if NumPy is faster."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks programs", description=__doc__)
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to FILE")
     parser.add_argument("--docs", type=Path, metavar="FILE", help="write the table into a section of FILE")

@@ -1,4 +1,4 @@
-"""Small arrays: what recording, flushing, a single call and one of a compiled loop cost."""
+"""Measures overheads on small arrays: recording, flushing, a single call, and a call of a compiled loop."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .speed import jacobi
 
 
 def _best(job: Callable[[], object], repeat: int, rounds: int) -> float:
-    """Microseconds a call: the median of some rounds, after one that is not counted."""
+    """Return the microseconds of a call: the median of some rounds, after one that is not counted."""
     seconds(job, repeat)
     times = sorted(seconds(job, repeat) for _ in range(rounds))
     return times[len(times) // 2] * 1e6
@@ -27,8 +27,10 @@ def _swept(a: Any, b: Any, c: Any) -> Any:
 
 
 def recording(rounds: int) -> Iterator[Row]:
-    """The cost of writing an operation down, of a flush whose plan is known, and of a call of a loop that
-    is compiled, which here has hardly a turn."""
+    """Yield the costs of recording an operation, of a flush with a known plan, and of a compiled loop's call.
+
+    The loop has hardly any iterations.
+    """
     x, y = (dc.asarray(np.random.default_rng(k).random(1_000_000)) for k in (1, 2))
     yield Row(
         "record x + y", _best(lambda: x + y, 2000, rounds), "us", 2.0, False, "operator, result dropped"
@@ -50,13 +52,13 @@ def recording(rounds: int) -> Iterator[Row]:
 
 
 def _compiled(job: Callable[[], object]) -> None:
-    """Call it, and wait for its kernels."""
+    """Call a function with its kernels compiled at once."""
     with dc.options(jit="eager"):
         job()
 
 
 def small_calls(rounds: int) -> Iterator[Row]:
-    """A call on small wrapped arrays against the same call on plain ones."""
+    """Yield the times of calls on small arrays of dcarray, relative to the same calls on NumPy's."""
     work: dict[str, Callable[[Any, Any], Any]] = {
         "u + v": lambda u, v: u + v,
         "sqrt(u*u + v*v) - 1": lambda u, v: np.sqrt(u * u + v * v) - 1,

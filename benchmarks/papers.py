@@ -1,8 +1,8 @@
-"""The eleven kernels whose scaling the data-centric Python paper shows, as plain NumPy programs.
+"""The eleven kernels whose scaling the data-centric Python paper shows, as NumPy programs.
 
 Sizes and how they grow with the number of processes are Table 2 of Ziogas et al., "Productivity, portability,
-performance: data-centric Python" (SC21); the computations are those of PolyBench (Pouchet).  Nothing in them
-says that arrays may be distributed.
+performance: data-centric Python" (SC21); the computations are those of PolyBench (Pouchet).  The programs
+have no annotations for distributing arrays.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ Make = Callable[[Mapping[str, int]], Iterator[tuple[str, Any]]]
 
 @dataclass(frozen=True)
 class Program:
-    """One kernel.
+    """A kernel with its sizes and arguments.
 
     Parameters
     ----------
     name : str
     sizes : mapping of str to int
-        For one process, as the paper runs its own system and Legate.
+        The sizes for one process with which the paper runs its own system and Legate.
     smaller : mapping of str to int
-        For one process, as the paper runs Dask.
+        The sizes for one process with which the paper runs Dask.
     grow : mapping of str to float
-        The power of the number of processes with which a size grows; others stay.
+        The power of the number of processes with which a size grows; other sizes are constant.
     make : callable
-        Arguments for some sizes, one by one as they are asked for; whole arrays.
+        Returns an iterator over arguments (whole arrays) for some sizes, which are created one by one.
     work : callable
-        The program: arguments in, results out, either returned or written into arguments.
+        The program: called with arguments, it returns results or writes them into arguments.
     writes : tuple of str
-        Arguments that are written.
+        The arguments that are written.
     above : int
-        Arguments with more elements are distributed, as by the option ``distribute_above``.
+        Arguments with more elements are distributed (the option ``distribute_above``).
     """
 
     name: str
@@ -53,12 +53,12 @@ class Program:
     above: int = 0
 
     def at(self, ranks: int, base: Mapping[str, int] | None = None) -> Sizes:
-        """The sizes for so many processes."""
+        """Return the sizes for a number of processes."""
         first = self.sizes if base is None else base
         return {name: round(n * ranks ** self.grow.get(name, 0.0)) for name, n in first.items()}
 
     def run(self, arguments: Arrays) -> tuple[Any, ...]:
-        """The results of one call: what is returned, then what is written."""
+        """Call the program; return the results: returned ones, then written arguments."""
         given = self.work(**arguments)
         returned = () if given is None else given if isinstance(given, tuple) else (given,)
         return (*returned, *(arguments[name] for name in self.writes))
@@ -66,72 +66,72 @@ class Program:
 
 # ---- the programs ------------------------------------------------------------------------------------
 def atax(A: Any, x: Any) -> Any:
-    """The transpose of a matrix times the matrix times a vector."""
+    """Return the transpose of a matrix times the matrix times a vector."""
     return (A @ x) @ A
 
 
 def bicg(A: Any, p: Any, r: Any) -> Any:
-    """The two products of the biconjugate gradient method."""
+    """Return the two products of the biconjugate gradient method."""
     return r @ A, A @ p
 
 
 def doitgen(A: Any, C4: Any) -> None:
-    """A product along the last axis."""
+    """Compute a matrix product along the last axis."""
     A[:] = A @ C4
 
 
 def gemm(alpha: float, beta: float, C: Any, A: Any, B: Any) -> None:
-    """A matrix product."""
+    """Compute a matrix product."""
     C[:] = alpha * A @ B + beta * C
 
 
 def gemver(
     alpha: float, beta: float, A: Any, u1: Any, v1: Any, u2: Any, v2: Any, w: Any, x: Any, y: Any, z: Any
 ) -> None:
-    """Two rank-one updates and two products with vectors."""
+    """Compute two rank-one updates and two products with vectors."""
     A += np.outer(u1, v1) + np.outer(u2, v2)
     x += beta * y @ A + z
     w += alpha * A @ x
 
 
 def gesummv(alpha: float, beta: float, A: Any, B: Any, x: Any) -> Any:
-    """The sum of two products of matrices with one vector."""
+    """Return the sum of the products of two matrices with one vector."""
     return alpha * (A @ x) + beta * (B @ x)
 
 
 def jacobi_1d(T: int, A: Any, B: Any) -> None:
-    """A three-point stencil, there and back."""
+    """Compute time steps of a three-point stencil, from one array to the other and back."""
     for _ in range(1, T):
         B[1:-1] = 0.33333 * (A[:-2] + A[1:-1] + A[2:])
         A[1:-1] = 0.33333 * (B[:-2] + B[1:-1] + B[2:])
 
 
 def jacobi_2d(T: int, A: Any, B: Any) -> None:
-    """A five-point stencil, there and back."""
+    """Compute time steps of a five-point stencil, from one array to the other and back."""
     for _ in range(1, T):
         B[1:-1, 1:-1] = 0.2 * (A[1:-1, 1:-1] + A[1:-1, :-2] + A[1:-1, 2:] + A[2:, 1:-1] + A[:-2, 1:-1])
         A[1:-1, 1:-1] = 0.2 * (B[1:-1, 1:-1] + B[1:-1, :-2] + B[1:-1, 2:] + B[2:, 1:-1] + B[:-2, 1:-1])
 
 
 def k2mm(alpha: float, beta: float, A: Any, B: Any, C: Any, D: Any) -> None:
-    """Two matrix products."""
+    """Compute two matrix products."""
     D[:] = alpha * A @ B @ C + beta * D
 
 
 def k3mm(A: Any, B: Any, C: Any, D: Any) -> Any:
-    """Three matrix products."""
+    """Return the result of three matrix products."""
     return (A @ B) @ (C @ D)
 
 
 def mvt(x1: Any, x2: Any, y1: Any, y2: Any, A: Any) -> None:
-    """A matrix and its transpose times a vector each."""
+    """Compute the products of a matrix and of its transpose with a vector each."""
     x1 += A @ y1
     x2 += y2 @ A
 
 
 # ---- their arguments ---------------------------------------------------------------------------------
 def _filled(*shape: int) -> Any:
-    """Numbers between 0 and 1 that depend on every index."""
+    """Return an array of numbers between 0 and 1 that depend on every index."""
     whole = np.zeros(shape)
     for axis, n in enumerate(shape):
         along = np.modf(np.arange(1, n + 1) * (0.6180339887498949 / (axis + 1)))[0] / len(shape)
@@ -140,7 +140,7 @@ def _filled(*shape: int) -> Any:
 
 
 def _names(*numbers: str, **shapes: tuple[str, ...]) -> Make:
-    """Numbers and arrays of some shapes; matrices are so small that products with them do not grow."""
+    """Return a constructor of numbers and arrays; matrices are scaled so that products do not grow."""
     values = {"alpha": 1.5, "beta": 0.5}
 
     def make(sizes: Mapping[str, int]) -> Iterator[tuple[str, Any]]:

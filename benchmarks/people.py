@@ -1,10 +1,10 @@
-"""Programs as people write them, as whole processes: ``python -m benchmarks people [names]``.
+"""Times whole programs as people write them, in new processes: ``python -m benchmarks people [names]``.
 
 Each of ``benchmarks/scripts`` runs as ``python script.py`` and as ``python -m dcarray run script.py`` with an
-empty cache folder (cold), and with ``--cached`` once more with what that run left in the folder.  The
-processes of a round follow one another, in alternating order; with ``--slices`` each runs beside NumPy's, in
-slices of time, which is for machines whose speed changes within seconds.  The table has the median of NumPy's
-seconds, and the medians over rounds of the ratios within a round.  All outputs have to agree with NumPy's.
+empty cache folder (cold), and with ``--cached`` once more with the filled folder.  The processes of a round
+run one after the other, in alternating order; with ``--slices`` each alternates with NumPy's in slices of
+time, for machines whose speed changes within seconds.  The table has the median of NumPy's seconds, and the
+medians over rounds of the ratios within a round.  All outputs must agree with NumPy's.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LEAST = 0.95  # times NumPy's speed, of the others
 
 @dataclass
 class Row:
-    """What was measured of one program, by way: ``cold`` and perhaps ``cached``."""
+    """The measurements of one program, for the ways ``cold`` and perhaps ``cached``."""
 
     name: str
     numpy: float = 0.0
@@ -43,7 +43,7 @@ class Row:
     problem: str = ""
 
     def slower(self, way: str) -> bool:
-        """Whether the program is slower than NumPy by more than what the measurement is worth."""
+        """Whether the program is slower than NumPy by more than the accuracy of the measurement."""
         if self.numpy < SHORT:
             return self.longer[way] > LONGER
         return self.ratios[way] < LEAST
@@ -51,7 +51,7 @@ class Row:
 
 @dataclass
 class Measured:
-    """A way of one round, and NumPy beside it."""
+    """The outcomes of one way and of NumPy in one round."""
 
     numpy: Outcome
     way: Outcome
@@ -62,7 +62,7 @@ def _words(way: str) -> tuple[str, ...]:
 
 
 def _sliced(script: Path, ways: Sequence[str], turn: int, limit: float) -> dict[str, Measured]:
-    """One round in slices: each way beside a process of NumPy's."""
+    """Run one round in slices of time: each way alternates with a process of NumPy."""
     found = {}
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as cache:
         for way in ways:
@@ -77,7 +77,7 @@ def _sliced(script: Path, ways: Sequence[str], turn: int, limit: float) -> dict[
 
 
 def _turn(script: Path, ways: Sequence[str], turn: int, limit: float) -> dict[str, Measured]:
-    """One round: NumPy's process before the others or after them."""
+    """Run one round: NumPy's process before the others or after them."""
     found: dict[str, Outcome] = {}
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as cache:
         for way in ("numpy", *ways) if turn % 2 == 0 else (*ways, "numpy"):
@@ -88,7 +88,7 @@ def _turn(script: Path, ways: Sequence[str], turn: int, limit: float) -> dict[st
 
 
 def _problem(found: Mapping[str, Measured]) -> str:
-    """What is wrong with a round, or nothing."""
+    """Return what is wrong with a round, or ""."""
     for way, both in found.items():
         if both.numpy.problem:
             return f"numpy: {both.numpy.problem}"
@@ -99,7 +99,7 @@ def _problem(found: Mapping[str, Measured]) -> str:
 
 
 def measured(script: Path, ways: Sequence[str], rounds: int, limit: float, slices: bool = False) -> Row:
-    """Run a program so many rounds, or until a round goes wrong."""
+    """Run a program for some rounds, or until a round fails; return its row."""
     row = Row(script.stem)
     turns: list[dict[str, Measured]] = []
     for turn in range(rounds):
@@ -117,7 +117,7 @@ def measured(script: Path, ways: Sequence[str], rounds: int, limit: float, slice
 
 
 def summary(rows: Sequence[Row], ways: Sequence[str]) -> Iterator[str]:
-    """Sentences on all rows."""
+    """Yield sentences that summarise all rows."""
     right = [row for row in rows if not row.problem]
     for way in ways if right else ():
         mean = math.exp(statistics.fmean(math.log(row.ratios[way]) for row in right))
@@ -141,7 +141,7 @@ def _line(row: Row) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Print the table; the exit status is 1 if an output differs, and 0 also where NumPy is faster."""
+    """Print the table; return exit status 1 if an output differs, else 0, even if NumPy is faster."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks people", description=__doc__)
     parser.add_argument("names", nargs="*", help="only programs whose name holds one of these words")
     parser.add_argument(

@@ -1,4 +1,4 @@
-"""Typical programs of which `plans` has plans made: array expressions, and loops from their source."""
+"""Typical programs for which `benchmarks.plans` times planning: array expressions, and compiled loops."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def _laplace(a: Array) -> Array:
 
 
 def simple_expression() -> object:
-    """A sum of square roots."""
+    """Compute a sum of square roots."""
     x, y = _random(400_000), _random(400_000)
     return np.sum(np.sqrt(x * x + y * y) * 0.5 + 1)
 
 
 def gray_scott() -> object:
-    """One step of a reaction with diffusion, on a torus."""
+    """Compute one time step of a reaction-diffusion equation on a torus."""
     u, v = _random(256, 256), _random(256, 256)
     uvv = u * v * v
     u, v = u + 0.16 * _laplace(u) - uvv + 0.06 * (1 - u), v + 0.08 * _laplace(v) + uvv - 0.122 * v
@@ -37,7 +37,7 @@ def gray_scott() -> object:
 
 
 def game_of_life() -> object:
-    """One generation on a torus."""
+    """Compute one generation of the game of life on a torus."""
     g = dc.asarray(np.random.default_rng(1).integers(0, 2, (512, 512)).astype(np.int8))
     steps = [(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j]
     n: Array = sum(np.roll(np.roll(g, i, 0), j, 1) for i, j in steps)
@@ -45,19 +45,19 @@ def game_of_life() -> object:
 
 
 def layer() -> object:
-    """A dense layer of a neural network."""
+    """Compute a dense layer of a neural network."""
     return dc.evaluate(np.tanh(_random(256, 256) @ _random(256, 128) + _random(128)))
 
 
 def softmax() -> object:
-    """A softmax of rows."""
+    """Compute a softmax of rows."""
     x = _random(500, 400)
     e = np.exp(x - x.max(axis=1, keepdims=True))
     return dc.evaluate(e / e.sum(axis=1, keepdims=True))
 
 
 def standard_scores() -> object:
-    """Columns without their means, over their deviations."""
+    """Compute standard scores: columns minus their means, divided by their deviations."""
     x = _random(500, 400)
     return dc.evaluate((x - x.mean(axis=0)) / (x.std(axis=0) + 1e-8))
 
@@ -106,26 +106,26 @@ def _accelerated(function: Callable[..., None], *arguments: Any) -> None:
 
 
 def stencil_loop() -> None:
-    """A loop of two stencils."""
+    """Run a loop of two stencils."""
     rng = np.random.default_rng(1)
     _accelerated(_jacobi, rng.random((300, 300)), rng.random((300, 300)), 10)
 
 
 def edit_distance() -> None:
-    """A recurrence over a table."""
+    """Run an edit distance: a recurrence over a table."""
     rng = np.random.default_rng(1)
     words = [rng.integers(0, 4, 200) for _ in range(2)]
     _accelerated(_edit, *words, np.zeros((201, 201), int))
 
 
 def alternating_sweeps() -> None:
-    """Recurrences forth and back along one axis, over the other."""
+    """Run recurrences forward and backward along one axis, for each index of the other."""
     rng = np.random.default_rng(1)
     _accelerated(_sweeps, *[rng.random((100, 100)) for _ in range(4)], 100)
 
 
 def product_by_loops() -> None:
-    """A matrix product as three loops."""
+    """Run a matrix product as three loops."""
     rng = np.random.default_rng(1)
     _accelerated(_product, rng.random((60, 60)), rng.random((60, 60)), np.zeros((60, 60)))
 

@@ -1,9 +1,9 @@
-"""How long plans take: ``python -m benchmarks plans [--rounds N] [--only WORD]``.
+"""Times planning (compilation): ``python -m benchmarks plans [--rounds N] [--only WORD]``.
 
-For typical programs: the processor time of a planning process from its start until it can be asked and until
-its first reply, that of the reply of one that had time to get ready, and that of the parts of a plan in this
-process: the region, passes, schedules, LLVM, serialisation.  A planning process has one thread and waits for
-nothing, so on a free processor these are the times that pass.  Nothing is taken from a cache folder.
+For typical programs: the processor time of a planning process from its start until it accepts requests and
+until its first reply, that of a reply by a process that was ready before, and that of the parts of a plan in
+this process: the region, passes, schedules, LLVM, serialisation.  A planning process has one thread and never
+waits, so on a free processor these are wall-clock times.  No cache folder is used.
 """
 
 from __future__ import annotations
@@ -65,8 +65,11 @@ def _settled(process: PlanningProcess) -> float:
 
 
 def first_replies(asked: list[requests.Request]) -> tuple[float, float, float]:
-    """Return the milliseconds of processor time of a planning process from its start until it can be asked
-    and until it has answered, and those that one takes to answer that had time to get ready."""
+    """Return three processor times of a planning process in milliseconds.
+
+    From its start until it accepts requests; from its start until it has answered; and of an answer by a
+    process that was ready before.
+    """
     messages = [server.message(request) for request in asked]
     process = _started()
     process.begin()

@@ -1,8 +1,8 @@
-"""PolyBench's fifteen kernels of dense linear algebra: ``python -m benchmarks polybench``.
+"""Times PolyBench's fifteen kernels of dense linear algebra: ``python -m benchmarks polybench``.
 
-The same kernels as NumPy's statements and as explicit loops, both accelerated, against the statements with
-NumPy, in turns; results are compared with NumPy's first.  ``--lists SCALE`` also runs the loops on lists of
-lists, at that part of the sizes, where NumPy's statements are timed again.
+Each kernel as NumPy statements and as explicit loops, both accelerated, is compared with the statements under
+NumPy, alternately; results are checked against NumPy's first.  ``--lists SCALE`` also runs the loops on lists
+of lists, with sizes scaled by that factor, for which NumPy's statements are timed again.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TOLERANCE = 1e-9
 
 
 def agree(got: Sequence[Any], want: Sequence[Any]) -> bool:
-    """Whether arguments after a call are the same as those after another."""
+    """Whether arguments after a call are equal, up to rounding, to those after another."""
     for a, b in zip(got, want, strict=True):
         x, y = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
         if x.shape != y.shape or not np.allclose(x, y, rtol=0, atol=TOLERANCE * max(np.abs(y).max(), 1)):
@@ -43,7 +43,7 @@ def _fresh(arguments: Sequence[Any], lists: bool = False) -> list[Any]:
 
 
 def timed(kernel: Kernel, scale: float, warm: float, rounds: int, lists: bool = False) -> dict[str, Any]:
-    """The median time of NumPy in milliseconds, and how many times as fast the styles are, in the median."""
+    """Return NumPy's median time in milliseconds, and the median speed-ups of the styles."""
     arguments = kernel.arguments(scale)
     jobs: dict[str, Callable[..., Any]] = {
         "numpy": kernel.statements,
@@ -88,7 +88,7 @@ def timed(kernel: Kernel, scale: float, warm: float, rounds: int, lists: bool = 
 
 
 def section(here: Mapping[str, str], rows: Sequence[Mapping[str, Any]]) -> str:
-    """The table in Markdown, below a heading of the second level."""
+    """Return the document's section with the table, in Markdown."""
     out = [
         GENERATED,
         "",
@@ -105,7 +105,7 @@ def section(here: Mapping[str, str], rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Print the table; the exit status is 1 if a result is wrong."""
+    """Print the table; return exit status 1 if a result is wrong, else 0."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks polybench", description=__doc__)
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to FILE")
     parser.add_argument("--docs", type=Path, metavar="FILE", help="write the table into a section of FILE")

@@ -1,7 +1,7 @@
 """The fifteen PolyBench kernels of dense linear algebra that AutoMPHC's paper measures, in two styles.
 
-Each is written from the kernel's definition: with NumPy's statements, and with explicit loops over elements,
-which work on arrays and on lists of lists.  Arguments that end up changed are the results.
+Each is written from the kernel's definition: with NumPy statements, and with explicit loops over elements,
+which work on arrays and on lists of lists.  The results are the arguments that a kernel changes.
 """
 
 from __future__ import annotations
@@ -328,19 +328,19 @@ def correlation_loops(data: Rows, corr: Rows, mean: Rows, deviation: Rows) -> No
 # ---- the table -------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel in its styles, with the shapes of its arrays, whose letters are sizes, and its numbers.
+    """A kernel in both styles, with the arguments that it needs.
 
     Attributes
     ----------
     name : str
     statements, loops : function
     shapes : str
-        Of the arguments that are arrays, separated by spaces.
+        The shapes of the array arguments, separated by spaces; each letter is a size.
     sizes : dict of str to int
     numbers : tuple of float
-        The last arguments.
+        The last arguments, which are numbers.
     least : float
-        How many times as fast as NumPy's statements it is to be.
+        The least speed-up over NumPy's statements that it should have.
     """
 
     name: str
@@ -352,7 +352,7 @@ class Kernel:
     least: float = 0.95
 
     def arguments(self, scale: float, seed: int = 0) -> list[Any]:
-        """Arrays of random numbers, and the numbers."""
+        """Return arguments for a call: arrays of random numbers, then the numbers."""
         rng = np.random.default_rng(seed)
         sizes = {name: max(round(n * scale), 3) for name, n in self.sizes.items()}
         arrays = [rng.random([sizes[letter] for letter in shape]) for shape in self.shapes.split()]

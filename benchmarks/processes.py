@@ -1,4 +1,4 @@
-"""What needs a process of its own: peak memory, import time, the first plan, and the disk cache."""
+"""Measurements in new processes: peak memory, import time, the first plan, and the disk cache."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ print(np.median(ratios), time.perf_counter() - start)
 
 
 def memory() -> Iterator[Row]:
-    """Peak of a ten-operation chain over inputs and output together."""
+    """Yield the peak memory of a chain of ten operations, relative to inputs plus output."""
     if sys.platform != "linux":
         return
     n = 20_000_000
@@ -68,7 +68,7 @@ def memory() -> Iterator[Row]:
 
 
 def imports(rounds: int) -> Iterator[Row]:
-    """Seconds that ``import dcarray`` adds to ``import numpy``."""
+    """Yield the seconds that ``import dcarray`` adds to ``import numpy``."""
     extra = []
     for _ in range(rounds):
         times = []
@@ -81,7 +81,7 @@ def imports(rounds: int) -> Iterator[Row]:
 
 
 def unplanned(rounds: int) -> Iterator[Row]:
-    """Operations on 100,000 elements as long as there is no plan for them, with nothing cached."""
+    """Yield the time of operations on 100,000 elements until their plan exists, with empty caches."""
     n, ratios, waited = 100_000, [], []
     for _ in range(rounds):
         taken = child(_UNPLANNED.format(n=n), {"DCARRAY_CACHE_DIR": ""}).split()
@@ -92,7 +92,7 @@ def unplanned(rounds: int) -> Iterator[Row]:
 
 
 def disk_cache() -> Iterator[Row]:
-    """Kernels that a second process compiles."""
+    """Yield the number of kernels that a second process compiles in spite of the disk cache."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         env = {"DCARRAY_CACHE_DIR": folder, "DCARRAY_JIT": "eager", "DCARRAY_EAGER_BELOW": "0"}
         first, second = (int(child(_CACHE, env).split()[-1]) for _ in range(2))

@@ -1,7 +1,7 @@
-"""Short programs of ordinary NumPy code on arrays of middle size, where little can be won and much be lost.
+"""Short programs of ordinary NumPy code on arrays of medium size, where acceleration gains little.
 
-Nothing in them was chosen for what dcarray does well: image filters, statistics, small simulations, linear
-algebra, as people write them.  `ordinary` times them.
+They were not chosen to favour dcarray: image filters, statistics, small simulations, linear algebra, as
+people write them.  `benchmarks.ordinary` times them.
 """
 
 from __future__ import annotations
@@ -306,7 +306,7 @@ def systems(a: Array, b: Array) -> Any:
 
 # ---- tables and dates -----------------------------------------------------------------------------
 class Running:
-    """What is known of the columns of a table whose rows come one by one."""
+    """Running statistics of the columns of a table whose rows arrive one by one."""
 
     def __init__(self, n: int) -> None:
         self.count, self.mean, self.squares = 0, np.zeros(n), np.zeros(n)
@@ -373,7 +373,7 @@ def edits(a: Array, b: Array) -> Any:
 
 
 def programs(scale: float) -> Iterator[Program]:
-    """The programs, on arrays of ``scale`` times their usual numbers of elements."""
+    """Yield the programs, with arrays of ``scale`` times the usual numbers of elements."""
     rng = np.random.default_rng(0)
 
     def n(count: int) -> int:

@@ -1,4 +1,4 @@
-"""Jobs of several ranks, each of which is asked by a pipe of its own and sleeps until then."""
+"""Jobs of several ranks, each of which waits, asleep, for commands from its own pipe."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "DC
 
 
 def launcher(python: str) -> str | None:
-    """The ``mpiexec`` beside an interpreter, or the one on the path."""
+    """Return the ``mpiexec`` in an interpreter's folder, or that on the path; None if there is none."""
     beside = Path(python).parent / "mpiexec"
     return str(beside) if beside.exists() else shutil.which("mpiexec")
 
 
 class Job:
-    """A contender's ranks (see `scaling_worker`), one thread each.
+    """The ranks of one contender (see `scaling_worker`), with one thread each.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class Job:
     under_mpi : bool
         Whether each rank is a process of an MPI job; otherwise there is one process.
     env : mapping, optional
-        More of the environment.
+        Additional environment variables.
 
     Raises
     ------
@@ -79,18 +79,18 @@ class Job:
         )
 
     def ask(self, action: str, *arguments: object, limit: float) -> list[dict[str, Any]]:
-        """Every rank's answer; one ``{"wrong": ...}`` when the job ends or takes longer than ``limit``."""
+        """Send a command; return all ranks' answers, or one ``{"wrong": ...}`` if the job ends or is late."""
         self.tell(action, *arguments)
         return self.hear(limit)
 
     def tell(self, action: str, *arguments: object) -> None:
-        """Let every rank begin something."""
+        """Send a command to every rank without waiting."""
         line = json.dumps([action, arguments]).encode() + b"\n"
         for end in self._to:
             os.write(end, line)
 
     def hear(self, limit: float) -> list[dict[str, Any]]:
-        """Every rank's answer to what it has been told."""
+        """Return every rank's answer to the last command; see `ask`."""
         stop = time.monotonic() + limit
         answers: dict[int, dict[str, Any]] = {}
         while len(answers) < len(self._from):
@@ -118,7 +118,7 @@ class Job:
         return lines[-1] if lines else ""
 
     def close(self) -> None:
-        """End it, and all processes that it has started."""
+        """End the job, and all processes that it has started."""
         if self._child.poll() is None:
             for end in self._to:
                 os.write(end, b'["end", []]\n')
@@ -142,5 +142,5 @@ class Job:
 
 
 def wrong(answers: Sequence[Mapping[str, Any]]) -> str | None:
-    """What went wrong on some rank, or None."""
+    """Return the error of the first answer with one, or None."""
     return next((str(answer["wrong"]) for answer in answers if "wrong" in answer), None)

@@ -1,8 +1,8 @@
-"""Our own kernels against the machine: ``python -m benchmarks kernels``.
+"""Compares benchmark kernels with the machine's bandwidth: ``python -m benchmarks kernels``.
 
-Each kernel is timed beside NumPy on one thread and on all, and its traffic (arguments read once, results
-written once) is compared with what a plain copy by as many threads reaches in the same turn.  Then all of
-them at growing sizes, where the cost of a call shows.
+Each kernel is timed with NumPy, on one thread and on all, and its memory traffic (arguments read once,
+results written once) is compared with that of a copy by as many threads in the same round.  Then all kernels
+are timed at growing sizes, to show the overhead of a call.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ENOUGH = 1e-3  # seconds that a timing should last at least
 
 
 class Copy:
-    """A copy of ``size`` bytes by some threads, as in the STREAM benchmark; NumPy needs no lock for it."""
+    """A copy of ``size`` bytes by several threads, as in the STREAM benchmark (NumPy releases the GIL)."""
 
     def __init__(self, size: int, threads: int) -> None:
         self.moved = 2 * size
@@ -43,7 +43,7 @@ class Copy:
 
 
 def _pair(kernel: Kernel, n: int, threads: Sequence[int]) -> tuple[dict[str, Callable[[], object]], int]:
-    """The same work for NumPy and for us on so many threads, checked, and the bytes that it moves."""
+    """Return jobs with the same work for NumPy and dcarray on some threads, checked, and their traffic."""
     arrays = kernel.make(n, np.random.default_rng(1))
     kept = tuple(a.copy() for a in arrays)
     wrapped = tuple(dc.asarray(a.copy()) for a in arrays)
@@ -70,7 +70,7 @@ def _pair(kernel: Kernel, n: int, threads: Sequence[int]) -> tuple[dict[str, Cal
 
 
 def against_machine(kernels: Sequence[Kernel], n: int, rounds: int) -> Iterator[dict[str, Any]]:
-    """Each kernel on arrays of ``n`` elements together, one thread and all, beside a copy."""
+    """Yield times of each kernel with ``n`` elements in total, on one thread and on all, and of a copy."""
     counts = sorted({1, cores()})
     copies = {count: Copy(8 * n // 2, count) for count in counts}
     for kernel in kernels:
@@ -87,7 +87,7 @@ def against_machine(kernels: Sequence[Kernel], n: int, rounds: int) -> Iterator[
 
 
 def by_size(kernels: Sequence[Kernel], sizes: Sequence[int], rounds: int) -> Iterator[dict[str, Any]]:
-    """The speed-up over NumPy of each kernel at each size, all threads."""
+    """Yield the speed-up over NumPy of each kernel at each size, on all threads."""
     for kernel in kernels:
         row: dict[str, Any] = {"kernel": kernel.name}
         for n in sizes:
@@ -114,7 +114,7 @@ def _line(row: Mapping[str, Any]) -> str:
 
 
 def drawn(told: Mapping[str, Any]) -> str:
-    """Kernels by sizes as a heat map, an SVG text.
+    """Return a heat map of speed-ups, kernels by sizes, as SVG.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ def drawn(told: Mapping[str, Any]) -> str:
 
 
 def section(told: Mapping[str, Any], drawing: str) -> str:
-    """The figures in Markdown, below a heading of the second level."""
+    """Return the document's section with the figures, in Markdown."""
     every = told["threads"]
     out = [
         GENERATED,
@@ -165,7 +165,7 @@ def section(told: Mapping[str, Any], drawing: str) -> str:
 
 
 def _measure(told: dict[str, Any], kernels: Sequence[Kernel], elements: int, rounds: int) -> None:
-    """Both tables, printed as they come."""
+    """Measure both tables, and print each line when it is done."""
     print(_head())
     for row in against_machine(kernels, elements, rounds):
         told["rows"].append(row)
@@ -181,7 +181,7 @@ def _measure(told: dict[str, Any], kernels: Sequence[Kernel], elements: int, rou
 
 
 def main(words: Sequence[str]) -> int:
-    """Time our own kernels against NumPy, against the machine's bandwidth, and at growing sizes."""
+    """Time benchmark kernels against NumPy, against the machine's bandwidth, and at growing sizes."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks kernels", description=main.__doc__)
     parser.add_argument(
         "--only", default="", metavar="WORDS", help="kernels whose names hold one of WORDS,..."

@@ -1,8 +1,8 @@
-"""The papers' kernels on several ranks: ``python -m benchmarks scaling [--against dask,heat]``.
+"""Runs the papers' kernels on several ranks: ``python -m benchmarks scaling [--against dask,heat]``.
 
-Measured: weak scaling on the ranks that fit here, one thread each, beside NumPy and the peers.  Counted:
-what one rank of up to 1,296 sends and receives, planned without data.  Modelled: what that means on a machine
-of which latency, bandwidth and speed are said, and how far the model is off where it can be measured.
+Measured: weak scaling on the ranks that fit this machine, one thread each, with NumPy and peers.  Counted:
+messages and bytes of one rank of up to 1,296, planned without data.  Modelled: times on a machine with given
+latency, bandwidth and speed, and the error of the model where times are measured.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _job(contender: str, ranks: int, program: Program, pythons: Mapping[str, str
 
 
 class Measured:
-    """One program, the contenders alive and in turns."""
+    """The measurement of one program with several contenders, whose jobs run alternately."""
 
     def __init__(self, program: Program, args: argparse.Namespace, steps: int | None) -> None:
         self.program, self.args, self.steps = program, args, steps
@@ -48,7 +48,7 @@ class Measured:
         self.told: dict[str, dict[str, Any]] = {}
 
     def sizes(self, ranks: int) -> Sizes:
-        """Those that are run: of Table 2, smaller by the factor that was asked for."""
+        """Return the sizes for a number of ranks: those of Table 2, divided by the option ``shrink``."""
         base = {
             name: n if name == "T" else max(4, round(n / self.args.shrink))
             for name, n in self.program.smaller.items()
@@ -58,7 +58,7 @@ class Measured:
         return self.program.at(ranks, base)
 
     def add(self, contender: str, ranks: int, together: int, folder: str) -> None:
-        """Start ``together`` equal jobs, check and warm them up."""
+        """Start ``together`` equal jobs of a contender, check their results, and warm them up."""
         name = f"{contender} x{together}" if together > 1 else f"{contender} {ranks}"
         told: dict[str, Any] = {"contender": contender, "ranks": ranks, "together": together, "times": []}
         self.told[name] = told
@@ -90,7 +90,7 @@ class Measured:
             job.close()
 
     def turn(self, name: str) -> None:
-        """Some calls by every job of a contender at the same time: the median, of each the slowest rank's."""
+        """Run calls in all jobs of a contender at once; add the median of the slowest ranks' times."""
         for job in self.jobs[name]:
             job.tell("run", self.calls.get(name, 1))
         answers = [answer for job in self.jobs[name] for answer in job.hear(self.args.limit)]
@@ -105,7 +105,7 @@ class Measured:
             self.told[name]["counts"] = most["counts"]
 
     def run(self, wanted: Sequence[tuple[str, int, int]]) -> dict[str, Any]:
-        """All contenders: name, ranks, and how many such jobs at the same time."""
+        """Measure contenders, each a name, number of ranks, and number of equal jobs; return the results."""
         with tempfile.TemporaryDirectory() as folder:
             try:
                 for ranks in dict.fromkeys(ranks for _, ranks, _ in wanted):
@@ -125,7 +125,7 @@ class Measured:
         return {"sizes": {ranks: self.sizes(ranks) for ranks in ranks_}, "contenders": self.told}
 
     def _reference(self, ranks: int, folder: str) -> None:
-        """NumPy's results at the sizes for so many ranks."""
+        """Save NumPy's results at the sizes for a number of ranks."""
         reference = os.path.join(folder, str(ranks))
         os.makedirs(reference)
         with _job("numpy", 1, self.program, self.args.pythons) as job:
@@ -138,9 +138,9 @@ class Measured:
 
 
 def measure(program: Program, args: argparse.Namespace) -> dict[str, Any]:
-    """Weak scaling of one program, and the peers on the work of the most ranks that have a core each.
+    """Return the weak scaling of one program, and the peers' times with one rank for each core.
 
-    Peers take stencils with fewer time steps, and so does dcarray beside them.
+    Stencils are compared with peers with fewer time steps, the same for dcarray.
     """
     counts = [ranks for ranks in args.ranks if ranks <= args.most]
     fitting = max(ranks for ranks in counts if ranks <= cores() or ranks == min(counts))
@@ -159,7 +159,7 @@ def measure(program: Program, args: argparse.Namespace) -> dict[str, Any]:
 
 
 def probe(args: argparse.Namespace) -> tuple[comm.Machine, dict[str, Any]]:
-    """This machine for the model: a ping-pong between two ranks, and what two of them do at a time."""
+    """Measure this machine for the model: a ping-pong between two ranks, and rates of two ranks at once."""
     told: dict[str, Any] = {}
     with _job("dcarray", 2, PROGRAMS[0], args.pythons) as job:
         for name, arguments in (("bind", (0, 2)), ("messages", (_SIZES, 50)), ("rates", (64, 5))):
@@ -215,7 +215,7 @@ def _arguments(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def _run(args: argparse.Namespace) -> dict[str, Any]:
-    """Measure, count and model, printing each when it is done."""
+    """Measure, count and model all programs, print each when it is done, and return the results."""
     told: dict[str, Any] = {"machine": machine(), "rounds": args.rounds, "shrink": args.shrink}
     told |= {"programs": {}, "counts": {}, "daint": dataclasses.asdict(scaling_model.DAINT)}
     if args.rounds:

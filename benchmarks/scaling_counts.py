@@ -1,4 +1,4 @@
-"""What travels when the papers' kernels run on many ranks, planned without data, and what has to."""
+"""Communication of the papers' kernels on many ranks, planned without data, and its lower bounds."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _matrix(name: str, rows: str, columns: str) -> str:
 
 
 def _each(target: str, body: str, *extents: str) -> str:
-    """A statement over all indices of some extents."""
+    """Return the text of a statement over all indices within some extents."""
     loops = ", ".join(f"{axis}<{{{n}}}" for axis, n in zip("ijk", extents, strict=False))
     return f"{target} = {body} for {loops}"
 
@@ -107,12 +107,12 @@ _TEXTS: dict[str, tuple[list[str], list[str]]] = {
 
 
 def region(name: str, sizes: Sizes, turns: int = 1) -> str:
-    """What is recorded of a program at some sizes, of a stencil so many time steps, as the text of a region.
+    """Return the text of the region that a program records; ``turns``: the time steps of a stencil.
 
     Parameters
     ----------
     name : str
-        Of one of the programs.
+        The name of one of the programs.
     sizes : dict of str to int
 
     Returns
@@ -127,18 +127,18 @@ def region(name: str, sizes: Sizes, turns: int = 1) -> str:
 # ---- plans -------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Planned:
-    """What one rank sends and receives in one call of a program.
+    """The messages and bytes that one rank sends and receives in one call of a program.
 
     Parameters
     ----------
     rank : int
-        The one of those looked at that waits for most bytes.
+        The rank, of those planned, that receives the most bytes.
     seconds : float
-        That planning took for the rank that was looked at first: others find some of it known.
+        The planning time of the rank that was planned first; later ones reuse cached results.
     counted : comm.Counted
-        Of a stencil, for one time step.
+        The counts; for a stencil, of `TURNS` time steps.
     times : int
-        How often that is run.
+        How many times these are run in one call.
     """
 
     rank: int
@@ -148,7 +148,7 @@ class Planned:
 
     @property
     def received(self) -> int:
-        """Bytes that arrive in one call; of an allreduce what halving and doubling back takes."""
+        """The bytes received in one call, with all-reduces counted by recursive halving and doubling."""
         counts = self.counted.counts
         folded = (
             2 * each.nbytes * (each.ranks - 1) / each.ranks
@@ -159,17 +159,17 @@ class Planned:
 
     @property
     def messages(self) -> int:
-        """Messages that arrive in one call, and collective operations."""
+        """The number of messages received and collective operations in one call."""
         counts = self.counted.counts
         return round((counts.messages_received + counts.collectives) * self.times)
 
     def phases(self, local: comm.Phase) -> list[comm.Phase]:
-        """One call for the model, with so much local work each time."""
+        """Return the phases of one call for the model, with ``local`` work each time."""
         return [replace(phase, times=self.times) for phase in (local, *self.counted.phases)]
 
 
 def layouts(program: Program, sizes: Sizes, ranks: int) -> dict[str, comm.Layout]:
-    """How arguments lie: in blocks over a grid that suits them and their products, or whole if small."""
+    """Return the arguments' layouts: blocks over the grid that the planner prefers, or whole if small."""
     spread = []
     for declared in _TEXTS[program.name][0]:
         role, name, shape = _DECLARED.match(declared).groups()  # type: ignore[union-attr]
@@ -185,8 +185,8 @@ _DECLARED = re.compile(r"(\w+) (\w+): f64(.*)")
 def planned(program: Program, sizes: Sizes, ranks: int) -> Planned:
     """Plan a program for many ranks, without data.
 
-    Of the first rank, the last and one in the middle the one with most bytes counts.  Of a stencil some time
-    steps are counted that come after as many others, as they are recorded together.
+    Of the first, last and a middle rank, the one that receives the most bytes is returned.  For a stencil,
+    some time steps are counted after as many others, since they are recorded together.
 
     Parameters
     ----------
@@ -210,16 +210,16 @@ def planned(program: Program, sizes: Sizes, ranks: int) -> Planned:
 
 
 def _middle(ranks: int) -> int:
-    """The middle of a grid of two axes with so many ranks."""
+    """Return the rank in the middle of a two-dimensional grid of ``ranks`` ranks."""
     rows, columns = comm.choose_grid((ranks, ranks), ranks).shape
     return rows // 2 * columns + columns // 2
 
 
 # ---- what has to be done and to travel -----------------------------------------------------------
 def work(name: str, sizes: Sizes) -> tuple[float, float, float]:
-    """Operations, bytes moved, and bytes held of a whole program: once through each array for each use.
+    """Return a program's numbers of operations, of bytes moved (each array once a use), and of bytes held.
 
-    Of a stencil they are those of all time steps.
+    For a stencil, operations and bytes moved are those of all time steps.
     """
     N, M, T = (sizes.get(size, 0) for size in "NMT")
     if name in ("jacobi_1d", "jacobi_2d"):
@@ -237,7 +237,7 @@ def work(name: str, sizes: Sizes) -> tuple[float, float, float]:
 
 
 def _products(name: str, sizes: Sizes) -> list[tuple[int, int, int]]:
-    """Rows, columns and inner extents of a program's matrix products."""
+    """Return the rows, columns and inner extent of each of a program's matrix products."""
     ni, nj, nk, nl, nm = (sizes.get(size, 0) for size in ("NI", "NJ", "NK", "NL", "NM"))
     return {
         "gemm": [(ni, nj, nk)],
@@ -247,10 +247,10 @@ def _products(name: str, sizes: Sizes) -> list[tuple[int, int, int]]:
 
 
 def summa(name: str, sizes: Sizes, ranks: int) -> float:
-    """Bytes that a rank receives in the matrix products of a program when each is made by SUMMA.
+    """Return the bytes that a rank receives in a program's matrix products if each is computed by SUMMA.
 
     Van de Geijn and Watts, 1997: on r rows of c ranks each rank receives its rows of one factor and its
-    columns of the other, but for what it has.  The best grid is taken.
+    columns of the other, except for its own part.  The grid with the fewest bytes is used.
     """
 
     def least(m: int, n: int, k: int) -> float:
@@ -262,14 +262,14 @@ def summa(name: str, sizes: Sizes, ranks: int) -> float:
 
 @dataclass(frozen=True)
 class Bound:
-    """The bytes that at least one rank has to receive in one call, and why."""
+    """A lower bound of the bytes that some rank must receive in one call, and its formula."""
 
     nbytes: float
     formula: str
 
 
 def bound(name: str, sizes: Sizes, ranks: int) -> Bound:
-    """The least that has to travel for a program whose arrays stay where they are, in equal parts.
+    """Return the lower bound of communication for a program whose arrays are distributed in equal parts.
 
     A rank with mn = MN/P elements of a matrix takes n elements of a vector into a product with it and adds to
     m sums of others, m + n at least 2 sqrt(MN/P), of which it has its own part (M + N)/P.  A product of

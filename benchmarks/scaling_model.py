@@ -1,4 +1,4 @@
-"""Times of the papers' kernels by the model: where they were measured, and on a machine like Piz Daint."""
+"""Modelled times of the papers' kernels: compared with measured ones, and for a machine like Piz Daint."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ DAINT = comm.Machine(
 
 
 def counted(program: Program, ranks: Sequence[int], machine: comm.Machine) -> dict[str, dict[str, Any]]:
-    """For each number of ranks what one sends and receives, the bound, and the modelled efficiency.
+    """Return for each number of ranks the communication of one, its lower bound, and modelled efficiency.
 
     Parameters
     ----------
     program : Program
     ranks : sequence of int
-        One of them is 1.
+        The numbers of ranks, which include 1.
     machine : comm.Machine
 
     Returns
     -------
     dict
-        For each number of ranks a dict that JSON takes.
+        For each number of ranks a dict of figures that can be written as JSON.
     """
     found: dict[str, dict[str, Any]] = {}
     alone = 0.0
@@ -73,16 +73,16 @@ def counted(program: Program, ranks: Sequence[int], machine: comm.Machine) -> di
 
 
 def checked(program: Program, told: Mapping[str, Any], here: comm.Machine) -> dict[str, Any]:
-    """The model against what was measured on several ranks.
+    """Return the comparison of modelled with measured times on several ranks.
 
-    Local work is what as many processes need side by side that have nothing to do with each other (or one
-    alone, where that was not measured); the messages that were counted are added by the model.
+    The time of local work is that of as many independent processes at once (or of one process, if that was
+    not measured); the model adds the time of the counted messages.
 
     Parameters
     ----------
     program : Program
     told : mapping
-        What `scaling.Measured.run` gives.
+        The result of `scaling.Measured.run`.
     here : comm.Machine
 
     Returns

@@ -1,8 +1,8 @@
-"""The kernels of `papers` for the systems beside us: each as its manual would have them written.
+"""The kernels of `benchmarks.papers` for the peers Heat and Dask, written as their manuals recommend.
 
-Heat's arrays take NumPy's operators and slices, so that the programs serve as they are, but for one product
-that it has for matrices only.  Dask's arrays are not written into: programs return what they change, and
-stencils are mapped over chunks that overlap.
+Heat's arrays support NumPy's operators and slices, so the programs are used unchanged, except for one product
+that Heat supports for matrices only.  Dask's arrays cannot be written: programs return what they change, and
+stencils are mapped over overlapping chunks.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def _doitgen_in_heat(A: Any, C4: Any) -> None:
 
 
 def heat_run(program: Program, arguments: Arrays) -> tuple[Any, ...]:
-    """The results of one call on Heat's arrays; they are computed when this returns."""
+    """Call a program on Heat's arrays, and return the computed results."""
     if program.name != "doitgen":
         return program.run(arguments)
     _doitgen_in_heat(**arguments)
@@ -90,10 +90,10 @@ _IN_DASK: dict[str, Callable[..., tuple[Any, ...]]] = {
 
 
 def dask_run(program: Program, arguments: Arrays) -> tuple[Any, ...]:
-    """The results of one call on Dask's arrays, yet to be computed.
+    """Call a program on Dask's arrays, and return the results, which are not computed yet.
 
-    Stencils go back and forth between the two arrays, which `papers` makes equal: the elements at their ends,
-    which are never written, are those of either.
+    Stencils go back and forth between two arrays, which are equal initially, so the elements at the ends,
+    which are never written, can be those of either.
     """
     work = _IN_DASK.get(program.name)
     return program.run(arguments) if work is None else work(**arguments)

@@ -1,4 +1,4 @@
-"""A run of the scaling benchmark as text, as a section of a document, and as a picture."""
+"""The report of a run of the scaling benchmark: text, a section of a document, and a picture."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Ratio = tuple[float, float, float]  # the median over the turns, and the interva
 
 
 def _ratio(contenders: Mapping[str, Any], over: str, under: str) -> Ratio | None:
-    """The times of ``over`` by those of ``under``, turn by turn: a machine that slows down slows both."""
+    """Return the ratio of two contenders' times, by the ratios within each round; None without times."""
     times = [contenders.get(name, {}) for name in (over, under)]
     if not all("seconds" in each for each in times):
         return None
@@ -42,7 +42,7 @@ def _ratio(contenders: Mapping[str, Any], over: str, under: str) -> Ratio | None
 
 
 def efficiency(found: Mapping[str, Any], ranks: int) -> tuple[Ratio | None, Ratio | None]:
-    """Weak-scaling efficiency over one process alone, and over as many processes side by side."""
+    """Return the weak-scaling efficiency relative to one process, and to as many independent processes."""
     contenders, several = found["scaling"]["contenders"], f"dcarray {ranks}"
     return _ratio(contenders, "dcarray 1", several), _ratio(contenders, f"dcarray x{ranks}", several)
 
@@ -52,7 +52,7 @@ def _percent(ratio: Ratio) -> str:
 
 
 def against(found: Mapping[str, Any]) -> Iterator[tuple[str, Ratio | None, str]]:
-    """For each peer how many times faster dcarray is on as many ranks, or what went wrong."""
+    """Yield for each peer the speed-up of dcarray on as many ranks, or the error."""
     contenders = found.get("peers", found["scaling"])["contenders"]
     for name, told in contenders.items():
         if told["contender"] in ("dcarray", "numpy"):
@@ -62,7 +62,7 @@ def against(found: Mapping[str, Any]) -> Iterator[tuple[str, Ratio | None, str]]
 
 
 def show_measured(name: str, found: Mapping[str, Any]) -> Iterator[str]:
-    """One program's measured times as lines."""
+    """Yield one program's measured times as lines."""
     for part, told in found.items():
         if part == "model":
             continue
@@ -92,7 +92,7 @@ def show_measured(name: str, found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def show_counts(name: str, counts: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """One program's counts as lines."""
+    """Yield one program's counts as lines."""
     yield f"{name}: messages and bytes that one rank receives, the bound, planning, modelled efficiency"
     for ranks, each in counts.items():
         whole = f"  {len(each['whole'])} gathered" if each["whole"] else ""
@@ -104,7 +104,7 @@ def show_counts(name: str, counts: Mapping[str, Mapping[str, Any]]) -> Iterator[
 
 # ---- the document ------------------------------------------------------------------------------------
 def section(told: Mapping[str, Any], drawing: str) -> str:
-    """The figures in Markdown, below a heading of the second level."""
+    """Return the document's section with the figures, in Markdown."""
     out = [
         GENERATED,
         "",
@@ -120,7 +120,7 @@ def section(told: Mapping[str, Any], drawing: str) -> str:
 
 
 def _measured(told: Mapping[str, Any]) -> Iterator[str]:
-    """The table of what was measured."""
+    """Yield the lines of the table of measured times."""
     programs = told["programs"]
     peers = list(dict.fromkeys(name for found in programs.values() for name, _, _ in against(found)))
     ranks = list(dict.fromkeys(r for found in programs.values() for r in found.get("model", {})))
@@ -163,7 +163,7 @@ def _measured(told: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _counts(counts: Mapping[str, Any], daint: Mapping[str, Any]) -> Iterator[str]:
-    """The table of what is counted and modelled."""
+    """Yield the lines of the table of counted and modelled figures."""
     shown = [r for r in ("2", "36", "1024", "1296") if all(r in each for each in counts.values())]
     yield (
         "The table shows plans at the sizes of Table 2, made without data: the bytes that a rank receives in "
@@ -189,7 +189,7 @@ def _counts(counts: Mapping[str, Any], daint: Mapping[str, Any]) -> Iterator[str
 
 # ---- the picture -------------------------------------------------------------------------------------
 def drawn(told: Mapping[str, Any]) -> str:
-    """Modelled efficiency over the number of ranks, an SVG text.
+    """Return a plot of modelled efficiency over the number of ranks, as SVG.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""One rank of one contender: ``[mpiexec -n P] python -m benchmarks.scaling_worker FOLDER CONTENDER P``.
+"""Runs one rank of a contender: ``[mpiexec -n P] python -m benchmarks.scaling_worker FOLDER CONTENDER P``.
 
-It reads commands from a pipe in the folder and answers to another, each rank on its own, so that ranks that
-have nothing to do sleep instead of waiting in MPI, which takes a processor.
+Each rank reads commands from its own pipe in the folder and answers through another, so that idle ranks sleep
+instead of waiting in MPI, which would occupy a processor.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _TOLERANCE = 1e-6  # Heat takes Python numbers for float32
 
 
 class Contender:
-    """NumPy in this process, and what the others do instead."""
+    """A contender: here NumPy in this process; subclasses are the other systems."""
 
     rank = 0
     alone = True  # a rank is one process with one thread
@@ -34,35 +34,35 @@ class Contender:
         self.ranks = ranks
 
     def array(self, values: Any) -> Any:
-        """A plain array as one of this contender's."""
+        """Return a NumPy array converted to this contender's type."""
         return values
 
     def run(self, program: Program, arguments: Arrays) -> tuple[Any, ...]:
-        """One call, computed when this returns."""
+        """Call a program, and return its computed results."""
         return program.run(arguments)
 
     def copy(self, array: Any) -> Any:
-        """The same values in other memory."""
+        """Return a copy of an array."""
         return array.copy()
 
     def whole(self, array: Any) -> Any:
-        """A plain array with all values, at least on rank 0."""
+        """Return a NumPy array with all elements of a (distributed) array, at least on rank 0."""
         return np.asarray(array)
 
     def together(self) -> None:
-        """Return when all ranks have come here."""
+        """Wait until all ranks have made this call."""
 
     def settled(self) -> object:
-        """Something that no longer changes when there is nothing more to be compiled."""
+        """Return a value that stays the same once nothing is compiled any more."""
         return None
 
     def counts(self) -> dict[str, int]:
-        """Messages and bytes that this rank has sent and received so far."""
+        """Return the numbers of messages and bytes that this rank has sent and received so far."""
         return {}
 
 
 class Ours(Contender):
-    """dcarray, one thread a rank; all arrays are distributed where there are several ranks."""
+    """dcarray, with one thread a rank; with several ranks all arrays are distributed."""
 
     def __init__(self, ranks: int) -> None:
         super().__init__(ranks)
@@ -98,7 +98,7 @@ class Ours(Contender):
 
 
 class Heat(Contender):
-    """Heat: arrays are split along their first axis, as its manual advises."""
+    """Heat, with arrays split along their first axis, as its manual recommends."""
 
     def __init__(self, ranks: int) -> None:
         super().__init__(ranks)
@@ -162,7 +162,7 @@ class Dask(Contender):
 
 
 class DaskThreads(Dask):
-    """Dask's scheduler of threads in one process, as many as ranks."""
+    """Dask's thread scheduler in one process, with one thread for each rank."""
 
     def start(self) -> None:
         self.dask.config.set(scheduler="threads", num_workers=self.ranks)
@@ -178,7 +178,7 @@ CONTENDERS: dict[str, type[Contender]] = {
 
 
 class Rank:
-    """What a rank does on command."""
+    """The commands that a rank executes."""
 
     program: Program
     kept: Arrays
@@ -187,9 +187,9 @@ class Rank:
         self.contender = CONTENDERS[contender](ranks)
 
     def bind(self, first: int, count: int) -> dict[str, Any]:
-        """Stay on a core from now on, the job on those from the `first` on, if each of `count` ranks has one.
+        """Bind each of the job's ranks to one core, from core `first` on, if there are `count` cores.
 
-        The system may well put two ranks on one core for a second while another is free.
+        Otherwise the system may schedule two ranks on one core for a second while another is free.
         """
         cores = own_cores()
         if count <= len(cores) and self.contender.alone:
@@ -197,7 +197,7 @@ class Rank:
         return {}
 
     def load(self, name: str, sizes: dict[str, int]) -> dict[str, Any]:
-        """Make a program's arguments."""
+        """Create a program's arguments."""
         (self.program,) = (p for p in PROGRAMS if p.name == name)
         wrap = self.contender.array
         self.kept = {
@@ -206,7 +206,7 @@ class Rank:
         return {}
 
     def _once(self) -> tuple[float, tuple[Any, ...]]:
-        """Seconds and results of one call on fresh arguments."""
+        """Call the program with new arguments; return seconds and results."""
         given = dict(self.kept)
         for name in self.program.writes:
             given[name] = self.contender.copy(given[name])
@@ -216,14 +216,14 @@ class Rank:
         return time.perf_counter() - start, found
 
     def write(self, folder: str) -> dict[str, Any]:
-        """Write the results down, for the others to be compared with."""
+        """Save the results of one call, as the reference for other contenders."""
         seconds, found = self._once()
         for k, array in enumerate(found):
             np.save(Path(folder) / f"{k}.npy", self.contender.whole(array))
         return {"seconds": seconds}
 
     def check(self, folder: str) -> dict[str, Any]:
-        """Compare the results of one call with those written down; the largest error of any, relatively."""
+        """Compare the results of one call with the saved ones; return the largest relative error."""
         seconds, found = self._once()
         error = 0.0
         for k, array in enumerate(found):

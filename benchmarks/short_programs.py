@@ -1,4 +1,4 @@
-"""Programs of 20 to 200 ms a call for `benchmarks.first_calls`, as people write them who know NumPy alone."""
+"""Programs of 20 to 200 ms a call for `benchmarks.first_calls`, in the style of ordinary NumPy users."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SHORT: dict[str, tuple[Callable[..., Any], Callable[[Random], tuple[Any, ...]]]]
 
 
 def _with(arguments: Callable[[Random], tuple[Any, ...]]) -> Callable[[Callable[..., Any]], Any]:
-    """Enter a function with its arguments."""
+    """Register a function with its arguments."""
 
     def enter(function: Callable[..., Any]) -> Any:
         SHORT[function.__name__.replace("_", " ")] = function, arguments

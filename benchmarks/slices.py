@@ -1,4 +1,4 @@
-"""Whole processes measured side by side, where the machine's speed changes within seconds.
+"""Measures whole processes that run alternately in slices of time, for machines of varying speed.
 
 The processes run in slices of time, one after the other, and are stopped in between, with all processes of
 their sessions.  So each of them gets the machine as fast as it happens to be, and ratios of their times hold.
@@ -27,9 +27,9 @@ Start = Callable[[int, int], "subprocess.Popen[bytes]"]
 
 
 def in_slices(starts: Mapping[str, Start], limit: float) -> dict[str, Outcome]:
-    """Run processes in slices, and return what came of each: seconds are those of its own slices.
+    """Run processes in slices; return the outcome of each, with the seconds of its own slices.
 
-    What they leave behind in their sessions, as a planning process, may finish, and is ended then.
+    Processes that they leave in their sessions, such as a planning process, may finish, and are then ended.
     """
     found: dict[str, Outcome] = {}
     running = {name: _Sliced(start) for name, start in starts.items()}
@@ -42,7 +42,7 @@ def in_slices(starts: Mapping[str, Start], limit: float) -> dict[str, Outcome]:
 
 
 class _Sliced:
-    """A process that runs in slices."""
+    """A process that runs in slices of time."""
 
     def __init__(self, start: Start) -> None:
         self._start, self.seconds = start, 0.0
@@ -50,7 +50,7 @@ class _Sliced:
         self._process: subprocess.Popen[bytes] | None = None
 
     def step(self) -> bool:
-        """Run for a slice; returns whether the process has ended."""
+        """Run for a slice; return whether the process has ended."""
         begun = time.perf_counter()
         if self._process is None:
             self._process = self._start(*[file.fileno() for file in self._files])
@@ -64,7 +64,7 @@ class _Sliced:
         return self._process.returncode is not None
 
     def end(self, limit: float) -> Outcome:
-        """Return what came of the process, once nothing of its session is left."""
+        """End the process and its session, and return its outcome."""
         assert self._process is not None
         late = self._process.returncode is None
         if not late:
@@ -91,7 +91,7 @@ class _Sliced:
         return sum(seconds for _, seconds in self._members())
 
     def _members(self) -> list[tuple[int, float]]:
-        """The processes of the session, and the processor time of each."""
+        """Return the ids of the session's processes, each with its processor time."""
         assert self._process is not None
         found = []
         for name in filter(str.isdigit, os.listdir("/proc")):

@@ -1,4 +1,4 @@
-"""Large arrays: how many times faster than NumPy, with Numba and JAX beside us."""
+"""Measures the speed-up over NumPy on large arrays, with Numba and JAX for comparison."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .measure import PAUSE, Job, Row, in_turns, ratio
 
 @dataclass(frozen=True)
 class Case:
-    """``work(xp, *arrays)`` is the user's code; ``xp`` is numpy or jax.numpy."""
+    """A benchmark: ``work(xp, *arrays)`` is the user's code, ``xp`` is numpy or jax.numpy."""
 
     name: str
     at_least: float
@@ -27,14 +27,14 @@ class Case:
 
 
 def chain(xp: Any, x: Any, y: Any) -> Any:
-    """Ten element-wise operations."""
+    """Return an expression of ten element-wise operations."""
     t = xp.exp(-x)
     u = xp.sqrt(x * x + y)
     return xp.where(x > y, t * u, u - t) * 0.5
 
 
 def jacobi(xp: Any, a: Any, b: Any) -> Any:
-    """One five-point step from ``a`` into ``b``."""
+    """Compute one step of a five-point stencil from ``a`` into ``b``."""
     b[1:-1, 1:-1] = 0.2 * (a[1:-1, 1:-1] + a[1:-1, :-2] + a[1:-1, 2:] + a[2:, 1:-1] + a[:-2, 1:-1])
     return b
 
@@ -46,7 +46,7 @@ def jacobi_jax(xp: Any, a: Any, b: Any) -> Any:
 
 
 def steps(xp: Any, a: Any, b: Any) -> Any:
-    """Sixteen steps, there and back."""
+    """Compute sixteen steps of the stencil, from one array to the other and back."""
     for _ in range(8):
         jacobi(xp, a, b)
         jacobi(xp, b, a)
@@ -62,17 +62,17 @@ def steps_jax(xp: Any, a: Any, b: Any) -> Any:
 
 
 def squares(xp: Any, x: Any, y: Any) -> Any:
-    """Sum of squares of differences."""
+    """Return the sum of squares of differences."""
     return xp.sum((x - y) ** 2)
 
 
 def solve(xp: Any, a: Any, b: Any) -> Any:
-    """A system of equations with many right-hand sides."""
+    """Return the solution of a linear system with many right-hand sides."""
     return xp.linalg.solve(a, b)
 
 
 def product(xp: Any, a: Any, b: Any) -> Any:
-    """A product of matrices, one of which has few rows or columns."""
+    """Return the product of two matrices, one of which has few rows or columns."""
     return a @ b
 
 
@@ -119,12 +119,12 @@ def _alone(name: str) -> Callable[..., Any]:
 
 
 def power(xp: Any, x: Any, y: Any) -> Any:
-    """Different exponents for every element."""
+    """Return powers with a different exponent for every element."""
     return xp.power(x, y)
 
 
 def cases(scale: float) -> Iterator[Case]:
-    """The cases; ``scale`` < 1 shrinks the arrays."""
+    """Yield the cases; ``scale`` < 1 shrinks the arrays."""
     n, side, large = int(10_000_000 * scale), int(2000 * scale**0.5), int(3000 * scale**0.5)
     yield Case(f"10 element-wise operations, {n:,} f64", 5.0, chain, _vectors(n))
     yield Case(f"five-point Jacobi step, {side} x {side}", 4.0, jacobi, _grids(side), jacobi_jax)
@@ -141,7 +141,7 @@ def cases(scale: float) -> Iterator[Case]:
 
 
 def products(scale: float) -> Iterator[Case]:
-    """Products of a large matrix with one of few rows, or columns."""
+    """Yield products of a large matrix with one of few rows or columns."""
     for few, dtype in ((2, "f8"), (8, "f4"), (8, "f8"), (16, "f4")):
         n = int((10_000 if dtype == "f4" else 7000) * scale**0.5)
         for behind in (False, True):
@@ -165,7 +165,7 @@ def _jax(case: Case, arrays: tuple[Any, ...]) -> Job:
 
 
 def rows(every: Iterator[Case], rounds: int) -> Iterator[Row]:
-    """Run these cases."""
+    """Run cases, and yield the speed-up of each."""
     peers = {"numba": _numba, "jax": _jax}
     for case in every:
         arrays = case.arrays()
@@ -197,7 +197,7 @@ def rows(every: Iterator[Case], rounds: int) -> Iterator[Row]:
 
 
 def _agree(case: Case, expected: Any, got: Any) -> None:
-    """A fast wrong answer is worth nothing.  (Differences of nearly equal values may cancel.)"""
+    """Raise AssertionError unless results agree up to rounding (with a tolerance for cancellation)."""
     exact = np.asarray(expected)
     tolerance = 1e-12 if exact.dtype != np.float32 else 1e-5
     if not np.allclose(np.asarray(got), exact, rtol=tolerance, atol=tolerance / 10):

@@ -1,4 +1,4 @@
-"""Pictures in SVG without any library: what the heat maps and charts here are made of."""
+"""The parts of heat maps and charts as SVG text, without any library."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ CHAR = 7.2  # more than a letter of 12 px takes on average
 
 
 def text(x: float, y: float, words: str, css: str = "") -> str:
-    """Words whose baseline begins at a point, or ends (``e``) or is centred (``m``) there."""
+    """Return a text whose baseline begins at a point, or with ``css`` "e" ends, or "m" is centred there."""
     return f'<text class="{css}" x="{x:.1f}" y="{y:.1f}">{escape(words)}</text>'
 
 
 def box(x: float, y: float, width: float, height: float, fill: str, told: str = "") -> str:
-    """A rectangle; ``told`` is shown where the pointer rests on it."""
+    """Return a rectangle, with the tooltip ``told``."""
     at = f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" fill="{fill}"'
     return f"<rect {at}><title>{escape(told)}</title></rect>" if told else f"<rect {at}/>"
 
 
 def line(x: float, y: float, to_x: float, to_y: float, stroke: str) -> str:
-    """A line."""
+    """Return a line."""
     return f'<path d="M{x:.1f} {y:.1f}L{to_x:.1f} {to_y:.1f}" stroke="{stroke}" fill="none"/>'
 
 
 def cell(x: float, y: float, fill: str, words: str, css: str, told: str = "") -> tuple[str, str]:
-    """A cell of a table whose corner is at a point: words on a colour."""
+    """Return the box and the text of a table cell whose corner is at a point."""
     return box(x + 1, y + 1, COLUMN - 2, ROW - 2, fill, told), text(x + COLUMN / 2, y + 14, words, css)
 
 
 def picture(width: float, height: float, title: str, parts: Sequence[str]) -> str:
-    """The whole file."""
+    """Return the text of a whole SVG file."""
     faster, even, slower = (hexed(c) for c in (_FASTER, _EVEN, _SLOWER))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{width:.0f}" height="{height:.0f}" '
@@ -55,25 +55,25 @@ def picture(width: float, height: float, title: str, parts: Sequence[str]) -> st
 
 
 def heading(told: Mapping[str, Any], title: str) -> list[str]:
-    """Title and machine."""
+    """Return the title and a line on the machine."""
     here = f"{told['machine']['cpu']}, {told['machine']['cores']} cores"
     return [text(MARGIN, 32, title, "t"), text(MARGIN, 52, here, "s")]
 
 
 def hexed(colour: Sequence[float]) -> str:
-    """A colour as in CSS."""
+    """Return a colour in CSS notation."""
     return "#" + "".join(f"{round(part):02x}" for part in colour)
 
 
 def colour(speedup: float) -> str:
-    """From orange through white, at 1, to blue, by the logarithm; light enough for dark letters."""
+    """Return the colour of a speed-up: from orange through white, at 1, to blue, on a logarithmic scale."""
     place = max(-1.0, min(1.0, math.log(speedup) / math.log(ENDS)))
     end = _FASTER if place > 0 else _SLOWER
     return hexed([a + (b - a) * abs(place) for a, b in zip(_EVEN, end, strict=True)])
 
 
 def scale(x: float, y: float, width: float = 200.0) -> Iterator[str]:
-    """What the colours say."""
+    """Yield the legend of the colours, with the corner at a point."""
     yield box(x, y, width, 14, "url(#scale)")
     for value in (1 / ENDS, ENDS**-0.5, 1, ENDS**0.5, ENDS):
         at = x + width * (math.log(value) / math.log(ENDS) + 1) / 2

@@ -1,9 +1,9 @@
-"""Commonly used calls, one by one, on plain and on wrapped arrays: ``python -m benchmarks calls``.
+"""Times commonly used calls, one by one, on NumPy's and dcarray's arrays: ``python -m benchmarks calls``.
 
-Every call of `calls` is timed at 10, 1,000 and 100,000 elements, after its kernels are there. The table has
-the calls that miss their limit, the worst first, and beside each what it takes at least on arrays of any
-class but NumPy's (`floor`). With ``DCARRAY_THREADS=1`` it is the thread's own time that counts, so that the
-figures hold on a machine that others use too.
+Every call of `calls` is timed at 10, 1,000 and 100,000 elements, after its kernels are compiled. The table
+has the calls that miss their limit, the worst first, each with the lower bound for arrays of any class other
+than NumPy's (`floor`). With ``DCARRAY_THREADS=1`` the thread's processor time is measured, so that the
+figures do not depend on other load of the machine.
 """
 
 from __future__ import annotations
@@ -35,8 +35,11 @@ TURN = 0.0004  # seconds that a turn of one contender takes, at least
 
 
 class Timed(NamedTuple):
-    """A call at one size: the median over the rounds of its time by NumPy's, and NumPy's in microseconds; and
-    what it takes at least on arrays of another class, by NumPy's time, where that was measured."""
+    """The times of a call at one size.
+
+    `ratio` is the median of its time relative to NumPy's, `numpy` NumPy's in microseconds, and `floor` the
+    lower bound for arrays of another class relative to NumPy's time, or None if it was not measured.
+    """
 
     group: str
     call: str
@@ -51,12 +54,12 @@ class Timed(NamedTuple):
 
 
 def limit(n: int) -> float:
-    """How many times NumPy's time a call on so many elements may take: as for the next smaller known size."""
+    """Return the limit of a call's time relative to NumPy's for ``n`` elements."""
     return LIMITS[max([size for size in LIMITS if size <= n], default=min(LIMITS))]
 
 
 def _lazy(value: Any) -> bool:
-    """Is this an array that may still be pending, or does it hold one?  A view of what was given is not."""
+    """Whether a value is, or has in it, an array that may be pending; views of inputs are not."""
     if isinstance(value, (tuple, list)):
         return any(map(_lazy, value))
     wrapped: type[Any] = dc.ndarray
@@ -64,8 +67,10 @@ def _lazy(value: Any) -> bool:
 
 
 def job(text: str, given: dict[str, Any], finish: bool, numpy: Any = np) -> Callable[[int], None]:
-    """A function that does the call so many times, with a module as ``np``; ``finish``: until there is a
-    value."""
+    """Return a function that runs a call a number of times, with a module as ``np``.
+
+    If ``finish``, each result is evaluated.
+    """
     tree = ast.parse(text).body[0]
     found = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id in given]
     names = sorted(set(found))
@@ -86,8 +91,10 @@ def job(text: str, given: dict[str, Any], finish: bool, numpy: Any = np) -> Call
 
 
 def wrapped(given: dict[str, Any]) -> dict[str, Any]:
-    """The arrays as ours, on the same memory: where that lies in a cache decides of a tenth of what a call on
-    large ones takes.  Those that are for both sides plain are as they are."""
+    """Return the arrays as dcarray's, except those that are NumPy's for both contenders.
+
+    They share memory, since its position in the cache affects a call on large arrays by some ten percent.
+    """
     return {name: a if name.isupper() or isinstance(a, int) else dc.asarray(a) for name, a in given.items()}
 
 
@@ -126,7 +133,7 @@ def timed(group: str, call: str, n: int, rounds: int) -> Timed:
 
 
 def _least(one: Timed, rounds: int) -> float | None:
-    """What a call takes at least on arrays of another class than NumPy's, by NumPy's time."""
+    """Return the lower bound of a call on arrays of another class, relative to NumPy's time; or None."""
     if one.group == ACCELERATED:
         return None
     given = arrays(one.n)
@@ -142,7 +149,8 @@ def _least(one: Timed, rounds: int) -> float | None:
 
 
 def sweep(sizes: list[int], only: str, rounds: int) -> Iterator[Timed]:
-    """Time all calls; one that misses its limit is timed again, for the machine may have been busy."""
+    """Yield the times of all calls; one that misses its limit is timed again, in case the machine was
+    busy."""
     for group, calls in CALLS.items():
         if only not in group:
             continue
@@ -155,7 +163,7 @@ def sweep(sizes: list[int], only: str, rounds: int) -> Iterator[Timed]:
 
 
 def main(arguments: list[str]) -> int:
-    """Print the table; the exit status is 0 also where calls miss their limits."""
+    """Print the table; return exit status 0, even if calls miss their limits."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks calls", description=__doc__)
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to FILE")
     parser.add_argument(

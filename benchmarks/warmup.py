@@ -1,4 +1,5 @@
-"""Work of NPBench's kernels in a process's first seconds: ``python -m benchmarks warmup --npbench PATH``.
+"""Counts calls of NPBench's kernels in a process's first seconds: ``python -m benchmarks warmup --npbench
+PATH``.
 
 A kernel is called again and again in a fresh process with an empty cache folder.  The table has, for some
 times since the process could have made its first call with NumPy, the calls done by then in multiples of
@@ -39,7 +40,7 @@ _ROOT = Path(__file__).resolve().parents[1]
 
 
 def done_by(mark: float, before: float, times: Sequence[float]) -> float:
-    """Calls that are done by a time, where the first begins after ``before`` seconds."""
+    """Return the calls done until the time ``mark``, of which the first begins after ``before`` seconds."""
     passed, calls = before, 0.0
     for one in times:
         if passed + one > mark:
@@ -52,7 +53,7 @@ def done_by(mark: float, before: float, times: Sequence[float]) -> float:
 def _process(
     bench: Benchmark, args: argparse.Namespace, name: str, ending: str, seconds: float
 ) -> dict[str, Any]:
-    """What `warmup_worker` says, or what went wrong."""
+    """Run `warmup_worker` in a new process; return its answer, or the error as ``wrong``."""
     words = [str(bench.suite), bench.name, args.size, name, ending, str(seconds)]
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         env = {**os.environ, "PYTHONPATH": str(_ROOT), "DCARRAY_CACHE_DIR": folder}
@@ -71,7 +72,7 @@ def _process(
 
 
 def _work(bench: Benchmark, args: argparse.Namespace, name: str, ending: str) -> dict[str, Any]:
-    """Medians over rounds: work by each time, NumPy's time of a call, the last call's ratio."""
+    """Return medians over rounds: calls done by each time, NumPy's time of a call, the last call's ratio."""
     rounds: list[tuple[list[float], float, float]] = []
     for turn in range(args.rounds):
         found: dict[str, dict[str, Any]] = {}
@@ -95,7 +96,7 @@ def _work(bench: Benchmark, args: argparse.Namespace, name: str, ending: str) ->
 
 
 def _best(bench: Benchmark, args: argparse.Namespace, name: str) -> dict[str, Any]:
-    """What the version does that has done most by the last time; or what is wrong with all."""
+    """Return the figures of the version with the most calls by the last time, or an error."""
     tried = [_work(bench, args, name, ending) for ending in bench.endings(name)]
     right = [told for told in tried if not told["wrong"]]
     if right:
@@ -112,7 +113,7 @@ def _line(bench: str, name: str, told: Mapping[str, Any]) -> str:
 
 
 def _means(rows: Mapping[str, Mapping[str, Mapping[str, Any]]], name: str) -> str:
-    """One framework's geometric means at each time, over the kernels of which it has a right version."""
+    """Return one framework's geometric means at each time, over the kernels with a right result."""
     right = [row[name]["work"] for row in rows.values() if not row[name]["wrong"]]
     if not right:
         return f"{name}: no kernel"
@@ -147,7 +148,7 @@ def _arguments(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Print the table; the exit status is 1 if a result of ours is wrong or missing."""
+    """Print the table; return exit status 1 if a result of dcarray is wrong or missing, else 0."""
     args, tell = _arguments(argv), Telling()
     names = ["dcarray"]
     for peer in PEERS if args.peers else ():

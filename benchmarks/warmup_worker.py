@@ -1,7 +1,7 @@
-"""A process that has just begun and calls one version of a kernel of NPBench again and again.
+"""The process that calls one version of a kernel of NPBench repeatedly from its first second on.
 
-It prints one line: the seconds until the version could be called (what it imports is counted, NumPy and the
-inputs are not), the seconds of each call, and whether the last call gave what NumPy gives.
+It prints one line: the seconds until the version could be called (including its imports, without NumPy and
+the inputs), the seconds of each call, and whether the last call's result is NumPy's.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ MOST = 20_000  # calls
 
 
 def times(suite: Path, kernel: str, size: str, name: str, ending: str, seconds: float) -> dict[str, Any]:
-    """Call a version for so many seconds, and at least once.
+    """Call a version for some seconds, at least once, and return the times of the calls.
 
-    Fresh arguments between the calls, and their way to where JAX computes, are not counted.
+    Creating arguments between the calls, and copying them to JAX's device, is not counted.
     """
     (bench,) = (b for b in benchmarks(suite, kernel) if b.name == kernel)
     inputs = bench.inputs(size)
@@ -49,7 +49,7 @@ def times(suite: Path, kernel: str, size: str, name: str, ending: str, seconds: 
 
 
 def main() -> int:
-    """Print what `times` finds for ``suite kernel size framework ending seconds`` (the arguments)."""
+    """Print `times` as JSON; the command's arguments are ``suite kernel size framework ending seconds``."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what kernels print
     suite, kernel, size, name, ending, seconds = sys.argv[1:]

@@ -1,4 +1,4 @@
-"""A script as a process of its own: what it prints, how long it takes, and whether two outputs agree."""
+"""Runs of scripts in separate processes: their output and time, and the comparison of two outputs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _RAISED = re.compile(r"[\w.]+(?:Error|Exception|Interrupt|Exit)\b")
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a script: seconds from start to end, its output, and what went wrong, or nothing."""
+    """The outcome of a script: seconds from start to end, output, and the problem or ""."""
 
     seconds: float
     output: str
@@ -37,8 +37,10 @@ def started(
     script: Path, words: tuple[str, ...], out: int, errors: int, *, folder: str, cache: str,
     settings: Mapping[str, str] = types.MappingProxyType({}),
 ) -> subprocess.Popen[bytes]:  # fmt: skip
-    """Start a script in a folder and a session of its own, with plans and kernels kept in ``cache``, and
-    variables of the environment."""
+    """Start a script in a working folder and a new session, and return the process.
+
+    ``cache`` is dcarray's cache folder, ``settings`` are further environment variables.
+    """
     path = os.pathsep.join(filter(None, (str(_ROOT), os.environ.get("PYTHONPATH", ""))))
     env = {**os.environ, "PYTHONPATH": path, "DCARRAY_CACHE_DIR": cache, **settings}
     return subprocess.Popen(
@@ -56,9 +58,9 @@ def run(
     limit: float,
     settings: Mapping[str, str] = types.MappingProxyType({}),
 ) -> Outcome:
-    """Run a script as `started` says.
+    """Run a script to its end, with the parameters of `started`, and return the outcome.
 
-    The time includes that of processes to which the script hands its output, as a shell's pipe would wait.
+    The time includes that of child processes that inherit the script's output, as in a shell's pipe.
     """
     start = time.perf_counter()
     process = started(
@@ -76,18 +78,18 @@ def run(
 
 
 def outcome(seconds: float, output: str, errors: str, status: int) -> Outcome:
-    """Return what came of a process."""
+    """Return the outcome of a process that has ended."""
     return Outcome(seconds, output, _failure(errors, status) if status else "")
 
 
 def _failure(errors: str, status: int) -> str:
-    """The line of a traceback that names the error, or the last one."""
+    """Return the line of a traceback that names the error, or the last line."""
     lines = [line for line in errors.splitlines() if line.strip()] or [f"exit status {status}"]
     return next((line for line in reversed(lines) if _RAISED.match(line)), lines[-1])
 
 
 def _parts(text: str) -> Iterator[tuple[str, str]]:
-    """Each number with the words before it, and the words after the last."""
+    """Yield each number of a text with the words before it, and the words after the last number."""
     end = 0
     for found in _NUMBER.finditer(text):
         yield " ".join(text[end : found.start()].split()), found.group()
@@ -103,7 +105,7 @@ def _close(a: str, b: str, rtol: float, atol: float) -> bool:
 
 
 def difference(expected: str, got: str, rtol: float = 1e-5, atol: float = 1e-8) -> str:
-    """Where an output first differs from the expected one, or nothing.
+    """Return text that says where an output first differs from the expected one, or "".
 
     Numbers may differ by the tolerances; all else, apart from white space, may not.
     """

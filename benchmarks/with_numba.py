@@ -1,4 +1,4 @@
-"""The same work as Numba's users write it; imported only where Numba is installed."""
+"""The cases of `benchmarks.speed` written for Numba; imported only if Numba is installed."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ class Cart:
     ----------
     grid : ProcessGrid
     periodic : tuple of bool
-        Which axes are periodic.
+        Whether each axis is periodic.
     comm : Communicator
         The communicator of the ranks, numbered as in the grid.
     coords : tuple of int
@@ -41,7 +41,8 @@ class Cart:
         return self.comm.size
 
     def neighbour(self, *steps: int) -> int | None:
-        """Return the rank at a distance along each axis; None beyond an end: sends and receives skip it."""
+        """Return the rank at the distance `steps` along the axes; None beyond the end of an axis that is not
+        periodic.  Sends to None and receives from it do nothing."""
         return self.grid.neighbour(self.rank, steps, self.periodic)
 
 
@@ -49,14 +50,14 @@ Ranks = Communicator | Cart | None
 
 
 def as_grid(grid: Cart | ProcessGrid | Sequence[int]) -> ProcessGrid:
-    """Return the process grid that an argument means."""
+    """Return the process grid for an argument: a `Cart`, a grid, or its shape."""
     if isinstance(grid, Cart):
         return grid.grid
     return grid if isinstance(grid, ProcessGrid) else ProcessGrid(grid)
 
 
 def ranks_of(ranks: Ranks) -> Communicator:
-    """Return the communicator that an argument means; by default that of all ranks."""
+    """Return the communicator for an argument: a communicator, a `Cart`, or None for all ranks."""
     if ranks is None:
         return world()
     return ranks.comm if isinstance(ranks, Cart) else ranks
@@ -68,11 +69,11 @@ def Cart_create(shape: Sequence[int], periodic: bool | Sequence[bool] = False, c
     Parameters
     ----------
     shape : sequence of int
-        Ranks along each axis; `choose_grid` finds one that suits an array.
+        The number of ranks along each axis; `choose_grid` finds a shape that suits an array.
     periodic : bool or sequence of bool
         Whether all axes, or each, are periodic.
     comm : Communicator or Cart, optional
-        The ranks; by default all.  All of them call this.
+        The ranks, by default all; all of them must call this function.
 
     Returns
     -------
@@ -81,9 +82,9 @@ def Cart_create(shape: Sequence[int], periodic: bool | Sequence[bool] = False, c
     Raises
     ------
     GridError
-        When the grid does not have exactly as many ranks as there are.
+        If the grid's size is not the number of ranks.
     MismatchError
-        When ranks disagree on the grid.
+        If ranks call it with different grids.
     """
     grid, group = ProcessGrid(shape), ranks_of(comm)
     periodic_axes = (bool(periodic),) * grid.ndim if isinstance(periodic, int) else tuple(map(bool, periodic))
@@ -99,14 +100,14 @@ def Cart_sub(cart: Cart, keep: Sequence[bool]) -> Cart:
     Parameters
     ----------
     cart : Cart
-        The whole grid, all ranks of which call this.
+        The whole grid; all its ranks must call this function.
     keep : sequence of bool
-        For each axis, whether the sub-grid runs along it.
+        For each axis whether the sub-grid has it.
 
     Returns
     -------
     Cart
-        Of the kept axes: with ``keep=(False, True)`` this rank's row.
+        The sub-grid of the kept axes, such as this rank's row for ``keep=(False, True)``.
     """
     grid, ranks = cart.grid.sub(cart.rank, keep)
     periodic = tuple(p for p, kept in zip(cart.periodic, keep, strict=True) if kept)

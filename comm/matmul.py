@@ -1,4 +1,4 @@
-"""Products of distributed arrays for programs that hold their blocks."""
+"""Products of distributed arrays for programs in which each rank holds its own block."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def Matmul(
     out: Any = None,
     comm: Ranks = None,
 ) -> tuple[Any, Layout]:
-    """Return ``a @ b`` of distributed vectors, matrices or stacks of matrices, as `numpy.matmul`.
+    """Return ``a @ b`` of distributed vectors, matrices or stacks of matrices, with `numpy.matmul`'s rules.
 
-    The communication is chosen by its bytes: panels of both matrices (SUMMA), or of one while parts of the
-    result are added up; of a product with a vector only vectors are sent; of a stack that is cut along the
-    stack nothing.
+    The algorithm that sends the fewest bytes is chosen: panels of both matrices are broadcast (SUMMA), or
+    panels of one matrix, with partial results added up; a product with a vector sends only vectors; stacks
+    that are distributed along the stack axis send nothing.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def Matmul(
     of_a, of_b : Layout
         The layouts of the factors, over grids of all ranks.
     layout : Layout, optional
-        The layout of the result; by default the one with the least to send.
+        The layout of the result; by default the one for which the fewest bytes are sent.
     out : ndarray, optional
         An array for this rank's part, with `layout`.
     comm : Communicator or Cart, optional
@@ -49,17 +49,17 @@ def Matmul(
     Returns
     -------
     ndarray, Layout
-        This rank's part, `out` or a new array like `a`, of the dtype that NumPy's product has; and the
+        This rank's part of the result, in `out` or a new array like `a`, with NumPy's dtype; and the
         layout of the result.
 
     Raises
     ------
     ValueError
-        When shapes do not fit, or `out` has another shape or dtype, or no layout.
+        When shapes do not fit, `out` has another shape or dtype, or `out` is given without `layout`.
     LayoutError
-        When an array does not have its layout, or layouts do not fit the product.
+        When an array's shape is not that of its layout, or layouts do not fit the product.
     GridError
-        When a grid does not have all ranks.
+        When a layout's grid does not have as many ranks as `comm`.
     MismatchError
         When ranks disagree on layouts or dtypes.
     """
@@ -78,7 +78,7 @@ def Einsum(
     out: Any = None,
     comm: Ranks = None,
 ) -> tuple[Any, Layout]:
-    """Return a product of two distributed arrays, summed over some axes, as `numpy.einsum`.
+    """Return a product of two distributed arrays, summed over some axes, with `numpy.einsum`'s notation.
 
     `subscripts` is of the form ``"mk,kn->mn"``, with each letter at most once in each array.  Other
     parameters are those of `Matmul`.

@@ -1,6 +1,6 @@
-"""Messages and collective operations for NumPy arrays, under the names of MPI's.
+"""Messages and collective operations for NumPy arrays, named after MPI's functions.
 
-Arrays may be windows of any strides and are sent from where they lie.  Wrapped arrays are evaluated first.
+Arrays may have any strides and are sent without a copy.  Arrays of dcarray are evaluated first.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["Allreduce", "Alltoall", "Bcast", "Irecv", "Isend", "Reduce", "Reques
 
 
 class Request:
-    """A nonblocking message, for `Wait` and `Waitall`; one to or from rank None is complete at once."""
+    """A nonblocking message, for `Wait` and `Waitall`; a message to or from rank None is complete at once."""
 
     def __init__(self, comm: Communicator, message: _Request | None) -> None:
         self._comm, self._message = comm, message
@@ -47,12 +47,12 @@ def _user_tag(tag: int) -> int:
 
 
 def Isend(x: Any, dest: int | None, tag: int = 0, comm: Ranks = None) -> Request:
-    """Begin to send an array.
+    """Begin to send an array, and return the request to wait for.
 
     Parameters
     ----------
     x : array_like
-        Any shape, strides and dtype without Python objects.  Must not change until it is waited for.
+        Any shape, strides and dtype without Python objects.  Must not change until the request is complete.
     dest : int or None
         The receiving rank; None, which `Cart.neighbour` returns beyond an end, sends nothing.
     tag : int
@@ -69,12 +69,12 @@ def Isend(x: Any, dest: int | None, tag: int = 0, comm: Ranks = None) -> Request
 
 
 def Irecv(x: Any, source: int | None, tag: int = 0, comm: Ranks = None) -> Request:
-    """Begin to receive into an array, of exactly as many bytes as are sent.
+    """Begin to receive a message into an array of exactly as many bytes; return the request to wait for.
 
     Parameters
     ----------
     x : ndarray
-        Plain or wrapped, of any strides; its elements are there once the request has been waited for.
+        Of NumPy or dcarray, with any strides; has the received elements once the request is complete.
     source : int or None
         The sending rank; from None nothing is received.
     tag : int
@@ -89,7 +89,7 @@ def Irecv(x: Any, source: int | None, tag: int = 0, comm: Ranks = None) -> Reque
     Raises
     ------
     TypeError
-        When `x` is no array.
+        When `x` is not an array.
     """
     group, tag = ranks_of(comm), _user_tag(tag)
     return Request(group, None if source is None else group.irecv([writable_memory(x)], source, tag))
@@ -101,13 +101,13 @@ def Wait(request: Request) -> None:
     Raises
     ------
     MismatchError
-        When more or fewer bytes have been sent than the array has.
+        When the message has more or fewer bytes than the receiving array.
     """
     request.wait()
 
 
 def Waitall(requests: Iterable[Request]) -> None:
-    """Wait until all messages are complete, which belong to one communicator or its groups."""
+    """Wait until all of some messages are complete; they must belong to one communicator or its groups."""
     _wait_all(requests)
 
 
@@ -117,7 +117,7 @@ def Bcast(x: Any, root: int = 0, comm: Ranks = None) -> Any:
     Parameters
     ----------
     x : ndarray
-        Plain or wrapped, of the same shape and dtype everywhere; strides may differ.
+        Of NumPy or dcarray, with the same shape and dtype on all ranks; strides may differ.
     root : int
         The rank whose elements are copied.
     comm : Communicator or Cart, optional
@@ -134,7 +134,7 @@ def Bcast(x: Any, root: int = 0, comm: Ranks = None) -> Any:
 
 
 def Allreduce(x: Any, op: str = "sum", out: Any = None, comm: Ranks = None) -> Any:
-    """Reduce the ranks' arrays element by element, on all ranks.
+    """Reduce the ranks' arrays element by element; all ranks get the result.
 
     Parameters
     ----------
@@ -159,9 +159,9 @@ def Allreduce(x: Any, op: str = "sum", out: Any = None, comm: Ranks = None) -> A
 
 
 def Reduce(x: Any, op: str = "sum", root: int = 0, out: Any = None, comm: Ranks = None) -> Any:
-    """Reduce the ranks' arrays element by element, on one rank.
+    """Reduce the ranks' arrays element by element; one rank gets the result.
 
-    Parameters are those of `Allreduce`, and `root`, which gets the result; other ranks get None.
+    Parameters are those of `Allreduce`, and `root`, the rank that gets the result; the others return None.
     """
     group, here = ranks_of(comm), np.asarray(x)
     if group.rank != root:
@@ -199,7 +199,7 @@ def Alltoall(x: Any, out: Any = None, comm: Ranks = None) -> Any:
     Raises
     ------
     LayoutError
-        When the first axis cannot be cut into so many equal parts.
+        When the length of the first axis is not a multiple of the number of ranks.
     MismatchError
         When ranks disagree on shape or dtype.
     """

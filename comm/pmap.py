@@ -1,8 +1,8 @@
-"""A parallel loop over tiles with dynamic scheduling: ranks request tiles from rank 0.
+"""A parallel loop over tiles (parts of the iterations) with dynamic scheduling by rank 0.
 
 AutoMPHC's ``pfor`` (Shirako and others, 2022) cuts a loop into tiles that run as tasks of a distributed
-runtime.  Here ranks run them, and rank 0 hands them out while it computes some itself: to each request for
-tiles a share of the remaining ones, so that there are few requests at first and small shares in the end
+runtime.  Here ranks run the tiles.  Rank 0 answers each request for tiles with a share of the remaining ones,
+so that there are few requests at first and small shares in the end, and runs tiles itself in between
 (guided self-scheduling: Polychronopoulos and Kuck, IEEE Transactions on Computers 36 (12), 1987).
 """
 
@@ -46,62 +46,63 @@ def pmap(
     comm: Ranks = None,
     executor: Source | None = None,
 ) -> list[Any] | None:
-    """Call a function for each tile of a loop, in parallel on the ranks or by an executor.
+    """Call a function for each tile of a loop, in parallel on the ranks or by an executor; return the
+    results.
 
     Parameters
     ----------
     function : callable
-        Takes a tile and returns its result; must not call collective operations.
+        Called with a tile, returns its result; must not use collective operations.
     tiles : iterable
-        The tiles, equally many on all ranks; or, with ``size``, the range, list or array that is cut into
+        The tiles, the same number on all ranks; or, with ``size``, the range, list or array that is cut into
         tiles.
     size : int, optional
-        Elements of ``tiles`` in one tile, a slice of it (of a range a range); the last tile may have fewer.
+        Number of elements of ``tiles`` in one tile, which is a slice; the last tile may have fewer.
     schedule : {"dynamic", "static"}
-        Whether rank 0 hands out tiles as ranks ask for them, or each rank runs an equal part.
+        "dynamic": rank 0 assigns tiles on request; "static": each rank runs an equal part.
     root : int, optional
         The rank that gets the results; by default all ranks get them.
     retry : exception or tuple of exceptions
         A tile that raises one of these is run again, perhaps on another rank.
     attempts : int
-        The most runs of one tile.
+        The largest number of times that one tile is run.
     progress : bool or callable
-        Called on the first rank with the number of tiles known to be done and the number of all; True writes
-        lines to standard error.  With a static schedule the first rank knows of its own tiles only.
+        A function called on the first rank with the number of tiles done and of all tiles; True writes lines
+        to standard error.  With a static schedule only the first rank's own tiles are counted.
     comm : Communicator or Cart, optional
         The ranks, by default all; each of them has to call `pmap`.
     executor : concurrent.futures.Executor or callable, optional
-        Runs the tiles instead of the ranks: a pool of processes or threads, MPI's, Dask's
-        (``client.get_executor()``), or all that has such a ``submit``.  Of a class, or another function
-        without arguments that returns a pool, `pmap` makes one, shuts it down in the end, and makes up to
-        ``attempts`` in all where they break.  Only the process that calls `pmap` gets the results.
+        Runs the tiles instead of the ranks: a pool of processes or threads, mpi4py's, Dask's
+        (``client.get_executor()``), or any object with such a ``submit``.  If it is a class or a function
+        that returns a pool, `pmap` creates one and shuts it down in the end, and replaces it if it breaks,
+        with up to ``attempts`` pools.  Only the process that calls `pmap` gets the results.
 
     Returns
     -------
     list or None
-        The results in the order of the tiles; None on ranks that do not get them.  Plain arrays in them, also
-        nested ones, are sent without a copy, all else is pickled.
+        The results in the order of the tiles; None on ranks other than `root`.  NumPy arrays in the results,
+        nested ones included, are sent without a copy, everything else is pickled.
 
     Raises
     ------
     TileError
         On all ranks, if a tile has failed: the message has the traceback, the attribute ``tile`` the tile.
-        Or if an executor has broken, as one of processes does when one is killed: the message has the tiles
-        without a result.
+        Or if an executor has broken, for example because a worker process was killed: the message lists the
+        tiles without a result.
     ValueError
-        If there is no such schedule, or ``size`` or ``attempts`` is less than 1; or if an executor is given
-        with ``schedule``, ``root`` or ``comm``, which are for ranks.
+        If ``schedule`` is neither of the two, or ``size`` or ``attempts`` is less than 1; or if an executor
+        is given together with ``schedule``, ``root`` or ``comm``, which are for ranks.
     TypeError
-        If ``executor`` is none, or makes none.
+        If ``executor`` is not an executor and does not return one.
     MismatchError
         If ranks disagree on the number of tiles or on the schedule.
 
     Notes
     -----
-    While rank 0 runs a tile, ranks that ask it for tiles wait.  After a tile has failed, ranks finish the
-    tiles that they have been given.  If a rank is lost and the others can go on (simulated ranks can, under
-    MPI the launcher ends all), its tiles are run again; rank 0 must not be lost, and with a static schedule
-    no rank.
+    Rank 0 answers requests for tiles only between its own tiles.  After a tile has failed, ranks finish the
+    tiles that are assigned to them.  If a rank dies and the others can go on (simulated ranks can, under
+    MPI the launcher ends all), its tiles are run again, unless it is rank 0 or the schedule is static: then
+    `pmap` fails.
 
     Examples
     --------
@@ -151,13 +152,13 @@ def _print_progress(done: int, tiles: int) -> None:
 
 
 class _Reports:
-    """The reports of the progress."""
+    """The reporter of progress: calls the user's function, or writes lines."""
 
     def __init__(self, show: Progress | None, tiles: int) -> None:
         self._show, self._tiles, self._last = show, tiles, time.monotonic()
 
     def report(self, done: int) -> None:
-        """Report the progress, lines at most once in a while."""
+        """Report that `done` tiles are done; lines of text are written once per interval at most."""
         if self._show is not None and (
             self._show is not _print_progress
             or done == self._tiles
@@ -176,7 +177,7 @@ class _Failure:
 
 
 class _Work:
-    """The tiles, with the results and failures of those that this rank has run."""
+    """The tiles of a loop, with the results and failures of those that this rank has run."""
 
     def __init__(
         self,
@@ -202,7 +203,7 @@ class _Work:
             self.report_progress(len(self.results))
 
     def run_tile(self, tile: int) -> None:
-        """Run a tile, repeatedly where `retry` allows it."""
+        """Run a tile, again after an exception in `retry`, up to the allowed number of attempts."""
         while tile not in self.results:
             self.tries[tile] += 1
             try:
@@ -214,13 +215,13 @@ class _Work:
                 return
 
     def fail(self, tile: int, error: Exception) -> None:
-        """Record that a tile has failed for good."""
+        """Record that a tile has failed and is not run again."""
         text = "".join(traceback.format_exception(error))
         self.failures.append(_Failure(tile, self.comm.rank, text))
         self._error = error
 
     def pack_results(self) -> tuple[bytes, list[Array]]:
-        """Return the results, packed to be sent; one that cannot be pickled is a failure of its tile."""
+        """Return the results packed for sending; a result that cannot be pickled makes its tile fail."""
         try:
             return pack(self.results)
         except Exception:
@@ -244,7 +245,7 @@ class _Work:
 
 # ---- scheduling --------------------------------------------------------------------------------------
 def _request_tiles(work: _Work) -> list[int]:
-    """Request tiles from rank 0 and run them until none are left; the ranks that are alive."""
+    """Request tiles from rank 0 and run them until none are left; return the ranks that are alive."""
     comm = work.comm
     done: list[int] = []
     while True:
@@ -263,7 +264,7 @@ def _request_tiles(work: _Work) -> list[int]:
 
 
 class _Dispatcher:
-    """Rank 0, which hands out tiles and runs some itself."""
+    """The part of rank 0: it assigns tiles to ranks and runs some itself."""
 
     def __init__(self, work: _Work) -> None:
         self._work, self._comm = work, work.comm
@@ -278,7 +279,7 @@ class _Dispatcher:
         self._failed = False
 
     def serve(self) -> list[int]:
-        """Hand out all tiles, until all are done or one has failed; return the ranks that are alive."""
+        """Assign tiles until all are done or one has failed; return the ranks that are alive."""
         for rank in self._alive[1:]:
             self._expect_request(rank)
         while not (over := self._is_over()) or len(self._idle) < len(self._alive) - 1:
@@ -304,7 +305,7 @@ class _Dispatcher:
         self._requests[rank] = self._comm.irecv([self._lengths[rank]], rank, INTERNAL_TAG)
 
     def _answer_requests(self, wait: bool) -> None:
-        """Answer the requests of other ranks."""
+        """Receive the requests that have arrived, or wait for one, and send tiles to ranks without any."""
         ranks = sorted(self._requests)
         if ranks:
             for k in self._comm.ready([self._requests[rank] for rank in ranks], wait):
@@ -320,7 +321,7 @@ class _Dispatcher:
                 self._expect_request(rank)
 
     def _take_report(self, rank: int) -> None:
-        """Take the results that a rank reports with its request; from now on it waits for tiles."""
+        """Receive what a rank reports with its request for tiles, and note that it waits for more."""
         request = self._requests.pop(rank)
         try:
             self._comm.waitall([*self._replies[rank], request])
@@ -335,7 +336,8 @@ class _Dispatcher:
         self._report_progress()
 
     def _requeue(self, rank: int) -> None:
-        """Put the tiles of a lost rank back, those that it had done too."""
+        """Return all tiles of a dead rank to the queue, including those it had run: their results are
+        lost."""
         self._remaining.extendleft(sorted({*self._assigned.pop(rank), *self._done.pop(rank)}, reverse=True))
         self._alive.remove(rank)
 

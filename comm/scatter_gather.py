@@ -25,7 +25,7 @@ Over = Layout | Cart | ProcessGrid | Sequence[int] | None
 
 
 def default_grid(axes: int, ranks: int) -> ProcessGrid:
-    """Return the squarest grid of a number of axes: the default of `BlockScatter` and `BlockGather`."""
+    """Return the grid of `axes` axes with the most equal extents: the default for `BlockScatter`."""
     return choose_grid((ranks,) * axes, ranks)
 
 
@@ -34,15 +34,15 @@ def _group(over: Over, comm: Ranks) -> Communicator:
 
 
 def BlockScatter(x: Any, over: Over = None, root: int = 0, comm: Ranks = None) -> Any:
-    """Distribute an array in blocks.
+    """Distribute an array of one rank in blocks to all ranks, and return this rank's block.
 
     Parameters
     ----------
     x : array_like or None
         The whole array on the root; not used on other ranks.
     over : Layout, Cart, ProcessGrid or sequence of int, optional
-        A layout, or a grid whose axes cut the array's first axes into blocks; by default the squarest grid
-        with an axis for each of the array's.
+        A layout, or a grid whose axes cut the array's first axes into blocks; by default the grid with the
+        most equal extents that has as many axes as the array.
     root : int
         The rank that has the array.
     comm : Communicator or Cart, optional
@@ -51,8 +51,8 @@ def BlockScatter(x: Any, over: Over = None, root: int = 0, comm: Ranks = None) -
     Returns
     -------
     ndarray
-        This rank's block; with a layout that has halos, room for them around it, filled with zeros.  On the
-        root it is wrapped if `x` is.
+        This rank's block; with a layout that has halos, surrounded by a halo of zeros.  On the root it is an
+        array of dcarray if `x` is one, elsewhere of NumPy.
 
     Raises
     ------
@@ -77,15 +77,15 @@ def BlockScatter(x: Any, over: Over = None, root: int = 0, comm: Ranks = None) -
 
 
 def BlockGather(x: Any, over: Over = None, root: int | None = None, comm: Ranks = None) -> Any:
-    """Gather the blocks of an array.
+    """Gather the blocks of a distributed array, and return the whole array.
 
     Parameters
     ----------
     x : array_like
-        This rank's block: all blocks in one row of the grid have the same extent along the axes across it.
-        With a layout, its memory with the halo.
+        This rank's block, or with a layout its memory including the halo.  Blocks with the same coordinate
+        along a grid axis must have the same extent along the array axis that this cuts.
     over : Layout, Cart, ProcessGrid or sequence of int, optional
-        As for `BlockScatter`.
+        The layout or grid, in the forms that `BlockScatter` accepts.
     root : int, optional
         The rank that gets the whole array; by default all ranks do.
     comm : Communicator or Cart, optional
@@ -94,12 +94,12 @@ def BlockGather(x: Any, over: Over = None, root: int | None = None, comm: Ranks 
     Returns
     -------
     ndarray or None
-        The whole array, wrapped if `x` is; None on ranks that do not get it.
+        The whole array, of dcarray if `x` is; None on ranks other than `root`.
 
     Raises
     ------
     LayoutError
-        When the blocks do not make up an array.
+        When the blocks' shapes do not fit together to an array.
     MismatchError
         When ranks disagree on dtype or number of axes.
     """
@@ -119,7 +119,7 @@ def BlockGather(x: Any, over: Over = None, root: int | None = None, comm: Ranks 
 
 
 def _layout_of_blocks(here: Array, grid: ProcessGrid, group: Communicator) -> Layout:
-    """Return the layout of an array of which each rank has a block, from the shapes of the blocks."""
+    """Return the layout of a distributed array from the shapes of the ranks' blocks (collective)."""
     grid.check(group.size)
     if grid.ndim > here.ndim:
         raise LayoutError(f"a grid {grid.shape} has more axes than blocks of shape {here.shape}")
@@ -146,14 +146,14 @@ def _layout_of_blocks(here: Array, grid: ProcessGrid, group: Communicator) -> La
 
 
 def Redistribute(x: Any, source: Layout, target: Layout, out: Any = None, comm: Ranks = None) -> Any:
-    """Bring a distributed array from one layout to another.
+    """Redistribute an array from one layout to another, and return this rank's memory in the new one.
 
     Parameters
     ----------
     x : array_like
         This rank's memory of the array, of ``source.local_shape(rank)``.
     source, target : Layout
-        Of the same shape, over grids of all ranks.
+        The present and the new layout, for the same array shape, over grids of all ranks of `comm`.
     out : ndarray, optional
         An array for this rank's part; its halo is not changed.
     comm : Communicator or Cart, optional
@@ -162,12 +162,12 @@ def Redistribute(x: Any, source: Layout, target: Layout, out: Any = None, comm: 
     Returns
     -------
     ndarray
-        `out`, or a new array like `x`, of ``target.local_shape(rank)``, its halo zeros.
+        `out`, or a new array like `x` of shape ``target.local_shape(rank)``, with zeros in its halo.
 
     Raises
     ------
     LayoutError
-        When an array does not have its layout, or the layouts do not have the same shape and ranks.
+        When an array's shape is not that of its layout, or the layouts differ in array shape or ranks.
     MismatchError
         When ranks disagree on layouts or dtype.
     """
@@ -194,18 +194,18 @@ def _redistributed(
 
 
 class HaloExchange:
-    """The exchange of the halos of arrays of one layout.
+    """The exchange of the halos of arrays of one layout, planned once and run many times.
 
     Parameters
     ----------
     layout : Layout
-        The layout, with the halo that the arrays have room for.
+        The layout of the arrays, with the halo in their memory.
     widths : int or sequence, optional
         The widths of the halo to fill; by default all of it.
     periodic : bool or sequence of bool
-        Whether all axes, or each, are periodic.
+        Whether all axes, or each one, are periodic: then the first and last rank are neighbours.
     corners : bool
-        Whether corners are filled, from diagonal neighbours.
+        Whether the corners of the halo are filled, too, from diagonal neighbours.
     comm : Communicator or Cart, optional
         The ranks, by default all.
     """
@@ -227,7 +227,7 @@ class HaloExchange:
     def start(self, *arrays: Any) -> PendingExchange:
         """Begin to exchange the halos of some arrays, in one message for each neighbour.
 
-        Until its ``finish()``, halos must not be read, nor the elements next to them written.
+        Until ``finish()`` of the returned object, halos must not be read, nor elements next to them written.
         """
         held = [writable_memory(array) for array in arrays]
         for array in held:

@@ -1,1 +1,1 @@
-"""Other people's test-suites, run on wrapped arrays: each module is a command."""
+"""Test suites of other projects, run on dcarray's arrays: each module is a command."""

@@ -40,7 +40,7 @@ _AS_COLUMN = {"error": "failed", "xpassed": "passed"}
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one test."""
+    """The outcome of one test: its id, kind and message."""
 
     test: str  # its id
     kind: str  # passed, failed, error, xfailed, xpassed or skipped
@@ -48,7 +48,7 @@ class Outcome:
 
 
 def listed(file: Path = XFAILS) -> list[str]:
-    """The ids in a file of known failures."""
+    """Return the test ids in a file of known failures."""
     lines = file.read_text().splitlines()
     return [line for line in lines if line.strip() and not line.startswith("#")]
 
@@ -60,18 +60,18 @@ def run(
     tests: Iterable[str] = (),
     namespace: str = NAMESPACES[0],
 ) -> list[Outcome]:
-    """Run the suite in a process of its own.
+    """Run the suite in a separate process, and return the outcome of each test.
 
     Parameters
     ----------
     suite : Path
-        The checkout.
+        The checkout of array-api-tests.
     max_examples : int
-        Of each property.
+        The number of random examples of each property.
     all_compiled : bool
-        Put every small array through the compiler too.
+        Record and compile the operations of small arrays, too.
     tests : iterable of str
-        Ids or files, relative to the checkout; none are all.
+        Test ids or files, relative to the checkout; if empty, all tests run.
     namespace : str
         The module that is tested.
 
@@ -108,7 +108,7 @@ def _outcome(test: dict[str, Any]) -> Outcome:
 
 
 def by_module(outcomes: Iterable[Outcome]) -> dict[str, Counter[str]]:
-    """The counts of each test module."""
+    """Return for each test module the number of outcomes of each kind."""
     counts: dict[str, Counter[str]] = {}
     for outcome in outcomes:
         module = Path(outcome.test.partition("::")[0]).stem
@@ -117,7 +117,7 @@ def by_module(outcomes: Iterable[Outcome]) -> dict[str, Counter[str]]:
 
 
 def table(counts: dict[str, Counter[str]]) -> str:
-    """The counts as text."""
+    """Return a table of the counts as text."""
     rows = [*counts.items(), ("all", sum(counts.values(), Counter()))]
     lines = [" " * 42 + "".join(f"{column:>9}" for column in COLUMNS)]
     lines += [f"{name:<42}" + "".join(f"{count[column]:>9}" for column in COLUMNS) for name, count in rows]
@@ -130,7 +130,7 @@ def _commit(folder: Path) -> str:
 
 
 def causes(file: Path = XFAILS) -> dict[str, int]:
-    """The reasons in a file of known failures, and how many tests each is of."""
+    """Return for each reason in a file of known failures the number of tests listed under it."""
     counts: dict[str, int] = {}
     for paragraph in file.read_text(encoding="utf-8").strip().split("\n\n")[1:]:
         lines = paragraph.split("\n")
@@ -172,7 +172,7 @@ each of which NumPy's own list has too; the file may only shrink.  The command f
 
 
 def _section(runs: list[dict[str, Any]]) -> str:
-    """The section of the document: a table with the counts of each namespace, and the known failures."""
+    """Return the document's section: a table with the counts of each namespace, and the known failures."""
     first = runs[0]
     compiled = ", every call recorded and compiled" if first["all_compiled"] else ""
     where = (
@@ -198,7 +198,7 @@ def _section(runs: list[dict[str, Any]]) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run, print the tables, write the JSON and the document; the exit status is 1 if a test failed."""
+    """Run the suite, print tables, write JSON and document; return exit status 1 if a test failed, else 0."""
     about = (__doc__ or "").partition("\n")[0]
     parser = argparse.ArgumentParser(prog="python -m conformance.array_api", description=about)
     parser.add_argument("--suite", type=Path, required=True, help="checkout of data-apis/array-api-tests")

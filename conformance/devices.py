@@ -1,8 +1,8 @@
 """NPBench on a device: ``python -m conformance.devices --npbench PATH [--device NAME] [--size S]``.
 
 Each benchmark's NumPy version, unmodified, runs under ``dc.accelerate`` with the option ``device``, in a
-process of its own.  Its results are compared with NumPy's by NPBench's own tolerances, dtypes and the number
-of results too; the report says how many kernels ran on the device, and what the host had to do.
+separate process.  Its results are compared with NumPy's by NPBench's own tolerances, including dtypes and the
+number of results; the table says how many kernels ran on the device, and which statements on the host.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LIMIT = 600  # seconds for a benchmark
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one benchmark.
+    """The outcome of one benchmark.
 
     Attributes
     ----------
@@ -40,11 +40,11 @@ class Outcome:
     wrong : str
         What is wrong with its results, or the error; empty if they are NumPy's.
     kernels : int
-        Kernels run on the device.
+        The number of kernels run on the device.
     on_host : int
-        Statements that the host ran, of recordings on the device.
+        The number of statements in recordings for the device that the host ran.
     notes : tuple of str
-        What the host ran, and why.
+        The statements that the host ran, with reasons.
     """
 
     name: str
@@ -55,9 +55,9 @@ class Outcome:
 
 
 def measure(bench: Benchmark, device: str, size: str, eager_below: int) -> Outcome:
-    """Run one benchmark with NumPy and on a device, and compare.
+    """Run one benchmark with NumPy and on a device, and return the outcome of the comparison.
 
-    The second of two calls counts, since what a first one plans may serve only the next.
+    The second of two calls counts, since plans made in the first call may be used only from the second on.
     """
     inputs = bench.inputs(size)
     _, function = next(bench.versions("numpy"))
@@ -79,7 +79,7 @@ def measure(bench: Benchmark, device: str, size: str, eager_below: int) -> Outco
 
 
 def run_apart(bench: Benchmark, device: str, size: str, eager_below: int) -> Outcome:
-    """Run one benchmark in a process of its own, which may crash or hang."""
+    """Run one benchmark in a separate process, which may crash or hang, and return its outcome."""
     command = [
         sys.executable, "-m", "conformance.devices", "--one", bench.name, "--npbench", str(bench.suite),
         "--device", device, "--size", size, "--eager-below", str(eager_below),
@@ -97,7 +97,8 @@ def _line(outcome: Outcome) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; the exit status is 0 if all results are right and kernels ran on the device."""
+    """Run the command; return exit status 0 if all results are right and kernels ran on the device, else
+    1."""
     about = (__doc__ or "").partition("\n")[0]
     parser = argparse.ArgumentParser(prog="python -m conformance.devices", description=about)
     parser.add_argument(

@@ -1,4 +1,4 @@
-"""Sections of ``docs/conformance.md``, each written by the command that measures what it says."""
+"""The writer of sections of ``docs/conformance.md``: each command here writes its own results."""
 
 from __future__ import annotations
 
@@ -16,5 +16,5 @@ written by the command that it names, and is written anew by the next run of it 
 
 
 def write_section(file: Path, title: str, body: str) -> None:
-    """Replace a section of the document, or add it at the end; see `benchmarks.document.write_section`."""
+    """Replace a section of a document, or append it; see `benchmarks.document.write_section`."""
     document.write_section(file, title, body, HEAD)

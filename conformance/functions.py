@@ -1,9 +1,9 @@
-"""Each public function of NumPy on wrapped arrays: ``python -m conformance.functions``.
+"""Tests each public function of NumPy on dcarray's arrays: ``python -m conformance.functions``.
 
-Every line of `conformance.recipes` and `conformance.recipes_arrays` is run with plain and with wrapped
-arrays, all of it recorded however small it is.  What it gives and what it does to its arguments must be the
-same, and from the counters and lines of `dcarray.report` follows who served it.  A public function
-without a line is an error, so that none is passed over.
+Every line of `conformance.recipes` and `conformance.recipes_arrays` runs with NumPy's and with dcarray's
+arrays, where all operations are recorded, however small.  Results and changes to arguments must be the same;
+`dcarray.report` shows whether dcarray or NumPy computed them.  A public function without a line is an error,
+so that none is left out.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ _ARRAYS = frozenset(arrays())
 
 @dataclass
 class Outcome:
-    """What became of one line.
+    """The outcome of one line.
 
     Attributes
     ----------
     name : str
-        Of the function, such as ``"linalg.norm"``, ``"add.reduce"`` or ``"ndarray.sum"``.
+        The name of the function, such as ``"linalg.norm"``, ``"add.reduce"`` or ``"ndarray.sum"``.
     line : str
     kind : str
         A key of `KINDS`.
@@ -70,7 +70,7 @@ class Outcome:
 
 # ---- lines -------------------------------------------------------------------------------------------
 class _Names:
-    """NumPy as a line has it: what NumPy dispatches is NumPy's, what it does not is dcarray's."""
+    """The ``np`` of a line: NumPy's functions where these dispatch to dcarray, else dcarray's own."""
 
     def __init__(self, theirs: Any, ours: Any) -> None:
         self._both = theirs, ours
@@ -83,7 +83,7 @@ class _Names:
 
 
 def _target(node: ast.AST) -> str:
-    """The name of NumPy's or of an array's that is meant by a node, if it is one."""
+    """Return the name of the function of NumPy or method of an array that a node refers to, or ""."""
     if not isinstance(node, ast.Attribute):
         return ""
     names, inner = [node.attr], node.value
@@ -100,13 +100,13 @@ def _target(node: ast.AST) -> str:
 
 
 def name_of(line: str) -> str:
-    """The function that a line stands for."""
+    """Return the name of the function that a line tests."""
     return next(found for part in ast.parse(line).body for node in ast.walk(part) if (found := _target(node)))
 
 
 @cache
 def _parts(line: str) -> tuple[CodeType, CodeType, tuple[str, ...]]:
-    """The statements of a line, its last expression, and the arrays that it names."""
+    """Return the code of a line's statements and of its last expression, and the arrays that it names."""
     tree = ast.parse(line)
     last = tree.body.pop()
     assert isinstance(last, ast.Expr)
@@ -123,7 +123,7 @@ def _run(line: str, names: dict[str, Any]) -> Any:
 
 
 def _surroundings(folder: Path) -> dict[str, Any]:
-    """What a line may name beside NumPy and arrays."""
+    """Return the names that a line may use in addition to NumPy and the arrays, with their values."""
     path = folder / "numbers"
     if not path.exists():
         path.write_bytes(bytes(64))
@@ -139,7 +139,7 @@ def _saved() -> bytes:
 
 # ---- comparing ---------------------------------------------------------------------------------------
 def _difference(ours: Any, theirs: Any, set_values: bool = True) -> str:
-    """Where a result differs from NumPy's, or nothing."""
+    """Return text that says how a result differs from NumPy's, or ""."""
     if type(theirs) is np.ndarray:
         if not isinstance(ours, dc.ndarray):
             return f"{type(ours)} in place of a wrapped array"
@@ -161,7 +161,7 @@ def _difference(ours: Any, theirs: Any, set_values: bool = True) -> str:
 
 
 def _alike(a: Any, b: Any) -> bool:
-    """Equal, floating-point numbers but for some rounding."""
+    """Whether arrays are equal, floating-point numbers up to rounding."""
     a, b = np.asarray(a), np.asarray(b)
     if b.dtype.kind not in "fc":
         return bool(np.array_equal(a, b))
@@ -172,20 +172,20 @@ def _alike(a: Any, b: Any) -> bool:
 
 # ---- measuring ---------------------------------------------------------------------------------------
 def _inputs(names: Iterable[str], pending: bool) -> dict[str, Any]:
-    """Wrapped arrays; pending ones are still to be computed, so that it shows who asks for values."""
+    """Return dcarray's arrays of some names; pending ones are not computed yet, so that reads are noticed."""
     given = arrays()
     made = {name: dc.asarray(given[name]) for name in names}
     return {name: x.copy() for name, x in made.items()} if pending else made
 
 
 def _plain(line: str, folder: Path) -> tuple[Any, dict[str, Any]]:
-    """What a line gives in NumPy, and the arrays that it was given."""
+    """Return the result of a line with NumPy's arrays, and the names with these arrays."""
     names = {**_surroundings(folder), **arrays(), "np": np}
     return _run(line, names), names
 
 
 def _attempt(line: str, folder: Path, pending: bool, strict: bool = False) -> tuple[str, str]:
-    """Kind and remark of one run on wrapped arrays."""
+    """Run a line with dcarray's arrays; return the outcome's kind and remark."""
     used = _parts(line)[2]
     expected, before = _plain(line, folder)
     made = _inputs(used, pending)
@@ -221,16 +221,16 @@ def _attempt(line: str, folder: Path, pending: bool, strict: bool = False) -> tu
 
 
 def measure(line: str, folder: Path, jit: str = "off") -> Outcome:
-    """Run a line with plain and with wrapped arrays: pending ones, in strict mode too, and evaluated ones.
+    """Run a line with NumPy's arrays and dcarray's (pending, pending in strict mode, evaluated); compare.
 
     Parameters
     ----------
     line : str
-        Python.
+        The line, in Python.
     folder : Path
-        For files.
+        A folder for files that the line reads or writes.
     jit : str
-        The option of dcarray.
+        The value of dcarray's option ``jit``.
     """
     with dc.options(eager_below=0, jit=jit, strict=False):
         kind, said = _attempt(line, folder, True)
@@ -246,7 +246,7 @@ def measure(line: str, folder: Path, jit: str = "off") -> Outcome:
 
 # ---- everything --------------------------------------------------------------------------------------
 def groups(folder: Path) -> dict[str, list[str]]:
-    """The lines by group, without those of functions that this version of NumPy lacks."""
+    """Return the lines by group, without lines that this version of NumPy cannot run."""
 
     def accepted(line: str) -> bool:
         try:
@@ -269,7 +269,7 @@ def groups(folder: Path) -> dict[str, list[str]]:
 
 
 def _public() -> Iterator[str]:
-    """The names that must have a line: all of NumPy that can be called or indexed, but its dtypes."""
+    """Yield the names that must have a line: all of NumPy that can be called or indexed, except dtypes."""
     for module, prefix in ((np, ""), (np.linalg, "linalg."), (np.fft, "fft.")):
         for name in module.__all__:
             value = getattr(module, name)
@@ -283,7 +283,7 @@ def _public() -> Iterator[str]:
 
 
 def missing(lines: Iterable[str]) -> list[str]:
-    """The public names that no line stands for."""
+    """Return the public names that no line tests."""
     tried = {name_of(line) for line in lines}
     tried |= {f"ufunc.{name.rpartition('.')[2]}" for name in tried if "." in name}
     left = {name for names in LEFT_OUT.values() for name in names.split()}
@@ -292,7 +292,7 @@ def missing(lines: Iterable[str]) -> list[str]:
 
 # ---- the command -------------------------------------------------------------------------------------
 def _lists(outcomes: list[Outcome], kinds: dict[str, set[str]]) -> list[str]:
-    """A group as a list of the kinds, each with its functions: those of several kinds with their lines."""
+    """Return a Markdown list of the kinds in a group, each with its functions, or lines if these differ."""
     text = []
     for kind in KINDS:
         some = [o for o in outcomes if o.kind == kind]
@@ -315,7 +315,7 @@ def _all_lists(found: dict[str, list[Outcome]]) -> dict[str, list[str]]:
 
 
 def _counts(found: dict[str, list[Outcome]]) -> list[list[str]]:
-    """A row of counts for each group: functions, lines, and lines by kind."""
+    """Return a row of counts for each group: functions, lines, and lines by kind."""
     rows = []
     for group, outcomes in (*found.items(), ("all", [o for some in found.values() for o in some])):
         kinds = Counter(o.kind for o in outcomes)
@@ -340,7 +340,7 @@ of the array instead of the array.  The command fails where a result is wrong, w
 
 
 def _section(found: dict[str, list[Outcome]], jit: str) -> str:
-    """The section of the document."""
+    """Return the document's section on functions."""
     kinds = [f"* *{kind}*: {what}" for kind, what in KINDS.items()]
     rows = [" | ".join(row) for row in _counts(found)]
     table = [f"| group | functions | lines | {' | '.join(KINDS)} |", "|---|" + "--:|" * (2 + len(KINDS))]
@@ -353,18 +353,18 @@ def _section(found: dict[str, list[Outcome]], jit: str) -> str:
 
 
 def _table(found: dict[str, list[Outcome]]) -> str:
-    """The counts as text."""
+    """Return a table of the counts as text."""
     rows = [["", "functions", "lines", *KINDS], *_counts(found)]
     return "\n".join(f"{row[0]:<32}" + "".join(f"{cell:>12}" for cell in row[1:]) for row in rows)
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The command.
+    """Run the command and return its exit status.
 
     Returns
     -------
     int
-        0 if every function has a line and none gives anything wrong.
+        0 if every function has a line and all results are right, else 1.
     """
     about = (__doc__ or "").partition("\n")[0]
     parser = argparse.ArgumentParser(prog="python -m conformance.functions", description=about)

@@ -1,15 +1,15 @@
-"""Run random programs with plain and with wrapped arrays.
+"""Run random programs with NumPy's and with dcarray's arrays, and compare.
 
 ::
 
     python -m conformance.fuzz --examples N [--seed S] [--mode defaults|interpreted|compiled|background|all]
                                [--json FILE [--docs docs/conformance.md]]
 
-Program ``k`` of a run is the program of the number ``S + k``.  A program that differs is made smaller and
-printed as a script; the run goes on, and its exit status says whether there was one.  The programs run in
-chunks, each in a process of its own, so that one that crashes (as some do in NumPy itself) ends only its
-process: it is counted and named, and the next process goes on behind it.  Runs are added to those in FILE,
-from which the section of the document is written; ``fuzz_runs.json`` has those of the project.
+Program ``k`` of a run is generated from the seed ``S + k``.  A program with different results is reduced and
+printed as a script; the run goes on, and its exit status is 1 if there was one.  The programs run in chunks,
+each in a separate process, so that one that crashes (as some do in NumPy itself) ends only its process: it is
+counted and named, and a new process continues after it.  Runs are appended to those in FILE, from which the
+section of the document is written; ``fuzz_runs.json`` has those of the project.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ CHUNK = 1000  # programs of one process
 
 
 def options(mode: str, seed: int) -> dict[str, Any]:
-    """The options of a program; some record from a few elements on, so that small and large arrays meet."""
+    """Return dcarray's options for a program; for every fourth seed, arrays of under 6 elements stay
+    eager."""
     chosen = dict(MODES[mode])
     if chosen and seed % 4 == 0:
         chosen["eager_below"] = 6
@@ -59,7 +60,7 @@ def options(mode: str, seed: int) -> dict[str, Any]:
 def run(
     mode: str, seeds: range, begin: Callable[[int], None] = lambda seed: None, shown: int = SHOWN
 ) -> Iterator[tuple[int, str]]:
-    """Run programs in one mode, in this process.
+    """Run programs in one mode, in this process, and yield those that differ.
 
     Parameters
     ----------
@@ -68,14 +69,14 @@ def run(
     seeds : range
         The numbers of the programs.
     begin : callable
-        Told each number before its program is written.
+        Called with each number before its program is generated.
     shown : int
-        How many that differ are made smaller.
+        How many of the programs that differ are reduced to smaller ones.
 
     Yields
     ------
     (int, str)
-        The number of one that differs, and a script.
+        The number of a program that differs, and its script.
     """
     with dc.options() as now:
         on_device = now.device != "cpu"
@@ -91,7 +92,7 @@ def run(
 
 
 def script(made: Program, seed: int, mode: str, text: str) -> str:
-    """A program that differs, made smaller, as a script."""
+    """Return the script of a program that differs, reduced to a smaller one if that still differs."""
     chosen = options(mode, seed)
     head = f"# number {seed}, {mode}: {text}".replace("\n", "\n# ")
     small = shrunk(made, **chosen)
@@ -105,7 +106,7 @@ def script(made: Program, seed: int, mode: str, text: str) -> str:
 # ---- processes ---------------------------------------------------------------------------------------
 @dataclass
 class Outcome:
-    """What became of the programs of a mode.
+    """The outcome of running the programs of a mode.
 
     Attributes
     ----------
@@ -113,12 +114,12 @@ class Outcome:
     programs : int
         How many were run.
     differ : list of int
-        The numbers of those that differ.
+        The numbers of programs that differ.
     crashed : list of int
-        The numbers of those that ended their process, or that took longer than `STUCK` seconds.
+        The numbers of programs that crashed, or that took longer than `STUCK` seconds.
     seconds : float
     stopped : bool
-        Was the run interrupted?
+        Whether the run was interrupted.
     """
 
     mode: str
@@ -130,7 +131,7 @@ class Outcome:
 
     @property
     def wrong(self) -> int:
-        """How many did not do as they should."""
+        """The number of programs that differ or crashed."""
         return len(self.differ) + len(self.crashed)
 
     def __str__(self) -> str:
@@ -140,7 +141,7 @@ class Outcome:
 
 
 def chunk(mode: str, seeds: range, shown: int, pipe: Connection) -> None:
-    """The work of one process: it sends every number as it begins, what differs, and None at the end."""
+    """Run programs in this process; send each number at its start, each difference, and None at the end."""
     faulthandler.enable()
 
     def begin(seed: int) -> None:
@@ -154,7 +155,7 @@ def chunk(mode: str, seeds: range, shown: int, pipe: Connection) -> None:
 
 
 def messages(mode: str, seeds: range, shown: int) -> Iterator[int | tuple[int, str] | None]:
-    """What a process says of its programs; the last is None unless it has crashed."""
+    """Run `chunk` in a new process, and yield its messages; the last is None unless it has crashed."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe(duplex=False)
     process = context.Process(target=chunk, args=(mode, seeds, shown, theirs), daemon=True)
@@ -177,7 +178,7 @@ def messages(mode: str, seeds: range, shown: int) -> Iterator[int | tuple[int, s
 
 
 def supervised(mode: str, seeds: range, size: int = CHUNK, tell: Callable[[str], None] = print) -> Outcome:
-    """Run programs in one mode, in processes.
+    """Run programs in one mode, in separate processes, and return the outcome.
 
     Parameters
     ----------
@@ -186,9 +187,9 @@ def supervised(mode: str, seeds: range, size: int = CHUNK, tell: Callable[[str],
     seeds : range
         The numbers of the programs.
     size : int
-        How many one process runs.
+        How many programs one process runs.
     tell : callable
-        Told of each program that differs or crashes.
+        Called with the text about each program that differs or crashes.
     """
     outcome = Outcome(mode)
     progress = Progress(len(seeds))
@@ -224,7 +225,7 @@ def supervised(mode: str, seeds: range, size: int = CHUNK, tell: Callable[[str],
 
 
 class Progress:
-    """A line on standard error: every second on a terminal, every minute elsewhere."""
+    """A progress line on standard error: every second on a terminal, every minute elsewhere."""
 
     def __init__(self, total: int) -> None:
         self.total = total
@@ -232,7 +233,7 @@ class Progress:
         self.shown = time.monotonic()
 
     def show(self, outcome: Outcome) -> None:
-        """How far it is."""
+        """Write the line, unless the last one was written too recently."""
         now = time.monotonic()
         if now - self.shown < (1 if self.terminal else 60):
             return
@@ -243,7 +244,7 @@ class Progress:
         print(line, end="", file=sys.stderr, flush=True)
 
     def end(self) -> None:
-        """Take the line away."""
+        """Erase the line on a terminal."""
         if self.terminal:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
@@ -272,7 +273,7 @@ that holds itself.  A program that differs is made smaller and printed as a scri
 
 
 def section(runs: list[dict[str, Any]]) -> str:
-    """The section of the document: what is done, a table of the modes, and what is noted of runs."""
+    """Return the document's section: the method, a table of the modes, and the notes of runs."""
     rows = ["| mode | options | programs | differ | crash |", "|---|---|---|---|---|"]
     for mode, chosen in MODES.items():
         of_mode = [r for r in runs if r["mode"] == mode]
@@ -286,7 +287,7 @@ def section(runs: list[dict[str, Any]]) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The command; gives the exit status."""
+    """Run the command, and return its exit status."""
     parser = argparse.ArgumentParser(prog="python -m conformance.fuzz", description=__doc__.split("\n")[0])
     parser.add_argument("--examples", type=int, default=1000, metavar="N", help="programs in each mode")
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="number of the first program")

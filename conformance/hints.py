@@ -1,9 +1,9 @@
-"""NPBench with types from a run: ``python -m conformance.hints --npbench PATH [--size S]``.
+"""NPBench compiled with types observed in a run: ``python -m conformance.hints --npbench PATH [--size S]``.
 
-Each benchmark's NumPy version is copied to a folder of its own, unmodified, with a script that calls it once.
-``python -m dcarray hints`` runs the script; with the stub that it leaves beside the copy, `dcarray.program`
-compiles the function, and ``python -m dcarray compile`` makes a shared library of it.  Both are called with
-the same arguments, and compared with NumPy by NPBench's own tolerances.
+Each benchmark's NumPy version is copied, unmodified, to a new folder, with a script that calls it once.
+``python -m dcarray hints`` runs the script and writes a stub file with types; with that `dcarray.program`
+compiles the function, and ``python -m dcarray compile`` builds a shared library.  Both are called with the
+same arguments, and compared with NumPy by NPBench's own tolerances.
 """
 
 from __future__ import annotations
@@ -47,18 +47,18 @@ with open("arguments", "rb") as file:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one benchmark.
+    """The outcome of one benchmark.
 
     Attributes
     ----------
     name : str
         The benchmark.
     program, library : str
-        Why there is no program, or no library, of it; empty if there is one.
+        The reason if it cannot be compiled to a program, or to a library; else empty.
     wrong : str
-        What is wrong with a result, or empty.
+        How a result is wrong, or empty.
     as_written : bool
-        Whether the call of the program ran as it is written.
+        Whether the call of the program ran as plain Python instead of compiled code.
     """
 
     name: str
@@ -69,7 +69,7 @@ class Outcome:
 
 
 def measure(bench: Benchmark, size: str, folder: Path) -> Outcome:
-    """Compile one benchmark both ways with the types of a run, call it, and compare."""
+    """Compile one benchmark as program and library with types from a run, call both, and compare."""
     name, function = f"{bench.info['module_name']}_numpy", bench.info["func_name"]
     source = bench.suite / "npbench" / "benchmarks" / bench.info["relative_path"] / f"{name}.py"
     file = folder / source.name
@@ -106,7 +106,7 @@ def measure(bench: Benchmark, size: str, folder: Path) -> Outcome:
 
 
 def _command(folder: Path, *words: str) -> str:
-    """Run a command of dcarray's in a folder; returns the last line of an error."""
+    """Run a command of dcarray in a folder; return the last line of its error, or "" if it succeeds."""
     command = [sys.executable, "-m", "dcarray", *words]
     root = str(Path(__file__).parent.parent)
     paths = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
@@ -116,14 +116,14 @@ def _command(folder: Path, *words: str) -> str:
 
 
 def _last(text: str) -> str:
-    """The last line of an error, without what comes before the place in the file."""
+    """Return the last line of an error, with the line number instead of the path."""
     line = (text.strip().splitlines() or ["no output"])[-1].removeprefix("python -m dcarray compile: ")
     place, colon, reason = line.partition(": ")
     return f"line {place.rpartition(':')[2]}: {reason}" if colon and "_numpy.py:" in place else line
 
 
 def run_apart(bench: Benchmark, size: str) -> Outcome:
-    """Compile and run one benchmark in a process of its own, which may crash or hang."""
+    """Compile and run one benchmark in a separate process, which may crash or hang; return its outcome."""
     command = [sys.executable, "-m", "conformance.hints", "--npbench", str(bench.suite), "--size", size]
     with tempfile.TemporaryDirectory() as folder:
         command += ["--one", bench.name, "--folder", folder]
@@ -141,7 +141,7 @@ def _line(one: Outcome) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; the exit status is 0 if all results are right."""
+    """Run the command; return exit status 0 if all results are right, else 1."""
     about = (__doc__ or "").partition("\n")[0]
     parser = argparse.ArgumentParser(prog="python -m conformance.hints", description=about)
     parser.add_argument(

@@ -1,4 +1,4 @@
-"""One program in several ways, called in turn in one process: its times, and whether results are the same."""
+"""Measures a program run in several ways, called in turn in one process, and compares the results."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ _LEAST = 3  # turns once nothing is left to compile, unless they take very long
 
 
 class Way(Protocol):
-    """A program as it is, accelerated, or compiled by a peer."""
+    """One way to run a program: as it is, accelerated, or compiled by another compiler (a peer)."""
 
     def call(self) -> float:
-        """Call it once, with the same arguments each time; returns the seconds."""
+        """Call the program once, with the same arguments each time, and return the seconds."""
 
     def result(self) -> Any:
-        """What a call gave, as `copied` gives it: the last one, or one more that is not timed."""
+        """Return a copy (see `copied`) of the result of the last call, or of one more call, untimed."""
 
 
 def take_turns(
     plain: Way, accelerated: Way, peer: Callable[[], Way] | None = None, seconds: float = 3.0
 ) -> dict[str, Any]:
-    """Call a program again and again: as it is, accelerated, and compiled by a peer, if there is one.
+    """Call a program repeatedly: as it is, accelerated, and compiled by a peer, if there is one.
 
     Parameters
     ----------
     plain, accelerated : Way
     peer : callable, optional
-        Makes the peer's way; called after the first calls of the others.
+        Returns the peer's way; called after the first calls of the others.
     seconds : float
-        Of turns.
+        How long to repeat the calls.
 
     Returns
     -------
     dict
-        ``milliseconds``, of Python; ``first``, how many times as fast as Python the first call is, by the
-        calls of Python before and after it; ``settled`` and ``peer``, the same of later calls, by the least
-        times, which say most on a busy machine; ``loops``, how many loops and statements ran compiled,
-        ``reasons`` and ``differs``, where the results of the first and of the last calls differ.
+        ``milliseconds``: the time of plain Python.  ``first``: the speed-up of the first accelerated call,
+        compared with the plain calls before and after it.  ``settled``, ``peer``: speed-ups of later calls,
+        by the least times, which are most reliable on a busy machine.  ``loops``: how many loops and
+        statements ran compiled, with ``reasons`` of others.  ``differs``: where results differ.
     """
     first = _called(plain)  # raises if it cannot be run as it is
     try:
@@ -105,7 +105,7 @@ def _taken(
 
 
 def seed() -> None:
-    """Start the random numbers of Python and NumPy anew."""
+    """Reset the random number generators of Python and NumPy to a fixed seed."""
     random.seed(1)
     np.random.seed(1)
 
@@ -124,7 +124,7 @@ def _called(way: Way) -> float:
 
 # ---- results ----------------------------------------------------------------------------------------
 def copied(value: Any) -> Any:
-    """Return a copy of a result that later calls do not change; objects are their type and attributes."""
+    """Return a copy of a result that later calls do not change; an object becomes its type and attributes."""
     if isinstance(value, np.ndarray):
         return np.array(value) if value.dtype != object else [copied(one) for one in value.tolist()]
     if isinstance(value, list | tuple):
@@ -137,7 +137,7 @@ def copied(value: Any) -> Any:
 
 
 def difference(one: Any, other: Any, place: str = "") -> str:
-    """Return where and how two results differ, or nothing: floats may by rounding."""
+    """Return where and how two results differ, or ""; floats may differ by rounding."""
     if type(one) is not type(other):
         return f"{place or 'it'} is a {type(one).__name__} and a {type(other).__name__}"
     if isinstance(one, np.ndarray):
@@ -164,7 +164,7 @@ def difference(one: Any, other: Any, place: str = "") -> str:
 
 
 def _near(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> bool:
-    """Whether arrays have the same items; floats may differ by what other orders of a sum make of them."""
+    """Whether arrays have equal items, floats up to the rounding of sums in a different order."""
     if one.dtype.names is not None:
         return all(_near(one[name], other[name]) for name in one.dtype.names)
     if one.dtype.kind not in "fc":

@@ -1,8 +1,9 @@
-"""Print which kernels' text a change alters: ``python -m conformance.kernel_texts [COMMIT] [--only WORD]``.
+"""Print the kernels whose text a change alters: ``python -m conformance.kernel_texts [COMMIT] [--only
+WORD]``.
 
 The same programs and random regions are planned twice: by the working tree, and by a commit (the last one by
-default) in a working tree of its own.  A kernel's text, and what a target's emitter makes of it, decide its
-code: where no text differs, nothing is slower.  The exit status says whether one does.
+default) in a separate worktree.  A kernel's text and the source that a target emits for it determine its
+machine code: if no text differs, nothing is slower.  The exit status is 1 if a text differs, else 0.
 
 Programs are those of ``benchmarks`` (the short benchmark, `benchmarks.programs`, PolyBench, typical plans),
 recorded and accelerated, for the processor; random regions are those of the tests, for each target.
@@ -35,12 +36,13 @@ Texts = dict[str, list[str]]
 
 @contextmanager
 def _noted(found: list[str], compiled: bool) -> Iterator[None]:
-    """A context in which the texts of kernels are noted, and, unless ``compiled``, no code is made."""
+    """A context that appends the texts of kernels to ``found``; unless ``compiled``, none is compiled."""
     from dcarray.lowering.errors import Unsupported
     from dcarray.lowering.kernel.text import kernel_text
     from dcarray.lowering.program.code_cache import CodeCache
 
-    plain = CodeCache.launch
+    name = "loaded" if hasattr(CodeCache, "loaded") else "launch"  # its name in older commits
+    plain = getattr(CodeCache, name)
 
     def launch(self: Any, compiler: Any, kernel: Any) -> Any:
         try:
@@ -52,16 +54,16 @@ def _noted(found: list[str], compiled: bool) -> Iterator[None]:
         found.append(f"{kernel_text(kernel)}\nemitted: {digest}" if kernel.phases else emitted)
         return plain(self, compiler, kernel) if compiled else object()
 
-    CodeCache.launch = launch  # type: ignore[method-assign]
+    setattr(CodeCache, name, launch)
     try:
         yield
     finally:
-        CodeCache.launch = plain  # type: ignore[method-assign]
+        setattr(CodeCache, name, plain)
 
 
 # ---- what is planned ------------------------------------------------------------------------------------
 def _programs() -> Iterator[tuple[str, Callable[[], object]]]:
-    """The benchmarks' programs, each as a function without arguments."""
+    """Yield the name of each of the benchmarks' programs, and a function without arguments that runs it."""
     import numpy as np
 
     import dcarray as dc
@@ -95,7 +97,7 @@ def _programs() -> Iterator[tuple[str, Callable[[], object]]]:
 
 
 def _regions() -> Iterator[tuple[str, Any]]:
-    """Random regions of the tests."""
+    """Yield names and random regions (intermediate representation) from the generators of the tests."""
     sys.path.insert(0, str(ROOT / "tests" / "support"))
     import band_regions
     import ir_regions
@@ -148,7 +150,7 @@ def collect(only: str) -> Texts:
 
 # ---- in two working trees ---------------------------------------------------------------------------------
 def _texts_of(tree: Path, only: str, scratch: Path) -> Texts:
-    """Return what `collect` does with the package of a working tree, in a process of its own."""
+    """Return the texts that `collect` returns with the dcarray of a working tree, in a separate process."""
     # programs and random regions are those of this tree, whichever package plans them
     package = scratch / tree.name / "packages"
     package.mkdir(parents=True)
@@ -183,7 +185,8 @@ def compared(commit: str, only: str) -> tuple[Texts, Texts]:
 
 
 def differences(before: Texts, after: Texts, most: int) -> Iterator[str]:
-    """Return the lines that say what differs, with the texts of the first ``most`` kernels."""
+    """Yield lines that list the programs with different kernels, with the texts of at most ``most``
+    kernels."""
     for name in dict.fromkeys((*before, *after)):
         # several threads may compile at a time, in any order
         old, new = (sorted(set(texts.get(name, ()))) for texts in (before, after))
@@ -200,7 +203,7 @@ def differences(before: Texts, after: Texts, most: int) -> Iterator[str]:
 
 
 def main() -> int:
-    """Print what differs, and the numbers of kernels."""
+    """Print the differences and the numbers of kernels; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m conformance.kernel_texts", description=__doc__)
     parser.add_argument("commit", nargs="?", default="HEAD", help="what the working tree is compared with")
     parser.add_argument("--only", metavar="WORD", default="", help="only programs whose name holds WORD")

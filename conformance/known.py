@@ -1,8 +1,8 @@
-"""Lists of known failures: files that name tests under the reasons why they fail, and may only shrink.
+"""Lists of known failures: files that list tests under the reasons why they fail, and should only shrink.
 
-A file has one heading a reason, ``# reason``, and below it one test id a line.  ``{a,b}`` in an id stands for
-either, so that one line can name a test with many parameters.  A line that begins with ``[mode]`` counts in
-that mode only, one with ``[recorded]`` in all but the defaults.
+A file has a heading ``# reason`` for each reason, followed by one test id a line.  ``{a,b}`` in an id stands
+for either, so that one line can name a test with many parameters.  A line that begins with ``[mode]`` applies
+in that mode only, one with ``[recorded]`` in all modes except ``"defaults"``.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ __all__ = ["causes", "known"]
 
 
 def known(mode: str, file: Path) -> dict[str, str]:
-    """The listed failures of a mode.
+    """Return the listed failures of a mode, with reasons.
 
     Parameters
     ----------
     mode : str
-        ``"defaults"`` or another one.
+        The mode in which tests run, such as ``"defaults"``.
     file : Path
         The list.
 
     Returns
     -------
     dict of str to str
-        Test id and reason.
+        The reason for each test id.
     """
     reason = ""
     found: dict[str, str] = {}
@@ -48,12 +48,12 @@ def known(mode: str, file: Path) -> dict[str, str]:
 
 
 def _spelled_out(text: str) -> list[str]:
-    """All that a line with ``{a,b}`` in it stands for."""
+    """Return all test ids that a line with alternatives ``{a,b}`` stands for."""
     parts = [part.split(",") if n % 2 else [part] for n, part in enumerate(re.split(r"\{([^}]*)\}", text))]
     return ["".join(choice) for choice in itertools.product(*parts)]
 
 
 def causes(failed: Iterable[str], listed: Mapping[str, str]) -> str:
-    """The reasons of some failures with their counts, the most frequent first, as a list in Markdown."""
+    """Return a Markdown list of the reasons of some failures with their counts, most frequent first."""
     counts = Counter(listed.get(test, "not listed: new") for test in failed)
     return "\n".join(f"* {count} x {reason}" for reason, count in counts.most_common())

@@ -1,7 +1,7 @@
-"""Which Python compiles: a loop for each construct, and whether it runs as compiled code.
+"""The constructs of Python that dcarray compiles: a loop for each, and whether it runs as compiled code.
 
-``python -m conformance.language`` prints the table of ``docs/language.md``; a test runs all of it.  The
-columns for Numba and Pythran say what their own documentation lists.
+``python -m conformance.language`` prints the table of ``docs/language.md``; a test runs every loop.  The
+columns for Numba and Pythran are from their documentation.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ __all__ = ["ROWS", "Row", "arguments", "source", "table"]
 
 
 class Row(NamedTuple):
-    """A construct.
+    """A construct of Python, and how the compilers treat it.
 
     Attributes
     ----------
     name : str
     body : str
-        Of a function of ``x``, 50 floats, ``n``, an int, and ``l``, a list of floats.
+        The body of a function of ``x``, 50 floats, ``n``, an int, and ``l``, a list of floats.
     compiled : str
-        "yes", or what happens instead.
+        "yes", or what dcarray does instead.
     numba, pythran : str
-        "yes", "no", or what they do.
+        "yes", "no", or what Numba and Pythran do.
     head : str
-        What stands before the function.
+        Source text before the function.
     """
 
     name: str

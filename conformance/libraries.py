@@ -1,9 +1,10 @@
-"""Libraries that were never written for dcarray, on wrapped arrays: ``python -m conformance.libraries``.
+"""Tests third-party libraries with dcarray's arrays: ``python -m conformance.libraries``.
 
-Where a library's tests take backends, they run with dcarray as one more (`conformance.libraries_plugin`),
-from the installed wheel, each part in a process of its own.  The others run scripts of ours on plain and on
-wrapped arrays (`conformance.libraries_scenarios`).  What fails must be listed in ``libraries_known.txt``
-with its cause, and what is listed must fail.  The libraries are the extra ``libraries`` of this project.
+If a library's tests are parametrised by array backends, they run with dcarray as a further backend
+(`conformance.libraries_plugin`), from the installed wheel, each part in a separate process.  For others,
+scripts run on NumPy's and on dcarray's arrays (`conformance.libraries_scenarios`).  Failures must be listed
+in ``libraries_known.txt`` with causes, and listed tests must fail.  The project's extra ``libraries`` has
+them.
 """
 
 from __future__ import annotations
@@ -64,9 +65,9 @@ class Result:
     library, part, version : str
     passed : int
     failures : dict
-        Test id: the first line of what went wrong.
+        For each failed test id, the first line of the error.
     skipped : dict
-        The library's reason: how many tests it does not run with a backend like ours.
+        For each reason, how many tests the library skips with a backend like dcarray.
     seen : set of str
         All tests that were run.
     """
@@ -81,7 +82,7 @@ class Result:
 
     @property
     def name(self) -> str:
-        """Such as ``scipy.fft``."""
+        """The name of the part, such as ``scipy.fft``."""
         return f"{self.library}.{self.part}" if self.part else self.library
 
 
@@ -90,7 +91,7 @@ def _distribution(library: str) -> str:
 
 
 def missing(library: str) -> str:
-    """What has to be installed for a library's tests, or nothing."""
+    """Return the package that must be installed for a library's tests, or "" if none is missing."""
     own_tests = any(PARTS[library].values())
     needed = ["pytest", "pytest-json-report", "pytest-timeout"] if own_tests else []
     for name in (_distribution(library), *needed):
@@ -102,7 +103,7 @@ def missing(library: str) -> str:
 
 
 def _modules(library: str, names: Iterable[str]) -> list[str]:
-    """Test modules and packages, as pytest's ``--pyargs`` takes them."""
+    """Return test modules and packages in the form of pytest's ``--pyargs``."""
     word = _MENTIONING.get(library)
     if word is None:
         return list(names)
@@ -118,7 +119,7 @@ def _modules(library: str, names: Iterable[str]) -> list[str]:
 
 
 def _own_tests(result: Result, names: list[str], mode: str, timeout: int) -> None:
-    """Run a library's own tests in a process of their own."""
+    """Run a library's own tests in a separate process, and add the outcomes to ``result``."""
     prefix = _WAYS.get(result.library, "")
     packages = str(importlib.metadata.distribution(_distribution(result.library)).locate_file(""))
     with tempfile.TemporaryDirectory() as folder:
@@ -155,7 +156,7 @@ def _own_tests(result: Result, names: list[str], mode: str, timeout: int) -> Non
 
 
 def _scenarios(result: Result, mode: str) -> None:
-    """Run scripts of ours on plain and on wrapped arrays."""
+    """Run dcarray's scripts for a library with both kinds of arrays, and add the outcomes to ``result``."""
     options = {
         name.removeprefix("DCARRAY_").lower(): int(value) if value.isdigit() else value
         for name, value in MODES[mode].items()
@@ -169,16 +170,16 @@ def _scenarios(result: Result, mode: str) -> None:
 
 
 def run(library: str, part: str = "", mode: str = "defaults", timeout: int = 300) -> Result:
-    """Run one part of a library's tests, or our scripts for it.
+    """Run one part of a library's tests, or dcarray's scripts for it, and return the result.
 
     Parameters
     ----------
     library, part : str
         Keys of `PARTS`.
     mode : str
-        How dcarray runs, a key of `conformance.numpy_suite.MODES`.
+        A set of dcarray's options: a key of `conformance.numpy_suite.MODES`.
     timeout : int
-        Seconds for one test.
+        The time limit of one test, in seconds.
     """
     result = Result(library, part, importlib.metadata.version(_distribution(library)))
     names = PARTS[library][part]
@@ -190,7 +191,7 @@ def run(library: str, part: str = "", mode: str = "defaults", timeout: int = 300
 
 
 def table(results: Iterable[Result], listed: Mapping[str, str]) -> str:
-    """The counts as text; ``left out`` are tests that the library does not run with a backend like ours."""
+    """Return a table of the counts; ``left out`` counts tests that the library skips with such a backend."""
     lines = [f"{'library':<26}{'version':>10}{'tests':>8}{'passed':>8}{'failed':>8}{'left out':>10}  causes"]
     results = list(results)
     for r in results:
@@ -218,12 +219,12 @@ def _chosen(names: Iterable[str]) -> list[tuple[str, str]]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The command.
+    """Run the command and return its exit status.
 
     Returns
     -------
     int
-        0 if the failures are exactly the listed ones.
+        0 if the failures are exactly the listed ones, else 1.
     """
     about = (__doc__ or "").partition("\n")[0]
     parser = argparse.ArgumentParser(prog="python -m conformance.libraries", description=about)
@@ -279,7 +280,7 @@ scalars such as `x[0]`, beside wrapped ones; arrays that `x.__array_namespace__(
 
 
 def _section(results: list[Result], listed: Mapping[str, str], mode: str) -> str:
-    """The section of the document: the table and the causes of what failed."""
+    """Return the document's section: the table and the causes of the failures."""
     python, numpy = sys.version.split()[0], importlib.metadata.version("numpy")
     where = f"Python {python}, NumPy {numpy}, dcarray {dc.__version__}, mode `{mode}`"
     why = causes((test for r in results for test in r.failures), listed)

@@ -1,4 +1,4 @@
-"""Scenarios for matplotlib: what is drawn from plain and from wrapped arrays has the same pixels."""
+"""Scenarios for matplotlib: figures of NumPy's and of dcarray's arrays must have the same pixels."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["SCENARIOS"]
 
 
 def _pixels(draw: Callable[[Any], object], **axes: Any) -> Any:
-    """The picture of a figure with one set of axes."""
+    """Return the pixels of a figure with one set of axes."""
     figure = import_module("matplotlib.figure").Figure(figsize=(4, 3), dpi=80)
     canvas = import_module("matplotlib.backends.backend_agg").FigureCanvasAgg(figure)
     draw(figure.add_subplot(**axes))

@@ -1,8 +1,8 @@
-"""The pytest plugin behind `conformance.libraries`: dcarray as one more backend of a library's own tests.
+"""The pytest plugin of `conformance.libraries`: dcarray as a further backend of a library's own tests.
 
-``--backend-for LIBRARY`` names the library.  Nothing of it is edited: where its tests are parametrised with
-backends, the parameters become our namespace; where they make arrays of one fixed library, its name answers
-with ours.  Only the tests that get arrays of ours are kept.
+``--backend-for LIBRARY`` names the library, whose files are not changed.  If its tests are parametrised with
+backends, the parameters are replaced by dcarray's namespace; if they create arrays of one fixed library, that
+name is bound to dcarray's namespace.  Only tests that use dcarray's arrays are selected.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NAME: str = STANDARD.__name__
 
 
 def _parametrised(metafunc: pytest.Metafunc, fixture: str, value: Any, *marks: Any) -> None:
-    """Let a fixture of the library's have one parameter, ours, in place of its own."""
+    """Replace the parameters of a library's fixture by a single one, for dcarray."""
     if fixture in metafunc.fixturenames:
         parameter = pytest.param(value, id="dcarray", marks=marks)
         mark = pytest.mark.parametrize(fixture, [parameter], indirect=True)
@@ -33,24 +33,24 @@ def _parametrised(metafunc: pytest.Metafunc, fixture: str, value: Any, *marks: A
 
 
 def _has_ours(item: Any) -> bool:
-    """Is one of the test's parameters our namespace?"""
+    """Whether one of the test's parameters is dcarray's namespace."""
     parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
     return any(isinstance(value, str) and value in (NAME, "dcarray") for value in parameters)
 
 
 class _Library:
-    """How a library's tests take one more backend; this one has it by the name of its module."""
+    """The adapter that adds a backend to a library's tests; this one is for tests with module names."""
 
     def generate(self, metafunc: pytest.Metafunc) -> None:
-        """Called before the parameters of a test are read."""
+        """Change the parameters of a test; called before pytest reads them."""
 
     def chosen(self, item: Any) -> bool:
-        """Does the test use our arrays?"""
+        """Whether the test uses dcarray's arrays."""
         return _has_ours(item)
 
 
 class _Scipy(_Library):
-    """The fixture ``xp``; markers know the backends by the names of their modules."""
+    """The adapter for SciPy: tests have the fixture ``xp``, and markers with the names of backends."""
 
     def __init__(self) -> None:
         importlib.import_module("scipy.conftest").xp_known_backends.add(NAME)
@@ -63,10 +63,10 @@ class _Scipy(_Library):
 
 
 class _UsualScipy(_Library):
-    """SciPy as most people use it, without ``SCIPY_ARRAY_API``: our namespace answers to the name of NumPy's.
+    """The adapter for SciPy without ``SCIPY_ARRAY_API``: tests get dcarray's namespace as NumPy's.
 
-    What comes back may be plain, since SciPy then asks nobody for a namespace; the tests' assertions about
-    namespaces are left out.
+    Results may be NumPy's arrays, since SciPy then never looks up a namespace; the tests' assertions about
+    namespaces are disabled.
     """
 
     def __init__(self) -> None:
@@ -86,7 +86,7 @@ class _UsualScipy(_Library):
 
 
 class _AcceleratedScipy(_UsualScipy):
-    """The usual SciPy, in those of whose modules an argument is asked whether it is an `numpy.ndarray`."""
+    """The same for those modules of SciPy that check whether an argument is a `numpy.ndarray`."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -95,7 +95,7 @@ class _AcceleratedScipy(_UsualScipy):
 
 
 class _Sklearn(_Library):
-    """Parameters are made by functions that name the namespaces."""
+    """The adapter for scikit-learn: functions that list the namespaces create the parameters."""
 
     def __init__(self) -> None:
         module: Any = importlib.import_module("sklearn.utils._array_api")
@@ -103,24 +103,24 @@ class _Sklearn(_Library):
 
 
 class _Compat(_Library):
-    """Lists of names that the test modules share."""
+    """The adapter for array-api-compat: test modules share lists of backends' names."""
 
     def __init__(self) -> None:
         importlib.import_module("array_api_compat.tests._helpers").all_libraries[:] = [NAME]
 
 
 class _Backend:
-    """What array-api-extra has in an enumeration: the name of a backend's module."""
+    """A member of array-api-extra's enumeration of backends, for dcarray."""
 
     name = modname = value = NAME
 
     def like(self, *others: Any) -> bool:
-        """Is this one of these backends?"""
+        """Whether this is one of some backends."""
         return any(self.modname == other.modname for other in others)
 
 
 class _Extra(_Library):
-    """The fixture ``library``, from which ``xp`` follows."""
+    """The adapter for array-api-extra: tests have the fixture ``library``, which determines ``xp``."""
 
     def __init__(self) -> None:
         self.backend = _Backend()
@@ -133,7 +133,7 @@ class _Extra(_Library):
 
 
 class _Xarray(_Library):
-    """A table of namespaces in one module; another one imports array-api-strict for its arrays."""
+    """The adapter for xarray: one module has a table of namespaces, another imports array-api-strict."""
 
     def __init__(self) -> None:
         strict, inner = ModuleType("array_api_strict"), ModuleType("array_api_strict._array_object")
@@ -152,7 +152,7 @@ class _Xarray(_Library):
 
 
 class _OptEinsum(_Library):
-    """The tests make NumPy's arrays: where they say ``np``, that is ours."""
+    """The adapter for opt_einsum: its tests create NumPy's arrays, so ``np`` is bound to dcarray."""
 
     def __init__(self) -> None:
         testing: Any = importlib.import_module("opt_einsum.testing")
@@ -190,7 +190,7 @@ class _Plugin:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The option of the plugin."""
+    """Add the option of the plugin."""
     parser.getgroup("libraries").addoption("--backend-for", choices=LIBRARIES, required=True)
 
 

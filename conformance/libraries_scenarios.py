@@ -1,7 +1,7 @@
-"""Scripts for libraries that have no tests for foreign arrays: the same calls with plain and wrapped arrays.
+"""Scripts for libraries without tests for arrays of others: the same calls with NumPy's and dcarray's arrays.
 
-Each scenario is given a function that makes the arrays it works on, and returns named steps.  Every step is a
-test: it is run on arrays of NumPy and on wrapped ones, and must give the same.
+Each scenario is a function that gets a constructor of arrays and returns named steps.  Every step is a test:
+it runs with arrays of NumPy and with arrays of dcarray, and the results must be the same.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ SCENARIOS: dict[str, dict[str, Callable[[Make], Steps]]] = {}
 
 
 def scenario(function: Callable[[Make], Steps]) -> Callable[[Make], Steps]:
-    """Enter a function ``library_what`` under the library's name."""
+    """Register a function named ``library_what`` as a scenario of the library."""
     library, _, what = function.__name__.partition("_")
     SCENARIOS.setdefault(library, {})[what] = function
     return function
 
 
 def difference(ours: Any, theirs: Any, place: str = "result") -> str:
-    """What differs between two results, or nothing."""
+    """Return text that says how two results differ, or ""."""
     if isinstance(theirs, (list, tuple)):
         if len(ours) != len(theirs):
             return f"{place}: {len(ours)} parts instead of {len(theirs)}"
@@ -49,17 +49,17 @@ def _wrapped(values: Any) -> Any:
 
 
 def outcomes(library: str, chosen: str = "") -> dict[str, str]:
-    """Run the scenarios of a library, or the chosen one.
+    """Run the scenarios of a library, or only the chosen one.
 
     Returns
     -------
     dict
-        ``library::scenario::step``: what went wrong with wrapped arrays, empty if nothing.
+        For each ``library::scenario::step`` the error with dcarray's arrays, empty if there is none.
 
     Raises
     ------
     Exception
-        What a step raises with plain arrays: that is a fault of the scenario.
+        What a step raises with NumPy's arrays: an error in the scenario itself.
     """
     found = {}
     for what, make in SCENARIOS[library].items():
@@ -77,7 +77,7 @@ def outcomes(library: str, chosen: str = "") -> dict[str, str]:
 
 
 def random(*shape: int) -> np.ndarray[Any, Any]:
-    """Values that are the same in both runs."""
+    """Return random values that are the same in both runs."""
     return np.random.default_rng(math.prod(shape)).normal(size=shape)
 
 
@@ -119,7 +119,7 @@ def einops_backends(array: Make) -> Steps:
 
 # ---- pandas ------------------------------------------------------------------------------------------
 def _parts(value: Any) -> Any:
-    """A Series, a DataFrame or an Index as plain parts."""
+    """Return a Series, DataFrame or Index as lists of its parts, and any other value unchanged."""
     pandas = import_module("pandas")
     if isinstance(value, pandas.DataFrame):
         columns = [_parts(value[name]) for name in value.columns]
@@ -134,7 +134,7 @@ def _parts(value: Any) -> Any:
 
 
 def _compared(steps: Steps) -> Steps:
-    """The steps with tables in their results taken apart."""
+    """Return the steps with their results converted by `_parts`."""
     return {name: lambda run=run: _parts(run()) for name, run in steps.items()}  # type: ignore[misc]
 
 

@@ -1,4 +1,4 @@
-"""The kinds of lines that random programs are made of, and how often each is taken."""
+"""The kinds of lines that random programs consist of, and the frequency of each."""
 
 from __future__ import annotations
 

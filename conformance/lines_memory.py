@@ -1,4 +1,7 @@
-"""Lines of random programs about memory: views, writes, owners, exports, threads, lifetimes."""
+"""Generators of random programs' lines about memory: views, writes, owners, exports, threads, lifetimes.
+
+Each function writes a line with a writer `w`, and returns whether the writer has accepted it.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +16,13 @@ if TYPE_CHECKING:
 
 
 def view(w: Writer) -> bool:
-    """A view by a basic key."""
+    """Write a view by basic indexing."""
     a, v = w.array(rough=True), w.fresh()
     return w.write(f"{v} = {a}[{w.key(w.scope[a].shape)}]", v)
 
 
 def turned(w: Writer) -> bool:
-    """A view by other axes."""
+    """Write a view with permuted, reversed, inserted or broadcast axes."""
     a, v = w.array(rough=True), w.fresh()
     x = w.scope[a]
     axis = w.axis(x)
@@ -35,7 +38,7 @@ def turned(w: Writer) -> bool:
 
 
 def reshaped(w: Writer) -> bool:
-    """Another shape, or dtype, of the same memory."""
+    """Write a view with another shape or dtype."""
     a, v = w.array(rough=True), w.fresh()
     x = w.scope[a]
     shapes = ["-1", "(-1, 1)", "(1, -1)", str(x.shape[::-1]), str((*x.shape, 1)), "(2, -1)", "(-1, 3)"]
@@ -50,7 +53,7 @@ _OTHER = {"b": "u1", "B": "i1", "h": "u2", "i": "u4", "l": "u8", "D": "f8", "?":
 
 
 def fancy(w: Writer) -> bool:
-    """Advanced indexing."""
+    """Write an advanced indexing."""
     a, v = w.array(rough=True), w.fresh()
     n = w.scope[a].size
     if w.chance(0.25):
@@ -68,7 +71,7 @@ def fancy(w: Writer) -> bool:
 
 
 def assign(w: Writer) -> bool:
-    """An assignment through a key."""
+    """Write an assignment to an indexed array."""
     a = w.array(lambda x: x.flags.writeable, rough=True)
     shape = w.scope[a].shape
     if w.scope[a].dtype == object:  # one that holds itself overflows the stack in NumPy
@@ -87,7 +90,7 @@ def assign(w: Writer) -> bool:
 
 
 def put(w: Writer) -> bool:
-    """A function, or attribute, that writes."""
+    """Write a call or an attribute assignment that changes an array."""
     a = w.array(lambda x: x.flags.writeable, rough=True)
     s, n = w.scalar(), w.scope[a].size
     ways = (
@@ -103,7 +106,7 @@ def put(w: Writer) -> bool:
 
 
 def cast(w: Writer) -> bool:
-    """Another dtype, or a copy."""
+    """Write a conversion to another dtype, or a copy."""
     a, v = w.array(), w.fresh()
     dtype = w.dtype()
     if w.scope[a].dtype.kind in "fc" and dtype[0] in "iu" and w.chance(0.9):
@@ -119,14 +122,14 @@ def cast(w: Writer) -> bool:
 
 
 def plain_cast(w: Writer) -> bool:
-    """A conversion, or a copy, that is recorded."""
+    """Write a conversion or copy that dcarray records."""
     a, v = w.array(), w.fresh()
     kind = w.one(("f8", "f4", "c16"))
     return w.write(f"{v} = {w.one((f'{a}.astype({kind!r})', f'{a}.copy()'))}", v)
 
 
 def owned(w: Writer) -> bool:
-    """A plain operand whose owner changes it right after the call."""
+    """Write an operation with a NumPy array that is changed right after the call."""
     a = w.array()
     p, v, x = w.fresh("p"), w.fresh(), w.scope[a]
     layout = w.one(("C", "F", "step", "flip"))
@@ -143,7 +146,7 @@ def owned(w: Writer) -> bool:
 
 
 def target(w: Writer) -> bool:
-    """A plain array that wrapped ones are written into."""
+    """Write an operation that stores results in a NumPy array."""
     a = w.array(lambda x: x.dtype != object)  # NumPy converts objects of others before it looks at shapes
     p, x = w.fresh("p"), w.scope[a]
     made = f"{p} = plain({w.dtype()!r}, {x.shape}, {w.r.randrange(99)})"
@@ -157,14 +160,14 @@ def target(w: Writer) -> bool:
 
 
 def exported(w: Writer) -> bool:
-    """A plain view of a wrapped array."""
+    """Write the export of a dcarray array as a NumPy view."""
     a, e = w.array(rough=True), w.fresh("e")
     ways = (f"export({a})", f"export({a})", f"export({a}[{w.key(w.scope[a].shape)}])", f"export({a}.T)")
     return w.write(f"{e} = {w.one(ways)}", e)
 
 
 def through(w: Writer) -> bool:
-    """A write through an export, with work on the same memory pending."""
+    """Write a change through an exported view while operations on the same memory are pending."""
     found = [n for n in w.names if n.startswith("e") and w.scope[n].flags.writeable and not w.is_rough(n)]
     if not found:
         return exported(w)
@@ -178,7 +181,7 @@ def through(w: Writer) -> bool:
 
 
 def threads(w: Writer) -> bool:
-    """Work in another thread."""
+    """Write an operation in another thread."""
     a = w.array(lambda x: x.flags.writeable)
     v = w.fresh()
     work = w.one((f"{a} + {w.mate(a)}", f"{a}[...]", f"np.multiply({a}, 2, out={a})", f"{a}.max(initial=0)"))
@@ -187,7 +190,7 @@ def threads(w: Writer) -> bool:
 
 
 def loop(w: Writer) -> bool:
-    """The same statements at changing sizes."""
+    """Write a loop over statements with changing sizes."""
     a = w.array(lambda x: x.ndim >= 1 and x.flags.writeable)
     x = w.scope[a]
     b = w.array(lambda y: y.shape == x.shape)
@@ -207,7 +210,7 @@ def loop(w: Writer) -> bool:
 
 
 def windows(w: Writer) -> bool:
-    """The same statements on windows that overlap one time, and not another."""
+    """Write a loop over windows of arrays that overlap in some iterations only."""
     a = w.array(lambda x: x.ndim >= 1 and len(x) >= 3 and x.flags.writeable)
     x = w.scope[a]
     b = w.array(lambda y: y.shape == x.shape and y.flags.writeable)
@@ -225,7 +228,7 @@ def windows(w: Writer) -> bool:
 
 
 def values(w: Writer) -> bool:
-    """Something that needs a value now, or looks at an array from outside."""
+    """Write an expression that needs values at once, or properties of an array."""
     a, s = w.array(), w.fresh("s")
     x = w.scope[a]
     ways = (
@@ -241,7 +244,7 @@ def values(w: Writer) -> bool:
 
 
 def forget(w: Writer) -> bool:
-    """A variable that goes, or pending work that is done."""
+    """Write the deletion of a variable, or the evaluation of pending operations."""
     if len(w.names) < 3 or (w.chance(0.5) and not w.long):
         return w.write(f"evaluate({w.array(rough=True)})")
     a = w.one(w.names[1:])
@@ -250,7 +253,7 @@ def forget(w: Writer) -> bool:
 
 
 def rebound(w: Writer) -> bool:
-    """A variable that becomes what was computed from it."""
+    """Write an assignment to a variable of a value computed from it."""
     a = w.array(lambda x: x.ndim)
     ways = (
         f"{a} + {w.mate(a)}",

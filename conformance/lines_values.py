@@ -1,4 +1,4 @@
-"""Lines of random programs that compute new values."""
+"""Generators of random programs' lines that compute new values; see `conformance.lines_memory`."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ EINSUM = {
 
 
 def binary(w: Writer) -> bool:
-    """A ufunc, or an operator, of two operands."""
+    """Write a ufunc or an operator of two operands."""
     rough = w.chance(0.25)
     name = w.one(
         SMOOTH_BINARY + ROUGH_BINARY[:1] if rough and w.chance(0.8) else BINARY[: 20 if w.long else None]
@@ -63,19 +63,19 @@ def binary(w: Writer) -> bool:
 
 
 def _first(w: Writer, *texts: str) -> str:
-    """The operand that is an array."""
+    """Return the first operand that is an array."""
     return next(t for t in texts if t in w.scope and t in w.names)
 
 
 def rough_binary(w: Writer) -> bool:
-    """A ufunc of a mathematical library."""
+    """Write a ufunc from a mathematical library, with results that depend on rounding."""
     a = w.array()
     v = w.fresh()
     return w.write(f"{v} = np.{w.one(ROUGH_BINARY)}({a}, {w.mate(a)})", v, rough=True)
 
 
 def unary(w: Writer) -> bool:
-    """A ufunc of one operand."""
+    """Write a ufunc of one operand."""
     v = w.fresh()
     if w.chance(0.2):
         return w.write(f"{v} = np.{w.one(SMOOTH_UNARY)}({w.array(rough=True)})", v, rough=True)
@@ -87,7 +87,7 @@ def unary(w: Writer) -> bool:
 
 
 def several(w: Writer) -> bool:
-    """A ufunc with two results."""
+    """Write a ufunc with two results."""
     v, u, a = w.fresh(), w.fresh(), w.array()
     call = w.one(
         (f"np.modf({a})", f"np.frexp({a})", f"np.divmod({a}, {w.mate(a)})", f"divmod({a}, {w.mate(a)})")
@@ -96,7 +96,7 @@ def several(w: Writer) -> bool:
 
 
 def output(w: Writer) -> bool:
-    """A ufunc that writes into an array."""
+    """Write a ufunc with the argument ``out``."""
     rough = w.chance(0.2)
     name = w.one(SMOOTH_BINARY if rough else BINARY[:12])
     a = w.array(rough=rough)
@@ -113,7 +113,7 @@ def output(w: Writer) -> bool:
 
 
 def update(w: Writer) -> bool:
-    """An augmented assignment, of an array or through a key."""
+    """Write an augmented assignment to an array or an indexed array."""
     rough = w.chance(0.2)
     a = w.array(lambda x: x.flags.writeable, rough=True)
     b = w.mate(a, rough)
@@ -131,7 +131,7 @@ def update(w: Writer) -> bool:
 
 
 def fold(w: Writer) -> bool:
-    """A reduction over any axes."""
+    """Write a reduction over any axes."""
     exact = w.chance(0.45)
     name = w.one(EXACT_FOLDS if exact else ROUGH_FOLDS)
     a = w.array(rough=not exact and name in ("sum", "mean"))
@@ -156,7 +156,7 @@ def fold(w: Writer) -> bool:
 
 
 def plain_fold(w: Writer) -> bool:
-    """A reduction that is recorded."""
+    """Write a reduction that dcarray records."""
     name = w.one(("sum", "max", "min", "mean", "any", "all"))
     a = w.array(lambda x: x.ndim > 1, rough=name in ("sum", "mean"))
     v = w.fresh()
@@ -165,7 +165,7 @@ def plain_fold(w: Writer) -> bool:
 
 
 def method(w: Writer) -> bool:
-    """A method of a ufunc."""
+    """Write a method of a ufunc, such as ``np.add.reduce``."""
     name = w.one(FOLDING)
     a, v = w.array(), w.fresh()
     x = w.scope[a]
@@ -184,7 +184,7 @@ def method(w: Writer) -> bool:
 
 
 def join(w: Writer) -> bool:
-    """Arrays put together, taken apart, filled up or chosen from."""
+    """Write a concatenation, split, padding or selection of arrays."""
     a = w.array(rough=True)
     x = w.scope[a]
     b = w.array(lambda y: y.ndim == x.ndim, rough=True)
@@ -208,7 +208,7 @@ def join(w: Writer) -> bool:
 
 
 def choose(w: Writer) -> bool:
-    """Values picked by conditions or order."""
+    """Write a selection by conditions or by order."""
     a, v = w.array(), w.fresh()
     b, x = w.mate(a), w.scope[a]
     axis = w.axis(x)
@@ -228,7 +228,7 @@ def choose(w: Writer) -> bool:
 
 
 def product(w: Writer) -> bool:
-    """Products of matrices, and other sums."""
+    """Write a matrix product or another sum of products."""
     a = w.array(rough=w.chance(0.3))
     v, x = w.fresh(), w.scope[a]
     b = w.array(lambda y: y.ndim and x.ndim and x.shape[-1] == y.shape[-2 if y.ndim > 1 else -1])
@@ -247,7 +247,7 @@ def product(w: Writer) -> bool:
 
 
 def states(w: Writer) -> bool:
-    """Work under a floating-point state that does not ignore everything."""
+    """Write an operation under an ``np.errstate`` that does not ignore all errors."""
     a, v = w.array(), w.fresh()
     what = w.one(("all", "divide", "invalid", "over"))
     name = w.one(("divide", "multiply", "add", "floor_divide", "remainder", "subtract"))

@@ -1,9 +1,9 @@
-"""Numba's own benchmarks, as they are and accelerated: ``python -m conformance.numba --suite PATH``.
+"""Runs Numba's own benchmarks, as they are and accelerated: ``python -m conformance.numba --suite PATH``.
 
 The suite is a checkout of numba/numba-benchmark: classes with methods ``time_...``, which call functions that
-Numba compiles.  Each method runs in a process of its own, in turn with a stand-in for numba whose decorators
-leave the functions as they are, with these functions given to `dcarray.accelerate`, and, where Numba is
-installed, with Numba.  What is compared are the results of the functions, and the arrays that they wrote to.
+Numba compiles.  Each method runs in a separate process in several ways in turn: with a stand-in for numba
+whose decorators return functions unchanged, with these functions accelerated by `dcarray.accelerate`, and
+with Numba if it is installed.  The functions' results and the arrays that they write to are compared.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _SIZES = {"N": 10**6, "n_bodies": 512}
 
 
 def programs(suite: Path) -> list[Program]:
-    """Return the methods of the suite."""
+    """Return the methods of the suite, as programs."""
     found = []
     for file in sorted((suite / FOLDER).glob("bench_*.py")):
         if file.stem in _LEFT_OUT:
@@ -70,7 +70,7 @@ def methods(file: Path) -> dict[str, list[str]]:
 
 # ---- in a process of its own ------------------------------------------------------------------------
 class _Method:
-    """A method of a benchmark, in a module of its own.
+    """A method of a benchmark, in a separately loaded module.
 
     Parameters
     ----------
@@ -103,13 +103,13 @@ class _Method:
             _accelerate(module, decorated)
 
     def call(self) -> float:
-        """Call the method; returns the seconds."""
+        """Call the method, and return the seconds."""
         begun = time.perf_counter()
         self._call()
         return time.perf_counter() - begun
 
     def result(self) -> Any:
-        """What the functions give that the method calls: results, and arguments as they leave them."""
+        """Return the results of the functions that the method calls, and their arguments afterwards."""
         files = {_function(one).__code__.co_filename for one in self._decorated if not isinstance(one, type)}
         names = {one.__name__ for one in self._decorated if not isinstance(one, type)}
         found: list[Any] = []
@@ -138,7 +138,7 @@ def _function(decorated: Any) -> Any:
 
 
 def _accelerate(module: Any, decorated: list[Any]) -> None:
-    """Accelerate what Numba would compile, and nothing else."""
+    """Accelerate only the functions that Numba would compile."""
     import dcarray
 
     chosen = ModuleType(module.__name__)
@@ -147,7 +147,7 @@ def _accelerate(module: Any, decorated: list[Any]) -> None:
 
 
 def figures(words: list[str], seconds: float, numba: bool) -> dict[str, Any]:
-    """Run a method in turns; `Suite` says more."""
+    """Return the times of a method, run in several ways in turn; see `Suite.figures`."""
     peer = (lambda: _Method(words, "numba")) if numba else None
     return take_turns(_Method(words, "plain"), _Method(words, "dcarray"), peer, seconds)
 
@@ -168,7 +168,7 @@ take Python minutes are smaller.""",
 
 
 def main(arguments: list[str] | None = None, told: Callable[[str], None] | None = None) -> int:
-    """The command; gives the exit status."""
+    """Run the command and return its exit status."""
     given = sys.argv[1:] if arguments is None else arguments
     if given[:1] == ["--list"]:
         print(json.dumps(methods(Path(given[1]))))

@@ -1,7 +1,7 @@
-"""A stand-in for the package numba, whose decorators leave Python's functions as they are.
+"""A stand-in for the package numba, whose decorators return Python functions unchanged.
 
-`standing_in` puts it in the place of the package while a program is loaded, and keeps what the program
-decorates: the functions and classes that Numba would have compiled.
+`standing_in` replaces the package by it while a program is loaded, and collects the functions and classes
+that the program decorates, which Numba would have compiled.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _TYPES = (
 
 
 class Ufunc:
-    """What `numba.vectorize` and `numba.guvectorize` make, in Python.
+    """The Python replacement of the result of `numba.vectorize` and `numba.guvectorize`.
 
     Attributes
     ----------
     function : callable
-        What it calls: with whole arrays, or, if it has a signature as ``"(n),()->(n)"``, with the arrays of
-        each place.  An accelerated one may be put in its place.
+        The function that is called: with whole arrays, or, if there is a signature such as ``"(n),()->(n)"``,
+        with the sub-arrays of each loop index.  It may be replaced by an accelerated one.
     """
 
     def __init__(self, function: Callable[..., Any], signature: str = "") -> None:
@@ -41,7 +41,7 @@ class Ufunc:
         self._taken, self._given = _dimensions(taken), _dimensions(given)
 
     def __call__(self, *args: Any) -> Any:
-        """Call it; arguments beyond those of the function are arrays for its results."""
+        """Call the function; arguments beyond its parameters are arrays for the results."""
         if self._given:
             return self._by_places(*args)
         count = self.function.__code__.co_argcount
@@ -78,7 +78,7 @@ def _dimensions(part: str) -> list[tuple[str, ...]]:
 
 
 def _inner(array: Any, names: tuple[str, ...]) -> Any:
-    """Numbers of a signature are arrays of one item."""
+    """Return an array, with one more axis of length one if the signature says that it is a scalar."""
     return array if names else array[..., None]
 
 
@@ -97,7 +97,7 @@ class _Type:
 
 @contextmanager
 def standing_in(decorated: list[Any]) -> Iterator[None]:
-    """Put the stand-in in the place of the package; what is decorated meanwhile is added to a list."""
+    """A context in which the stand-in replaces numba; what is decorated there is appended to a list."""
 
     def jit(*args: Any, **kwargs: Any) -> Any:
         if len(args) == 1 and callable(args[0]) and not isinstance(args[0], _Type):

@@ -1,9 +1,9 @@
-"""NumPy as the modules of its own test-suite see it: the same names, making wrapped arrays.
+"""The NumPy that modules of its own test suite import: the same names, which create dcarray's arrays.
 
-A test module is executed with builtins of its own.  Their ``__import__`` answers ``numpy`` as it does in a
-script under ``python -m dcarray run`` on a device or over ranks; beyond that, ``np.ndarray`` is the class of
-wrapped arrays, so that ``type(x) is np.ndarray`` holds, with ``isinstance`` and the making of subclasses to
-go with it.  The assertions of `numpy.testing` are given plain arrays.  The source of the tests stays.
+A test module runs with special builtins.  Their ``__import__`` returns the same ``numpy`` as in a script
+under ``python -m dcarray run`` on a device or over ranks.  In addition, ``np.ndarray`` is the class of
+dcarray's arrays, so that ``type(x) is np.ndarray`` holds, and ``isinstance`` and subclassing are adapted.
+The assertions of `numpy.testing` get NumPy's arrays.  The source of the tests is not changed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _HOLDING = (dc.ndarray, tuple, list, dict)
 
 
 def _plain(value: Any) -> Any:
-    """``value`` with wrapped arrays, in sequences too, as plain ones of the same memory."""
+    """Return a value with dcarray's arrays, also in sequences, replaced by NumPy's of the same memory."""
     kind = type(value)
     if isinstance(value, dc.ndarray):
         return np.asarray(value)
@@ -45,7 +45,7 @@ def _plain(value: Any) -> Any:
 
 
 def _comparing(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of `numpy.testing`, given plain arrays."""
+    """Return a function of `numpy.testing` that converts its arguments to NumPy's arrays."""
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -55,7 +55,7 @@ def _comparing(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _Module(ModuleType):
-    """A module of NumPy's; its names are looked up when first asked for."""
+    """A replacement of a module of NumPy, which looks names up when they are first used."""
 
     def __init__(self, original: ModuleType) -> None:
         super().__init__(original.__name__, original.__doc__)
@@ -74,7 +74,7 @@ _accelerated: dict[str, ModuleType] = {}
 
 
 def _namespace(module: ModuleType) -> ModuleType:
-    """What accelerated code gets for a module of NumPy's; any other module as it is."""
+    """Return what accelerated code gets for a module of NumPy, or the module itself."""
     name = module.__name__
     if name not in _accelerated:
         probe = ModuleType("probe")
@@ -85,7 +85,7 @@ def _namespace(module: ModuleType) -> ModuleType:
 
 
 def _module(module: ModuleType) -> ModuleType:
-    """A module of NumPy's as a test sees it; any other module as it is."""
+    """Return the replacement of a module of NumPy for tests, or the module itself."""
     name = module.__name__
     if name.partition(".")[0] != "numpy":
         return module
@@ -139,7 +139,7 @@ def _build_class(body: Any, name: str, *bases: Any, **kwargs: Any) -> Any:
 
 
 def substituted() -> dict[str, Any]:
-    """The builtins of a test module whose arrays are to be wrapped ones."""
+    """Return the builtins of a test module whose arrays should be dcarray's."""
     names = {
         "__import__": _import,
         "__build_class__": _build_class,

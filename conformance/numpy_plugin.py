@@ -1,11 +1,11 @@
-"""The pytest plugin behind `conformance.numpy_suite`: loads test modules with wrapped arrays, notes results.
+"""The pytest plugin of `conformance.numpy_suite`: loads test modules with dcarray's arrays, notes outcomes.
 
 ``--arrays wrapped`` executes the test modules with the names of `conformance.numpy_names`, ``--arrays
-plain`` as they are.  Either way they are loaded alike, so that the test ids are the same.
+plain`` as they are.  Both use the same loader, so that the test ids are the same.
 
-NumPy reports a mistake of floating-point arithmetic at the call, we when the recorded call runs.  So a test
-that expects an error or a warning of a block asks, at the end of the block, for what has been recorded; so
-does every test at its end, lest its errors count as another's.
+NumPy reports a floating-point error at the call, dcarray when the recorded call runs.  Therefore a block in
+which a test expects an error or a warning evaluates pending operations at its end, and so does every test, so
+that its errors are not attributed to another test.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ROOT = Path(np.__file__).parent.parent
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The options of the plugin."""
+    """Add the options of the plugin."""
     group = parser.getgroup("numpy_suite")
     group.addoption("--arrays", choices=("plain", "wrapped"), default="wrapped")
     group.addoption("--outcomes", help="file for the outcome of every test, as JSON")
@@ -39,7 +39,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 class _Module(pytest.Module):
-    """A test module, executed with builtins of our choice."""
+    """A test module that is executed with the builtins of `conformance.numpy_names`."""
 
     def _getobj(self) -> ModuleType:
         name = ".".join(self.path.relative_to(_ROOT).with_suffix("").parts)
@@ -58,14 +58,14 @@ class _Module(pytest.Module):
 
 
 def pytest_pycollect_makemodule(module_path: Path, parent: Any) -> Any:
-    """Take the loading of NumPy's test modules over."""
+    """Return a `_Module` for a test module of NumPy, None for others."""
     if module_path.is_relative_to(_ROOT):
         return _Module.from_parent(parent, path=module_path)
     return None
 
 
 class _Outcomes:
-    """What became of every test, with the last line of what went wrong."""
+    """The outcome of every test, with the last line of its error."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
@@ -94,8 +94,10 @@ class _Outcomes:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave ``--each`` tests of each module: of those that NumPy does not call slow, those whose names have
-    the smallest checksums."""
+    """Select ``--each`` tests of each module: those with the smallest checksums of names.
+
+    Tests that NumPy marks as slow are left out.
+    """
     each = config.getoption("--each")
     if each:
         modules = defaultdict(list)
@@ -108,7 +110,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _asking(kind: Any) -> None:
-    """Have a context manager ask for what has been recorded when its block ends without an error."""
+    """Let a context manager evaluate pending operations when its block ends without an error."""
     leave = kind.__exit__
 
     def __exit__(self: Any, *error: Any) -> Any:
@@ -125,7 +127,7 @@ def _asking(kind: Any) -> None:
 
 
 class _Asking:
-    """Asks for what a test has recorded when the test ends."""
+    """The plugin part that evaluates a test's pending operations at its end."""
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self) -> Iterator[None]:
@@ -134,7 +136,7 @@ class _Asking:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Note outcomes if a file is named; ask for what wrapped arrays have recorded."""
+    """Register the notes of outcomes if a file is named, and with dcarray's arrays the evaluations."""
     file = config.getoption("--outcomes")
     if file:
         config.pluginmanager.register(_Outcomes(Path(file)))

@@ -1,9 +1,9 @@
-"""NumPy's own test-suite on wrapped arrays: ``python -m conformance.numpy_suite``.
+"""Runs NumPy's own test suite with dcarray's arrays: ``python -m conformance.numpy_suite``.
 
-The test modules come from the installed wheel.  Each runs twice in processes of its own: with plain NumPy,
-which is the baseline, and with the arrays that the tests create wrapped (`conformance.numpy_names`).  What
-NumPy passes and we do not must be listed, with its reason, in ``numpy_suite_known.txt``; that list may only
-shrink: an entry that passes is an error too.
+The test modules come from the installed wheel.  Each runs twice in separate processes: with plain NumPy, the
+baseline, and with the names of `conformance.numpy_names`, so that tests create dcarray's arrays.  Tests that
+pass with NumPy and fail with dcarray must be listed, with reasons, in ``numpy_suite_known.txt``; that list
+may only shrink: an entry that passes is an error, too.
 
 ``--mode interpreted`` and ``--mode compiled`` have every call recorded, however small its arrays are, and run
 by the interpreter or by compiled kernels.
@@ -106,11 +106,11 @@ class Result:
     module : str
         Such as ``"_core/tests/test_umath.py"``.
     numpy, ours : int
-        Tests that plain NumPy passes, and those of them that pass with wrapped arrays.
+        The numbers of tests that plain NumPy passes, and of those among them that pass with dcarray.
     failures : dict
-        Test id: the last line of what went wrong.
+        For each test id that fails only with dcarray, the last line of the error.
     seconds, processor : tuple of float
-        Plain and wrapped, from the collection of the tests to their end: by the clock, and of all cores.
+        Wall-clock time and processor time (of all cores) of the tests, with NumPy and with dcarray.
     """
 
     module: str
@@ -122,14 +122,15 @@ class Result:
 
     @property
     def share(self) -> float:
-        """The part of NumPy's passing tests that pass with wrapped arrays."""
+        """The fraction of the tests passing with NumPy that pass with dcarray's arrays."""
         return self.ours / self.numpy if self.numpy else 1.0
 
 
 def _outcomes(
     modules: Sequence[str], arrays: str, mode: str, timeout: int, *options: str
 ) -> tuple[tuple[float, float], dict[str, list[str]]]:
-    """Run modules in a process of their own: seconds, those of all cores, outcome and message by test id."""
+    """Run modules in a separate process; return wall-clock and processor time, and outcome and message by
+    id."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "outcomes.json")
         command = [
@@ -178,7 +179,7 @@ def _outcomes(
 
 
 def run_module(module: str, mode: str = "defaults", timeout: int = 600) -> Result:
-    """Run a test module with plain and with wrapped arrays.
+    """Run a test module with NumPy's and with dcarray's arrays, and return the result.
 
     Parameters
     ----------
@@ -203,12 +204,12 @@ def run_module(module: str, mode: str = "defaults", timeout: int = 600) -> Resul
 
 
 def run_some(each: int, mode: str = "defaults", timeout: int = 60) -> tuple[dict[str, int], dict[str, str]]:
-    """Run a few tests of every module, in one process and always the same ones, with wrapped arrays.
+    """Run a few tests of every module, always the same ones, in one process with dcarray's arrays.
 
     Parameters
     ----------
     each : int
-        Tests of each module.
+        The number of tests of each module.
     mode : str
         A name in `MODES`.
     timeout : int
@@ -217,9 +218,9 @@ def run_some(each: int, mode: str = "defaults", timeout: int = 60) -> tuple[dict
     Returns
     -------
     passed : dict
-        Module: tests that passed.
+        For each module, the number of tests that passed.
     failures : dict
-        Test id: the last line of what went wrong, for the tests that plain NumPy passes.
+        For each test id that fails although plain NumPy passes, the last line of the error.
     """
     modules = _selected(())
     few = [f"--each={each}", *(f"--deselect=numpy/{test}" for test in _LONG)]
@@ -237,7 +238,7 @@ def run_some(each: int, mode: str = "defaults", timeout: int = 60) -> tuple[dict
 
 
 def _times(results: Iterable[Result]) -> str:
-    """How much longer wrapped arrays take: by the clock, and for the processor."""
+    """Return the ratios of dcarray's to NumPy's wall-clock and processor time, as text."""
     pairs = [(r.seconds, r.processor) for r in results]
     clock, processor = ([sum(side) for side in zip(*some, strict=True)] for some in zip(*pairs, strict=True))
     return f"{clock[1] / max(clock[0], 1e-9):7.2f}x{processor[1] / max(processor[0], 1e-9):10.2f}x"
@@ -270,13 +271,13 @@ def _selected(names: Iterable[str]) -> list[str]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The command.
+    """Run the command and return its exit status.
 
     Returns
     -------
     int
-        0 if the failures are exactly the listed ones and the shares are large enough: 97% of all, and with
-        the defaults 90% of each module.
+        0 if the failures are exactly the listed ones and enough tests pass: 97% of all, and with the
+        defaults 90% of each module; else 1.
     """
     parser = argparse.ArgumentParser(prog="python -m conformance.numpy_suite", description=__doc__)
     parser.add_argument("--module", nargs="+", default=[], help="paths, names or parts (_core, lib, ...)")
@@ -349,7 +350,7 @@ _ABOUT_MODE = (
 
 
 def _section(results: Sequence[Result], listed: Mapping[str, str], mode: str) -> str:
-    """The section of the document: a table of the parts, the modules with failures, and the reasons."""
+    """Return the document's section: a table of the parts, the modules with failures, and the reasons."""
     parts: dict[str, list[Result]] = {}
     for r in results:
         parts.setdefault(r.module.partition("/")[0], []).append(r)

@@ -1,9 +1,9 @@
-"""Generated kernels in an OpenCL simulator: ``python -m conformance.oclgrind [PYTEST'S ARGUMENTS]``.
+"""Runs generated kernels in an OpenCL simulator: ``python -m conformance.oclgrind [PYTEST'S ARGUMENTS]``.
 
 Oclgrind executes every instruction of a kernel and reports accesses out of bounds, races between threads and
-divergent barriers.  (Its search for values that nobody has written stays off: it takes those in reused
-buffers, and structures given by value, for such.)  Here pytest runs with it as the only OpenCL device, by
-default the tests of device kernels; what it reports, each mistake once, fails the run.
+divergent barriers.  (Its check for uninitialised values is off: it has false positives for reused buffers and
+structures passed by value.)  Here pytest runs with it as the only OpenCL device, by default the tests of
+device kernels; any error that it reports fails the run, and each is printed once.
 """
 
 from __future__ import annotations
@@ -27,8 +27,10 @@ _MOST = 1000
 
 
 def findings(log: str) -> Counter[str]:
-    """Return the mistakes that a log of Oclgrind reports, with how often: what it is, in which kernel, at
-    which line of its text."""
+    """Return the number of occurrences of each error in a log of Oclgrind.
+
+    Each is given by its kind, the kernel, and the line of the kernel's text.
+    """
     found: Counter[str] = Counter()
     for report in re.split(r"\n\s*\n(?=\S)", log.strip()):
         lines = report.splitlines()

@@ -1,9 +1,9 @@
-"""PolyBench/Python, as it is and accelerated: ``python -m conformance.polybench --suite PATH``.
+"""Runs PolyBench/Python as it is and accelerated: ``python -m conformance.polybench --suite PATH``.
 
-The suite is a checkout of UDC-GAC/polybench-python.  Each kernel has a class of loops over lists and one of
-NumPy's statements; the method ``kernel`` of each runs in a process of its own, as it is and with
-`dcarray.accelerate` on its module, in turn and on copies of the same arguments.  What is compared are the
-arguments as it leaves them.
+The suite is a checkout of UDC-GAC/polybench-python.  Each kernel has a class with loops over lists and one
+with NumPy statements; the method ``kernel`` of each runs in a separate process, as it is and with
+`dcarray.accelerate` on its module, in turn and on copies of the same arguments.  The arguments are compared
+after the call.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SIZES = {"LIST": "SMALL", "NUMPY": "MEDIUM"}
 
 
 def programs(suite: Path) -> list[Program]:
-    """Return the kernels of the suite, of lists and of NumPy."""
+    """Return the kernels of the suite, with lists and with NumPy, as programs."""
     found = []
     for file in sorted((suite / FOLDER).rglob("*.py"), key=lambda one: one.stem.strip("_")):
         if file.stem == file.parent.name:
@@ -38,7 +38,7 @@ def programs(suite: Path) -> list[Program]:
 
 # ---- in a process of its own ------------------------------------------------------------------------
 def _use(suite: Path) -> Any:
-    """Have the suite's package be found, without the libraries that it reads counters with.
+    """Make the suite's package importable, with stubs for the libraries of hardware counters.
 
     Returns its module of options.
     """
@@ -55,7 +55,7 @@ def _use(suite: Path) -> Any:
 
 
 class _Kernel:
-    """A kernel of a module of its own, with the arguments that its benchmark makes."""
+    """A kernel in a separately loaded module, with the arguments that its benchmark creates."""
 
     def __init__(self, words: list[str], way: str) -> None:
         suite, file, method = words
@@ -85,19 +85,19 @@ class _Kernel:
         self._arguments = arguments
 
     def call(self) -> float:
-        """Call the kernel; returns the seconds."""
+        """Call the kernel, and return the seconds."""
         self._given = copy.deepcopy(self._arguments)
         begun = time.perf_counter()
         self._benchmark.kernel(*self._given)
         return time.perf_counter() - begun
 
     def result(self) -> Any:
-        """The arguments of the last call as it left them."""
+        """Return the arguments of the last call, as the kernel has changed them."""
         return copied(self._given)
 
 
 def figures(words: list[str], seconds: float, peer: bool) -> dict[str, Any]:
-    """Run a kernel in turns; `Suite` says more."""
+    """Return the times of a kernel, run in both ways in turn; see `Suite.figures`."""
     return take_turns(_Kernel(words, "plain"), _Kernel(words, "dcarray"), None, seconds)
 
 

@@ -1,9 +1,9 @@
-"""Programs on arrays as data: lines of Python that are run with plain and with wrapped arrays, and judged.
+"""Array programs as data: lines of Python that run with NumPy's and dcarray's arrays and are compared.
 
-A program has a body and rounds.  Each round makes the arrays and scalars that the body works on, so that the
-same statements meet other sizes, dtypes, strides, aliases and values.  Every line must raise and warn alike,
-and after every round all variables must agree: bit for bit, except those whose last bits depend on the order
-of additions or on a mathematical library, which are named as rough.
+A program has a body and rounds.  Each round creates the arrays and scalars that the body uses, so that the
+same statements run with different sizes, dtypes, strides, aliases and values.  Every line must raise and warn
+the same in both ways, and after every round all variables must be equal: bit for bit, except for "rough"
+ones, whose last bits depend on the order of additions or on a mathematical library.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ _LOOSE = {"e": 40.0, "f": 1000.0, "F": 1000.0, "d": 4000.0, "D": 4000.0, "g": 40
 
 @dataclass(frozen=True)
 class Program:
-    """Lines of Python.
+    """A program: lines of Python, and rounds of inputs.
 
     Attributes
     ----------
     body : tuple of str
-        Statements, each done whatever became of the one before.
+        Statements; each runs even if the one before has raised.
     rounds : tuple of tuple of str
-        The statements that make what the body works on.
+        For each round, the statements that create the inputs of the body.
     rough : frozenset of str
         Variables that are compared with a tolerance.
     face : str
-        What ``np`` is for wrapped arrays: ``"numpy"`` or ``"dcarray"``.
+        The module that ``np`` is for dcarray's arrays: ``"numpy"`` or ``"dcarray"``.
     """
 
     body: tuple[str, ...]
@@ -52,7 +52,7 @@ class Program:
     face: str = "numpy"
 
     def text(self, **mode: Any) -> str:
-        """A script that shows the difference."""
+        """Return a script that reproduces the difference."""
         rounds = "".join(f"        {_tuple(lines, 8)},\n" for lines in self.rounds)
         used = " ".join((*self.body, *(line for lines in self.rounds for line in lines)))
         rough = ", ".join(repr(name) for name in sorted(self.rough) if name in used)
@@ -71,7 +71,7 @@ def _tuple(lines: tuple[str, ...], indent: int) -> str:
 
 # ---- arrays ------------------------------------------------------------------------------------------
 def data(dtype: str, shape: tuple[int, ...], seed: int, layout: str = "C") -> Any:
-    """A plain array of small values (multiples of one half, with some NaN, infinities and negative zeros).
+    """Return a NumPy array of small values (multiples of 0.5, some NaN, infinities and negative zeros).
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def data(dtype: str, shape: tuple[int, ...], seed: int, layout: str = "C") -> An
 
 # ---- running -----------------------------------------------------------------------------------------
 def in_thread(work: Callable[[], Any]) -> Any:
-    """What ``work`` gives in a thread of its own."""
+    """Return the result of ``work`` in a new thread."""
     done: list[Any] = []
 
     def run() -> None:
@@ -135,7 +135,7 @@ def in_thread(work: Callable[[], Any]) -> Any:
 
 
 def nans(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, of arguments in which every NaN has the same sign."""
+    """Return the function with arguments converted so that every NaN has the same sign."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         return function(*map(_positive, args), **kwargs)
@@ -144,7 +144,7 @@ def nans(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def signless(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, of arguments in which every NaN and every zero has the same sign."""
+    """Return the function with arguments converted so that NaNs and zeros have the same sign."""
     steady = nans(function)
     return lambda *args, **kwargs: steady(*(x + 0.0 if _is_real(x) else x for x in args), **kwargs)
 
@@ -158,7 +158,7 @@ def _positive(a: Any) -> Any:
 
 
 def scope(program: Program, wrapped: bool) -> Variables:
-    """The names that the lines of a program use."""
+    """Return the initial variables of a program's lines, for NumPy's or dcarray's arrays."""
     names: Variables = {"plain": data, "in_thread": in_thread, "pickle": pickle, "copy": copy}
     names |= {"nans": nans, "signless": signless}
     if not wrapped:
@@ -178,7 +178,7 @@ _codes: dict[str, CodeType] = {}
 
 
 def compiled(line: str) -> CodeType:
-    """The code of a line."""
+    """Return the code object of a line, from a cache."""
     code = _codes.get(line)
     if code is None:
         if len(_codes) > 5000:
@@ -188,7 +188,7 @@ def compiled(line: str) -> CodeType:
 
 
 def perform(program: Program, wrapped: bool) -> Iterator[tuple[list[Any], Variables]]:
-    """For each round what every line raised and warned of, and the variables."""
+    """Run a program; yield for each round the errors and warnings of every line, and the variables."""
     common = scope(program, wrapped)
     for inputs in program.rounds:
         names = dict(common)
@@ -209,11 +209,10 @@ def perform(program: Program, wrapped: bool) -> Iterator[tuple[list[Any], Variab
 
 
 def difference(program: Program, **mode: Any) -> str | None:
-    """The first thing in which wrapped arrays differ from plain ones, or None.
+    """Return the first difference between runs with dcarray's and NumPy's arrays as text, or None.
 
-    A program that casts numbers to integers which cannot hold them has no right result: NumPy gives what the
-    processor gives, which depends on strides too.  Nor has one that asks for the sign of a NaN, or of the
-    larger zero.
+    Programs with undefined results never differ: those that cast numbers to integers which cannot hold them
+    (NumPy's result depends on the processor and on strides), or use the sign of a NaN or of the larger zero.
 
     Parameters
     ----------
@@ -230,7 +229,7 @@ def difference(program: Program, **mode: Any) -> str | None:
 
 
 def _is_unsigned(program: Program) -> bool:
-    """Does the sign of a zero depend on an order that NumPy leaves open?"""
+    """Whether the sign of a zero depends on an order of operations that NumPy does not define."""
     return any(word in line for line in program.body for word in ("max", "min", "clip", "sort", "np.sign("))
 
 
@@ -269,16 +268,16 @@ def _event(event: Any) -> str:
 # ---- judging -----------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Judge:
-    """How values are compared.
+    """The comparison of values of a program.
 
     Attributes
     ----------
     scale : float
-        The largest number there is: errors of what is rough are relative to it.
+        The largest finite number in the variables: errors of rough variables are relative to it.
     wild : bool
-        Are there infinities or NaN, and sums of products?  A library may leave out products with zero.
+        Whether there are infinities or NaN, and sums of products: libraries may skip products with zero.
     unsigned : bool
-        Does the sign of zero, or which NaN, depend on an order that NumPy leaves open?
+        Whether the sign of a zero or NaN depends on an order of operations that NumPy does not define.
     """
 
     scale: float
@@ -287,7 +286,7 @@ class Judge:
 
     @classmethod
     def of(cls, program: Program, variables: Variables) -> Judge:
-        """For the values that plain arrays gave."""
+        """Return the comparison for the values of the run with NumPy's arrays."""
         found = [
             v for v in variables.values() if isinstance(v, np.ndarray | np.generic) and v.dtype.kind in "fc"
         ]
@@ -298,7 +297,7 @@ class Judge:
         return cls(scale, wild, _is_unsigned(program))
 
     def differs(self, want: Any, got: Any, rough: bool) -> str | None:
-        """In what two values differ."""
+        """Return text that says how two values differ, or None."""
         if type(want) is np.ndarray:
             if not isinstance(got, dc.ndarray | np.ndarray):
                 return f"is a {type(got)} for an array"
@@ -321,7 +320,7 @@ class Judge:
         return f"is {b[where]!r} at {where}, not {a[where]!r}"
 
     def same(self, a: Any, b: Any, rough: bool) -> bool:
-        """Are these arrays of one shape and dtype as equal as they must be?"""
+        """Whether arrays of one shape and dtype are equal, up to the tolerance if they are rough."""
         if a.dtype.kind not in "fc":
             return bool(np.all(a == b)) if a.dtype.kind in "biu" else repr(a) == repr(b)
         if a.dtype.kind == "c":
@@ -345,17 +344,17 @@ class Judge:
 
 # ---- shrinking ---------------------------------------------------------------------------------------
 def suits_devices(program: Program) -> bool:
-    """Whether a program does on a device what it does with NumPy.
+    """Whether a program has the same results on a device as with NumPy.
 
-    Not with read-only arrays, of which a device has copies that may be written, nor with error states, since
-    devices give no warnings.
+    It may not if it uses read-only arrays (their copies on a device can be written) or ``np.errstate``
+    (devices give no warnings).
     """
     read_only = any("'wide'" in line for lines in program.rounds for line in lines)
     return not read_only and not any("errstate" in line for line in program.body)
 
 
 def shrunk(program: Program, **mode: Any) -> Program:
-    """A smaller program that still differs: without rounds, lines and sizes that do not matter."""
+    """Return a smaller program that still differs, without superfluous rounds, lines and sizes."""
 
     def differs(candidate: Program) -> bool:
         return difference(candidate, **mode) is not None

@@ -1,9 +1,10 @@
-"""Pythran's own test programs, as they are and accelerated: ``python -m conformance.pythran --suite PATH``.
+"""Runs Pythran's own test programs as they are and accelerated: ``python -m conformance.pythran --suite
+PATH``.
 
-A program of ``pythran/tests/cases`` has lines ``#bench``: statements that make arguments, and a call.  Each
-runs in a process of its own, as it is and with `dcarray.accelerate` on its module, with the same arguments
-made anew for each call, for some seconds.  The suite is an outside checkout; where Pythran is installed, its
-own time is measured, too.
+A program of ``pythran/tests/cases`` has lines ``#bench``: statements that create arguments, and a call.  Each
+runs in a separate process for some seconds, as it is and with `dcarray.accelerate` on its module, with the
+same arguments created anew for each call.  The suite is an external checkout; if Pythran is installed, its
+compiled program is measured, too.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class Bench:
     ----------
     file : Path
     setup, call : str
-        Statements, and an expression.
+        The statements that create arguments, and the expression to measure.
     """
 
     def __init__(self, file: Path, line: str) -> None:
@@ -42,12 +43,12 @@ class Bench:
 
     @property
     def name(self) -> str:
-        """The program's name, with a number if it has several such lines."""
+        """The program's name, with a number from the second such line on."""
         return self.file.stem + (f" {self.number + 1}" if self.number else "")
 
 
 def benches(suite: Path) -> list[Bench]:
-    """Return the lines ``#bench`` of a suite that Python understands."""
+    """Return the lines ``#bench`` of a suite that compile as Python."""
     found = []
     for file in sorted((suite / CASES).glob("*.py")):
         lines = [line for line in file.read_text().splitlines() if line.startswith("#bench ")]
@@ -63,13 +64,13 @@ def benches(suite: Path) -> list[Bench]:
 
 
 def programs(suite: Path) -> list[Program]:
-    """Return them as `Suite` takes them."""
+    """Return the lines ``#bench`` of a suite as programs of a `Suite`."""
     return [Program(one.name, [str(one.file), one.setup, one.call]) for one in benches(suite)]
 
 
 # ---- in a process of its own ------------------------------------------------------------------------
 class _Call:
-    """The call of a line, on the names of a module."""
+    """The call of a line ``#bench`` with the names of a module."""
 
     def __init__(self, module: Any, setup: str, call: str) -> None:
         self._module = module
@@ -77,7 +78,7 @@ class _Call:
         self._found: Any = None
 
     def call(self) -> float:
-        """Make the arguments and call it once; returns the seconds of the call."""
+        """Create the arguments, evaluate the call once, and return its seconds."""
         names = dict(vars(self._module))
         exec(self._setup, names)
         begun = time.perf_counter()
@@ -85,12 +86,12 @@ class _Call:
         return time.perf_counter() - begun
 
     def result(self) -> Any:
-        """What the last call gave."""
+        """Return the result of the last call."""
         return copied(self._found)
 
 
 def figures(words: list[str], seconds: float, pythran: bool) -> dict[str, Any]:
-    """Run a program in turns; `Suite` says more."""
+    """Return the times of a program, run in several ways in turn; see `Suite.figures`."""
     import dcarray
 
     file, setup, call = words

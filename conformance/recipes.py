@@ -1,7 +1,7 @@
-"""What `conformance.functions` calls: for every public function of NumPy a line of Python, or a few.
+"""The lines of Python that `conformance.functions` runs: one or a few for every public function of NumPy.
 
-A line stands for the first name of NumPy's, or the first method or attribute of an array, that is found in
-it from the outside inwards.  `conformance.recipes_arrays` has the arrays that lines may use, and the methods.
+A line tests the outermost function of NumPy, or method or attribute of an array, in its expression.
+`conformance.recipes_arrays` has the arrays that lines may use, and the lines for methods.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""The arrays of `conformance.functions`, what it does with their methods, attributes and operators, and with
-ufuncs."""
+"""The arrays of `conformance.functions`, and its lines for methods, attributes, operators and ufuncs."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ _SHAPE = (6, 8)
 
 
 def arrays() -> dict[str, Any]:
-    """The arrays of the lines, plain and made anew.
+    """Return new NumPy arrays for the names that lines use.
 
     ====== =====================================================================
     x y q  float64 (6, 8), those of y positive, q with NaNs
@@ -281,12 +280,12 @@ _METHODS = {
 
 
 def ufuncs(accepted: Callable[[str], bool]) -> dict[str, str]:
-    """Lines for all ufuncs and their methods, by group.
+    """Return lines for all ufuncs and their methods, by group.
 
     Parameters
     ----------
     accepted : callable
-        Is this line one that plain NumPy takes?
+        Returns whether NumPy runs a line without an error.
     """
     calls: list[str] = []
     methods: dict[str, list[str]] = {name: [] for name in _METHODS}

@@ -1,6 +1,6 @@
-"""Other people's benchmarks, as they are and accelerated: a process of each program, and the table of all.
+"""Runs benchmark suites of other projects as they are and accelerated, one process for each program.
 
-The suites are outside checkouts, which the commands are told of by ``--suite``.
+The suites are external checkouts, given by the option ``--suite``.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _MARK = "figures: "
 
 
 def answer_of(command: Sequence[str], limit: float) -> dict[str, Any] | str:
-    """Run a command that prints a JSON object as its last line, in a process that may crash or hang.
+    """Run a command that prints a JSON object as its last line, and may crash or hang.
 
     Returns
     -------
     dict or str
-        The object, or the last line of what went wrong.
+        The object, or the last line of the error.
     """
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=False)
@@ -50,9 +50,9 @@ class Program(NamedTuple):
     ----------
     name : str
     words : list of str
-        What its process is told.
+        The arguments of its process.
     left_out : str
-        Why it is not run, if it is not.
+        The reason if it is not run; else empty.
     """
 
     name: str
@@ -73,18 +73,18 @@ class Suite:
     command : str
         The module of ``python -m``.
     title : str
-        Of its section in the document.
+        The title of its section in the document.
     folder : str
-        What a checkout has.
+        A folder by which a checkout is recognised.
     programs : callable
-        Gives the programs of a checkout.
+        Returns the programs of a checkout.
     figures : callable
-        Called in a process of its own, with the words of a program, the seconds and whether the peer is
-        installed; gives what `conformance.in_turns.take_turns` gives.
+        Called in a separate process with the words of a program, the seconds and whether the peer is
+        installed; returns the result of `conformance.in_turns.take_turns`.
     peer, peer_name : str
-        A package that compiles the programs, too, where it is installed, and its name in the table.
+        Another compiler's package to compare with, if it is installed, and its name in the table.
     about : str
-        What the section says before the table.
+        The text of the section before the table.
     """
 
     command: str
@@ -97,7 +97,7 @@ class Suite:
     about: str = ""
 
     def main(self, arguments: list[str] | None = None, told: Callable[[str], None] = _print) -> int:
-        """The command; gives the exit status."""
+        """Run the command and return its exit status."""
         given = sys.argv[1:] if arguments is None else arguments
         peer = bool(self.peer) and importlib.util.find_spec(self.peer) is not None
         if given[:1] == ["--child"]:
@@ -132,7 +132,7 @@ class Suite:
         return int(any(row.get("differs") for row in rows))
 
     def rows(self, suite: Path, names: list[str], seconds: float) -> Iterator[dict[str, Any]]:
-        """Yield the figures of programs."""
+        """Run programs, and yield a dict of figures for each."""
         for program in self.programs(suite):
             if names and not any(name in program.name for name in names):
                 continue
@@ -142,8 +142,10 @@ class Suite:
             )
 
     def measured(self, words: list[str], seconds: float) -> dict[str, Any]:
-        """Return the figures of a program, from a process with an empty cache, or ``skipped``, the reason why
-        it cannot be run as it is."""
+        """Return the figures of a program, run in a process with an empty cache.
+
+        If it cannot be run as it is, return ``skipped`` with the reason.
+        """
         child = [sys.executable, "-m", self.command, "--child", str(seconds), *words]
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # plans may still come
             try:
@@ -171,7 +173,7 @@ class Suite:
 
 
 def loaded(file: Path, name: str = "") -> Any:
-    """Return a module of its own of a file: each call runs the file anew."""
+    """Return a new module of a file: each call executes the file again."""
     spec = importlib.util.spec_from_file_location(name or file.stem, file)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -194,8 +196,10 @@ def _told(row: dict[str, Any]) -> str:
 
 
 def _merged(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the rows of an earlier run, with those of a new one in their places: a peer's figure stays where
-    the new run has none."""
+    """Return the rows of an earlier run, replaced by those of a new one where there are any.
+
+    A peer's figure is kept if the new run has none.
+    """
     rows = {row["name"]: row for row in old}
     for row in new:
         before = rows.get(row["name"], {})
@@ -208,7 +212,7 @@ def _mean(values: list[float]) -> float:
 
 
 def text(rows: list[dict[str, Any]], peer_name: str) -> str:
-    """Return the table."""
+    """Return the table of the rows in Markdown."""
     known = [one for one in rows if "settled" in one]
     peer = any("peer" in one for one in known)
     lines = [

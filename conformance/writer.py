@@ -1,4 +1,4 @@
-"""Writes random programs.  The writer runs what it writes on plain arrays, so that most lines make sense."""
+"""The writer of random array programs, which runs its lines with NumPy so that most of them are valid."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _BLOWING_UP = (
 
 
 class Writer:
-    """The state of a program in the making.
+    """The state of a program while it is written.
 
     Attributes
     ----------
@@ -56,36 +56,36 @@ class Writer:
 
     # ---- choices -------------------------------------------------------------------------------------
     def chance(self, p: float) -> bool:
-        """True once in a while."""
+        """Return True with probability `p`."""
         return self.r.random() < p
 
     def one(self, items: Sequence[Any]) -> Any:
-        """One of them."""
+        """Return a random item."""
         return self.r.choice(items)
 
     def fresh(self, letter: str = "v") -> str:
-        """A new name."""
+        """Return a new variable name with a first letter."""
         self.counts[letter] = self.counts.get(letter, -1) + 1
         return f"{letter}{self.counts[letter]}"
 
     def dtype(self) -> str:
-        """The text of a dtype."""
+        """Return the text of a random dtype."""
         return str(self.one(USUAL if self.long and self.chance(0.9) else DTYPES))
 
     def scalar(self) -> str:
-        """The text of a scalar: a number or a variable of the round."""
+        """Return the text of a random scalar: a number, or a variable that each round sets."""
         return self.one(("k0", "k1")) if self.chance(0.3) else str(self.one(SCALARS))
 
     def is_rough(self, name: str) -> bool:
-        """Does this array hold values that are only known within rounding?"""
+        """Whether an array has values that may differ by rounding."""
         return name in self.rough or id(_owner(self.scope[name])) in self._rough_memory
 
     def has_layout(self, name: str) -> bool:
-        """Is this array a view of one that the program began with, whose strides are known?"""
+        """Whether an array is a view of an input of the program, so that its strides are known."""
         return id(_owner(self.scope[name])) in self._given
 
     def array(self, want: Callable[[Any], Any] = lambda a: True, rough: bool = False) -> str:
-        """The name of an array; a rough one only if asked for.
+        """Return the name of a random array; one with rounding errors only if ``rough``.
 
         Raises
         ------
@@ -102,7 +102,7 @@ class Writer:
         )
 
     def mate(self, name: str, rough: bool = False) -> str:
-        """Another operand for an array: an array that broadcasts, most of the time, or a scalar."""
+        """Return a second operand for an array: mostly an array that broadcasts, or a scalar."""
         if self.chance(0.25):
             return self.scalar()
         shape = self.scope[name].shape
@@ -113,7 +113,7 @@ class Writer:
         return self.array(rough=rough)
 
     def shape(self) -> tuple[int, ...]:
-        """A shape: mostly small; some axes are longer than a vector, some arrays larger than small."""
+        """Return a random shape: mostly small; some are longer than SIMD vectors, or recorded."""
         if self.large:
             return tuple(self.one(((17000,), (130, 130), (40, 501), (7, 50, 60))))
         if self.long and self.chance(0.8):
@@ -124,29 +124,29 @@ class Writer:
         return tuple(shape)
 
     def other(self, n: int) -> int:
-        """Another length for an axis."""
+        """Return another length for an axis of length ``n``."""
         if n > 6 and self.chance(0.6):
             return int(self.one((n + 1, n - 1, n // 2, min(2 * n, 20000))))
         return self.r.randint(0, 6)
 
     def suffix(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """A shape that broadcasts to another."""
+        """Return a random shape that broadcasts to another one."""
         cut = shape[self.r.randrange(len(shape) + 1) :] if self.chance(0.3) else shape
         return tuple(1 if self.chance(0.15) else n for n in cut)
 
     def axis(self, a: Any) -> int:
-        """An axis of an array; rarely none of it."""
+        """Return a random axis of an array; rarely one that it does not have."""
         n = a.ndim + (1 if self.chance(0.03) else 0)
         return self.r.randrange(-n, n) if n else 0
 
     def axes(self, a: Any) -> str:
-        """The text of an axis, of several, or of all."""
+        """Return the text of one axis, of several, or of all."""
         if a.ndim > 1 and self.chance(0.3):
             return str(tuple(self.r.sample(range(a.ndim), self.r.randint(1, a.ndim))))
         return "None" if self.chance(0.1 if self.long else 0.35) else str(self.axis(a))
 
     def slice(self, n: int) -> str:
-        """The text of a slice."""
+        """Return the text of a random slice."""
         if self.chance(0.3):
             return ":"
         start = "" if self.chance(0.4) else str(self.r.randint(-n - 1, n + 1))
@@ -155,7 +155,7 @@ class Writer:
         return f"{start}:{stop}{step}"
 
     def key(self, shape: tuple[int, ...]) -> str:
-        """The text of a basic key."""
+        """Return the text of a random basic index."""
         keys: list[str] = []
         for n in shape[: self.r.randint(0, len(shape))]:
             keys.append(str(self.r.randrange(-n, n)) if n and self.chance(0.2) else self.slice(n))
@@ -166,7 +166,7 @@ class Writer:
         return ", ".join(keys) or "..."
 
     def indices(self, n: int, shape: tuple[int, ...]) -> str:
-        """The text of an array of indices into ``n``."""
+        """Return the text of an array of random indices into an axis of length ``n``."""
         values = np.array(
             [self.r.randrange(-n, n) if n else 0 for _ in range(int(np.prod(shape)))], dtype=int
         )
@@ -178,7 +178,7 @@ class Writer:
         return str(self.one(ways))
 
     def fancy(self, name: str) -> str:
-        """The text of an advanced key."""
+        """Return the text of a random advanced index."""
         a = self.scope[name]
         if not a.ndim or self.chance(0.3):
             if self.chance(0.5):
@@ -209,7 +209,7 @@ class Writer:
 
     # ---- lines ---------------------------------------------------------------------------------------
     def write(self, text: str, makes: str = "", rough: bool = False, into: str = "") -> bool:
-        """Add a line if it makes sense, or, rarely, if it does not.
+        """Add a line if NumPy runs it without an error, or, rarely, in spite of one.
 
         Parameters
         ----------
@@ -263,7 +263,7 @@ class Writer:
     in_place = False  # has something been written into that is known only within rounding?
 
     def inputs(self) -> list[tuple[str, ...]]:
-        """The arrays of the first round: name, dtype, shape, seed and layout."""
+        """Return the arrays of the first round: name, dtype, shape, seed and layout of each."""
         made: list[tuple[Any, ...]] = []
         for _ in range(self.r.choice((1, 2, 2, 3))):
             rare = self.chance(0.03) and not self.long
@@ -274,7 +274,7 @@ class Writer:
         return made
 
     def round(self, made: Sequence[tuple[Any, ...]], first: bool) -> tuple[str, ...]:
-        """The lines that make the arrays; other arrays than in the first round."""
+        """Return the lines that create the arrays of a round, different after the first one."""
         size: dict[int, int] = {}
         lines = []
         same = self.chance(0.3)
@@ -292,7 +292,7 @@ class Writer:
         return (*lines, f"k0 = {self.one(SCALARS)}", f"k1 = {self.r.randint(-2, 6)}")
 
     def program(self) -> Program:
-        """The program."""
+        """Return the finished program."""
         made = self.inputs()
         lines = self.round(made, True)
         self.scope = scope(Program((), ()), False)
@@ -334,5 +334,5 @@ def _broadcasts(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
 
 
 def program(seed: int) -> Program:
-    """The program of a number."""
+    """Return the program with a seed."""
     return Writer(seed).program()

@@ -15,7 +15,7 @@ import dcarray as dc
 
 
 def diffuse(u: Any, strength: Any) -> Any:
-    """One step: a Laplacian, two limited fluxes, an update."""
+    """Return the field after one step: a Laplacian, two limited fluxes, an update."""
     lap = 4.0 * u[1:-1, 1:-1] - (u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2])
     down = lap[1:, 1:-1] - lap[:-1, 1:-1]
     down = np.where(down * (u[2:-1, 2:-2] - u[1:-2, 2:-2]) > 0, 0.0, down)

@@ -1,4 +1,4 @@
-"""Heat in a square plate: plain NumPy, that knows nothing of dcarray or of processes.
+"""Heat in a square plate: plain NumPy, without any use of dcarray or of processes.
 
 ``python examples/heat.py [POINTS] [STEPS]`` is NumPy's.
 ``mpiexec -n 4 python -m dcarray run --report examples/heat.py`` lays the plate out in blocks over four
@@ -12,14 +12,14 @@ import numpy as np
 
 
 def plate(n):
-    """A cold plate with a hot edge."""
+    """Return a cold plate with a hot edge."""
     u = np.zeros((n, n))
     u[0] = 100.0
     return u
 
 
 def heat(n, steps):
-    """The plate after some steps."""
+    """Return the plate after some time steps."""
     u, v = plate(n), plate(n)
     for _ in range(steps):
         v[1:-1, 1:-1] = 0.2 * (u[1:-1, 1:-1] + u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:])
@@ -28,7 +28,7 @@ def heat(n, steps):
 
 
 def main():
-    """Simulate and say how warm it is."""
+    """Simulate the plate and print its mean temperature."""
     sizes = [int(text) for text in sys.argv[1:] if text.isdigit()]
     n, steps = (*sizes, *(2000, 100)[len(sizes) :])
     begin = time.perf_counter()

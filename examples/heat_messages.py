@@ -16,7 +16,7 @@ from dcarray import comm
 
 
 def exchange(u: Any, cart: comm.Cart) -> None:
-    """Fill the halo: one row or column from each neighbour, sent from where it lies."""
+    """Fill the halo with one row or column from each neighbour, sent without a copy."""
     north, south = cart.neighbour(-1, 0), cart.neighbour(1, 0)
     west, east = cart.neighbour(0, -1), cart.neighbour(0, 1)
     comm.Waitall(
@@ -34,7 +34,7 @@ def exchange(u: Any, cart: comm.Cart) -> None:
 
 
 def step(u: Any, v: Any, top: int, bottom: int, left: int, right: int) -> None:
-    """One step on the rows and columns between, in plain NumPy."""
+    """Compute one time step for the rows and columns within bounds, in plain NumPy."""
     v[top:bottom, left:right] = 0.2 * (
         u[top:bottom, left:right]
         + u[top - 1 : bottom - 1, left:right]
@@ -45,7 +45,7 @@ def step(u: Any, v: Any, top: int, bottom: int, left: int, right: int) -> None:
 
 
 def plate(n: int) -> Any:
-    """A cold plate with a hot edge."""
+    """Return a cold plate with a hot edge."""
     u = np.zeros((n, n))
     u[0] = 100.0
     return u
@@ -53,7 +53,7 @@ def plate(n: int) -> Any:
 
 @dc.options(distribute_above=None)  # arrays are each rank's own
 def heat(n: int, steps: int) -> Any:
-    """Simulate on all ranks; the whole plate on rank 0, None on the others."""
+    """Simulate on all ranks; return the whole plate on rank 0, None on the others."""
     ranks = comm.world()
     cart = comm.Cart_create(comm.choose_grid((n, n), ranks.size).shape)
     mine = comm.BlockScatter(plate(n) if ranks.rank == 0 else None, cart)

@@ -1,4 +1,4 @@
-"""Two sweeps of Jacobi's method for Poisson's equation, as a function that compiles ahead of its calls.
+"""Two sweeps of Jacobi's method for Poisson's equation, as a function that is compiled ahead of time.
 
 ``python -m dcarray export examples/jacobi.py:step --target vitis --out DIR`` makes a circuit of it.
 """
@@ -12,7 +12,7 @@ N = M = 128
 
 @dc.program
 def step(u: dc.types.float32[N, M], f: dc.types.float32[N, M]):
-    """Return the grid after two sweeps; its border stays."""
+    """Return the grid after two sweeps; its border does not change."""
     v = u.copy()
     v[1:-1, 1:-1] = np.float32(0.25) * (
         u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:] - f[1:-1, 1:-1]

@@ -1,4 +1,4 @@
-"""Jacobi steps over many processes as one annotated function, with its messages inside (SC21, section 4.3).
+"""Jacobi steps on many processes as one annotated function that sends messages (SC21, section 4.3).
 
 ``mpiexec -n 4 python examples/jacobi_messages.py`` under MPI, with ``--ranks 4`` instead on simulated ranks.
 Each rank has a block of the plate with room for its neighbours' rows and columns.  What is between the calls
@@ -28,7 +28,7 @@ def half_step(
     woff: int,
     eoff: int,
 ):
-    """Exchange the rim of ``a``, and step from ``a`` to ``b``, but not at the edges of the plate."""
+    """Exchange the halo of ``a``, and step from ``a`` to ``b``, except at the edges of the plate."""
     north, south = cart.neighbour(-1, 0), cart.neighbour(1, 0)
     west, east = cart.neighbour(0, -1), cart.neighbour(0, 1)
     requests = [
@@ -54,7 +54,7 @@ def half_step(
 
 @dc.program
 def jacobi_2d(steps: int, A: dc.types.float64[N, M], B: dc.types.float64[N, M]):
-    """Jacobi steps on arrays that all ranks have, which are scattered and gathered again."""
+    """Run Jacobi steps on arrays that all ranks have: scatter them, step, and gather the results."""
     cart = comm.Cart_create(comm.choose_grid((N, M), comm.world().size).shape)
     block = comm.BlockScatter(A, cart)
     here = (block.shape[0] + 2, block.shape[1] + 2)
@@ -72,14 +72,14 @@ def jacobi_2d(steps: int, A: dc.types.float64[N, M], B: dc.types.float64[N, M]):
 
 
 def plain(steps: int, A: Any, B: Any) -> None:
-    """The same in NumPy, in one process."""
+    """Run the same steps in NumPy, in one process."""
     for _ in range(1, steps):
         for a, b in ((A, B), (B, A)):
             b[1:-1, 1:-1] = 0.2 * (a[1:-1, 1:-1] + a[1:-1, :-2] + a[1:-1, 2:] + a[2:, 1:-1] + a[:-2, 1:-1])
 
 
 def on_a_rank(n: int, steps: int) -> bool:
-    """Whether a rank gets what one process does, to the bit."""
+    """Whether a rank's result is the same, to the bit, as that of one process."""
     rng = np.random.default_rng(0)
     A, B = rng.random((n, n + 3)), rng.random((n, n + 3))
     expected = A.copy(), B.copy()

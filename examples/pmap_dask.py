@@ -1,4 +1,4 @@
-"""A loop in tiles on Dask's workers with ``dc.pmap``; one worker is killed, and its tiles are done again.
+"""A loop in tiles on Dask's workers with ``dc.pmap``; one worker is killed, and its tiles run again.
 
 Where Dask is missing, or with ``--processes``, a pool of processes runs them: ``pmap`` makes a new one.
 """
@@ -23,7 +23,7 @@ import dcarray as dc
 
 
 def tile_of_pi(notes: Path, victim: int, steps: range) -> float:
-    """Return a part of the integral of 4 / (1 + x^2); the first that runs the victim's tile dies of it."""
+    """Return a part of the integral of 4 / (1 + x^2); the first process to run the victim's tile dies."""
     number = steps.start // len(steps)
     with open(notes / f"{os.getpid()}", "a") as file:
         file.write(f"{number}\n")
@@ -37,7 +37,7 @@ def tile_of_pi(notes: Path, victim: int, steps: range) -> float:
 
 @contextlib.contextmanager
 def workers(processes: bool) -> Iterator[Any]:
-    """Two workers of Dask, if it is there and wanted, or what makes a pool of two processes."""
+    """A context with an executor of two Dask workers, or a function that creates a pool of two processes."""
     try:
         if processes:
             raise ImportError
@@ -55,7 +55,7 @@ def workers(processes: bool) -> Iterator[Any]:
 
 
 def main() -> None:
-    """Run the tiles, and say which of them were run again."""
+    """Run the tiles, and print which of them ran again."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--processes", action="store_true", help="a pool of processes, also where Dask is")
     arguments = parser.parse_args()

@@ -15,7 +15,7 @@ from dcarray import comm
 
 
 def multiply(m: int, n: int, k: int) -> tuple[Any, int]:
-    """Multiply random matrices on all ranks: the result on rank 0 beside NumPy's, and the bytes of panels."""
+    """Multiply random matrices; return the result (None except on rank 0) and the received panels' bytes."""
     ranks = comm.world()
     grid = comm.choose_grid((m, n), ranks.size)
     rng = np.random.default_rng(0)
@@ -33,7 +33,7 @@ def multiply(m: int, n: int, k: int) -> tuple[Any, int]:
 
 
 def main() -> None:
-    """Multiply, check and count."""
+    """Multiply, check the result, and print the bytes sent."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
         "sizes", type=int, nargs="*", default=[300, 200, 250], help="rows, columns, inner size"

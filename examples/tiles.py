@@ -16,21 +16,21 @@ from dcarray import comm
 
 
 def signals(pulses: int, channels: int = 16, samples: int = 512) -> tuple[Any, Any]:
-    """What the channels have received of each pulse, and the weights; the same on all ranks."""
+    """Return the channels' received samples of each pulse, and the weights; the same on all ranks."""
     rng = np.random.default_rng(0)
     received = rng.standard_normal((pulses, channels, samples)) + 1j
     return received, rng.standard_normal((channels, channels))
 
 
 def filtered(received: Any, weights: Any) -> Any:
-    """One tile of pulses: transform, weight and transform back."""
+    """Return a tile of pulses after a Fourier transform, weighting and the inverse transform."""
     spectrum = np.fft.fft(received, axis=-1)
     spectrum = weights @ spectrum / (1 + np.abs(spectrum).max(axis=(1, 2), keepdims=True))
     return np.abs(np.fft.ifft(spectrum, axis=-1))
 
 
 def run(pulses: int, size: int) -> tuple[Any, int]:
-    """All pulses on all ranks: the results on rank 0, and how many tiles this rank has run."""
+    """Process all pulses on all ranks; return the results on rank 0, and the tiles that this rank has run."""
     received, weights = signals(pulses)
     ran = []
 
@@ -43,7 +43,7 @@ def run(pulses: int, size: int) -> tuple[Any, int]:
 
 
 def main() -> None:
-    """Run, check and count."""
+    """Run, check the results, and print the numbers of tiles."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pulses", type=int, default=200)
     parser.add_argument("--size", type=int, default=4, help="pulses in a tile")

@@ -37,22 +37,22 @@ SCALAR = "c"  # the names of scalars begin with it, and a number follows
 
 
 def is_scalar_argument(array: Array) -> bool:
-    """Whether an array of a region stands for a scalar of the log, which a run can be given as a value."""
+    """Return whether an array of a region stands for a scalar of the log, which can be passed as a number."""
     return array.role == "in" and not array.shape and array.name[0] == SCALAR and array.name[1:].isdigit()
 
 
 @lru_cache(maxsize=64)
 def dtype_of(char: str) -> np.dtype[Any]:
-    """Return the dtype of a character, cached."""
+    """Return the dtype with the type character ``char``, cached."""
     return np.dtype(char)
 
 
 def build(log: Sequence[Entry], live: Collection[int], scalars: Sequence[str]) -> Region:
     """Return the region of a log.
 
-    A statement's ``loc`` is the number of its entry, not counting declarations. ``live`` are the ``new``
-    slots that are live after the region; the others are temporaries. ``scalars`` has the dtype character of
-    each scalar. Arrays are named ``a<slot>`` and, for the scalars, ``c<number>``, in this order.
+    A statement's ``loc`` is the number of its entry, not counting declarations. ``live`` has the ``new``
+    slots whose arrays are used after the region; the other new ones are temporaries. ``scalars`` has the
+    dtype character of each scalar. The array of a slot is named ``a<slot>``, that of a scalar ``c<number>``.
     """
     return _Builder(log, live, scalars).region()
 
@@ -138,7 +138,8 @@ class _Builder:
         self.body.append(Compute(target, body, loc=position))
 
     def _overlaps(self, out: int, target: Window, args: tuple[Any, ...], reads: list[Expr]) -> bool:
-        """Whether an element may be written before another point of the domain reads it."""
+        """Return whether a statement with the target ``target`` may write an element that another point of
+        its domain still has to read; ``reads`` has the values of ``args``."""
         for arg, value in zip(args, reads, strict=True):
             if type(arg) is int or self.heads[arg[0]] != self.heads[out]:
                 continue
@@ -173,7 +174,8 @@ class _Builder:
         self.body.append(Compute(target, body, op, const(start, dtype), loc=position, scan=axis))
 
     def _place(self, position: int, op: str, domain: Any, axes: Any, body: Expr) -> Expr:
-        """Return the coordinate of the extremum over ``axes``; at other points the identity of a minimum."""
+        """Return the operand of a minimum over ``axes`` that gives an argmin or argmax: the coordinate where
+        ``body`` is the extremum, elsewhere the identity of the minimum."""
         dtype, fold = body.dtype, PLACES[op]
         kept = tuple(axis for axis in range(len(domain)) if axis not in axes)
         best = Array(f"t{len(self.temps)}", dtype, tuple(domain[axis] for axis in kept))
@@ -200,7 +202,8 @@ class _Builder:
         self.body.append(Call(entry.op, reads, writes, entry.attrs, loc=position))
 
     def _take(self, position: int, entry: Statement) -> None:
-        """Add the statement ``out = x[key]``; the axes that are indexed become those of the indices."""
+        """Add the statement ``out = x[key]`` with index arrays, whose axes replace the indexed axes of
+        ``x``."""
         (slot, index, shape), *places = entry.args
         kinds, place = dict(entry.attrs)["key"], dtype_of("l")
         given = self._window(slot, index, shape, shape)
@@ -224,7 +227,8 @@ class _Builder:
 
 
 def _position(part: Index, axes: Sequence[Expr], dtype: np.dtype[Any]) -> Expr:
-    """Return where a window lies along an axis of its array, given its own coordinates."""
+    """Return the array coordinate ``offset + stride * axes[axis]`` of an index, as an expression of
+    ``dtype``."""
     offset = Size(part.offset, dtype)
     if part.axis is None:
         return offset
@@ -241,7 +245,8 @@ def _start(op: str, dtype: np.dtype[Any]) -> Any:
 
 
 def extreme(op: str, dtype: np.dtype[Any]) -> Any:
-    """Return the identity of a maximum or minimum over a non-empty axis: the least or greatest value."""
+    """Return the identity of the maximum or minimum ``op``: the least or greatest value of the dtype, NaN for
+    ``fmax`` and ``fmin`` of floats."""
     low = op in ("maximum", "fmax")
     if dtype.kind == "f":
         if op in ("fmax", "fmin"):
@@ -254,13 +259,14 @@ def extreme(op: str, dtype: np.dtype[Any]) -> Any:
 
 
 def cast(x: Expr, char: str) -> Expr:
-    """Return an expression converted to a dtype."""
+    """Return an expression converted to the dtype with the type character ``char``."""
     dtype = dtype_of(char)
     return x if x.dtype == dtype else Apply("cast", (x,), dtype)
 
 
 def apply_op(op: str, kinds: str, result: str, reads: Sequence[Expr]) -> Expr:
-    """Return an operation on expressions, converted to the argument dtypes ``kinds`` of its loop."""
+    """Return the operation ``op`` on ``reads``, which are first converted to the dtypes of the type
+    characters ``kinds``; ``result`` is the character of its result's dtype."""
     args = tuple(cast(x, char) for x, char in zip(reads, kinds, strict=True))
     if op == "cast":
         return cast(args[0], result)

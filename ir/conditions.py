@@ -13,7 +13,7 @@ _OTHER = {"less": "greater_equal", "less_equal": "greater", "greater": "less_equ
 
 
 def implied_inequalities(cond: Expr, holds: bool = True) -> list[Dim]:
-    """Return dimensions that are at least 0 where a condition holds (or where it does not)."""
+    """Return dimensions that are at least 0 if a condition is true (with ``holds=False``, if it is false)."""
     if not isinstance(cond, Apply):
         return []
     if cond.op == "logical_not":
@@ -33,7 +33,7 @@ def implied_inequalities(cond: Expr, holds: bool = True) -> list[Dim]:
 
 
 def _dim(expr: Expr) -> Dim | None:
-    """Return the dimension that an integer expression in 64 bits is, if no operation wraps."""
+    """Return the dimension that an expression of dtype int64 is, if it is a size or a constant; else None."""
     if expr.dtype != np.int64:
         return None
     if isinstance(expr, Size):

@@ -30,7 +30,7 @@ __all__ = [
 
 
 def simplify(dim: Any) -> Dim:
-    """Return a dimension in its canonical form: an ``int`` when it is one, also of NumPy's."""
+    """Return a dimension in canonical form; a NumPy integer becomes an ``int``."""
     return dim if type(dim) is int or type(dim) is Expression else operator.index(dim)
 
 
@@ -40,7 +40,7 @@ def free_symbols(dim: Dim) -> frozenset[str]:
 
 
 def substitute(dim: Dim, values: Mapping[str, Dim]) -> Dim:
-    """Return a dimension with the named symbols replaced, all at once."""
+    """Return a dimension with the symbols in ``values`` replaced by their values, all at the same time."""
     return dim if type(dim) is int else dim.at(values)
 
 
@@ -53,8 +53,8 @@ def slope(dim: Dim, var: str) -> Dim | None:
 
 
 def span(dim: Dim, ranges: Mapping[str, tuple[int, int]]) -> tuple[int, int] | None:
-    """Return integers between which ``dim`` lies where its symbols lie in these ranges; None if a symbol has
-    none, or a divisor is no positive number."""
+    """Return a lower and an upper bound of ``dim``, given such a pair for each symbol; None if a symbol has
+    none, or if a divisor is not a positive number."""
     if type(dim) is int:
         return dim, dim
     low = high = 0
@@ -87,8 +87,8 @@ def _atom_span(atom: Atom, ranges: Mapping[str, tuple[int, int]]) -> tuple[int, 
 
 
 def without_factor(e: Any) -> Any:
-    """Return an expression that is at least 0 if and only if ``e`` is, without a factor of all terms with
-    symbols."""
+    """Return ``e`` divided by the common factor of its terms with symbols, its constant rounded down: the
+    result is at least 0 if and only if ``e`` is."""
     terms = {} if type(e) is int else dict(e.terms)
     constant = terms.pop((), 0)
     factor = gcd(*terms.values())
@@ -138,8 +138,8 @@ def linear(dim: Dim, names: Iterable[str]) -> tuple[Dim, dict[str, Dim]]:
 
 
 def least_of(dim: Dim) -> tuple[Dim, ...]:
-    """Return the operands of a ``min`` at the top of ``dim``, of which it is the least; else ``dim``
-    alone."""
+    """Return dimensions whose minimum is ``dim``: the operands of a ``min`` that is a term of it, each with
+    the other terms added; ``dim`` alone if it has no such term."""
     if type(dim) is int:
         return (dim,)
     for product, count in sorted(dim.terms.items(), key=lambda term: [atom.key for atom in term[0]]):
@@ -151,7 +151,7 @@ def least_of(dim: Dim) -> tuple[Dim, ...]:
 
 
 def is_number(dim: Dim, value: int) -> bool:
-    """Whether a dimension is this constant."""
+    """Return whether a dimension is the constant ``value``."""
     return type(dim) is int and dim == value
 
 

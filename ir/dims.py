@@ -37,20 +37,20 @@ Bounds = Mapping[str, tuple[Dim | None, Dim | None]]
 
 # ---- loop variables ---------------------------------------------------------------------------------
 def largest(dim: Dim) -> Dim:
-    """Return the largest value of ``dim`` over the ranges of enclosing loops' variables (``ranging``), which
-    are eliminated where that is possible."""
+    """Return the largest value of ``dim`` over the values of enclosing loops' variables (``ranging``), as an
+    expression without those variables that can be eliminated."""
     return dim if type(dim) is int else simplify(-smallest(simplify(-dim)))
 
 
 def upper_bound(dim: Dim) -> Dim | None:
-    """Return `largest`, or None where a variable of an enclosing loop remains."""
+    """Return ``largest(dim)``; None if a variable of an enclosing loop remains in it."""
     found = largest(dim)
     return found if free_symbols(found).isdisjoint(_RANGES.get() or ()) else None
 
 
 def loop_range(start: Dim, stop: Dim, step: Dim) -> tuple[Dim | None, Dim | None]:
-    """Return the least and the largest value of the variable of ``range(start, stop, step)``, as far as
-    known."""
+    """Return the least and the largest value in ``range(start, stop, step)``, or bounds of these; None for
+    one that is not known."""
     if type(start) is type(stop) is type(step) is int:
         values = range(start, stop, step)
         return (min(values[0], values[-1]), max(values[0], values[-1])) if values else (start, start)
@@ -61,22 +61,22 @@ def loop_range(start: Dim, stop: Dim, step: Dim) -> tuple[Dim | None, Dim | None
 
 
 def no_iterations(start: Dim, stop: Dim, step: Dim) -> bool:
-    """Whether ``range(start, stop, step)`` is provably empty."""
+    """Return whether ``range(start, stop, step)`` is proved to be empty."""
     low, high = loop_range(start, stop, step)
     return low is not None and prove_lt(high, low) is True
 
 
 @contextmanager
 def ranging(name: str, bounds: tuple[Dim, Dim, Dim]) -> Iterator[None]:
-    """A context in which proofs know that ``name`` is a value of ``range(*bounds)``, besides the ranges of
-    the variables of loops around."""
+    """A context in which proofs know that the variable ``name`` is in ``range(*bounds)``, and what enclosing
+    contexts say of other variables."""
     with between({name: loop_range(*bounds)}):
         yield
 
 
 @contextmanager
 def between(ranges: Bounds) -> Iterator[None]:
-    """A context like `ranging`, for variables whose least and greatest values are given."""
+    """A context like `ranging`, in which proofs know the least and greatest values of several variables."""
     token = _RANGES.set({**(_RANGES.get() or {}), **ranges})
     try:
         yield
@@ -85,7 +85,7 @@ def between(ranges: Bounds) -> Iterator[None]:
 
 
 def count(bounds: tuple[Dim, Dim, Dim]) -> Dim | None:
-    """Return the number of values of ``range(*bounds)``; None if there is no formula that is proved."""
+    """Return the number of values in ``range(*bounds)``; None if no formula for it is proved."""
     start, stop, step = bounds
     if type(start) is type(stop) is type(step) is int:
         return len(range(start, stop, step))
@@ -97,7 +97,8 @@ def count(bounds: tuple[Dim, Dim, Dim]) -> Dim | None:
 
 # ---- proofs -----------------------------------------------------------------------------------------
 def prove_nonneg(a: Dim, bounds: Bounds | None = None) -> bool | None:
-    """Whether ``a >= 0``, for all values of the variables that ``bounds`` (None: ``ranging``) has."""
+    """Return whether ``a >= 0`` for all values of the symbols and of the variables within ``bounds`` (None:
+    as `ranging` says); None if neither this nor the opposite is proved."""
     if type(a) is int:
         return a >= 0
     a = simplify(a)
@@ -111,7 +112,7 @@ def prove_nonneg(a: Dim, bounds: Bounds | None = None) -> bool | None:
 
 
 def prove_eq(a: Dim, b: Dim, bounds: Bounds | None = None) -> bool | None:
-    """Whether ``a == b``."""
+    """Return whether ``a == b``; the answer and ``bounds`` are as in `prove_nonneg`."""
     if type(a) is int and type(b) is int:
         return a == b
     d = simplify(a - b)
@@ -126,14 +127,14 @@ def prove_eq(a: Dim, b: Dim, bounds: Bounds | None = None) -> bool | None:
 
 
 def prove_le(a: Dim, b: Dim, bounds: Bounds | None = None) -> bool | None:
-    """Whether ``a <= b``."""
+    """Return whether ``a <= b``; the answer and ``bounds`` are as in `prove_nonneg`."""
     if type(a) is int and type(b) is int:
         return a <= b
     return prove_nonneg(b - a, bounds)
 
 
 def prove_lt(a: Dim, b: Dim, bounds: Bounds | None = None) -> bool | None:
-    """Whether ``a < b``."""
+    """Return whether ``a < b``; the answer and ``bounds`` are as in `prove_nonneg`."""
     if type(a) is int and type(b) is int:
         return a < b
     return prove_nonneg(b - a - 1, bounds)
@@ -148,7 +149,7 @@ def _nonneg(a: Any, bounds: Bounds | None) -> bool | None:
 
 
 def _always(e: Any, bounds: Bounds | None) -> bool:
-    """Whether ``e >= 0`` is proved for all values."""
+    """Return whether ``e >= 0`` is proved for all values of its symbols and bounded variables."""
     bounds = _RANGES.get() if bounds is None else bounds
     return _always_in(e, tuple(bounds.items()) if bounds else ())
 
@@ -164,7 +165,8 @@ def _always_in(e: Any, ranges: tuple[tuple[str, tuple[Dim | None, Dim | None]], 
 
 
 def smallest(e: Any, bounds: Bounds | None = None) -> Dim:
-    """Return ``e`` with the bounded variables replaced by what makes it smallest, as far as that is known."""
+    """Return ``e`` with each bounded variable replaced by the bound at which ``e`` is smallest; a variable
+    for which that bound is not known remains."""
     bounds = _RANGES.get() if bounds is None else bounds
     e = simplify(e)
     for name in reversed(list(bounds or ())):
@@ -176,7 +178,8 @@ def smallest(e: Any, bounds: Bounds | None = None) -> Dim:
 
 
 def _eliminate(e: Any, name: str, low: Dim | None, high: Dim | None) -> Any:
-    """Put the bound that makes ``e`` smallest for the variable, where ``e`` is linear in it."""
+    """Return ``e`` with the variable ``name`` replaced by the bound at which ``e`` is smallest; ``e`` itself
+    if it is not linear in the variable, or if that bound is not known."""
     if type(e) is int:
         return e
     pace = slope(e, name)
@@ -190,8 +193,8 @@ def _eliminate(e: Any, name: str, low: Dim | None, high: Dim | None) -> Any:
 
 
 def kept_pair(fn: Callable[[Window, Window], _T]) -> Callable[[Window, Window], _T]:
-    """Return a function of two windows that finds each answer once: for windows without symbols, or else for
-    the same ranges of variables."""
+    """Return a function of two windows that caches the results of ``fn`` with the first window; for windows
+    with symbols, a result counts only under the same ranges and guards."""
 
     @wraps(fn)
     def get(a: Window, b: Window) -> _T:
@@ -213,7 +216,7 @@ def kept_pair(fn: Callable[[Window, Window], _T]) -> Callable[[Window, Window], 
 
 
 def known() -> object:
-    """Return all that proofs go by in this context, to be compared with that of another time."""
+    """Return a value that stands for the ranges and guards of this context: equal values, equal proofs."""
     guards = _ACTIVE.get()
     return _RANGES.get(), guards, None if guards is None else len(guards._positive)
 
@@ -223,18 +226,19 @@ PAIRED_FACTS = 8
 
 
 class Guards:
-    """Decides what cannot be proved by the values that the symbols have now, and keeps a record.
+    """A context in which relations that cannot be proved are decided by the symbols' present values and
+    recorded.
 
-    While the object is entered (``with guards:``), every ``prove_*`` that has no proof is decided by
-    the hints; the relations so assumed are in ``recorded``, and a result that was derived under them
-    holds for other values as long as ``guards.holds`` says so.
+    While the object is entered (``with guards:``), every ``prove_*`` that finds no proof is answered by
+    the hints, and the relation that was assumed is added to ``recorded``.  A result that was derived so is
+    valid for all values for which ``guards.holds`` is true.
 
     Parameters
     ----------
     hints : mapping of str to int
-        Values of the symbols.  Relations over other symbols (loop variables) stay undecided.
+        The present values of symbols.  Relations with other symbols (loop variables) stay undecided.
     facts : iterable of Relation or bool
-        What is known to hold: used in proofs and not recorded.
+        Relations that are known to hold: they are used in proofs and not recorded.
     """
 
     def __init__(self, hints: Mapping[str, int] | None = None, facts: Iterable[Any] = ()) -> None:
@@ -256,8 +260,8 @@ class Guards:
         _ACTIVE.reset(self._tokens.pop())
 
     def decide(self, relation: Relation | bool) -> bool:
-        """Whether ``relation`` holds: proved, or assumed from the hints and recorded. Raises KeyError if it
-        cannot be proved and a symbol has no hint."""
+        """Return whether ``relation`` holds, by proof or else by the hints (then it is recorded). Raises
+        KeyError if there is no proof and a symbol has no hint."""
         if isinstance(relation, bool):
             return relation
         answer: bool | None
@@ -271,11 +275,12 @@ class Guards:
         return bool(answer) != (relation.sign == "!=")
 
     def holds(self, values: Mapping[str, int]) -> bool:
-        """Whether everything assumed so far holds for these values."""
+        """Return whether all recorded relations hold for these values of the symbols."""
         return all(evaluate(relation, values) for relation in self.recorded)
 
     def assume_nonneg(self, d: Any, bounds: Bounds | None = None) -> bool | None:
-        """Whether ``d >= 0`` by the facts, or else by the hints (recorded); None without either."""
+        """Return whether ``d >= 0`` by the facts, or else by the hints (then recorded); None if neither
+        decides."""
         question = (d, tuple((bounds or {}).items()))
         if question not in self._answers:  # facts become more, so that an answer stays
             answer = self._assume_nonneg(d, bounds)
@@ -305,7 +310,8 @@ class Guards:
         return None
 
     def assume_zero(self, d: Any, bounds: Bounds | None = None) -> bool | None:
-        """Whether ``d == 0`` by the facts, or else by the hints (recorded); None without either."""
+        """Return whether ``d == 0`` by the facts, or else by the hints (then recorded); None if neither
+        decides."""
         if self._follows(d, bounds) and self._follows(-d, bounds):
             return True
         if self._follows(d - 1, bounds) or self._follows(-d - 1, bounds):
@@ -334,7 +340,8 @@ class Guards:
             self._positive += [*dict.fromkeys([e, without_factor(e)]), *dividends(e)]
 
     def _learn_equal(self, d: Any) -> bool:
-        """Have a symbol of which ``d == 0`` gives the value stand for that from now on, if there is one."""
+        """Solve ``d == 0`` for a symbol, and replace that symbol in all proofs from now on; return whether
+        ``d`` could be solved."""
         atoms = [] if type(d) is int else sorted(d.atoms(), key=lambda a: a.key)
         symbols = [atom for atom in atoms if atom.kind == "symbol"]
         for atom in sorted(symbols, key=lambda a: a.args[1] is not None and a.args[1] >= 0):
@@ -353,17 +360,19 @@ class Guards:
 
     @property
     def equal(self) -> Mapping[str, Dim]:
-        """Symbols that the facts make equal to expressions without these symbols."""
+        """The symbols that can be replaced according to the facts, each with the expression that it
+        equals."""
         return self._equal
 
     def _reduced(self, e: Any) -> Any:
-        """Return an expression without symbols that equal others."""
+        """Return an expression with the symbols in ``equal`` replaced."""
         if not self._equal or e is None or type(e) is int or self._equal.keys().isdisjoint(e.names):
             return e
         return substitute(e, self._equal)
 
     def _follows(self, e: Any, bounds: Bounds | None) -> bool:
-        """Whether ``e >= 0`` is proved with one of the facts, or with two while there are few."""
+        """Return whether ``e >= 0`` follows from one of the facts, or from two if there are only few
+        facts."""
         if self._hinted(e) and evaluate(e, self.hints) < 0:
             return False  # the facts hold for the hints, and so would what follows from them
         if self._equal:
@@ -386,8 +395,8 @@ class Guards:
 
 @contextmanager
 def assuming(facts: Iterable[Any]) -> Iterator[None]:
-    """A context in which proofs may use the relations ``facts``; what these do not decide is left to the
-    guards that are active outside, if any."""
+    """A context in which proofs may use the relations ``facts``; questions that these do not decide go to the
+    `Guards` entered outside, if any."""
     outer = _ACTIVE.get()
     inner = Guards({}, facts)
     if outer is not None:

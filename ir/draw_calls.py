@@ -1,4 +1,5 @@
-"""Calls that draw random numbers: how they name a function of `draws.DRAWS` and its arguments."""
+"""Library calls that draw random numbers: how a call encodes a function of `draws.DRAWS` and its
+arguments."""
 
 from __future__ import annotations
 
@@ -16,8 +17,8 @@ def call_of(
     state: Window, order: Window, handle: Window, function: str, arguments: Sequence[Load | Const],
     target: Window, loc: Any,
 ) -> Call:  # fmt: skip
-    """Return the call that draws a number, given the memory of a generator's state, of what is in all draws,
-    and of the generator's address."""
+    """Return the call that draws one number with ``function`` and writes it to ``target``.  ``state`` is the
+    generator's state; all draws write ``order``, which keeps them in order; ``handle`` has its address."""
     reads = tuple([arg.window for arg in arguments if isinstance(arg, Load)])
     given = tuple([const_value(arg).item() if isinstance(arg, Const) else None for arg in arguments])
     attrs = (("function", function), ("given", given))
@@ -25,12 +26,12 @@ def call_of(
 
 
 def function_of(call: Call) -> str:
-    """Return the function that a call names."""
+    """Return the name of the function that a draw calls."""
     return str(dict(call.attrs)["function"])
 
 
 def arguments_of(call: Call) -> list[Load | Const]:
-    """Return the arguments of a call's function after the generator."""
+    """Return the arguments of a draw's function, without the generator."""
     given, reads = dict(call.attrs)["given"], iter(call.reads[3:])
     dtypes = DRAWS[function_of(call)].arguments
     return [

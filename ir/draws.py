@@ -1,7 +1,7 @@
-"""Draws of random numbers: the functions of NumPy's that make one number each from a bit generator.
+"""Draws of random numbers: NumPy's C functions that return one random number each.
 
-They are C functions of NumPy's own library, whose first argument is the address of a bit generator's
-interface (``bitgen_t``), and change its state in memory.
+Their first argument is the address of a bit generator's interface (``bitgen_t``), whose state in memory they
+change.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _C_TYPES: dict[np.dtype[Any], Any] = {_F8: ctypes.c_double, _I8: ctypes.c_int64,
 
 
 class Draw(NamedTuple):
-    """A function: the dtypes of its arguments after the generator, and of its result, and a method of
-    `numpy.random.Generator` with which it agrees, given these arguments."""
+    """A function that draws a number: the dtypes of its arguments after the generator, the dtype of its
+    result, a method of `numpy.random.Generator` that gives the same numbers, and arguments to test that."""
 
     arguments: tuple[np.dtype[Any], ...]
     result: np.dtype[Any]
@@ -66,8 +66,8 @@ BINOMIAL = 18
 
 @cache
 def address(name: str) -> int | None:
-    """Return the address of a function of NumPy's in this process.  None if NumPy has no such function, or if
-    it draws other numbers than the generator's method."""
+    """Return the address in this process of NumPy's C function ``name``.  None if NumPy has no such function,
+    or if a trial gives other numbers than the generator's method."""
     draw = DRAWS[name]
     try:
         import numpy.random._generator as library
@@ -99,7 +99,7 @@ def _function(name: str, at: int) -> Any:
 
 
 def reference(writes: tuple[Any, ...], reads: tuple[Any, ...], attrs: dict[str, Any]) -> None:
-    """Draw a number: see `ir.ops.CALLS`."""
+    """Draw one number: the reference of the call ``random.draw`` in `ir.ops.CALLS`."""
     name = attrs["function"]
     at = address(name)
     if at is None:

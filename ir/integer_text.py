@@ -1,4 +1,4 @@
-"""The text of integer expressions, of which only their terms are read."""
+"""The text of integer expressions, made from their terms alone, without importing their classes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _order(term: tuple[Product, int]) -> tuple[Any, ...]:
 
 
 def only_atom(dim: Integer) -> Atom | None:
-    """Return the atom that an expression is, if it is one."""
+    """Return the atom that an expression consists of; None if it is not a single atom."""
     if type(dim) is int or len(dim.terms) != 1:
         return None
     ((product, count),) = dim.terms.items()

@@ -62,11 +62,11 @@ class Atom:
         return Atom, (self.kind, self.args)
 
     def is_symbol(self, name: str) -> bool:
-        """Whether it is the symbol of this name."""
+        """Whether the atom is the symbol with this name."""
         return self.kind == "symbol" and self.args[0] == name
 
     def at(self, values: Mapping[str, Integer]) -> Integer:
-        """Return the value with symbols replaced."""
+        """Return the atom with the symbols in ``values`` replaced."""
         if self.kind == "symbol":
             found = values.get(self.args[0])
             return _of_atom(self) if found is None else found
@@ -97,7 +97,7 @@ class Expression:
 
     @property
     def names(self) -> frozenset[str]:
-        """The symbols in it."""
+        """The names of the symbols in the expression."""
         if self._names is None:
             self._names = _NONE.union(*[atom.names for product in self.terms for atom in product])
         return self._names
@@ -205,8 +205,8 @@ class Expression:
         return found
 
     def split(self, chosen: Callable[[Atom], bool]) -> tuple[Integer, Integer]:
-        """Return the sum of the terms with exactly one chosen atom, without that, and the sum of the other
-        terms."""
+        """Return ``(a, b)`` where ``a`` is the sum of the terms with exactly one chosen atom, without that
+        atom, and ``b`` the sum of the other terms."""
         factor: dict[Product, int] = {}
         rest: dict[Product, int] = {}
         for product, count in self.terms.items():
@@ -275,7 +275,7 @@ def symbol(name: str, minimum: int | None = 0) -> Expression:
 
 # ---- operations ---------------------------------------------------------------------------------------
 def _quotient(product: Product, count: int, by: Product, number: int) -> tuple[Product, int] | None:
-    """Return a term divided by another one, if that is a term."""
+    """Return the term ``count * product`` divided by ``number * by``; None if the quotient is no term."""
     if count % number:
         return None
     left = list(product)
@@ -287,7 +287,7 @@ def _quotient(product: Product, count: int, by: Product, number: int) -> tuple[P
 
 
 def _divided(top: Integer, bottom: Integer) -> tuple[Integer, Integer]:
-    """Return what of ``top`` is a multiple of ``bottom``, divided by it, and the rest."""
+    """Return ``(q, r)`` with ``top == q * bottom + r``, where ``q`` has the terms that ``bottom`` divides."""
     if top == bottom:
         return 1, 0
     if type(bottom) is int:

@@ -1,9 +1,9 @@
-"""The meaning of a region in plain NumPy: statement by statement, whole windows at a time.
+"""The interpreter of regions: it runs them with plain NumPy, statement by statement, on whole windows.
 
-This is the oracle for passes and targets, and what runs a region that is not compiled.  So it takes
-care to cost no more than the same NumPy calls written by hand: views are slices, the last operation of
-a statement writes straight into its target, dead operands are overwritten, and
-temporaries go away after their last use.
+It defines the meaning of a region for the tests of passes and targets, and runs regions that are not
+compiled. So it costs no more than the same NumPy calls written by hand: views are slices, the last operation
+of a statement writes straight into its target, dead operands are overwritten, and temporaries are freed after
+their last use.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class Interpreter:
         empty: Empty | None = None,
         env: dict[str, NDArray] | None = None,
     ) -> dict[str, NDArray]:
-        """As the function ``run``."""
+        """Run the region once; the parameters and the result are those of the function `run`."""
         return _Machine(self, symbols or {}, around, empty, env).run(memory)
 
 
@@ -118,7 +118,7 @@ _recent: OrderedDict[int, Interpreter] = OrderedDict()
 
 
 class _Machine:
-    """One run."""
+    """The state of one run of a region."""
 
     def __init__(
         self,
@@ -178,7 +178,7 @@ class _Machine:
 
     def _view(self, window: Window, full: bool = False, keep: bool = True) -> NDArray:
         """Return the elements of a window with one axis per domain axis.  An axis that the index does not use
-        has one element, or, if ``full``, repeats it.  ``keep`` says that the region has the window."""
+        has one element, or with ``full`` is repeated.  ``keep``: the window is one of the region's nodes."""
         how = self._prepared.geometries.get(id(window))
         array = self._array(window.array)
         if how is None:
@@ -287,7 +287,8 @@ class _Machine:
         self._view(stmt.target)[...] = ufunc.accumulate(value, stmt.scan, value.dtype)
 
     def _fold_nothing(self, stmt: Compute, axes: tuple[int, ...]) -> None:
-        """Reduce no values: the target holds the initial value, or keeps its own."""
+        """Run a reduction over an empty axis: the target gets the initial value; without one it is
+        unchanged."""
         if stmt.init is None:
             return
         one = tuple(1 if k in axes else n for k, n in enumerate(stmt.target.shape))
@@ -326,8 +327,8 @@ class _Machine:
 
     # ---- expressions --------------------------------------------------------------------------------
     def _value(self, root: Expr, shape: tuple[int, ...], out: NDArray | None = None) -> tuple[Any, bool]:
-        """Return the value of ``root``, broadcastable to ``shape``, and whether it is fresh memory; it is
-        stored in ``out`` if that is given, which may overlap with what is read."""
+        """Return the value of ``root``, broadcastable to ``shape``, and whether its memory is new.  With
+        ``out``, which may overlap the operands, the value is stored there."""
         steps = self._prepared.programs.get(root)
         if steps is None:
             steps = self._prepared.programs[root] = program(root)

@@ -1,4 +1,4 @@
-"""The entries of a log, with names for their fields: the one place where entries are read.
+"""The entries of a log as named tuples: the one module that knows the positions of their fields.
 
 A log is the recorder's compact form of a program: plain tuples, which are hashed on every flush.  Its
 entries, where a *slot* is the number of a declaration (``old`` or ``new``) in the order of the log:
@@ -61,12 +61,12 @@ class Declaration(NamedTuple):
         return self.kind == "new"
 
     def entry(self) -> Entry:
-        """Return the log's entry."""
+        """Return the declaration as the plain tuple in the log."""
         return (self.kind, self.char, self.shape, self.head) if self.is_new else tuple(self)
 
 
 class Statement(NamedTuple):
-    """A statement of a log; fields that one of its kind does not have are empty.
+    """A statement of a log; a field that does not apply to its kind is empty.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class Statement(NamedTuple):
     outs : tuple of int
         The slots that it writes.
     args : tuple
-        What it reads: ``(slot, index, shape)``, or the number of a scalar.
+        The operands: ``(slot, index, shape)``, or the number of a scalar.
     index : tuple or None
         (Of a map.)  The window that it writes; None for all of the array.
     axes : tuple of int
@@ -116,7 +116,7 @@ class Statement(NamedTuple):
         return [arg for arg in self.args if type(arg) is int]
 
     def entry(self) -> Entry:
-        """Return the log's entry."""
+        """Return the statement as the plain tuple in the log."""
         kind, op, loop, shape, outs, args, index, axes, keepdims, attrs = self
         if kind == "map":
             return (kind, op, loop, shape, outs[0], index, *args)
@@ -131,12 +131,12 @@ def is_declaration(entry: Entry) -> bool:
 
 
 def read(entry: Entry) -> Declaration | Statement:
-    """Return an entry with names for its fields.
+    """Return the named tuple of an entry.
 
     Raises
     ------
     ValueError
-        If it is of no known kind.
+        If the entry's first field is no known kind.
     """
     kind = entry[0]
     if kind == "map":

@@ -90,7 +90,7 @@ class Expr(Node, metaclass=_Interned):
 
 @record(frozen=True, slots=True, eq=False)
 class Load(Expr):
-    """The element of an array under an affine window."""
+    """The element of an array that an affine window gives for the iteration point."""
 
     window: Window
     dtype: np.dtype[Any]
@@ -98,8 +98,8 @@ class Load(Expr):
 
 @record(frozen=True, slots=True, eq=False)
 class Gather(Expr):
-    """The element of ``window``'s array at data-dependent positions: one integer expression per array
-    axis, counted from 0 and in bounds.  ``window.index`` is not used; its ``shape`` is the domain."""
+    """The element of ``window.array`` at a data-dependent position: ``index`` has one integer expression per
+    array axis, not negative and in bounds.  ``window.shape`` is the domain; ``window.index`` is not used."""
 
     window: Window
     index: tuple[Expr, ...]

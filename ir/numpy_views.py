@@ -1,4 +1,4 @@
-"""NumPy views of windows: how an affine window becomes a slice, a transpose, a diagonal."""
+"""NumPy views of windows: an affine window as a slice, a transpose or a diagonal of an array."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one table of operations: the meaning of each (its NumPy reference), and its properties for passes.
+"""The table of all operations: for each its meaning (a reference in NumPy) and its properties for passes.
 
 Element-wise operations are named after NumPy's ufuncs and mean exactly what the ufunc's loop for the
 argument dtypes computes.  ``CALLS`` holds the library calls, whose reference acts on whole windows.
@@ -72,7 +72,8 @@ FITS = {"add_fits": "add", "subtract_fits": "subtract", "multiply_fits": "multip
 
 
 def _fits(name: str) -> Callable[..., Any]:
-    """Whether the result of an operation on integers is the true one."""
+    """Return a function that says whether the integer operation ``name`` gives the exact result,
+    element-wise."""
 
     def one(x: Any, y: Any) -> Any:
         ufunc = getattr(np, FITS[name])
@@ -87,8 +88,7 @@ _SHORT = (-1.0, 0.0, 0.5, 1.0, 2.0)
 
 
 def power(x: Any, y: Any) -> Any:
-    """Return powers with the bits of NumPy's loop for one exponent for all elements, also where there are
-    several."""
+    """Return ``x ** y`` for arrays, each element with the bits that NumPy computes for a scalar exponent."""
     x, y = np.broadcast_arrays(x, y)
     if x.size and not any(y.strides):
         return np.power(x, y[(0,) * y.ndim])
@@ -102,7 +102,7 @@ def power(x: Any, y: Any) -> Any:
 
 
 def _array_power(x: Any, y: Any) -> Any:
-    """Return powers with the bits of NumPy's loop for an array of exponents."""
+    """Return ``x ** y`` with the bits that NumPy computes for an array of exponents."""
     x, y = np.broadcast_arrays(x, y)
     if x.size != 1:
         return np.power(x, np.array(y, order="C"))
@@ -110,7 +110,7 @@ def _array_power(x: Any, y: Any) -> Any:
 
 
 def _by_python(function: Callable[..., float]) -> Callable[..., Any]:
-    """Return the result of Python's function for each element; NaN where it raises an error."""
+    """Return an element-wise version of a Python function, which gives NaN where ``function`` raises."""
 
     def one(*args: float) -> float:
         try:
@@ -219,9 +219,9 @@ def has_loop(op: str, args: tuple[np.dtype[Any], ...], result: np.dtype[Any]) ->
 class CallOp:
     """A library call.  ``reference(writes, reads, attrs)`` fills the write views from the read views.
 
-    What it writes first may lie just where one of its reads does, if that is the one numbered ``over``.
-    The first ``updates`` windows are both read and written.  ``fails`` says whether it may end a run, for
-    want of memory say.
+    The first output may have the same memory as operand number ``over`` (None: as no operand).  The first
+    ``updates`` windows are both read and written.  ``fails``: whether the call may raise an error, such as
+    one for want of memory.
     """
 
     name: str
@@ -288,7 +288,7 @@ CALLS: dict[str, CallOp] = {
 
 
 def may_fail(op: str) -> bool:
-    """Whether a library call may end a run."""
+    """Whether a library call may raise an error, which ends the run."""
     return op not in CALLS or CALLS[op].fails
 
 

@@ -1,4 +1,4 @@
-"""The reader of the text form of regions; ``text`` describes the form."""
+"""The parser of the text form of regions, which the module ``text`` describes."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """`record`: frozen data classes with slots, whose methods are compiled when they are first called.
 
-`dataclasses.dataclass` compiles six functions for every class at import, and its module loads that of the
-syntax of Python, which takes longer than all else.  For the functions of `dataclasses` a record is a data
-class all the same; `replaced` does what `dataclasses.replace` does, without that module.
+`dataclasses.dataclass` compiles six functions for every class at import, and its module imports `ast`, which
+takes even longer.  The functions of `dataclasses` still accept a record as a data class; `replaced` does what
+`dataclasses.replace` does, without that module.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 else:
 
     def record(*, frozen, slots, eq=True, weakref_slot=False):
-        """Return what `dataclasses.dataclass` with these arguments does, for classes that are ``frozen`` and
-        have ``slots``."""
+        """Return a class decorator like `dataclasses.dataclass` with these arguments, of which ``frozen`` and
+        ``slots`` must be True."""
         assert frozen and slots
         return lambda cls: _made(cls, eq, ("__weakref__",) * weakref_slot)
 
     def replaced(it, /, **changes):
-        """Return a record with other values of some fields."""
+        """Return a copy of a record with the values of some fields replaced."""
         cls = type(it)
         return cls(**{name: getattr(it, name) for name in cls._fields_of_record} | changes)
 
     _MISSING = object()
 
     class _Field:
-        """The default value of a field, or what makes one, and where the field counts."""
+        """A field's default value or factory, and whether comparison and ``repr`` use the field."""
 
         __slots__ = ("compare", "default", "factory", "kind", "repr")
 

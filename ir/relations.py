@@ -1,6 +1,6 @@
-"""Signs of integer expressions, and comparisons: known to hold or not, or relations of their symbols.
+"""Signs and comparisons of integer expressions: proved to hold or not to hold, or else a `Relation`.
 
-The class of expressions compares by these functions, so they use only its methods."""
+The class of expressions calls these functions in its comparisons, so they use only its methods."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ def is_never_negative(e: Integer) -> bool:
 
 
 def by_operation(e: Expression, proved: Callable[[Integer], bool]) -> bool | None:
-    """Whether ``e >= 0`` is proved with bounds in place of its first operation; None if it has none."""
+    """Whether ``e >= 0`` is proved with its first operation (such as a division) replaced by bounds of it;
+    None if it has no operations."""
     atom = min((a for a in e.atoms() if a.kind != "symbol"), key=lambda a: (-a.key[0], a.key), default=None)
     if atom is None:
         return None
@@ -61,7 +62,7 @@ def by_operation(e: Expression, proved: Callable[[Integer], bool]) -> bool | Non
 
 # ---- relations ----------------------------------------------------------------------------------------
 class Relation:
-    """A comparison of two integers of which it depends on the symbols whether it holds.
+    """A comparison of two integer expressions that holds for some values of the symbols only.
 
     Attributes
     ----------
@@ -95,7 +96,7 @@ class Relation:
 
     @property
     def names(self) -> frozenset[str]:
-        """The symbols in it."""
+        """The names of the symbols in both sides."""
         return frozenset[str]().union(
             *[side.names for side in (self.left, self.right) if type(side) is not int]
         )
@@ -106,7 +107,7 @@ class Relation:
         return compare(self.sign, left, right)
 
     def least_zero(self) -> list[Integer]:
-        """Return what is at least 0 because it holds."""
+        """Return expressions that are at least 0 if the relation holds."""
         d = self.left - self.right
         match self.sign:
             case "==":

@@ -32,12 +32,12 @@ from .nodes import (
 
 
 def numbered(like: str, taken: Container[str]) -> str:
-    """Return a numbered name, like that of an array, that is not taken."""
+    """Return the name ``like_<number>`` with the first number for which it is not in ``taken``."""
     return next(unused_names(f"{like}_", taken, 1))
 
 
 def unused_names(prefix: str, taken: Container[str], first: int = 0) -> Iterator[str]:
-    """Return the numbered names with a prefix that are not taken."""
+    """Yield the names ``<prefix><number>`` that are not in ``taken``, from the number ``first`` on."""
     return (name for k in count(first) if (name := f"{prefix}{k}") not in taken)
 
 
@@ -54,7 +54,8 @@ def map_statement(
     expr: Callable[[Expr], Expr],
     dim: Callable[[Dim], Dim] = lambda number: number,
 ) -> Stmt:
-    """Return a statement of any kind with other windows, expressions and bounds of loops."""
+    """Return a statement with ``window``, ``expr`` and ``dim`` applied to its windows, expressions and loop
+    bounds, also in its bodies."""
 
     def block(body: tuple[Any, ...]) -> tuple[Any, ...]:
         return tuple([map_statement(inner, window, expr, dim) for inner in body])
@@ -77,7 +78,7 @@ def map_statement(
 
 
 def rewindow(stmt: Stmt, window: Callable[[Window], Window]) -> Stmt:
-    """Return a statement with other windows, those of gathers included, over the same domains."""
+    """Return a statement with ``window`` applied to all its windows, which must keep their domains."""
 
     def load(node: Load | Gather) -> Expr:
         if isinstance(node, Load):
@@ -88,7 +89,7 @@ def rewindow(stmt: Stmt, window: Callable[[Window], Window]) -> Stmt:
 
 
 def expression_at(expr: Expr, values: Mapping[str, Dim]) -> Expr:
-    """Return an expression for other values of variables."""
+    """Return an expression with the symbols in ``values`` replaced."""
 
     def fn(node: Expr) -> Expr:
         if isinstance(node, Load):
@@ -101,7 +102,7 @@ def expression_at(expr: Expr, values: Mapping[str, Dim]) -> Expr:
 
 
 def stmt_at(stmt: Stmt, values: Mapping[str, Dim]) -> Stmt:
-    """Return a statement of any kind for other values of variables."""
+    """Return a statement of any kind with the symbols in ``values`` replaced."""
     return map_statement(
         stmt,
         lambda window: window_at(window, values),
@@ -111,14 +112,14 @@ def stmt_at(stmt: Stmt, values: Mapping[str, Dim]) -> Stmt:
 
 
 def statement_at(stmt: Stmt, values: Mapping[str, Dim]) -> Compute:
-    """Return a computation for other values of variables."""
+    """Return a computation with the symbols in ``values`` replaced."""
     made = stmt_at(stmt, values)
     assert isinstance(made, Compute)
     return made
 
 
 def remap_points(stmt: Compute, amap: tuple[Index, ...], shape: tuple[Dim, ...]) -> Compute:
-    """Return a computation over other points, which an affine map leads to its own."""
+    """Return a computation over the domain ``shape``, whose points ``amap`` maps to points of its own."""
     made = map_statement(
         stmt,
         lambda window: windows.compose(window, amap, shape),

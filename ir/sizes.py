@@ -1,4 +1,4 @@
-"""Regions for other sizes: numbers in place of symbols, or one symbol in place of equal ones."""
+"""Substitution of a region's sizes: numbers for symbols, or one symbol for several equal ones."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ __all__ = ["with_equal_sizes", "with_sizes"]
 
 
 def with_sizes(region: Region, values: Mapping[str, int]) -> Region:
-    """Return a region for numbers in place of its symbols.
+    """Return a region with symbols replaced by numbers.
 
     Parameters
     ----------
     region : Region
     values : mapping of str to int
-        For each symbol that is to go its value; the others stay.
+        The value of each symbol that is to be replaced; other symbols stay.
 
     Raises
     ------
     ValueError
-        If a value is less than the symbol's least one, or a guard does not hold.
+        If a value is less than its symbol's minimum, or if a guard does not hold for the values.
     """
     for symbol in region.symbols:
         if values.get(symbol.name, symbol.minimum) < symbol.minimum:
@@ -43,8 +43,8 @@ def with_sizes(region: Region, values: Mapping[str, int]) -> Region:
 
 
 def with_equal_sizes(region: Region) -> Region:
-    """Return the region with one symbol in place of all that its guards make equal.  So passes see without a
-    proof that they are equal.  The guards stay as they are."""
+    """Return the region with symbols that its guards make equal replaced by one, so that passes need no proof
+    of that.  The guards stay as they are."""
     values = dims.Guards(facts=region.guards).equal
     if not values:
         return region
@@ -53,7 +53,7 @@ def with_equal_sizes(region: Region) -> Region:
 
 
 def _at(region: Region, values: Mapping[str, Dim]) -> tuple[tuple[Array, ...], tuple[Stmt, ...]]:
-    """Return the arrays and statements of a region for other values of symbols."""
+    """Return the arrays and statements of a region with the symbols in ``values`` replaced."""
 
     def at(sizes: tuple[Dim, ...]) -> tuple[Dim, ...]:
         return tuple([dims.substitute(n, values) for n in sizes])

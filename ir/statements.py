@@ -19,7 +19,7 @@ def bodies(stmt: Stmt) -> tuple[tuple[Stmt, ...], ...]:
 
 
 def with_bodies(stmt: _Stmt, new: Sequence[tuple[Stmt, ...]]) -> _Stmt:
-    """Return a statement with other bodies; the same object if they are its own."""
+    """Return a statement with its bodies replaced by ``new``; the same object if they are equal."""
     if all(a is b for a, b in zip(bodies(stmt), new, strict=True)):
         return stmt
     if isinstance(stmt, Branch):
@@ -29,7 +29,7 @@ def with_bodies(stmt: _Stmt, new: Sequence[tuple[Stmt, ...]]) -> _Stmt:
 
 
 def all_statements(body: Iterable[Stmt]) -> Iterator[Stmt]:
-    """Walk over the statements and, after each loop or branch, the statements in it."""
+    """Yield the statements, and after each loop or branch the statements in it."""
     for stmt in body:
         yield stmt
         for part in bodies(stmt):
@@ -37,13 +37,12 @@ def all_statements(body: Iterable[Stmt]) -> Iterator[Stmt]:
 
 
 def loop_variables(body: Iterable[Stmt]) -> set[str]:
-    """Return the variables of all loops."""
+    """Return the variables of all loops in the statements, at any depth."""
     return {stmt.var for stmt in all_statements(body) if isinstance(stmt, Loop)}
 
 
 def flatten(body: Iterable[Stmt]) -> Iterator[Stmt]:
-    """Walk over the statements, with those of nests, rows and time tiles in their place, one after the
-    other."""
+    """Yield the statements, with nests, rows and time tiles replaced by the statements in them, in order."""
     for stmt in body:
         if isinstance(stmt, Group):
             yield from flatten(stmt.body)
@@ -62,7 +61,8 @@ def count(body: Iterable[Stmt]) -> int:
 
 
 def with_statement(body: tuple[Stmt, ...], position: int, new: Sequence[Stmt]) -> tuple[Stmt, ...]:
-    """Return a body with other statements in place of one, counted as `all_statements` walks."""
+    """Return a body with the statement at ``position``, in the order of `all_statements`, replaced by
+    ``new``."""
     made: list[Stmt] = []
     for stmt in body:
         if position == 0:
@@ -80,7 +80,8 @@ def with_statement(body: tuple[Stmt, ...], position: int, new: Sequence[Stmt]) -
 
 
 def around(body: tuple[Stmt, ...], position: int) -> tuple[Loop, ...]:
-    """Return the loops around a statement, the outermost first, counted as `all_statements` walks."""
+    """Return the loops around the statement at ``position``, in the order of `all_statements`; outermost
+    first."""
     for stmt in body:
         many = count((stmt,))
         if 0 < position < many:

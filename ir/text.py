@@ -218,7 +218,8 @@ def _lets(lets: list[str]) -> str:
 
 
 def _show(axes: list[str], *roots: Expr) -> tuple[list[str], list[str]]:
-    """Return the texts of the roots, and those of the ``$0``, ``$1``... that they use."""
+    """Return the texts of the expressions, and the definitions of the shared parts ``$0``, ``$1``... in
+    them."""
     nodes = walk(*roots)
     uses = dict.fromkeys(nodes, 0)
     for node in nodes:

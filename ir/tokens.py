@@ -50,7 +50,7 @@ def _tokens(text: str) -> list[Token]:
 
 
 class Lin(NamedTuple):
-    """``const`` plus a multiple of at most one axis."""
+    """An affine index while it is parsed: ``const + stride * axis``; ``axis`` None if it is constant."""
 
     const: Dim
     stride: Dim = 0
@@ -82,7 +82,7 @@ class Scanner:
         return self.tokens[self.at - 1].text
 
     def take(self, *words: str) -> bool:
-        """Step over one of ``words`` if it is next."""
+        """Consume the next token if it is one of ``words``; return whether it was."""
         if self.kind not in ("string", "end") and self.word in words:
             self.at += 1
             return True

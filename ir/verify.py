@@ -1,4 +1,4 @@
-"""The verifier of regions: on what is recorded, and after each pass when debugging or testing."""
+"""The verifier of regions, which runs on recorded regions and, in debugging and tests, after each pass."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ __all__ = ["VerifyError", "verify"]
 def verify(region: Region) -> None:
     """Check a region; raise `VerifyError` if it breaks a rule.
 
-    Bounds and the like that neither follow from the symbols nor from ``region.guards`` are errors, unless a
-    ``dims.Guards`` with hints is active: then they are decided and recorded there.
+    A condition, such as an index in bounds, must follow from the symbols and ``region.guards``, or else from
+    an active ``dims.Guards``, which then decides it by its hints and records it.
     """
     _Checker(region).region()
 
@@ -157,7 +157,7 @@ class _Checker(DeclarationChecker):
 
     @contextmanager
     def assuming(self, facts: list[Dim]) -> Iterator[None]:
-        """A context in which these dimensions are at least 0."""
+        """A context in which proofs may use that the dimensions ``facts`` are at least 0."""
         count = len(self.known)
         self.known += [fact for fact in map(dims.simplify, facts) if type(fact) is not int]
         yield
@@ -235,7 +235,7 @@ class _Checker(DeclarationChecker):
                 self.need(apart or over, message)
 
     def function(self, stmt: Call) -> None:
-        """Check that a call has what its function reads and writes."""
+        """Check that the windows of a call fit the arrays that its function reads and writes."""
         name = dict(stmt.attrs).get("name")
         function = self.functions.get(name)
         if function is None:
@@ -260,7 +260,8 @@ class _Checker(DeclarationChecker):
             self.written.setdefault(self.root[window.array], []).append(window)
 
     def readable(self, window: Window) -> None:
-        """Check that memory is only read where an earlier statement may have written it."""
+        """Check that an ``out`` array or temporary is read only where an earlier statement may have
+        written."""
         if self.roles[window.array] in ("in", "inout") or empty(window) is True or self.dead:
             return
         before = self.written.get(self.root[window.array], [])
@@ -306,8 +307,8 @@ class _Checker(DeclarationChecker):
 
     @contextmanager
     def facts(self, window: Window) -> Iterator[None]:
-        """A context in which proofs may use the guards, a non-empty domain, and the conditions of the
-        statement."""
+        """A context in which proofs may use the region's guards, that the window's domain is not empty, and
+        the conditions under which the statement runs."""
         if all(type(n) is int for n in (*window.shape, *self.arrays[window.array].shape)) and all(
             type(ix.offset) is int and type(ix.stride) is int for ix in window.index
         ):

@@ -1,4 +1,4 @@
-"""The verifier of what a region declares: its symbols, arrays and guards."""
+"""The verifier of a region's declarations: its symbols, arrays and guards."""
 
 from __future__ import annotations
 
@@ -24,8 +24,7 @@ class VerifyError(ValueError):
 
 
 class DeclarationChecker:
-    """The base of the checkers of a region: its symbols and arrays, and errors that name rule and
-    statement."""
+    """The base class of the verifier: the checks of declarations, and errors that name rule and statement."""
 
     def __init__(self, region: Region) -> None:
         self.source = region

@@ -1,8 +1,8 @@
-"""Algebra of affine windows and of the expressions that load through them.  Pure functions.
+"""The algebra of affine windows, and of the expressions that load through them, as pure functions.
 
-Answers are three-valued: None means "not proved", and callers must then be conservative.  A window
-whose ``index`` is shorter than its array's rank (``effects`` makes them for gathers and loops) may be
-anywhere in the array.
+Answers are three-valued: None means "not proved", and callers must then be conservative.  A window whose
+``index`` is shorter than its array's rank (``effects`` makes such for gathers and loops) stands for unknown
+elements of the array.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def moving_axes(window: Window) -> tuple[int, ...]:
 
 
 def compose(window: Window, amap: tuple[Index, ...], shape: tuple[Dim, ...]) -> Window:
-    """Return a window seen through a change of domain: ``amap`` has each coordinate of the old domain in
-    terms of the new one, ``shape``."""
+    """Return the window over the new domain ``shape``; ``amap`` has each coordinate of the old domain as an
+    affine function of the new coordinates."""
     return Window(window.array, shape, tuple(_compose_index(ix, amap) for ix in window.index))
 
 
@@ -49,19 +49,19 @@ def _compose_index(ix: Index, amap: tuple[Index, ...]) -> Index:
 
 
 def written_at_least(target: Window) -> Window:
-    """Return the window that is written in any case: a reduction over no values sets its target, too."""
+    """Return the window of the elements that a statement writes even if its reduced axes are empty."""
     used = {ix.axis for ix in target.index}
     return replace(target, shape=tuple(n if axis in used else 1 for axis, n in enumerate(target.shape)))
 
 
 def empty(window: Window) -> bool | None:
-    """Whether the domain has no points."""
+    """Whether the domain has no points; None if that is not known."""
     return _has_no_points(window.shape)
 
 
 def _touches_nothing(window: Window) -> bool | None:
-    """Whether no element is touched, whatever the extents of unused axes are: a reduction over no values sets
-    its target."""
+    """Whether an axis that the index uses is empty, so that there are no elements; None if that is not known.
+    Other axes do not count: a reduction over an empty axis writes its target."""
     return _has_no_points(tuple(window.shape[ix.axis] for ix in window.index if ix.axis is not None))
 
 
@@ -73,7 +73,7 @@ def _has_no_points(shape: tuple[Dim, ...]) -> bool | None:
 
 
 def injective(window: Window) -> bool | None:
-    """Whether different points of the domain touch different elements."""
+    """Whether different points of the domain give different elements; None if that is not known."""
     moved = {ix.axis for ix in window.index if prove_eq(ix.stride, 0) is False}
     loose = [k for k, n in enumerate(window.shape) if k not in moved and prove_le(n, 1) is not True]
     if not loose or (hole := empty(window)) is True:
@@ -86,7 +86,7 @@ def injective(window: Window) -> bool | None:
 
 @kept_pair
 def same(a: Window, b: Window) -> bool:
-    """Whether both provably touch the same element at every point of the same domain."""
+    """Whether two windows are proved to have one domain, and the same element at each point of it."""
     if a == b:
         return True
     if a.array != b.array or len(a.shape) != len(b.shape) or len(a.index) != len(b.index):
@@ -97,7 +97,7 @@ def same(a: Window, b: Window) -> bool:
 
 
 def _settle(ix: Index, window: Window) -> Index:
-    """Drop an axis along which the domain has one point."""
+    """Return the index without its axis if the domain has one point along that; else the index itself."""
     if ix.axis is not None and prove_eq(window.shape[ix.axis], 1) is True:
         return Index(ix.offset)
     return ix
@@ -123,13 +123,14 @@ def _run(ix: Index, window: Window) -> _Run:
 
 
 def _is_box(window: Window) -> bool:
-    """Whether the elements are the product of the runs (no domain axis moves along two array axes)."""
+    """Whether no domain axis moves along two array axes: then the elements are the product of ranges."""
     axes = [ix.axis for ix in window.index if ix.axis is not None and window.shape[ix.axis] != 1]
     return len(set(axes)) == len(axes)
 
 
 def _ends(run: _Run) -> tuple[Dim, Dim] | None:
-    """Return the smallest and largest element of a non-empty run, None if the direction is not known."""
+    """Return the smallest and largest element of a non-empty run (offset, stride, count); None if the sign of
+    the stride is not known."""
     offset, stride, count = run
     last = simplify(offset + stride * (count - 1))
     forward = prove_le(0, stride)
@@ -140,8 +141,8 @@ def _ends(run: _Run) -> tuple[Dim, Dim] | None:
 
 @kept_pair
 def overlap(a: Window, b: Window) -> bool | None:
-    """Whether two windows of one array share an element.  (An axis that an index does not use counts as
-    having points: see ``_touches_nothing``.)"""
+    """Whether two windows of one array share an element; None if that is not known.  (An axis that no index
+    uses counts as not empty: see ``_touches_nothing``.)"""
     if a.array != b.array:
         return False
     nothing = [_touches_nothing(a), _touches_nothing(b)]
@@ -236,7 +237,7 @@ def covers(outer: Window, inner: Window) -> bool | None:
 
 
 def box(window: Window) -> Box | None:
-    """Return the elements of a window as a box of the array, if they are one."""
+    """Return the elements of a window as a box (first and end along each axis); None if they are no box."""
     ends: list[tuple[Dim, Dim]] = []
     axes = [ix.axis for ix in window.index if ix.axis is not None]
     if len(set(axes)) < len(axes):
@@ -253,7 +254,7 @@ def box(window: Window) -> Box | None:
 
 @kept_pair
 def union(a: Window, b: Window) -> Window | None:
-    """Return two adjacent boxes of one array as one; None if they are not provably adjacent."""
+    """Return the window that is the union of two adjacent boxes; None if they are not proved adjacent."""
     one, two = box(a), box(b)
     if a.array != b.array or one is None or two is None or len(one) != len(two):
         return None
@@ -317,7 +318,7 @@ def children(expr: Expr) -> tuple[Expr, ...]:
 
 
 def walk(*roots: Expr) -> Sequence[Expr]:
-    """Return every node once, children before parents, in a fixed order."""
+    """Return the nodes of expressions, each once, children before parents, in a fixed order."""
     if len(roots) != 1:
         return _walk(roots)
     (root,) = roots
@@ -326,7 +327,8 @@ def walk(*roots: Expr) -> Sequence[Expr]:
 
 @kept
 def _below(expr: Expr) -> tuple[Expr, ...]:
-    """Return the nodes of an expression without itself, which must not keep itself alive."""
+    """Return the nodes of an expression without the root, so that the cached tuple does not keep that
+    alive."""
     return _walk((expr,))[:-1]
 
 
@@ -404,7 +406,7 @@ def remap(expr: Expr, amap: tuple[Index, ...], shape: tuple[Dim, ...]) -> Expr:
 
 
 def coordinate(ix: Index, dtype: np.dtype[np.generic]) -> Expr:
-    """Return an affine coordinate as a value."""
+    """Return the coordinate that an index gives at the iteration point, as an expression of ``dtype``."""
     if ix.axis is None:
         return Size(ix.offset, dtype)
     plain = type(ix.offset) is int and ix.offset == 0

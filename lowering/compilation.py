@@ -1,6 +1,6 @@
-"""Compiling a region: to a program, and from that to a plan that runs.
+"""The compilation of a region to a program, and of the program to a plan that runs.
 
-Every statement becomes a kernel, a library call, or, for what cannot be compiled, a call of the interpreter.
+Every statement becomes a kernel, a library call, or, if it cannot be compiled, a call of the interpreter.
 """
 
 from __future__ import annotations
@@ -64,18 +64,18 @@ def compile_region(
     target : str or Target, optional
         A target, its name or its import path.
     cache_dir : str, optional
-        Where code outlives the process; empty or None for nowhere.
+        The folder in which compiled code is cached; with None or an empty string it is not stored.
     threads : int, optional
-        Threads that a run uses if it does not say; 0: the cores this process may use.
+        The default number of threads of a run; 0: as many as this process may use cores.
     fallback : callable, optional
         Called with the reason and the ``loc`` of each statement that is left to the interpreter.
     fastmath : bool, optional
         Take functions like ``exp`` from the target's own libraries where they are faster than NumPy's
         loops: within a few units in the last place, not to the bit.
     stop : int, optional
-        The position of the statement before which a run ends if it has raised flags that are minded.
+        The position of a statement; a run that has raised a floating-point flag which counts ends before it.
     fresh : bool, optional
-        Are arrays of the role ``out`` new memory in C order, which temporaries may use before?
+        Whether arrays of the role ``out`` are new memory in C order, which temporaries may use beforehand.
 
     Returns
     -------
@@ -84,9 +84,9 @@ def compile_region(
     Raises
     ------
     ValueError
-        If there is no such target.
+        If there is no target of this name.
     MemoryError
-        If there is little memory left.
+        If too little memory is free for compilation.
     """
     cores = threads or _cores()
     target = get(target)
@@ -100,7 +100,7 @@ def compile_region(
 
 
 def program_of(region: Region, target: Target, threads: int = 1) -> nodes.Program:
-    """Return the program of a region for a target that has no driver of its own for this process.
+    """Return the program of a region for a target whose code does not run in this process.
 
     Parameters
     ----------
@@ -108,12 +108,12 @@ def program_of(region: Region, target: Target, threads: int = 1) -> nodes.Progra
         A verified region.
     target : Target
     threads : int, optional
-        Threads of which the code may make use.
+        The number of threads for which the code is made.
 
     Returns
     -------
     Program
-        Its host calls are the statements that the target cannot do, with reasons.
+        The program, in which `HostCall` nodes stand for statements that the target cannot do, with reasons.
     """
     return _lowered(region, target, None, threads, None, False, None)[0]
 
@@ -143,14 +143,14 @@ _warned: set[str] = set()
 
 
 def _warn(reason: str) -> None:
-    """Say, once for each reason, that something is wrong here and not with the user's program."""
+    """Warn, once for each reason, that a defect of this package keeps a part of the program uncompiled."""
     if reason not in _warned:
         _warned.add(reason)
         warnings.warn(f"some of the program is not compiled: {reason}", RuntimeWarning, stacklevel=2)
 
 
 class _Lowering:
-    """One region on its way to a program."""
+    """The state of lowering one region to a program."""
 
     def __init__(
         self,
@@ -170,7 +170,7 @@ class _Lowering:
         self.around: list[Callable[[Stmt], Stmt]] = []  # the loops and branches around what is lowered
 
     def program(self, stop: int | None) -> nodes.Program:
-        """The program; see `compile_region`."""
+        """Return the program; ``stop`` is that of `compile_region`."""
         life = storage.lifetimes(self.region)
         for position, stmt in enumerate(self.region.body):
             self.position = position
@@ -182,7 +182,7 @@ class _Lowering:
         return nodes.Program(self.region, tuple(self.body))
 
     def statement(self, stmt: Stmt, inside: bool) -> None:
-        """Lower one statement; is it inside of a loop or branch?"""
+        """Lower one statement; ``inside``: it is in a loop or branch."""
         match stmt:
             case Compute() | Nest() | Rows() | TimeTiles():
                 self.compute(stmt, inside)
@@ -229,7 +229,8 @@ class _Lowering:
     def block(
         self, body: tuple[Stmt, ...], around: Callable[[Stmt], Stmt] | None = None
     ) -> tuple[nodes.Node, ...]:
-        """The nodes of the statements of a loop or branch; ``around`` is that with one of them alone."""
+        """Return the nodes of the statements of a body; ``around`` puts one statement into that body's loop
+        or branch, for explanations."""
         outer, self.body = self.body, []
         if around is not None:
             self.around.append(around)
@@ -241,23 +242,23 @@ class _Lowering:
         return made
 
     def part(self, stmt: Stmt, reason: str) -> None:
-        """Note a statement that is run by the nodes of those inside of it, for ``reason``."""
+        """Record a loop or branch that is no kernel, for ``reason``: nodes of the statements in it run."""
         self.parts.append(Part(self.position, stmt, self.whole(stmt), reason))
 
     def step(self, node: nodes.Step) -> None:
-        """Add a node that does a statement."""
+        """Add the node that runs a statement."""
         self.parts.append(Part(self.position, node.stmt, self.whole(node.stmt), self.steps))
         self.body.append(node)
         self.steps += 1
 
     def whole(self, stmt: Stmt) -> Stmt:
-        """A statement inside of the loops and branches around it."""
+        """Return a statement within the loops and branches that contain it."""
         for around in reversed(self.around):
             stmt = around(stmt)
         return stmt
 
     def call(self, stmt: Call, inside: bool) -> None:
-        """Lower a library call: to the call of a library, or to a statement in its place."""
+        """Lower a library call to the call of a library, or to statements that compute the same."""
         library = dispatch.find(stmt, self.region, self.target.libraries)
         if library is not None:
             call = dispatch.step(stmt, library, self.routine(stmt, library))
@@ -274,12 +275,12 @@ class _Lowering:
             self.interpret(stmt, reason)
 
     def routine(self, stmt: Call, library: dispatch.Library) -> Any:
-        """The code of a library that has its own, where that serves."""
+        """Return the compiled routine of a library that generates code for a call; None if there is none."""
         compiler = library.routine and library.routine(stmt, self.region, self.cores)
         if compiler is None:
             return None
         try:
-            return self.code.launch(compiler, Kernel((), (), ()))
+            return self.code.loaded(compiler, Kernel((), (), ()))
         except Unsupported:
             return None
 
@@ -301,13 +302,13 @@ class _Lowering:
     def launched(
         self, stmt: Compute | Nest | Rows | TimeTiles | Loop | While | Branch | Call, inside: bool
     ) -> str | None:
-        """Lower a statement to the launch of a kernel; return the reason if that cannot be done."""
+        """Lower a statement to a kernel and its launch; return None, or why that is impossible."""
         try:
             exact = None if self.fastmath else self.target.is_exact
             kernel, binding = self.target.schedule(
                 stmt, self.region, cores=self.cores, repeated=inside, exact=exact
             )
-            loaded = self.code.launch(self.target, kernel)
+            loaded = self.code.loaded(self.target, kernel)
         except MemoryError:  # later there may be more
             raise
         except Exception as error:  # whatever the compiler does, the program has to run

@@ -1,5 +1,5 @@
-"""Errors of lowering."""
+"""The exceptions that lowering raises."""
 
 
 class Unsupported(Exception):
-    """A target cannot run a kernel exactly; the text says why.  The interpreter runs it instead."""
+    """Raised if a target cannot run a statement exactly; the text is the reason."""

@@ -1,4 +1,5 @@
-"""Targets as values: what a region goes through on its way to a program that runs; see also `targets`."""
+"""The class of targets, which have all that turns a region into a running program; `targets` has the
+table."""
 
 from __future__ import annotations
 
@@ -22,50 +23,50 @@ if TYPE_CHECKING:
 
 
 class Scheduler(Protocol):
-    """From a statement of a region to a kernel."""
+    """A function that turns a statement of a region into a kernel."""
 
     def __call__(
         self, stmt: Stmt, region: Region, *, cores: int, repeated: bool, exact: Callable[[Op], bool] | None
     ) -> tuple[Kernel, Binding]:
-        """The kernel, and how its arguments come from the region's arrays and symbols.
+        """Return the kernel, and the binding of its arguments to the region's arrays and symbols.
 
-        ``repeated``: it is launched in a loop of the program, with the same sizes.  ``exact``: as
-        `Target.is_exact`, None if no operation has to have NumPy's bits.  Raises ``Unsupported`` if it cannot
-        be done, or cannot be proved right.
+        ``cores`` is the number of threads; ``repeated``: the kernel is launched in a loop of the program,
+        with the same sizes; ``exact`` is `Target.is_exact`, or None if no operation must have NumPy's bits.
+        Raises ``Unsupported`` if there is no schedule, or if its legality is not proved.
         """
 
 
 class ProgramPrinter(Protocol):
-    """From a program to the driver that runs it."""
+    """A function that prints the driver of a program."""
 
     def __call__(self, program: Program, threads: int, fresh: bool = False) -> Driver: ...
 
 
 @dataclass(frozen=True)
 class Target:
-    """A way to run regions.
+    """A target: the passes, scheduler, compiler and libraries for one kind of machine.
 
     Attributes
     ----------
     name : str
     pipeline : callable
-        The passes, given the number of threads; 0 for a machine of which nothing is known.
+        ``pipeline(threads)`` is the sequence of passes; with 0 threads, for an unknown machine.
     schedule : Scheduler
     is_exact : callable
-        Whether compiled code has NumPy's bits for an operation that IEEE 754 leaves open; other such
-        operations are left to NumPy's own loops.
+        ``is_exact(op)`` says whether compiled code has NumPy's bits for an operation that IEEE 754 leaves
+        open; if not, NumPy's own loops compute it.
     compiler : Compiler
     libraries : mapping of str to sequence of Library
-        For each operation of a library call the libraries that may serve it, best first.
+        For each operation of library calls the libraries that may run it, the preferred one first.
     printer : ProgramPrinter
     memory_space : str
-        Where temporaries lie: their `place` in a region.
+        The memory space of temporaries, their `place` in a region.
     shares_arrays : bool
-        Whether a temporary and the array that its last reader makes of it become one array.
+        Whether a temporary and the result that its last reader computes from it become one array.
     copies : bool
-        Whether a statement that only moves elements is a `Copy` of the program rather than a kernel.
+        Whether a statement that only copies elements becomes a `Copy` of the program rather than a kernel.
     graphs : callable or None
-        The parts of a program that a device is given as graphs, for explanations; see
+        ``graphs(program)`` are the parts of a program that run as graphs on a device, for explanations; see
         `dcarray.lowering.gpu.cuda.segments.Segment`.
     """
 
@@ -82,12 +83,12 @@ class Target:
     graphs: Callable[[Program], tuple[Any, ...]] | None = None
 
     def with_pass(self, one: Pass, *, after: str | None = None, before: str | None = None) -> Target:
-        """This target with one pass more; see `Pipeline.with_pass`.
+        """Return the target with a pass added; the parameters are those of `Pipeline.with_pass`.
 
         Raises
         ------
         ValueError
-            If there is no pass of the name, or both are given.
+            If no pass has the name in ``after`` or ``before``, or if both are given.
         """
         pipeline = self.pipeline
         pipeline(0).with_pass(one, after=after, before=before)
@@ -96,18 +97,18 @@ class Target:
         )
 
     def with_library_call(self, op: str, run: str, serves: Callable[[Call, Region], bool]) -> Target:
-        """Return this target with an implementation of library calls added, which is tried before the others.
+        """Return the target with an implementation of a library call added, which is preferred to the others.
 
         Parameters
         ----------
         op : str
-            The operation of the calls that it may serve.
+            The operation of the calls that the implementation may run.
         run : str
-            The import path ``package.module:function`` of what does such a call, in the process that runs the
-            plan: ``function(writes, reads, attrs, own)`` fills the arrays ``writes`` and returns the
-            floating-point flags that NumPy does not know of, 0 if none.  ``own`` is None.
+            The import path ``package.module:function`` of the function that runs a call, in the process that
+            runs the plan: ``function(writes, reads, attrs, own)`` fills the arrays ``writes`` and returns the
+            floating-point flags that NumPy does not report, or 0.  ``own`` is None.
         serves : callable
-            Whether it serves a call of a region.
+            ``serves(call, region)`` says whether the function can run a call of a region.
         """
         from dcarray.lowering.libraries.dispatch import Library
 
@@ -117,11 +118,11 @@ class Target:
     # ---- as a compiler ------------------------------------------------------------------------------
     @property
     def key(self) -> str:
-        """The name under which code is cached; targets with the same compiler share their code."""
+        """The compiler's name in keys of cached code, so that targets with the same compiler share code."""
         return self.compiler.key
 
     def fingerprint(self) -> str:
-        """Return the compiler's fingerprint, with a digest of its source if it is not of this package."""
+        """Return the compiler's fingerprint, and a digest of its source if a user has written it."""
         return self.compiler.fingerprint() + module_digest(type(self.compiler).__module__)
 
     def emit(self, kernel: Kernel) -> str:

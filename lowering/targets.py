@@ -17,18 +17,18 @@ _loaded: dict[str, Target] = {}
 
 
 def names() -> tuple[str, ...]:
-    """The names of the targets that are built in."""
+    """Return the names of the built-in targets."""
     return tuple(_BUILT_IN)
 
 
 def get(target: str | Target) -> Target:
-    """A target, by its name or by the import path ``package.module:NAME`` of a value of one's own; its module
-    is imported when first asked for.
+    """Return the target with this name, or the one at the import path ``package.module:NAME``, whose module
+    is imported on first use.
 
     Raises
     ------
     ValueError
-        If there is no such target.
+        If there is no target with this name or at this path.
     """
     if isinstance(target, Target):
         return target
@@ -59,7 +59,7 @@ def _imported(name: str) -> Target:
 
 
 def source_digest(name: str) -> str:
-    """A digest of the source of a user's target, with its package; empty for a target of this package."""
+    """Return a digest of the source of a user's target, with its package; empty for a built-in target."""
     if name in _BUILT_IN:
         return ""
     get(name)

@@ -1,4 +1,5 @@
-"""Functions of the lines along one axis of a distributed array, which are made whole by a transposition."""
+"""Functions of whole lines along one axis of a distributed array, which is first redistributed if it is
+cut."""
 
 from __future__ import annotations
 
@@ -19,12 +20,12 @@ def apply_along_axis(x: DistArray, axis: int, function: Callable[[Array], Any]) 
     Parameters
     ----------
     x : DistArray
-        Of two axes at least, unless its axis is whole on every rank.
+        An array of at least two axes, or one whose axis is whole on every rank.
     axis : int
         The axis, not negative.
     function : callable
-        From an array to one of the same shape, but for the extent along `axis`, which follows
-        from that alone.
+        A function from an array to an array of the same shape except for the extent along `axis`, which must
+        depend on the old extent alone.
 
     Returns
     -------
@@ -34,7 +35,7 @@ def apply_along_axis(x: DistArray, axis: int, function: Callable[[Array], Any]) 
     Raises
     ------
     LayoutError
-        When an array of one axis is cut.
+        If `x` has only one axis and that is cut.
     """
     layout = with_whole_axes(x.layout, [axis]) if x.layout.is_cut(axis) else without_cyclic(x.layout)
     aligned = x.redistribute(layout)

@@ -14,7 +14,8 @@ __all__ = ["combine_along_line", "exclusive_scan", "grid_line"]
 
 
 def grid_line(comm: Communicator, grid: ProcessGrid, axis: int) -> Communicator:
-    """Return the communicator of the ranks along one axis of the grid through this rank."""
+    """Return the communicator of the ranks that differ from this rank only in their coordinate along
+    `axis`."""
     return comm.sub(grid.sub(comm.rank, [a == axis for a in range(grid.ndim)])[1])
 
 
@@ -34,12 +35,12 @@ def combine_along_line(
     array : ndarray
         The array of this rank; the same on all ranks but for the values.
     takes_part : sequence of bool
-        For each rank of the line whether it has values: at least one has.
+        For each rank of the line whether it has values; at least one rank must.
     distributed_axis : int or None
         The axis along which the result is distributed in even blocks over the line, each rank combining its
         own block; with None every rank combines, and gets, all of it.
     combine : callable
-        A function of the arrays' parts, stacked along a first axis, that returns the result.
+        A function of the stacked arrays (or blocks of them) that reduces the first axis.
 
     Returns
     -------
@@ -65,10 +66,10 @@ def combine_along_line(
 def exclusive_scan(
     ranks: Communicator, total: Array, ufunc: np.ufunc, takes_part: Sequence[bool]
 ) -> Array | None:
-    """Return the exclusive scan of totals over a grid line: those of the ranks before this one combined.
+    """Return the exclusive scan of totals over a grid line: the combined totals of the ranks before this one.
 
-    Each rank combines a share of the positions for all others, so that the cost of a rank does not grow with
-    their number.
+    Each rank combines a share of the array positions for all ranks, so that its cost does not grow with their
+    number.
 
     Parameters
     ----------
@@ -84,7 +85,7 @@ def exclusive_scan(
     Returns
     -------
     ndarray or None
-        None where no rank before this one has values.
+        The combined totals; None if no rank before this one has values.
     """
     flat = total.reshape(-1)
     share = BlockAxis(flat.size, ranks.size)

@@ -23,12 +23,13 @@ def packbits(x: DistArray, axis: int, bitorder: Any) -> DistArray:
 
 
 def unpackbits(x: DistArray, axis: int, count: int | None, bitorder: Any) -> DistArray:
-    """Return the bits of bytes along an axis, like ``numpy.unpackbits``; no `count` if the axis is cut."""
+    """Return the bits of bytes along an axis, like ``numpy.unpackbits``; `count` must be None for a cut
+    axis."""
     return _apply(x, axis, 1, lambda own: np.unpackbits(own, axis, count, bitorder))
 
 
 def _apply(x: DistArray, axis: int, unit: int, function: Callable[[Any], Any]) -> DistArray:
-    """Apply a function to the lines along an axis; a vector is cut at multiples of `unit` elements."""
+    """Return `function` of the lines along an axis; a vector is first cut at multiples of `unit` elements."""
     if x.ndim > 1:
         aligned = x.redistribute(even_blocks(with_whole_axes(x.layout, {axis})))
         made = function(np.ascontiguousarray(aligned.local))

@@ -1,8 +1,8 @@
-"""The plan and execution of a distributed product on one rank: communication of panels, products, sums.
+"""The plan and execution of a distributed product on one rank: messages of panels, products, and sums.
 
-In each round a rank receives a panel straight from the ranks that own it: as many bytes as broadcasts along
-rows and columns of the grid, in one message from each owner.  Ranks begin with different panels, so that in
-each round all of them send and receive.
+In each round a rank receives one panel of a factor directly from the ranks that own it, in one message from
+each: as many bytes as with broadcasts along rows and columns of the grid.  Ranks begin with different panels,
+so that all of them send and receive in each round.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ Empty = Callable[[tuple[int, ...], np.dtype[Any]], Array]
 
 @dataclass(frozen=True)
 class Fetch:
-    """The messages that bring one factor's panel to a rank in one round, and those that it sends to others.
+    """The messages of one rank in one round for one factor: those with its panel, and those for other ranks.
 
     Attributes
     ----------
     at : tuple of slice
-        The part of this rank's memory that its own elements of the panel are in.
+        The part of this rank's memory that has its own elements of the panel.
     plan : Exchange
         The messages and local copies into an array of `shape`.
     shape : tuple of int
     sends : tuple of (tuple of slice, Exchange)
-        Messages to other ranks in this round, each with the part of this rank's memory that they read.
+        The messages to other ranks in this round, each with the part of this rank's memory that is sent.
     """
 
     at: tuple[slice, ...]
@@ -72,7 +72,8 @@ class Fetch:
         )
 
     def items(self, memory: Array, buffer: Array | None) -> list[tuple[Exchange, Array, Array]]:
-        """Return the exchanges of the panel, as arguments of `start_exchanges`."""
+        """Return the panel's exchanges as arguments of `start_exchanges`; `buffer` receives the panel, if
+        given."""
         found = [(plan, memory[at], memory[at]) for at, plan in self.sends]
         return found if buffer is None else [*found, (self.plan, memory[self.at], buffer)]
 
@@ -85,7 +86,8 @@ class Round:
     b: Fetch
 
     def counts(self, itemsizes: Sequence[int]) -> Counts:
-        """Return messages and bytes of a round: one message to each peer, for both factors."""
+        """Return the numbers of messages and bytes of a round, in which one message to a peer has both
+        factors."""
         found = Counts()
         sends: set[int] = set()
         receives: set[int] = set()
@@ -102,7 +104,7 @@ class Round:
 
 @dataclass(frozen=True)
 class Contraction:
-    """The plan of one rank for a distributed product, made without data and without the other ranks.
+    """The plan of one rank for a distributed product, which is computed without data and communication.
 
     Parameters
     ----------
@@ -115,7 +117,7 @@ class Contraction:
 
     @cached_property
     def rounds(self) -> tuple[Round, ...]:
-        """The panels in the order of this rank."""
+        """The rounds, with panels in the order in which this rank multiplies them."""
         scheme = self.scheme
         letter, cuts = panels(scheme)
         a = self._plan_fetches(scheme.product.a, scheme.a, scheme.need_a, letter, cuts)
@@ -154,7 +156,8 @@ class Contraction:
         return found
 
     def _first_panel(self, rank: int, number: int) -> int:
-        """Return the panel that a rank begins with, the same for ranks that compute the same elements."""
+        """Return the number of the panel with which a rank begins; ranks that compute the same elements
+        agree."""
         grid, out = (
             self.scheme.arrangement.grid,
             self.scheme.arrangement.grid_axes_of(self.scheme.product.out),
@@ -164,7 +167,8 @@ class Contraction:
 
     @cached_property
     def sum_exchange(self) -> Exchange | None:
-        """The exchange of summands to the ranks that sum them; None if there are none, or all ranks sum."""
+        """The exchange that brings parts of sums to the ranks that add them up; None if nothing is to be
+        added, or if an allreduce adds it."""
         return (
             None if self.scheme.sum_layout is None else redistribute(*summand_layouts(self.scheme), self.rank)
         )
@@ -181,19 +185,19 @@ class Contraction:
 
     @cached_property
     def group(self) -> tuple[int, ...]:
-        """The ranks that hold parts of the same elements."""
+        """The ranks that hold parts of the sums of the same elements as this rank."""
         grid = self.scheme.arrangement.grid
         return grid.sub(self.rank, [g in self.scheme.sum_axes for g in range(grid.ndim)])[1]
 
     def counts_of_parts(self, itemsizes: Sequence[int]) -> Counts:
-        """Return messages and bytes of `parts`, for the item sizes of the factors."""
+        """Return the numbers of messages and bytes of `parts`, given the item sizes of the factors."""
         found = Counts()
         for one in self.rounds:
             found = found + one.counts(itemsizes)
         return found
 
     def counts(self, itemsizes: tuple[int, int, int, int]) -> Counts:
-        """Return messages and bytes of this rank.
+        """Return the numbers of messages and bytes of this rank.
 
         An allreduce is counted as the communicator does: one call with the bytes of its operand.
 
@@ -221,7 +225,7 @@ class Contraction:
         out : ndarray
             This rank's memory of the result, without halo.  It may share memory with the factors.
         empty : callable, optional
-            Allocates an array of a shape and dtype.
+            ``empty(shape, dtype)`` allocates an array.
         """
         dtype = sum_dtype(a.dtype, b.dtype)
         is_final = not self.scheme.sum_axes and not self.must_move and out.dtype == dtype
@@ -241,9 +245,9 @@ class Contraction:
             out[...] = total
 
     def parts(self, comm: Communicator, a: Array, b: Array, out: Array, empty: Empty = np.empty) -> None:
-        """Compute this rank's summands of the result, in the layout ``scheme.out_parts``.
+        """Compute this rank's parts of the sums into `out`, which has the layout ``scheme.out_parts``.
 
-        Parameters are those of `run`; `out` shares no memory with the factors.
+        The parameters are those of `run`, but `out` must not share memory with the factors.
         """
         letter, cuts = panels(self.scheme)
         along = self.scheme.product.out.find(letter) if letter else -1
@@ -281,7 +285,8 @@ _Panel = tuple[tuple[slice, ...], Exchange, tuple[int, ...]]
 
 
 def _plan_panel(source: Layout, target: Layout, axis: int, low: int, high: int, rank: int) -> _Panel:
-    """Return the panel of the indices ``[low, high)`` of an axis."""
+    """Return the panel of a factor with the indices ``[low, high)`` of an axis: the slices of this rank's own
+    elements, the exchange, and the panel's local shape."""
     of, here = axis_interval(source, axis, low, high, rank)
     to, _ = axis_interval(target, axis, low, high, rank)
     at = (*(slice(None),) * axis, here, *(slice(None),) * (source.ndim - axis - 1))
@@ -293,9 +298,8 @@ def _plan_panels(
 ) -> list[_Panel]:
     """Return the panels along an axis that is in blocks in the source and whole in the target.
 
-    These are the messages for the whole axis, cut at the panels' ends.
-
-    Each rank's part of the axis is one interval, so that each box of a message is cut alike at both its ends.
+    These are the messages that bring the whole axis, cut at the ends of panels.  Each rank's part of the axis
+    is one interval, so that sender and receiver cut the boxes of a message in the same way.
     """
     whole, part, own = redistribute(source, target, rank), source.parts[axis], source.part_indices(rank)[axis]
     assert isinstance(part, BlockAxis)
@@ -329,7 +333,7 @@ def _plan_panels(
 
 
 def _transfer_of_run(transfer: Transfer, axis: int, run: Run) -> Transfer:
-    """Return a message restricted to a run of an axis."""
+    """Return a message restricted to the indices `run` of an axis."""
     return Transfer(transfer.peer, tuple([_with_run(box, axis, run) for box in transfer.boxes]))
 
 
@@ -338,12 +342,12 @@ def _with_run(box: Box, axis: int, run: Run) -> Box:
 
 
 def panels(scheme: Scheme) -> tuple[str, list[tuple[int, int]]]:
-    """Return the axis along which factors are sent in panels, and the panels' intervals: alike on all ranks.
+    """Return the letter of the axis along which factors are sent in panels, and the panels' index intervals.
 
-    Panels end where a factor that is sent is cut between ranks, so that most come from one owner.  There is
-    one panel when no factor is sent, or when the axes that are summed over are distributed themselves.  If
-    one factor is sent and is not cut along the summed axes, panels of the result are made, and nothing is
-    added up.
+    All ranks get the same.  Panels end where a factor that is sent is cut between ranks, so that most have
+    one owner.  There is one panel if no factor is sent, or if the summed axes are distributed themselves.  If
+    one factor is sent and is not cut along the summed axes, panels are along an axis of the result, so that
+    nothing is added up.
     """
     of, extent, cut = scheme.product, scheme.product.extent, scheme.arrangement.cut
     factors = ((of.a, scheme.a, scheme.need_a), (of.b, scheme.b, scheme.need_b))

@@ -20,21 +20,21 @@ def diagonal(x: DistArray, offset: int = 0, axis1: int = 0, axis2: int = 1) -> D
     Parameters
     ----------
     x : DistArray
-        Of at least two axes.
+        An array of at least two axes.
     offset : int
-        The distance to the right of the main diagonal.
+        The distance of the diagonal to the right of the main one.
     axis1, axis2 : int
-        Rows and columns.
+        The axes of the rows and columns of the matrices.
 
     Returns
     -------
     DistArray
-        Whole along the diagonal, which is its last axis, and otherwise cut as `x` is.
+        The diagonals along the last axis, which is whole; the other axes are cut as in `x`.
 
     Raises
     ------
     ValueError
-        When there are no two such axes.
+        If `x` has fewer than two axes, or if `axis1` and `axis2` are equal.
     """
     if x.ndim < 2:
         raise ValueError("diag requires an array of at least two dimensions")
@@ -78,7 +78,7 @@ def trace(x: DistArray, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: 
 
 
 def owned_indices(axis: Axis, part: int) -> Array:
-    """Return the indices of a part, in the order of its memory."""
+    """Return the indices of an axis that a part owns, in the order in which its memory has them."""
     runs = axis.runs(part)
     parts = [
         (run.start + run.step * np.arange(run.repeats)[:, None] + np.arange(run.length)).ravel()

@@ -1,4 +1,4 @@
-"""Tiles of a parallel loop that an executor runs: a pool of processes or of threads, MPI's, or Dask's."""
+"""Running of a parallel loop's tiles on an executor: a pool of processes or threads, mpi4py's, or Dask's."""
 
 from __future__ import annotations
 
@@ -25,7 +25,11 @@ def run_tiles(
     attempts: int,
     progress: Callable[[int], None],
 ) -> list[Any]:
-    """Return the results of all tiles, in their order; a pool that we make is replaced where it breaks."""
+    """Return the results ``function(tile)`` of all tiles in order.
+
+    `source` is an executor, or a function that makes one; a pool that `source` has made is replaced if it
+    breaks. A tile that raises `retry` is tried up to `attempts` times; `progress` is called with the number
+    of results."""
     ours = isinstance(source, type) or not hasattr(source, "submit")
     if ours and not callable(source):
         raise TypeError(f"executor={source!r}: must have `submit`, or be a function that returns such a pool")
@@ -45,7 +49,7 @@ def run_tiles(
 
 
 class _Work:
-    """The tiles, with the results that have come so far."""
+    """The tiles, with the results so far."""
 
     def __init__(
         self,
@@ -61,7 +65,8 @@ class _Work:
         self.results: dict[int, Any] = {}
 
     def run(self, pool: Any) -> Exception | None:
-        """Run the tiles that have no result; return the exception of a pool that broke before all had one."""
+        """Run the tiles without a result; return the exception if the pool broke before all had one, else
+        None."""
         ready: SimpleQueue[Future[Any]] = SimpleQueue()
         waiting: dict[Future[Any], int] = {}
         failures: dict[int, Exception] = {}
@@ -110,7 +115,7 @@ class _Work:
         return broken
 
     def lost(self, error: Exception, pools: int) -> TileError:
-        """Return what is raised where tiles have no result since the pool broke."""
+        """Return the error to raise if tiles have no result because the pool broke."""
         missing = [tile for tile in range(len(self._tiles)) if tile not in self.results]
         shown = ", ".join(map(str, missing[:_SHOWN])) + (", ..." if len(missing) > _SHOWN else "")
         text = (

@@ -1,9 +1,8 @@
 """Systems of linear equations, determinants and Cholesky factors of distributed matrices.
 
-Columns are distributed in cyclic blocks.  One rank factors a block of columns, which it has from top to
-bottom, and broadcasts it to the others, which update theirs: right-looking algorithms, as in ScaLAPACK
-(Blackford et al. 1997) over a grid of one row.  Where ScaLAPACK is installed it is called, over a grid of
-rows and columns.
+Whole columns are distributed in cyclic blocks.  One rank factors a block of columns and broadcasts it to the
+others, which update theirs: right-looking algorithms, as in ScaLAPACK (Blackford et al. 1997) on a grid of
+one row.  If ScaLAPACK is installed, it is called instead, on a grid of rows and columns.
 """
 
 from __future__ import annotations
@@ -30,14 +29,14 @@ def solve(a: DistArray, b: DistArray) -> DistArray:
     Parameters
     ----------
     a : DistArray
-        Of shape (n, n).
+        The matrix, of shape (n, n).
     b : DistArray
-        Of shape (n,) or (n, m), over the same ranks.
+        The right-hand sides, of shape (n,) or (n, m), over the same ranks.
 
     Returns
     -------
     DistArray
-        Of the shape and layout of `b`, without halo.
+        The solution, with the shape and layout of `b`, without halo.
 
     Raises
     ------
@@ -46,7 +45,7 @@ def solve(a: DistArray, b: DistArray) -> DistArray:
     ValueError
         When shapes do not fit.
     TypeError
-        For dtypes that NumPy does not solve.
+        If NumPy does not solve systems of these dtypes.
     """
     _check_square(a)
     if b.ndim not in (1, 2) or b.shape[0] != a.shape[0]:
@@ -68,19 +67,19 @@ def cholesky(a: DistArray) -> DistArray:
     Parameters
     ----------
     a : DistArray
-        Of shape (n, n); only the lower triangle is read.
+        The matrix, of shape (n, n), of which only the lower triangle is read.
 
     Returns
     -------
     DistArray
-        In the layout of `a`, without halo.
+        The factor, in the layout of `a`, without halo.
 
     Raises
     ------
     numpy.linalg.LinAlgError
         On all ranks, when the matrix is not square or not positive definite.
     TypeError
-        For dtypes that NumPy does not factor.
+        If NumPy does not factor matrices of this dtype.
     """
     _check_square(a)
     found = (scalapack.cholesky if scalapack.is_available(a.comm) else _cholesky)(a, _factor_dtype(a))
@@ -93,12 +92,12 @@ def slogdet(a: DistArray) -> tuple[Array, Array]:
     Parameters
     ----------
     a : DistArray
-        Of shape (n, n), with at least one row.
+        The matrix, of shape (n, n), with at least one row.
 
     Raises
     ------
     numpy.linalg.LinAlgError, TypeError
-        As `solve`.
+        In the same cases as `solve`, but not if the matrix is singular.
     """
     _check_square(a)
     dtype = _factor_dtype(a)
@@ -152,11 +151,11 @@ class _ColumnBlocks:
         return k % self.comm.size == self.comm.rank
 
     def local_start(self, k: int) -> int:
-        """Return the local column at which the first block of this rank from the `k`-th on begins."""
+        """Return the local column at which this rank's first block with a number of at least `k` begins."""
         return max(0, -(-(k - self.comm.rank) // self.comm.size)) * self.width
 
     def broadcast_rows(self, k: int, rows: slice) -> Array:
-        """Return some rows of a block, on all ranks."""
+        """Broadcast the rows `rows` of block `k` from its owner, and return them on all ranks."""
         low, high = self.columns(k)
         height = len(range(*rows.indices(self.rows)))
         panel = np.empty((height, high - low), self.block.dtype)
@@ -218,7 +217,7 @@ def _solve(a: DistArray, b: DistArray, dtype: np.dtype[Any]) -> DistArray:
 
 
 def _factor_panel(panel: Array) -> Array:
-    """Factor a block of columns as LU in place, and return the pivots' rows, -1 at the end if one is zero."""
+    """Factor a block of columns as LU in place; return the pivot rows, the last one -1 if a pivot is zero."""
     width = panel.shape[1]
     pivots = np.empty(width, np.int64)
     for j in range(width):

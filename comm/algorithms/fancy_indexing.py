@@ -1,9 +1,9 @@
 """Reads and writes of a distributed array by several index arrays, or at arbitrary positions.
 
-A position is the number of an element in C order.  Each rank has some of the positions, and the elements that
-are read or written there; the operation has those of all ranks, in the order of ranks.  Ranks request
-elements from their owners: counts first, then one message with the positions to each owner, one with the
-elements back.
+A position is the number of an element in C order.  Each rank has some of the positions, and the elements to
+be read or written there; the whole operation is on the positions of all ranks, in the order of ranks.  Ranks
+request elements from their owners: first the counts, then one message with positions to each owner, and one
+with elements back.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ Store = Callable[[Array, Any, Array], None]  # stores values in an array at an i
 
 @dataclass(frozen=True)
 class IndexResult:
-    """The layout and the positions of the elements that an index expression selects.
+    """The elements that an index expression selects: their layout, and this rank's positions.
 
     Parameters
     ----------
     layout : Layout
         The layout of the selected elements, cut along one axis over all ranks.
     positions : ndarray
-        The positions in the array of this rank's part of them.
+        The positions in the indexed array of the selected elements that this rank owns.
     """
 
     layout: Layout
@@ -83,7 +83,7 @@ def check_values(values_shape: tuple[int, ...], shape: tuple[int, ...]) -> None:
     Raises
     ------
     ValueError
-        As NumPy's.
+        If they cannot, with NumPy's message.
     """
     least = values_shape[max(0, len(values_shape) - len(shape)) :]
     fits = all(n in (1, m) for n, m in zip(least[::-1], shape[::-1], strict=False))
@@ -102,7 +102,7 @@ def _shape_text(shape: tuple[int, ...]) -> str:
 def resolve_key(
     shape: Sequence[int], key: Sequence[slice | int | DistArray | None], comm: Communicator
 ) -> IndexResult:
-    """Return the positions that a key of NumPy's selects.
+    """Return the elements that a NumPy index expression with index arrays selects.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def resolve_key(
     Raises
     ------
     IndexError
-        As NumPy's, on all ranks.
+        If an index is out of bounds; on all ranks, with NumPy's message.
     """
     fancy = [k for k, item in enumerate(key) if isinstance(item, (int, DistArray))]
     common = np.broadcast_shapes(*(item.shape for item in key if isinstance(item, DistArray)))
@@ -161,7 +161,8 @@ def resolve_key(
 
 
 def _as_int64(values: Array) -> Array:
-    """Return integers in 64 bits; larger ones become the largest, which lies outside of all arrays."""
+    """Return integers as int64; larger ones become the largest int64, which is out of bounds of all
+    arrays."""
     if values.dtype == np.uint64:
         values = np.minimum(values, np.uint64(np.iinfo(np.int64).max))
     return values.astype(np.int64, copy=False)
@@ -170,7 +171,8 @@ def _as_int64(values: Array) -> Array:
 def check_indices(
     indices: Sequence[tuple[int, Array]], shape: Sequence[int], comm: Communicator
 ) -> list[Array]:
-    """Return the indices of axes without negative ones; an error on all ranks where one is out of bounds."""
+    """Return indices with negative ones made positive; raise IndexError on all ranks if one is out of
+    bounds."""
     errors = np.zeros((len(indices), 2), np.int64)
     checked = []
     for row, (axis, values) in zip(errors, indices, strict=True):
@@ -213,18 +215,18 @@ def read_elements(x: DistArray, positions: Array) -> Array:
 
 
 def write_elements(x: DistArray, positions: Array, values: Array, store: Store | None = None) -> DistArray:
-    """Write elements: where a position occurs several times, in the order of ranks and of their positions.
+    """Write elements at positions; if a position occurs several times, in the order of ranks and positions.
 
     Parameters
     ----------
     x : DistArray
         The array, which is written in place unless an axis is cyclic.
     positions : ndarray
-        The positions of this rank, within the array.
+        This rank's positions, all within the array.
     values : ndarray
-        Of the same shape.
+        The elements to write, in the shape of `positions`.
     store : callable, optional
-        Replaces the assignment: a function like ``numpy.add.at``.
+        A function like ``numpy.add.at`` that is called instead of an assignment.
 
     Returns
     -------
@@ -252,13 +254,13 @@ def write_elements(x: DistArray, positions: Array, values: Array, store: Store |
 
 
 def as_blocks(x: DistArray) -> DistArray:
-    """Return the array without cyclic axes: itself, or redistributed in blocks."""
+    """Return the array redistributed to blocks if it has cyclic axes, else the array itself."""
     has_cyclic = any(isinstance(spec, Cyclic) for spec in x.layout.axes)
     return x.redistribute(without_cyclic(x.layout)) if has_cyclic else x
 
 
 def _flat_view(elements: Array, at: Array) -> tuple[Array, Any]:
-    """Return a view of elements, and an index into it, for positions in C order."""
+    """Return a view of elements, and the index into it that selects the positions `at` in C order."""
     return (
         (elements.reshape(-1), at)
         if elements.flags.c_contiguous
@@ -285,7 +287,8 @@ def _first_copies(layout: Layout) -> list[int]:
 def _owners(x: DistArray, positions: Array, nearest: bool) -> tuple[Array, Array]:
     """Return the ranks that own positions, and the positions within the elements of their owners.
 
-    Of ranks with copies of an element it is the one nearest to this rank (`nearest`), or the first.
+    If several ranks have copies of an element, the owner is the one nearest to this rank (`nearest`), or the
+    first.
     """
     grid = x.layout.grid
     coords = grid.coords(x.comm.rank)

@@ -1,6 +1,6 @@
-"""The Fourier transform of a distributed vector, as that of a matrix with transpositions in between.
+"""The Fourier transform of a distributed vector: transforms of a matrix's columns and rows (four-step FFT).
 
-Bailey, "FFTs in external or hierarchical memory" (1990).
+See Bailey, "FFTs in external or hierarchical memory" (1990).
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ __all__ = ["transform_line"]
 def transform_line(
     x: DistArray, kind: str, n: int | None = None, norm: str | None = None
 ) -> DistArray | None:
-    """Return the transform of a vector that is cut.
+    """Return the Fourier transform of a vector that is cut over ranks.
 
     Parameters
     ----------
     x : DistArray
-        Of one axis.
+        The vector.
     kind : {"fft", "ifft", "rfft", "irfft"}
         The function of ``numpy.fft``.
     n, norm
-        As for NumPy.
+        NumPy's parameters.
 
     Returns
     -------
     DistArray or None
-        None where the length is a prime, and for arguments that NumPy rejects.
+        The transform; None if the length is a prime number, or if NumPy rejects the arguments.
     """
     extent = x.shape[0]
     length = (2 * (extent - 1) if kind == "irfft" else extent) if n is None else n
@@ -76,7 +76,7 @@ def _resize(x: DistArray, n: int) -> DistArray:
 
 
 def _transform_as_matrix(x: DistArray, rows: int, inverse: bool) -> DistArray:
-    """Return the transform of a line, not scaled, by transforms of a matrix with `rows` rows."""
+    """Return the unscaled transform of a vector by transforms of a matrix with `rows` rows."""
     n = x.shape[0]
     function, sign = (np.fft.ifft, 2j) if inverse else (np.fft.fft, -2j)
     table = apply_along_axis(

@@ -1,4 +1,4 @@
-"""Datasets of HDF5 files, of which each rank writes and reads its own elements.
+"""Reading and writing of datasets in HDF5 files, in which each rank accesses its own elements.
 
 Files are opened through h5py without its parallel driver: ranks read at the same time, and write in turn.
 All ranks must see the file under the same name.
@@ -27,9 +27,9 @@ def save(file: File, name: str, x: DistArray, mode: str, options: Mapping[str, A
     ----------
     file : path
     name : str
-        The name of the dataset, which replaces one of this name.
+        The name of the dataset; an existing dataset of this name is replaced.
     x : DistArray
-        The array; of several copies of an element one is written.
+        The array; if several ranks have copies of an element, one is written.
     mode : {"w", "a", "r+"}
         The mode in which the first rank opens the file.
     options : mapping
@@ -38,7 +38,7 @@ def save(file: File, name: str, x: DistArray, mode: str, options: Mapping[str, A
     Raises
     ------
     OSError, ValueError, TypeError
-        As when one process makes the dataset, on all ranks.
+        If h5py raises one of these; it is raised on all ranks.
     """
     import h5py
 
@@ -65,7 +65,7 @@ def stored_shape(file: File, name: str, comm: Communicator) -> tuple[tuple[int, 
     Raises
     ------
     OSError, KeyError
-        As those of h5py, on all ranks.
+        If the file or the dataset cannot be read; raised on all ranks.
     """
     import h5py
 
@@ -81,18 +81,18 @@ def stored_shape(file: File, name: str, comm: Communicator) -> tuple[tuple[int, 
 def load(
     file: File, name: str, window: Sequence[range], layout: Layout, dtype: np.dtype[Any], comm: Communicator
 ) -> DistArray:
-    """Read a window of a dataset: each rank its own elements.
+    """Return a window of a dataset, of which each rank reads its own elements.
 
     Parameters
     ----------
     file, name
         The dataset.
     window : sequence of range
-        For each of its axes the indices to read, ascending.
+        For each axis of the dataset the indices to read, ascending.
     layout : Layout
         The layout of the result, of the window's shape.
     dtype : dtype
-        The dataset's.
+        The dtype of the dataset.
     comm : Communicator
     """
     import h5py

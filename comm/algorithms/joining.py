@@ -36,7 +36,7 @@ def concatenate(
     Returns
     -------
     DistArray
-        In even blocks over the grid axes that cut the largest part.
+        The result, in even blocks over the grid axes that cut the largest part.
 
     Raises
     ------
@@ -177,7 +177,7 @@ def _cut_axes(layout: Layout) -> int:
 
 
 def _cast(x: DistArray, dtype: np.dtype[Any]) -> DistArray:
-    """Return the array in a dtype, without cyclic axes."""
+    """Return the array converted to a dtype, and without cyclic axes."""
     aligned = x.redistribute(without_cyclic(x.layout))
     if aligned.dtype == dtype:
         return aligned

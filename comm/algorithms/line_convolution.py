@@ -1,4 +1,4 @@
-"""Convolution of a distributed vector with a short one that every rank has."""
+"""Convolution of a distributed vector with a shorter vector that is the same on every rank."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ __all__ = ["convolve"]
 
 
 def convolve(x: DistArray, v: Array, mode: str, function: Callable[[Array, Array, str], Any]) -> DistArray:
-    """Return ``numpy.convolve`` or ``correlate`` with a shorter vector.
+    """Return the result of ``numpy.convolve`` or ``correlate`` with a shorter vector.
 
-    Each rank requests the elements before its part.
+    Each rank gets the elements before its own part from other ranks.
 
     Parameters
     ----------
     x : DistArray
-        Of one axis.
+        The longer vector.
     v : ndarray
-        The other line, the same on all ranks, not empty and not longer.
+        The shorter vector, the same on all ranks, not empty and not longer than `x`.
     mode : {"full", "same", "valid"}
         As for NumPy.
     function : callable
-        NumPy's, called with mode ``"full"``.
+        NumPy's function, which is called with mode ``"full"``.
 
     Returns
     -------
     DistArray
-        In blocks, nearly even ones.
+        The result, in nearly even blocks.
     """
     comm, n, m = x.comm, x.shape[0], v.size
     aligned = x.redistribute(row_layout(x.shape, comm.size))

@@ -31,7 +31,7 @@ def select(x: DistArray, mask: DistArray) -> DistArray:
     Returns
     -------
     DistArray
-        In even blocks over all ranks along its first axis.
+        The selected elements, in even blocks over all ranks along the first axis.
     """
     aligned, aligned_mask = _both_by_rows(x, mask)
     return rebalance(x.comm, aligned.local[aligned_mask.local])
@@ -53,9 +53,9 @@ def assign(x: DistArray, mask: DistArray, values: DistArray) -> DistArray:
     x : DistArray
         The array, which is written in place unless an axis is cyclic.
     mask : DistArray
-        As for `select`.
+        The mask, as in `select`.
     values : DistArray
-        Of a shape that can be broadcast to that of ``x[mask]``.
+        Values of a shape that can be broadcast to that of ``x[mask]``.
 
     Returns
     -------
@@ -65,7 +65,7 @@ def assign(x: DistArray, mask: DistArray, values: DistArray) -> DistArray:
     Raises
     ------
     ValueError
-        As NumPy's, on all ranks.
+        If the values cannot be broadcast; on all ranks, with NumPy's message.
     """
     inner = x.shape[mask.ndim :]
     positions = mask_positions(mask, math.prod(inner))
@@ -83,14 +83,14 @@ def assign(x: DistArray, mask: DistArray, values: DistArray) -> DistArray:
 
 
 def _both_by_rows(x: DistArray, mask: DistArray) -> tuple[DistArray, DistArray]:
-    """Return both cut along the first axis only, so that selected elements are in order."""
+    """Return both arrays cut along the first axis only, so that selected elements of ranks are in order."""
     return x.redistribute(row_layout(x.shape, x.comm.size)), mask.redistribute(
         row_layout(mask.shape, x.comm.size)
     )
 
 
 def rebalance(comm: Communicator, rows: Array) -> DistArray:
-    """Return an array in even blocks, of which each rank has some rows in the order of ranks."""
+    """Return an array in even blocks, given each rank's rows of it, in the order of ranks."""
     sizes = tuple(int(n) for n in allgather(comm, np.int64(len(rows))))
     goal = row_layout((sum(sizes), *rows.shape[1:]), comm.size)
     found = Layout(goal.shape, goal.grid, [Block(0, sizes), *goal.axes[1:]])

@@ -1,4 +1,4 @@
-"""Functions of the matrices in distributed stacks: each rank computes those of its part of the stack."""
+"""Functions of stacks of matrices: each rank computes them for its part of the distributed stack."""
 
 from __future__ import annotations
 
@@ -29,10 +29,11 @@ def apply_to_stacks(parts: Sequence[DistArray], inner: Sequence[int], function: 
     parts : sequence of DistArray
         The stacks, on the same ranks.
     inner : sequence of int
-        For each, the number of its last axes that the function works on.  One of them has other axes too.
+        For each stack, the number of its last axes that the function works on.  At least one stack must have
+        more axes.
     function : callable
-        From arrays, which may be empty stacks, to one array or a tuple of them, whose first axes are those of
-        the stack.
+        A function from arrays (perhaps empty stacks) to an array or a tuple of arrays, whose first axes are
+        those of the stack.
 
     Returns
     -------
@@ -42,7 +43,7 @@ def apply_to_stacks(parts: Sequence[DistArray], inner: Sequence[int], function: 
     Raises
     ------
     Exception
-        The exception of the function on a rank, on all of them.
+        If the function raises an exception on one rank; it is raised on all ranks.
     """
     depths = [x.ndim - n for x, n in zip(parts, inner, strict=True)]
     lead, depth = max(zip(parts, depths, strict=True), key=lambda one: (one[1], one[0].layout.grid.ndim))
@@ -75,7 +76,7 @@ def apply_to_stacks(parts: Sequence[DistArray], inner: Sequence[int], function: 
 
 
 def call_on_all(comm: Communicator, call: Callable[[], Any]) -> Any:
-    """Return the result of a local function; an exception on one rank is raised on all."""
+    """Return the result of `call` on this rank; an exception on one rank is raised on all."""
     error: Exception | None = None
     try:
         found = call()

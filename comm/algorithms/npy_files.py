@@ -1,4 +1,4 @@
-"""Files of NumPy's format, of which each rank writes and reads its own elements, at their positions.
+"""Reading and writing of ``.npy`` files, in which each rank accesses its own elements.
 
 All ranks must see the file under the same name.
 """
@@ -28,14 +28,14 @@ def save(file: File, x: DistArray) -> None:
     Parameters
     ----------
     file : path
-        With its extension; overwritten if it exists.
+        The file's path with its extension; an existing file is overwritten.
     x : DistArray
-        The array; of several copies of an element one is written.
+        The array; if several ranks have copies of an element, one is written.
 
     Raises
     ------
     OSError
-        As when one process writes, on all ranks.
+        If the file cannot be written; raised on all ranks.
     """
     run_on_first_rank(x.comm, lambda: _create(file, x.shape, x.dtype))
     if x.layout.is_first_copy(x.comm.rank) and x.layout.elements(x.comm.rank):
@@ -74,7 +74,7 @@ def stored_shape(file: File, comm: Communicator) -> tuple[tuple[int, ...], np.dt
     Raises
     ------
     OSError, ValueError
-        As those of ``numpy.load``, on all ranks.
+        If ``numpy.load`` raises one of these; raised on all ranks.
     """
 
     def read_header() -> tuple[tuple[int, ...], np.dtype[Any]]:
@@ -86,7 +86,7 @@ def stored_shape(file: File, comm: Communicator) -> tuple[tuple[int, ...], np.dt
 
 
 def load(file: File, layout: Layout, comm: Communicator) -> DistArray:
-    """Read an array that ``numpy.save`` has written: each rank its own elements.
+    """Return the array in a ``.npy`` file, of which each rank reads its own elements.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Products of two arrays in the notation of ``einsum``: their axes, and their computation on one rank.
+"""Products of two arrays in ``einsum``'s notation: their axes, and their computation on one rank.
 
 Axes are named by letters as in ``einsum``: ``"mk,kn->mn"`` is a matrix product, ``"bmk,bkn->bmn"`` a stack of
 them, ``"mk,k->m"`` one with a vector, ``"k,k->"`` a scalar product, ``"m,n->mn"`` an outer one.
@@ -55,7 +55,7 @@ class Product:
 
 
 def parse(subscripts: str, a: Sequence[int], b: Sequence[int], adds_axes: bool = False) -> Product:
-    """Return a product from its letters and the shapes of the factors.
+    """Return the `Product` with the letters `subscripts` for factors of the shapes `a` and `b`.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def parse(subscripts: str, a: Sequence[int], b: Sequence[int], adds_axes: bool =
     Raises
     ------
     ValueError
-        When letters do not fit the shapes or each other; the text says which.
+        If the letters do not fit the shapes or each other; the text says which.
     """
     left, arrow, out = subscripts.replace(" ", "").partition("->")
     factors = left.split(",")
@@ -92,7 +92,7 @@ def parse(subscripts: str, a: Sequence[int], b: Sequence[int], adds_axes: bool =
 def sum_dtype(a: np.dtype[Any], b: np.dtype[Any]) -> np.dtype[Any]:
     """Return the dtype in which `numpy.matmul` computes, and in which parts are summed.
 
-    That is NumPy's result dtype, but single precision for half precision, whose sums NumPy makes so, too.
+    That is NumPy's result dtype, or float32 for float16, which NumPy also sums in float32.
 
     Raises
     ------
@@ -104,9 +104,9 @@ def sum_dtype(a: np.dtype[Any], b: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def multiply(product: Product, a: Array, b: Array, out: Array, add: bool) -> None:
-    """Write the product of local blocks of two arrays into a block of the third, or add it there.
+    """Write the product of local blocks of two arrays to `out`, or with `add` add it there.
 
-    The local product is NumPy's `matmul`, in the dtype of `out`, which shares no memory with the factors.
+    It is computed by `numpy.matmul` in the dtype of `out`, which must share no memory with the factors.
     """
     left = _matrices(a, product.a, product.batch, product.rows, product.inner)
     right = _matrices(b, product.b, product.batch, product.inner, product.columns)
@@ -127,7 +127,7 @@ def multiply(product: Product, a: Array, b: Array, out: Array, add: bool) -> Non
 
 
 def _matrices(x: Array, letters: str, batch: str, rows: str, columns: str) -> Array:
-    """Return an array as a stack of matrices: the letters of rows and of columns become one axis each."""
+    """Return an array as a stack of matrices, in which `rows` and `columns` are merged to one axis each."""
     unit_axes = tuple(k for k, letter in enumerate(letters) if letter not in batch + rows + columns)
     x, letters = x.squeeze(unit_axes), "".join(y for k, y in enumerate(letters) if k not in unit_axes)
     x = x.transpose([letters.index(y) for y in batch + rows + columns])
@@ -137,5 +137,5 @@ def _matrices(x: Array, letters: str, batch: str, rows: str, columns: str) -> Ar
 
 
 def _for_blas(x: Array) -> bool:
-    """Whether matrices lie by rows or by columns without gaps between neighbours, as BLAS requires."""
+    """Whether the rows or columns of matrices are contiguous, as BLAS requires."""
     return x.itemsize in x.strides[-2:] or x.size < 2

@@ -1,8 +1,8 @@
-"""The cost model by which distributions of a product over ranks are compared: bytes received, and work.
+"""The cost model that compares distributions of a product over ranks by bytes received and work.
 
-A rank's share of an axis is the same in all distributions that cut the axis alike.  The elements of an array
-that a rank receives follow from products of such shares, so that many distributions are compared without
-making their layouts.
+A rank's share of an axis is the same in all distributions that cut the axis in the same way.  The number of
+elements that a rank receives follows from products of such shares, so that many distributions can be compared
+without making their layouts.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _ROUNDED = 1 - 1e-9  # products in another order may round to a larger number
 
 
 class ProductCosts:
-    """The costs of distributions of a product, for a few sample ranks.
+    """The calculator of the costs of distributions of one product, for a few sample ranks.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class ProductCosts:
 
     @cached_property
     def first(self) -> _FirstRank:
-        """The elements of rank 0, and of all arrays."""
+        """The numbers of elements of rank 0's blocks and of all arrays, and the total work."""
         of, holdings = self.product, self.holdings(0)
         held = [math.prod(part.size for part in parts.values()) for parts in (holdings.a, holdings.b)]
         extent = of.extent
@@ -73,7 +73,7 @@ class ProductCosts:
         return _FirstRank(held[0], held[1], holdings.wanted, whole[0], whole[1], whole[2], work)
 
     def rank_costs(self, grid: ProcessGrid, k: int) -> _RankCosts:
-        """Return the costs for the `k`-th rank in the order in which they are asked."""
+        """Return the cost calculator of the `k`-th sample rank on a grid."""
         costs = self._known.setdefault(grid, [])
         while k >= len(costs):
             costs.append(_RankCosts(self, grid, self._ranks[len(costs)]))
@@ -84,7 +84,7 @@ class ProductCosts:
     ) -> tuple[float, Sum] | None:
         """Return the cheapest of several layouts of the sums for one distribution of a product.
 
-        The cost is that of the rank with most to receive and to compute: bytes received, and work in bytes.
+        The cost is that of the sample rank for which bytes received plus work, in bytes, are most.
 
         Parameters
         ----------
@@ -94,12 +94,12 @@ class ProductCosts:
         sums : iterable of Sum
             The layouts in which parts of the result may be summed.
         most : float
-            An upper bound: costlier ones are skipped.
+            An upper bound of the cost; layouts that cost more are skipped.
 
         Returns
         -------
         (float, Sum), or None
-            The first of the cheapest, with its cost; None when all of them cost more than the bound.
+            The cost and the first of the cheapest layouts; None if all cost more than the bound.
         """
         ways, found = [self.rank_costs(grid, 0).local_product(cut)], None
         if ways[0].least >= most:
@@ -118,7 +118,7 @@ class ProductCosts:
         return found
 
     def holdings(self, rank: int) -> _Holdings:
-        """Return the parts that a rank has of the factors, and wants of the result."""
+        """Return the parts of axes that a rank has of the factors, and needs of the result."""
         found = self._had.get(rank)
         if found is None:
             a, b, out = (
@@ -133,7 +133,8 @@ class ProductCosts:
 
 
 class _Part(NamedTuple):
-    """A part of an axis: an interval, or for a cyclic axis the axis and the number of the part."""
+    """A part of an axis: the interval `low` to `high`, or for a cyclic axis that axis and the part's
+    number."""
 
     low: int
     high: int
@@ -144,7 +145,7 @@ class _Part(NamedTuple):
         return self.high - self.low if self.turn is None else self.turn[0].size(self.turn[1])
 
     def overlap(self, other: _Part | None) -> int:
-        """Return the number of indices that two parts share; one if there is no other part."""
+        """Return the number of indices that two parts share; 1 if `other` is None."""
         if other is None:
             return 1
         if self.turn is None and other.turn is None:
@@ -171,7 +172,8 @@ def _part(axis: Axis, part: int) -> _Part:
 
 
 class _Holdings(NamedTuple):
-    """The parts of axes that a rank has of the factors and wants of the result, and the result's elements."""
+    """The parts of axes that a rank has of the factors and needs of the result, and how many elements the
+    latter are."""
 
     a: dict[str, _Part]
     b: dict[str, _Part]
@@ -180,7 +182,7 @@ class _Holdings(NamedTuple):
 
 
 class _FirstRank(NamedTuple):
-    """The elements of rank 0's blocks, the elements of the whole arrays, and all work in bytes."""
+    """The numbers of elements of rank 0's blocks and of the whole arrays, and the total work in bytes."""
 
     of_a: int
     of_b: int
@@ -194,9 +196,8 @@ class _FirstRank(NamedTuple):
 class LowerBounds:
     """Lower bounds of the cost for rank 0, from the sizes of its parts alone.
 
-    Which elements these are is ignored: all that it has may be among what it needs.  So most distributions
-    are excluded for the price of a few multiplications each.  No rank has larger parts of axes in even
-    blocks.
+    They assume that all elements which the rank has are among those that it needs.  So a few multiplications
+    exclude most distributions.  In even blocks, no rank has larger parts than rank 0.
 
     Parameters
     ----------
@@ -260,7 +261,8 @@ class LowerBounds:
 
 
 class _AxisShare(NamedTuple):
-    """The size of the part of an axis that a rank needs, and its overlaps with the parts it has and wants."""
+    """The size of the part of an axis that a rank needs, and its overlaps with its parts of all three
+    arrays."""
 
     needs: int
     of_a: int
@@ -269,17 +271,18 @@ class _AxisShare(NamedTuple):
 
 
 class _LocalProduct(NamedTuple):
-    """The part of one rank in a product before anything is summed.
+    """One rank's share of a product, before parts of sums are added up.
 
     Attributes
     ----------
     cut : mapping of str to Spec
     come : int
-        The bytes of factors that the rank receives.
+        The number of bytes of factors that the rank receives.
     work : float
-        Its work, in bytes.
+        The rank's work, in bytes.
     made, there : int
-        The elements of the result of which it makes values or parts, and those among them that it wants.
+        The number of elements of the result that it computes (or parts of their sums), and how many of these
+        it needs in the end.
     parts : int
         The number of ranks with parts of the same elements.
     """
@@ -293,12 +296,12 @@ class _LocalProduct(NamedTuple):
 
     @property
     def least(self) -> float:
-        """A lower bound of the cost."""
+        """The lower bound of the rank's cost: without adding up parts of sums."""
         return self.come + self.work
 
 
 class _RankCosts:
-    """The costs of one rank on one grid."""
+    """The calculator of the costs of one rank on one grid."""
 
     def __init__(self, costs: ProductCosts, grid: ProcessGrid, rank: int) -> None:
         self.costs, self.grid, self.rank = costs, grid, rank
@@ -332,7 +335,7 @@ class _RankCosts:
         return found
 
     def local_product(self, cut: Mapping[str, Spec]) -> _LocalProduct:
-        """Return the rank's part in a distribution of the axes of the product."""
+        """Return the rank's share of the product in a distribution of its axes."""
         of, sizes = self.costs.product, self.costs.sizes
         of_a, of_b, of_out, inner = of.a, of.b, of.out, of.inner
         need_a = stay_a = need_b = stay_b = made = there = points = parts = 1
@@ -356,7 +359,7 @@ class _RankCosts:
         return _LocalProduct(cut, come, 2 * made * points / FLOPS_PER_BYTE, made, there, parts)
 
     def cost(self, way: _LocalProduct, summed: Sum) -> float:
-        """Return the cost of a distribution with parts summed in some layout."""
+        """Return the cost of a distribution in which parts of sums are added up in the layout `summed`."""
         wanted = self.costs.holdings(self.rank).wanted
         if summed is None:
             more, there = 2 * (way.parts - 1) / way.parts * way.made, way.there

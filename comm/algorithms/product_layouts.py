@@ -1,10 +1,10 @@
-"""The distribution of a product of two distributed arrays over ranks, chosen by the bytes to be sent.
+"""The choice of the distribution of a product of two arrays over ranks, by the bytes to be sent.
 
-Each axis of the grid distributes one axis of the product's iteration space, or none.  Where both axes of the
-grid distribute axes of the result, the result stays and the factors are sent (SUMMA with a stationary C, van
-de Geijn and Watts 1997); where one distributes an axis that is summed over, a factor stays and parts of the
+Each axis of the grid distributes one axis of the product's iteration space, or none.  If both axes of a grid
+distribute axes of the result, the result stays in place and the factors are sent (SUMMA with a stationary C,
+van de Geijn and Watts 1997).  If one distributes a summed axis, a factor stays in place and parts of the
 result are added up (stationary A or B).  Products with vectors, stacks of products and scalar products are
-other choices of the same kind.
+other cases of the same.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class Arrangement:
         return dict(self.cuts)
 
     def layout(self, letters: str, extent: dict[str, int]) -> Layout:
-        """Return the layout in which an array with some axes of the product is needed, or made."""
+        """Return the layout in which an array with the axes `letters` is needed or computed."""
         return Layout([extent[x] for x in letters], self.grid, [self.cut.get(x, Whole()) for x in letters])
 
     def grid_axes_of(self, letters: str) -> tuple[int, ...]:
-        """Return the axes of the grid that distribute some axes of the product."""
+        """Return the axes of the grid that distribute the product's axes `letters`."""
         return tuple(spec.grid_axis for x, spec in self.cuts if x in letters and not isinstance(spec, Whole))
 
 
@@ -58,8 +58,8 @@ class Scheme:
         The layouts of the factors, without halo.
     arrangement : Arrangement
     sum_layout : Layout or None
-        The layout in which parts of the result are summed, if any: each rank receives all parts of its own
-        elements.  None: every rank of those that have parts gets the sum, by one `Allreduce`.
+        The layout in which parts of the result are added up: each rank receives all parts of its own elements
+        there.  None if there are no parts, or if one `Allreduce` gives the sums to all ranks with parts.
     out : Layout
         The layout of the result.
     """
@@ -83,16 +83,16 @@ class Scheme:
 
     @cached_property
     def out_parts(self) -> Layout:
-        """The layout in which the result, or parts of it, is made."""
+        """The layout in which the result, or parts of its sums, are computed."""
         return self.arrangement.layout(self.product.out, self.product.extent)
 
     @cached_property
     def sum_axes(self) -> tuple[int, ...]:
-        """The axes of the grid along which there are parts to be summed."""
+        """The axes of the grid along which ranks have parts of the same sums."""
         return self.arrangement.grid_axes_of(self.product.inner)
 
     def __str__(self) -> str:
-        """Return the product, and the factors that are sent, in words."""
+        """Return a text that says which factors are sent."""
         both = ((self.a, self.need_a), (self.b, self.need_b))
         first, second = ("stays" if nothing_moves(have, need) else "travels" for have, need in both)
         of = (
@@ -109,9 +109,9 @@ def choose(
     out: Layout | None = None,
     itemsizes: tuple[int, int, int] = (8, 8, 8),
 ) -> Scheme:
-    """Return the cheapest scheme: with the least to receive and to compute for the rank that has most of it.
+    """Return the scheme with the least cost of the rank that has the largest: bytes received, and work.
 
-    Bytes are computed for a few ranks instead of for all.
+    Costs are computed for a few sample ranks only.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def choose(
     Raises
     ------
     LayoutError
-        When layouts do not have the shapes of the product or the same number of ranks.
+        If the layouts do not have the shapes of the product, or not the same number of ranks.
     """
     return _best(product, a, b, out, itemsizes)[1]
 
@@ -206,19 +206,20 @@ class _Assignments:
     Attributes
     ----------
     choices : sequence
-        For each axis of the grid, axes of the product, and last None: all there is for an axis of one rank.
+        For each axis of the grid the axes of the product that it can distribute, and None at the end (for a
+        grid axis of one rank, None alone).
     """
 
     choices: Choices
 
     @cached_property
     def full(self) -> list[tuple[int, dict[str, Spec]]]:
-        """The assignments in which each axis of several ranks distributes an axis, numbered among all."""
+        """The assignments that use all grid axes of more than one rank, each with its number among all."""
         return [way for way in self._all if len(way[1]) == self._several]
 
     @cached_property
     def others(self) -> list[tuple[int, dict[str, Spec]]]:
-        """The other assignments."""
+        """The assignments that do not use all grid axes of more than one rank."""
         return [way for way in self._all if len(way[1]) < self._several]
 
     @cached_property
@@ -238,7 +239,7 @@ class _Assignments:
 def _grids(
     product_: Product, a: Layout, b: Layout, out: Layout | None
 ) -> Iterator[tuple[ProcessGrid, _Assignments]]:
-    """Yield the grids over which a product may be made, and the assignments of axes to each."""
+    """Yield the grids over which a product may be computed, each with the assignments of axes to it."""
     terms = [(product_.a, a), (product_.b, b)]
     terms.sort(key=lambda term: -math.prod(term[1].shape))
     if out is not None:
@@ -268,7 +269,8 @@ def _grids(
 
 
 def _spec(letter: str, g: int, grid: ProcessGrid, terms: Sequence[tuple[str, Layout]]) -> Spec:
-    """Return the distribution of an axis over a grid axis: that of an array which has it already, if any."""
+    """Return the distribution of an axis over grid axis `g`: the one in an array that has it so, else even
+    blocks."""
     near: Spec | None = None
     for letters, layout in terms:
         if letter not in letters:
@@ -286,7 +288,7 @@ def _spec(letter: str, g: int, grid: ProcessGrid, terms: Sequence[tuple[str, Lay
 def _sum_layouts(
     of: Product, grid: ProcessGrid, cut: Mapping[str, Spec], wanted: Layout | None
 ) -> Iterator[Sum]:
-    """Yield the layouts in which parts of the result may be summed."""
+    """Yield the layouts in which parts of the result's sums may be added up; None stands for an allreduce."""
     yield None
     over = [spec.grid_axis for x, spec in cut.items() if x in of.inner and not isinstance(spec, Whole)]
     if not over:
@@ -307,7 +309,8 @@ def _sum_layouts(
 
 
 def summand_layouts(scheme: Scheme) -> tuple[Layout, Layout]:
-    """Return the layouts of summands, with an axis for each grid axis: as made, and as they are summed."""
+    """Return the layouts of the parts of sums, with one more axis for each grid axis that has parts: as they
+    are computed, and as they are added up."""
     summed, parts = scheme.sum_layout, with_summand_axes(scheme.out_parts, scheme.sum_axes)
     assert summed is not None
     rest = parts.shape[: len(scheme.sum_axes)]

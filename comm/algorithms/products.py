@@ -36,7 +36,7 @@ def einsum(subscripts: str, a: DistArray, b: DistArray, layout: Layout | None = 
     ValueError
         When letters do not fit the shapes.
     LayoutError
-        When the result has another shape than `layout`, or the arrays lie over other numbers of ranks.
+        If the result has another shape than `layout`, or if the numbers of ranks differ.
     TypeError
         When the dtypes have no product.
     """

@@ -1,8 +1,8 @@
-"""Reductions of distributed arrays: sums, products, extrema, along some axes or all.
+"""Reductions of distributed arrays along some axes or all: sums, products, extrema.
 
-Each rank reduces its own part, then the ranks along a grid axis combine theirs in the order of ranks,
-pairwise, so that the result is the same every time and on every rank, and its error grows with the logarithm
-of their number, as that of NumPy's pairwise sums.
+Each rank reduces its own part; then the results of the ranks along a grid axis are combined pairwise in the
+order of ranks.  So the result is the same every time and on every rank, and its error grows with the
+logarithm of the number of ranks, like that of NumPy's pairwise sums.
 """
 
 from __future__ import annotations
@@ -40,26 +40,26 @@ def reduction(
     dtype: Any = None,
     keepdims: bool = False,
 ) -> DistArray:
-    """Reduce an array by a ufunc, like ``ufunc.reduce``.
+    """Return an array reduced by a ufunc, like ``ufunc.reduce``.
 
     Parameters
     ----------
     x : DistArray
         The array.
     ufunc : numpy.ufunc
-        Associative and commutative: ``numpy.add``, ``maximum``, ``logical_and``, ...
+        An associative and commutative ufunc: ``numpy.add``, ``maximum``, ``logical_and``, ...
     axis : int, sequence of int or None
         The reduced axes; by default all.
     dtype : dtype, optional
         As for NumPy: of the result and of the computation.
     keepdims : bool
-        Whether reduced axes stay, of length one.
+        Whether reduced axes are kept with length one.
 
     Returns
     -------
     DistArray
-        Distributed as `x` along the other axes.  Where a reduced axis was cut, a large result is distributed
-        over the same ranks along another axis, and a small one is replicated on them.
+        The result, distributed as `x` along the other axes.  If a reduced axis was cut, a large result is
+        distributed over its ranks along another axis, and a small one is replicated on them.
 
     Raises
     ------
@@ -86,7 +86,7 @@ def reduction(
 
 
 def sum_over_ranks(comm: Communicator, values: Array) -> DistArray:
-    """Return the sum of arrays of one shape and dtype, of which each rank has one."""
+    """Return the sum over all ranks of `values`, which has the same shape and dtype on each."""
     layout = Layout(
         (comm.size, *values.shape), ProcessGrid((comm.size,)), [Block(0), *[Whole()] * values.ndim]
     )
@@ -99,7 +99,7 @@ def _combine_over_ranks(
 ) -> tuple[Layout, Array]:
     """Return the layout and this rank's share of a reduction, from the ranks' own reductions.
 
-    They are combined along each grid axis that cuts a reduced axis.
+    The ranks' results are combined along each grid axis that cuts a reduced axis.
     """
     specs: list[Spec] = [Whole() if a in axes else spec for a, spec in enumerate(x.layout.axes)]
     shape = [1 if a in axes else n for a, n in enumerate(x.shape)]
@@ -121,14 +121,15 @@ def _combine_over_ranks(
 def _distributed_axis(
     shape: Sequence[int], specs: Sequence[Spec], axes: tuple[int, ...], parts: int
 ) -> int | None:
-    """Return the axis to distribute a result along: the longest whole one that has enough elements."""
+    """Return the axis along which to distribute a result: the longest whole one with at least `parts`
+    elements; None if there is none."""
     free = [a for a, spec in enumerate(specs) if isinstance(spec, Whole) and a not in axes]
     found = max(free, key=lambda a: shape[a], default=None)
     return found if found is not None and shape[found] >= parts else None
 
 
 def _pairwise(ufunc: np.ufunc, stack: Array) -> Array:
-    """Return the parts combined pairwise, in a fixed order."""
+    """Return the entries of `stack` along its first axis combined pairwise, in a fixed order."""
     while len(stack) > 1:
         even = len(stack) // 2 * 2
         paired = ufunc(stack[0:even:2], stack[1:even:2])

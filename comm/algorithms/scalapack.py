@@ -1,7 +1,7 @@
-"""Calls of ScaLAPACK in Intel's MKL, where its libraries are installed beside MPICH or Intel MPI.
+"""Calls of ScaLAPACK in Intel's MKL, if that is installed together with MPICH or Intel MPI.
 
-``pip install mkl`` brings them; they are found at run time.  Matrices are brought to cyclic blocks over both
-axes of a grid, in column-major memory, as the library requires.
+``pip install mkl`` installs the libraries, which are found at run time.  Matrices are redistributed to cyclic
+blocks over both axes of a grid, in column-major memory, as ScaLAPACK requires.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _BLOCK = 64
 
 @cache
 def _library() -> ctypes.CDLL | None:
-    """Return the symbols of ScaLAPACK, if it can be loaded into this process."""
+    """Return the library with ScaLAPACK; None if it cannot be loaded into this process."""
     try:
         # MPI itself is there if mpi4py runs over an MPI with this interface, and no other would do.
         ctypes.CDLL("libmpi.so.12", mode=ctypes.RTLD_GLOBAL | os.RTLD_NOLOAD)
@@ -60,7 +60,7 @@ def _library() -> ctypes.CDLL | None:
 
 
 def is_available(comm: Communicator) -> bool:
-    """Whether ScaLAPACK can be used for arrays over these ranks: only over all processes of an MPI job."""
+    """Whether ScaLAPACK is installed on all ranks, and these are all processes of an MPI job."""
     if comm.size == 1 or isinstance(comm, ThreadCommunicator) or comm is not world():
         return False
     there = np.array([_library() is not None], np.int64)
@@ -84,7 +84,7 @@ def _int(value: int) -> Any:
 
 
 class _Matrix:
-    """A matrix in cyclic blocks over a grid."""
+    """A matrix in cyclic blocks over a grid, in the form that ScaLAPACK requires."""
 
     def __init__(self, x: DistArray, grid: Any, dtype: np.dtype[Any], block: int) -> None:
         self.comm = x.comm
@@ -96,11 +96,11 @@ class _Matrix:
 
     @property
     def arguments(self) -> tuple[Any, ...]:
-        """The arguments of a subroutine for the matrix: memory, first row and column, descriptor."""
+        """The arguments that subroutines take for the matrix: memory, first row, first column, descriptor."""
         return ctypes.c_void_p(self.memory.ctypes.data), _int(1), _int(1), self._described
 
     def indices(self) -> tuple[Array, Array]:
-        """Return the rows and the columns that this rank owns."""
+        """Return the row numbers and the column numbers that this rank owns."""
         rows, columns = map(owned_indices, self.layout.parts, self.layout.part_indices(self.comm.rank))
         return rows, columns
 
@@ -164,7 +164,7 @@ def cholesky(a: DistArray, dtype: np.dtype[Any]) -> DistArray:
 
 
 def _raise_on_all(comm: Communicator, wrong: bool, what: str) -> None:
-    """Raise `LinAlgError` on all ranks if it holds on one."""
+    """Raise `LinAlgError` with the text `what` on all ranks if `wrong` is true on one of them."""
     found = np.array([wrong], np.int64)
     comm.allreduce(found, found, "max")
     if found[0]:

@@ -22,15 +22,15 @@ __all__ = ["reduceat", "scan"]
 def scan(x: DistArray, ufunc: np.ufunc, axis: int, dtype: Any = None) -> DistArray:
     """Return the scan of a ufunc along an axis, like ``ufunc.accumulate``.
 
-    Each rank scans its own part and combines it with the total of the ranks before it.  Floating-point sums
-    therefore are not NumPy's bit for bit along an axis that is cut: their errors are smaller.
+    Each rank scans its own part and combines it with the total of the ranks before it.  So along a cut axis
+    floating-point sums differ from NumPy's in their last bits, with smaller errors.
 
     Parameters
     ----------
     x : DistArray
         The array.
     ufunc : numpy.ufunc
-        Associative: ``numpy.add``, ``multiply``, ``maximum``, ...
+        An associative ufunc: ``numpy.add``, ``multiply``, ``maximum``, ...
     axis : int
         The axis.
     dtype : dtype, optional
@@ -67,14 +67,14 @@ def scan(x: DistArray, ufunc: np.ufunc, axis: int, dtype: Any = None) -> DistArr
 def reduceat(x: DistArray, ufunc: np.ufunc, starts: Array, dtype: Any = None) -> DistArray:
     """Return the reductions of segments of a vector, like ``ufunc.reduceat``.
 
-    Each is computed by the rank where it begins.
+    Each segment is reduced by the rank that has its first element.
 
     Parameters
     ----------
     x : DistArray
-        Of one axis.
+        The vector.
     ufunc : numpy.ufunc
-        Of two operands.
+        A ufunc of two operands.
     starts : ndarray
         The beginnings of segments, strictly ascending, within the array; the same on all ranks.
     dtype : dtype, optional

@@ -1,4 +1,4 @@
-"""Search in a sorted vector that is distributed: elements are sent to the ranks where they belong."""
+"""Search in a distributed sorted vector: elements are sent to the ranks that have their neighbours."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def searchsorted(a: DistArray, v: DistArray, side: Any) -> DistArray:
     Parameters
     ----------
     a : DistArray
-        Of one axis, in ascending order.
+        A vector in ascending order.
     v : DistArray
         The elements, in the layout of the result.
     side : {"left", "right"}

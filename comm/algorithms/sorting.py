@@ -22,12 +22,12 @@ __all__ = ["sort_1d", "sorted_values"]
 
 
 def sort_1d(x: DistArray) -> tuple[DistArray, DistArray]:
-    """Return the elements of a vector in ascending order, NaNs last, and their positions before.
+    """Return the elements of a vector in ascending order, NaNs last, and the positions where they were.
 
     Parameters
     ----------
     x : DistArray
-        Of one axis, and of a dtype that NumPy compares.
+        A vector of a dtype that NumPy can compare.
 
     Returns
     -------
@@ -39,7 +39,7 @@ def sort_1d(x: DistArray) -> tuple[DistArray, DistArray]:
 
 
 def sorted_values(x: DistArray) -> DistArray:
-    """Return the elements of a vector in ascending order, NaNs last; as `sort_1d`, without positions."""
+    """Return the elements of a vector in ascending order, NaNs last, like `sort_1d` without positions."""
     (values,) = _sample_sort(x, False)
     return values
 
@@ -67,7 +67,7 @@ def _sample_sort(x: DistArray, with_positions: bool) -> list[DistArray]:
 
 
 def _cut_points(values: Array, positions: Array, x: DistArray) -> list[int]:
-    """Return the positions at which this rank's sorted elements are cut for the ranks."""
+    """Return the positions at which this rank's sorted elements are divided among the receiving ranks."""
     splitters = _splitters(values, positions, x.comm.size, x)
     cuts = [
         0,
@@ -78,7 +78,8 @@ def _cut_points(values: Array, positions: Array, x: DistArray) -> list[int]:
 
 
 def _splitters(values: Array, positions: Array, ranks: int, x: DistArray) -> tuple[Array, Array]:
-    """Return the first element of each rank but the first, with its position, by regular samples."""
+    """Return the lower bounds (an element and its position) of all ranks except the first, by regular
+    samples."""
     at = (np.arange(ranks) * values.size) // ranks if values.size else np.zeros(ranks, int)
     sample: Array = np.zeros(ranks, values.dtype)
     where = np.full(ranks, -1)
@@ -95,6 +96,6 @@ def _splitters(values: Array, positions: Array, ranks: int, x: DistArray) -> tup
 
 
 def _count_before(values: Array, positions: Array, value: Array, position: Array) -> int:
-    """Return the number of sorted elements before a value at a position."""
+    """Return how many of the sorted elements come before the pair of `value` and `position`."""
     low, high = np.searchsorted(values, value, "left"), np.searchsorted(values, value, "right")
     return int(low + np.searchsorted(positions[low:high], position, "left"))

@@ -1,7 +1,7 @@
 """Reads and writes of a distributed array by indices along one axis.
 
-Ranks request elements from their owners: counts first, then one message with the indices to each owner, one
-with the elements back.
+Ranks request elements from their owners: first the counts, then one message with indices to each owner, and
+one with elements back.
 """
 
 from __future__ import annotations
@@ -34,14 +34,15 @@ def take(x: DistArray, index: DistArray, axis: int) -> DistArray:
     x : DistArray
         The array.
     index : DistArray
-        Integers, on one axis at least; negative ones count from the end.
+        Integers, an array of at least one axis; negative ones count from the end.
     axis : int
         The axis, not negative.
 
     Returns
     -------
     DistArray
-        The index's axes in the place of `axis`, the first of them in even blocks if that was cut.
+        The elements, with the axes of `index` in the place of `axis`; if that was cut, the first of them is
+        in even blocks.
 
     Raises
     ------
@@ -64,14 +65,14 @@ def take(x: DistArray, index: DistArray, axis: int) -> DistArray:
 
 
 def put(x: DistArray, index: DistArray, axis: int, values: DistArray) -> DistArray:
-    """Write ``x[..., index, ...] = values``: of several values for an index the last one.
+    """Write ``x[..., index, ...] = values``; if an index occurs several times, its last value is written.
 
     Parameters
     ----------
     x : DistArray
         The array, which is written in place unless an axis is cyclic.
     index, axis
-        As for `take`.
+        The parameters of `take`.
     values : DistArray
         An array that can be broadcast to the shape of the result of `take`.
 
@@ -102,7 +103,8 @@ def put(x: DistArray, index: DistArray, axis: int, values: DistArray) -> DistArr
 
 
 def _align(x: DistArray, index: DistArray, axis: int) -> tuple[DistArray, DistArray, Layout]:
-    """Return the array without cyclic axes, this rank's share of the index, and the layout of the result."""
+    """Return the array without cyclic axes, the index distributed along `axis`, and the layout of the
+    result."""
     aligned = as_blocks(x)
     spec, grid = aligned.layout.axes[axis], x.layout.grid
     first = Whole() if isinstance(spec, Whole) else Block(spec.grid_axis)
@@ -117,7 +119,7 @@ def _align(x: DistArray, index: DistArray, axis: int) -> tuple[DistArray, DistAr
 
 
 def _owners(indices: Array, x: DistArray, axis: int) -> tuple[Array, Array]:
-    """Return the parts that own indices of an axis, and the indices within their owners."""
+    """Return for each index of an axis the part that owns it, and its position within that part."""
     part = x.layout.parts[axis]
     starts = np.array([part.to_global(k, 0) for k in range(part.parts)] + [part.extent])
     flat = indices.reshape(-1)

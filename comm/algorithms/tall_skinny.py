@@ -25,20 +25,21 @@ _ROWS = 2  # rows per column on every rank: with fewer the stacked triangles are
 
 
 def is_tall_skinny(x: DistArray) -> bool:
-    """Whether TSQR pays: two axes, some columns, and at least `_ROWS` rows per column on every rank."""
+    """Whether TSQR pays for a matrix: it needs at least `_ROWS` rows per column on every rank."""
     return x.ndim == 2 and bool(x.shape[1]) and x.shape[0] >= _ROWS * x.comm.size * x.shape[1]
 
 
 @dataclass(frozen=True)
 class _LocalFactors:
-    """A matrix by rows, the orthogonal factor of this rank's rows, and all ranks' stacked triangles."""
+    """The QR factors of the ranks' rows: the matrix by rows, this rank's orthogonal factor, and the
+    triangular factors of all ranks stacked."""
 
     held: DistArray
     orthogonal: Array
     stacked_factors: Array
 
     def own_rows(self, values: Array) -> Array:
-        """Return the rows that belong to this rank, of an array with the rows of the stacked factors."""
+        """Return this rank's rows of an array that has the rows of the stacked factors."""
         n = self.held.shape[1]
         return values[self.held.comm.rank * n :][: self.orthogonal.shape[1]]
 
@@ -50,7 +51,7 @@ def _factor(x: DistArray, dtype: np.dtype[Any]) -> _LocalFactors:
 
 
 def _gather_rows(x: DistArray, some: Array) -> Array:
-    """Return some rows of each rank, at most as many as there are columns, stacked on all ranks."""
+    """Return rows of all ranks, at most as many of each as `x` has columns, stacked, on every rank."""
     padded: Array = np.zeros((x.shape[1], *some.shape[1:]), some.dtype)
     padded[: len(some)] = some
     return allgather(x.comm, padded).reshape(-1, *some.shape[1:])
@@ -67,7 +68,7 @@ def singular_values(x: DistArray) -> Array:
 
 
 def pseudo_inverse(x: DistArray, rcond: float) -> DistArray:
-    """Return the pseudo-inverse of a tall matrix, by columns.
+    """Return the pseudo-inverse of a tall matrix, distributed by columns.
 
     Singular values of at most `rcond` times the largest count as zero.
     """
@@ -83,8 +84,8 @@ def qr(x: DistArray) -> tuple[DistArray, Array] | None:
     Returns
     -------
     (DistArray, ndarray) or None
-        The orthogonal factor by rows, the triangular one on every rank; None where columns are dependent,
-        so that the factors are not unique.
+        The orthogonal factor, distributed by rows, and the triangular one on every rank; None if columns are
+        linearly dependent, so that the factors are not unique.
     """
     found = _factor(x, _dtype(x))
     inner, upper = np.linalg.qr(found.stacked_factors)
@@ -103,7 +104,8 @@ def qr(x: DistArray) -> tuple[DistArray, Array] | None:
 
 
 def _top(x: DistArray, own: Array, found: _LocalFactors) -> Array:
-    """Return the first rows of a matrix by rows, as many as it has columns, on every rank."""
+    """Return the first ``x.shape[1]`` rows of a matrix distributed by rows, on every rank; `own` has this
+    rank's."""
     first = found.held.layout.parts[0].to_global(x.comm.rank, 0)
     return _gather_rows(x, own[: max(0, min(len(own), x.shape[1] - first))])[: x.shape[1]]
 
@@ -116,14 +118,14 @@ def least_squares(a: DistArray, b: DistArray, rcond: float | None) -> tuple[Dist
     a : DistArray
         The matrix.
     b : DistArray
-        Of one or two axes, with as many rows.
+        Right-hand sides of one or two axes, with as many rows.
     rcond : float or None
-        As for NumPy.
+        NumPy's parameter.
 
     Returns
     -------
     DistArray, DistArray, DistArray, DistArray
-        As NumPy's, on every rank.
+        NumPy's four results, on every rank.
     """
     dtype, (m, n) = _dtype(a, b), a.shape
     found = _factor(a, dtype)

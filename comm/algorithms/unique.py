@@ -60,7 +60,8 @@ def unique(x: DistArray, equal_nan: bool = True) -> tuple[DistArray, DistArray, 
 
 
 def unique_values(x: DistArray, equal_nan: bool = True) -> DistArray:
-    """Return the distinct elements without indices and counts: each rank sends only its own distinct ones."""
+    """Return the distinct elements in ascending order, without indices and counts; each rank sends only its
+    own distinct elements."""
     some = np.unique(x.local, equal_nan=equal_nan)
     sizes = tuple(int(n) for n in allgather(x.comm, np.int64(some.size)))
     layout = Layout((sum(sizes),), ProcessGrid((x.comm.size,)), [Block(0, sizes)])
@@ -91,7 +92,7 @@ def unique_rows(x: DistArray) -> tuple[DistArray, DistArray, DistArray, DistArra
 
 
 def _is_first(x: DistArray, equal_nan: bool) -> Array:
-    """Return a mask of this rank's sorted elements that differ from the element before them."""
+    """Return a mask of this rank's sorted elements that is true where one differs from its predecessor."""
     elements = x.local
     ends = allgather(x.comm, elements[-1] if elements.size else np.zeros((), x.dtype))
     some = allgather(x.comm, np.bool_(elements.size > 0))[: x.comm.rank]

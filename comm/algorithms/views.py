@@ -1,6 +1,6 @@
-"""Views of distributed arrays, materialised as arrays of their own, and written back.
+"""Reading of views of distributed arrays as new arrays, and writing them back.
 
-A view is a window with axes in any order, seen as another dtype, in another shape.
+A view is a window with axes in any order, interpreted as another dtype, and in another shape.
 """
 
 from __future__ import annotations
@@ -36,9 +36,10 @@ def read_view(
     x : DistArray
         The array.
     shape : sequence of int
-        The shape of the window, no axis of which is empty.
+        The shape of the window, which must not be empty.
     index : sequence of (int, int, int or None), optional
-        For each axis of `x` offset, stride and axis of the window, no axis twice; None for all of `x`.
+        For each axis of `x` the offset, the stride, and the axis of the window that goes along it (each at
+        most once); None for all of `x`.
     dtype : dtype
         The dtype of the view; its size divides that of `x`.
     wanted : sequence of int
@@ -58,16 +59,16 @@ def read_view(
 
 
 def write_view(x: DistArray, shape: Sequence[int], index: Windowed | None, values: DistArray) -> DistArray:
-    """Return an array with the elements of a view replaced: the converse of `read_view`.
+    """Return an array with the elements of a view replaced: the inverse of `read_view`.
 
     Parameters
     ----------
     x : DistArray
-        The array; it is changed in place or replaced.
+        The array, which is changed in place or replaced.
     shape, index
         As for `read_view`.
     values : DistArray
-        The elements, as `read_view` returns them.
+        The new elements, in the form that `read_view` returns.
 
     Returns
     -------
@@ -97,7 +98,7 @@ def _in_shape(x: DistArray, shape: Sequence[int]) -> DistArray:
 
 
 def _view_as(x: DistArray, dtype: np.dtype[np.generic]) -> DistArray:
-    """Return the same bytes as elements of another dtype; smaller ones get an axis of their own."""
+    """Return the same bytes as elements of another dtype; if that is smaller, there is a new last axis."""
     ratio = x.dtype.itemsize // dtype.itemsize
     block = np.ascontiguousarray(x.block)
     if ratio == 1:
@@ -125,6 +126,6 @@ def _side(x: DistArray, shape: Sequence[int], index: Windowed) -> Side:
 
 
 def _copy(comm: Communicator, source: tuple[DistArray, Side], target: tuple[DistArray, Side]) -> None:
-    """Copy one window to another."""
+    """Copy one window to another; each is given as an array and a side of a move."""
     plan = move(source[1], target[1], comm.rank)
     plan.run(comm, *(with_window_axes(x.block, side.view) for x, side in (source, target)))

@@ -1,5 +1,5 @@
-"""Exchanges of array blocks: the boxes that ranks send to each other, computed by formula and run.
+"""Exchanges of blocks of arrays: which boxes ranks send to each other, by formula, and how they are sent.
 
-`halo` and `redistribute` make the plan of an exchange, `exchange_plan` sends and receives, `persistent`
-repeats an exchange with requests that MPI keeps.
+`halo` and `redistribute` make the plan of an exchange, `exchange_plan` runs it, and `persistent` repeats an
+exchange with MPI's persistent requests.
 """

@@ -1,4 +1,4 @@
-"""A distributed array, as one rank holds it: its layout and this rank's block."""
+"""The class of distributed arrays on one rank: the layout and this rank's block."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["DistArray"]
 
 @dataclass(frozen=True, eq=False)
 class DistArray:
-    """A distributed array, as one rank holds it.
+    """One rank's view of a distributed array.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class DistArray:
     layout : Layout
         The distribution of the elements.
     block : ndarray
-        This rank's memory, halo included: of ``layout.local_shape(comm.rank)``.
+        This rank's memory, including halo, of the shape ``layout.local_shape(comm.rank)``.
     """
 
     comm: Communicator
@@ -39,7 +39,7 @@ class DistArray:
 
     @classmethod
     def from_whole(cls, whole: Any, layout: Layout, comm: Communicator) -> DistArray:
-        """Return the distributed form of an array that every rank has whole; nothing is sent."""
+        """Return the array `whole`, which every rank has, distributed in a layout; nothing is sent."""
         given = np.asarray(whole)
         block = np.zeros(layout.local_shape(comm.rank), given.dtype)
         copies = Layout.copies(layout.shape, layout.grid)
@@ -48,7 +48,7 @@ class DistArray:
 
     @classmethod
     def replicated(cls, whole: Any, comm: Communicator) -> DistArray:
-        """Return a replicated array: one that every rank has whole, as it is."""
+        """Return the array `whole`, which every rank has, as a replicated one."""
         given = np.asarray(whole)
         return cls(comm, Layout.copies(given.shape, ProcessGrid((comm.size,))), given)
 
@@ -77,7 +77,7 @@ class DistArray:
         return self.block[(*owned, ...)]
 
     def map(self, function: Callable[[Array], Any]) -> DistArray:
-        """Return the results of an element-wise function, in the same layout without halo."""
+        """Return the results of an element-wise function, in the same layout, but without halo."""
         return DistArray(self.comm, self.layout.without_halo(), np.asarray(function(self.local)))
 
     def redistribute(self, layout: Layout) -> DistArray:
@@ -93,7 +93,8 @@ class DistArray:
         return self.redistribute(Layout.copies(self.shape, self.layout.grid)).block
 
     def flat_rows(self) -> tuple[DistArray, Layout]:
-        """Return the array cut along its first axis only, and the layout of its elements in C order."""
+        """Return the array cut along its first axis only, and the layout of its elements on one axis in C
+        order."""
         laid = self.redistribute(row_layout(self.shape, self.comm.size))
         each = math.prod(self.shape[1:])
         first = laid.layout.parts[0] if self.ndim else None

@@ -1,6 +1,6 @@
-"""The messages of one rank, as boxes of its memory: planned, counted and run.
+"""The messages of one rank, given as boxes of its memory: their plan, their number, and their execution.
 
-A plan is made without data and without other ranks.  Both ends of a message list its boxes in the same order.
+A plan is made without data and communication.  Both ends of a message list its boxes in the same order.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ Box = tuple[Run, ...]
 
 @dataclass(frozen=True)
 class Transfer:
-    """One message: the rank at its other end and the boxes of this rank's memory, in order."""
+    """One message: the rank at its other end, and the boxes of this rank's memory that it contains, in
+    order."""
 
     peer: int
     boxes: tuple[Box, ...]
@@ -55,7 +56,7 @@ class Exchange:
     local_copies: tuple[tuple[Box, Box], ...] = ()
 
     def counts(self, itemsize: int) -> Counts:
-        """Return the messages and bytes of this plan for one array."""
+        """Return the numbers of messages and bytes of this plan for an array of items of `itemsize` bytes."""
         return Counts(
             messages_sent=len(self.sends),
             bytes_sent=sum(t.elements for t in self.sends) * itemsize,
@@ -64,20 +65,21 @@ class Exchange:
         )
 
     def run(self, comm: Communicator, source: Array, target: Array) -> None:
-        """Exchange from one array to another, or within the same."""
+        """Run the exchange from `source` to `target`, which may be the same array."""
         start_exchanges(comm, [(self, source, target)]).finish()
 
 
 @dataclass(frozen=True)
 class PendingExchange:
-    """An exchange under way; `packed` pairs windows with the contiguous buffers that they are received in."""
+    """An exchange in progress; `packed` has pairs of a window and the contiguous buffer in which it
+    arrives."""
 
     comm: Communicator
     requests: tuple[Request, ...]
     packed: tuple[tuple[Array, Array], ...] = ()
 
     def finish(self) -> None:
-        """Wait until all has arrived and sent memory may be overwritten."""
+        """Wait until all messages have arrived, and sent memory may be overwritten."""
         self.comm.waitall(self.requests)
         for part, arrived in self.packed:
             part[...] = arrived
@@ -104,7 +106,7 @@ def box_view(array: Array, box: Box) -> Array:
 
 
 def start_exchanges(comm: Communicator, items: Iterable[tuple[Exchange, Array, Array]]) -> PendingExchange:
-    """Begin exchanges of several arrays together: one message from each rank to each other.
+    """Begin exchanges of several arrays together, with one message for each pair of ranks.
 
     Parameters
     ----------
@@ -116,7 +118,7 @@ def start_exchanges(comm: Communicator, items: Iterable[tuple[Exchange, Array, A
     Returns
     -------
     PendingExchange
-        Its ``finish()`` must be called before arrays are read or overwritten.
+        The exchange; its ``finish()`` must be called before the arrays are used.
     """
     held = list(items)
     sends: dict[int, list[Array]] = {}
@@ -143,9 +145,9 @@ def start_exchanges(comm: Communicator, items: Iterable[tuple[Exchange, Array, A
 
 
 def is_fragmented(part: Array) -> bool:
-    """Whether a window consists of many pieces of less than a cache line.
+    """Whether a window consists of many pieces, each smaller than a cache line.
 
-    NumPy copies these several times faster than MPI libraries process a derived type.
+    NumPy copies such windows several times faster than MPI libraries process a derived type.
     """
     if part.ndim == 0 or part.size < 16:
         return False
@@ -154,9 +156,9 @@ def is_fragmented(part: Array) -> bool:
 
 
 def contiguous_buffers(parts: Sequence[Array]) -> list[Array]:
-    """Return contiguous buffers for the elements of windows.
+    """Return a contiguous buffer for the elements of each window.
 
-    They lie in one block, so that one MPI type serves all messages of windows of these sizes.
+    The buffers are in one block of memory, so that one MPI datatype describes all messages of these sizes.
     """
     places, size = [], 0
     for part in parts:

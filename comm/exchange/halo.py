@@ -1,7 +1,7 @@
-"""Halo exchange: each rank's copy of the elements of its neighbours that lie next to its own.
+"""Halo exchange: each rank gets copies of its neighbours' elements that are next to its own.
 
-Corners come from diagonal neighbours, with one message for each neighbour.  Going axis by axis would take
-fewer messages (two for each axis), but each axis would wait for the one before, which prevents overlap with
+Corners come from diagonal neighbours, with one message per neighbour.  Going axis by axis needs fewer
+messages (two per axis), but each axis would wait for the previous one, which prevents overlap with
 computation.  Without corners there are no diagonal messages, and both ways are the same.
 """
 
@@ -33,8 +33,8 @@ def halo_exchange(
 ) -> Exchange:
     """Return the plan of one rank to fill the halos of an array; it reads and writes the same array.
 
-    One message goes to each neighbour, also where a rank is the neighbour on several sides (two ranks along a
-    periodic axis).  Beyond the ends of an axis that is not periodic nothing is written.
+    One message goes to each neighbour, even if a rank is the neighbour on several sides (with two ranks along
+    a periodic axis).  Halos beyond the ends of an axis that is not periodic are not written.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def halo_exchange(
     periodic : bool or sequence of bool
         Whether all axes, or each, are periodic.
     corners : bool
-        Whether the halo's corners, which diagonal neighbours have, are wanted.
+        Whether to fill the halo's corners, too, whose elements diagonal neighbours have.
     rim : float, optional
         Send only elements within this distance of one of the array's ends; no axis is periodic then.
 
@@ -59,7 +59,7 @@ def halo_exchange(
     Raises
     ------
     LayoutError
-        When `widths` are wider than the layout's halo or, along a periodic axis, than the array.
+        If `widths` exceed the layout's halo or, along a periodic axis, the array.
     """
     wanted = layout.halo if widths is None else widths_of(widths, layout.ndim)
     periodic_axes = (periodic,) * layout.ndim if isinstance(periodic, bool) else tuple(periodic)
@@ -97,7 +97,7 @@ def halo_exchange(
 
 
 def _directions(widths: Sequence[tuple[int, int]], corners: bool) -> Iterator[Direction]:
-    """Yield the directions of messages: towards -1 one fills the halo after the neighbour's elements."""
+    """Yield the directions of messages; one in direction -1 fills the halo after the neighbour's elements."""
     ways = [[0, *([-1] if after else []), *([1] if before else [])] for before, after in widths]
     for direction in product(*ways):
         moved = sum(map(abs, direction))
@@ -106,7 +106,7 @@ def _directions(widths: Sequence[tuple[int, int]], corners: bool) -> Iterator[Di
 
 
 def _neighbour(layout: Layout, rank: int, direction: Direction, periodic: Sequence[bool]) -> int | None:
-    """Return the rank in a direction along the array's axes."""
+    """Return the neighbour of a rank in a direction along the array's axes; None if there is none."""
     steps, periodic_axes = [0] * layout.grid.ndim, [False] * layout.grid.ndim
     for spec, step, goes_round in zip(layout.axes, direction, periodic, strict=True):
         if not isinstance(spec, Whole):
@@ -117,7 +117,7 @@ def _neighbour(layout: Layout, rank: int, direction: Direction, periodic: Sequen
 
 
 def _box(owned: Sequence[Run], widths: Sequence[tuple[int, int]], direction: Direction, inside: bool) -> Box:
-    """Return the part of the halo in a direction; or, inside, the own elements that it is a copy of."""
+    """Return the part of the halo in a direction; with `inside`, this rank's elements that are sent there."""
     box = []
     for run, (before, after), step in zip(owned, widths, direction, strict=True):
         stop = run.start + run.length
@@ -137,7 +137,8 @@ def _array_ends(layout: Layout, rank: int, owned: Sequence[Run]) -> list[tuple[i
 
 
 def _near_ends(box: Box, ends: Sequence[tuple[int, int]], rim: float) -> Iterator[Box]:
-    """Yield the parts of a box near the array's ends, within `rim`; alike on both sides of a message."""
+    """Yield the parts of a box within the distance `rim` of the array's ends, the same for sender and
+    receiver."""
     if rim == math.inf:
         yield box
         return

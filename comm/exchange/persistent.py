@@ -1,4 +1,4 @@
-"""Exchanges that are repeated between the same places in memory: their messages are prepared once."""
+"""Persistent exchanges: if one is repeated with the same memory, its messages are prepared only once."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _Packed = tuple[int, Box, Array]  # number of the exchange, box of its array, co
 
 @dataclass(frozen=True)
 class _Prepared:
-    """The messages and buffers of one combination of addresses."""
+    """The prepared messages and buffers for one combination of addresses."""
 
     comm: Communicator
     persistent_messages: PersistentMessages
@@ -37,12 +37,12 @@ class _Prepared:
 
 
 class PersistentExchanges:
-    """The exchanges of one step of a program, which is run repeatedly.
+    """The exchanges of one step of a program that is run repeatedly.
 
     Attributes
     ----------
     known : dict
-        The prepared messages by the addresses, shapes and strides of arrays; None for those met once.
+        The prepared messages by the addresses, shapes and strides of arrays; None for those seen only once.
     """
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ class PersistentExchanges:
         self._supported = True
 
     def start(self, comm: Communicator, items: _Items) -> PendingExchange:
-        """Begin the exchanges, as `start_exchanges`."""
+        """Begin the exchanges, like `start_exchanges`."""
         key = tuple([(a.__array_interface__["data"][0], a.shape, a.strides) for x in items for a in x[1:]])
         found = self.known.get(key)
         if found is None or found.comm is not comm:
@@ -67,7 +67,7 @@ class PersistentExchanges:
         return PendingExchange(comm, (request,), arriving)
 
     def _prepare(self, comm: Communicator, items: _Items, key: Any) -> _Prepared | None:
-        """Prepare the messages when their addresses are met for the second time."""
+        """Prepare the messages if their addresses are seen for the second time; else return None."""
         if not self._supported:
             return None
         if key not in self.known:
@@ -88,7 +88,7 @@ class PersistentExchanges:
 def _messages(
     items: _Items, sent: bool
 ) -> tuple[tuple[tuple[int, tuple[Array, ...]], ...], tuple[_Packed, ...]]:
-    """Return the windows sent to or received from each rank, and those that are packed in buffers."""
+    """Return the windows to send to (or receive from) each rank, and those that are packed into buffers."""
     boxes: dict[int, list[tuple[int, Box, Array]]] = {}
     for k, (plan, source, target) in enumerate(items):
         for transfer in plan.sends if sent else plan.receives:

@@ -1,7 +1,7 @@
-"""The check that the plans of all ranks match: sends and receives by tag, size and order, no deadlock.
+"""The check that the plans of all ranks match: sends and receives agree in tag, size and order, no deadlock.
 
-A plan is a list of steps for each rank.  They are simulated as MPI would run them if it buffered nothing,
-without data.
+A plan is a list of steps for each rank.  The check simulates the steps without data, as an MPI that buffers
+nothing would run them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["CollectiveStep", "Receive", "Send", "Step", "Wait", "steps", "verify
 
 @dataclass(frozen=True)
 class _Message:
-    """One end of a message; `what` describes its content where that is known."""
+    """One end of a message; `what` describes its content, if that is known."""
 
     peer: int
     tag: int
@@ -44,7 +44,7 @@ class Wait:
 
 @dataclass(frozen=True)
 class CollectiveStep:
-    """A collective operation of some ranks, by name; all of them state the same bytes."""
+    """A collective operation of some ranks; all of them must give the same name and number of bytes."""
 
     name: str
     ranks: tuple[int, ...]
@@ -83,9 +83,8 @@ def verify(programs: Sequence[Sequence[Step]]) -> None:
     Raises
     ------
     PlanError
-        When a send has no receive or a receive no send, when their sizes or contents differ or they are in
-        different orders, when ranks come to different collective operations, or when ranks wait for each
-        other; the text lists all problems.
+        If a send has no receive or a receive no send, if their sizes, contents or orders differ, if ranks
+        call different collective operations, or if ranks wait for each other; the text lists all problems.
     """
     check = _Check(programs)
     check.run()
@@ -174,7 +173,7 @@ class _Check:
         return end
 
     def _leftovers(self) -> None:
-        """Report the messages that have one end only."""
+        """Add a problem for each message that has only one end."""
         for ends, others, verb, lack in (
             (self._sends, self._receives, "sent", "received"),
             (self._receives, self._sends, "received", "sent"),

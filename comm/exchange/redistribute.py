@@ -1,7 +1,7 @@
 """Redistribution of an array from one layout to another: the messages of each rank, by formula.
 
-The plan of a rank visits only the ranks that it exchanges elements with; the number of other ranks makes no
-difference.
+Making a rank's plan visits only the ranks with which it exchanges elements, so that the time does not depend
+on the number of other ranks.
 """
 
 from __future__ import annotations
@@ -29,10 +29,11 @@ _Overlaps = list[tuple[int, tuple[Run, ...]]]
 
 @dataclass(frozen=True)
 class AxisWindow:
-    """One axis of a window that is moved: who owns its points, and where they lie in an array.
+    """One axis of a moved window: which rank owns its points, and their indices in an array.
 
-    `axis` says which part owns which points; the point `t` is the array's index ``offset + stride * t`` along
-    its axis `of`, which is distributed over the axis `grid` of the grid.  The array may lack the axis.
+    `axis` says which part owns which points.  Point `t` has the index ``offset + stride * t`` along the
+    array's axis `of`, which is distributed over the axis `grid` of the grid; both are None if the array lacks
+    the axis.
     """
 
     axis: Axis
@@ -48,16 +49,16 @@ class Side:
     Parameters
     ----------
     layout : Layout
-        The array's.
+        The layout of the array.
     index : sequence of Index
-        For each axis of the array the positions of the points, as integers; no two have the same axis.
+        For each axis of the array the indices of the points; each axis of the window at most once.
     shape : sequence of int
-        The numbers of points.  Axes that no index uses have one.
+        The number of points along each axis of the window; 1 for an axis that no index uses.
 
     Raises
     ------
     LayoutError
-        When part of a cyclic axis is moved.
+        If only a part of a cyclic axis is moved.
     """
 
     def __init__(self, layout: Layout, index: Sequence[Index], shape: Sequence[int]) -> None:
@@ -85,7 +86,7 @@ class Side:
 
     @classmethod
     def whole(cls, layout: Layout) -> Side:
-        """Return the side that is all of an array."""
+        """Return the side that consists of a whole array."""
         return cls(layout, [Index(0, 1, k) for k in range(layout.ndim)], layout.shape)
 
     def part(self, along: AxisWindow, rank: int) -> int:
@@ -101,7 +102,7 @@ class Side:
         return self.layout.grid.rank(coords)
 
     def boxes(self, rank: int, runs: Sequence[tuple[Run, ...]]) -> tuple[Box, ...]:
-        """Return the boxes of a rank's memory that hold points, which are given for each axis."""
+        """Return the boxes of a rank's memory that have the points `runs`, given for each axis."""
         local: list[list[Run]] = []
         for along, begin, wanted in zip(self.along, self._of(rank)[1], runs, strict=True):
             if along.of is None:
@@ -114,11 +115,10 @@ class Side:
         return tuple(product(*local))
 
     def _of(self, rank: int) -> tuple[tuple[int, ...], list[int]]:
-        """Return the parts of the array's axes that a rank owns, and the place in memory of point 0 by axis.
+        """Return the parts of the array's axes that a rank owns, and for each axis the index in its memory at
+        which point 0 would be (it is negative in most cases).
 
-        That is mostly before the beginning of its memory.
-
-        The result of the last rank is stored, since one rank is asked for repeatedly.
+        The last rank's result is kept, since calls for the same rank follow each other.
         """
         if self._known is None or self._known[0] != rank:
             place, begins = self.layout.part_indices(rank), []
@@ -137,13 +137,13 @@ class Side:
 
 
 def with_window_axes(array: Array, view: Sequence[int | None]) -> Array:
-    """Return memory with the axes of a moved window: `view` is that of `Side`."""
+    """Return a view of an array with the axes of a moved window; `view` is `Side.view`."""
     transposed = array.transpose([axis for axis in view if axis is not None])
     return transposed[(*(None if axis is None else slice(None) for axis in view), ...)]
 
 
 def _run_in_memory(run: Run, begin: int, stride: int) -> Run:
-    """Return the positions in memory of a run of points, the first at `begin`, each `stride` further."""
+    """Return the indices in memory of a run of points, given the index `begin` of point 0 and the stride."""
     start = begin + stride * run.start
     if stride == 1 or run.size == 1:
         return Run(start, run.length, run.step, run.repeats)
@@ -154,17 +154,17 @@ def _run_in_memory(run: Run, begin: int, stride: int) -> Run:
 
 @lru_cache(512)  # a program redistributes arrays repeatedly
 def redistribute(source: Layout, target: Layout, rank: int) -> Exchange:
-    """Return the plan of one rank to bring an array from one layout to another.
+    """Return one rank's plan for changing an array's layout.
 
-    Where the source has copies, a rank receives from the copy at its own coordinates, so that elements that
-    it owns are never sent to it.  Halos are neither read nor written.
+    If the source is replicated, a rank receives from the copy at its own coordinates, so that elements it
+    owns are never sent to it.  Halos are neither read nor written.
 
     Parameters
     ----------
     source, target : Layout
-        Of the same shape, over grids of the same number of ranks.
+        The layouts, of the same shape and over grids of the same number of ranks.
     rank : int
-        Whose plan is wanted.
+        The rank of which the plan is returned.
 
     Returns
     -------
@@ -174,7 +174,7 @@ def redistribute(source: Layout, target: Layout, rank: int) -> Exchange:
     Raises
     ------
     LayoutError
-        When the layouts are not of one shape and number of ranks.
+        If the layouts differ in shape or number of ranks.
     """
     if source.shape != target.shape:
         raise LayoutError(f"an array of shape {source.shape} cannot become one of shape {target.shape}")
@@ -187,7 +187,7 @@ def move(source: Side, target: Side, rank: int) -> Exchange:
     Returns
     -------
     Exchange
-        Its boxes have the axes of the window: those of the arrays are in the order of `Side.view`.
+        The plan; its boxes have the axes of the window, to which `Side.view` brings those of the arrays.
     """
     if source.layout.grid.size != target.layout.grid.size:
         ranks = source.layout.grid.size, target.layout.grid.size
@@ -213,7 +213,7 @@ def move(source: Side, target: Side, rank: int) -> Exchange:
 
 
 def _receivers(source: Side, target: Side, rank: int) -> Iterator[tuple[int, list[tuple[Run, ...]]]]:
-    """Yield the ranks that receive something from `rank`, and for each axis the points that they receive."""
+    """Yield the ranks that receive elements from `rank`, each with the points that it receives, by axis."""
     grid, source_copies = source.layout.grid, source.layout.copy_axes
     target_grid, target_copies = target.layout.grid, target.layout.copy_axes
     same = grid == target_grid
@@ -241,11 +241,10 @@ def _receivers(source: Side, target: Side, rank: int) -> Iterator[tuple[int, lis
 def _receivers_from_copies(
     source: Side, target: Side, rank: int
 ) -> Iterator[tuple[int, list[tuple[Run, ...]]]]:
-    """Yield the receivers where the source has copies and the grids differ.
+    """Yield the receivers like `_receivers`, for a replicated source and different grids.
 
-    Of the ranks that need elements of this rank they are those at its coordinates along the replicated axes.
-
-    Along the grid axis of the target on which ranks are neighbours in number only such ranks are visited.
+    Of the ranks that need elements of this rank, they are those with its coordinates along the replicated
+    grid axes.  Along the target's last grid axis only such ranks are visited.
     """
     target_grid, target_copies = target.layout.grid, target.layout.copy_axes
     line = max(g for g, n in enumerate(target_grid.shape) if n > 1)
@@ -272,7 +271,8 @@ def _receivers_from_copies(
 
 
 def _offsets_beside(layout: Layout, rank: int, first: int, candidates: range) -> Iterator[int]:
-    """Yield the offsets from `first` of ranks that have `rank`'s coordinates along replicated grid axes."""
+    """Yield the offsets from `first` of ranks with the same coordinates as `rank` along replicated grid
+    axes."""
     grid, coords = layout.grid, layout.grid.coords(rank)
     g = max(layout.copy_axes, key=grid.shape.__getitem__)
     length = math.prod(grid.shape[g + 1 :])
@@ -286,7 +286,7 @@ def _offsets_beside(layout: Layout, rank: int, first: int, candidates: range) ->
 
 
 def _senders(source: Side, target: Side, rank: int) -> Iterator[tuple[int, list[tuple[Run, ...]]]]:
-    """Yield the ranks that send something to `rank`, and for each axis the points that they send."""
+    """Yield the ranks that send elements to `rank`, each with the points that it sends, by axis."""
     coords = source.layout.grid.coords(rank)
     axis_overlaps = []
     for a, b in zip(source.along, target.along, strict=True):

@@ -52,7 +52,7 @@ def whole_window(x: DistArray) -> ArrayWindow:
 
 
 def copy_windows(pairs: Iterable[tuple[ArrayWindow, ArrayWindow]]) -> None:
-    """Copy windows to windows of the same shapes, all together: one message between any two ranks.
+    """Copy several windows to windows of the same shapes, with one message between any two ranks.
 
     Parameters
     ----------

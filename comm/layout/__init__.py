@@ -1,1 +1,1 @@
-"""Layouts: the rank of a process grid that owns each element of an array.  Pure functions, no messages."""
+"""Layouts, which say which rank of a process grid owns each element of an array: pure functions."""

@@ -30,9 +30,9 @@ class Run(NamedTuple):
 
 
 def clip(start: int, length: int, step: int, low: int, high: int) -> tuple[Run, ...]:
-    """Return the runs of ``[low, high)`` that lie in intervals of `length` from `start` on at every `step`.
+    """Return the indices of ``[low, high)`` that lie in the intervals ``start + k*step`` to ``... + length``.
 
-    At most three runs, in ascending order: a first interval that is cut, whole ones, a last one that is cut.
+    They are at most three runs, in ascending order: a cut first interval, whole ones, and a cut last one.
     """
     k, last = max(0, (low - start - length) // step + 1), (high - 1 - start) // step
     runs = []
@@ -82,7 +82,7 @@ class BlockAxis:
         return tuple(accumulate(self.sizes or (), initial=0))
 
     def start(self, part: int) -> int:
-        """Return the first index of a part; for the number ``parts`` the extent."""
+        """Return the first index of a part; the extent for ``part == parts``."""
         if self.sizes is not None:
             return self._starts[part]
         small, larger = divmod(self.extent, self.parts)
@@ -115,7 +115,8 @@ class BlockAxis:
         return index // (small + 1) if index < front else larger + (index - front) // small
 
     def size_changes(self) -> set[int]:
-        """Return the parts at which block sizes change: starts are linear formulas in between."""
+        """Return the parts at which block sizes change; in between, the start is a linear function of the
+        part."""
         return set(range(self.parts)) if self.sizes is not None else {self.extent % self.parts}
 
     def to_local(self, index: int) -> int:
@@ -138,16 +139,17 @@ class BlockAxis:
 
 @dataclass(frozen=True, init=False)
 class WindowAxis(BlockAxis):
-    """A strided window of a block axis: point `t` has the owner of index ``offset + stride * t`` of `base`.
+    """A strided window of a block axis: point `t` belongs to the owner of index ``offset + stride * t`` of
+    `base`.
 
-    Points before the base axis belong to its first part, points beyond it to its last.  With a negative
-    stride parts come in descending order, so that only `low`, `high` and `owner` are defined.
+    Points before the base axis belong to its first part, points after it to its last.  With a negative stride
+    parts are in descending order, so that only `low`, `high` and `owner` are defined.
 
     Parameters
     ----------
     extent : int
     base : BlockAxis
-        The axis that the window is of.
+        The axis of which this is a window.
     offset, stride : int
     """
 
@@ -166,7 +168,8 @@ class WindowAxis(BlockAxis):
         return self._after(self.base.start(part))
 
     def _after(self, index: int) -> int:
-        """Return the first point at or, with a negative stride, before an index; within the axis."""
+        """Return the first point whose index is at least `index` (less than it for a negative stride),
+        clipped to the axis."""
         return min(max(0, -((self.offset - index) // self.stride)), self.extent)
 
     def low(self, part: int) -> int:
@@ -205,7 +208,7 @@ class WindowAxis(BlockAxis):
 
 @dataclass(frozen=True)
 class CyclicAxis:
-    """An axis in blocks of one size, dealt round-robin to the parts; the last block may be cut.
+    """An axis in blocks of one size, distributed round-robin to the parts; the last block may be shorter.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """The intersection of the parts of two distributed axes, by formula.
 
-Two parts share the same runs in the same order whichever side asks, so that two ranks that plan independently
-agree on the elements of their message.
+The runs that two parts share, and their order, do not depend on which axis comes first, so that two ranks
+that plan independently agree on the elements of their message.
 """
 
 from __future__ import annotations
@@ -17,9 +17,8 @@ __all__ = ["overlap", "overlap_size", "overlapping_range", "peers"]
 def overlap(a: Axis, part_a: int, b: Axis, part_b: int) -> tuple[Run, ...]:
     """Return the indices that lie both in part ``part_a`` of axis `a` and in part ``part_b`` of axis `b`.
 
-    Two blocks share at most one run, a block and a cyclic part three.  Of two cyclic parts, the intervals
-    that meet at one distance between their beginnings recur every least common multiple of the periods; the
-    Chinese remainder theorem says where.
+    Two blocks share at most one run, a block and a cyclic part three.  Overlaps of two cyclic parts recur
+    with the least common multiple of the periods; the Chinese remainder theorem gives the first.
     """
     if isinstance(a, BlockAxis):
         low, high = a.low(part_a), a.high(part_a)
@@ -103,7 +102,7 @@ def _interval_peers(low: int, high: int, b: Axis) -> Iterator[int]:
 
 
 def _cyclic_peers(a: CyclicAxis, part: int, b: CyclicAxis) -> Iterator[int]:
-    """Yield the parts of `b` whose intervals meet those of a part of `a` on an endless axis."""
+    """Yield the parts of `b` whose intervals overlap those of a part of `a`, if both axes were infinite."""
     divisor = math.gcd(a.period, b.period)
     if a.block + b.block > divisor:
         yield from range(b.parts)

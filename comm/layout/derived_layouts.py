@@ -1,4 +1,4 @@
-"""Layouts derived from others: sliced, without halo, re-blocked; and their comparison."""
+"""Layouts derived from other layouts (slices, without halo, other blocks), and comparisons of layouts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def simplify(layout: Layout) -> Layout:
 
 
 def axis_interval(layout: Layout, axis: int, low: int, high: int, rank: int) -> tuple[Layout, slice]:
-    """Return the layout of the indices ``[low, high)`` of an axis, and their slice in a rank's memory.
+    """Return the layout of an array's indices ``[low, high)`` of an axis, and their slice in a rank's memory.
 
     The layout has no halo.  A cyclic axis can be cut only at multiples of its period.
     """
@@ -52,9 +52,8 @@ def axis_interval(layout: Layout, axis: int, low: int, high: int, rank: int) -> 
 
 
 def with_summand_axes(layout: Layout, over: Sequence[int]) -> Layout:
-    """Return the layout of summands along replicated grid axes, as parts of a larger array.
-
-    The array gets a leading axis for each of these grid axes.
+    """Return the layout of an array that has, for each of the replicated grid axes `over`, one more leading
+    axis: the parts of sums that ranks along that grid axis hold become its elements.
     """
     shape = [layout.grid.shape[g] for g in over]
     return Layout([*shape, *layout.shape], layout.grid, [*map(Block, over), *layout.axes])
@@ -71,7 +70,8 @@ def received_elements(source: Layout, target: Layout, rank: int) -> int:
 
 
 def sample_ranks(ranks: int) -> list[int]:
-    """Return a few ranks by which layouts are compared: both ends, and some that are not on one grid line."""
+    """Return a few ranks for comparisons of layouts: the first, the last, and some on different grid
+    lines."""
     return sorted({0, ranks * 5 // 13, ranks // 2, ranks * 8 // 13, ranks - 1})
 
 
@@ -83,7 +83,8 @@ def nothing_moves(source: Layout, target: Layout) -> bool:
 
 
 def even_blocks(layout: Layout, shape: Sequence[int] | None = None) -> Layout:
-    """Return even blocks, without halo, over the grid axes of a layout; `shape` replaces its shape."""
+    """Return a layout with even blocks over the same grid axes, without halo, and with another `shape` if
+    given."""
     axes = [spec if isinstance(spec, Whole) else Block(spec.grid_axis) for spec in layout.axes]
     return Layout(layout.shape if shape is None else shape, layout.grid, axes)
 
@@ -95,16 +96,17 @@ def without_cyclic(layout: Layout) -> Layout:
 
 
 def row_layout(shape: Sequence[int], ranks: int) -> Layout:
-    """Return the first axis in even blocks over all ranks: each owns an interval of the C order."""
+    """Return the layout with the first axis in even blocks over all ranks: each owns an interval in C
+    order."""
     specs: list[Spec] = [Block(0), *[Whole()] * (len(shape) - 1)]
     return Layout(shape, ProcessGrid((ranks,)), specs[: len(shape)])
 
 
 def with_whole_axes(layout: Layout, axes: Collection[int]) -> Layout:
-    """Return a layout in which some axes are whole, for algorithms that need complete lines.
+    """Return a layout in which the given axes are whole, for algorithms that need complete lines.
 
-    Grid axes that cut them cut other axes instead, so that elements move only within grid lines; where there
-    are not enough other axes that are long enough, all ranks are redistributed over the other axes.
+    Grid axes that cut these cut other axes instead, so that elements move only within grid lines.  If there
+    are not enough other axes that are long enough, a new grid of all ranks cuts the other axes.
 
     Raises
     ------

@@ -76,7 +76,8 @@ class ProcessGrid:
         return place
 
     def neighbour(self, rank: int, steps: Sequence[int], periodic: Sequence[bool] = ()) -> int | None:
-        """Return the rank at a distance along each axis; None beyond an end, unless the axis is periodic."""
+        """Return the rank `steps` away from a rank along each axis; None beyond an end of a non-periodic
+        axis."""
         periodic_axes = tuple(periodic) or (False,) * self.ndim
         if len(steps) != self.ndim:
             raise GridError(f"steps along {len(steps)} axes were given in grid {self.shape}")
@@ -98,12 +99,13 @@ class ProcessGrid:
         rank : int
             A rank of this grid.
         keep : sequence of bool
-            The axes that the sub-grid has; along the others it stays where `rank` is.
+            For each axis, whether the sub-grid has it; if not, only ranks with the coordinate of `rank`
+            count.
 
         Returns
         -------
         ProcessGrid, tuple of int
-            The sub-grid, and for each of its ranks in order the rank in this grid.
+            The sub-grid, and for each of its ranks, in order, its number in this grid.
         """
         if len(keep) != self.ndim:
             raise GridError(f"grid {self.shape} has {self.ndim} axes, not {len(keep)}")
@@ -117,9 +119,9 @@ class ProcessGrid:
 def choose_grid(shape: Sequence[int], ranks: int, rows: bool = False) -> ProcessGrid:
     """Return the best grid for an array, with one grid axis for each array axis.
 
-    Fewest ranks without elements come first, then the least surface between blocks: cutting an axis of `n`
-    elements into `p` parts exchanges ``(p - 1) / n`` of the array, so the sum of that over the axes is least.
-    Of equal grids the one that cuts earlier axes more is taken: its blocks are more contiguous.
+    The best grid has the fewest ranks without elements and, among those, the least surface between blocks:
+    cutting an axis of `n` elements into `p` parts exchanges ``(p - 1) / n`` of the array, summed over axes.
+    Among equally good grids the one that cuts earlier axes more is chosen: its blocks are more contiguous.
 
     Parameters
     ----------
@@ -128,9 +130,9 @@ def choose_grid(shape: Sequence[int], ranks: int, rows: bool = False) -> Process
     ranks : int
         The number of ranks; any, primes included.
     rows : bool, optional
-        Where a single axis is cut, cut the first if the surface is at most 1.3 times as large then: of
-        cut rows parts are sent in pieces, and statements that use a row twice, as ``(A @ x) @ A``, read it
-        twice.
+        Prefer whole rows: if the best grid cuts one axis only, cut the first axis instead where that makes
+        the surface at most 1.3 times as large.  Parts of rows are not contiguous in messages, and a
+        statement that uses each row twice, such as ``(A @ x) @ A``, would read it twice.
 
     Returns
     -------
@@ -152,16 +154,16 @@ def choose_grid(shape: Sequence[int], ranks: int, rows: bool = False) -> Process
 
 @lru_cache(maxsize=256)
 def _divisors(n: int) -> tuple[int, ...]:
-    """Return all divisors, in ascending order."""
+    """Return all divisors of a number, in ascending order."""
     low = [d for d in range(1, math.isqrt(n) + 1) if n % d == 0]
     return tuple(sorted({*low, *(n // d for d in low)}))
 
 
 def _best_candidates(first: int, second: int, ranks: int, divisors: Sequence[int]) -> Sequence[int]:
-    """Return the numbers of parts along the first of two axes among which the best is.
+    """Return candidates for the best number of parts along the first of two axes.
 
-    Where no rank stays without elements the surface is least where `first / parts` is `second / others`, and
-    grows on both sides of that.
+    If no rank is left without elements, the surface is least where ``first / parts`` equals
+    ``second / (ranks / parts)`` and grows on both sides: only the divisors next to that point are returned.
     """
     if ranks > min(first, second):
         return divisors
@@ -181,7 +183,8 @@ def _choose(extents: tuple[int, ...], ranks: int, rows: bool) -> ProcessGrid:
 
     @cache
     def best(axis: int, ranks_left: int) -> tuple[int, int, tuple[int, ...]]:
-        """Return busy ranks (negative), surface, and parts (negative) along the axes from `axis` on."""
+        """Return minus the ranks with elements, the surface, and minus the parts of the axes from `axis`
+        on."""
         n = extents[axis] if axis < len(extents) else 1
         if axis >= len(extents) - 1:
             return -min(ranks_left, n), (ranks_left - 1) * whole // n, (-ranks_left,) * bool(extents)

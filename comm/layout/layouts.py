@@ -20,7 +20,8 @@ __all__ = ["Block", "Cut", "Cyclic", "Layout", "Spec", "Whole", "Widths", "axis_
 class Cut:
     """The alignment of an axis to the blocks of another, by offset and stride.
 
-    Element `t` lies with index ``offset + stride * t`` of an axis of `extent` elements in blocks of `sizes`.
+    Element `t` is owned by the rank that owns index ``offset + stride * t`` of an axis of `extent` elements
+    in blocks of `sizes` (None: blocks of equal size).
     """
 
     extent: int
@@ -31,9 +32,9 @@ class Cut:
 
 @dataclass(frozen=True)
 class Block:
-    """An array axis in one contiguous block for each rank along a grid axis.
+    """An array axis divided into one contiguous block for each rank along a grid axis.
 
-    `sizes` gives the lengths of the blocks, or the axis that this one is aligned to.
+    `sizes` gives the lengths of the blocks, or the axis that this one is aligned to; None: equal blocks.
     """
 
     grid_axis: int
@@ -48,7 +49,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Cyclic:
-    """An array axis in blocks of one size, dealt round-robin to the ranks along a grid axis."""
+    """An array axis in blocks of one size, assigned round-robin to the ranks along a grid axis."""
 
     grid_axis: int
     block: int = 1
@@ -126,24 +127,24 @@ class Layout:
     # ---- constructors ----------------------------------------------------------------------------
     @classmethod
     def blocks(cls, shape: Sequence[int], grid: ProcessGrid, halo: Widths = 0) -> Layout:
-        """Return array axis `i` in blocks over grid axis `i`; array axes beyond the grid's are whole."""
+        """Return a layout with array axis `i` in blocks over grid axis `i`, and further array axes whole."""
         if grid.ndim > len(shape):
             raise LayoutError(f"a grid {grid.shape} has more axes than an array of shape {tuple(shape)}")
         return cls(shape, grid, [Block(a) if a < grid.ndim else Whole() for a in range(len(shape))], halo)
 
     @classmethod
     def chosen(cls, shape: Sequence[int], ranks: int, halo: Widths = 0, rows: bool = False) -> Layout:
-        """Return blocks over the grid that `choose_grid` returns."""
+        """Return a layout of blocks over the grid that `choose_grid` returns for these arguments."""
         return cls.blocks(shape, choose_grid(shape, ranks, rows), halo)
 
     @classmethod
     def copies(cls, shape: Sequence[int], grid: ProcessGrid) -> Layout:
-        """Return the whole array on every rank."""
+        """Return the layout with a copy of the whole array on every rank."""
         return cls(shape, grid, [Whole()] * len(shape))
 
     @classmethod
     def on_one(cls, shape: Sequence[int], ranks: int, rank: int) -> Layout:
-        """Return the whole array on one rank: the first axis in blocks, empty ones on the other ranks."""
+        """Return a layout with the whole array on `rank`: the blocks of the other ranks are empty."""
         if not shape:
             raise LayoutError("an array without axes has no blocks")
         first = Block(0, tuple(shape[0] * (part == rank) for part in range(ranks)))
@@ -156,7 +157,8 @@ class Layout:
 
     @cached_property
     def parts(self) -> tuple[Axis, ...]:
-        """The distribution of each array axis; a whole axis has a single part."""
+        """The distribution of each array axis into parts; an axis that is not distributed is a single
+        part."""
         return tuple(axis_of(n, spec, self.grid) for n, spec in zip(self.shape, self.axes, strict=True))
 
     def is_cut(self, axis: int) -> bool:
@@ -179,7 +181,7 @@ class Layout:
         return Layout(self.shape, self.grid, self.axes) if any(map(any, self.halo)) else self
 
     def part_indices(self, rank: int) -> tuple[int, ...]:
-        """Return for each array axis the part that a rank owns."""
+        """Return for each array axis the number of the part that a rank owns."""
         coords = self.grid.coords(rank)
         return tuple(0 if isinstance(spec, Whole) else coords[spec.grid_axis] for spec in self.axes)
 
@@ -197,7 +199,7 @@ class Layout:
         return tuple(slice(before, before + n) for n, (before, _) in owned)
 
     def runs(self, rank: int) -> tuple[tuple[Run, ...], ...]:
-        """Return for each array axis the intervals of indices that a rank owns."""
+        """Return for each array axis the intervals of global indices that a rank owns."""
         return tuple(part.runs(c) for part, c in zip(self.parts, self.part_indices(rank), strict=True))
 
     def owners(self, index: Sequence[int]) -> tuple[int, ...]:

@@ -3,7 +3,8 @@
 ``grid(2, 3), block(0), cyclic(1, 64), whole, halo((1, 1), (0, 0), (0, 0))`` is a layout of an array of three
 axes.  ``block(0, (5, 4))`` gives the sizes of blocks, ``block(0, cut(9, 1))`` aligns the axis to the elements
 from 1 on of an axis of nine.  A final ``partial("add", 2, block(1))`` marks an array of partial results: each
-rank has reduced its share of axis 2 of the statement's points, and the sum over ranks is still to be made.
+rank has reduced its share of axis 2 of the statement's iteration space; the ranks' results must still be
+added.
 """
 
 from __future__ import annotations
@@ -26,9 +27,10 @@ _SPECS: dict[str, Any] = {"whole": Whole, "block": Block, "cyclic": Cyclic}
 
 @dataclass(frozen=True)
 class Partial:
-    """The mark of an array of partial results: the reduction's operation, and how reduced axes are cut.
+    """The mark of an array of partial results: the reduction's operation, and the layout of the reduced axes.
 
-    Axis -1 is none of the axes of the statement that computes the parts, which makes them of other arrays.
+    `along` holds pairs of a reduced axis of the statement and its distribution; axis -1 stands for none of
+    the statement's axes: the statement only combines partial results of other arrays.
     """
 
     op: str
@@ -42,7 +44,7 @@ class Partial:
 
 @lru_cache(maxsize=4096)
 def write(layout: Layout | None, partial: Partial | None = None) -> str | None:
-    """Return the text form of a layout; None (whole on every rank) stays None."""
+    """Return the text form of a layout; None for the layout None (whole on every rank)."""
     if layout is None:
         return None
     words = [f"grid({', '.join(map(str, layout.grid.shape))})", *map(_write_spec, layout.axes)]
@@ -72,12 +74,12 @@ def _write_spec(spec: Spec) -> str:
 
 @lru_cache(maxsize=4096)
 def read(text: str | None, shape: tuple[int, ...]) -> tuple[Layout | None, Partial | None]:
-    """Return the layout of an array of a shape from the text that `write` makes.
+    """Return the layout of an array, and its mark of partial results or None, from the text of `write`.
 
     Raises
     ------
     LayoutError
-        When the text is none, or does not fit the shape.
+        When the text is not the text form of a layout, or does not fit the shape.
     """
     if text is None:
         return None, None
@@ -117,7 +119,7 @@ def _parse_value(node: Any) -> Any:
 
 @lru_cache(maxsize=4096)
 def canonical(layout: Layout | None) -> Layout | None:
-    """Return a layout without grid axes of one rank; None where every rank has the whole array."""
+    """Return a layout without grid axes of one rank; None if every rank has the whole array."""
     if layout is None:
         return None
     kept = [g for g, n in enumerate(layout.grid.shape) if n > 1]

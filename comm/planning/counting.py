@@ -1,4 +1,4 @@
-"""The messages and bytes of one rank for a region, counted without data."""
+"""Counts of the messages and bytes of one rank for a region, without running it."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class Counted:
     counts : Counts
         Messages and bytes.
     phases : tuple of Phase
-        The same as phases of the cost model, without local work: one for each wait of the rank.
+        The same counts as phases of the cost model, without local work: one for each wait of the rank.
     statements : int
         The number of steps of local work.
     whole : tuple of str
         Reasons why statements are computed from gathered arrays, if any are.
     planning : float
-        Seconds of planning; messages are listed later, when the plan is first run or counted.
+        Seconds of planning, without listing the messages, which is done when a plan is first run or counted.
     """
 
     counts: Counts
@@ -45,14 +45,14 @@ class Counted:
 
 
 def suited(region: str, spread: Collection[str], ranks: int) -> dict[str, Layout]:
-    """Return layouts that suit the statements of a region, for arrays whose layouts are free.
+    """Return the layouts that the planner prefers for arrays whose layouts the user left open.
 
     Parameters
     ----------
     region : str
         The region in text form, with known sizes.
     spread : collection of str
-        The arrays to distribute, unless copies on all ranks serve better.
+        The arrays to distribute; those for which copies on all ranks are better are not in the result.
     ranks : int
 
     Returns

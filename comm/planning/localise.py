@@ -1,4 +1,5 @@
-"""Localisation: from a placed region to the steps of one rank, over its own memory."""
+"""Localisation: from a region with layouts and communication to the steps of one rank, over its own
+memory."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ __all__ = ["localise"]
 
 
 def localise(placed: PlacedRegion, ranks: int, rank: int, valid: Mapping[str, ValidHalos]) -> Program:
-    """Return the program of one rank for a placed region; `valid` are the halos up to date at its end."""
+    """Return the program of one rank for a placed region; `valid` holds the halos up to date at its end."""
     return _Localiser(placed, ranks, rank).program(valid)
 
 
@@ -104,9 +105,9 @@ class _Localiser:
 
     # ---- steps -----------------------------------------------------------------------------------
     def add_local(self, stmt: Stmt | None) -> None:
-        """Add a statement on local arrays to the region of the last step, if that is local.
+        """Add a statement on local arrays to the last step, or to a new one if the last is communication.
 
-        None starts a local step, too, so that all ranks have the same exchanges.
+        None (this rank has no points) starts a local step, too, so that all ranks group exchanges alike.
         """
         if not (self.steps and isinstance(self.steps[-1], list)):
             self.steps.append([])
@@ -117,7 +118,7 @@ class _Localiser:
             group.append(stmt)
 
     def add_exchange(self, call: Call, item: ArrayExchange) -> None:
-        """Add an exchange to the last step, if that is an exchange and neither needs the other."""
+        """Add an exchange to the last step if that is an independent exchange, or else to a new step."""
         last = self.steps[-1] if self.steps else None
         if self.group is not None and isinstance(last, Exchanges) and self.group.try_add(call):
             self.steps[-1] = Exchanges((*last.items, item))
@@ -127,7 +128,7 @@ class _Localiser:
         self.steps.append(Exchanges((item,)))
 
     def with_temporaries(self) -> tuple[Step, ...]:
-        """Return the steps, in which arrays that only one step uses are its temporaries."""
+        """Return the steps, with each array that only one step uses made a temporary of that step."""
         uses: dict[str, int] = {}
         for step in self.steps:
             names = _names(step) if isinstance(step, list) else {*step.reads, *step.writes}
@@ -188,7 +189,8 @@ class _Localiser:
         return Frame(name, target, tuple(boxes))
 
     def redistribution(self, call: Call) -> ArrayExchange:
-        """Return the move of one window to another: both get an axis for each index without one."""
+        """Return the exchange that copies one window to another, with an axis for each fixed index of
+        both."""
         (read_,), (written,) = call.reads, call.writes
         shape = list(read_.shape)
         grid = next(lay.grid for w in (read_, written) if (lay := self.layouts[w.array]) is not None)
@@ -233,7 +235,7 @@ class _Localiser:
 
     # ---- statements ------------------------------------------------------------------------------
     def compute(self, stmt: Compute) -> Compute | None:
-        """Return a statement restricted to this rank's points, over its own memory; None without points."""
+        """Return a statement restricted to this rank's points, over its own memory; None if it has none."""
         layout = self.layouts[stmt.target.array]
         domain = domain_of(stmt.target, layout, self.partial[stmt.target.array])
         if domain is None:
@@ -266,7 +268,7 @@ class _Localiser:
         return made
 
     def to_local(self, window: Window) -> Window:
-        """Return a window in coordinates of this rank's memory."""
+        """Return a window with indices of this rank's memory instead of global indices."""
         layout = self.layouts[window.array]
         if layout is None or not window.index:
             return window

@@ -1,4 +1,4 @@
-"""Overlap of communication and computation: statements that need no message run meanwhile."""
+"""Overlap of communication and computation: statements that need no message run while messages travel."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ KERNEL_TIME = 10e-6
 
 @dataclass(frozen=True)
 class _Split:
-    """A step's statements before and after the wait for messages; `kernels` of the latter are a rim."""
+    """A step's statements before and after the wait for messages.
+
+    The first `kernels` of `late` compute the points at the border of a statement split in two.
+    """
 
     early: tuple[Stmt, ...]
     late: tuple[Stmt, ...]
@@ -32,18 +35,18 @@ class _Split:
 
 
 def overlap_communication(program: Program, link: Link | None) -> Program:
-    """Return a program in which the end of each exchange is as late as possible, where that pays.
+    """Return a program that waits for each exchange as late as possible, where that saves time.
 
     Parameters
     ----------
     program : Program
     link : Link or None
-        The cost of messages; None: overlap at any cost.
+        The cost of messages; None: overlap wherever possible.
 
     Returns
     -------
     Program
-        The same program when nothing overlaps.  Ranks may decide differently: their messages are the same.
+        The same program if nothing overlaps.  Ranks may decide differently, as messages stay the same.
     """
     steps: list[Step] = []
     todo = list(program.steps)
@@ -88,7 +91,7 @@ def _may_begin_before(step: Step, exchange: Exchanges) -> bool:
 
 
 def _independent_of_frames(early: Sequence[Stmt], frames: Sequence[Frame]) -> bool:
-    """Whether statements read and write no element that is copied."""
+    """Whether statements neither read nor write an element that `frames` copy."""
     return not any(
         window.array == frame.target and any(_boxes_intersect(box, bounds(window)) for box in frame.boxes)
         for frame in frames
@@ -98,7 +101,7 @@ def _independent_of_frames(early: Sequence[Stmt], frames: Sequence[Frame]) -> bo
 
 
 def _boxes_intersect(one: Box, other: Box) -> bool:
-    """Whether two boxes share an element; a box without axes may be anywhere."""
+    """Whether two boxes share an element; a box without axes intersects every box."""
     return all(max(a, c) < min(b, d) for (a, b), (c, d) in zip(one, other, strict=False))
 
 
@@ -119,7 +122,7 @@ def _is_worthwhile(step: Exchanges, parts: _Split, link: Link | None) -> bool:
 
 
 def _split(step: Exchanges, local: Local, program: Program) -> _Split | None:
-    """Return the leading statements that need not wait for an exchange, and the others."""
+    """Return the leading statements that need not wait for an exchange, and the rest; None if all wait."""
     sent, filled = set(step.reads), set(step.writes)
     early: list[Stmt] = []
     body = local.region.body
@@ -139,7 +142,7 @@ def _split(step: Exchanges, local: Local, program: Program) -> _Split | None:
 
 
 def _independent_box(stmt: Stmt, step: Exchanges, program: Program) -> Box | None:
-    """Return the points of a statement that need no element of an exchange; None if these are too few."""
+    """Return the box of a statement's points that need no exchanged element; None if it is too small."""
     if not isinstance(stmt, Compute) or stmt.combine is not None or stmt.init is not None:
         return None
     halos = {item.source for item in step.items if item.source == item.target}
@@ -173,7 +176,7 @@ def _independent_box(stmt: Stmt, step: Exchanges, program: Program) -> Box | Non
 
 
 def _points_in_interval(ix: Index, start: int, stop: int) -> tuple[int, int]:
-    """Return the points whose indices along an axis lie in an interval."""
+    """Return the interval of points whose array indices along an axis lie in ``start <= i < stop``."""
     if ix.stride > 0:
         return -((ix.offset - start) // ix.stride), -((ix.offset - stop) // ix.stride)
     step = -ix.stride
@@ -187,7 +190,8 @@ def _restrict(stmt: Compute, box: Box) -> Compute:
 
 
 def _local_step(local: Local, body: tuple[Stmt, ...], other: tuple[Stmt, ...]) -> Local:
-    """Return some of the statements of a step; arrays that others need, too, are no temporaries of it."""
+    """Return a step of the statements `body` of a local step, where arrays that `other` use are not
+    temporary."""
     named, elsewhere = ({w.array for stmt in some for w in _windows(stmt)} for some in (body, other))
     written = {w.array for stmt in body for w in writes(stmt)}
     bases = {a.base for a in local.region.arrays}

@@ -1,7 +1,7 @@
-"""A model of the time that a program takes, from counts: latency and bandwidth, bytes and operations.
+"""A model of a program's run time from counts of messages, bytes and operations.
 
-A message of n bytes takes ``latency + n / bandwidth`` (Hockney, 1994); of several that are under way together
-each further one takes a ``gap`` (as in LogGP, Alexandrov et al., 1995), and their bytes share the bandwidth.
+A message of n bytes takes ``latency + n / bandwidth`` (Hockney, 1994); each further message in flight at the
+same time adds a ``gap`` (as in LogGP, Alexandrov et al., 1995), and their bytes share the bandwidth.
 Collective operations take the time of their algorithms in that model (Thakur, Rabenseifner and Gropp, 2005),
 the faster of two where libraries choose by size.  Local work takes as long as its operations or the bytes
 that it moves, whichever is longer (the roofline of Williams, Waterman and Patterson, 2009).
@@ -20,22 +20,22 @@ __all__ = ["Collective", "Line", "Link", "Machine", "Phase", "collective", "fit"
 
 @dataclass(frozen=True)
 class Line:
-    """``latency + n / bandwidth``, in seconds and bytes a second, for messages of up to ``limit`` bytes."""
+    """The time of a message of n <= `limit` bytes: ``latency + n / bandwidth`` seconds."""
 
     latency: float
     bandwidth: float
     limit: float = math.inf
 
     def time(self, nbytes: float) -> float:
-        """Return the seconds of one message."""
+        """Return the time of one message of `nbytes`, in seconds."""
         return self.latency + nbytes / self.bandwidth
 
 
 @dataclass(frozen=True)
 class Link:
-    """The connection of two ranks: lines for messages of ascending size, the last for all above.
+    """The connection of two ranks: lines for ranges of message sizes, ascending; the last has no upper limit.
 
-    Libraries send short messages eagerly and long ones after a handshake, which is another line.
+    Libraries send short messages eagerly and long ones after a handshake, so each range has its own line.
     """
 
     lines: tuple[Line, ...]
@@ -46,7 +46,7 @@ class Link:
         return next((line for line in self.lines if nbytes <= line.limit), self.lines[-1])
 
     def time(self, nbytes: float, messages: int = 1) -> float:
-        """Return the seconds until several messages, sent together, of `nbytes` together, have arrived."""
+        """Return the seconds until `messages` sent at once, of `nbytes` in total, have arrived."""
         if messages < 1:
             return 0.0
         line = self.line(nbytes / messages)
@@ -86,7 +86,8 @@ class Machine:
     source: str = ""
 
     def work(self, flops: float, moved: float, held: float = math.inf) -> float:
-        """Return the seconds of local work: operations, and bytes moved of ``held`` different ones."""
+        """Return the seconds of local work: `flops` operations and `moved` bytes, `held` of them
+        different."""
         rate = self.cache if self.cache and held <= self.cached else self.memory
         return max(flops / self.flops, moved / rate)
 
@@ -107,11 +108,11 @@ class Phase:
     Parameters
     ----------
     flops, moved, held : float
-        Local work: operations, bytes to and from memory, and how many different ones.
+        Local work: operations, bytes read and written, and how many of these bytes are different.
     steps : int
         Statements run.
     messages, nbytes : int
-        Messages and bytes sent, or received if that is more, all together.
+        Number and total bytes of the messages sent, or of those received if that is more.
     collectives : tuple of Collective
     overlapped : bool
         Whether the messages travel while the work is done.
@@ -131,12 +132,12 @@ class Phase:
 
 
 def predict(phases: Iterable[Phase], machine: Machine) -> float:
-    """Return the seconds of some phases, one after the other.
+    """Return the seconds that some phases take, run one after the other.
 
     Parameters
     ----------
     phases : iterable of Phase
-        The phases of one rank, the one with most to do.
+        The phases of the rank with the most work.
     machine : Machine
 
     Returns
@@ -170,7 +171,7 @@ def collective(operation: Collective, link: Link) -> float:
     Raises
     ------
     ValueError
-        When there is no such kind.
+        When the kind is none of these.
     """
     ranks, nbytes = operation.ranks, operation.nbytes
     rounds = math.ceil(math.log2(ranks)) if ranks > 1 else 0
@@ -196,7 +197,7 @@ def fit(points: Sequence[tuple[float, float]], gap: float = 0.0) -> Link:
     points : sequence of (float, float)
         Bytes and seconds of single messages, four sizes at least.
     gap : float, optional
-        Seconds of each further message that is under way together with others.
+        Seconds that each further message in flight at the same time adds.
 
     Returns
     -------

@@ -30,7 +30,7 @@ __all__ = ["arrays_to_gather", "place_region", "plan"]
 def arrays_to_gather(region: Region, layouts: Mapping[str, Layout | None]) -> dict[str, str]:
     """Return the arrays that have to be gathered before a region can be planned, each with the reason.
 
-    They are those whose memory the region uses under several shapes.
+    These are the arrays whose memory the region uses under several shapes.
     """
     root = families(region)
     kin: dict[str, list[str]] = {}
@@ -61,33 +61,33 @@ def plan(
 ) -> Program:
     """Return the program of one rank for a region.
 
-    Pure: it needs neither data nor the other ranks, which get the same arguments and plan alike.
+    It needs neither data nor messages: other ranks call it with the same arguments and plan consistently.
 
     Parameters
     ----------
     region : Region
         A region over whole arrays, with known sizes.
     layouts : mapping of str to (Layout or None)
-        The layout of each ``in`` and ``inout`` array; None, or no entry: whole on every rank.  An ``out`` or
-        ``temp`` array gets the layout given here; without an entry one is chosen.
+        The layout of each ``in`` and ``inout`` array; None, or no entry: whole on every rank.  For ``out``
+        and ``temp`` arrays the layout is used if there is an entry, and chosen otherwise.
     ranks, rank : int
         The number of ranks, and the rank that the program is for.
     valid : mapping of str to ValidHalos, optional
-        The halos that are up to date, as `Program.valid` of an earlier run.
+        The halos that are up to date, for example `Program.valid` of an earlier run.
     replicate_limit : int
         New arrays of at most this many elements are whole on every rank.
     library : mapping, optional
         The distributed forms of calls; by default `placement.matmul_call.PLANNERS`.
     costs : Costs, optional
-        Costs of messages, redundantly computed points and split statements, by which ghost zones are expanded
-        and messages overlapped with work; None: neither is done.
+        Costs of messages, redundantly computed points and split statements, which decide on the expansion of
+        ghost zones and on overlapping messages with computation; None: neither is done.
     finite : collection of str, optional
         The scalar arguments that are known to be finite.
     serial_limit : int, optional
-        Up to this many floating-point numbers are added or multiplied on every rank in the serial order, so
-        that the result has the same bits, instead of in parts.
+        Reductions of up to this many floating-point numbers are computed on every rank in serial order, so
+        that the result is the same to the bit as in one process; larger ones in parts on the ranks.
     preserved : collection of str, optional
-        Arrays whose given memory must keep its elements.
+        Arrays whose memory must not be overwritten; results are stored in new memory.
 
     Returns
     -------
@@ -96,8 +96,8 @@ def plan(
     Raises
     ------
     PlanError
-        When sizes are not known, an array of `arrays_to_gather` is not whole, or one of `preserved` shares
-        its memory.
+        When sizes are not known, an array of `arrays_to_gather` is not whole, or an array of `preserved`
+        shares its memory with others.
     """
     placed = place_region(
         region, layouts, ranks, valid=valid, replicate_limit=replicate_limit, library=library, costs=costs,
@@ -124,7 +124,7 @@ def place_region(
     serial_limit: int = 0,
     preserved: Collection[str] = (),
 ) -> PlacedRegion:
-    """Return the region with its communication, alike on all ranks; parameters and errors as of `plan`."""
+    """Return the region with its communication, the same on all ranks; parameters and errors: see `plan`."""
     if region.symbols:
         raise PlanError("a region whose sizes are not known cannot be planned for many ranks")
     if wrong := arrays_to_gather(region, layouts):

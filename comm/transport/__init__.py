@@ -1,1 +1,1 @@
-"""Communicators over MPI processes or threads, collective helpers on top of them, and failure detection."""
+"""Communicators over MPI processes or threads, collective operations built on them, and failure detection."""

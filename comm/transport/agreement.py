@@ -15,7 +15,8 @@ __all__ = ["broadcast_object", "check_equal"]
 
 
 def check_equal(comm: Communicator, value: Any, what: str) -> None:
-    """Raise `MismatchError` on all ranks unless their values are equal, by a hash of the ``repr``."""
+    """Raise `MismatchError` on all ranks unless the ranks' values are equal, compared by hashes of
+    ``repr``."""
     if comm.size == 1:
         return
     code = int.from_bytes(blake2b(repr(value).encode(), digest_size=8).digest()) >> 2

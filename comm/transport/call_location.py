@@ -1,4 +1,4 @@
-"""File and line of the user's code from which a call comes."""
+"""Functions that return the file and line of the user's code that called dcarray."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _INSIDE = tuple(
 
 
 def caller() -> tuple[str, int]:
-    """Return file and line of the nearest caller outside dcarray and NumPy."""
+    """Return the file and line of the innermost caller outside dcarray and NumPy."""
     frame = sys._getframe(1)
     while frame.f_code.co_filename.startswith(_INSIDE) and frame.f_back is not None:
         frame = frame.f_back
@@ -34,12 +34,12 @@ def location_text(where: Location) -> str:
 
 
 def caller_text() -> str:
-    """Return file and line of the nearest caller outside dcarray and NumPy, as ``file:line``."""
+    """Return the innermost caller outside dcarray and NumPy as text, ``file:line``."""
     return location_text(caller())
 
 
 def traceback_text(trace: TracebackType | None) -> str:
-    """Return the innermost location of a traceback outside dcarray and NumPy, as ``file:line``."""
+    """Return the innermost location of a traceback outside dcarray and NumPy as text; empty if none."""
     found = ""
     while trace is not None:
         if not trace.tb_frame.f_code.co_filename.startswith(_INSIDE):

@@ -1,8 +1,8 @@
 """Deadlock detection from the states that ranks report.
 
-A rank that waits reports the ends of messages and the collective operations that it waits for, and how many
-it has begun itself.  The n-th receive on a channel can complete when there has been an n-th send.  When every
-rank waits for something that no rank has begun, there is a deadlock.
+A waiting rank reports the messages and collective operations that it waits for, and how many of each it has
+begun itself.  The n-th receive on a channel can complete once the n-th send has begun.  There is a deadlock
+if every rank waits for an operation that its partners have not begun.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Channel = tuple[object, int, int, int]  # name of the group, sender and receiver
 
 @dataclass(frozen=True)
 class MessageEnd:
-    """One end of a message that is not complete: the `number`-th on its channel."""
+    """One end, send or receive, of an incomplete message: the `number`-th on its channel."""
 
     channel: Channel
     number: int
@@ -38,7 +38,7 @@ class MessageEnd:
 
 @dataclass(frozen=True)
 class CollectiveCall:
-    """A collective operation that not all ranks of a group have begun: the `number`-th of the group."""
+    """A collective operation that a rank waits for: the `number`-th of its group of ranks."""
 
     group: object
     ranks: Sequence[int]
@@ -55,7 +55,7 @@ class CollectiveCall:
 
 @dataclass(frozen=True)
 class AnyOf:
-    """A wait for any one of several messages."""
+    """A wait that ends when any one of several messages is complete."""
 
     ends: Sequence[MessageEnd]
 
@@ -72,22 +72,22 @@ Blocker = MessageEnd | CollectiveCall | AnyOf
 
 @dataclass(frozen=True)
 class RankState:
-    """The state of a rank that waits or has ended.
+    """The reported state of a rank that waits or has ended.
 
     Parameters
     ----------
     waits_ended : int
-        The number of waits that have ended: the same number twice means that the rank has not moved.
+        How many waits the rank has completed; the same number in two reports means no progress.
     ended : bool
         Whether the rank's program has ended.
     where : str
-        The line of the rank's code, or the last one at which it communicated.
+        The line of the user's code at which the rank waits, or at which it last communicated.
     needs : sequence of Blocker
         Everything that the rank waits for.
     sent, received : mapping
-        Messages begun on each channel.
+        How many messages the rank has begun to send, and to receive, on each channel.
     collectives : mapping
-        Collective operations begun in each group.
+        How many collective operations the rank has begun in each group.
     """
 
     waits_ended: int
@@ -100,9 +100,9 @@ class RankState:
 
 
 def find_deadlock(states: Sequence[RankState]) -> str:
-    """Return the report of a deadlock: a line for each rank with what it waits for.
+    """Return the report of a deadlock, with a line for each rank that says what it waits for, or "".
 
-    Empty when a rank can go on, or all have ended after the same operations.
+    It is empty if a rank can go on, or if all ranks have ended after the same operations.
     """
     lines, waiting, missed = [], False, False
     for rank, state in enumerate(states):

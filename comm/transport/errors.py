@@ -11,39 +11,39 @@ __all__ = [
 
 
 class GridError(ValueError):
-    """A process grid that does not exist or does not fit the number of ranks."""
+    """Raised for a process grid that is invalid or does not fit the number of ranks."""
 
 
 class LayoutError(ValueError):
-    """A layout that does not exist, or an array that does not have it."""
+    """Raised for an invalid layout, or for an array whose shape is not that of its layout."""
 
 
 class CommError(RuntimeError):
-    """Communication that failed."""
+    """Raised when communication fails."""
 
 
 class MismatchError(CommError):
-    """Two ends of a message differ, or ranks take part in different operations."""
+    """Raised when the two ends of a message differ, or ranks call different collective operations."""
 
 
 class DeadlockError(CommError):
-    """Every rank that has not ended waits for another one."""
+    """Raised when every rank that has not ended waits for another one."""
 
 
 class PlanError(CommError):
-    """A communication plan whose sends and receives do not fit together."""
+    """Raised for a region that cannot be planned, or a plan whose sends and receives do not match."""
 
 
 class RankError(CommError):
-    """Another rank has failed; the text carries that rank's traceback."""
+    """Raised when another rank has failed; the message has that rank's traceback."""
 
 
 class LostRankError(RankError):
-    """Another rank is lost, and the others can go on without it."""
+    """Raised when another rank has died and the remaining ones can go on."""
 
 
 class TileError(CommError):
-    """A tile of a parallel loop has failed; `tile` is the argument that the function was called with."""
+    """Raised when a tile of a parallel loop has failed; `tile` is the argument of the failed call."""
 
     def __init__(self, text: str, tile: Any) -> None:
         super().__init__(text)
@@ -51,8 +51,8 @@ class TileError(CommError):
 
 
 class Killed(BaseException):
-    """Raised on a simulated rank, it ends that rank alone, like the death of a process; for tests."""
+    """Raised by tests on a simulated rank to end that rank alone, as if its process had died."""
 
 
 class PerformanceWarning(UserWarning):
-    """An operation works but takes longer than necessary."""
+    """A warning about an operation that works but takes longer than necessary."""

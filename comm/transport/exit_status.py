@@ -1,4 +1,4 @@
-"""The status with which ``sys.exit`` ends this process, determined while the process still runs."""
+"""Determines, while this process still runs, the status with which ``sys.exit`` is ending it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["ExitWatcher"]
 
 
 class _ExitMarker:
-    """An attribute of a `SystemExit` that is deleted with it, and so tells whether it was caught."""
+    """An attribute of a `SystemExit`; from where it is deleted one sees whether the exception was caught."""
 
     def __init__(self, leaving: ExitWatcher, status: int) -> None:
         self.exit_watcher, self.status = leaving, status
@@ -25,11 +25,11 @@ class _ExitMarker:
 
 
 class ExitWatcher:
-    """Determines the exit status that ``sys.exit`` gives to this process.
+    """The observer of ``sys.exit`` that knows the exit status of this process before its end.
 
-    Python calls no hook for `SystemExit`, and its status cannot be asked for before the process is over.  But
-    the interpreter drops the exception when it leaves, while one that is caught is dropped under a frame of
-    the program's.
+    Python calls no hook for `SystemExit`, and offers no way to read the status before the process ends.  But
+    an uncaught exception is deleted by the interpreter, without a frame of the program on the stack, whereas
+    one that was caught is deleted under such a frame.
     """
 
     def __init__(self) -> None:

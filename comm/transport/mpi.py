@@ -1,6 +1,6 @@
-"""A communicator over MPI processes, through mpi4py, which only modules called mpi import.
+"""A communicator over MPI processes with mpi4py, which only the modules named mpi* import.
 
-Windows are sent as MPI derived types, from where they lie and to where they belong: nothing is packed here.
+Strided windows of arrays are sent and received as MPI derived datatypes, without packing here.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _PREDEFINED: dict[tuple[str, str], MPI.Op] = {
 
 # ---- messages ----------------------------------------------------------------------------------------
 class _Message:
-    """A message under way, which holds its windows."""
+    """A pending message, which keeps references to the arrays that MPI reads or writes."""
 
     def __init__(
         self,
@@ -116,11 +116,11 @@ class MpiCommunicator:
     counts : Counts
         The counters of this rank's messages.
     name : object
-        The same on all ranks, and of no other group.
+        The identifier of the group: the same on all its ranks, and different from those of other groups.
     ranks : sequence of int
-        The group's ranks, counted in the world.
+        The numbers in MPI_COMM_WORLD of the group's ranks.
     watch : StepCheck or None
-        The check of the ranks' operations; None leaves everything to MPI.
+        The check that ranks call the same operations; None: no check.
     """
 
     def __init__(
@@ -147,7 +147,7 @@ class MpiCommunicator:
         return self._irecv(parts, source, check_tag(tag))
 
     def check_order(self) -> None:
-        """Raise a mismatch or deadlock of the job that is known, before a message begins."""
+        """Raise the error if a mismatch or deadlock of the job has been found, before a message begins."""
         if self.job is not None:
             self.job.check_order()
 
@@ -207,7 +207,7 @@ class MpiCommunicator:
         return found
 
     def _synchronise(self, what: tuple[Any, ...]) -> None:
-        """Wait until all ranks perform the same operation: then none waits inside MPI for long."""
+        """Wait until all ranks are about to perform the same operation, so that none blocks inside MPI."""
         if self._watch is not None:
             self._watch.step_and_wait(what)
 
@@ -300,7 +300,10 @@ class MpiCommunicator:
         return self._subs[group]
 
     def _meet_group(self, group: Sequence[int]) -> None:
-        """Wait until all ranks of a group are about to make it, by messages to its first rank and back."""
+        """Wait until all ranks of a new group are about to create its communicator.
+
+        They send a message to the group's first rank, which answers all of them.
+        """
         nothing: list[Array] = []
         first, others = group[0], group[1:]
         if self.rank == first:
@@ -326,7 +329,7 @@ def _reduction_operation(name: str, dtype: np.dtype[Any]) -> tuple[MPI.Op, MPI.D
 
 @cache
 def _element_type(dtype: np.dtype[Any]) -> MPI.Datatype:
-    """Return an MPI type whose name is the dtype."""
+    """Return an MPI datatype of an element, whose MPI name is the dtype's text (``dtype.str``)."""
     made = MPI.BYTE.Create_contiguous(dtype.itemsize).Commit()
     made.Set_name(dtype.str)
     return made
@@ -334,10 +337,10 @@ def _element_type(dtype: np.dtype[Any]) -> MPI.Datatype:
 
 @cache
 def _ufunc_operation(ufunc: np.ufunc) -> MPI.Op:
-    """Return a ufunc as an MPI operation on these types.
+    """Return the MPI operation that applies a ufunc to datatypes of `_element_type`.
 
-    Of two zeros, or two NaNs, the greater is the first, so ranks have to be combined in one order, or the
-    sign of the result would differ between ranks.
+    The maximum of two zeros, or two NaNs, is the first one, so ``maximum`` and ``minimum`` do not commute:
+    with different orders the sign of the result could differ between ranks.
     """
 
     def combine(left: MPI.buffer, right: MPI.buffer, kind: MPI.Datatype) -> None:
@@ -350,12 +353,12 @@ def _ufunc_operation(ufunc: np.ufunc) -> MPI.Op:
 
 # ---- the world ---------------------------------------------------------------------------------------
 def world(watched: bool) -> MpiCommunicator:
-    """Return the communicator of all processes of the job; from the first call on, a failure of one ends all.
+    """Return the communicator of all processes of the job; after that, the failure of one ends all.
 
     Parameters
     ----------
     watched : bool
-        Check the ranks' operations, and let no rank wait for one that fails; the first call decides.
+        Check the ranks' operations, and end waits for a failed rank; the value of the first call counts.
 
     Raises
     ------
@@ -411,7 +414,7 @@ def _end_on_exceptions(job: Job | None) -> None:
 
 
 def _write_stderr(text: str) -> None:
-    """Write to standard error at once: what several ranks write must not mix."""
+    """Write text to standard error in one call, so that the output of several ranks does not mix."""
     if sys.stderr is not None:
         sys.stderr.write(text)
         sys.stderr.flush()

@@ -1,4 +1,4 @@
-"""Repeated messages between the same places in memory: ranks, MPI types and sizes are computed once."""
+"""Repeated messages between the same memory: ranks, MPI datatypes and sizes are computed once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Ends = Sequence[tuple[int, Sequence[Array]]]
 
 
 class _Message:
-    """A message of a plan; it does not hold its windows."""
+    """A message of a plan, without references to the arrays."""
 
     def __init__(self, group: MpiCommunicator, peer: int, parts: Sequence[Array], sent: bool) -> None:
         self.peer, self.sent = peer, sent
@@ -69,7 +69,7 @@ class MpiPersistentMessages:
 
 
 class MessageGroup:
-    """Messages under way that are waited for together."""
+    """A group of pending messages with one common wait."""
 
     def __init__(self, starter: MpiPersistentMessages, requests: list[MPI.Request], memory: object) -> None:
         self.persistent_messages, self.requests, self.memory = starter, requests, memory
@@ -91,7 +91,7 @@ class MessageGroup:
         keep(self.requests, (self.persistent_messages, self.memory))
 
     def needs(self) -> list[MessageEnd]:
-        """Return the messages that are not complete."""
+        """Return the ends of the messages that are not complete, for the detection of deadlocks."""
         every = zip(self.persistent_messages.messages, self.numbers, self.requests, strict=True)
         return [
             MessageEnd(one.channel, number, one.sent, one.what)

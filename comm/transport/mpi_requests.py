@@ -1,4 +1,4 @@
-"""MPI requests: waiting for them with checks of sizes, and memory held while MPI may still write to it."""
+"""MPI requests: waits that check message sizes, and references to memory that MPI may still write to."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _orphans: list[tuple[list[MPI.Request], Any]] = []
 
 
 class Message(Protocol):
-    """One end of a message, as `wait_all` checks it."""
+    """One end of a message, with the attributes that `wait_all` needs."""
 
     peer: int
     sent: bool
@@ -35,21 +35,21 @@ def wait_all(
     requests: list[MPI.Request],
     needs: Callable[[], Sequence[MessageEnd]],
 ) -> None:
-    """Wait for the requests of messages.
+    """Wait until all requests of some messages are complete.
 
     Parameters
     ----------
     job : Job or None
-        The job whose control messages are read meanwhile; None waits inside MPI.
+        The job whose control messages are handled during the wait; None: wait inside MPI.
     messages, requests : sequence
         One request for each message.
     needs : callable
-        The ends that are not done, for the detection of deadlocks.
+        Returns the ends that are not complete, for the detection of deadlocks.
 
     Raises
     ------
     MismatchError
-        When a message is longer or shorter than what is to receive it.
+        When a message is longer or shorter than the memory to receive it.
     """
     statuses = [MPI.Status() for _ in requests]
     # A request that has been waited for before is MPI's null request: it ends at once, without a count.
@@ -77,22 +77,22 @@ def keep_until_done(
     orphans: list[tuple[list[MPI.Request], Any]] = _orphans,
     null: MPI.Request = MPI.REQUEST_NULL,
 ) -> None:
-    """Hold the memory of messages that nobody waits for any more until MPI is done with it.
+    """Keep references to the memory of messages without a waiting caller until MPI has completed them.
 
     Parameters
     ----------
     requests : sequence of MPI.Request
-        The requests of the messages; null requests are done.
+        The requests of the messages; null requests are complete.
     memory : object
-        An object that holds the windows of the messages.
+        An object with references to the messages' arrays.
     orphans, null
-        Not to be given: at the end of the program the module's names may be gone already.
+        Never passed by callers: defaults, as the module's globals may be deleted at the program's end.
     """
     if open_requests := [request for request in requests if request != null]:
         orphans.append((open_requests, memory))
 
 
 def release_done() -> None:
-    """Let go of memory whose messages are done."""
+    """Drop the references to memory whose messages are complete."""
     if _orphans:
         _orphans[:] = [one for one in _orphans if not MPI.Request.Testall(one[0])]

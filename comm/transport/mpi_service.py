@@ -1,9 +1,9 @@
 """Control messages between the processes of a job, besides the program's own messages.
 
-A rank that fails tells the others, which raise `RankError` where they wait; ranks that wait for long report
-to rank 0 what they wait for, which detects deadlocks; and rank 0 ends the job when all ranks have ended, so
-that none of them is cut off.  For that no rank waits inside MPI: `Job.wait` tests again and again whether a
-message is complete, and reads control messages in between.
+A rank that fails notifies the others, which raise `RankError` in their waits; ranks that wait for long report
+to rank 0 what they wait for, and rank 0 detects deadlocks; rank 0 ends the job only after all ranks have
+ended, so that MPI kills none of them.  Therefore no rank blocks inside MPI: `Job.wait` repeatedly tests
+whether a message is complete, and handles control messages in between.
 """
 
 from __future__ import annotations
@@ -40,23 +40,23 @@ _let_others_run: Callable[[], None] = getattr(os, "sched_yield", lambda: time.sl
 
 
 class Polled:
-    """An object that takes control messages, and is polled whenever this rank waits."""
+    """An object that handles control messages, and is polled whenever this rank waits."""
 
     def poll(self) -> None:
-        """Take what has arrived; raise an error that it tells of."""
+        """Handle the control messages that have arrived; raise the error that one of them reports."""
         raise NotImplementedError
 
     def needs(self) -> Sequence[Blocker]:
-        """Return the operations of this rank of which it is not known yet whether the others perform them."""
+        """Return the operations of this rank that other ranks are not yet known to perform."""
         raise NotImplementedError
 
     def receive(self, sender: int, *what: Any) -> None:
-        """Take a control message of the counterpart on another rank."""
+        """Handle a control message `what` from the same object on rank `sender`."""
         raise NotImplementedError
 
 
 class Job:
-    """The processes of a job, as seen by one of them."""
+    """The view that one process has of its MPI job: waits, control messages and the known failure."""
 
     def __init__(self) -> None:
         self.rank: int = MPI.COMM_WORLD.rank
@@ -94,19 +94,20 @@ class Job:
 
     # ---- waiting ---------------------------------------------------------------------------------
     def wait(self, through: Callable[[], Any], needs: Callable[[], Sequence[Blocker]]) -> None:
-        """Wait until an operation is complete.
+        """Wait until an operation is complete, and handle control messages meanwhile.
 
         Parameters
         ----------
         through : callable
-            Whether it is complete.
+            Returns whether the operation is complete.
         needs : callable
-            What the completion needs, for reports of long waits.
+            Returns the operations of other ranks that the completion depends on, for deadlock detection.
 
         Raises
         ------
         RankError, DeadlockError, MismatchError
-            When it never completes, since another rank has failed, or all wait, or do different things.
+            When the operation cannot complete: another rank has failed, all ranks wait for each other, or
+            ranks have called different operations.
         """
         if through():
             return
@@ -139,7 +140,7 @@ class Job:
             self._waits_ended += 1
 
     def poll(self) -> None:
-        """Take control messages of other ranks, and raise a failure that they tell of."""
+        """Handle the control messages of other ranks, and raise the failure that one of them reports."""
         if self._is_open or self._opening.Test():
             self._is_open = True
             while self._control.Iprobe(MPI.ANY_SOURCE, 0):
@@ -151,27 +152,27 @@ class Job:
         self.check()
 
     def check(self) -> None:
-        """Raise the failure that is known, if any."""
+        """Raise the known failure of the job, if any."""
         if self._failure is not None:
             kind, text = self._failure
             raise kind(text)
 
     def check_order(self) -> None:
-        """Raise a mismatch or deadlock that is known: messages after it would meet the wrong receives.
+        """Raise a known mismatch or deadlock: later messages would be matched with the wrong receives.
 
-        Where a rank has failed, the others may go on as far as they do not need it.
+        After another rank's failure nothing is raised: a rank may go on as long as it does not need that one.
         """
         if self._failure is not None and self._failure[0] is not RankError:
             self.check()
 
     def set_failure(self, kind: type[CommError], text: str) -> None:
-        """Set the failure that is raised wherever this rank waits; the first one stays."""
+        """Set the failure that this rank's waits raise, unless one is set already."""
         if self._failure is None:
             self._failure, self._failed_since = (kind, text), time.monotonic()
 
     # ---- control messages ------------------------------------------------------------------------
     def send_control(self, rank: int, kind: str, *what: Any) -> None:
-        """Send a control message to a rank, itself included, which takes it when it waits or has ended."""
+        """Send a control message to a rank (or this one), which handles it in a wait or at its end."""
         if rank == self.rank:
             self._take(kind, rank, *what)
         elif self._control_is_open():
@@ -199,7 +200,7 @@ class Job:
 
     # ---- failures --------------------------------------------------------------------------------
     def fail(self, error: BaseException, text: str, status: int) -> None:
-        """Tell other ranks that this one has failed, unless it failed because of another rank's failure."""
+        """Notify the other ranks that this one has failed, unless the cause is another rank's failure."""
         known = self._failure
         if isinstance(error, RankError) and known is not None and known[0] is RankError:
             return
@@ -248,10 +249,10 @@ class Job:
         self._status = self._status or 1
 
     def _detect_deadlock(self, now: float) -> None:
-        """Look for a deadlock, on rank 0 while it waits or after it has ended.
+        """Check for a deadlock; called on rank 0 while it waits or after it has ended.
 
-        The reported states are from different times.  If no rank, asked again, has moved, then there was a
-        time, that of the question, at which all of them held.
+        The reported states are from different times, so ranks are asked for their states once more: if none
+        has made progress, all reported states were valid at the same time, that of the question.
         """
         if now < self._next_detection or len(self._states.keys() - {0}) < self.size - 1:
             return
@@ -280,7 +281,7 @@ class Job:
 
     # ---- the end ---------------------------------------------------------------------------------
     def end(self) -> None:
-        """Delay the end of this rank's process until all ranks have ended: called when Python ends."""
+        """Delay the end of this process until all ranks have ended; called when the interpreter exits."""
         if MPI.Is_finalized():
             return
         status = self.exit_watcher.status()
@@ -303,7 +304,7 @@ class Job:
             MPI.Request.Waitall(self._control_sends)
 
     def _is_over(self) -> bool:
-        """Whether all ranks have ended, or had time enough."""
+        """Whether all ranks have ended, or the time limit after a failure is over."""
         with suppress(CommError):
             self.poll()
         settled = self._failure is not None or not any(one.needs() for one in self.polled.values())
@@ -330,7 +331,7 @@ class Job:
 
 
 def _completes_soon(through: Callable[[], Any]) -> bool:
-    """Whether an operation completes within a moment; it may have on other ranks already."""
+    """Whether an operation completes within ``_TO_COMPLETE`` seconds, as on other ranks it may have."""
     until = time.monotonic() + _TO_COMPLETE
     while not through():
         if time.monotonic() > until:
@@ -340,14 +341,14 @@ def _completes_soon(through: Callable[[], Any]) -> bool:
 
 
 def _shorten(text: str) -> str:
-    """Return a traceback without its middle if it is long."""
+    """Return a traceback's text, without its middle if it is longer than ``_LONGEST_TEXT``."""
     if len(text) <= _LONGEST_TEXT:
         return text
     return f"{text[: _LONGEST_TEXT // 2]}\n...\n{text[-_LONGEST_TEXT // 2 :]}"
 
 
 def abort(code: int) -> None:
-    """End all ranks, after the output of this one has been read."""
+    """End all ranks with an exit status, after waiting until this rank's output has been read."""
     wait_until_read(_TO_READ)
     if not MPI.Is_finalized():
         MPI.COMM_WORLD.Abort(code)

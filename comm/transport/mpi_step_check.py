@@ -1,8 +1,8 @@
-"""Checks that the ranks of a group perform the same operations in the same order, without waiting.
+"""Checks, without blocking, that the ranks of a group perform the same operations in the same order.
 
-A hash of the k-th operation of every rank is compared with those of the others by a nonblocking reduction of
-32 bytes on a communicator of its own.  An operation may carry some bits, whose bitwise or over all ranks each
-rank gets.
+The hashes of the k-th operation of all ranks are compared by a nonblocking reduction of 32 bytes on a
+separate communicator.  A rank may attach bits to an operation; every rank gets their bitwise or over all
+ranks.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _MASK = (1 << _WORD) - 1
 
 @dataclass(frozen=True)
 class _Step:
-    """An operation of this rank whose check is under way."""
+    """An operation of this rank whose check has begun and not ended."""
 
     number: int
     what: tuple[Any, ...]
@@ -45,16 +45,16 @@ class _Step:
 
 
 def encode_words(what: int, bits: int) -> Array:
-    """Return the words that are reduced by bitwise or over the ranks.
+    """Return the four integers of an operation that are reduced by bitwise or over the ranks.
 
-    They are a hash and its complement, which then share a bit if hashes differ, and the bits that the
-    operation carries.
+    They are its hash and the complement, which after the reduction share a bit if and only if hashes differ,
+    and the attached bits in two halves.
     """
     return np.array((what, ~what, bits & _MASK, bits >> _WORD))
 
 
 def decode_words(words: Array) -> int | None:
-    """Return the bitwise or of the ranks' bits; None if hashes differ."""
+    """Return the bitwise or of the ranks' attached bits from reduced words; None if hashes differ."""
     what, complement, low, high = words.tolist()
     return None if what & complement else low | high << _WORD
 
@@ -65,18 +65,18 @@ def step_hash(what: tuple[Any, ...]) -> int:
 
 
 class StepCheck(Polled):
-    """The check of one group's operations: the same ones on all ranks, in the same order.
+    """The check that all ranks of a group perform the same operations in the same order.
 
     Parameters
     ----------
     job : Job
-        The job, which waits and exchanges control messages.
+        The job, by which this rank waits and exchanges control messages.
     group : object
         The group's name, the same on all its ranks.
     ranks : sequence of int
-        The ranks of the group in the world.
+        The numbers in MPI_COMM_WORLD of the group's ranks.
     opening : (MPI.Intracomm, MPI.Request)
-        A communicator for the check, which is being made.
+        A communicator for the check, and the request of its nonblocking creation.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class StepCheck(Polled):
         job.polled[group] = self
 
     def step(self, what: tuple[Any, ...], where: Location | None = None, bits: int = 0) -> Array:
-        """Begin the check of an operation; the words that hold its result when it is confirmed.
+        """Begin the check of an operation; return the array that holds its words when the check has ended.
 
         Raises
         ------
@@ -124,7 +124,7 @@ class StepCheck(Polled):
         return words
 
     def step_and_wait(self, what: tuple[Any, ...], bits: int = 0, where: Location | None = None) -> int:
-        """Check an operation and wait until all ranks perform it: the bitwise or of their bits."""
+        """Check an operation, wait until all ranks perform it, and return the bitwise or of their bits."""
         words = self.step(what, where, bits)
         self.job.wait(self._all_taken, self.needs)
         found = decode_words(words)
@@ -172,7 +172,7 @@ class StepCheck(Polled):
 
 
 def _ranks_text(ranks: Sequence[int]) -> str:
-    """Return ranks in words, intervals of them shortened."""
+    """Return the text of a list of ranks, with intervals such as ``2-5``."""
     runs: list[list[int]] = []
     for rank in ranks:
         if runs and runs[-1][-1] == rank - 1:

@@ -1,4 +1,4 @@
-"""MPI derived types of array windows: sent from where they lie, and received to where they belong."""
+"""MPI derived datatypes of array windows, so that these are sent and received without packing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["TYPES", "absolute_type", "buffer_of"]
 
 
 class _Types:
-    """A cache of MPI types by the shapes and strides of windows, which drops the least recently used."""
+    """A least-recently-used cache of MPI datatypes, by the shapes and strides of windows."""
 
     CAPACITY = 512
     # A loop over all neighbours in three dimensions needs 52 types; one over changing sizes needs more.
@@ -29,7 +29,7 @@ class _Types:
         self._by_place: Counter[str] = Counter()
 
     def of(self, key: Any) -> MPI.Datatype:
-        """Return a message's type, from each window's offset from the first, shape, strides and item size."""
+        """Return a message's datatype; the key has each window's offset, shape, strides and item size."""
         found = self.cached.get(key)
         if found is not None:
             self.cached.move_to_end(key)
@@ -58,7 +58,7 @@ class _Types:
 
     @staticmethod
     def _window(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> MPI.Datatype:
-        """Return the type of a window's bytes in C order: contiguous blocks, in vectors for other axes."""
+        """Return the datatype of a window in C order: contiguous blocks, nested in vectors for other axes."""
         block, axes = itemsize, list(zip(shape, strides, strict=True))
         while axes and axes[-1][1] == block:
             block *= axes.pop()[0]
@@ -77,7 +77,7 @@ TYPES = _Types()
 
 
 def buffer_of(parts: Sequence[Array]) -> list[Any]:
-    """Return the buffer argument of mpi4py for a message."""
+    """Return the buffer argument (memory, count, datatype) of mpi4py for a message."""
     held = [part for part in parts if part.size]
     if not held:
         return [None, 0, MPI.BYTE]
@@ -94,7 +94,7 @@ def buffer_of(parts: Sequence[Array]) -> list[Any]:
 
 
 def absolute_type(parts: Sequence[Array]) -> MPI.Datatype:
-    """Return the type of a message with the addresses of its windows, to be freed."""
+    """Return a message's datatype with absolute addresses of its windows; the caller has to free it."""
     buffer, count, inner = buffer_of(parts)
     at = buffer.address if count else 0
     return MPI.Datatype.Create_struct([count], [at], [inner]).Commit()

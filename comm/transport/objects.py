@@ -1,4 +1,4 @@
-"""Messages with Python objects: plain arrays inside them travel as array windows, the rest is pickled."""
+"""Messages with Python objects: NumPy arrays inside them are sent as arrays, the rest is pickled."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _Spec = tuple[tuple[int, ...], Any, bool]
 
 
 class _Pickler(pickle.Pickler):
-    """A pickler that collects plain arrays instead of pickling them, each once however often it occurs."""
+    """A pickler that collects NumPy arrays in a list, each once, and pickles their numbers in it instead."""
 
     def __init__(self, file: io.BytesIO) -> None:
         super().__init__(file, pickle.HIGHEST_PROTOCOL)
@@ -35,7 +35,7 @@ class _Pickler(pickle.Pickler):
 
 
 class _Unpickler(pickle.Unpickler):
-    """An unpickler that puts received arrays in the places of the collected ones."""
+    """An unpickler that inserts received arrays where `_Pickler` has stored the numbers of arrays."""
 
     def __init__(self, data: bytes, arrays: list[Array]) -> None:
         super().__init__(io.BytesIO(data))
@@ -46,7 +46,7 @@ class _Unpickler(pickle.Unpickler):
 
 
 def pack(value: Any) -> tuple[bytes, list[Array]]:
-    """Return the pickled bytes of a value, which refer to its arrays by number, and windows of these arrays.
+    """Return the pickled bytes of a value, which refer to its arrays by number, and the arrays in C order.
 
     Raises
     ------
@@ -63,7 +63,7 @@ def pack(value: Any) -> tuple[bytes, list[Array]]:
 
 
 def unpack(data: bytes) -> tuple[list[Array], Callable[[], Any]]:
-    """Return windows to receive a value's arrays into, and a function that builds the value afterwards."""
+    """Return new arrays to receive a value's arrays into, and a function that then returns the value."""
     specs: list[_Spec]
     specs, body = pickle.loads(data)
     arrays = [np.empty(shape, dtype, order="F" if fortran else "C") for shape, dtype, fortran in specs]
@@ -78,7 +78,7 @@ def send_object(comm: Communicator, dest: int, value: Any) -> list[Request]:
 
 
 def receive_object(comm: Communicator, source: int, length: Array) -> Any:
-    """Return a small object from a rank, whose length has been received."""
+    """Receive a small object from a rank and return it; its length in bytes has been received before."""
     data = np.empty(int(length), np.uint8)
     comm.waitall([comm.irecv([data], source, INTERNAL_TAG)])
     return pickle.loads(data.tobytes())
@@ -87,7 +87,7 @@ def receive_object(comm: Communicator, source: int, length: Array) -> Any:
 def gather_objects(
     comm: Communicator, value: Any, packed: tuple[bytes, list[Array]], root: int | None
 ) -> list[Any] | None:
-    """Return the objects of all ranks in order, on all ranks or on the root; None on the others.
+    """Gather the objects of all ranks; return them in rank order on the receiving ranks, None on others.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
-"""Waiting until the output of this process has been read.
+"""A function that waits until the output of this process has been read.
 
-A launcher that hears that a job is over stops reading the output of its processes.
+A launcher stops reading the output of its processes as soon as it is notified that the job has ended.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _PAUSE = 0.001  # seconds between two checks
 def wait_until_read(seconds: float) -> bool:
     """Flush standard output and error, and wait until their reader has read everything.
 
-    Pipes and sockets are waited for; terminals and files hold what has been written to them.
+    Only output to pipes and sockets can be unread; for terminals and files the flush is enough.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ def wait_until_read(seconds: float) -> bool:
     Returns
     -------
     bool
-        Whether all has been read.
+        Whether everything has been read within that time.
     """
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError, AttributeError):  # closed, or none at all
@@ -44,7 +44,7 @@ def wait_until_read(seconds: float) -> bool:
 
 
 def _unread_bytes(descriptor: int) -> int:
-    """Return the bytes in a pipe or socket that its other end has not read; 0 where that cannot be known."""
+    """Return the number of bytes in a pipe or socket that are not read yet; 0 if that is unknown."""
     try:
         import fcntl
         import termios

@@ -1,6 +1,6 @@
 """The interface of a communicator, whose ranks are processes under MPI or threads in one process.
 
-A message is a sequence of array windows, of any strides, sent as they lie in memory.
+A message is a sequence of array windows (arrays of any strides), which are sent without a copy.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Counts:
     """The numbers of messages and bytes of one rank.
 
     Collective operations other than `Communicator.alltoallw` are counted as calls, with the bytes of this
-    rank's operand: the number of their messages is the library's affair.
+    rank's operand, since the number of their messages depends on the MPI library.
     """
 
     messages_sent: int = 0
@@ -68,7 +68,7 @@ class Counts:
             self.bytes_received += size
 
     def collective(self, size: int) -> None:
-        """Count one collective operation."""
+        """Count one collective operation with an operand of `size` bytes."""
         self.collectives += 1
         self.collective_bytes += size
 
@@ -80,14 +80,17 @@ class Request(Protocol):
     """A nonblocking message that has been begun."""
 
     def wait(self) -> None:
-        """Wait until the message has arrived, or its memory may be overwritten; may be called again."""
+        """Wait until a receive has its data, or a send's memory may be overwritten; may be called again."""
 
 
 class PersistentMessages(Protocol):
-    """Messages that are sent repeatedly from and to the same places in memory."""
+    """Messages that are sent repeatedly between the same memory, as with MPI's persistent requests."""
 
     def begin(self, memory: object) -> Request:
-        """Begin all of them; `memory` holds their windows.  They end together, before they begin again."""
+        """Begin all messages; the caller must wait for the returned request before it begins them again.
+
+        `memory` is an object with references to the messages' arrays.
+        """
 
 
 class Communicator(Protocol):
@@ -101,35 +104,35 @@ class Communicator(Protocol):
         """Begin to send windows as one message."""
 
     def irecv(self, parts: Sequence[Array], source: int, tag: int) -> Request:
-        """Begin to receive a message of exactly their size into windows."""
+        """Begin to receive a message into windows, which must have exactly as many bytes."""
 
     def persistent_messages(
         self,
         sends: Sequence[tuple[int, Sequence[Array]]],
         receives: Sequence[tuple[int, Sequence[Array]]],
     ) -> PersistentMessages | None:
-        """Return messages that can be begun repeatedly, given by the peers and their windows.
+        """Return messages that can be begun repeatedly; each is a pair of the peer's rank and the windows.
 
-        The caller keeps the memory of the windows alive.  None where this is no faster than to begin each
-        message anew.
+        The caller keeps the memory of the windows alive.  None is returned if this is no faster than
+        beginning each message anew.
         """
 
     def waitall(self, requests: Iterable[Request]) -> None:
-        """Wait for all of some requests."""
+        """Wait until all of some requests are complete."""
 
     def ready(self, requests: Sequence[Request], wait: bool) -> list[int]:
-        """Return the indices of the complete messages, without finishing them; other ranks may run meanwhile.
+        """Return the indices of the requests that are complete; `waitall` must still be called for them.
 
-        With `wait` it waits until one is complete.  Messages with a lost rank count as complete; waiting for
-        one raises `LostRankError`.
+        If `wait` is true, first wait until one is complete.  Messages with a dead rank count as complete;
+        `waitall` raises `LostRankError` for them.
         """
 
     def step(self, what: tuple[Any, ...], where: Location | None = None) -> None:
         """Declare an operation that all ranks of the group perform in the same order.
 
-        No rank waits.  Where ranks declare different operations, `MismatchError` is raised on all of them, at
-        this call or a later one.  `what` is a name and the values that must be the same, with equal ``repr``;
-        `where` is the user's line, if that is not the nearest caller outside dcarray.
+        No rank waits.  If ranks declare different operations, `MismatchError` is raised on all of them, in
+        this call or a later one.  `what` is a name and the values whose ``repr`` must be equal on all ranks;
+        `where` is the line of the user's code, if it is not the innermost caller outside dcarray.
         """
 
     def share(self, what: tuple[Any, ...], bits: int, where: Location | None = None) -> int:
@@ -138,21 +141,21 @@ class Communicator(Protocol):
         Parameters
         ----------
         what : tuple
-            As for `step`.
+            The operation: a name and the values whose ``repr`` must be equal on all ranks.
         bits : int
-            Not negative, and below ``1 << SHARED``.
+            This rank's bits, an integer in ``0 <= bits < 1 << SHARED``.
         where : callable, optional
-            As for `step`.
+            The line of the user's code, if it is not the innermost caller outside dcarray.
         """
 
     def bcast(self, array: Array, root: int) -> None:
         """Copy the root's elements to every rank."""
 
     def reduce(self, array: Array, out: Array | None, op: str, root: int) -> None:
-        """Reduce the ranks' elements into the root's `out`."""
+        """Reduce the ranks' arrays element by element, and store the result in the root's `out`."""
 
     def allreduce(self, array: Array, out: Array, op: str) -> None:
-        """Reduce the ranks' elements into every rank's `out`."""
+        """Reduce the ranks' arrays element by element, and store the result in every rank's `out`."""
 
     def allgather(self, array: Array, out: Array) -> None:
         """Copy the elements of all ranks to every rank: those of rank `k` to ``out[k]``."""
@@ -161,20 +164,23 @@ class Communicator(Protocol):
         """Exchange messages with every rank: one entry for each rank, which may be empty."""
 
     def barrier(self) -> None:
-        """Return when all ranks have made this call."""
+        """Wait until all ranks have made this call."""
 
     def sub(self, ranks: Sequence[int]) -> Communicator:
-        """Return the communicator of some ranks, in that order; all of them make this call.
+        """Return the communicator of some ranks, numbered in the given order; all of them call this.
 
         The same ranks give the same communicator again.
         """
 
     def abort(self, code: int) -> None:
-        """End all ranks."""
+        """End all ranks with an exit status."""
 
 
 def reduction_ufunc(name: str, dtype: np.dtype[Any]) -> np.ufunc:
-    """Return the ufunc of a reduction's name; an error if it does not map a dtype to itself."""
+    """Return the ufunc of a reduction's name.
+
+    Raises `CommError` if there is no such reduction, and TypeError if its result does not have the dtype.
+    """
     if name not in OPERATORS:
         raise CommError(f"{name!r} is not a reduction; the reductions are {', '.join(OPERATORS)}")
     ufunc = OPERATORS[name]
@@ -185,7 +191,7 @@ def reduction_ufunc(name: str, dtype: np.dtype[Any]) -> np.ufunc:
 
 
 def step_text(what: tuple[Any, ...]) -> str:
-    """Return a declared operation in words: its name, and the values that must be the same."""
+    """Return the text of an operation declared with `Communicator.step`: its name and values."""
     if what[0] == "thread":
         return (
             f"from thread {what[1]!r}, where only one thread of a rank may work on arrays in blocks at a "
@@ -195,21 +201,21 @@ def step_text(what: tuple[Any, ...]) -> str:
 
 
 def check_rank(rank: int, size: int) -> int:
-    """Return a rank as an int; `CommError` if it is none of `size` ranks."""
+    """Return a rank as an int; raise `CommError` unless it is one of `size` ranks."""
     if not 0 <= rank < size:
         raise CommError(f"there is no rank {rank} among {size}")
     return int(rank)
 
 
 def check_tag(tag: int) -> int:
-    """Return a tag as an int; `CommError` if MPI does not guarantee it."""
+    """Return a tag as an int; raise `CommError` if it is outside the range that MPI guarantees."""
     if not 0 <= tag <= INTERNAL_TAG:
         raise CommError(f"a tag lies between 0 and {INTERNAL_TAG - 1}, which {tag} does not")
     return int(tag)
 
 
 def sendable(parts: Sequence[Array]) -> Sequence[Array]:
-    """Return the windows; `TypeError` if their elements are Python objects."""
+    """Return the windows unchanged; raise `TypeError` if their elements are Python objects."""
     for part in parts:
         if part.dtype.hasobject:
             raise TypeError(f"elements of dtype {part.dtype} are references into this process: not sent")
@@ -217,7 +223,7 @@ def sendable(parts: Sequence[Array]) -> Sequence[Array]:
 
 
 def writable(parts: Sequence[Array]) -> Sequence[Array]:
-    """Return the windows; `ValueError` if they cannot be received into."""
+    """Return the windows unchanged; raise `ValueError` if one is read-only."""
     for part in sendable(parts):
         if not part.flags.writeable:
             raise ValueError("a message cannot be received into an array that is read-only")
@@ -230,6 +236,6 @@ def nbytes(parts: Sequence[Array]) -> int:
 
 
 def message_text(parts: Sequence[Array]) -> str:
-    """Return the size and dtypes of a message in words."""
+    """Return text with the size and dtypes of a message."""
     dtypes = ", ".join(sorted({str(part.dtype) for part in parts}))
     return f"{nbytes(parts):,} bytes of {dtypes}" if dtypes else "nothing"

@@ -1,8 +1,8 @@
-"""A communicator over threads that take turns, for tests, examples and runs without MPI.
+"""A communicator over threads that run one at a time, for tests, examples and runs without MPI.
 
-Stricter than MPI: a send completes only when its receive is found, data arrives when the receiver waits, sent
-memory must not change before the sender waits, and every message must be received and waited for.  Sizes,
-dtypes and the order of collective operations are compared, and deadlocks are reported.
+It is stricter than MPI: a send completes only once its receive is posted, data arrives when the receiver
+waits, sent memory must not change before the sender waits, and every message must be received and waited for.
+Sizes, dtypes and the order of collective operations are compared, and deadlocks are reported.
 """
 
 from __future__ import annotations
@@ -65,9 +65,10 @@ def run(size: int, function: Callable[..., Any], *args: Any) -> list[Any]:
     DeadlockError
         When every rank waits for another one.
     MismatchError
-        When two ends of a message, or two ranks' collective operations, differ, or a message is left over.
+        When the two ends of a message or the ranks' collective operations differ, or a message is never
+        received or waited for.
     Exception
-        The first exception that a rank raises; it ends the others.
+        The first exception that a rank raises, which ends the other ranks, too.
     """
     if size < 1:
         raise CommError(f"{size} ranks cannot run")
@@ -84,7 +85,7 @@ def run(size: int, function: Callable[..., Any], *args: Any) -> list[Any]:
 
 
 def rank_of_thread() -> Communicator:
-    """Return the communicator of the simulated rank that runs in this thread."""
+    """Return the communicator of the simulated rank that runs in this thread; CommError if there is none."""
     comm = current.get()
     if comm is None:
         raise CommError("this thread is not a simulated rank")
@@ -97,7 +98,7 @@ def single_rank() -> ThreadCommunicator:
 
 
 class _Message:
-    """One end of a message."""
+    """One end, send or receive, of a message."""
 
     def __init__(
         self, comm: ThreadCommunicator, kind: str, parts: Sequence[Array], peer: int, tag: int
@@ -123,7 +124,7 @@ class _Message:
             _fill(self.parts, self.other.data)
 
     def is_done(self) -> bool:
-        """Whether the other end has been found, or never will be."""
+        """Whether the other end has been posted, or its rank has died."""
         return self.other is not None or self.comm._post.scheduler.lost(self.comm._ranks[self.peer])
 
     def __str__(self) -> str:
@@ -142,7 +143,7 @@ class _Collective:
 
 
 class _Mailbox:
-    """The state that the ranks of a run share."""
+    """The state that the ranks of a run share: unmatched messages and open collective operations."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self.scheduler = scheduler
@@ -153,7 +154,7 @@ class _Mailbox:
         self.open: set[_Message] = set()
 
     def match(self, key: _Key, message: _Message) -> None:
-        """Match a message with its other end, or store it until that comes."""
+        """Match a message with its other end if that is posted, or else store it."""
         self.scheduler.check_thread(message.comm.world_rank)
         self.open.add(message)
         mine, others = self.sends, self.receives
@@ -173,12 +174,12 @@ class _Mailbox:
         message.other, other.other = other, message
 
     def forget(self, key: Any, meeting: _Collective, size: int) -> None:
-        """Drop a collective operation when all ranks have left it."""
+        """Delete a collective operation once all ranks have left it."""
         if meeting.left == size:
             del self.meetings[key]
 
     def check_empty(self) -> None:
-        """Raise `MismatchError` when a message has no other end or has not been waited for."""
+        """Raise `MismatchError` if a message has no other end or has not been waited for."""
         lost = self.scheduler.lost
         left = [m for m in self.open if not lost(m.comm.world_rank) and not lost(m.comm._ranks[m.peer])]
         for message in sorted(left, key=str):
@@ -254,7 +255,7 @@ class ThreadCommunicator:
         out[...] = self._reduction(("allreduce", op, array.shape, array.dtype), array, op)()
 
     def _reduction(self, what: tuple[Any, ...], array: Array, op: str) -> Callable[[], Array]:
-        """Return a function that combines the ranks' elements in the order of ranks."""
+        """Synchronise the ranks, and return a function that reduces their arrays in rank order."""
         ufunc = reduction_ufunc(op, array.dtype)
         self.counts.collective(array.nbytes)
         brought = self._synchronise(what, array.copy())
@@ -305,7 +306,7 @@ class ThreadCommunicator:
         return found
 
     def _enter(self, what: tuple[Any, ...], where: str) -> tuple[Any, _Collective]:
-        """Begin the next collective operation of the group."""
+        """Begin this rank's next collective operation in the group; return its key and shared state."""
         self._post.scheduler.check_thread(self.world_rank)
         self._check()
         key = (self._context, self._met)
@@ -322,12 +323,12 @@ class ThreadCommunicator:
         return key, meeting
 
     def _check(self) -> None:
-        """Raise `MismatchError` on every rank of a group whose ranks do different things."""
+        """Raise `MismatchError` if ranks of the group have called different operations."""
         if (text := self._post.broken.get(self._context)) is not None:
             raise MismatchError(text)
 
     def _synchronise(self, what: tuple[Any, ...], value: Any, at: Location | None = None) -> dict[int, Any]:
-        """Wait for all ranks of the group; the value of each."""
+        """Wait until all ranks of the group have made this call, and return the values by rank."""
         where = caller_text() if at is None else location_text(at)
         key, meeting = self._enter(what, where)
         meeting.values[self.rank] = value

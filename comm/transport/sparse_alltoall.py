@@ -1,4 +1,4 @@
-"""Sparse all-to-all exchanges: messages between some ranks, whose sizes only their senders know."""
+"""Sparse all-to-all exchanges: messages between some pairs of ranks, with sizes that only senders know."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = [
 
 
 def exchange_counts(comm: Communicator, counts: Sequence[int]) -> list[int]:
-    """Return the elements that each rank sends to this one, from the numbers that this one sends to each."""
+    """Exchange element counts: from those sent to each rank, return those received from each rank."""
     sent, received = np.array(counts, np.int64), np.zeros(comm.size, np.int64)
     places = [slice(k, k + 1) for k in range(comm.size)]
     comm.alltoallw([[sent[at]] for at in places], [[received[at]] for at in places])
@@ -26,22 +26,22 @@ def exchange_counts(comm: Communicator, counts: Sequence[int]) -> list[int]:
 def sparse_alltoallv(
     comm: Communicator, sends: Sequence[Sequence[Array]], counts: Sequence[int]
 ) -> list[list[Array]]:
-    """Send some arrays to each rank, all in one message, where both ends know the sizes.
+    """Exchange arrays with each rank, one message each way, where the receiver knows the sizes.
 
     Parameters
     ----------
     comm : Communicator
         The ranks; all of them call this.
     sends : sequence of sequences of ndarray
-        For each rank the arrays to send: as many for every rank, and on all of them of the same dtypes
-        and shapes but for the first axis, which is as long in all that go to one rank.
+        For each rank the arrays to send: the same number for every rank, with dtypes and shapes that are the
+        same on all ranks except for the first axis; its length is the same in all arrays to one rank.
     counts : sequence of int
-        For each rank the length of the arrays that it sends.
+        For each rank the length of the first axis of the arrays that it sends to this one.
 
     Returns
     -------
     list of lists of ndarray
-        For each rank the arrays received from it; those of this rank are the ones given.
+        For each rank the arrays received from it; for this rank itself, the given ones without a copy.
     """
     received: list[list[Array]] = []
     requests = []
@@ -61,12 +61,12 @@ def sparse_alltoallv(
 
 
 def sparse_alltoall(comm: Communicator, sends: Sequence[Sequence[Array]]) -> list[list[Array]]:
-    """Send some arrays to each rank, as `sparse_alltoallv`, of sizes that receivers do not know."""
+    """Exchange arrays with each rank like `sparse_alltoallv`, after an exchange of their lengths."""
     return sparse_alltoallv(comm, sends, exchange_counts(comm, [len(parts[0]) for parts in sends]))
 
 
 def group_by_owner(owners: Array, values: Array, ranks: int) -> tuple[Array, list[Array], list[int]]:
-    """Return the stable order by the ranks that own values, the values of each owner, and their numbers."""
+    """Return the order that sorts values by owner (stable), the values of each owner, and their counts."""
     # NumPy sorts integers of 16 bits by their digits
     order = np.argsort(owners.astype(np.uint16) if ranks < 1 << 16 else owners, kind="stable")
     counts = np.bincount(owners, minlength=ranks)
@@ -75,7 +75,7 @@ def group_by_owner(owners: Array, values: Array, ranks: int) -> tuple[Array, lis
 
 
 def ask_owners(comm: Communicator, owners: Array, values: Array, answer: Callable[[Array], Array]) -> Array:
-    """Return the answers of the ranks that own values, in the order of the values.
+    """Send each value to the rank that owns it, and return the owners' answers in the order of the values.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def ask_owners(comm: Communicator, owners: Array, values: Array, answer: Callabl
     owners, values : ndarray
         The values of this rank, such as positions, and the rank that owns each.
     answer : callable
-        A function of the values that this rank owns, which returns an array with an entry for each.
+        Called on each rank with the values it owns; returns an array with one answer for each.
     """
     order, groups, counts = group_by_owner(owners, values, comm.size)
     asked = sparse_alltoall(comm, [[group] for group in groups])

@@ -1,6 +1,6 @@
-"""A cooperative scheduler of threads: one runs until it has to wait, then the next that can go on.
+"""A cooperative scheduler of threads: one thread runs until it waits, then the next one that is ready.
 
-The order is always the same, and a deadlock is detected at once.
+The order of execution is deterministic, and a deadlock is detected at once.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class _Rank:
 
 
 class Scheduler:
-    """Runs one function for each rank in cooperative threads.
+    """A scheduler that runs one function for each rank in cooperative threads.
 
     Parameters
     ----------
@@ -47,15 +47,15 @@ class Scheduler:
         self._all_ended = threading.Event()
 
     def run(self, functions: Sequence[Callable[[], Any]]) -> list[Any]:
-        """Run the functions; the ranks' results in order.
+        """Run one function for each rank, and return the results in rank order.
 
         Raises
         ------
         BaseException
-            The first exception that ended a rank, with a note that names it; the others have got `RankError`
-            wherever they waited.
+            The first exception that ended a rank, with a note that names the rank; waits of the other ranks
+            have raised `RankError`.
         KeyboardInterrupt
-            The exception of an interrupt's handler, when the ranks have ended or after some seconds.
+            After an interrupt, when the ranks have ended or after some seconds.
         """
         for rank, function in enumerate(functions):
             inherited = copy_context().run  # options and NumPy's error state
@@ -87,9 +87,9 @@ class Scheduler:
         rank : int
             The rank that waits.
         ready : callable
-            The condition.
+            Returns whether the condition holds.
         what : callable
-            Describes in words what is waited for.
+            Returns text that says what the rank waits for.
 
         Raises
         ------
@@ -98,7 +98,7 @@ class Scheduler:
         RankError
             When another rank has failed.
         CommError
-            In another thread than the rank's own.
+            When called in a thread other than the rank's own.
         """
         self.check_thread(rank)
         if self._failure is None and not ready():
@@ -106,18 +106,19 @@ class Scheduler:
         self._check()
 
     def pause(self, rank: int) -> None:
-        """Let other ranks run until each of them waits; called by a rank's thread, and raises as `wait`."""
+        """Let other ranks run until each of them waits; called by a rank's thread, with errors as in
+        `wait`."""
         self.check_thread(rank)
         if self._failure is None:
             self._yield_turn(rank, lambda: True, lambda: "its turn")
         self._check()
 
     def lost(self, rank: int) -> bool:
-        """Whether a rank has ended by `Killed`."""
+        """Whether a rank has been ended by the exception `Killed`."""
         return self._ranks[rank].lost
 
     def check_thread(self, rank: int) -> None:
-        """Raise `CommError` in any thread but that of a rank: only that one has a turn to yield."""
+        """Raise `CommError` unless called in the thread of a rank, which alone may communicate for it."""
         mine = self._ranks[rank].thread
         if mine is not None and threading.current_thread() is not mine:
             raise CommError(
@@ -169,7 +170,7 @@ class Scheduler:
             self._failure = rank, error, "".join(traceback.format_exception(error))
 
     def _next(self, rank: int) -> int | None:
-        """Return the next rank that can run, `rank` itself last."""
+        """Return the next rank after `rank`, cyclically, that can run; None if none can."""
         size = len(self._ranks)
         for other in ((rank + i) % size for i in range(1, size + 1)):
             it = self._ranks[other]

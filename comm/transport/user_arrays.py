@@ -1,4 +1,4 @@
-"""Arrays as users pass them: NumPy's, and others that share their memory through ``np.asarray``."""
+"""Helpers for arrays that users pass: of NumPy, or others that share memory with ``np.asarray`` of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["new_like", "writable_memory"]
 
 
 def writable_memory(x: Any) -> Array:
-    """Return the memory of an array, to be written to; `TypeError` where none can be shared."""
+    """Return a NumPy array that shares an array's memory, for writing; `TypeError` if that is impossible."""
     if isinstance(x, np.ndarray):
         return x
     if hasattr(x, "__array_ufunc__") and hasattr(x, "__setitem__"):
@@ -24,7 +24,8 @@ def writable_memory(x: Any) -> Array:
 
 
 def new_like(x: Any, shape: Sequence[int], dtype: Any = None) -> Any:
-    """Return a new array of the type of another: wrapped for a wrapped one, by NumPy's dispatch."""
+    """Return a new array of the same type as another, such as dcarray's, by NumPy's
+    ``__array_function__``."""
     if isinstance(x, np.ndarray) or not hasattr(x, "__array_function__"):
         return np.empty(shape, np.asarray(x).dtype if dtype is None else dtype)
     return np.empty_like(x, dtype=dtype, order="C", shape=tuple(shape))

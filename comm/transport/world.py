@@ -1,4 +1,4 @@
-"""The communicator of all ranks: simulated ones, those of an MPI job, or this process alone."""
+"""The communicator of all ranks: the simulated ranks, the processes of an MPI job, or this process alone."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def world() -> Communicator:
     Returns
     -------
     Communicator
-        In a rank of `dcarray.comm.run`, the simulated ranks; otherwise those of the MPI job, as mpi4py has
-        them; without mpi4py, and in a pool of mpi4py.futures, this process alone.
+        In a function run by `dcarray.comm.run`, the simulated ranks; otherwise the processes of the MPI job
+        (mpi4py's COMM_WORLD); without mpi4py, and in a pool of mpi4py.futures, this process alone.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def world() -> Communicator:
 
 @cache
 def _mpi_world() -> Callable[[bool], Communicator] | None:
-    """Return MPI's function `world`, if mpi4py is installed; its import initialises MPI."""
+    """Return the function `world` of the module mpi; None without mpi4py.  The import initialises MPI."""
     if find_spec("mpi4py") is None:
         return None
     from . import mpi
@@ -66,7 +66,7 @@ def _mpi_world() -> Callable[[bool], Communicator] | None:
 
 @cache
 def _is_in_pool() -> bool:
-    """Whether this process is the master or a worker of a pool of mpi4py.futures, and so no rank."""
+    """Whether this process is the master or a worker of a pool of mpi4py.futures, and so not a rank."""
     line = sys.orig_argv
     return "-m" in line and line[line.index("-m") + 1 :][:1] in [[name] for name in _POOLS]
 

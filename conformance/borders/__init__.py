@@ -1,1 +1,1 @@
-"""Scripts that hand arrays to other libraries, to other processes, and to names that others look up."""
+"""Scripts that pass arrays to other libraries and processes, and whose names other code looks up."""

@@ -1,8 +1,8 @@
-"""The command ``python -m conformance.borders [names]``: scripts print the same accelerated as they do plain.
+"""``python -m conformance.borders [names]``: checks that accelerated scripts print what plain ones print.
 
 Each script in ``scripts`` runs as ``python script.py``, as ``python -m dcarray run script.py`` with an empty
-cache folder, and so once more with what that run left in the folder.  The exit status is 1 if an output
-differs or a script fails.  Scripts whose libraries are not installed are skipped, and the table says so.
+cache folder, and the same way again with the cache filled.  The exit status is 1 if an output differs or a
+script fails.  Scripts whose libraries are not installed are skipped and marked in the table.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ def _libraries(script: Path) -> Iterator[str]:
 
 
 def missing(script: Path) -> list[str]:
-    """The packages that a script imports and that are not installed."""
+    """Return the packages that a script imports and that are not installed."""
     return sorted(name for name in set(_libraries(script)) if importlib.util.find_spec(name) is None)
 
 
 def compare(script: Path, mode: str = "defaults", limit: float = 300.0) -> str:
-    """What differs between a script as it is and accelerated, or nothing."""
+    """Return text that says how the accelerated output of a script differs, or "" if it does not."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as cache:
         expected = ""
         for way, words in {"plain": (), "accelerated": ACCELERATED, "cached": ACCELERATED}.items():
@@ -55,7 +55,7 @@ def compare(script: Path, mode: str = "defaults", limit: float = 300.0) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print a line for each script."""
+    """Run the scripts, print a line for each, and return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m conformance.borders", description=__doc__)
     parser.add_argument("names", nargs="*", help="only scripts whose name holds one of these words")
     parser.add_argument("--mode", choices=sorted(MODES), default="defaults")

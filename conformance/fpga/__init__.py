@@ -1,1 +1,1 @@
-"""Streaming circuits in the tools of others: emulators and open tools for hardware."""
+"""Checks of generated streaming circuits with external tools: FPGA emulator, simulator, synthesis."""

@@ -1,4 +1,5 @@
-"""``python -m conformance.fpga``: kernels on Intel's emulator, and as Verilog; or NPBench as circuits."""
+"""``python -m conformance.fpga``: checks kernels on Intel's emulator and as Verilog, or NPBench as
+circuits."""
 
 from __future__ import annotations
 

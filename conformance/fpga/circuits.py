@@ -1,7 +1,7 @@
-"""Functions as process networks, and what they run on.
+"""Functions compiled to process networks (processes joined by FIFOs), and their emulation and simulation.
 
-Emulators and Verilator need kernels and networks themselves: this module, alone in this folder, looks behind
-dcarray's public face.
+Emulators and Verilator need kernels and networks themselves: this module, alone in this folder, uses
+dcarray's private interfaces.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _Array = np.ndarray[Any, Any]
 
 
 class Refused(Exception):
-    """A function is no process network, or a target has no text for it; the text says why."""
+    """Raised if a function cannot be a process network or a target cannot express it; the text says why."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Circuit:
     network : Network
     model : NetworkModel
     memory : mapping of str to array
-        What the region is given.
+        The arrays that are the inputs of the network's region, by name.
     """
 
     network: Network
@@ -65,7 +65,8 @@ class Circuit:
         return tuple(self._given)
 
     def outputs(self, after_run: Mapping[str, _Array], changed: Sequence[str]) -> list[Any]:
-        """Return what the function returns, and then the arguments of some names, which it changes."""
+        """Return the function's results, then the arguments named in ``changed``, as they are after the
+        run."""
         after = dict(self._given)
         for parameter in self._traced.parameters:
             if parameter.symbol in after_run:
@@ -85,8 +86,9 @@ class Circuit:
 def circuit_of(
     function: Callable[..., Any], given: Sequence[Any], target: str | None = None, **most: int
 ) -> Circuit:
-    """Return a call of a function as a process network, whose streams carry an element at a time, or as many
-    as projects for a target have; ``most`` are limits of `fitted`.
+    """Return a call of a function as a process network; ``most`` are limits of `fitted`.
+
+    Streams carry one element at a time, or with ``target`` as many as exported projects for it have.
 
     Raises
     ------
@@ -113,7 +115,7 @@ def emulate_network(
     times: int = 1,
     timeout: float = 60,
 ) -> dict[str, _Array]:
-    """Run a network on Intel's FPGA emulator, so often, each time from the same arrays.
+    """Run a network ``times`` times on Intel's FPGA emulator, from the same inputs; return its outputs.
 
     Raises
     ------
@@ -134,7 +136,7 @@ def emulate_network(
 def simulate_network(
     network: Network, memory: Mapping[str, _Array]
 ) -> tuple[dict[str, _Array], tuple[int, ...]]:
-    """Run a network of integers in Verilator; return the results, and the cycles of each stage.
+    """Simulate an integer network in Verilator; return the results, and the cycles of each stage.
 
     Raises
     ------
@@ -147,7 +149,7 @@ def simulate_network(
 
 
 def emulate(circuit: Circuit, timeout: float = 60) -> dict[str, _Array]:
-    """Run a circuit on Intel's FPGA emulator.
+    """Run a circuit on Intel's FPGA emulator, and return its outputs.
 
     Raises
     ------
@@ -158,7 +160,7 @@ def emulate(circuit: Circuit, timeout: float = 60) -> dict[str, _Array]:
 
 
 def simulate_cycles(circuit: Circuit) -> tuple[dict[str, _Array], tuple[int, ...]]:
-    """Run a circuit of integers in Verilator; return the results, and the cycles of each stage.
+    """Simulate an integer circuit in Verilator; return the results, and the cycles of each stage.
 
     Raises
     ------
@@ -177,7 +179,7 @@ def _refusing() -> Iterator[None]:
 
 
 def synthesise(circuit: Circuit) -> verilog.Cells:
-    """Synthesise a circuit of integers with Yosys.
+    """Synthesise an integer circuit with Yosys, and return the cells that it uses.
 
     Raises
     ------

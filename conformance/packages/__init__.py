@@ -1,1 +1,1 @@
-"""Whole packages with `dcarray.accelerate`, and their own tests: ``python -m conformance.packages``."""
+"""Runs the tests of whole packages accelerated by dcarray: ``python -m conformance.packages``."""

@@ -1,4 +1,4 @@
-"""Packages whose tests are known to run, and what they need."""
+"""The packages whose tests are known to run, with their requirements."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ class Package:
     Attributes
     ----------
     name : str
-        As PyPI knows it.
+        Its name on PyPI.
     module : str
-        As it is imported; empty if it is to be looked up once the package is installed.
+        The name by which it is imported; empty: look it up once the package is installed.
     tests : tuple of str
-        Modules and packages whose tests are run; all of the package if there are none.
+        Modules and packages whose tests run; if empty, all of the package's tests.
     requirements : tuple of str
-        What the tests need besides.
+        Further packages that the tests need.
     options : tuple of str
         Options of pytest.
     """
@@ -69,7 +69,7 @@ PACKAGES = (
 
 
 def package_of(name: str) -> Package:
-    """Return a package by its name on PyPI or its module's; one that is not known as it may be found."""
+    """Return the package with a name on PyPI or of a module; a new entry with that name if it is unknown."""
     wanted = name.lower().replace("_", "-")
     for package in PACKAGES:
         if wanted in (package.name.lower(), package.module.replace("_", "-")):

@@ -1,4 +1,4 @@
-"""The command, its table, and its document."""
+"""The command ``python -m conformance.packages``, its table, and its document."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _cause(result: Result, test: str, listed: Mapping[str, str]) -> str:
 
 
 def table(results: Iterable[Result], listed: Mapping[str, str]) -> str:
-    """The counts, and each test that differs with its cause, as text."""
+    """Return text with a table of the counts, and each test that differs with its cause."""
     lines = [
         f"{'package':<18}{'version':>10}{'tests':>8}{'NumPy':>8}{'dcarray':>9}{'of these':>10}{'seconds':>14}"
     ]
@@ -61,7 +61,7 @@ def table(results: Iterable[Result], listed: Mapping[str, str]) -> str:
 
 
 def document(results: Iterable[Result], listed: Mapping[str, str], where: str) -> str:
-    """The page on packages, in Markdown."""
+    """Return the document's page on packages, in Markdown."""
     lines = [
         _HEAD, "", where, "",
         "| package | version | tests | pass with NumPy | of these, pass accelerated | share |",
@@ -85,7 +85,7 @@ def document(results: Iterable[Result], listed: Mapping[str, str], where: str) -
 
 
 def _stored() -> dict[str, Result]:
-    """The results of earlier runs, by package."""
+    """Return the stored results of earlier runs, by package."""
     if not RESULTS.exists():
         return {}
     found = json.loads(RESULTS.read_text())["packages"]
@@ -93,12 +93,12 @@ def _stored() -> dict[str, Result]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The command.
+    """Run the command and return its exit status.
 
     Returns
     -------
     int
-        0 if every test that differs is listed with its cause, and all packages could be tested.
+        0 if every test that differs is listed with its cause, and all packages could be tested; else 1.
     """
     names = ", ".join(package.name for package in PACKAGES)
     parser = argparse.ArgumentParser(

@@ -1,4 +1,4 @@
-"""Environments for packages: one each, with NumPy as it is here, and dcarray from this checkout."""
+"""Virtual environments, one for each package, with the present version of NumPy and dcarray's checkout."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class CannotRun(Exception):
-    """Exception: a package, or its tests, cannot be had or do not run; the message says why."""
+    """Raised if a package or its tests cannot be installed or run; the message says why."""
 
 
 class Environment:
-    """The environment of one package.
+    """The virtual environment of one package.
 
     Attributes
     ----------
     python : Path
         Its interpreter.
     site_packages : Path
-        Where the package is installed.
+        The folder in which the package is installed.
     module : str
         The name by which the package is imported.
     version : str
-        Of the package.
+        The version of the package.
     """
 
     def __init__(self, folder: Path, package: Package) -> None:
@@ -58,9 +58,9 @@ class Environment:
 
 
 def environment_of(package: Package) -> Environment:
-    """Make the environment of a package, if it is not there.
+    """Return the environment of a package, after creating it if it does not exist.
 
-    It is in the folder that ``DCARRAY_PACKAGES`` names, or in that of the user's caches.
+    It is in the folder that the variable ``DCARRAY_PACKAGES`` names, or in the user's cache folder.
 
     Raises
     ------
@@ -80,7 +80,7 @@ def environment_of(package: Package) -> Environment:
 
 
 def _requirements(package: Package) -> list[str]:
-    """All that is installed: the package, what its tests need, and what dcarray needs, with this NumPy."""
+    """Return what to install: package, its tests' and dcarray's requirements, and the present NumPy."""
     ours = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
     others = [need for need in ours if not need.startswith("numpy")]
     return [

@@ -1,9 +1,9 @@
-"""The pytest plugin that accelerates a package and writes down how each of its tests ended.
+"""The pytest plugin that accelerates a package and writes the outcome of each of its tests to a file.
 
-``--accelerated FOLDER`` accelerates each module whose file is in the folder as soon as it is imported, and
-with ``--tests-too`` those of its tests as well, which stay as they are without; without a folder NumPy stays
-NumPy.  ``--outcomes FILE`` is given one line of JSON a test when it begins, and one when it ends, so that it
-is known which test ended the process.
+``--accelerated FOLDER`` accelerates each module whose file is in the folder as soon as it is imported, except
+for test modules, which are accelerated only with ``--tests-too``; without a folder nothing is accelerated.
+``--outcomes FILE`` names a file that gets a line of JSON when a test begins and one when it ends, so that a
+test that ends the process is known.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Begin to do what the options say."""
+    """Register the parts of the plugin that the options ask for."""
     config.pluginmanager.register(Writing(config.getoption("--outcomes")))
     folders = config.getoption("--accelerated")
     if folders:
@@ -46,7 +46,7 @@ def _is_of_tests(file: str) -> bool:
 
 
 class Writing:
-    """Writes outcomes."""
+    """The part of the plugin that writes outcomes to a file."""
 
     def __init__(self, file: Path) -> None:
         self._file = file.open("w", encoding="utf-8")
@@ -57,11 +57,11 @@ class Writing:
         self._file.flush()
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
-        """A test begins."""
+        """Write that a test begins."""
         self._write(nodeid, "running", "")
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """A stage of a test has ended."""
+        """Write the outcome of a test whose last stage has ended; note that of an earlier stage."""
         known, message = self._found.get(report.nodeid, ("", ""))
         outcome: str = report.outcome
         if hasattr(report, "wasxfail"):
@@ -77,13 +77,13 @@ class Writing:
             del self._found[report.nodeid]
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """Modules that cannot be imported have no tests."""
+        """Write that a test module cannot be imported."""
         if report.failed:
             self._write(report.nodeid, "no import", str(report.longrepr)[-2000:])
 
 
 class Accelerating:
-    """Accelerates the modules of a package."""
+    """The part of the plugin that accelerates the modules of a package."""
 
     def __init__(self, folders: list[str], tests_too: bool) -> None:
         self._folders = tuple(folders)
@@ -111,5 +111,5 @@ class Accelerating:
         self._look()
 
     def pytest_runtest_setup(self) -> None:
-        """A test may have imported more."""
+        """Accelerate modules that the previous test may have imported."""
         self._look()

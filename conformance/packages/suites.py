@@ -1,4 +1,4 @@
-"""A package's own tests, with plain NumPy and accelerated, each in a process of its own."""
+"""Runs a package's own tests with plain NumPy and accelerated, in separate processes."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ __all__ = ["Outcomes", "Result", "compare", "run_tests"]
 
 @dataclass
 class Outcomes:
-    """How the tests of one run ended.
+    """The outcomes of the tests of one run.
 
     Attributes
     ----------
     found : dict
-        By the test's id: ``passed``, ``failed``, ``skipped``, ``xfailed``, ``xpassed``; ``running`` of a test
-        that ended the process; ``no import`` of a module.
+        The outcome for each test id: ``passed``, ``failed``, ``skipped``, ``xfailed``, ``xpassed``,
+        ``running`` if the test ended the process, or ``no import`` if a module could not be imported.
     messages : dict
-        Of those that did not pass: what went wrong.
+        The error of each test that did not pass.
     seconds : float
     """
 
@@ -35,27 +35,27 @@ class Outcomes:
     seconds: float = 0.0
 
     def count(self, outcome: str) -> int:
-        """How many tests ended so."""
+        """Return how many tests have an outcome."""
         return list(self.found.values()).count(outcome)
 
 
 @dataclass
 class Result:
-    """A package's tests with plain NumPy and accelerated.
+    """The results of a package's tests with plain NumPy and accelerated.
 
     Attributes
     ----------
     name, version : str
     tests : int
-        All that ran with plain NumPy, skipped ones apart.
+        How many tests ran with plain NumPy, without skipped ones.
     passed : int
-        With plain NumPy.
+        How many passed with plain NumPy.
     kept : int
-        Those of them that pass accelerated, too.
+        How many of those passed accelerated, too.
     differing : dict
-        The others: what went wrong.
+        For each test that passed with plain NumPy only, the error.
     seconds : tuple of float
-        Of all tests, with plain NumPy and accelerated.
+        The time of all tests, with plain NumPy and accelerated.
     """
 
     name: str
@@ -75,14 +75,14 @@ def run_tests(
     options: tuple[str, ...],
     timeout: int,
 ) -> Outcomes:
-    """Run tests in a process of their own.
+    """Run tests in a separate process, and return the outcomes.
 
     Parameters
     ----------
     python : Path
         The interpreter.
     root : Path
-        The folder that tests are named by.
+        The folder that test ids are relative to.
     targets : list of str
         Modules, or folders.
     accelerated : list of Path
@@ -133,8 +133,7 @@ def run_tests(
 def compare(
     package: Package, environment: Environment, timeout: int = 300, tests_too: bool = False
 ) -> Result:
-    """Run the tests of a package with plain NumPy, and once more with the package accelerated: all of it, or
-    all but its tests.
+    """Run a package's tests with plain NumPy, and again accelerated (its tests, too, if ``tests_too``).
 
     Raises
     ------

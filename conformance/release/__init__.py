@@ -1,1 +1,1 @@
-"""Other versions of Python, and what is published: the commands behind make test-python and make wheels."""
+"""The commands of ``make test-python`` (other versions of Python) and ``make wheels`` (distributions)."""

@@ -1,4 +1,4 @@
-"""Interpreters of several versions of Python: this machine's, pyenv's, or Debian's in a folder of its own.
+"""Interpreters of several versions of Python: of this system, pyenv, or a Debian installed in a folder.
 
 Only the standard library is used, so that any Python from 3.11 on runs these commands.
 """
@@ -44,12 +44,12 @@ exec "$@"
 
 
 class Missing(Exception):
-    """An interpreter that cannot be had here; the message says why."""
+    """Raised if an interpreter is not available and cannot be installed; the message says why."""
 
 
 @dataclass(frozen=True)
 class Interpreter:
-    """A Python, and where it is run."""
+    """A Python interpreter, and the system folder in which it runs."""
 
     wanted: str  # "3.13", or "3.13/no-compiler"
     program: str  # the path of the interpreter, as its system sees it
@@ -57,7 +57,8 @@ class Interpreter:
     without: str = ""  # one of `WITHOUT`
 
     def enter(self, *command: str | Path) -> list[str]:
-        """A command, to be run where this interpreter is.  Files are those of this repository."""
+        """Return a command that runs another one in this interpreter's system, with this repository's
+        files."""
         words = [str(word) for word in command]
         if self.system == "/" and not self.without:
             return words
@@ -65,7 +66,7 @@ class Interpreter:
         return [*inside, *words]
 
     def venv(self, folder: Path, keep: bool = False) -> Path:
-        """Make a virtual environment anew, or ``keep`` one that is there; its interpreter."""
+        """Create a virtual environment, or ``keep`` an existing one, and return its interpreter."""
         if not keep or not (folder / "pyvenv.cfg").exists():
             shutil.rmtree(folder, ignore_errors=True)
             subprocess.run(self.enter(self.program, "-m", "venv", folder), cwd=ROOT, check=True)
@@ -74,18 +75,20 @@ class Interpreter:
         return python
 
     def output(self, *command: str | Path) -> str:
-        """What a command prints."""
+        """Run a command in this interpreter's system, and return what it prints."""
         done = subprocess.run(self.enter(*command), cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
         return done.stdout.strip()
 
 
 def find(wanted: str) -> Interpreter:
-    """The interpreter of a version such as ``3.13``, or of a path; after a slash what it is run without.
+    """Return the interpreter of a version such as ``3.13``, or of a path.
+
+    A suffix such as ``/no-compiler`` says what the interpreter's system lacks.
 
     Raises
     ------
     Missing
-        If it cannot be had.
+        If the interpreter is not available.
     """
     version, _, without = wanted.rpartition("/") if wanted.endswith(WITHOUT) else (wanted, "", "")
     if without and (os.geteuid() or not shutil.which("unshare")):
@@ -109,7 +112,7 @@ def _has_venv(program: str) -> bool:
 
 
 def _debian(name: str) -> str:
-    """The folder with a Debian that has an interpreter; what is missing of it is installed."""
+    """Return the folder of a Debian system with an interpreter, after installing what is missing."""
     system = OUT / f"debian-{SUITE}"
     if os.geteuid() or not shutil.which("debootstrap"):
         raise Missing(f"neither {name} nor pyenv's is here, and Debian's needs debootstrap, as superuser")
@@ -139,7 +142,7 @@ def _quietly(command: Sequence[str], failure: str) -> None:
 
 
 def copy_of_the_sources(folder: Path) -> Path:
-    """Copy what git knows, or would add, into a new folder; the folder."""
+    """Copy the files that git tracks or does not ignore to a new folder, and return the folder."""
     shutil.rmtree(folder, ignore_errors=True)
     listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     names = subprocess.run(listed, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\0")

@@ -1,8 +1,8 @@
 """``make test-python``: the tests of arrays, accelerated code and packaging on several versions of Python.
 
 ``python -m conformance.release.versions 3.12 3.14/no-compiler`` makes a copy of the sources and a virtual
-environment for each, below ``out/pythons``, with the newest NumPy, and runs tests there.  What cannot be had
-is printed, and ends the command with a failure if nothing was left to run.
+environment for each, below ``out/pythons``, with the newest NumPy, and runs tests there.  Versions that are
+not available are printed; the command fails if none is available.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ OPTIONAL = ("scipy>=1.13", "h5py>=3.10", "matplotlib>=3.8")
 
 
 def main() -> int:
-    """Test on each version; 1 if a test failed or nothing was run."""
+    """Run the tests on each version; return 1 if a test failed or nothing was run, else 0."""
     parser = argparse.ArgumentParser(prog="python -m conformance.release.versions", description=__doc__)
     parser.add_argument(
         "versions", nargs="+", help="3.13, the path of a Python, or either with /no-compiler or /no-proc"
@@ -72,7 +72,7 @@ def main() -> int:
 
 
 def _test(python: Interpreter, args: argparse.Namespace) -> tuple[str, bool]:
-    """A line on the tests with one interpreter, and whether all passed."""
+    """Run the tests with one interpreter; return a line on the outcome, and whether all passed."""
     folder = OUT / re.sub(r"\W+", "-", python.wanted).strip("-")
     sources = copy_of_the_sources(folder / "sources")
     program = python.venv(folder / "venv", keep=True)

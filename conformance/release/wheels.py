@@ -1,7 +1,7 @@
-"""``make wheels``: wheels and a source distribution, installed in empty environments and tried there.
+"""``make wheels``: builds wheels and a source distribution, and tests them in empty environments.
 
 ``python -m conformance.release.wheels 3.12 3.13`` writes into ``out/wheels/dist``.  Wheels are built from the
-source distribution, so what that lacks is missed here.
+source distribution, so files that this lacks are noticed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NO_COMPILER = "no-compiler-here"
 
 
 def main() -> int:
-    """Build and try all; 1 if anything fails or nothing was built."""
+    """Build and test all distributions; return 1 if anything fails or nothing was built, else 0."""
     parser = argparse.ArgumentParser(prog="python -m conformance.release.wheels", description=__doc__)
     parser.add_argument("versions", nargs="+", help="of Python, as for conformance.release.versions")
     args = parser.parse_args()
@@ -51,7 +51,7 @@ def main() -> int:
 
 
 def _run(*command: str | Path, **environment: str) -> None:
-    """Run a command; what it prints is shown if it fails."""
+    """Run a command, and print its output only if it fails."""
     words = [str(word) for word in command]
     done = subprocess.run(
         words,
@@ -66,7 +66,7 @@ def _run(*command: str | Path, **environment: str) -> None:
 
 
 def _source(tools: Path) -> Path:
-    """Make the source distribution, and compare it with the repository."""
+    """Build the source distribution, check that no file is missing, and return its path."""
     sources = copy_of_the_sources(OUT / "sources")
     _run(tools, "-m", "build", "--sdist", "--outdir", DIST, sources)
     (made,) = DIST.glob("*.tar.gz")
@@ -80,7 +80,7 @@ def _source(tools: Path) -> Path:
 
 
 def needed(sources: Path) -> list[Path]:
-    """The files of the package below a folder: its modules, the C module's text, and data."""
+    """Return the package's files below a folder: its modules, the C sources, and data."""
     data = tomllib.loads((sources / "pyproject.toml").read_text())["tool"]["setuptools"]
     found: list[Path] = []
     for package in data["packages"]:
@@ -92,7 +92,7 @@ def needed(sources: Path) -> list[Path]:
 
 
 def _wheel(python: Interpreter, source: Path, tools: Path) -> Path:
-    """Build a wheel with the C module, and make it one for many versions of Linux."""
+    """Build a wheel with the C module, convert it to a manylinux wheel, and return its path."""
     raw = OUT / "raw" / python.wanted.replace("/", "-")
     builder = python.venv(OUT / "builder")
     _run(*python.enter(builder, "-m", "pip", "wheel", "-qq", "--no-deps", "--wheel-dir", raw, source))
@@ -108,7 +108,7 @@ def _wheel(python: Interpreter, source: Path, tools: Path) -> Path:
 
 
 def _tried(python: Interpreter, file: Path, compiler: str = "") -> str:
-    """Install a file into an empty environment, and use it there; how small calls are served."""
+    """Install a distribution in an empty environment, run it, and return how small calls are served."""
     folder = OUT / "try"
     program = python.venv(folder / "venv")
     inside = [

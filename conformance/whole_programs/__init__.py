@@ -1,12 +1,12 @@
-"""Random source programs, texts of modules, that are run as they are and accelerated, and compared.
+"""Random programs (sources of modules) that run as they are and accelerated, and are compared.
 
 ::
 
     python -m conformance.whole_programs --examples N [--seed S] [--mode run|accelerate|both]
                                          [--jit background|cached|eager|recorded|all] [--whole] [--types]
 
-Program ``k`` of a run is that of the number ``S + k``.  `prelude` is what every program begins with;
-`statements` writes random statements on arrays, `scenes` and the modules whose names end so the functions,
-classes and loops around them, `writer` a whole program.  `running` runs a program in all ways, `reducing`
-drops the statements that do not matter, `cases` has programs that were written by hand.
+Program ``k`` of a run is generated from the seed ``S + k``.  `prelude` is the beginning of every program;
+`statements` writes random statements on arrays, `scenes` and the modules ``*_scenes`` the functions, classes
+and loops around them, `writer` a whole program.  `running` runs a program in all ways, `reducing` removes
+superfluous statements, `cases` has programs that were written by hand.
 """

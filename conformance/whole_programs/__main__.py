@@ -17,7 +17,7 @@ SHOWN = 5  # programs that differ are made smaller up to so many
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The command; gives the exit status."""
+    """Run the command and return its exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m conformance.whole_programs",
         description="Run random source programs as they are and accelerated, and show in which they differ.",

@@ -1,4 +1,4 @@
-"""Scenes around how functions are called: generators, recursion, arguments, context managers, globals."""
+"""Scenes (parts of random programs) with calls: generators, recursion, arguments, contexts, globals."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["CALL_SCENES"]
 
 
 def generators(w: Writer, s: int) -> Lines:
-    """A generator works on an array, and so does whoever takes its values."""
+    """Write a generator and its caller that work on the same array."""
     n, dtype = w.length(), w.dtype()
     body = w.run(["x", "y"], 1, 2)
     w.put_in(body, f"yield {w.pick(['x', 'k', 'x[:1]', w.read('x')])}")
@@ -37,7 +37,7 @@ def generators(w: Writer, s: int) -> Lines:
 
 
 def recursion(w: Writer, s: int) -> Lines:
-    """A function calls itself on the same array or on a part of it."""
+    """Write a function that calls itself with the same array or a part of it."""
     n, dtype = w.length(), w.dtype()
     part = w.pick(
         ["x[1:], y[1:]", "x, y", "y, x", "x[::-1], y", "x[: len(x) // 2], y[len(y) - len(x) // 2:]"]
@@ -58,7 +58,7 @@ def recursion(w: Writer, s: int) -> Lines:
 
 
 def arguments(w: Writer, s: int) -> Lines:
-    """Variable arguments, keywords, defaults that are arrays, comprehensions."""
+    """Write functions with variable arguments, keywords, arrays as defaults, and comprehensions."""
     n, dtype = w.length(), w.dtype()
     comp = w.pick(
         [
@@ -89,7 +89,7 @@ def arguments(w: Writer, s: int) -> Lines:
 
 
 def contexts(w: Writer, s: int) -> Lines:
-    """A context manager, and functions of a closure, work on what a function has."""
+    """Write a context manager and closures that work on arrays of a function."""
     n, dtype = w.length(), w.dtype()
     cls = [
         f"class Lock{s}:",
@@ -130,7 +130,7 @@ def contexts(w: Writer, s: int) -> Lines:
 
 
 def module_level(w: Writer, s: int) -> Lines:
-    """Arrays that are globals, changed by functions without arguments and by the module's own lines."""
+    """Write global arrays, changed by functions without arguments and by the module's own lines."""
     n, dtype = w.length(), w.dtype()
     a, b = f"A{s}", f"B{s}"
     first = [

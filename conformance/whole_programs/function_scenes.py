@@ -1,4 +1,4 @@
-"""Scenes around functions: global names and variables of other functions that they read and bind."""
+"""Scenes with functions that read and bind global names and variables of enclosing functions."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _MARKED = ("T", "C", "U", *_HELPERS)
 
 
 def _body(w: Writer, binds: bool) -> Lines:
-    """A loop that calls some of the functions."""
+    """Write a loop that calls some of the functions."""
     lines = [w.pick(_CALLS) for _ in range(w.between(1, 4))]
     if binds:
         lines.insert(w.between(0, len(lines)), w.pick(_BINDS))
@@ -64,13 +64,13 @@ def _helpers(declare: str) -> Lines:
 
 
 def _own(lines: Lines, s: int) -> Lines:
-    """Lines with global names of a scene's own."""
+    """Return lines with global names made unique for a scene."""
     pattern = rf"\b({'|'.join(_MARKED)})\b"
     return [re.sub(pattern, rf"\g<1>{s}_", line) for line in lines]
 
 
 def global_names(w: Writer, s: int) -> Lines:
-    """Functions read and bind global names, called by loops of the module, and of a function."""
+    """Write functions that read and bind global names, called by loops of the module and a function."""
     made = ["T, C = 1.5, 2", f"U = {w.made(w.pick([1, 3, 30, 300]), w.pick(['f8', 'f8', 'i8', 'f4']))}"]
     first, second, third = _body(w, True), _body(w, False), _body(w, True)
     loops = ["s, n = 0.0, 5", "for again in range(4):", *indented([*first, "U %= 61", "C %= 61", "T %= 61"])]
@@ -109,7 +109,7 @@ def global_names(w: Writer, s: int) -> Lines:
 
 
 def closures(w: Writer, s: int) -> Lines:
-    """Functions in functions read and bind variables of the function around them."""
+    """Write nested functions that read and bind variables of the enclosing function."""
     body, other = _body(w, False), _body(w, False)
     after = w.pick(["", "T = 2.5", "C = C + 1", "U = U * 2", "scaled = read", "del C"])
     inside = [
@@ -162,7 +162,7 @@ _APPENDS = [
 
 
 def growing(w: Writer, s: int) -> Lines:
-    """Loops append to lists."""
+    """Write loops that append to lists."""
     lines = [w.pick(_APPENDS) for _ in range(w.between(1, 4))]
     body = [
         "t, m = 0.0, []",

@@ -1,4 +1,4 @@
-"""Scenes around lists of numbers: of one type or two, of several lengths, and such that grow and shrink."""
+"""Scenes with lists of numbers: of one or two types, of several lengths, growing and shrinking."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _list(w: Writer, length: int, numbers: list[str]) -> str:
 
 
 def number_lists(w: Writer, s: int) -> Lines:
-    """A function makes lists, and another one changes them in loops."""
+    """Write a function that creates lists, and another one that changes them in loops."""
     numbers = w.pick([_NUMBERS, _NUMBERS, ["1", "2", "-5"], ["0.5", "-1.25"]])
     rows, width = w.between(2, 5), w.between(2, 6)
     body: Lines = []

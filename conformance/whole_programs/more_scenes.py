@@ -1,4 +1,4 @@
-"""Scenes around exceptions, names, types and lengths that change; and all scenes, in one table."""
+"""Scenes with exceptions and with changing names, types and lengths; and the table of all scenes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["ALL_SCENES"]
 
 
 def failures(w: Writer, s: int) -> Lines:
-    """An exception in the middle of a loop; what was written before it stays."""
+    """Write an exception in the middle of a loop, after which earlier writes must be visible."""
     n, dtype = w.length(), w.dtype()
     bad = w.pick(
         [
@@ -77,7 +77,7 @@ def failures(w: Writer, s: int) -> Lines:
 
 
 def rebound(w: Writer, s: int) -> Lines:
-    """Globals and functions of NumPy that are bound anew between calls, or by the function itself."""
+    """Write globals and functions of NumPy that are rebound between calls, or by the function itself."""
     n, dtype = w.length(), w.dtype()
     use = w.pick(
         [f"TABLE{s}", f"RATE{s}", f"step{s}(x)", "np.maximum(x, 2)", "np.minimum(x, 5)", f"HOLD.rate{s}"]
@@ -125,7 +125,7 @@ def rebound(w: Writer, s: int) -> Lines:
 
 
 def other_types(w: Writer, s: int) -> Lines:
-    """Calls with other sizes, dtypes, layouts and classes than the first."""
+    """Write calls with other sizes, dtypes, layouts and classes than the first one."""
     n, dtype = w.length(), w.dtype()
     kernel = [f"def takes{s}(x, y, n):", *indented([*w.block(["x", "y"], "n"), "return x"])]
     calls = []
@@ -186,7 +186,7 @@ def other_types(w: Writer, s: int) -> Lines:
 
 
 def lengths(w: Writer, s: int) -> Lines:
-    """Calls with arrays and lists of ever other lengths, and numbers that go with these or do not."""
+    """Write calls with arrays and lists of different lengths, and numbers that fit these or do not."""
     dtype = w.dtype()
     more = w.pick(["0", "0", "1", "2", "n // 3", "n % 4"])
     given = w.pick(["n", "n", "len(x)", "n - 1", "n // 2", "n + 1", "m", "n % 5", "(n, m)", "(m, 2)"])

@@ -1,4 +1,4 @@
-"""Scenes around objects: numbers and arrays in attributes and dictionaries, and methods that use these."""
+"""Scenes with objects: numbers and arrays in attributes and dictionaries, and methods that use these."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _ARRAYS = [
 
 
 def objects(w: Writer, s: int) -> Lines:
-    """Loops and runs of statements on parts of objects, some of which are one object."""
+    """Write loops and sequences of statements on attributes of objects, some of which are aliases."""
     n, dtype = w.pick([3, 5, 30, 500, 3000]), w.dtype()
     one, two, store = (w.pick(["a", "a", "self"]), w.pick(["b", "b", "a.other"]), w.pick(["d", f"STATE{s}"]))
     method = one == "self"

@@ -1,4 +1,4 @@
-"""What every program begins with: it shows values exactly, and what was warned of since it last did so."""
+"""The beginning of every program: functions that print values exactly, with the warnings since the last."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scenes around functions that call themselves and each other."""
+"""Scenes with functions that call themselves and each other."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _OTHER_TYPES = 3  # of the statements, the last, which functions of floats have 
 
 
 class _Numbers:
-    """Random expressions, which are floats or of any type."""
+    """A generator of random expressions, which are floats or of any type."""
 
     def __init__(self, w: Writer) -> None:
         self.are_floats = w.chance(0.7)
@@ -60,7 +60,7 @@ class _Numbers:
 
 
 def calls_itself(w: Writer, s: int) -> Lines:
-    """A function calls itself, perhaps by another one, with numbers, an array and a list."""
+    """Write a function that calls itself, perhaps indirectly, with numbers, an array and a list."""
     names = {"N": "n", "T": "t", "X": "x", "L": "l", "G": f"deep{s}", "H": f"other{s}"}
     numbers = _Numbers(w)
     statements = _STATEMENTS[: -_OTHER_TYPES if numbers.are_floats else None]

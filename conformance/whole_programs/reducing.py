@@ -1,4 +1,4 @@
-"""Makes a program smaller: without statements that do not matter, and without blocks around others."""
+"""Reduction of a program that differs: removes superfluous statements, and blocks around others."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Change = tuple[tuple[int, str], int, int]  # of which block, and which of its st
 
 
 def _blocks(tree: ast.Module) -> dict[tuple[int, str], list[ast.stmt]]:
-    """The lists of statements of a program, by the number of their node in a walk, and the field."""
+    """Return a program's lists of statements, by the number of their node in ``ast.walk``, and the field."""
     found = {}
     for number, node in enumerate(ast.walk(tree)):
         for field in ("body", "orelse", "finalbody"):
@@ -25,7 +25,7 @@ def _blocks(tree: ast.Module) -> dict[tuple[int, str], list[ast.stmt]]:
 
 
 def _without(source: str, change: Change, unwrap: bool) -> str | None:
-    """The program without some statements, or with the statements of one in its place."""
+    """Return the program without some statements, or with a block replaced by its statements; or None."""
     tree = ast.parse(source)
     key, start, stop = change
     block = _blocks(tree).get(key)
@@ -46,7 +46,7 @@ def _without(source: str, change: Change, unwrap: bool) -> str | None:
 
 
 def _changes(source: str, size: int, of_main: bool) -> Iterator[Change]:
-    """Runs of statements of one size, those of outer blocks first; or only those of ``main``."""
+    """Yield sequences of ``size`` statements, of outer blocks first; or only those of ``main``."""
     tree = ast.parse(source)
     defined = [k for k, node in enumerate(tree.body, 1) if isinstance(node, ast.FunctionDef)]
     for key, block in _blocks(tree).items():
@@ -57,7 +57,7 @@ def _changes(source: str, size: int, of_main: bool) -> Iterator[Change]:
 
 
 def reduced(source: str, differs: Callable[[str], bool], seconds: float = 120) -> str:
-    """A smaller program that still differs.
+    """Return a smaller program that still differs.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Runs a source program in a process of its own: as it is, under the runner, and accelerated; and compares.
+"""Runs a program in separate processes: as it is, by ``dcarray run``, and accelerated; compares the outputs.
 
 The processes are forked, so that NumPy and dcarray are loaded once; with ``whole`` they are processes like
 those of users.
@@ -43,7 +43,7 @@ _KEPT = re.compile("main|scene|tick|cb|child")
 
 
 def decorated(source: str) -> str:
-    """The program with the functions and methods that compute decorated, but for generators."""
+    """Return the program with its functions and methods that compute decorated, except generators."""
     body = ast.parse(source).body
     given = {node.name for node in ast.parse(HEAD).body if isinstance(node, ast.FunctionDef)}
     found = [*body, *(node for part in body if isinstance(part, ast.ClassDef) for node in part.body)]
@@ -101,7 +101,7 @@ _COMMANDS = {"plain": [], "run": ["-m", "dcarray", "run"], "decorated": [], "mod
 
 
 def _child(way: str, path: Path, environment: dict[str, str], output: Path) -> None:
-    """The work of a forked process."""
+    """Run a program in one way in this forked process, with output to a file."""
     code = 1
     try:
         signal.alarm(LIMIT)
@@ -167,7 +167,7 @@ _ROUGH = re.compile(r"~([^~]+)~")
 
 
 def difference_of(want: str, got: str, types: bool = False) -> str | None:
-    """The first line in which two outputs differ, or None.
+    """Return the first line in which two outputs differ, as text, or None.
 
     Parameters
     ----------
@@ -194,7 +194,7 @@ def _near(one: str, other: str) -> bool:
 
 @dataclass
 class Runs:
-    """How programs are run.
+    """The ways in which programs run, and their options.
 
     Attributes
     ----------
@@ -214,7 +214,7 @@ class Runs:
     types: bool = False
 
     def differences(self, source: str, only: tuple[str, str] | None = None) -> Iterator[tuple[str, str, str]]:
-        """How each way to run a program differs.
+        """Run a program in each way, and yield those that differ.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Scenes: pieces of a program around arrays that have several names, or several owners."""
+"""Scenes: parts of a random program, here with arrays that have several names or owners."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Scene = Callable[[Writer, int], Lines]
 
 
 def arrays_made(w: Writer, names: str, n: int, dtype: str) -> Lines:
-    """Arrays of one length; one may be another, or a view of it."""
+    """Write the creation of arrays of one length; some may be aliases or views of others."""
     lines = []
     for k, name in enumerate(names):
         text = w.made(n, dtype)
@@ -29,7 +29,7 @@ def arrays_made(w: Writer, names: str, n: int, dtype: str) -> Lines:
 
 
 def called(w: Writer, call: str, tag: str, arrays: Sequence[str], times: int | None = None) -> Lines:
-    """A call that is done often, before and after its code is compiled, and what became of its arrays."""
+    """Write a call that is repeated, before and after its code is compiled, and prints its arrays."""
     times = times or w.pick([3, 40, 300])
     again = w.pick([1, 2, 5])
     shows = [f"show({tag!r}, {', '.join(arrays)}, LOG[-6:])"]
@@ -56,7 +56,7 @@ def _count(w: Writer) -> str:
 
 # ---- the same array under another name -----------------------------------------------------------------
 def callback(w: Writer, s: int) -> Lines:
-    """A function calls back in its loop, and what it calls has the same array from elsewhere."""
+    """Write a loop that calls a callback, which has another reference to the same array."""
     n, dtype = w.length(), w.dtype()
     part = w.pick(
         ["{0}", "{0}", "{0}", "{0}[::2]", "{0}[1:]", "{0}.reshape(-1)", "np.asarray({0})", "{0}.view()"]
@@ -106,7 +106,7 @@ def callback(w: Writer, s: int) -> Lines:
 
 
 def attributes(w: Writer, s: int) -> Lines:
-    """A class with arrays in attributes, and methods that take them by several names."""
+    """Write a class with arrays in attributes, and methods that use them by several names."""
     n, dtype = w.length(), w.dtype()
     alias = w.pick(["u[::-1]", "u", "u[:]", "u.reshape(-1)", "u.view()", "np.asarray(u)", "v"])
     init = ["self.u = u", "self.v = v", f"self.w = {alias}", "self.step_count = 0"]
@@ -151,7 +151,7 @@ def attributes(w: Writer, s: int) -> Lines:
 
 
 def owners(w: Writer, s: int) -> Lines:
-    """Memory of somebody else: bytes, arrays of the standard library, mappings, structures of C."""
+    """Write arrays over other memory: bytes, arrays of the standard library, mapped files, ctypes."""
     n = w.length()
     kind = w.pick(["bytearray", "array", "mmap", "ctypes", "memoryview"])
     make = {
@@ -201,7 +201,7 @@ def owners(w: Writer, s: int) -> Lines:
 
 
 def same_twice(w: Writer, s: int) -> Lines:
-    """Parameters that are parts of one array."""
+    """Write calls whose arguments are parts of the same array."""
     n, dtype = w.length(), w.dtype()
     ways = ["a", "a[::-1]", "a.view()", "np.asarray(a)", "a.reshape(-1)", "c", "b"]
     body = w.block(["x", "y", "z"], "n")
@@ -217,7 +217,7 @@ def same_twice(w: Writer, s: int) -> Lines:
 
 
 def matrices(w: Writer, s: int) -> Lines:
-    """Rows, columns, transposes, reshapes and products of matrices."""
+    """Write operations on rows, columns, transposes, reshapes and products of matrices."""
     r = w.pick([1, 2, 5, 17, 40, 64])
     dtype = w.dtype()
     views = [

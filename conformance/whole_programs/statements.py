@@ -1,4 +1,4 @@
-"""Random statements on arrays, as lines of source."""
+"""A writer of random statements on arrays, as lines of source."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Lines = list[str]
 
 
 def indented(lines: Sequence[str]) -> Lines:
-    """The lines of a block; an empty one is ``pass``."""
+    """Return the indented lines of a block; ``pass`` if it is empty."""
     return [f"    {line}" for line in lines] or ["    pass"]
 
 
@@ -80,7 +80,7 @@ ELEMENTS = [
 
 
 class Writer:
-    """Random choices of a program.
+    """The random choices of one program, and the statements that they lead to.
 
     Parameters
     ----------
@@ -98,26 +98,26 @@ class Writer:
         self.real = self.chance(0.25)
 
     def chance(self, p: float) -> bool:
-        """True with this probability."""
+        """Return True with probability `p`."""
         return self.random.random() < p
 
     def between(self, low: int, high: int) -> int:
-        """An integer of ``low`` to ``high``."""
+        """Return a random integer in ``low <= i <= high``."""
         return self.random.randint(low, high)
 
     def length(self) -> int:
-        """A number of elements, of one to some thousands."""
+        """Return a random number of elements, from one to some thousands."""
         return self.pick(
             [1, 2, 3, self.between(4, 40), self.between(41, 300), 500, 1000, 1024, 3000, 5000, 20_000]
         )
 
     def dtype(self) -> str:
-        """That of the arrays of a scene."""
+        """Return a random dtype for the arrays of a scene."""
         return "f8" if self.real or self.chance(0.7) else self.pick(["i8", "i4", "f4", "f8"])
 
     # ---- statements ------------------------------------------------------------------------------------
     def statement(self, arrays: Sequence[str]) -> Lines:
-        """One statement, or a few that belong together."""
+        """Return a random statement, or a few that belong together."""
         pool = PLAIN if self.chance(0.7) else SEVERAL
         if self.real and self.chance(0.5):
             pool = REAL
@@ -137,22 +137,22 @@ class Writer:
         return text.split("; ") if ": X" not in text else [text]
 
     def bounds(self, arrays: Sequence[str]) -> Lines:
-        """Keep the elements small."""
+        """Return statements that keep the elements of arrays small."""
         return [line for x in dict.fromkeys(arrays) for line in self.filled(self.pick(BOUNDS), x, x)]
 
     def run(self, arrays: Sequence[str], low: int = 1, high: int = 5) -> Lines:
-        """A run of statements."""
+        """Return a sequence of ``low`` to ``high`` random statements."""
         lines = [line for _ in range(self.between(low, high)) for line in self.statement(arrays)]
         return [*lines, *self.bounds(arrays)]
 
     def put_in(self, body: Lines, line: str) -> None:
-        """Put a line somewhere into a block, outside of the blocks in it."""
+        """Insert a line at a random position of a block, outside of nested blocks."""
         body.insert(
             self.pick([k for k in range(len(body) + 1) if not "".join(body[k : k + 1]).startswith(" ")]), line
         )
 
     def elements(self, arrays: Sequence[str], k: str) -> Lines:
-        """Statements on single elements."""
+        """Return statements on single elements, with index ``k``."""
         lines = []
         for _ in range(self.between(1, 3)):
             text = self.pick(ELEMENTS)
@@ -161,7 +161,7 @@ class Writer:
         return [_put(_put(line, "X", names[0]), "Y", names[1]) for line in lines]
 
     def loop(self, body: Lines, arrays: Sequence[str], count: str, k: str = "k") -> Lines:
-        """A loop around a block that comes round at most ``count`` times."""
+        """Return a loop around a block with at most ``count`` iterations."""
         x = self.pick(arrays)
         body = list(body)
         if self.chance(0.25):
@@ -181,7 +181,7 @@ class Writer:
         return [f"for {k}, row in enumerate({x}[:{count}]):", *indented([*body, f"{x}[-1:] -= row - row"])]
 
     def block(self, arrays: Sequence[str], count: str = "n") -> Lines:
-        """A run, or a loop, or both; loops may be nested."""
+        """Return a sequence of statements, or a loop, or both; loops may be nested."""
         kind = self.between(0, 5)
         if kind < 2:
             return self.run(arrays)
@@ -209,7 +209,7 @@ class Writer:
         return f"({text}).astype({dtype!r})"
 
     def read(self, expression: str) -> str:
-        """What a reader notes of an array."""
+        """Return a statement that reads an array and stores the value."""
         e = expression
         kinds = [
             f"{e}.tolist()[:3]",
@@ -221,7 +221,7 @@ class Writer:
         return self.pick(kinds if self.real else [*kinds, f"float({e}.sum())", f"float(sum({e}.flat))"])
 
     def write(self, expression: str) -> str:
-        """A write through an expression of whatever shape."""
+        """Return a statement that writes to an array expression of any shape."""
         e = expression
         return self.pick(
             [
@@ -236,7 +236,7 @@ class Writer:
 
 
 def _put(text: str, mark: str, name: str) -> str:
-    """Replace a mark that stands alone."""
+    """Return the text with a mark replaced where it is a whole word."""
     parts = []
     for k, letter in enumerate(text):
         before = text[k - 1] if k else " "

@@ -1,4 +1,4 @@
-"""Writes a whole random program."""
+"""The writer of a whole random program."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def locked(a):
 
 
 def kinds(seed: int) -> list[str]:
-    """The scenes of the program of a number."""
+    """Return the names of the scenes in the program with a seed."""
     return _choose(Writer(seed))
 
 
@@ -39,7 +39,7 @@ def _choose(w: Writer) -> list[str]:
 
 
 def program(seed: int) -> str:
-    """The program of a number."""
+    """Return the source of the program with a seed."""
     w = Writer(seed)
     chosen = _choose(w)
     lines = [f"# program {seed}: {', '.join(chosen)}", HEAD]

@@ -132,7 +132,7 @@ class RoutineRequest(NamedTuple):
         from dcarray.lowering.program import code_cache
 
         make = getattr(import_module(f"dcarray.lowering.cpu.llvm.routines.{self.module}"), self.name)
-        launch: Any = code_cache.of(self.cache_dir).launch(make(self.argument), NO_KERNEL)
+        launch: Any = code_cache.of(self.cache_dir).loaded(make(self.argument), NO_KERNEL)
         return tuple(launch.parts)
 
     def text(self) -> str:

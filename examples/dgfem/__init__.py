@@ -1,4 +1,4 @@
-"""Nodal discontinuous Galerkin methods on tetrahedra: waves, Euler's equations, Navier and Stokes'.
+"""Nodal discontinuous Galerkin methods on tetrahedra: wave, Euler and Navier-Stokes equations.
 
 `reference` has the nodes and matrices of one tetrahedron, `mesh` a box of tetrahedra and who is whose
 neighbour, `wave` and `gas` the right-hand sides, `stepping` a Runge-Kutta method; all are plain NumPy.

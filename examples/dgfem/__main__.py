@@ -20,7 +20,7 @@ FIELDS = {"wave": "pressure", "euler": "density", "navier-stokes": "density"}
 
 
 def main():
-    """Print the table of an equation, draw and explain what is asked for."""
+    """Print the table of an equation, and draw and explain it if the options say so."""
     parser = argparse.ArgumentParser(prog="python -m examples.dgfem", description=__doc__)
     parser.add_argument("--equation", default="wave", help=f"one of {', '.join(EQUATIONS)}")
     parser.add_argument("--order", type=int, action="append", help="1 to 4; may be given several times")
@@ -45,7 +45,7 @@ def main():
 
 
 def show(args):
-    """Print all of it."""
+    """Print the table, and what other options ask for."""
     device = None if args.device == "numpy" else args.device
     orders = args.order or (1, 2, 3, 4)
     problem(args.equation, orders[0], 2)  # says what is wrong with the names
@@ -81,7 +81,7 @@ def show(args):
 
 
 def show_speed(seconds, unknowns, moved, device):
-    """Print what a step takes; its five stages update each unknown."""
+    """Print the time of a step, in which five stages update each unknown."""
     for name, took in seconds.items():
         rate = 5e-6 * unknowns / took
         line = f"  {name:8s}{1e3 * took:10.3f} ms a step, {rate:9.2f} million unknowns a second"

@@ -1,4 +1,4 @@
-"""Flows of an ideal gas: Euler's equations, and with viscosity and heat conduction Navier and Stokes'.
+"""Flows of an ideal gas: the Euler equations, and with viscosity and heat conduction Navier-Stokes.
 
 Density, momentum, energy; Rusanov's fluxes.  Gradients by Bassi and Rebay's first method; viscous fluxes are
 means of both sides with a penalty on jumps.  The gas constant is 1: temperature is pressure over density.
@@ -15,12 +15,12 @@ CONDUCTIVITY = VISCOSITY * GAMMA / (GAMMA - 1) / PRANDTL
 
 
 def pressure(q):
-    """Pressure of conserved fields."""
+    """Return the pressure of conserved fields."""
     return (GAMMA - 1) * (q[4] - 0.5 * (q[1] * q[1] + q[2] * q[2] + q[3] * q[3]) / q[0])
 
 
 def flux_across(q, nx, ny, nz):
-    """Fluxes along a direction, and how fast waves go along it."""
+    """Return the fluxes along a direction, and the speed of the fastest waves along it."""
     p = pressure(q)
     u = (nx * q[1] + ny * q[2] + nz * q[3]) / q[0]
     flux = np.stack([q[0] * u, q[1] * u + nx * p, q[2] * u + ny * p, q[3] * u + nz * p, (q[4] + p) * u])
@@ -28,7 +28,7 @@ def flux_across(q, nx, ny, nz):
 
 
 def rhs(q, geometry):
-    """The derivative in time of fields (5, n, K)."""
+    """Return the time derivative of fields (5, n, K)."""
     normals = geometry[3]
     nx, ny, nz = normals[0], normals[1], normals[2]
     p = pressure(q)
@@ -45,7 +45,7 @@ def rhs(q, geometry):
 
 
 def advance(q, count, dt, geometry, a, b):
-    """The fields after so many steps."""
+    """Return the fields after ``count`` time steps."""
     d, lift, metric, normals, scale, inside, node, element = geometry
     change = np.zeros_like(q)
     for _ in range(count):
@@ -57,7 +57,7 @@ def advance(q, count, dt, geometry, a, b):
 
 
 def conserved(rho, u, v, w, p):
-    """Fields (5, n, K) of density, velocity and pressure."""
+    """Return the conserved fields (5, n, K) of given density, velocity and pressure."""
     rho, u, v, w, p = np.broadcast_arrays(rho, u, v, w, p)
     return np.stack([rho, rho * u, rho * v, rho * w, p / (GAMMA - 1) + 0.5 * rho * (u * u + v * v + w * w)])
 
@@ -68,7 +68,7 @@ def free_stream(mesh):
 
 
 def vortex(mesh, t, strength=1.0, speed=1.0):
-    """An isentropic vortex that moves along x and keeps its form: exact but for what the box cuts off."""
+    """Return an isentropic vortex moving along x: an exact solution, except for truncation by the box."""
     width, depth = mesh.sizes[0], mesh.sizes[1]
     x = (mesh.x[0] - speed * t) % width - width / 2
     y = mesh.x[1] - depth / 2
@@ -79,12 +79,12 @@ def vortex(mesh, t, strength=1.0, speed=1.0):
 
 # ---- Navier and Stokes ------------------------------------------------------------------------------
 def primitive(q):
-    """Velocity and temperature."""
+    """Return velocity and temperature of conserved fields."""
     return np.stack([q[1] / q[0], q[2] / q[0], q[3] / q[0], pressure(q) / q[0]])
 
 
 def slopes(w, geometry):
-    """Gradients of velocity and temperature, jumps at faces included."""
+    """Return the gradients of velocity and temperature, including the jumps at faces."""
     normals = geometry[3]
     inner, outer = on_faces(geometry, w)
     half = 0.5 * (outer - inner)
@@ -96,7 +96,7 @@ def slopes(w, geometry):
 
 
 def viscous(w, x, y, z):
-    """Viscous fluxes of momentum and energy along x, y and z."""
+    """Return the viscous fluxes of momentum and energy along x, y and z."""
     third = 2 / 3 * (x[0] + y[1] + z[2])
     xx, yy, zz = 2 * x[0] - third, 2 * y[1] - third, 2 * z[2] - third
     xy, xz, yz = y[0] + x[1], z[0] + x[2], z[1] + y[2]
@@ -109,7 +109,7 @@ def viscous(w, x, y, z):
 
 
 def viscous_rhs(q, geometry, source, penalty):
-    """The derivative in time of fields (5, n, K), with viscosity and a source."""
+    """Return the time derivative of fields (5, n, K), with viscosity and a source."""
     normals, scale = geometry[3], geometry[4]
     nx, ny, nz = normals[0], normals[1], normals[2]
     w = primitive(q)
@@ -136,7 +136,7 @@ def viscous_rhs(q, geometry, source, penalty):
 
 
 def advance_viscous(q, count, dt, geometry, a, b, source, penalty):
-    """The fields after so many steps, with viscosity and a source."""
+    """Return the fields after ``count`` time steps, with viscosity and a source."""
     d, lift, metric, normals, scale, inside, node, element = geometry
     change = np.zeros_like(q)
     for _ in range(count):
@@ -148,12 +148,12 @@ def advance_viscous(q, count, dt, geometry, a, b, source, penalty):
 
 
 def penalty_of(order):
-    """How much of a jump is taken from the viscous flux, for each of `Mesh.scale`."""
+    """Return the penalty factor: its product with `Mesh.scale` and the jump is subtracted from the flux."""
     return VISCOSITY * GAMMA / PRANDTL * (order + 1) * (order + 3) / 3
 
 
 def manufactured(mesh):
-    """Smooth fields (5, n, K) that do not change in time, and the source that keeps them: exact."""
+    """Return smooth stationary fields (5, n, K), and the source for which they are an exact solution."""
     from .manufactured import fields_and_source
 
     (rho, u, v, w, p), source = fields_and_source(GAMMA, VISCOSITY, CONDUCTIVITY)(*mesh.x, *mesh.sizes)

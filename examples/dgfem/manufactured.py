@@ -1,4 +1,4 @@
-"""A manufactured solution of the Navier-Stokes equations: fields that are chosen, and the source they need.
+"""A manufactured solution of the Navier-Stokes equations: chosen fields, and the source that they need.
 
 The equations are written down once more, symbolically, and differentiated by SymPy.
 """
@@ -10,7 +10,7 @@ import sympy
 
 @cache
 def fields_and_source(gamma, viscosity, conductivity):
-    """A function of x, y, z and the box's sizes: density, velocity, pressure; sources of the five fields."""
+    """Return a function of x, y, z and the box's sizes for density, velocity, pressure and five sources."""
     x, y, z, a, b, c = sympy.symbols("x y z a b c")
     r, s, t = (2 * sympy.pi * position / size for position, size in ((x, a), (y, b), (z, c)))
     rho = 1 + sympy.sin(r + s) * sympy.cos(t) / 10

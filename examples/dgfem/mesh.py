@@ -1,4 +1,4 @@
-"""A box of tetrahedra, periodic in all directions: geometry, and which nodes of faces meet."""
+"""A box of tetrahedra, periodic in all directions: geometry, and the matching of face nodes."""
 
 from dataclasses import dataclass
 from itertools import permutations
@@ -47,7 +47,7 @@ class Mesh:
 
 
 def box(order, cells, sizes=(1.0, 1.0, 1.0), bend=0.0):
-    """A box of cells, each cut into six tetrahedra around its diagonal (Kuhn, Freudenthal).
+    """Return a mesh of a box of cells, each cut into six tetrahedra around its diagonal (Kuhn, Freudenthal).
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def box(order, cells, sizes=(1.0, 1.0, 1.0), bend=0.0):
 
 
 def _lattice(cells):
-    """Corners of tetrahedra in whole steps of the lattice: K x 4 x 3."""
+    """Return the integer lattice coordinates of the tetrahedra's corners: K x 4 x 3."""
     paths = []
     for order in permutations(range(3)):
         corners = np.zeros((4, 3), int)
@@ -116,13 +116,14 @@ def _lattice(cells):
 
 
 def _weights(nodes):
-    """Barycentric coordinates: n x 4."""
+    """Return the barycentric coordinates of nodes: n x 4."""
     inverse = np.linalg.inv(np.hstack([CORNERS, np.ones((4, 1))]))
     return np.hstack([nodes, np.ones((len(nodes), 1))]) @ inverse
 
 
 def _outside(element, lattice, cells, weights):
-    """Places in an array (n, K) of the nodes that the nodes of faces meet: (4 m, K)."""
+    """Return for each face node the flat index in an array (n, K) of the neighbour's matching node: (4 m,
+    K)."""
     count, m = len(lattice), element.faces.shape[1]
     middles = lattice[:, FACES].sum(axis=2).reshape(-1, 3)  # three times the middle of each face
     keys = np.ravel_multi_index((middles % (3 * np.array(cells))).T, 3 * np.array(cells))
@@ -145,12 +146,12 @@ def _outside(element, lattice, cells, weights):
 
 
 def integral(mesh, values):
-    """The integral of values (n, K) over the box."""
+    """Return the integral of values (n, K) over the box."""
     return float((mesh.element.mass @ values).sum(axis=0) @ mesh.jacobian)
 
 
 def error(mesh, values, exact):
-    """The L2 norm of a difference, of all fields together, relative to the box's volume."""
+    """Return the L2 norm of the error of all fields together, relative to the box's volume."""
     off = values - exact
     square = float((off * (mesh.element.mass @ off) * mesh.jacobian).sum())
     return (square / float(np.prod(mesh.sizes))) ** 0.5

@@ -1,4 +1,4 @@
-"""What all equations need of a mesh: derivatives, values on both sides of faces, integrals over faces.
+"""Operators that all equations use: derivatives, values on both sides of faces, integrals over faces.
 
 Fields are arrays (f, n, K), values on faces (f, 4 m, K).  ``geometry`` is the tuple of arrays that
 `geometry_of` makes of a mesh.
@@ -8,7 +8,7 @@ import numpy as np
 
 
 def geometry_of(mesh):
-    """The arrays of a mesh that the right-hand sides read: see `Mesh`."""
+    """Return the arrays of a mesh that the right-hand sides read; see `Mesh`."""
     m, count = mesh.element.faces.shape[1], mesh.jacobian.size
     normals = np.ascontiguousarray(np.broadcast_to(mesh.normals, (3, 4, m, count)).reshape(3, 4 * m, count))
     scale = np.ascontiguousarray(np.broadcast_to(mesh.scale, (4, m, count)).reshape(4 * m, count))
@@ -18,7 +18,7 @@ def geometry_of(mesh):
 
 
 def divergence(geometry, x, y, z):
-    """Derivatives of fields x along x, y along y, z along z, added."""
+    """Return the divergence: derivatives of fields x along x, y along y, z along z, added."""
     d, _, g, _, _, _, _, _ = geometry
     return (
         d[0] @ (g[0, 0] * x + g[0, 1] * y + g[0, 2] * z)
@@ -28,7 +28,7 @@ def divergence(geometry, x, y, z):
 
 
 def gradient(geometry, q):
-    """Derivatives of fields along x, y and z."""
+    """Return the derivatives of fields along x, y and z."""
     d, _, g, _, _, _, _, _ = geometry
     r, s, t = d[0] @ q, d[1] @ q, d[2] @ q
     x = g[0, 0] * r + g[1, 0] * s + g[2, 0] * t
@@ -38,12 +38,12 @@ def gradient(geometry, q):
 
 
 def on_faces(geometry, q):
-    """Values of fields on the inside and on the outside of faces."""
+    """Return the values of fields on the inside and on the outside of faces."""
     _, _, _, _, _, inside, node, element = geometry
     return q[:, inside], q[:, node, element]
 
 
 def lifted(geometry, flux):
-    """What integrals over faces add to fields."""
+    """Return the contribution of integrals over faces to the fields."""
     _, lift, _, _, scale, _, _, _ = geometry
     return lift @ (scale * flux)

@@ -1,4 +1,4 @@
-"""A slice through a solution: polynomials of tetrahedra, evaluated on a plane of points."""
+"""Pictures of a slice through a solution: the tetrahedra's polynomials, evaluated on a plane."""
 
 import numpy as np
 
@@ -6,7 +6,8 @@ from .reference import CORNERS, basis
 
 
 def plane(mesh, field, height, points=200):
-    """Values of a field (n, K) at points x points of the plane z = height, of a box that is not bent."""
+    """Return a field (n, K) at points x points positions in the plane z = height of a box that is not
+    bent."""
     cells = np.array([len(np.unique(np.round(mesh.vertices[:, 0, axis], 9))) for axis in range(3)])
     sides = [(np.arange(points) + 0.5) * size / points for size in mesh.sizes[:2]]
     x = np.stack([*np.meshgrid(*sides, indexing="ij"), np.full((points, points), height)], axis=-1).reshape(
@@ -31,7 +32,7 @@ def plane(mesh, field, height, points=200):
 
 
 def draw(path, mesh, field, title):
-    """Save the slice through the middle of the box.
+    """Save a picture of the slice through the middle of the box.
 
     Raises
     ------

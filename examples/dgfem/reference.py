@@ -1,4 +1,4 @@
-"""The reference tetrahedron: nodes, differentiation, what faces contribute.
+"""The reference tetrahedron: nodes, differentiation matrices, and contributions of faces.
 
 Its corners are (-1, -1, -1), (1, -1, -1), (-1, 1, -1) and (-1, -1, 1); ``p`` is the order of polynomials.
 """
@@ -15,7 +15,7 @@ WARPS = (0, 0, 0, 0.1002, 1.1332)  # the best blending of nodes by order (Warbur
 
 @dataclass(frozen=True)
 class Tetrahedron:
-    """Nodes and matrices of order p.
+    """The nodes and matrices of the reference tetrahedron of order p.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class Tetrahedron:
 
 
 def tetrahedron(order):
-    """Make the nodes and matrices of an order from 1 to 4."""
+    """Return the nodes and matrices for an order from 1 to 4."""
     if order not in (1, 2, 3, 4):
         raise ValueError(f"order {order}: there are orders 1 to 4")
     nodes = _nodes(order)
@@ -61,7 +61,7 @@ def tetrahedron(order):
 
 
 def jacobi(x, a, b, n):
-    """The Jacobi polynomial of degree n, normalised on [-1, 1]."""
+    """Return the values of the Jacobi polynomial of degree n, normalised on [-1, 1]."""
     gamma0 = 2 ** (a + b + 1) / (a + b + 1) * factorial(a) * factorial(b) / factorial(a + b)
     before = np.full_like(x, 1 / sqrt(gamma0))
     if n == 0:
@@ -96,7 +96,7 @@ def _collapsed(nodes):
 
 
 def basis(order, nodes):
-    """Orthonormal polynomials (columns) at nodes (rows)."""
+    """Return the values of orthonormal polynomials (columns) at nodes (rows)."""
     a, b, c = _collapsed(nodes)
     return np.stack(
         [
@@ -109,7 +109,7 @@ def basis(order, nodes):
 
 
 def _gradients(order, nodes):
-    """Derivatives of the basis, by the chain rule in the collapsed coordinates."""
+    """Return the derivatives of the basis, by the chain rule in collapsed coordinates."""
     a, b, c = _collapsed(nodes)
     found = [[], [], []]
     for i, j, k in _degrees(order):
@@ -172,7 +172,7 @@ def _gauss_lobatto(order):
 
 
 def _edge_shift(order, gauss, x):
-    """How far the equidistant point x of an edge has to move: the interpolant of the nodes' moves."""
+    """Return the displacement of the point x of an edge: interpolated from those of equidistant nodes."""
     even = np.linspace(-1, 1, order + 1)
     total = np.zeros_like(x)
     for i in range(order + 1):

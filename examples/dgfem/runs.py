@@ -1,4 +1,4 @@
-"""Errors, rates and speed of the three equations, with NumPy or with dcarray on one of its devices."""
+"""Errors, convergence rates and speed for the three equations, with NumPy or dcarray on a device."""
 
 import time
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ FINEST = 2.2  # the speed of the fastest wave in the flows, at most
 
 @dataclass(frozen=True)
 class Problem:
-    """An equation on a mesh, from a known solution on.
+    """An equation on a mesh with a known solution, whose initial values are the start.
 
     `extra` are the arguments of ``advance`` beyond those that all equations have; `dt` is the longest step
     that is stable; `exact` gives the fields at a time.
@@ -35,7 +35,7 @@ class Problem:
 
 
 def problem(equation, order, cells, bend=0.0):
-    """Make the problem whose error is known: a plane wave, a vortex, a manufactured flow.
+    """Return the problem with known solution of an equation: plane wave, vortex or manufactured flow.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def problem(equation, order, cells, bend=0.0):
 
 
 def stepper(one, device=None):
-    """A function of fields, a number of steps and their length: NumPy's, or dcarray's on a device."""
+    """Return a function of fields, number and length of steps, with NumPy or with dcarray on a device."""
     geometry = geometry_of(one.mesh)
     if device is None:
         return lambda q, count, dt: one.advance(q, count, dt, geometry, A, B, *one.extra)
@@ -79,14 +79,14 @@ def stepper(one, device=None):
 
 
 def solve(one, until, device=None):
-    """The fields at a time, and their error in the L2 norm."""
+    """Return the fields at a time, and their error in the L2 norm."""
     count, dt = steps(until, one.dt)
     q = stepper(one, device)(one.start, count, dt)
     return q, error(one.mesh, q, one.exact(until))
 
 
 def convergence(equation, order, cells, until, device=None, bend=0.0):
-    """Lines of cells, tetrahedra, error, rate to the line before (None in the first)."""
+    """Yield lines of cells, tetrahedra, error, and rate relative to the previous line (first: None)."""
     lines = []
     for n in cells:
         one = problem(equation, order, n, bend)
@@ -97,8 +97,8 @@ def convergence(equation, order, cells, until, device=None, bend=0.0):
 
 
 def speeds(equation, order, cells, device, numpy=True, rounds=5, count=2):
-    """Seconds a step of NumPy, dcarray and CuPy (where there is one) in turns, the best of each, by name; the
-    number of unknowns, and the bytes that dcarray's kernels read and write in a step."""
+    """Return the least seconds of a step by name, for NumPy, dcarray and CuPy (if installed), run in turn;
+    the number of unknowns; and the bytes that dcarray's kernels read and write in a step."""
     one = problem(equation, order, cells)
     ours = stepper(one, device)
     ways = {"dcarray": lambda: ours(one.start, count, one.dt)}
@@ -123,7 +123,7 @@ def speeds(equation, order, cells, device, numpy=True, rounds=5, count=2):
 
 
 def _with_cupy(one, count):
-    """The same steps with CuPy's arrays."""
+    """Return a function that runs the same steps with CuPy's arrays."""
     cupy = import_module("cupy")
     geometry, a, b = tuple(map(cupy.asarray, geometry_of(one.mesh))), cupy.asarray(A), cupy.asarray(B)
     extra = tuple(cupy.asarray(x) if isinstance(x, np.ndarray) else x for x in one.extra)

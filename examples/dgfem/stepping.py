@@ -1,4 +1,4 @@
-"""Five stages of fourth order with one array besides the solution (Carpenter and Kennedy, 1994).
+"""A Runge-Kutta method: five stages, order four, one additional array (Carpenter and Kennedy, 1994).
 
 An equation's ``advance`` does ``change = A[k] * change + dt * rhs(q)``, ``q = q + B[k] * change`` for each.
 """
@@ -26,6 +26,6 @@ B = np.array(
 
 
 def steps(time, dt):
-    """How many steps of at most dt make the time, and how long they are."""
+    """Return the number of equal steps of at most dt that cover a time, and their length."""
     count = max(1, int(-(-time // dt)))
     return count, time / count

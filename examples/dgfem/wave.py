@@ -6,7 +6,7 @@ from .operators import divergence, gradient, lifted, on_faces
 
 
 def rhs(q, geometry):
-    """The derivative in time of pressure and velocity: fields (4, n, K)."""
+    """Return the time derivative of pressure and velocity: fields (4, n, K)."""
     normals = geometry[3]
     nx, ny, nz = normals[0], normals[1], normals[2]
     x, y, z = gradient(geometry, q[0])
@@ -19,7 +19,7 @@ def rhs(q, geometry):
 
 
 def advance(q, count, dt, geometry, a, b):
-    """The fields after so many steps."""
+    """Return the fields after ``count`` time steps."""
     d, lift, metric, normals, scale, inside, node, element = geometry
     change = np.zeros_like(q)
     for _ in range(count):
@@ -31,7 +31,7 @@ def advance(q, count, dt, geometry, a, b):
 
 
 def plane_wave(mesh, t):
-    """A plane wave along the box's diagonal, exact: fields (4, n, K)."""
+    """Return an exact plane wave along the box's diagonal: fields (4, n, K)."""
     k = 2 * np.pi / np.array(mesh.sizes)
     frequency = np.sqrt((k * k).sum())
     p = np.sin(np.einsum("d,dnk->nk", k, mesh.x) - frequency * t)

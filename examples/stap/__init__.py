@@ -1,4 +1,4 @@
-"""Space-time adaptive processing: a radar finds slow targets behind clutter and jammers.
+"""Space-time adaptive processing: a radar detects slow targets in spite of clutter and jammers.
 
 `scene` makes data cubes of channels x pulses x samples, `processing` turns one into detections; both are
 plain NumPy.  `runs` processes many cubes, with NumPy, with dcarray, on several ranks.

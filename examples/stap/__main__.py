@@ -1,4 +1,4 @@
-"""``python -m examples.stap``: what is found in a data cube, and how many cubes a second that takes."""
+"""``python -m examples.stap``: detects targets in a data cube, and measures cubes a second."""
 
 import argparse
 from dataclasses import replace
@@ -14,7 +14,7 @@ from .scene import Scene, Target, cube
 
 
 def main():
-    """Find the targets of a cube, check gain and false alarms, measure."""
+    """Detect the targets of a cube, check gain and false alarms, and measure the speed."""
     parser = argparse.ArgumentParser(prog="python -m examples.stap", description=__doc__)
     parser.add_argument("--channels", type=int, default=16)
     parser.add_argument("--pulses", type=int, default=64)
@@ -60,7 +60,7 @@ def main():
 
 
 def show(scene, processor, device, ranks, args):
-    """Print all of it."""
+    """Print detections, checks and speed."""
     one = cube(scene, 1)
     power, found = detect(processor, one, device)
     cells = peaks(power, found)
@@ -89,7 +89,7 @@ def show(scene, processor, device, ranks, args):
 
 
 def show_times(seconds, moved, device):
-    """Print what a cube takes, with its way to the device and back."""
+    """Print the time of a cube, including the copies to the device and back."""
     for name, took in seconds.items():
         line = f"{name:8s}{1e3 * took:10.3f} ms a cube"
         if name == "dcarray":
@@ -100,7 +100,7 @@ def show_times(seconds, moved, device):
 
 
 def gain(scene):
-    """How many times as large a target is after the beam and the Doppler filter, with nothing else there."""
+    """Return the factor by which beam and Doppler filter amplify a target without any interference."""
     target = Target(0, scene.pulses // 3, amplitude=1.0)
     alone = replace(scene, targets=(target,), clutter=0.0, jammer=0.0, noise=0.0)
     processor, echo = Processor(alone), cube(alone, 0)

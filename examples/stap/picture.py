@@ -1,10 +1,10 @@
-"""The range-Doppler picture: before and after the clutter and the jammer have been taken out."""
+"""The range-Doppler picture, before and after the removal of clutter and jammer."""
 
 import numpy as np
 
 
 def draw(path, plain, adapted, found):
-    """Save powers d x r without and with adaptive weights, with circles around what was found.
+    """Save a picture of powers d x r without and with adaptive weights, with circles around detections.
 
     Raises
     ------

@@ -13,7 +13,7 @@ from .scene import steering, waveform
 
 @dataclass(frozen=True)
 class Settings:
-    """What a processor is built for.
+    """The settings of a processor.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class Settings:
 
 
 class Processor:
-    """Filters for cubes of one scene's shape and waveform.
+    """The filters for cubes of one scene's shape and waveform.
 
     Raises
     ------
@@ -70,43 +70,43 @@ class Processor:
         self.load = settings.loading * np.eye(len(self.target))
 
     def _target(self, scene):
-        """The n numbers that a target of amplitude 1 in a bin is in that bin and its neighbours."""
+        """Return the response, n numbers, of a bin and its neighbours to a target of amplitude 1 in it."""
         tone = np.fft.fft(self.taper.astype(float), norm="ortho")
         near = range(-self.settings.neighbours, self.settings.neighbours + 1)
         space = steering(self.settings.angle, scene.channels)
         return np.concatenate([tone[k] * space for k in near])
 
     def compress(self, cube):
-        """Pulse compression: each pulse's samples, correlated with what was sent."""
+        """Return the cube after pulse compression: each pulse's samples correlated with the sent pulse."""
         spectra = np.fft.fft(cube, axis=2, norm="ortho")
         return np.fft.ifft(spectra * self.matched, axis=2, norm="ortho")[:, :, : self.gates]
 
     def doppler(self, compressed):
-        """Doppler bins x channels x range gates."""
+        """Return the Doppler spectrum: Doppler bins x channels x range gates."""
         return np.fft.fft(compressed.transpose(1, 0, 2) * self.taper[:, None, None], axis=0, norm="ortho")
 
     def snapshots(self, bins):
-        """d x n x r: each bin together with its neighbours."""
+        """Return the snapshots, d x n x r: each bin together with its neighbours."""
         near = range(-self.settings.neighbours, self.settings.neighbours + 1)
         return np.concatenate([np.roll(bins, -k, axis=0) for k in near], axis=1)
 
     def covariance(self, x):
-        """d x n x n: the mean over all range gates of the products of what was received."""
+        """Return the covariance matrices, d x n x n: means over all range gates."""
         return np.einsum("dnr,dmr->dnm", x, x.conj()) / x.shape[2]
 
     def weights(self, covariance):
-        """d x n: those that let the target pass and as little else as there can be."""
+        """Return the weights, d x n, that pass the target and minimise the remaining power."""
         loaded = covariance.astype(complex) + self.load
         return np.linalg.solve(loaded, np.broadcast_to(self.target[:, None], (*loaded.shape[:2], 1)))[:, :, 0]
 
     def statistic(self, weights, x):
-        """d x r: the adaptive matched filter's output, about 1 in the mean where there is no target."""
+        """Return the adaptive matched filter's output, d x r, with mean about 1 where there is no target."""
         output = np.einsum("dn,dnr->dr", weights.conj().astype(np.complex64), x)
         gain = np.einsum("dn,n->d", weights.conj(), self.target).real
         return np.abs(output) ** 2 / gain[:, None].astype(np.float32)
 
     def threshold(self, power):
-        """d x r: the least power that counts as a target, from the cells on both sides (CA-CFAR).
+        """Return the detection threshold, d x r, from the cells on both sides (CA-CFAR).
 
         Exact for exponentially distributed powers that are independent; beyond the ends the line goes round.
         """
@@ -120,14 +120,14 @@ class Processor:
         return noise * np.float32(self.settings.false_alarms ** (-1 / cells) - 1)
 
     def __call__(self, cube):
-        """The powers d x r, and which of them are detections."""
+        """Return the powers d x r of a cube, and a mask of the detections."""
         x = self.snapshots(self.doppler(self.compress(cube)))
         power = self.statistic(self.weights(self.covariance(x)), x)
         return power, power > self.threshold(power)
 
 
 def beamform(processor, cube, scene):
-    """d x r: channels and pulses added in phase, no weights but the beam's direction.
+    """Return the power, d x r, of channels and pulses added in phase for the beam's direction.
 
     A target in the middle of the beam and of a bin comes out ``channels * pulses`` times as large as it is in
     one channel of one compressed pulse.
@@ -137,7 +137,7 @@ def beamform(processor, cube, scene):
 
 
 def peaks(power, detections):
-    """Bins and gates of detections that no neighbour exceeds: one cell for each target."""
+    """Return the bins and gates of detections that are local maxima: one cell for each target."""
     height = np.pad(power, ((1, 1), (0, 0)), mode="wrap")
     height = np.pad(height, ((0, 0), (1, 1)), constant_values=-np.inf)
     rows, columns = power.shape

@@ -1,4 +1,4 @@
-"""Many cubes in a row: with NumPy or with dcarray, on one core or more, on one rank or several.
+"""Runs over many cubes: with NumPy or with dcarray, on one or more cores, on one or several ranks.
 
 ``python -m examples.stap.runs`` is the program of one such run: it prints its cubes a second as JSON.  It is
 started by `rates`, since threads of BLAS are counted when NumPy is loaded.
@@ -30,7 +30,7 @@ ROUNDS = 3  # of measurements: of each kind the fastest counts, for others may u
 
 
 def detect(processor, one, device=None):
-    """The powers and detections of one cube, plain; on a device of dcarray, or by NumPy if that is None."""
+    """Return the powers and detections of a cube as NumPy arrays; NumPy computes if ``device`` is None."""
     if device is None:
         return processor(one)
     power, found = processor(dc.asarray(one, device=device))
@@ -38,7 +38,7 @@ def detect(processor, one, device=None):
 
 
 def detect_all(processor, cubes, count, device=None):
-    """Numbers of detections in cubes, shared out to the ranks; those of a lost rank are done again."""
+    """Return the numbers of detections in cubes, distributed to the ranks; a dead rank's cubes run again."""
     with dc.options(distribute_above=None):  # each rank's arrays are its own
 
         def tile(k):
@@ -48,7 +48,7 @@ def detect_all(processor, cubes, count, device=None):
 
 
 def warm(processor, cubes, device):
-    """Process cubes until the compiled code is there."""
+    """Process cubes until the compiled code is used."""
     for _ in range(3):
         with dc.options(distribute_above=None):
             for one in cubes:
@@ -57,7 +57,7 @@ def warm(processor, cubes, device):
 
 
 def false_alarms(scene, settings, cubes, device=None):
-    """How many detections there are in cubes without targets, and how many there should be."""
+    """Return the number of detections in cubes without targets, and the expected number."""
     empty = replace(scene, targets=())
     processor = Processor(empty, settings)
     found = [detect(processor, cube(empty, 1000 + k), device)[1] for k in range(cubes)]
@@ -65,7 +65,7 @@ def false_alarms(scene, settings, cubes, device=None):
 
 
 def rates(scene, device, seconds, ranks):
-    """Cubes a second of several runs, by a line of text: NumPy's and dcarray's, of processes of their own.
+    """Return cubes a second of runs in new processes, with NumPy and dcarray, by a line of text.
 
     Raises
     ------
@@ -87,8 +87,8 @@ def rates(scene, device, seconds, ranks):
 
 
 def times(scene, device, numpy=True, rounds=5):
-    """Seconds a cube of dcarray on a device, NumPy and CuPy, where it is, in turns in this process, the
-    best of each; and the bytes that dcarray's kernels read and write for a cube."""
+    """Return the least seconds of a cube for dcarray on a device, NumPy and CuPy (if installed), run in
+    turn in this process; and the bytes that dcarray's kernels read and write for a cube."""
     processor, one = Processor(scene, Settings()), cube(scene, 0)
     warm(processor, [one] * 2, device)
     before = dc.report().bytes
@@ -110,7 +110,7 @@ def times(scene, device, numpy=True, rounds=5):
 
 
 def _with_cupy(processor, one):
-    """The same processing with CuPy's arrays, from the host's memory and back to it."""
+    """Return a function for the same processing with CuPy, from the host's memory and back to it."""
     cupy, there = import_module("cupy"), copy(processor)
     for name in ("matched", "taper", "target", "load"):
         setattr(there, name, cupy.asarray(getattr(processor, name)))
@@ -139,7 +139,7 @@ def _launcher():
 
 
 def main():
-    """One run, on all ranks of the job."""
+    """Run once, on all ranks of the job."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--on", default="cpu", help="numpy, or a device of dcarray")
     parser.add_argument("--seconds", type=float, default=3.0)

@@ -1,4 +1,4 @@
-"""What the antenna receives: echoes of targets and of the ground, a jammer, noise of the receiver.
+"""The simulated signal of the antenna: echoes of targets and of the ground, a jammer, receiver noise.
 
 A linear array of channels half a wavelength apart looks sideways from an aircraft, so that ground at the
 spatial frequency ``f`` has the Doppler frequency ``slope * f``.  Frequencies are in cycles per channel and
@@ -12,7 +12,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Target:
-    """An echo of a moving object.
+    """A moving object that reflects the radar's pulses.
 
     `doppler` is the number of a bin, of as many as there are pulses; `amplitude` the modulus of its echo in
     one channel, pulse and sample.
@@ -26,7 +26,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Scene:
-    """The antenna, the waveform and what is out there.
+    """The antenna, the waveform, and the sources of the received signal.
 
     Parameters
     ----------
@@ -86,23 +86,23 @@ class Scene:
 
     @property
     def gates(self) -> int:
-        """Range gates: delays for which the whole echo is received."""
+        """The number of range gates: delays for which the whole echo is received."""
         return self.samples - self.chirp + 1
 
 
 def waveform(scene):
-    """The transmitted pulse: a chirp of modulus 1."""
+    """Return the transmitted pulse: a chirp of modulus 1."""
     t = np.arange(scene.chirp) - (scene.chirp - 1) / 2
     return np.exp(1j * np.pi * t * t / scene.chirp)
 
 
 def steering(frequency, n):
-    """What a plane wave is along ``n`` channels or pulses."""
+    """Return the steering vector: a plane wave at ``n`` channels or pulses."""
     return np.exp(2j * np.pi * frequency * np.arange(n))
 
 
 def cube(scene, seed):
-    """One data cube, complex64: channels x pulses x samples."""
+    """Return a random data cube, complex64: channels x pulses x samples."""
     rng = np.random.default_rng(seed)
     shape = scene.channels, scene.pulses, scene.samples
     received = np.zeros(shape, complex)
@@ -132,5 +132,5 @@ def cube(scene, seed):
 
 
 def complex_normal(rng, shape):
-    """Circular complex normal numbers of variance 1."""
+    """Return circular complex normal random numbers of variance 1."""
     return (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)) / np.sqrt(2)

@@ -1,7 +1,8 @@
-"""Statements at data-dependent indices, as loops with a condition: ``for k in range(n): if k == place: ...``.
+"""Statements at an index that is only known at run time, as a loop: ``for k in range(n): if k == place:
+...``.
 
-So windows stay affine, and loops and branches are all that analyses need to know.  Only one iteration does
-anything, and a target may run that one alone.
+In this form windows stay affine, and analyses need to know nothing but loops and branches.  Only one
+iteration does anything, and a target may run that iteration alone.
 """
 
 from __future__ import annotations
@@ -18,13 +19,14 @@ _I8, _BOOL = np.dtype(np.int64), np.dtype(np.bool_)
 
 
 def at_index(var: str, extent: Dim, place: Expr, body: tuple[Stmt, ...], loc: object = None) -> Loop:
-    """Return the loop that runs statements for the ``var`` in ``range(extent)`` that equals ``place``."""
+    """Return a loop over ``range(extent)`` that runs ``body`` in the one iteration whose ``var`` is
+    ``place``."""
     chosen = Apply("equal", (Size(symbol(var, None), _I8), place), _BOOL)
     return Loop(var, (0, extent, 1), (Branch(chosen, body, loc=loc),), loc=loc)
 
 
 def selected_index(loop: Loop) -> Expr | None:
-    """Return the only value of its variable for which a loop does anything; None if it is no such loop."""
+    """Return the ``place`` of a loop that `at_index` made; None if the loop has another form."""
     if len(loop.body) != 1 or not isinstance(branch := loop.body[0], Branch) or branch.orelse:
         return None
     cond = branch.cond
@@ -41,7 +43,7 @@ def selected_index(loop: Loop) -> Expr | None:
 
 
 def _moves(expr: Expr, var: str) -> bool:
-    """Whether a value depends on a loop's variable."""
+    """Return whether an expression depends on the loop variable ``var``."""
     dims = [node.dim for node in walk(expr) if isinstance(node, Size)]
     for node in loads(expr):
         dims += [d for ix in node.window.index for d in (ix.offset, ix.stride)]

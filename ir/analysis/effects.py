@@ -1,4 +1,4 @@
-"""Effects of statements: the windows they read and write, and the dependences that follow; never stored."""
+"""Effects of statements: the windows that they read and write, and the dependences that follow from these."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from dcarray.ir.windows import covers, disjoint_rows, injective, loads, overlap,
 
 @record(frozen=True, slots=True)
 class Reason:
-    """Why something is not allowed: words for the user, and the windows that conflict."""
+    """Why a rewrite is not legal: a text for the user, and the windows that conflict."""
 
     text: str
     windows: tuple[Window, ...] = ()
@@ -60,8 +60,8 @@ _Moved = tuple[Window, tuple[tuple[str, tuple[Dim, Dim, Dim]], ...]]
 
 
 def reads(stmt: Stmt) -> tuple[Window, ...]:
-    """Return the windows that the statement may read: ``anywhere`` of a gathered array, the
-    `widened_footprint` of windows that move with a loop inside ``stmt``."""
+    """Return the windows that the statement may read: for an array read at data-dependent positions
+    `anywhere`, for a window that moves with a loop inside ``stmt`` its `widened_footprint`."""
     return _in_all_iterations(_moved_reads(stmt)) if bodies(stmt) else _leaf_reads(stmt)
 
 
@@ -156,7 +156,7 @@ def _definite_leaf_writes(stmt: Compute | Call | Group) -> tuple[Window, ...]:
 
 
 def without_reduced_axes(target: Window) -> Window:
-    """Return the target of a statement over the axes that it keeps; those of a reduction may be empty."""
+    """Return the target's window without the domain axes that no index of it uses: the reduced axes."""
     axes = sorted({ix.axis for ix in target.index if ix.axis is not None})
     index = tuple(
         ix if ix.axis is None else Index(ix.offset, ix.stride, axes.index(ix.axis)) for ix in target.index
@@ -206,7 +206,8 @@ def widened_footprint(window: Window, var: str, bounds: tuple[Dim, Dim, Dim]) ->
 
 
 def _bounding_box(window: Window, var: str, bounds: tuple[Dim, Dim, Dim]) -> Window | None:
-    """Return the smallest box around a window in all iterations of a loop."""
+    """Return the smallest box that contains a window in all iterations of a loop; None if that is not
+    known."""
     ends = {var: loop_range(*bounds)}
     shape: list[Dim] = []
     index: list[Index] = []
@@ -238,22 +239,22 @@ def families(region: Region) -> dict[str, str]:
 
 @kept
 def sharing(region: Region) -> frozenset[str]:
-    """Return the arrays that share their memory with others."""
+    """Return the names of the arrays that share their memory with another array of the region."""
     root = families(region)
     shared = {root[array.name] for array in region.arrays if array.base is not None}
     return frozenset(array.name for array in region.arrays if root[array.name] in shared)
 
 
 def roles(region: Region) -> dict[str, Role]:
-    """Return the roles of arrays; a temporary that is another shape of an array has the role of that
-    array."""
+    """Return the role of each array by name; for a temporary that shares the memory of another array (its
+    root base), the role of that array."""
     root = families(region)
     known = {array.name: array.role for array in region.arrays}
     return {name: known[root[name]] if role == "temp" else role for name, role in known.items()}
 
 
 def clash(a: Window, b: Window, region: Region) -> bool | None:
-    """Whether two windows share an element: as `windows.overlap`, for any two arrays of a region."""
+    """Return whether two windows of a region, of one array or of two, share an element; None if unknown."""
     if a.array == b.array:
         return overlap(a, b)
     root = families(region)
@@ -280,12 +281,12 @@ def nest_conflict(body: tuple[Compute, ...], region: Region) -> Reason | None:
 
 
 def domain(stmt: Part) -> tuple[Dim, ...]:
-    """Return the iteration domain."""
+    """Return the shape of the iteration domain of a statement, or of the first one of a nest."""
     return stmt.target.shape if isinstance(stmt, Compute) else stmt.body[0].target.shape
 
 
 def computes_of(stmt: Part) -> tuple[Compute, ...]:
-    """Return the statement alone, or the statements of a nest."""
+    """Return the statements of a nest, or for another statement the tuple of it alone."""
     return stmt.body if isinstance(stmt, Nest) else (stmt,)
 
 
@@ -296,8 +297,8 @@ def folds_rows(compute: Compute, axes: int) -> bool:
 
 
 def rows_conflict(body: tuple[Part, ...], axes: int, region: Region) -> Reason | None:
-    """Return why statements cannot run row by row with the results of running one after the other; else
-    None.  A row is a point of the first ``axes`` axes of their domains."""
+    """Return why running the statements row by row (all of them for one row, then for the next) would give
+    other results than one after the other, else None.  A row is a point of the first ``axes`` axes."""
     for number, later in enumerate(body):
         for target in [one.target for one in computes_of(later) if not folds_rows(one, axes)]:
             if not disjoint_rows(target, target, axes):
@@ -330,8 +331,8 @@ def conflict(
     later: tuple[tuple[Window, ...], tuple[Window, ...]],
     region: Region,
 ) -> Reason | None:
-    """Return why two pieces of work, given as windows read and written, have to stay in order; None if they
-    may be exchanged."""
+    """Return why two pieces of work must stay in order, else None; each is given as a pair of the windows
+    that it reads and those that it writes."""
     root = families(region)
     kinds = (
         ("reads what the earlier statement writes", earlier[1], later[0]),
@@ -350,8 +351,8 @@ def conflict(
 
 
 def overwritten_inputs(region: Region) -> tuple[str, ...]:
-    """Return the existing arrays of which a run may overwrite elements that it has read: another run would
-    give other results."""
+    """Return the ``inout`` arrays of which a run may overwrite elements that it has read before, so that a
+    second run would give other results."""
     shared = sharing(region)
     return tuple(
         array.name

@@ -1,9 +1,8 @@
 """Idempotence: the arrays that a repeated run may overwrite without undo copies.
 
-Statements are idempotent in an array if they overwrite no element of it that they have read before as it was
-when they began: a repeated run reads the same values, or overwrites them first.  (De Kruijf, Sankaralingam
-and Singh, "Static analysis and compiler design for idempotent processing", PLDI 2012: no "clobber"
-antidependences.)
+Statements are idempotent in an array if they overwrite no element of it whose initial value they have read:
+then a repeated run reads the same values, or overwrites them first.  (De Kruijf, Sankaralingam and Singh,
+"Static analysis and compiler design for idempotent processing", PLDI 2012: no "clobber" antidependences.)
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ INFALLIBLE = frozenset({"blas.matmul"})
 
 
 def idempotent_arrays(region: Region) -> frozenset[str]:
-    """Return the existing arrays that are written, and that a repeated run computes again; none where library
-    calls may fail."""
+    """Return the written ``inout`` arrays in which the region is idempotent; no array at all if the region
+    has a library call that may fail."""
     if any(
         isinstance(stmt, Call) and stmt.op not in INFALLIBLE and may_fail(stmt.op)
         for stmt in all_statements(region.body)
@@ -38,8 +37,8 @@ def idempotent_arrays(region: Region) -> frozenset[str]:
 
 
 def _clobbers(body: tuple[Stmt, ...], whole: Window, before: tuple[Window, ...] = ()) -> bool:
-    """Whether the statements may overwrite elements that they read before; ``before`` is already
-    overwritten."""
+    """Return whether the statements may overwrite elements of the array ``whole`` whose initial values they
+    have read; the windows ``before`` are already overwritten."""
     made = list(before)
     old: list[Window] = []  # reads of initial elements
     for stmt in flatten(body):
@@ -70,8 +69,8 @@ def _meet(some: list[Window], others: list[Window]) -> bool:
 
 
 def _carries(loop: Loop, whole: Window, made: list[Window]) -> bool:
-    """Whether an iteration may overwrite elements that an earlier one read.  The loop's variable has a
-    range."""
+    """Return whether an iteration may overwrite elements of ``whole`` whose initial values an earlier
+    iteration has read; elements in ``made`` are already overwritten."""
     found = iteration_pair(loop)
     if found is None:
         return True

@@ -1,4 +1,4 @@
-"""Loop-carried dependences: whether the iterations of a loop may run in any order, and what they privatise.
+"""Loop-carried dependences: whether a loop's iterations may run in any order, and with which private arrays.
 
 Two iterations are compared: one at a value ``u`` of the variable, and one that comes later, at ``u + step *
 t`` with ``t >= 1``.  Where one of them writes, the other must touch nothing, whatever ``u`` and ``t`` are and
@@ -32,9 +32,9 @@ _Ranges = dict[str, tuple[Dim | None, Dim | None]]
 
 # ---- privatisation ----------------------------------------------------------------------------------
 def privatisable(body: tuple[Stmt, ...], region: Region) -> frozenset[str]:
-    """Return the privatisable temporaries of a body: used nowhere else, and written before they are read
-    whenever it runs, so that no value enters or leaves it in them. ``body`` is that of a loop or branch
-    somewhere in ``region``, that very object."""
+    """Return the privatisable temporaries of a loop's or branch's body: those that no other statement uses,
+    and that each run of the body writes before it reads them.  ``body`` must be the very object that is in
+    ``region``, not an equal one."""
     asked, context = _asked(region), dims.known()
     if id(body) not in asked or asked[id(body)][0] != context:
         asked[id(body)] = context, _privatisable(body, region)
@@ -43,7 +43,8 @@ def privatisable(body: tuple[Stmt, ...], region: Region) -> frozenset[str]:
 
 @kept
 def _asked(region: Region) -> dict[int, tuple[object, frozenset[str]]]:
-    """Return the results of `privatisable`, each with what proofs went by, by the identity of the body."""
+    """Return the cache of `privatisable` of a region: by ``id(body)``, the assumptions of proofs and the
+    result."""
     return {}
 
 
@@ -68,7 +69,8 @@ def _privatisable(body: tuple[Stmt, ...], region: Region) -> frozenset[str]:
 
 
 def _elsewhere(stmts: Iterable[Stmt], body: tuple[Stmt, ...]) -> tuple[frozenset[str], int]:
-    """Return the arrays that statements outside of ``body`` touch, and how often ``body`` occurs."""
+    """Return the arrays that statements in ``stmts`` outside of ``body`` touch, and how often ``body``
+    occurs."""
     found: set[str] = set()
     times = 0
     for stmt in stmts:
@@ -110,7 +112,7 @@ def upward_exposed_reads(body: Iterable[Stmt], whole: Window) -> list[Window]:
 
 
 def _add(made: list[Window], window: Window) -> None:
-    """Append a window, joined with one that it is adjacent to."""
+    """Add a window to ``made``, merged with another one there if their union is a window."""
     for k, other in enumerate(made):
         if (both := union(other, window)) is not None:
             del made[k]
@@ -120,7 +122,8 @@ def _add(made: list[Window], window: Window) -> None:
 
 
 def _head(stmt: Stmt) -> Stmt:
-    """Return the statement without its bodies: its condition alone."""
+    """Return a while loop or branch with empty bodies, so with its condition alone; other statements as they
+    are."""
     if isinstance(stmt, While):
         return While(stmt.cond, ())
     return Branch(stmt.cond, ()) if isinstance(stmt, Branch) else stmt
@@ -129,7 +132,8 @@ def _head(stmt: Stmt) -> Stmt:
 # ---- dependences between iterations -----------------------------------------------------------------
 @record(frozen=True, slots=True)
 class Access:
-    """A window that one iteration touches, and the ranges of the variables that move it."""
+    """A window that one iteration reads or writes, and the ranges of the loop variables that it depends
+    on."""
 
     window: Window
     writing: bool
@@ -137,15 +141,15 @@ class Access:
 
 
 def iteration_conflict(loop: Loop, region: Region) -> Reason | None:
-    """Return why the iterations of a loop may not run in parallel; None if they may. ``loop`` is a statement
-    of ``region``, that very object, in whatever body."""
+    """Return why the iterations of a loop may not run in parallel; None if they may.  ``loop`` must be the
+    very object that is in ``region``, in any body there."""
     found = privatised_arrays(loop, region)
     return found if isinstance(found, Reason) else None
 
 
 def privatised_arrays(loop: Loop, region: Region) -> frozenset[str] | Reason:
-    """Return the temporaries that parallel iterations have to privatise, or why they may not run in parallel.
-    ``loop`` is a statement of ``region``, that very object."""
+    """Return the temporaries of which parallel iterations need private copies, or why the iterations may not
+    run in parallel.  ``loop`` must be the very object that is in ``region``."""
     pair = iteration_pair(loop)
     if pair is None:
         return Reason(f"the step of {loop.var} is not known")
@@ -169,8 +173,8 @@ def compare_iterations(
     known: _Ranges,
     root: Mapping[str, str],
 ) -> frozenset[str] | Reason:
-    """Return the arrays in ``free`` that two iterations may both use, or the loop-carried dependence through
-    another array."""
+    """Return the arrays of ``free`` that the accesses of two iterations have in common, or the dependence
+    between the iterations through another array."""
     found: set[str] = set()
     for a in first:
         for b in second:
@@ -190,8 +194,8 @@ def compare_iterations(
 
 
 def iteration_pair(loop: Loop) -> tuple[Dim, Dim, _Ranges] | None:
-    """Return the values of the variable in an iteration and in a later one, and the ranges of their symbols;
-    None if the step is not known."""
+    """Return symbolic values of the loop variable in one iteration and in a later one, and the ranges of the
+    symbols in them; None if the loop's step is not known."""
     step = loop.bounds[2]
     if type(step) is not int:
         return None
@@ -214,8 +218,9 @@ def accesses(
     written: set[str],
     root: Mapping[str, str],
 ) -> list[Access]:
-    """Return the accesses of one iteration to the families that are written, for the given values of
-    variables."""
+    """Return one iteration's accesses to the families of arrays in ``written`` (``root`` has each array's
+    family), with loop variables replaced by ``values``; those of inner loops get ``mark`` and go to
+    ``ranges``."""
     found: dict[Access, None] = {}
     for stmt in body:
         if isinstance(stmt, Loop):
@@ -242,7 +247,7 @@ def accesses(
 
 
 def window_at(window: Window, values: Mapping[str, Dim]) -> Window:
-    """Return the window for the given values of variables."""
+    """Return the window with the symbols in ``values`` replaced by their values."""
     shape = tuple(dims.substitute(n, values) for n in window.shape)
     index = tuple(
         Index(dims.substitute(ix.offset, values), dims.substitute(ix.stride, values), ix.axis)

@@ -1,4 +1,4 @@
-"""Library matrix products as statements: sums of products."""
+"""Library matrix products written out as ordinary statements: reductions of products."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from dcarray.ir.ops import const
 
 
 def as_sum(call: Call, dtype: np.dtype[Any], summed_first: bool = False) -> Compute:
-    """Return a ``blas.matmul`` as a statement.
+    """Return the reduction that computes the same as a ``blas.matmul`` call.
 
-    Its operands and its result have the same dtype, and it does not write what it reads. The domain is the
-    result's, with the axis that is added up after it, or before it if ``summed_first``.
+    The call's operands and result must all have ``dtype``, and the result must not overlap an operand. The
+    domain has the axes of the result and the summed axis, which is the last one, or the first if
+    ``summed_first``.
     """
     (out,), (a, b) = call.writes, call.reads
     add, multiply, zero = (
@@ -42,8 +43,8 @@ def as_sum(call: Call, dtype: np.dtype[Any], summed_first: bool = False) -> Comp
 
 
 def as_terms(call: Call, dtype: np.dtype[Any], depth: int) -> Compute:
-    """Return a ``blas.matmul`` whose inner dimension is ``depth`` as a statement that writes the sum of
-    products out, term by term; see `as_sum` for its restrictions."""
+    """Return the element-wise statement that computes the same as a ``blas.matmul`` with the inner dimension
+    ``depth``: a sum written out with ``depth`` products. `as_sum` has the restrictions."""
     folded = as_sum(call, dtype)
     shape = call.writes[0].shape
     inner = len(shape)
@@ -69,7 +70,8 @@ def as_terms(call: Call, dtype: np.dtype[Any], depth: int) -> Compute:
 
 
 def _axes(stack: tuple[Dim, ...], batch: tuple[Dim, ...], at: Callable[[int], Index]) -> tuple[Index, ...]:
-    """Return the indices of a stack of matrices in the batch that they are broadcast to."""
+    """Return the indices of the leading axes ``stack`` of an operand that is broadcast to the axes ``batch``;
+    ``at(k)`` is the index that goes along axis ``k`` of the batch."""
     skipped = len(batch) - len(stack)
     return tuple(
         at(skipped + k) if dims.prove_eq(extent, batch[skipped + k]) is True else Index(0)

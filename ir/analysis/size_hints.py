@@ -14,7 +14,7 @@ SMALL = 30  # and another one
 
 
 class SizeHints:
-    """Maps a dimension of a region to a plausible value, with the given values of loop variables."""
+    """A callable that maps a dimension of a region to a plausible value, by the hints of symbols."""
 
     def __init__(self, region: Region, variables: Mapping[str, int] | None = None) -> None:
         self._hints: Mapping[str, int] = {
@@ -28,7 +28,8 @@ class SizeHints:
         return dims.evaluate(dim, {name: self._hints.get(name, UNKNOWN) for name in dims.free_symbols(dim)})
 
     def within(self, var: str, bounds: tuple[Dim, Dim, Dim]) -> tuple[SizeHints, int]:
-        """Return the hints inside a loop, with its variable half-way, and the number of its iterations."""
+        """Return the hints inside a loop, where its variable has the value of the middle iteration, and the
+        plausible number of iterations."""
         start, stop, step = map(self, bounds)
         iterations = range(start, stop, step or 1)
         inner = copy(self)
@@ -45,8 +46,9 @@ Cases = list[tuple[SizeHints, int]]
 
 
 def variations(region: Region) -> list[SizeHints]:
-    """Return plausible values of a region's sizes; where several are unknown, more than one choice, so that a
-    decision for all of them does not rely on how these compare."""
+    """Return several sets of plausible values for a region's sizes.  Where two or more sizes have no hint,
+    each is in turn the only small one and the only large one, so that a common decision of all does not rely
+    on how they compare."""
     free = [symbol.name for symbol in region.symbols if symbol.hint is None]
     found = [SizeHints(region)]
     for name in free if len(free) > 1 else ():
@@ -56,6 +58,7 @@ def variations(region: Region) -> list[SizeHints]:
 
 
 def within(cases: Cases, loop: Loop) -> Cases:
-    """Return the cases inside of a loop."""
+    """Return the cases (hints, and how often the code runs) for the body of a loop, given those for the
+    loop."""
     inside = [(hints.within(loop.var, loop.bounds), times) for hints, times in cases]
     return [(hints, times * count) for (hints, count), times in inside]

@@ -1,14 +1,14 @@
-"""Skews of statements in time tiles: how many rows each has to run behind those before it.
+"""Skews of statements in time tiles: by how many rows each statement has to run behind those before it.
 
-A *row* is a point of the first axis of a statement's domain, and its number that of the row of the array that
-the statement writes first.  Between row ``x`` of one statement and row ``y`` of a later one there is a
-dependence only if ``y - x`` is one of a few *distances*, which follow from the windows.
+A *row* is a point of the first axis of a statement's domain.  Its number is the index of the row that it
+writes, in the array of the statement's first write.  Row ``y`` of a statement can depend on row ``x`` of an
+earlier one only if ``y - x`` is one of a few *distances*, which follow from the windows.
 
-Tile ``c`` begins at some row ``X[c]``.  Of a statement it takes the rows from ``X[c] + ahead`` to
-``X[c+1] - behind``.  With ``ahead`` at least that of every earlier statement plus the largest distance, and
-``behind`` at least that of every earlier statement less the smallest one, whatever a row depends on is in
-its own tile; and what is between two tiles depends on tiles and on itself only, as long as tiles have
-``ahead + behind`` rows.  Inside, rows go in order of ``row + behind``, so that nothing runs too early.
+Tile ``c`` begins at some row ``X[c]`` and contains, of each statement, the rows from ``X[c] + ahead`` to
+``X[c+1] - behind``.  ``ahead`` is at least that of every earlier statement plus the largest distance, and
+``behind`` at least that of every earlier statement minus the smallest distance.  So a row depends on rows of
+its own tile only; and the rows between two tiles depend on these tiles and on each other only, as long as
+tiles have ``ahead + behind`` rows.  In a tile, rows run in order of ``row + behind``, so none runs too early.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from .effects import Reason, clash, domain, families, reads, writes
 
 @record(frozen=True, slots=True)
 class Skew:
-    """A statement's rows, ``count`` from ``first`` on, and by how many its tile begins ahead and ends
-    behind."""
+    """The rows of a statement, ``count`` from ``first`` on, and its ``ahead`` and ``behind``: by how many
+    rows its part of a tile begins after the tile's first row, and ends before the next tile's."""
 
     first: Dim
     count: Dim
@@ -39,10 +39,11 @@ _Use = tuple[int, int, bool]
 
 
 class SkewAnalysis:
-    """The skew of each statement of a chain, from its dependence distances to those before it.
+    """The skews of a chain of statements, each computed from the distances of its dependences on earlier
+    ones.
 
-    ``root`` has the family of every array's memory, ``written`` the families that some statement writes, and
-    ``meet`` says whether two windows may share memory, as ``effects.clash``.
+    ``root`` maps each array to its memory family, ``written`` has the families that some statement writes,
+    and ``meet`` says whether two windows may share memory, like ``effects.clash``.
     """
 
     def __init__(
@@ -81,7 +82,8 @@ class SkewAnalysis:
         return None
 
     def _accesses(self, part: Part, first: Dim) -> tuple[_Use, ...] | Reason:
-        """Return a statement's accesses to memory that the chain writes, or why they are not row by row."""
+        """Return a statement's accesses to memory that the chain writes, or why it does not run row by
+        row."""
         computes = (part,) if isinstance(part, Compute) else part.body
         folds = next((c.target for c in computes if c.combine is not None), None)
         if folds is not None:
@@ -136,8 +138,8 @@ def skews(body: Sequence[Part], region: Region) -> tuple[Skew, ...] | Reason:
 
 
 def time_tile_conflict(stmt: TimeTiles, region: Region) -> Reason | None:
-    """Return why ``stmt`` would not give the results of its statements one after the other; None if it
-    does."""
+    """Return why time tiles would give other results than running their statements one after the other; None
+    if they give the same."""
     found = skews(stmt.body, region)
     if isinstance(found, Reason):
         return found

@@ -1,8 +1,8 @@
-"""Bytes moved and operations of statements, as fused kernels and as single NumPy calls.
+"""Numbers of bytes that statements move and of operations that they do, by two models.
 
-Two models.  ``fused_traffic``: each array is read once and written once for a statement, whatever happens in
-between stays in registers (what a generated kernel moves at least).  ``unfused_bytes``: every operation reads
-its arguments from memory and writes its result there (what NumPy moves).
+``fused_traffic``: a statement reads each array once and writes it once, and intermediate values stay in
+registers (the least that a generated kernel moves).  ``unfused_bytes``: every operation reads its arguments
+from memory and writes its result there (what NumPy moves).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Sizes = Mapping[str, int]
 
 @record(frozen=True, slots=True)
 class Traffic:
-    """Bytes read and written, and scalar operations."""
+    """A number of bytes read, of bytes written, and of scalar operations."""
 
     read: int = 0
     written: int = 0
@@ -61,7 +61,8 @@ def _int(dim: Any, sizes: Sizes) -> int:
 
 
 def _elements(window: Window, sizes: Sizes) -> int:
-    """Return the number of distinct elements under a window: an axis that moves nothing counts once."""
+    """Return the number of distinct elements in a window; a broadcast axis of its domain counts as length
+    1."""
     return math.prod(_int(window.shape[axis], sizes) for axis in set(moving_axes(window)))
 
 
@@ -72,10 +73,10 @@ def _computes(stmt: Compute | Group) -> tuple[Compute, ...]:
 
 
 def fused_traffic(stmt: Stmt, region: Region, sizes: Sizes | None = None) -> Traffic:
-    """Return the bytes and operations of one statement run as one kernel.
+    """Return the bytes that one statement moves and the operations that it does, run as one kernel.
 
-    A loop is taken to stay in the cache; its operations are those of the middle iteration, times the number
-    of iterations. ``sizes`` are the values of the symbols; by default their hints.
+    The data of a loop is assumed to stay in the cache, and its operations to be those of the middle iteration
+    times the number of iterations. ``sizes`` are the values of the symbols; by default their hints.
     """
     if sizes is None:
         sizes = {symbol.name: symbol.hint or symbol.minimum for symbol in region.symbols}
@@ -101,14 +102,14 @@ class _Tally:
         return Traffic(read, written, self.operations)
 
     def touch(self, touched: dict[str, int], found: Iterable[Window], sizes: Sizes, times: int) -> None:
-        """Count windows, each array at most once as a whole."""
+        """Add the elements of windows, ``times`` over, to the counts by array; no count exceeds the array."""
         for window in dict.fromkeys(found):
             whole = math.prod(_int(d, sizes) for d in self.arrays[window.array].shape)
             count = times * (_elements(window, sizes) if window.index else 1)
             touched[window.array] = min(whole, touched.get(window.array, 0) + count)
 
     def add(self, stmt: Stmt, sizes: Sizes, times: int) -> None:
-        """Count a statement that runs a number of times."""
+        """Add the elements and operations of a statement that runs ``times`` times."""
         match stmt:
             case Loop(_, _, body):
                 inside, iterations = _iteration(stmt, sizes)
@@ -130,7 +131,7 @@ class _Tally:
                 self.plain(_computes(stmt), sizes, times)
 
     def plain(self, computes: tuple[Compute, ...], sizes: Sizes, times: int) -> None:
-        """Count the statements of one kernel."""
+        """Add the elements and operations of the statements of one kernel, which runs ``times`` times."""
         made: set[Window] = set()  # by statements before: still in registers
         reads = []
         for c in computes:
@@ -146,8 +147,7 @@ class _Tally:
 
 
 def _iteration(loop: Loop, sizes: Sizes) -> tuple[Sizes, int]:
-    """Return the sizes in the middle iteration of a loop, which stands for all, and the number of
-    iterations."""
+    """Return the sizes in the middle iteration of a loop, taken as typical, and the number of iterations."""
     bounds = [bound if type(bound) is int else evaluate(bound, sizes) for bound in loop.bounds]
     iterations = range(bounds[0], bounds[1], bounds[2] or 1)
     middle = iterations[len(iterations) // 2] if iterations else iterations.start
@@ -160,15 +160,15 @@ def total_fused_traffic(body: Iterable[Stmt], region: Region) -> Traffic:
 
 
 def _bytes(windows: Iterable[Window], region: Region, sizes: Sizes) -> int:
-    """Return the bytes under windows, each array at most once as a whole."""
+    """Return the number of bytes in windows; no array counts for more than its whole size."""
     tally = _Tally(region)
     tally.touch(tally.read, windows, sizes, 1)
     return tally.traffic().read
 
 
 def unfused_bytes(region: Region) -> int:
-    """Return the bytes that NumPy moves for the element-wise statements and calls of a region, one at a time:
-    those of the arguments and of the result of each operation."""
+    """Return the bytes that NumPy would move for a region's element-wise statements and library calls: the
+    sizes of the arguments and of the result of each single operation."""
     return _unfused_bytes(region.body, region, {s.name: s.hint or s.minimum for s in region.symbols})
 
 
@@ -192,7 +192,7 @@ def _unfused_bytes(body: Iterable[Stmt], region: Region, sizes: Sizes) -> int:
 
 
 def _steps(c: Compute, sizes: Sizes) -> int:
-    """Return the bytes of the single operations of an expression, without the store of its result."""
+    """Return the bytes that the operations of a statement's expression move, without the final store."""
     domain = [_int(d, sizes) for d in c.target.shape]
     axes: dict[Expr, frozenset[int]] = {}
     total = 0

@@ -1,7 +1,7 @@
 """Undo copies: a run saves the inputs that it overwrites, in case it has to be repeated.
 
-They are statements of the region, so fusion puts them beside what overwrites: one more array is written, none
-read.
+The copies are statements of the region, so that fusion puts each in the loop that overwrites its input: this
+writes one more array, but reads none more.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ class UndoCopy:
 
     @property
     def slices(self) -> str:
-        """The index of these elements in both, as a Python expression over the region's symbols."""
+        """The NumPy index of these elements in either array, as a Python expression over the region's
+        symbols."""
         parts = []
         for ix in self.window.index:
             count = 1 if ix.axis is None else self.window.shape[ix.axis]
@@ -43,10 +44,10 @@ class UndoCopy:
 
 
 def with_undo_copies(region: Region, names: Sequence[str]) -> tuple[Region, tuple[UndoCopy, ...]]:
-    """Return the region with undo copies of arrays, and the copies.
+    """Return the region with undo copies of the arrays ``names`` added, and a description of each copy.
 
-    They come last among its arrays and have C order. Its statements are no loops or branches; ``names`` are
-    from `ir.effects.overwritten_inputs`. Without names it is the same object.
+    The new arrays are the region's last ones and have C order. The region must have no loops or branches;
+    ``names`` come from `effects.overwritten_inputs`. Without names the region is the same object.
     """
     if not names:
         return region, ()
@@ -61,7 +62,7 @@ def with_undo_copies(region: Region, names: Sequence[str]) -> tuple[Region, tupl
 
 
 def aliased_arrays(region: Region, names: Sequence[str]) -> tuple[str, ...]:
-    """Return the named arrays that share their memory with others."""
+    """Return those of ``names`` whose arrays share their memory with another array of the region."""
     shared = sharing(region)
     return tuple([name for name in names if name in shared])
 
@@ -69,11 +70,11 @@ def aliased_arrays(region: Region, names: Sequence[str]) -> tuple[str, ...]:
 def caller_copies(
     region: Region, undo: Sequence[UndoCopy]
 ) -> tuple[Region, tuple[UndoCopy, ...], tuple[str, ...]]:
-    """Return the region without undo copies of arrays that are overwritten before a library call may fail,
-    the copies that remain, and the arrays of the others.
+    """Return the region without the undo copies of arrays that are overwritten before a library call that may
+    fail, the undo copies that remain, and the names of the arrays whose copies were removed.
 
-    Whoever runs the region copies these before it begins, so that one copy serves both purposes. The region
-    is the same object where there are none, or where they are made beside something else.
+    The caller copies those arrays before each run, for a failed call as well as for a repeated run. The
+    region is the same object if no copy is removed, or if one is made in a nest together with other results.
     """
     last = max((k for k, stmt in enumerate(region.body) if _calls(stmt)), default=-1)
     alone = last >= 0 and isinstance(region.body[last], Call)
@@ -89,11 +90,11 @@ def caller_copies(
 def end_before_overwrites(
     region: Region, undo: Sequence[UndoCopy]
 ) -> tuple[Region, tuple[UndoCopy, ...], int | None]:
-    """Drop the undo copies of arrays that only the last statements overwrite, if these do nothing but copy.
-    Returns the region, the copies that remain, and the position of the first statement after which a run
-    ends; None if all copies are needed.
+    """Drop the undo copies of arrays that only the region's final statements overwrite, if these only copy
+    elements.  Returns the region, the copies that remain, and the position of the first final statement;
+    None instead of the position if all copies are needed.
 
-    A run that has to be repeated ends before those statements and leaves the arrays unchanged.
+    A run that has to be repeated stops before the final statements, and so leaves those arrays unchanged.
     """
     end = len(region.body)
     types = {array.name: array.dtype for array in region.arrays}
@@ -117,11 +118,12 @@ def end_before_overwrites(
 def compute_aside(
     region: Region, undo: Sequence[UndoCopy]
 ) -> tuple[Region, tuple[UndoCopy, ...], int | None]:
-    """Put the results of the last statement into temporaries, which one more statement copies.  Returns the
-    region, the undo copies that remain (none or all), and the position of the statement that copies, or None.
+    """Make the last statement write to temporaries, and append a statement that copies them to its targets.
+    Returns the region, the undo copies that remain (none, or all if nothing changed), and the position of
+    the copying statement, or None.
 
-    A run that has to be repeated ends before that one. Only where a temporary of the same shape is dead after
-    the last statement, whose memory is reused.
+    A run that has to be repeated stops before that statement. This is only done where the temporary can have
+    the memory of another one of the same shape that is dead after the last statement.
     """
     last = _parts(region.body[-1]) if region.body else ()
     computes = [part for part in last if isinstance(part, Compute) and part.combine is None]
@@ -155,16 +157,17 @@ def compute_aside(
 
 
 def _dies(load: Load | Gather, place: Window, aside: Array, arrays: Mapping[str, Array]) -> bool:
-    """Whether a load of the last statement is of a temporary that another array can replace."""
+    """Return whether a load of the last statement reads a temporary whose memory the array ``aside`` can
+    take: a plain one of the same dtype, at the elements that ``place`` writes."""
     old = arrays[load.window.array]
     plain = old.role == "temp" and old.base is None and old.strides is None and old.dtype == aside.dtype
     return plain and isinstance(load, Load) and same(replace(load.window, array=aside.name), place)
 
 
 def without_copies(region: Region, undo: Sequence[UndoCopy], beside: bool = False) -> Region:
-    """Return the region without these undo copies; the same object where they cannot be left out.
+    """Return the region without the undo copies ``undo``; the same object if they cannot be removed.
 
-    With ``beside``, copies are left out, too, that are made in one nest with other results.
+    With ``beside``, copies that are made in one nest with other results can be removed, too.
     """
     copies = {one.copy for one in undo}
     if beside:
@@ -188,7 +191,7 @@ def _left(stmt: Stmt, copies: set[str]) -> Stmt | None:
 
 
 def _calls(stmt: Stmt) -> bool:
-    """Whether there is a library call in a statement that may fail."""
+    """Return whether a statement contains a library call that may fail."""
     return any(isinstance(one, Call) and may_fail(one.op) for one in all_statements((stmt,)))
 
 
@@ -213,8 +216,8 @@ def _saves(stmt: Stmt, undo: UndoCopy) -> bool:
 
 
 def _window(array: Array, region: Region) -> Window:
-    """Return the window of all elements of the array that are written; the whole array if that is not one
-    window."""
+    """Return a window of all elements of ``array`` that the region writes; the whole array if no window has
+    exactly these."""
     written = [w for stmt in region.body for w in writes(stmt) if w.array == array.name]
     first = written[0] if written else identity(array)
     axes = [ix.axis for ix in first.index if ix.axis is not None]

@@ -1,9 +1,9 @@
 """Interval analysis of magnitudes: from which inputs a region raises no floating-point exception.
 
-A value is bounded by its magnitude, from above and from below, and by its sign; of a complex one the parts
-are, from above.  Iterations of a loop are interpreted one after the other, so that what grows in each of
-them has a bound after all of them; operations that raise an exception for small values, like a division, need
-a bound from below.
+For each real value the analysis knows an upper and a lower bound of its magnitude, and perhaps that it is not
+negative; for a complex one an upper bound of both parts.  Loops are interpreted iteration by iteration, so
+that a value that grows in each has a bound after the last one.  Operations that raise an exception for small
+values, like a division, need a lower bound.
 """
 
 from __future__ import annotations
@@ -53,25 +53,26 @@ _ABOVE = {"greater": True, "greater_equal": True, "less": False, "less_equal": F
 
 
 class _Unknown(Exception):
-    """Raised where there is no bound."""
+    """Raised when no bound of a value can be derived."""
 
 
 class Limits(NamedTuple):
-    """Inputs from which nothing raises exceptions but underflow."""
+    """Limits of a region's inputs within which no operation raises an exception other than underflow."""
 
     most: float  # the largest magnitude
     least: float = 0.0  # if not 0: what is no array is positive, and no less than this
 
 
 class _Bound(NamedTuple):
-    """Bounds of a value's magnitude from above and below; ``sure``: the value is not negative."""
+    """The upper bound ``most`` and lower bound ``least`` of a magnitude; ``sure``: the value is not
+    negative."""
 
     most: float
     least: float = 0.0
     sure: bool = False
 
     def join(self, other: _Bound) -> _Bound:
-        """Return the bounds of a value that is one or the other."""
+        """Return bounds that hold for the values of both."""
         most, least = max(self.most, other.most), min(self.least, other.least)
         return _Bound(most, least, self.sure and other.sure)
 
@@ -95,7 +96,7 @@ def safe_limits(region: Region) -> Limits | None:
 
 
 def _passes(body: Iterable[Stmt]) -> float:
-    """Return the number of times that expressions are evaluated, iterations of loops counted."""
+    """Return the number of expression nodes that the statements evaluate, over all iterations of loops."""
     passes = 0.0
     for stmt in body:
         match stmt:
@@ -109,8 +110,8 @@ def _passes(body: Iterable[Stmt]) -> float:
 
 
 def worth_checking(region: Region, names: Collection[str], least: int, hints: Mapping[str, int]) -> bool:
-    """Whether checking the inputs costs less than undo copies of the arrays ``names``, of at least ``least``
-    bytes in all."""
+    """Return whether checking the inputs is cheaper than undo copies of the arrays ``names``, and these have
+    at least ``least`` bytes in all; ``hints`` has the values of symbols."""
     given = [array for array in region.arrays if array.role in ("in", "inout")]
     if any(not dims.free_symbols(extent) <= hints.keys() for array in given for extent in array.shape):
         return False
@@ -120,18 +121,18 @@ def worth_checking(region: Region, names: Collection[str], least: int, hints: Ma
 
 
 def checked_inputs(region: Region) -> tuple[str, ...]:
-    """Return the inputs whose magnitude the limits bound."""
+    """Return the names of the inputs to which `Limits` apply: the floating-point and complex ones."""
     return tuple([a.name for a in region.arrays if a.role in ("in", "inout") and a.dtype.kind in "fc"])
 
 
 def is_scalar(array: Array) -> bool:
-    """Whether an input is a number, not an array: then its sign is checked, too."""
+    """Return whether an input is a floating-point number without axes, whose sign is checked, too."""
     return not array.shape and array.dtype.kind == "f"
 
 
 def magnitude_region(arrays: Iterable[Array], symbols: tuple[Symbol, ...] = ()) -> Region:
-    """Return the region that finds the largest magnitude of the elements of each array, or of their parts; of
-    a scalar the number itself."""
+    """Return a region that computes, for each array, the largest magnitude of its elements (of complex ones,
+    of their parts), and for a scalar the number itself."""
     given = [replace(_parts(a), name=f"x{k}", role="in", base=None) for k, a in enumerate(arrays)]
     double = np.dtype(np.float64)
     found = [Array(f"most{k}", double, (), "out") for k in range(len(given))]
@@ -139,7 +140,7 @@ def magnitude_region(arrays: Iterable[Array], symbols: tuple[Symbol, ...] = ()) 
 
 
 def _parts(array: Array) -> Array:
-    """Return the real numbers of an array's memory."""
+    """Return an array of the real and imaginary parts in a complex array's memory; a real array as it is."""
     if array.dtype.kind != "c":
         return array
     size = array.dtype.itemsize // 2
@@ -163,7 +164,7 @@ def _largest_of(arrays: Iterable[Array]) -> Iterator[Compute]:
 
 
 class _Bounds:
-    """The bounds of arrays while statements are interpreted."""
+    """The interpreter of the analysis: it runs statements on the bounds of arrays instead of their values."""
 
     def __init__(self, region: Region) -> None:
         self.arrays = {array.name: array for array in region.arrays}
@@ -172,7 +173,7 @@ class _Bounds:
         self._whole: dict[Window, bool] = {}
 
     def begin(self, limits: Limits) -> None:
-        """Set the bounds of inputs within limits."""
+        """Forget all bounds, and give each input those that follow from ``limits``."""
         if self.left < 0 or any(array.base is not None for array in self.arrays.values()):
             raise _Unknown
         self.bounds.clear()
@@ -267,7 +268,8 @@ class _Bounds:
         raise _Unknown
 
     def _complex(self, op: str, args: tuple[Expr, ...], dtype: np.dtype[Any]) -> _Bound:
-        """Return the bounds of the parts of a complex value, or of a real part."""
+        """Return the bounds of an operation with complex operands or result; of a complex value, of its
+        parts."""
         kinds = [arg.dtype.kind for arg in args]
         parts = [self._of(arg).most for arg in args]
         if op == "where" and kinds[1:] == ["c", "c"]:
@@ -320,7 +322,8 @@ class _Bounds:
         raise _Unknown
 
     def _choice_bound(self, args: tuple[Expr, ...], yes: _Bound, no: _Bound) -> _Bound:
-        """Return the bounds of a choice; the condition may bound one of the two from below."""
+        """Return the bounds of ``where(*args)``, given those of both values; a comparison as its condition
+        may give one of the values a lower bound."""
         condition = args[0]
         if isinstance(condition, Apply) and condition.op in _ABOVE:
             above = _ABOVE[condition.op]
@@ -346,8 +349,8 @@ def _largest(dtype: np.dtype[Any]) -> float:
 
 
 def _fits(bound: _Bound, dtype: np.dtype[Any]) -> _Bound:
-    """Return the bounds, if every value within them is representable in the dtype; no lower bound if the
-    value might be subnormal."""
+    """Return the bounds if all values within them are representable in the dtype, without the lower bound if
+    a value may be subnormal; otherwise raise `_Unknown`."""
     if dtype.kind == "b" or (dtype.kind in "iu" and bound.most <= _largest(dtype)):
         return bound
     if dtype.char not in "fdFD":

@@ -1,9 +1,8 @@
-"""Versions of a region whose sizes are not known: what is worth it, or possible, for some sizes only.
+"""Two versions of a region with symbolic sizes: one is for certain sizes only, the `general` one for all.
 
-A pass that finds a product in loops decides by the sizes whether it is worth a library call, and one that
-makes temporaries whether these are too large.  Where sizes are symbols, there are two versions: in one the
-passes do so, and say what has to hold of the sizes; the `general` one is for all others.  Whoever runs the
-region chooses.
+Some rewrites depend on sizes: loops become a library call if there is work enough, and temporaries are made
+if these are not too large.  Where such sizes are symbols, passes do these rewrites in one version and record
+the relations of sizes that it needs; they do not in the general version.  At run time the caller chooses.
 """
 
 from __future__ import annotations
@@ -27,14 +26,14 @@ _ACTIVE: ContextVar[Version | None] = ContextVar("version", default=None)
 
 
 class Version:
-    """The decisions of passes about a region by its sizes, while the object is entered (``with version:``).
+    """The version of a region that passes make while the object is entered (``with version:``).
 
     Parameters
     ----------
     region : Region
-        As it is written.
+        The region before the passes.
     general : bool
-        Whether nothing is done that is only for some sizes.
+        Whether this is the version for all sizes, in which no rewrite depends on a size.
     """
 
     def __init__(self, region: Region, general: bool = False) -> None:
@@ -51,16 +50,18 @@ class Version:
         _ACTIVE.reset(self._tokens.pop())
 
     def worth(self, extents: Iterable[Dim]) -> None:
-        """Note something that is worth it if the extents' product, a number of operations, is large."""
+        """Record a rewrite that is profitable if the product of ``extents``, its operations, is large
+        enough."""
         self._work.append(dims.simplify(math.prod(extents)))
 
     def needs(self, arrays: Iterable[Array]) -> None:
-        """Note temporaries, which may vanish again."""
+        """Record new temporaries, whose sizes must not be too large if they are still there after the
+        passes."""
         self._shapes.update(array.shape for array in arrays)
 
     def relations(self, final: Region) -> list[Any]:
-        """Return the relations of sizes for which this version is, whose region is ``final`` after the
-        passes."""
+        """Return the relations between sizes under which this version is to run; ``final`` is the region
+        after the passes."""
         written = {array.name: array.shape for array in self.region.arrays}
         shapes = [a.shape for a in final.arrays if a.role == "temp" and written.get(a.name) != a.shape]
         large = [n for n in shapes if n in self._shapes and not no_larger(n, self.region)]
@@ -72,12 +73,13 @@ class Version:
 
 
 def active(extents: Collection[Dim]) -> Version | None:
-    """Return the version that is being compiled, whose sizes decide about these extents.  None if the extents
-    are known, or if there is but one version."""
+    """Return the `Version` that is being made, for a rewrite that depends on ``extents``; None if these are
+    all known numbers, or if the region has only one version."""
     return None if all(type(extent) is int for extent in extents) else _ACTIVE.get()
 
 
 def no_larger(shape: tuple[Dim, ...], region: Region) -> bool:
-    """Whether an array that a region is given has all these extents among its own."""
+    """Return whether some array of the region that is no temporary has all extents of ``shape`` among its
+    own, so that an array of this shape is no larger."""
     wanted = Counter(shape)
     return any(wanted <= Counter(array.shape) for array in region.arrays if array.role != "temp")

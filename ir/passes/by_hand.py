@@ -1,6 +1,6 @@
-"""Changes of one statement that are asked for by hand: blocks of a domain, loops in another order, unrolling.
+"""Rewrites of one statement that a user requests by name: tiling, loop interchange, unrolling.
 
-Each has its legality, ``can_...``, which gives the reason against it or None, apart from the action.
+Each has a legality check, ``can_...``, which returns the reason against the rewrite, or None.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from dcarray.ir.renaming import remap_points, stmt_at
 
 # ---- blocks of a statement's domain -------------------------------------------------------------------
 def can_tile(stmt: Stmt, sizes: Sequence[int | None]) -> Reason | None:
-    """Return why a statement cannot run block by block of its domain, ``sizes`` long along the axes; None
-    along an axis is all of it.  Points of a domain need nothing of one another, unless they are folded."""
+    """Return why a statement cannot run block by block, else None; ``sizes`` has the blocks' length along
+    each axis of its domain, None for the whole axis.  Only reductions and scans have dependent points."""
     if not isinstance(stmt, Compute):
         return Reason(f"{kind_of(stmt)} has no domain of its own")
     count = len(stmt.target.shape)
@@ -49,8 +49,8 @@ def can_tile(stmt: Stmt, sizes: Sequence[int | None]) -> Reason | None:
 
 
 def tile(stmt: Compute, sizes: Sequence[int | None], names: Sequence[str]) -> Stmt:
-    """Return loops over the blocks, the first axis outermost; there is a name for each axis that has a
-    size."""
+    """Return the loops over blocks of a statement's domain, the first axis outermost; ``names`` has the loop
+    variable of each axis whose size is not None."""
     left = iter(names)
     amap: list[Index] = []
     shape: list[Dim] = []
@@ -72,7 +72,7 @@ def tile(stmt: Compute, sizes: Sequence[int | None], names: Sequence[str]) -> St
 
 
 def _shorter(size: int, extent: Dim, start: Dim) -> Dim:
-    """Return the length of the block from ``start`` on: the last may be shorter."""
+    """Return the length of the block that begins at ``start``, which is shorter for the last block."""
     if size == 1 or (type(extent) is int and extent % size == 0):
         return size
     return dims.minimum(size, extent - start)
@@ -80,8 +80,8 @@ def _shorter(size: int, extent: Dim, start: Dim) -> Dim:
 
 # ---- the order of loops -------------------------------------------------------------------------------
 def can_swap(loop: Loop, region: Region) -> Reason | None:
-    """Return why a loop and the one inside of it cannot be exchanged.  ``loop`` is a statement of
-    ``region``, that very object.  It is legal if no iteration of the outer loop needs another one."""
+    """Return why a loop and the only statement of its body, a loop, cannot be interchanged; None if they can:
+    if the outer loop carries no dependence.  ``loop`` must be the very object that is in ``region``."""
     (inner,) = loop.body
     assert isinstance(inner, Loop)
     if any(loop.var in dims.free_symbols(bound) for bound in inner.bounds):
@@ -91,14 +91,14 @@ def can_swap(loop: Loop, region: Region) -> Reason | None:
 
 
 def swap(loop: Loop) -> Loop:
-    """Return a loop and the one inside of it exchanged.  Neither is declared parallel any more."""
+    """Return the interchanged nest of a loop and the loop in it.  Neither is declared parallel."""
     (inner,) = loop.body
     assert isinstance(inner, Loop)
     return replace(inner, parallel=False, body=(replace(loop, parallel=False, body=inner.body),))
 
 
 def perfect_nest(stmt: Stmt) -> tuple[Loop, ...]:
-    """Return the loops that begin with a statement, each the only statement of the one before it."""
+    """Return the loops of a perfect nest, from ``stmt`` inwards; empty if ``stmt`` is no loop."""
     found: list[Loop] = []
     while isinstance(stmt, Loop):
         found.append(stmt)
@@ -122,8 +122,8 @@ def can_unroll(stmt: Stmt, factor: int) -> Reason | None:
 
 
 def unroll(loop: Loop, factor: int) -> tuple[Loop, ...]:
-    """Return a loop of which each iteration does ``factor`` of those before, and one for the rest if there
-    is any.  Neither is declared parallel."""
+    """Return the loop unrolled by ``factor``, and a loop over the remaining iterations if there are any.
+    Neither is declared parallel."""
     start, stop, step = loop.bounds
     many = dims.count(loop.bounds)
     assert type(many) is int
@@ -135,7 +135,7 @@ def unroll(loop: Loop, factor: int) -> tuple[Loop, ...]:
 
 
 def kind_of(stmt: Stmt) -> str:
-    """Return what a statement is, for messages."""
+    """Return the kind of a statement in words, for messages, such as "a loop"."""
     names = {
         Compute: "a statement over a domain", Call: "a call", Nest: "a nest of fused statements",
         Rows: "a group of statements that run row by row", TimeTiles: "a group of time tiles",

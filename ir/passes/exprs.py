@@ -51,7 +51,7 @@ def is_zero(expr: Expr) -> bool:
 
 
 def has_checks(stmt: Part) -> bool:
-    """Whether the statement checks its values at run time, and so has an effect even if nothing reads
+    """Whether the statement raises a flag for some values (``checked``): an effect even if no one reads
     them."""
     roots = [part.body for part in computes_of(stmt)]
     return any(isinstance(node, Apply) and node.op == "checked" for node in windows.walk(*roots))

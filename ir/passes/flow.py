@@ -1,7 +1,7 @@
-"""Def-use information of a block of statements, and which of them may be moved.
+"""Def-use information of the statements of one body, and which of these may be moved.
 
-Statements of one body form a `Block`.  Whatever is inside a loop or a branch counts, seen from outside,
-as touching its arrays anywhere; seen from inside, an array is local only if nothing outside touches it.
+The statements of a body form a `Block`.  A loop or branch in it counts as touching any element of its
+arrays; for the block of an inner body, an array is local only if nothing outside touches it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Use:
 
 
 class Facts:
-    """The memory of a whole region: which arrays share it, which must survive, and which bodies touch
+    """Facts about a region's arrays: which of them share memory, which are results, and which bodies use
     them."""
 
     __slots__ = ("arrays", "blocks", "kept", "region", "roots", "shared", "variables")
@@ -84,7 +84,7 @@ class Facts:
                 self.blocks.setdefault(self.roots[name], set()).add(here)
 
     def overlap(self, a: Window, b: Window) -> bool | None:
-        """Whether the windows, perhaps of different arrays, may share memory."""
+        """Whether two windows, of one array or two, share memory; None if that is not known."""
         if a.array == b.array:
             return meets(a, b)
         return None if self.roots[a.array] == self.roots[b.array] else False
@@ -132,7 +132,7 @@ def writes_of(stmt: Stmt) -> tuple[Window, ...]:
 
 
 class Block:
-    """The statements of one body, with an index of who touches which memory.
+    """The statements of one body, with an index from each memory to the positions that access it.
 
     Positions are stable while statements are replaced or removed.
     """
@@ -160,7 +160,7 @@ class Block:
         return set() if stmt is None else {roots[name] for name in touched_arrays(stmt)}
 
     def replace(self, pos: int, stmt: Stmt | None) -> None:
-        """Put another statement, or none, at a position."""
+        """Replace the statement at a position; with None, remove it."""
         before = self._roots_at(pos)
         self.stmts[pos] = stmt
         self.reads[pos] = reads_of(stmt) if stmt is not None else ()
@@ -195,8 +195,8 @@ class Block:
 
     # ---- what becomes of a written window -------------------------------------------------------------
     def uses(self, pos: int, target: Window) -> tuple[list[Use], Reason | None]:
-        """Return every read of the values that the statement at ``pos`` writes to ``target``; with a reason
-        if there may be others, so that the values must be stored."""
+        """Return the reads of the values that the statement at ``pos`` writes to ``target``, and a reason if
+        there may be further reads, so that the values must be stored; else None."""
         facts, roots = self.facts, self.facts.roots
         root = roots[target.array]
         lives = root in facts.kept
@@ -223,7 +223,7 @@ class Block:
     def _partial_read(
         self, target: Window, window: Window, kind: Kind, shadows: list[Window]
     ) -> Reason | None:
-        """Return why a read may also be of elements that were not written to ``target``."""
+        """Return why a read of ``window`` may include elements that ``target`` does not write; else None."""
         if kind == "inside":
             return Reason(f"{target.array} is read in another body or nest", (window,))
         if window.array != target.array:

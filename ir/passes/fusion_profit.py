@@ -1,4 +1,4 @@
-"""Profit of fusions: one cost function for all of them, and its constants.
+"""The profitability of fusions: one cost function for all kinds of fusion, and its constants.
 
 The unit of cost is an addition, for one element, in a vectorised loop over data in the first cache.
 ``python -m benchmarks fusion`` measures the constants on a machine.  They were chosen on processors with a
@@ -35,7 +35,7 @@ AGAIN_ALL, AGAIN_INNER, AGAIN_OUTER = 1.0, 5.0, 40.0
 
 @record(frozen=True, slots=True)
 class Capacity:
-    """The most that one loop body holds, so that it compiles fast and has registers enough.
+    """The limits of one loop body, so that it compiles fast and its values fit into registers.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ class Change:
 
 
 def loss(change: Change) -> str | None:
-    """Return why a fusion does not pay, None if it does: what it saves has to be worth what it costs."""
+    """Return why the costs of a fusion exceed its savings; None if they do not."""
     if not change.saved:
         return "they have no data in common"
     saved = change.saved * TRIP / 2
@@ -105,13 +105,13 @@ def loss(change: Change) -> str | None:
 
 
 def repeated_work(price: Summary, times: int) -> float:
-    """Return the least work that is added by computing an expression so many times more; calls are never
-    repeated."""
+    """Return the work added by computing an expression ``times`` times more; infinite for a costly function,
+    which is never repeated."""
     return float("inf") if times and price.dearest >= CALL else APART * times * price.work
 
 
 def work_along(price: Summary, axes: tuple[int, ...], rank: int) -> float:
-    """Return the work for a value that is the same along these axes of a domain."""
+    """Return the repeated work per element of a value that does not change along ``axes`` of a domain."""
     if not axes:
         return 0.0
     if len(axes) == rank:

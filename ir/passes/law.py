@@ -1,4 +1,4 @@
-"""Laws: two ways to compute the same values; and equations that are none."""
+"""Laws: algebraic rewrites that passes apply; and equations that do not hold for floating-point numbers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Law", "NoLaw"]
 
 @record(frozen=True, slots=True)
 class Law:
-    """Two ways to compute the same, the second of which is better.
+    """An algebraic rewrite: two ways to compute the same values, the second of which is faster.
 
     Attributes
     ----------
@@ -22,7 +22,7 @@ class Law:
         "bits": the results are the same; "sums": sums are added up in another order (or by a library), and
         warnings may come for other elements.
     when : str
-        What is asked for, and what else is known.
+        The conditions under which the pass applies it.
     before, after : str
         In NumPy: code that makes ``r`` of ``a``, ``b``, ``x``, ``y``.
     region, rewritten : str
@@ -41,7 +41,7 @@ class Law:
 
 @record(frozen=True, slots=True)
 class NoLaw:
-    """An equation of real numbers that is none of floating-point numbers, and that no pass uses.
+    """An equation that holds for real numbers but not for floating-point numbers, so that no pass uses it.
 
     Attributes
     ----------

@@ -1,7 +1,7 @@
-"""The laws of library calls and operations that passes apply, and equations that are none.
+"""The table of the algebraic rewrites that passes apply, and of equations that they must not apply.
 
-Each law is a region and what one pass makes of it, beside NumPy's way to write both: an example, since passes
-work on any windows of any arrays.  `table` is the table in the documents.
+Each law has an example region, the region that one pass makes of it, and NumPy code for both; the passes work
+on any windows of any arrays.  `table` makes the table in the documents.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ def table() -> str:
 
 
 def _code(text: str) -> str:
-    """Code in a cell of a table."""
+    """Return Python code as the text of a Markdown table's cell."""
     lines = [line.replace("    ", "\u00a0\u00a0") for line in text.splitlines()]
     return "<br>".join(f"`{_cell(line)}`" for line in lines)
 

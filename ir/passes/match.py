@@ -27,11 +27,11 @@ def _quotient(value: Dim, divisor: Dim) -> Dim | None:
 
 @dims.kept_pair
 def domain_map(outer: Window, inner: Window) -> tuple[Index, ...] | None:
-    """Return the affine map from ``inner``'s domain to ``outer``'s, such that both windows name the same
-    element.
+    """Return the affine map from ``inner``'s domain to ``outer``'s under which both windows give the same
+    element of their array.
 
-    Both are windows of one array. The result may lead outside of ``outer``'s domain: see `containing_map`.
-    None if there is no single such map, or it cannot be shown.
+    The map may lead outside of ``outer``'s domain (`containing_map` checks that). None if there is no unique
+    map, or if that cannot be proved.
     """
     found: list[Index | None] = [None] * len(outer.shape)
     single = {axis for axis, extent in enumerate(inner.shape) if dims.is_number(extent, 1)}
@@ -59,7 +59,7 @@ def domain_map(outer: Window, inner: Window) -> tuple[Index, ...] | None:
 
 
 def maps_into(amap: Sequence[Index], domain: Sequence[Dim], bounds: Sequence[Dim]) -> bool:
-    """Whether the map provably leads from the whole of ``domain`` into ``bounds``."""
+    """Whether the affine map ``amap`` is proved to lead from all points of ``domain`` into ``bounds``."""
     if any(dims.is_number(extent, 0) for extent in domain):
         return True
     for index, bound in zip(amap, bounds, strict=True):

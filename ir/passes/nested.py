@@ -1,8 +1,7 @@
 """Passes inside loops and branches: each body is a region of its own.
 
-What is used elsewhere, or passes from one iteration to the next, exists when the body begins and outlives it,
-and all else is temporary.  So what is legal in a region, and what pays there, is found in a body by the same
-passes; the range of a loop's variable is known to all proofs.
+Arrays that are used elsewhere, or that carry values from one iteration to the next, are ``inout`` there; all
+others are temporaries.  So the same passes work on bodies, and proofs know the range of the loop's variable.
 """
 
 from __future__ import annotations
@@ -80,7 +79,7 @@ def in_bodies(region: Region, log: Log, run: Run) -> Region:
 
 
 def _statement(stmt: Stmt, region: Region, log: Log, run: Run) -> tuple[Stmt, Region]:
-    """Return the statement with new bodies, and the region, with the statement as it was, with new arrays."""
+    """Return the statement with new bodies, and the region with the arrays that these need added."""
     loop = stmt if isinstance(stmt, Loop) else None
     made: list[tuple[Stmt, ...]] = []
     with dims.ranging(loop.var, loop.bounds) if loop is not None else nullcontext():

@@ -23,7 +23,8 @@ Observer = Callable[[str, Region, Sequence[Note]], None]
 
 @record(frozen=True, slots=True)
 class Pipeline:
-    """Three sequences of passes; ``NESTED`` in one stands for that sequence, run in loops and branches.
+    """Three sequences of passes; the entry ``NESTED`` runs the sequence it is in on bodies of loops and
+    branches.
 
     Attributes
     ----------
@@ -32,7 +33,7 @@ class Pipeline:
     passes : tuple of Pass
         Run to a fixpoint.
     final : tuple of Pass
-        Run once, when the others find nothing more to do: they need not understand what these make.
+        Run once after the others' fixpoint: the others need not handle the statements that these make.
     """
 
     early: tuple[Pass, ...] = ()
@@ -57,7 +58,8 @@ class Pipeline:
         Raises
         ------
         ValueError
-            If there is no pass of that name there, or both are given.
+            If no pass of ``passes`` or ``final`` has the name in ``after`` or ``before``, or if both are
+            given.
         """
         if after is not None and before is not None:
             raise ValueError("a pass runs after one or before one, not both")
@@ -78,7 +80,7 @@ class Pipeline:
         Raises
         ------
         ValueError
-            If none has.
+            If no sequence has a pass of this name.
         """
         if name not in self.names:
             raise self._unknown(name, self)
@@ -182,7 +184,8 @@ def _fixpoint(
 
 
 def _state(region: Region) -> object:
-    """Return all that passes go by: the statements, what they use, and what proofs know here."""
+    """Return a value that is equal for regions on which passes must act alike: statements, arrays,
+    assumptions."""
     used = frozenset[str]().union(*map(touched_arrays, region.body))
     based = {array.base for array in region.arrays}
     arrays = [a for a in region.arrays if a.name in used or a.base is not None or a.name in based]

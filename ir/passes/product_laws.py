@@ -1,4 +1,4 @@
-"""The laws of products and transposes."""
+"""The laws (see `law`) of matrix products and transposes, which passes apply."""
 
 from __future__ import annotations
 

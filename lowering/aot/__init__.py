@@ -1,1 +1,1 @@
-"""Ahead of time: regions as functions of a shared library for C, which needs neither Python nor NumPy."""
+"""Ahead-of-time compilation: regions become C functions of a shared library that needs no Python."""

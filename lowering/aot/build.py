@@ -1,4 +1,4 @@
-"""Building a library: the C compiler and the linker."""
+"""Building a shared library from its texts with the C compiler and linker."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LEVELS = ("x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4")
 
 
 def command_text(source: str, library: str, cpu: str, blas: str) -> str:
-    """Return the command that builds a library from its C source, for people."""
+    """Return the shell command that builds a library from its C source, to be shown to users."""
     return " ".join(["cc", *_options(cpu), "-shared", source, "-o", library, *linked(blas), "-lm"])
 
 
@@ -29,7 +29,7 @@ def _options(cpu: str) -> tuple[str, ...]:
 
 @cache
 def has_library(name: str) -> bool:
-    """Whether the C compiler, if there is one, links a library of a name as for ``-l``."""
+    """Whether there is a C compiler that can link the library ``name`` (as in ``-lname``)."""
     with tempfile.TemporaryDirectory(prefix="dcarray-") as folder:
         source = Path(folder, "nothing.c")
         source.write_text("int dc_nothing;\n", encoding="utf-8")
@@ -50,7 +50,7 @@ def has_library(name: str) -> bool:
 
 
 def linked(blas: str) -> tuple[str, ...]:
-    """Return the linker's options for a CBLAS: a name, or the path of a library."""
+    """Return the linker's options for a CBLAS, given as a name, as a library's path, or empty for none."""
     if not blas:
         return ()
     if "/" in blas or blas.endswith((".so", ".a")):
@@ -73,7 +73,7 @@ def build(
     cpu : str, optional
         One of `LEVELS`, or "native".
     blas : str, optional
-        The CBLAS that it is linked with.
+        The CBLAS to link with: a name as for ``-l``, or a path; empty for none.
     objects : sequence of bytes, optional
         Object code of the kernels that are not in the C source.
     extra : sequence of str, optional
@@ -82,7 +82,7 @@ def build(
     Raises
     ------
     Refused
-        If there is no compiler, it fails, or there is no such BLAS.
+        If there is no compiler, if it fails, or if it cannot link the BLAS.
     """
     try:
         command = [*compiler(), *_options(cpu), "-w", *extra, "-shared"]

@@ -1,7 +1,7 @@
-"""A program as a C function: checks of arguments, one block of memory, then the steps in order.
+"""The C function of a program: it checks the arguments, allocates one block of memory, and runs the steps.
 
-All that can be wrong with arguments, and all memory but that of some loops, comes before the first write.
-Addresses are ``int64_t``, as kernels take them.
+All checks of arguments, and all allocations but those in some loops, come before the first write.  Addresses
+are of type ``int64_t``, as kernels expect.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ def function_text(
     function : Function
     program : Program
     prototype : str
-        Its head; arguments are called as `argument` says.
+        The head of the function, in which arguments are named as by `argument`.
     status : str
-        What the names of statuses begin with.
+        The prefix of the names of status constants.
     name_of : callable
-        Gives the prefix of the phases of a kernel's code.
+        ``name_of(kernel)`` is the prefix of the names of the kernel's phases.
 
     Raises
     ------
     Refused
-        If a step cannot be done without Python, with its place.
+        If a step needs Python; the error names its file and line.
     """
     printer = _Printer(function, program, status, name_of)
     printer.block(program.body, 1)
@@ -56,7 +56,7 @@ def function_text(
 
 
 def argument(name: str) -> str:
-    """Return what an argument is called inside of a function."""
+    """Return the name of an argument within the function's body."""
     return f"dc_p_{name}"
 
 
@@ -73,7 +73,7 @@ class _Printer:
 
     # ---- before anything is written ------------------------------------------------------------------
     def checks(self) -> list[str]:
-        """Arguments as variables, and what has to hold for them."""
+        """Return the lines that assign arguments to variables and check them."""
         function, status = self.function, self._status
         lines = ["  int dc_overflow = 0;", "  int32_t dc_status = 0;"]
         lines += [f"  const int64_t {variable(name)} = {argument(name)};" for name in function.sizes]
@@ -115,7 +115,7 @@ class _Printer:
         return [*lines, *self._addresses()]
 
     def _arrays(self) -> list[tuple[str, DType, tuple[Dim, ...], bool]]:
-        """The memory that a call is given: its name, dtype, shape, and whether it is written."""
+        """Return the arrays that a caller passes: name in C, dtype, shape, and whether it is written."""
         found = [
             (argument(p.name), p.dtype, p.shape, p.written)
             for p in self.function.parameters
@@ -127,7 +127,7 @@ class _Printer:
         return found
 
     def _addresses(self) -> list[str]:
-        """The addresses of the region's arrays; scalars and constants are variables here."""
+        """Return the lines that define the addresses of arrays from outside, and variables for scalars."""
         parameters = {p.name: p for p in self.function.parameters}
         results = {result.name: name for name, result in self.function.given_results}
         inputs = iter(self.function.inputs)
@@ -163,7 +163,7 @@ class _Printer:
 
     # ---- memory --------------------------------------------------------------------------------------
     def memory(self) -> list[str]:
-        """One block for all temporaries and scratch memory."""
+        """Return the lines that allocate one block for all temporaries and scratch memory."""
         layout = storage.layout(self._needs)
         if not layout.sizes:
             return []
@@ -184,7 +184,7 @@ class _Printer:
         return lines
 
     def end(self) -> list[str]:
-        """The end of the function, with the places to which failures jump."""
+        """Return the lines that end the function, with the labels to which failures jump."""
         lines = []
         if self.function.checked:
             lines.append(f"  if (dc_failed) dc_status = {self._status}FAILED_CHECK;")
@@ -211,18 +211,18 @@ class _Printer:
         return name
 
     def address(self, name: str) -> str:
-        """An expression: the address of an array's first element."""
+        """Return a C expression for the address of an array's first element."""
         root = self._root(name)
         return f"dc_a{self.given.index(root)}" if root in self.given else f"dc_t{self._label(root)}"
 
     # ---- nodes ---------------------------------------------------------------------------------------
     def block(self, body: tuple[nodes.Node, ...], depth: int) -> None:
-        """The nodes of a body."""
+        """Print the nodes of a body."""
         for node in body:
             self.node(node, depth)
 
     def node(self, node: nodes.Node, depth: int) -> None:
-        """One node."""
+        """Print one node."""
         match node:
             case nodes.Alloc(array, position) if depth > 1:
                 size = total((*array.shape, array.dtype.itemsize))
@@ -256,7 +256,7 @@ class _Printer:
                 self.line(depth, "}")
 
     def loop(self, depth: int, var: str, bounds: tuple[Dim, Dim, Dim], body: tuple[nodes.Node, ...]) -> None:
-        """A loop, whose bounds and step are known before it."""
+        """Print a loop, whose bounds are evaluated once before it."""
         start, stop, step = map(size_text, bounds)
         n = variable(var)
         self.line(depth, "{")
@@ -268,7 +268,7 @@ class _Printer:
         self.line(depth, "}")
 
     def launch(self, depth: int, node: nodes.Launch, binding: Binding) -> None:
-        """Run the phases of a kernel."""
+        """Print the calls of a kernel's phases, in order."""
         if all(type(extent) is int and extent <= 0 for extent in binding.extents):
             return
         prefix = self._name_of(node.kernel)
@@ -317,7 +317,7 @@ class _Printer:
 
 
 def _place(stmt: Any) -> str:
-    """Return the file and line of a statement, or the first that is known of the statements inside of it."""
+    """Return the file and line of a statement, or of the first statement in it that has them."""
     loc = getattr(stmt, "loc", None)
     if loc:
         return str(loc)

@@ -1,4 +1,4 @@
-"""The header of a library: types, layout, sizes and statuses."""
+"""The C header of a library: types, prototypes, the layout of arrays, and status constants."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ _PREFACE = """\
 
 
 def c_name(name: str) -> str:
-    """Return a name of Python as one of C.
+    """Return the C name for a Python name: with a ``_`` appended if it is a word of C or Python.
 
     Raises
     ------
     Refused
-        If it has letters that C has not.
+        If the name is no identifier in ASCII.
     """
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         raise Refused(f"{name} is no name in C")
@@ -49,14 +49,14 @@ def c_name(name: str) -> str:
 
 
 def type_of(dtype: DType, stem: str) -> str:
-    """Return the type of a dtype in the header."""
+    """Return the C type of a dtype in the header of the library ``stem``."""
     if dtype.kind == "c":
         return f"{stem}_{dtype.name}"
     return _TYPES.get(dtype.name) or f"{dtype.name}_t"
 
 
 def prototype(function: Function, stem: str, inside: bool = False) -> str:
-    """Return the head of a function; ``inside``: with the names that its body uses."""
+    """Return the prototype of a function; ``inside``: with the arguments' names that its body uses."""
 
     def named(name: str) -> str:
         return f"dc_p_{name}" if inside else c_name(name)
@@ -107,7 +107,7 @@ def header_text(functions: tuple[Function, ...], stem: str) -> str:
 
 
 def shape_text(shape: tuple[Dim, ...]) -> str:
-    """Return the shape of an array as a declaration in C has it: ``[N][M]``."""
+    """Return the shape of an array as in a C declaration: ``[N][M]``."""
     return "".join(f"[{dims.show(extent)}]" for extent in shape)
 
 

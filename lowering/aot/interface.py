@@ -1,4 +1,4 @@
-"""The functions of a library as plain data: what each takes, what it gives, and its region."""
+"""The functions of a library as plain data: the parameters, results and region of each."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Refused(Exception):
     ----------
     reason : str
     place : str
-        ``file:line`` of what is in the way; empty for the function itself.
+        ``file:line`` of the statement that cannot be compiled; empty for the function itself.
     function : str
         The name of the function.
     """
@@ -54,7 +54,7 @@ class Parameter:
     dtype : numpy.dtype
     shape : tuple of Dim
     symbol : str
-        The region's name of a "size".
+        Of a "size": the name of the region's symbol.
     written : bool
         Whether its elements are written.
     default : str
@@ -79,7 +79,7 @@ class Result:
     kind : str
         "array" and "scalar" are memory of the caller; "alias" is an argument, "value" a constant.
     name : str
-        Of the region's array, or of the argument.
+        The name of the region's array, or for an "alias" of the argument.
     python : bool
         Whether a scalar is one of Python's types, rather than NumPy's.
     value : object
@@ -100,7 +100,7 @@ class Function:
     ----------
     name : str
     region : Region
-        Its guards have to hold for it to run.
+        The body; a call fails if one of its guards does not hold.
     sizes : tuple of str
         The symbols of the region that are sizes of arrays, in order; the others are parameters.
     parameters : tuple of Parameter
@@ -109,11 +109,11 @@ class Function:
         item, its value.
     results : tuple of Result
     several : bool
-        Whether what is returned is a tuple.
+        Whether the function returns a tuple.
     checked : bool
-        Whether values are checked while it runs.
+        Whether the body checks values at run time.
     keywords : int
-        How many of the last parameters are given by name only.
+        The number of keyword-only parameters, which are the last ones.
     """
 
     name: str
@@ -128,7 +128,7 @@ class Function:
 
     @property
     def given_results(self) -> tuple[tuple[str, Result], ...]:
-        """The results that are memory of the caller, with their names in C."""
+        """The results whose memory the caller passes, each with its name in C."""
         taken = {parameter.name for parameter in self.parameters} | set(self.sizes)
         names = []
         for k in range(len(self.results)):

@@ -1,4 +1,4 @@
-"""From functions over regions to the texts of a library: C source, header, Python loader."""
+"""The texts of a library, made from its functions: C source, header and Python loader."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class Sources:
     Attributes
     ----------
     c : str
-        The C source, of the functions and the kernels that are no objects.
+        The C source of the functions, and of the kernels that are not compiled separately.
     header, loader : str
     exported : tuple of str
-        The names of its functions.
+        The names of the library's functions.
     """
 
     c: str
@@ -56,17 +56,17 @@ def sources(
     stem : str
         The library's name, an identifier.
     native : bool, optional
-        Whether it is for this machine, so that its caches are known.
+        Whether the library is for this machine, so that the sizes of caches are known.
     blas : bool, optional
-        Whether products are those of a CBLAS.
+        Whether matrix products are calls of a CBLAS.
     separate : callable, optional
-        Compiles a kernel to an object, given the prefix of its phases' names, and says whether it has; then
-        they are declared in the C source only.
+        ``separate(kernel, prefix)`` compiles a kernel to an object, whose phases' names begin with
+        ``prefix``, and returns whether it could; if so, the C source only declares the phases.
 
     Raises
     ------
     Refused
-        If a function cannot do without Python, with the place.
+        If a function needs Python; the error names the file and line.
     """
     collected = _Kernels(separate)
     chosen, texts, multiplied = target(native), [], set()
@@ -107,7 +107,7 @@ class _Kernels:
         self.phases: list[str] = []
 
     def prefix(self, only_c: bool, kernel: Kernel) -> str:
-        """Return what the names of a kernel's phases begin with."""
+        """Return the prefix of the names of a kernel's phases; add the kernel if it is new."""
         key = kernel, only_c
         if key not in self._known:
             made = self._known[key] = f"dc_k{len(self._known)}_"
@@ -124,7 +124,7 @@ class _Kernels:
 
 
 def _multiplied(program: nodes.Program) -> set[str]:
-    """The letters of the dtypes of products."""
+    """Return the type characters of the matrix products in a program."""
     arrays = {array.name: array for array in program.region.arrays}
     steps = [step for step in program.steps() if isinstance(step, nodes.LibraryCall)]
     return {arrays[step.stmt.writes[0].array].dtype.char for step in steps}

@@ -1,4 +1,4 @@
-"""The Python loader of a library: a module with the same functions, which needs NumPy alone."""
+"""The Python loader of a library: a module with the same functions, which imports nothing but NumPy."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _entry(function: Function) -> str:
 
 
 def _function(name: str, shape: tuple[Dim, ...], symbols: list[str]) -> str:
-    """Return an entry of a table of functions: a shape, given the values of symbols."""
+    """Return the text of a dict's item: ``name`` and a lambda from the values of symbols to a shape."""
     values = {symbol: f"v[{symbol!r}]" for symbol in symbols}
     texts = [
         re.sub(r"[A-Za-z_]\w*", lambda word: values.get(word.group(), word.group()), dims.show(extent))

@@ -21,7 +21,7 @@ for _char, _part in (("c8", ctypes.c_float), ("c16", ctypes.c_double)):
 
 
 class _Entry(NamedTuple):
-    """A function: its symbols in C's order and how arrays give them, its arguments, shapes and results."""
+    """A C function: its symbols and how these follow from arrays, its parameters, shapes, results."""
 
     sizes: Sequence[str]
     parameters: Sequence[tuple[str, str, str, str, int, bool]]
@@ -32,7 +32,7 @@ class _Entry(NamedTuple):
 
 
 def _scalar(where: str, value: Any, char: str) -> Any:
-    """Return a scalar as ctypes takes it."""
+    """Return a scalar argument as the ctypes value of its dtype; raise TypeError if it does not fit."""
     dtype = np.dtype(char)
     made = np.asarray(value)
     fits = made.ndim == 0 and made.dtype.kind in "biufc" and (made.dtype.kind == "b") == (dtype.kind == "b")
@@ -49,7 +49,7 @@ def _scalar(where: str, value: Any, char: str) -> Any:
 
 
 def _array(where: str, value: Any, char: str, axes: int, written: bool) -> Any:
-    """Return an array, if the library can take its memory."""
+    """Return an array argument; raise TypeError or ValueError if the library cannot use its memory."""
     if not isinstance(value, np.ndarray) or value.dtype != np.dtype(char) or value.ndim != axes:
         given = f"{value.dtype} of shape {value.shape}" if isinstance(value, np.ndarray) else type(value)
         raise TypeError(f"{where} is expected to be {np.dtype(char).name} with {axes} axes, not {given}")
@@ -61,7 +61,7 @@ def _array(where: str, value: Any, char: str, axes: int, written: bool) -> Any:
 
 
 def _run(library: Any, statuses: Any, name: str, entry: _Entry, given: Sequence[Any]) -> Any:
-    """Call a function of a library."""
+    """Call a C function with Python's arguments, and return its results as Python has them."""
     sizes, parameters, solved, shapes, results, several = entry
     values: dict[str, int] = {}
     passed: list[Any] = []

@@ -1,4 +1,4 @@
-"""Kernels of a library as object code by LLVM; what it does not take stays C."""
+"""Kernels of a library compiled to object code by LLVM; kernels that LLVM refuses stay C text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HELPER = re.compile(r"^define (?!internal |hidden )", re.M)
 
 
 class Objects:
-    """The objects of a library for a processor: "native", or a level of x86-64."""
+    """The object code of a library's kernels for a processor: "native", or a level of x86-64."""
 
     def __init__(self, level: str) -> None:
         self._level, self._machine = level, machine(level)
@@ -27,7 +27,7 @@ class Objects:
         self.code: list[bytes] = []
 
     def takes(self, kernel: Kernel, prefix: str) -> bool:
-        """Compile a kernel, if LLVM can; ``prefix`` is that of its phases' names."""
+        """Compile a kernel and return True, or False if LLVM cannot; its phases' names get ``prefix``."""
         try:
             text = _PHASE.sub(rf"define hidden i32 @{prefix}phase\1(", emit(kernel, self._machine))
             # helpers of one name are the same in all objects
@@ -39,7 +39,7 @@ class Objects:
 
 
 def machine(level: str) -> engine.Machine:
-    """Return the description of a processor: of a level of x86-64 the least that it has."""
+    """Return the description of this processor ("native"), or of one with just the features of a level."""
     if level == "native":
         return engine.machine()
     number = int(level.removeprefix("x86-64").removeprefix("-v") or 1)

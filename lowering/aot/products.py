@@ -1,4 +1,4 @@
-"""Products of matrices in C: blocked code of our own, and calls of a CBLAS that is named when linking."""
+"""Matrix products in C: blocked loops, or calls of a CBLAS that is chosen when the library is linked."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LETTERS = {"f": "s", "d": "d", "F": "c", "D": "z"}
 
 
 def serves(call: Call, region: Region) -> bool:
-    """Whether a product can be done by the functions here."""
+    """Whether the C functions of this module can compute a product."""
     if call.attrs or not all_alike(call, region):
         return False
     memory = Memory(region)
@@ -31,8 +31,8 @@ LIBRARY = Library("numpy", serves)
 
 
 def _axes(out: Window, a: Window, b: Window) -> tuple[int, bool, bool] | None:
-    """Return the number of stacked axes of a product, and whether each operand is a matrix.  None if its
-    stacks are repeated in a way that is not known when it is compiled."""
+    """Return the number of batch axes of a product, and whether each operand is a matrix (not a vector); None
+    if it is not known at compile time which batch axes are broadcast."""
     matrix_a, matrix_b = len(a.shape) > 1, len(b.shape) > 1
     stack = max(len(a.shape) - 2, len(b.shape) - 2, 0)
     if len(out.shape) != stack + matrix_a + matrix_b:
@@ -46,7 +46,7 @@ def _axes(out: Window, a: Window, b: Window) -> tuple[int, bool, bool] | None:
 
 
 def _steps(window: Window, region: Region) -> tuple[Dim, list[Dim]]:
-    """The first element of a window, and for each axis of its domain the step in elements."""
+    """Return the offset of a window's first element, and the stride along each domain axis, in elements."""
     array = next(array for array in region.arrays if array.name == window.array)
     start: Dim = 0
     steps: list[Dim] = [0] * len(window.shape)
@@ -58,7 +58,7 @@ def _steps(window: Window, region: Region) -> tuple[Dim, list[Dim]]:
 
 
 def call_text(call: Call, region: Region, addresses: dict[str, str]) -> list[str]:
-    """Return the C statements of a product; ``addresses`` are expressions of arrays' addresses."""
+    """Return the C statements that compute a product; ``addresses`` has each array's address in C."""
     (out,), (a, b) = call.writes, call.reads
     found = _axes(out, a, b)
     assert found is not None
@@ -132,9 +132,9 @@ def functions_text(chars: frozenset[str], blas: bool) -> str:
     Parameters
     ----------
     chars : frozenset of str
-        The letters of the dtypes that are multiplied.
+        The type characters of the products.
     blas : bool
-        Whether matrices with the layouts of BLAS are multiplied by a CBLAS.
+        Whether matrices in a layout that BLAS knows are multiplied by a CBLAS.
     """
     parts = [_HEAD] if chars else []
     for char in sorted(chars):
@@ -152,7 +152,7 @@ def functions_text(chars: frozenset[str], blas: bool) -> str:
 
 
 def _read(file: str, letter: str, words: dict[str, str]) -> str:
-    """The text of a file for one dtype."""
+    """Return the text of a template file with the names and words of one dtype filled in."""
     text = (Path(__file__).parent / file).read_text(encoding="utf-8")
     text = re.sub(r"NAME\((\w+)\)", rf"dc_{letter}\1", text)
     return re.sub(r"\b[A-Z]+\b", lambda word: words.get(word.group(), word.group()), text)

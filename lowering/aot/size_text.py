@@ -1,4 +1,4 @@
-"""Sizes and relations of sizes as C: exact, or a flag is set.
+"""C expressions of sizes and of relations between sizes: exact, or else an overflow flag is set.
 
 `dcarray.ir.dims.show` writes a dimension as a Python expression of exact integers; here each of its
 operations becomes a call that sets ``dc_overflow`` where the result has more than 63 bits.
@@ -50,13 +50,13 @@ _RELATIONS: dict[type[ast.AST], str] = {
 
 
 def variable(symbol: str) -> str:
-    """Return the name in C of a symbol of a region or of a loop's variable."""
+    """Return the C variable of a region's symbol or of a loop's variable."""
     return f"dc_n_{symbol}"
 
 
 def size_text(dim: Dim) -> str:
     """Return a dimension, or a relation of dimensions, as a C expression over the variables of its symbols.
-    It has the type ``int64_t`` (or is a truth), and may set the ``int`` called ``dc_overflow``."""
+    It has the type ``int64_t``, or is a condition, and sets the ``int`` ``dc_overflow`` on overflow."""
     return _text(ast.parse(dims.show(dim), mode="eval").body)
 
 

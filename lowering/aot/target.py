@@ -1,4 +1,4 @@
-"""The target of libraries: the passes and schedules of one thread of a CPU; kernels stay text."""
+"""The target of ahead-of-time libraries: passes and schedules for one CPU thread; kernels are C text."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ DIALECT = replace(
 
 @record(frozen=True, slots=True)
 class KernelText:
-    """A kernel as text: what a compiler here "loads"."""
+    """A kernel's C text: this target's form of a loaded kernel."""
 
     kernel: Kernel
     helpers: tuple[str, ...]
@@ -41,22 +41,21 @@ class KernelText:
 
 
 class TextCompiler:
-    """Kernels as C text, which the library is compiled from; see
-    `dcarray.lowering.kernel.compiler.Compiler`."""
+    """A `dcarray.lowering.kernel.compiler.Compiler` that only prints kernels as C text."""
 
     key = "aot"
 
     def fingerprint(self) -> str:
-        """Return nothing: the text depends on the kernel only."""
+        """Return an empty string: the text depends on nothing but the kernel."""
         return ""
 
     def emit(self, kernel: Kernel) -> str:
-        """Return nothing, where the kernel can be printed; else raise `Unsupported`."""
+        """Return an empty string if the kernel can be printed; else raise `Unsupported`."""
         printed(kernel, "")
         return ""
 
     def compile(self, source: str) -> bytes:
-        """Return nothing: the whole library is compiled at once."""
+        """Return no bytes: the library is compiled as a whole."""
         return b""
 
     def load(self, kernel: Kernel, code: bytes) -> Any:
@@ -65,12 +64,12 @@ class TextCompiler:
 
 
 def printed(kernel: Kernel, prefix: str) -> KernelText:
-    """Return a kernel as C; ``prefix`` is that of its phases' names.
+    """Return a kernel as C text; the names of its phases begin with ``prefix``.
 
     Raises
     ------
     Unsupported
-        If C cannot do it without NumPy.
+        If the kernel has operations that C cannot do exactly without NumPy, or blocks of threads.
     """
     if any(phase.threads for phase in kernel.phases):
         raise Unsupported("the C library has no blocks of threads")
@@ -81,7 +80,7 @@ def printed(kernel: Kernel, prefix: str) -> KernelText:
 
 
 def _is_exact(op: Op) -> bool:
-    """Functions are those of the C library: NumPy's are not there."""
+    """Return True: all functions are the C library's, since NumPy's are not there to compare with."""
     return True
 
 

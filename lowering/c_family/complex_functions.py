@@ -1,7 +1,7 @@
-"""Functions of complex numbers in the C family, from those of real ones.
+"""C texts of complex functions such as ``exp`` and ``sqrt``, written with real functions.
 
 Logarithms and roots are within 4 units in the last place of each part, as real functions are; parts that are
-products of two functions are within 8.  They take what is not finite as the C library does that NumPy calls.
+products of two functions are within 8.  Infinities and NaN give what the C library that NumPy calls gives.
 In the texts ``R`` is the type of the parts, and ``S`` stands for the suffix of libm's functions.
 """
 
@@ -33,7 +33,7 @@ _EXP = f"""{_SCALE}
 # Near the unit circle the logarithm of the absolute value is that of 1 and a small number, which is computed
 # from the squares and what these have lost.
 def _sum(a: str, b: str, total: str, lost: str) -> str:
-    """Return the text of a sum, and of what it has lost by rounding."""
+    """Return C text that defines ``total``, the rounded sum of ``a`` and ``b``, and ``lost``, its error."""
     part = f"{total} - {a}"
     return f"R {total} = {a} + {b}, {lost} = ({a} - ({total} - ({part}))) + ({b} - ({part}));"
 

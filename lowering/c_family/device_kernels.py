@@ -1,4 +1,4 @@
-"""Kernels of devices in dialects of C: one function a phase, whose calls are the threads of its blocks."""
+"""Printers of device kernels in OpenCL C and CUDA C: one function per phase, which each thread runs."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _COMPARISONS = {"less": "<", "less_equal": "<=", "greater": ">", "greater_equal"
 
 @record(frozen=True, slots=True)
 class DeviceDialect(Dialect):
-    """A language for devices.  The type of sizes and indices is called ``index_t``: 32 bits wide where all
-    of them fit.  What devices have in common are defaults here.
+    """A dialect of C for devices; the defaults are what the devices have in common.  The type of sizes and
+    indices is ``index_t``, of 32 bits where all of them fit.
 
     Attributes
     ----------
     block, thread : str
-        The number of the block, and that of the thread in it.
+        Expressions of the number of the block, and of the thread within the block.
     barrier : str
         The statement that waits for all threads of the block.
     shared : str
@@ -39,7 +39,7 @@ class DeviceDialect(Dialect):
     bounds : str
         The qualifier of a phase whose blocks have ``{threads}`` threads.
     in_order : str
-        The line before a loop of a phase of few threads, after which its iterations are not vectorised.
+        The line before a loop that keeps the compiler from vectorising it, used in phases of few threads.
     """
 
     types: Mapping[str, str] = field(default_factory=lambda: _TYPES)
@@ -83,13 +83,13 @@ def emit(kernel: k.Kernel, dialect: DeviceDialect) -> str:
 
 
 class DevicePrinter(Printer):
-    """A kernel on its way to the text of a device."""
+    """The printer of one kernel for a device."""
 
     dialect: DeviceDialect
     few_threads = False  # in the phase that is printed
 
     def loop(self, loop: k.For) -> Iterator[str]:
-        """The lines that begin a loop."""
+        """Yield the lines that begin a loop."""
         if self.few_threads and self.dialect.in_order:
             yield self.dialect.in_order
         yield self.loop_head(loop)
@@ -135,7 +135,7 @@ class DevicePrinter(Printer):
         yield from ("}", "")
 
     def final(self, body: Sequence[k.Stmt]) -> Iterator[str]:
-        """The body of a phase, or of a condition at its end: no thread waits behind the last statement."""
+        """Yield the body of a phase, or of a condition at its end, without a barrier at its end."""
         yield from self.together(body[:-1])
         match body[-1] if body else None:
             case k.Threads() as last:
@@ -152,8 +152,8 @@ class DevicePrinter(Printer):
                 yield from self.together(body[-1:])
 
     def stmt(self, stmt: k.Stmt) -> Iterator[str]:
-        """A statement; what serves as an index alone has the type of indices, since compilers for processors
-        do not see through conversions that accesses are contiguous."""
+        """Yield a statement.  A local that only indices use gets their type: CPU compilers do not recognise
+        contiguous accesses through conversions."""
         if isinstance(stmt, k.Let) and stmt.name not in self._values:
             text = self._index(stmt.value)
             if text is not None:
@@ -163,7 +163,7 @@ class DevicePrinter(Printer):
 
     @cached_property
     def _values(self) -> frozenset[str]:
-        """The locals that are read as values, and not only in indices."""
+        """The names of the locals that are used as values, and not only in indices."""
         roots = [
             root
             for phase in self.kernel.phases
@@ -173,7 +173,8 @@ class DevicePrinter(Printer):
         return frozenset(node.name for root in roots for node in walk(root) if isinstance(node, k.Local))
 
     def _index(self, expr: k.Expr) -> str | None:
-        """An integer of the schedule's own in the type of indices; None if it may need more bits."""
+        """Return the text of an integer that the schedule computes, in the type of indices; None if it may
+        need more bits."""
         match expr:
             case k.Index(at):
                 return affine(at)
@@ -199,14 +200,14 @@ class DevicePrinter(Printer):
         return f"{self.helper('floor_divide_index', text)}({left}, {right})"
 
     def threads(self, stmt: k.Threads) -> Iterator[str]:
-        """The body of the threads of a block, without a barrier behind it."""
+        """Yield the statements that each thread of a block runs, without a barrier after them."""
         yield "{"
         yield f"  const {self.dialect.index} {stmt.var} = {self.dialect.thread};"
         yield from self.block(stmt.body)
         yield "}"
 
     def together(self, body: Iterable[k.Stmt]) -> Iterator[str]:
-        """Statements outside of `Threads`, which every thread of the block runs alike."""
+        """Yield statements outside of `Threads`, which all threads of the block run in the same way."""
         for stmt in body:
             for line in self._alike(stmt):
                 yield line if line.startswith("#") else "  " + line

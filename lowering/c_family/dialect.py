@@ -18,45 +18,45 @@ class Dialect:
     Attributes
     ----------
     name : str
-        For the reasons that users see.
+        The dialect's name in messages.
     head : str
-        What comes first: includes, the structs ``complex64`` and ``complex128`` (``re``, ``im``), the
-        functions ``bits_float32`` and ``bits_float64`` of an unsigned integer, and, where there is no
+        The beginning of each text: includes, the structs ``complex64`` and ``complex128`` (``re``, ``im``),
+        the functions ``bits_float32`` and ``bits_float64`` of an unsigned integer, and, where there is no
         floating-point environment, ``feraiseexcept`` and quiet comparisons (``isless``, ...) as macros.
     types : mapping of str to str
-        Types by the names of dtypes; others are called like the dtype with ``_t`` at the end.
+        The C types by the names of dtypes; for a dtype not there it is the dtype's name and ``_t``.
     composite : str
-        A value of the struct ``{T}``, before its parts in braces.
+        The text before the parts in braces of a value of the struct ``{T}``.
     int64, uint64, int64_min : str
-        Literals of 64-bit integers, in decimal, and the least one.
+        Patterns of 64-bit literals, and the text of the least int64.
     float32_suffix : str
-        The last letter of the mathematical functions for float32.
+        The suffix of the names of mathematical functions for float32.
     function, phase : str
         Qualifiers of helper functions, and of the functions of phases.
     global_space : str
         The address space of arrays, before a pointer's type.
     restrict : str
-        The qualifier of pointers that nothing else is reached by.
+        The qualifier of pointers that alias no other.
     contraction : str
-        The pragma in every function that keeps products and sums from becoming one operation.
+        The pragma in every function that forbids fused multiply-add.
     vector_loops : bool
         Whether loops may be marked with OpenMP's ``simd``.
     wraps : bool
-        Whether signed integers wrap; else sums, differences and products are those of unsigned ones.
+        Whether signed integers wrap; otherwise they are added, subtracted and multiplied as unsigned ones.
     numpy_loops : bool
         Whether code can call NumPy's own loops, by their addresses.
     runs_phases : bool
-        Whether the text has a function ``run`` that does all phases and tells floating-point flags.
+        Whether the text has a function ``run`` that runs all phases and returns the floating-point flags.
     native_half : bool
-        Whether float16 is a type with conversions of its own; else it is that of its bits, and the functions
+        Whether the dialect has a float16 type; otherwise it is stored as its bits, and the functions
         ``half_to_float``, ``float_to_half`` and ``double_to_half`` convert it.
     checks_conversions : bool
-        Whether conversions to integers out of whose range a number is are written out, since the machine does
-        not do them as x86 does.
+        Whether conversions of floats to integers test the range, since the machine does not treat numbers out
+        of range as x86 does.
     c_library : bool
-        Whether functions of Python's ``math`` are those of the C library here.
+        Whether the C library is there, which has the functions of Python's ``math``.
     failed_check : str
-        The statement where a check of a value at run time fails.
+        The statement to run when a run-time check of a value fails.
     """
 
     name: str
@@ -82,11 +82,11 @@ class Dialect:
     failed_check: str = "feraiseexcept(FE_INVALID);"
 
     def type(self, dtype: DType) -> str:
-        """The type of a dtype."""
+        """Return the C type of a dtype."""
         return self.types.get(dtype.name) or f"{dtype.name}_t"
 
     def unsigned(self, dtype: DType) -> str:
-        """The unsigned type as wide as an integer dtype."""
+        """Return the unsigned C type of the same width as an integer dtype."""
         return self.type(np.dtype(f"u{dtype.itemsize}"))
 
     @property
@@ -95,21 +95,21 @@ class Dialect:
         return self.type(np.dtype(np.int64))
 
     def struct(self, dtype: DType) -> str:
-        """A value of a complex dtype, before its parts in braces."""
+        """Return the text before the parts in braces of a complex value."""
         return self.composite.format(T=self.type(dtype))
 
     def widened_half(self, text: str) -> str:
-        """A float16 value as float32."""
+        """Return the text that converts a float16 value to float32."""
         return f"(float){text}" if self.native_half else f"half_to_float({text})"
 
     def rounded_half(self, text: str, source: DType) -> str:
-        """A value of a real floating-point dtype as float16."""
+        """Return the text that converts a float32 or float64 value to float16."""
         if self.native_half:
             return f"({self.type(np.dtype(np.float16))}){text}"
         return f"{'double' if source.itemsize == 8 else 'float'}_to_half({text})"
 
     def suffix(self, dtype: DType) -> str:
-        """Return the ending of the names of mathematical functions for a dtype."""
+        """Return the suffix of the names of mathematical functions for a dtype."""
         return self.float32_suffix if dtype in (np.float32, np.complex64) else ""
 
 

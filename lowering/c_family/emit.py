@@ -1,4 +1,4 @@
-"""Kernels in a dialect of C: a pure function from the kernel IR to readable text."""
+"""The printer of kernels in a dialect of C: a pure function from the kernel IR to readable text."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from .ops import (
 
 
 def emit(kernel: k.Kernel, names: Mapping[str, str] | None = None, dialect: Dialect = C) -> str:
-    """The text of a kernel.
+    """Return the text of a kernel.
 
     Parameters
     ----------
     kernel : Kernel
-        What to print.
+        The kernel to print.
     names : mapping, optional
         Names of the arrays behind the buffers, for the comments.
     dialect : Dialect, optional
@@ -67,7 +67,7 @@ def _run(kernel: k.Kernel, dialect: Dialect) -> Iterator[str]:
 
 
 def _simd(body: tuple[k.Stmt, ...]) -> Iterator[str]:
-    """The pragma for a vector loop, with the variables that it folds into; none if C has no such fold."""
+    """Yield OpenMP's pragma for a vector loop with its reductions; nothing if C has no such reduction."""
     clauses, inner = "", {stmt.name for stmt in body if isinstance(stmt, k.Declare)}
     for stmt in body:
         if isinstance(stmt, k.Update) and stmt.name not in inner:
@@ -81,7 +81,7 @@ def _simd(body: tuple[k.Stmt, ...]) -> Iterator[str]:
 
 
 class Printer:
-    """A kernel on its way to text: expressions, statements, phases."""
+    """The printer of one kernel: of its expressions, statements and phases."""
 
     def __init__(
         self, kernel: k.Kernel, names: Mapping[str, str], dialect: Dialect, prefix: str = ""
@@ -117,7 +117,7 @@ class Printer:
                 return f"{helper}({', '.join([loop.code, loop.data, *map(self.expr, args)])})"
 
     def cast(self, text: str, source: k.DType, dtype: k.DType) -> str:
-        """A value of one dtype as one of another."""
+        """Return the text that converts a value of the dtype ``source`` to ``dtype``."""
         part = np.dtype(f"f{source.itemsize // 2}") if source.kind == "c" else source
         if self.dialect.checks_conversions and part.kind == "f" and dtype.kind in "iu":
             text = cast(text, source, part, self.dialect)
@@ -154,13 +154,13 @@ class Printer:
         return made
 
     def helper(self, name: str, text: str) -> str:
-        """The name of a function that the text defines."""
+        """Add the text of a helper function, unless it is there already, and return its name."""
         if text not in self.helpers:
             self.helpers.append(text)
         return name
 
     def numpy_loops(self) -> None:
-        """Have the function that calls NumPy's loops."""
+        """Add the helper function that calls NumPy's loops."""
         if not self.dialect.numpy_loops:
             raise Unsupported(f"the {self.dialect.name} target cannot call NumPy's loops")
         self.helper("call", CALL)
@@ -184,8 +184,8 @@ class Printer:
 
     # ---- routines ----
     def routines(self) -> list[str]:
-        """The functions that phases call: of the kernel's arguments and their parameters, with structs as
-        results."""
+        """Return the functions that phases call, which get the kernel's arguments and their own parameters
+        and return structs."""
         heads, texts = [], []
         pointers = []
         for buffer in self.kernel.buffers:
@@ -241,13 +241,13 @@ class Printer:
                 yield line if line.startswith("#") else "  " + line
 
     def loop(self, loop: k.For) -> Iterator[str]:
-        """The lines that begin a loop."""
+        """Yield the lines that begin a loop."""
         if loop.kind == "vector" and self.dialect.vector_loops:
             yield from _simd(loop.body)
         yield self.loop_head(loop)
 
     def loop_head(self, loop: k.For) -> str:
-        """The beginning of a loop."""
+        """Return the head of a ``for`` loop, with its opening brace."""
         var, step = loop.var, loop.step
         advance = f"{var} += {step}" if step > 1 else f"{var}++"
         head = f"{self.dialect.index} {var} = {greatest((loop.lower, *loop.floors))}"

@@ -1,11 +1,11 @@
-"""What operations, constants, casts and addresses are in the C family.
+"""C texts of operations, constants, casts and indices.
 
 ``TEMPLATES`` holds expressions by the kind of the first argument's dtype: ``b`` bool (a byte holding 0 or 1),
 ``i`` and ``u`` signed and unsigned integers, ``f`` real floating point of 32 or 64 bits, ``c`` complex (the
-struct ``{re, im}``).  In them ``{0}``, ``{1}``, ``{2}`` are the arguments, ``{C}`` what stands before the
+struct ``{re, im}``).  In them ``{0}``, ``{1}``, ``{2}`` are the arguments, ``{C}`` the text before the
 parts of a complex result, ``{s}`` the suffix of libm's functions, and ``{f}`` that of constants.  ``BODIES``
-holds those that need a function.  What is in neither C does not do exactly as NumPy does.  Signed arithmetic
-wraps: where a dialect says otherwise, it is done with unsigned integers.
+holds the bodies of those that need a function.  C cannot do an operation that is in neither exactly as NumPy
+does.  Signed arithmetic wraps: if it does not in a dialect, it is done with unsigned integers.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ BODIES: dict[tuple[str, str], str] = {
 
 
 def _complex_order() -> dict[tuple[str, str], str]:
-    """NumPy's order of complex numbers: by the real parts, equal ones by the imaginary parts."""
+    """Return C texts of comparisons of complex numbers: by the real parts, then by the imaginary parts."""
     table = {}
     parts = "!isnan(a.im) & !isnan(b.im)"
     for word, way in (("less", "isless"), ("greater", "isgreater")):
@@ -210,7 +210,7 @@ def _words(source: DType, dtype: DType, dialect: Dialect) -> dict[str, str]:
 
 
 def expression(name: str, args: Sequence[str], source: DType, dtype: DType, dialect: Dialect) -> str | None:
-    """An operation on arguments of one dtype as an expression; None if there is none."""
+    """Return an operation on arguments of one dtype as a C expression; None if it is no single expression."""
     kind, words = dialect.type(dtype), _words(source, dtype, dialect)
     if source.kind == "i" and name in _WRAPPED and not dialect.wraps:
         return f"({kind})({_WRAPPED[name].format(*args, U=dialect.unsigned(source))})"
@@ -224,7 +224,7 @@ def expression(name: str, args: Sequence[str], source: DType, dtype: DType, dial
 
 
 def function(name: str, source: DType, dtype: DType, dialect: Dialect = C) -> tuple[str, str] | None:
-    """Name and text of the function for an operation; None if a plain expression will do."""
+    """Return name and text of the C function for an operation; None if an expression is enough."""
     body = next((text for (op, kinds), text in BODIES.items() if op == name and source.kind in kinds), None)
     template = TEMPLATES.get((name, source.kind))
     count = 3 if name == "where" else 2 if body or (template and "{1}" in template) else 1
@@ -258,7 +258,8 @@ def function(name: str, source: DType, dtype: DType, dialect: Dialect = C) -> tu
 
 
 def checked(dtype: DType, dialect: Dialect = C) -> tuple[str, str]:
-    """Name and text of the function that gives a value and says where it does not fit."""
+    """Return name and text of the C function of the operation ``checked``: it returns the value, and runs the
+    dialect's ``failed_check`` if the condition is false."""
     helper, kind = f"checked_{dtype.name}", dialect.type(dtype)
     text = f"if (!a) {dialect.failed_check} return b;"
     truth = dialect.type(np.dtype(bool))
@@ -274,7 +275,7 @@ static void call(int64_t code, int64_t data, intptr_t count, void **rows, const 
 
 
 def call_function(name: str, types: Sequence[DType], dtype: DType) -> tuple[str, str]:
-    """Name and text of the C function that calls a loop of NumPy for one element."""
+    """Return name and text of the C function that calls a loop of NumPy for one element."""
     helper = "_".join([name, *(kind.name for kind in types), "by_numpy"])
     letters, ctype = "abc"[: len(types)], C.type
     arguments = "".join(f", {ctype(kind)} {letter}" for kind, letter in zip(types, letters, strict=True))
@@ -289,7 +290,7 @@ def call_function(name: str, types: Sequence[DType], dtype: DType) -> tuple[str,
 
 
 def affine(value: Affine) -> str:
-    """An affine integer."""
+    """Return the C expression of an affine integer."""
     text = ""
     for term in value.terms:
         factors = [name for name in (term.arg, term.var) if name]
@@ -303,7 +304,7 @@ def affine(value: Affine) -> str:
 
 
 def least(values: Sequence[Affine]) -> str:
-    """The smallest of several affine integers."""
+    """Return the C expression of the smallest of several affine integers."""
     text = affine(values[-1])
     for one in map(affine, reversed(values[:-1])):
         text = f"({one} < {text} ? {one} : {text})"
@@ -311,7 +312,7 @@ def least(values: Sequence[Affine]) -> str:
 
 
 def greatest(values: Sequence[Affine]) -> str:
-    """The largest of several affine integers."""
+    """Return the C expression of the largest of several affine integers."""
     text = affine(values[-1])
     for one in map(affine, reversed(values[:-1])):
         text = f"({one} > {text} ? {one} : {text})"
@@ -319,7 +320,7 @@ def greatest(values: Sequence[Affine]) -> str:
 
 
 def literal(lit: Lit, dialect: Dialect = C) -> str:
-    """A constant."""
+    """Return the C text of a constant."""
     value, name = np.frombuffer(lit.bits, lit.dtype)[0], dialect.type(lit.dtype)
     if lit.dtype == np.float16 and not dialect.native_half:
         return f"({name})0x{int.from_bytes(lit.bits, sys.byteorder):x}"
@@ -343,15 +344,15 @@ def literal(lit: Lit, dialect: Dialect = C) -> str:
 
 
 def cast_width(dtype: DType) -> DType:
-    """The integer dtype to which x86 converts a floating-point number on its way to an integer dtype."""
+    """Return the integer dtype to which x86 first converts a float that is cast to ``dtype``."""
     if dtype.itemsize == 8:
         return dtype
     return np.dtype(np.int32 if dtype.kind == "i" or dtype.itemsize < 4 else np.int64)
 
 
 def checked_conversion(source: DType, dtype: DType, dialect: Dialect) -> tuple[str, str]:
-    """Name and text of the function that converts float32 or float64 to a wide integer as x86 does: what is
-    out of range becomes the least integer.  That for uint64 calls that for int64."""
+    """Return name and text of the C function that converts float32 or float64 to a 32- or 64-bit integer as
+    x86 does: a number out of range becomes the least integer.  The one for uint64 calls the one for int64."""
     helper, kind, T = f"to_{dtype.name}_{source.name}", dialect.type(dtype), dialect.type(source)
     bits = 8 * dtype.itemsize
     top = f"({T}){float(1 << (bits - 1))}"
@@ -365,7 +366,7 @@ def checked_conversion(source: DType, dtype: DType, dialect: Dialect) -> tuple[s
 
 
 def cast(text: str, source: DType, dtype: DType, dialect: Dialect = C) -> str:
-    """``text`` converted as NumPy's unsafe casting does."""
+    """Return ``text``, a value of dtype ``source``, converted to ``dtype`` as NumPy's unsafe casting does."""
     name = dialect.type(dtype)
     if source == dtype:
         return text

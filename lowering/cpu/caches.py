@@ -1,4 +1,4 @@
-"""The sizes of the machine's caches, and the limits for time tiling and streaming stores that follow."""
+"""The sizes of the machine's caches, and the limits of time tiling and streaming stores derived from them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SHARE = 96 << 20
 
 @lru_cache(maxsize=1)
 def sizes() -> tuple[int, int, int]:
-    """Return the bytes of a core's own caches of data, the first and the second, and of the last one."""
+    """Return the bytes of a core's first- and second-level data caches, and of the last-level cache."""
     found = dict(_USUAL)
     # not sysconf: on some processors it counts the last cache once for each part of the package
     for place in _LINUX.glob("index*"):
@@ -31,13 +31,13 @@ def sizes() -> tuple[int, int, int]:
 
 
 def _bytes(text: str) -> int:
-    """Return the bytes of a text like ``1024K``."""
+    """Return the number of bytes that a text such as ``1024K`` stands for."""
     unit = {"K": 10, "M": 20}.get(text[-1:], 0)
     return int(text[:-1] if unit else text) << unit
 
 
 def limits(threads: int) -> CacheLimits:
-    """Return the limits within which time tiling pays on this machine, with so many threads."""
+    """Return the limits within which time tiling pays on this machine with ``threads`` threads."""
     first, near, last = sizes()  # half of the first one: the rest is for what passes through
     threads = max(1, threads)
     far = 7 * last // 8 // threads  # it is shared
@@ -50,6 +50,6 @@ def limits(threads: int) -> CacheLimits:
 
 
 def streaming_threshold() -> int:
-    """Return the bytes of an array from which on streaming stores pay: its start is evicted before its end is
-    written."""
+    """Return the least size of an array, in bytes, for which streaming stores pay: one whose beginning is
+    evicted from the caches before its end is written."""
     return min(sizes()[2], _SHARE)

@@ -1,5 +1,5 @@
-"""The fingerprint of this machine, without LLVM: compiled code and plans from disk are valid for one
-machine."""
+"""A fingerprint of this machine that is computed without LLVM: compiled code and plans on disk are valid for
+one machine only."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ _ABOUT = ("model name", "flags", "Features", "CPU implementer", "CPU part")  # l
 
 @cache
 def machine_fingerprint() -> str:
-    """Return a digest of the compiler, the processor, and the libraries whose functions compiled code
-    calls."""
+    """Return a digest of the compiler, the processor, and the libraries that compiled code calls."""
     import llvmlite  # not its binding, which takes time
 
     switched = [os.environ.get(f"NPY_{word}_CPU_FEATURES", "") for word in ("DISABLE", "ENABLE")]
@@ -25,7 +24,7 @@ def machine_fingerprint() -> str:
 
 
 def _processor() -> str:
-    """Return the processor as the system describes it; LLVM's description where the system has none."""
+    """Return the operating system's description of the processor, or LLVM's if there is none."""
     try:
         with open("/proc/cpuinfo") as file:
             about = []

@@ -1,4 +1,4 @@
-"""What a device with memory of its own has to offer; `devices` has the table of those of this machine."""
+"""The interface of devices with their own memory; `devices` has the table of those of this machine."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ class Device(Protocol):
     Attributes
     ----------
     name : str
-        The kind and a number: ``"opencl:0"``.
+        The kind of device and a number, such as ``"opencl:0"``.
     target : str
-        The name of the target that makes its plans.
+        The name of the target that compiles plans for it.
     description : str
-        Its name by the vendor, with units and memory.
+        The vendor's name of the device, the number of its compute units, and its memory.
     memory : int
-        Bytes.
+        The size of its memory in bytes.
     fp64 : bool
-        Whether it computes in double precision.
+        Whether it has double-precision arithmetic.
     is_processor : bool
-        Whether it is the processor.
+        Whether the device is the host's processor.
     cache_dir : str or None
-        The folder in which kernels that it has built outlive the process; None for nowhere.
+        The folder in which built kernels are cached; None if they are not stored.
     short_indices : bool
         Whether indices have 32 bits where these suffice.
     graphs : bool
-        Whether launches become graphs, where it has such.
+        Whether launches are collected into graphs, if the device has these.
     graph_memory : int or None
-        Bytes that the temporaries of a graph may take where an order of its nodes allows it; None for a part
-        of the device's memory.
+        The most bytes that the temporaries of a graph should take at a time, if the order of its nodes can be
+        chosen so; None for a part of the device's memory.
     """
 
     name: str
@@ -57,10 +57,10 @@ class Device(Protocol):
     graph_memory: int | None
 
     def running(self) -> AbstractContextManager[Any]:
-        """Return a context for a run: what a device has to look for at each call is looked for once."""
+        """Return a context for a run, in which the device looks up once what each call would look up."""
 
     def allocate(self, nbytes: int) -> Any:
-        """Return a buffer of at least ``nbytes``, which goes back to a pool when it is garbage.
+        """Return a buffer of at least ``nbytes`` bytes, which returns to a pool when it is garbage-collected.
 
         Raises
         ------
@@ -72,8 +72,7 @@ class Device(Protocol):
         """Copy a C-contiguous host array to the beginning of a buffer; ``source`` may change afterwards."""
 
     def download(self, buffer: Any, target: NDArray[Any], start: int = 0) -> None:
-        """Copy the bytes of a buffer from ``start`` on into a C-contiguous host array, after the work in the
-        queue."""
+        """Copy bytes of a buffer, from ``start``, into a C-contiguous host array, after the queued work."""
 
     def build(self, kernel: DeviceKernel) -> None:
         """Build a kernel if it has not been built, with 32-bit indices.
@@ -81,7 +80,7 @@ class Device(Protocol):
         Raises
         ------
         RuntimeError
-            If its compiler refuses it.
+            If the device's compiler refuses the kernel.
         """
 
     def copy(self, source: Any, target: Any, nbytes: int) -> None:
@@ -100,11 +99,11 @@ class Device(Protocol):
         Parameters
         ----------
         kernel : DeviceKernel
-            Built when it is launched for the first time.
+            It is built when it is first launched.
         narrow : bool
             Whether indices have 32 bits.
         blocks : tuple of int
-            The number of blocks of each phase; a phase of none is left out.
+            The number of blocks of each phase; a phase with 0 blocks is not launched.
         arguments : list
             For each buffer of the kernel the buffer and an offset in elements, or a NumPy scalar.
         ints : sequence of int
@@ -112,8 +111,8 @@ class Device(Protocol):
         """
 
     def library(self, name: str) -> Callable[..., Any] | None:
-        """Return a function of the vendor's libraries that does what NumPy's of that name does, like
-        ``"numpy.fft.fft"``, with arrays made by `array`; None if there is none."""
+        """Return the vendor's function that computes the same as the NumPy function ``name`` (such as
+        ``"numpy.fft.fft"``) for arrays made by `array`; None if there is none."""
 
     def array(
         self, buffer: Any, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype[Any]
@@ -121,11 +120,11 @@ class Device(Protocol):
         """Return an array of the vendor's libraries on a buffer, with strides in elements."""
 
     def buffer_of(self, array: Any) -> Any:
-        """Return the memory of such an array, which is contiguous, as a buffer."""
+        """Return the buffer that holds a contiguous array of the vendor's libraries."""
 
     def synchronise(self) -> None:
-        """Wait for the work in the queue."""
+        """Wait until all work in the queue is done."""
 
 
 class NoDevice(RuntimeError):
-    """The error of a kind of which no device can be used: the reason, and the command that installs it."""
+    """Raised if no device of a kind can be used; the text has the reason and how to install support."""

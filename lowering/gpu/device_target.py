@@ -1,6 +1,6 @@
-"""Targets of devices: they differ in a dialect, a driver and libraries.
+"""Targets of devices, which differ in their dialect of C, their driver and their libraries.
 
-The text of a kernel is its code, which the device compiles when it first runs.
+The compiled form of a kernel is its text, which the device's own compiler builds when the kernel first runs.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ __all__ = ["device_target"]
 
 @record(frozen=True, slots=True)
 class DeviceCompiler:
-    """From kernels to a dialect of C; see `dcarray.lowering.kernel.compiler.Compiler`."""
+    """A compiler that prints kernels in a dialect of C; a `dcarray.lowering.kernel.compiler.Compiler`."""
 
     key: str
     dialect: DeviceDialect
 
     def fingerprint(self) -> str:
-        """Return nothing: code depends on its text alone."""
+        """Return an empty string: the code depends on nothing but its text."""
         return ""
 
     def emit(self, kernel: Kernel) -> str:
-        """Return the text."""
+        """Return the kernel's text in the dialect."""
         return emit(kernel, self.dialect)
 
     def compile(self, source: str) -> bytes:
@@ -59,7 +59,7 @@ def device_target(
 ) -> Target:
     """Return the target of a kind of device: portable passes, blocks of threads, temporaries in its memory.
 
-    ``printer`` makes the driver, ``limits`` are the constants of schedules; ``more`` are further fields of
+    ``printer`` writes drivers, ``limits`` are the constants of schedules, and ``more`` has further fields of
     `Target`.
     """
     return Target(
@@ -74,5 +74,5 @@ def _pipeline(threads: int) -> Pipeline:
 
 
 def _is_exact(op: Op) -> bool:
-    """Whether compiled code computes an operation that IEEE 754 leaves open: always, within 4 ulp."""
+    """Return True: devices compute also the operations that IEEE 754 leaves open, within 4 ulp."""
     return True

@@ -1,6 +1,6 @@
 """The table of the devices of this machine.
 
-Nothing of a device's vendor is imported before a device is asked for.
+A vendor's packages are imported only when a device of that kind is looked up.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _found: dict[str, list[Device] | NoDevice] = {}
 
 
 def _of_kind(kind: str) -> list[Device] | NoDevice:
-    """The devices of a kind, or why there are none; looked for once."""
+    """Return the devices of a kind, or the error that says why there are none; found once per process."""
     with _lock:
         known = _found.get(kind)
         if known is None:
@@ -56,12 +56,12 @@ def missing() -> dict[str, str]:
 
 
 def get(name: object) -> Device:
-    """Return the device of a name; ``"opencl"`` alone is the first one of its kind.
+    """Return the device with this name; a kind alone, such as ``"opencl"``, gives its first device.
 
     Raises
     ------
     ValueError
-        If there is none; the message names those there are, and says why the kind is missing.
+        If there is no such device; the message names the existing ones, and says why the kind is missing.
     """
     kind = name.partition(":")[0] if isinstance(name, str) else ""
     devices = _of_kind(kind) if kind in KINDS else _found.get(kind, [])

@@ -11,9 +11,9 @@
         _t2 = None
         return 0
 
-Temporaries lie in buffers of their own, which go back to the device's pool when the text lets go of them.
-Before anything is written kernels are built and all buffers are allocated once, so that a run that fails for
-want of these changes nothing.
+Each temporary has its own buffer, which returns to the device's pool when the function drops it.  ``prepare``
+builds the kernels and allocates all buffers once before anything is written, so that a run that fails in
+one of these steps changes nothing.
 """
 
 from __future__ import annotations
@@ -34,23 +34,24 @@ __all__ = ["DriverPrinter", "printed"]
 
 
 def printed(program: nodes.Program, threads: int, fresh: bool = False) -> Driver:
-    """Return the driver of a program; ``threads`` and ``fresh`` are of no meaning for devices.
+    """Return the driver of a program; ``threads`` and ``fresh`` have no effect for devices.
 
-    Its function takes the positions of a CPU's: instead of addresses, for each array that a run is given, in
-    order, its buffer or, for a scalar argument, its value; instead of a number of threads the device.
+    Its function has the positional parameters of a CPU's driver, but instead of addresses it gets, for each
+    array from outside, the buffer, or for a scalar the value; and instead of a number of threads the device.
     """
     return DriverPrinter(program).driver()
 
 
 class DriverPrinter:
-    """Writes a driver node by node; ``depth`` is the depth of indentation.
+    """The printer that writes a driver node by node; ``depth`` is always the depth of indentation.
 
     Attributes
     ----------
     library_calls : str
         The function that runs library calls.
     reserved : list of str
-        Variables and the bytes of their buffers, in the order of the run; None where one is freed.
+        The texts of pairs of a buffer's variable and its bytes, in the order of allocations; where a buffer
+        is freed, of the variable and None.
     """
 
     library_calls = "on_host"
@@ -74,7 +75,7 @@ class DriverPrinter:
         self._lines.append("    " * depth + text)
 
     def declare(self, array: Array) -> None:
-        """Know an array that the program allocates."""
+        """Record an array that the program allocates."""
         self.declared.setdefault(array.name, array)
 
     def block(self, body: tuple[nodes.Node, ...], depth: int) -> None:
@@ -123,18 +124,18 @@ class DriverPrinter:
                 self.block(orelse, depth + 1)
 
     def allocate(self, depth: int, name: str, size: str) -> None:
-        """Allocate a buffer."""
+        """Write the allocation of a buffer of ``size`` bytes to the variable ``name``."""
         self.line(depth, f"{name} = _device.allocate({size})")
         self.reserve(name, size)
 
     def free(self, depth: int, name: str) -> None:
-        """Let go of a buffer."""
+        """Write the line that frees a buffer."""
         self.line(depth, f"{name} = None")
         self.reserve(name, "None")
 
     def reserve(self, name: str, size: str) -> None:
-        """Have memory allocated, or freed (None), before the run as it will be in it, unless its size depends
-        on a loop's variable."""
+        """Record an allocation, or with the size "None" a freeing, for ``prepare`` to try before the run; not
+        if the size depends on a loop's variable."""
         if self.is_known(size):
             self.reserved.append(f"({name!r}, {size}), ")
 
@@ -144,7 +145,7 @@ class DriverPrinter:
         return symbols.issuperset(re.findall(r"[A-Za-z_]\w*", size))
 
     def launch(self, depth: int, node: nodes.Launch, binding: Binding) -> None:
-        """Launch a kernel."""
+        """Write the launch of a kernel."""
         if all(type(extent) is int and extent <= 0 for extent in binding.extents):
             return
         kernel, arguments, scratch = self.prepared(node)
@@ -155,8 +156,8 @@ class DriverPrinter:
             self.free(depth, name)
 
     def prepared(self, node: nodes.Launch) -> tuple[str, str, dict[str, str]]:
-        """Return the name of a launch's kernel, the text of its arguments, and the memory that it needs for
-        itself: variables and their bytes."""
+        """Return the name of a launch's kernel, the text of its arguments, and its scratch buffers: the name
+        and the bytes of each."""
         number, binding = len(self.things), node.binding
         self.things[f"_g{number}"] = node.loaded
         self._kernels.append(f"_g{number}")
@@ -175,12 +176,12 @@ class DriverPrinter:
         return f"_g{number}", f"({blocks}), ({arguments}), ({ints})", scratch
 
     def offset(self, pointer: Pointer) -> str:
-        """An expression: the element of its array that a pointer begins with."""
+        """Return the text of the index of an array's element to which a pointer points."""
         return dims.show(dims.simplify(pointer.offset))
 
     def call(self, depth: int, how: str, step: Any, names: Sequence[str], stmt: Stmt) -> None:
-        """Call a step with arrays and the values of symbols and loop variables: on the device, or on the host
-        with copies of the arrays."""
+        """Write the call of a step with its arrays and the values of symbols: by the function ``how``, on the
+        device or on the host with copies of the arrays."""
         number = len(self.things)
         self.things[f"_s{number}"] = step
         written = {window.array for window in writes(stmt)}
@@ -194,13 +195,13 @@ class DriverPrinter:
         self.line(depth, f"{how}(_device, _s{number}, ({arrays}), {{{values}}})")
 
     def buffer(self, name: str) -> str:
-        """The variable that holds an array's buffer."""
+        """Return the variable that holds an array's buffer."""
         while name not in self.given and (base := self.declared[name].base) is not None:
             name = base
         return f"_a{self.given.index(name)}" if name in self.given else f"_t{list(self.declared).index(name)}"
 
     def imports(self) -> list[str]:
-        """Return the lines that import what the text uses."""
+        """Return the import lines of the driver."""
         used = [name for name in ("flag", "on_host") if any(f"{name}(" in line for line in self._lines)]
         used += ["prepare"] if self._kernels or self.reserved else []
         return [f"from dcarray.lowering.gpu.host_calls import {', '.join(used)}", ""] if used else []

@@ -1,4 +1,4 @@
-"""Loaded kernels of devices: what a process needs to launch them, without what has made them."""
+"""Loaded kernels of devices, which can be launched without importing the compiler that made them."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class LaunchedKernel(Protocol):
 
 
 class DeviceKernel:
-    """The source of a kernel with what a launch has to know; a device builds it when it first runs.
+    """The source text of a kernel, and the facts that a launch needs; a device builds it when it first runs.
 
     Parameters
     ----------
     source : str
-        The text, with a function ``phaseK`` for each phase.
+        The text in the device's dialect, with a function ``phaseK`` for each phase.
     threads : tuple of int
-        The threads of a block, for each phase.
+        The number of threads of a block, for each phase.
     sizes : tuple of int
         For each buffer the bytes of an element; 0 for an argument by value.
     """
@@ -52,7 +52,7 @@ class DeviceKernel:
     def prepare(
         self, device: Device, blocks: tuple[int, ...], arguments: tuple[Any, ...], ints: tuple[int, ...]
     ) -> tuple[bool, list[Any]]:
-        """Return whether indices have 32 bits, and buffers, offsets and values one after the other."""
+        """Return whether indices have 32 bits in a launch, and the list of buffers, offsets and values."""
         narrow = device.short_indices and (not ints or (max(ints) < _NARROW and min(ints) > -_NARROW))
         given: list[Any] = []
         for argument, limit in zip(arguments, self._limits, strict=True):

@@ -1,6 +1,6 @@
-"""The scheduler for devices: from statements to kernels of blocks of threads.
+"""The scheduler for devices, which turns statements into kernels of blocks of threads.
 
-Legality is proved; size hints only steer the choice among legal schedules.
+The legality of a schedule is proved; size hints only steer the choice among legal ones.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def gpu_kernel(
     exact: Callable[[Op], bool] | None,
     limits: Limits = LIMITS,
 ) -> tuple[Kernel, Binding]:
-    """Return the kernel of a statement on a device; see `dcarray.lowering.target.Scheduler`."""
+    """Return the kernel of a statement and its binding; a `dcarray.lowering.target.Scheduler`."""
     return schedule(stmt, region, limits)
 
 
@@ -52,7 +52,7 @@ def schedule(
     Parameters
     ----------
     stmt : Compute, Nest, Rows, TimeTiles, Loop, While, Branch or Call
-        A statement of the region.  When one that holds others is refused, these may be scheduled one by one.
+        A statement of the region.
     region : Region
         The statement's region, which declares its arrays and symbols.
     limits : Limits, optional
@@ -63,12 +63,13 @@ def schedule(
     kernel : Kernel
         Its text contains no sizes.
     binding : Binding
-        Every number in it is a Dim over the region's symbols and loop variables.
+        The kernel's arguments, of which each number is a Dim over the region's symbols and loop variables.
 
     Raises
     ------
     Unsupported
-        If there is no schedule for it, or its legality cannot be proved; the text is the reason.
+        If there is no schedule, or if its legality cannot be proved; the text is the reason.  The caller may
+        then schedule the statements in ``stmt`` one by one.
     """
     if isinstance(stmt, Call):
         raise Unsupported("random numbers are not drawn on devices")
@@ -90,7 +91,7 @@ def schedule(
 
 
 def _schedule_nest(nest: LoopNest, limits: Limits) -> tuple[Kernel, Binding]:
-    """Return the kernel of a statement without others inside."""
+    """Return the kernel of a statement or nest, and its binding."""
     if nest.scan is not None:
         schedule_scan(nest, limits)
     elif (product := product_of(nest)) is not None and is_panel(nest, product, limits):
@@ -105,12 +106,12 @@ def _schedule_nest(nest: LoopNest, limits: Limits) -> tuple[Kernel, Binding]:
 
 
 def check_shared_memory(kernel: Kernel) -> None:
-    """Check that threads share no more memory than devices have.
+    """Check that the shared memory of a block is not larger than that of devices.
 
     Raises
     ------
     Unsupported
-        If they do.
+        If it is larger.
     """
     for phase in kernel.phases:
         stacks = shared_stacks(phase.body)
@@ -119,17 +120,17 @@ def check_shared_memory(kernel: Kernel) -> None:
 
 
 def with_shared_writes(kernel: Kernel) -> Kernel:
-    """Return a kernel whose threads read what others write, or that has loops over statements.
+    """Return the kernel without ``restrict`` on the buffers that it writes, for kernels in which threads read
+    elements that other threads have written, or that have loops over statements.
 
-    Such memory is not accessed through one thread's pointer only: compilers keep values in registers over
-    barriers, or take stores out of loops, where a pointer is ``restrict``.
+    With ``restrict``, compilers keep values in registers across barriers, or move stores out of loops.
     """
     buffers = tuple(replace(b, noalias=b.noalias and b.access == "r") for b in kernel.buffers)
     return replace(kernel, buffers=buffers)
 
 
 def scalars_by_value(kernel: Kernel, binding: Binding, region: Region) -> tuple[Kernel, Binding]:
-    """Return the kernel with the region's scalar arguments by value."""
+    """Return the kernel, and its binding, with the region's scalar arguments passed by value."""
     scalars = {array.name for array in region.arrays if is_scalar_argument(array)}
     buffers = tuple(
         replace(buffer, by_value=True)

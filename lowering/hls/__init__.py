@@ -1,5 +1,6 @@
-"""Streaming circuits: regions as networks of processes that FIFOs join, for high-level synthesis.
+"""Streaming circuits for FPGAs by high-level synthesis (HLS): regions as networks of processes joined by
+FIFOs.
 
-`network` makes the network of a region, `kernels` and `verilog` print it, `project` writes the vendor's
-folder, `simulation` runs it, and `model` says what it costs.
+`network` makes the network of a region, `kernels` and `verilog` print it, `project` writes the folder for a
+vendor's tools, `simulation` runs the network, and `model` estimates its cycles and hardware.
 """

@@ -1,5 +1,4 @@
-"""Affine integer expressions over loop variables and integer arguments: the addresses and bounds of
-kernels."""
+"""Affine integer expressions of loop variables and integer arguments, for addresses and bounds in kernels."""
 
 from __future__ import annotations
 
@@ -8,7 +7,7 @@ from dcarray.ir.records import record
 
 @record(frozen=True, slots=True)
 class Term:
-    """``coef * arg * var``: an integer times an integer argument times a loop variable (None: 1)."""
+    """A term ``coef * arg * var``: an integer, an integer argument and a loop variable (None: factor 1)."""
 
     coef: int
     arg: str | None = None
@@ -24,7 +23,7 @@ class Affine:
 
 
 def affine(const: int = 0, *terms: Term | Affine) -> Affine:
-    """The canonical sum of a constant, terms and other affine sums."""
+    """Return the canonical sum of a constant, terms and other affine expressions."""
     total: dict[tuple[str, str], int] = {}
     todo = list(terms)
     for item in todo:

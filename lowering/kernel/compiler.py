@@ -1,4 +1,4 @@
-"""What compiles kernels, and what a loaded kernel is.
+"""The interfaces of compilers of kernels and of loaded kernels.
 
 A compiler turns a kernel into source text (a pure function), the source into code (bytes that may be kept
 on disk), and the code into a loaded kernel.  How that is called is the same on every CPU:
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 class Loaded(Protocol):
-    """Code that has been loaded.
+    """Code that is loaded in this process.
 
-    ``loader`` is the import path ``module:function`` of what loads it in another process, and ``parts`` are
-    the arguments of that, plain values; None if it is of use in this process only.
+    ``loader`` is the import path ``module:function`` of the function that loads it in another process, and
+    ``parts`` are that function's arguments, plain values; None if the code cannot be sent to others.
     """
 
     @property
@@ -40,34 +40,33 @@ class LoadedKernel(Loaded, Protocol):
 
     @property
     def pack(self) -> Callable[..., bytes]:
-        """``pack(extent0, work0, extent1, work1, ..., *pointers, *ints)``, all Python integers."""
+        """The function ``pack(extent0, work0, extent1, work1, ..., *pointers, *ints)`` of Python integers."""
 
     def __call__(self, arguments: bytes, threads: int) -> int:
         """Run the kernel on packed arguments; returns the floating-point flags that were raised."""
 
 
 class Compiler(Protocol):
-    """From kernels to loaded kernels."""
+    """A compiler of kernels: it prints, compiles and loads them."""
 
     @property
     def key(self) -> str:
-        """A name of the code that it makes of a kernel, different for every compiler and its settings."""
+        """A name of the compiler and its settings, the first part of the key of compiled code."""
 
     def fingerprint(self) -> str:
-        """Return the versions of compiler, processor and libraries that code depends on, besides its
-        source."""
+        """Return the versions of compiler, processor and libraries on which code depends."""
 
     def emit(self, kernel: Kernel) -> str:
-        """The source of a kernel: deterministic, and a function of the kernel and the machine alone.
+        """Return the source text of a kernel, which must depend on the kernel and the machine alone.
 
         Raises
         ------
         Unsupported
-            If an operation cannot be done exactly.
+            If an operation cannot be computed exactly.
         """
 
     def compile(self, source: str) -> bytes:
-        """Code for this machine.  Raises ``Unsupported`` when the compiler fails."""
+        """Return code for this machine; raise ``Unsupported`` if the compiler fails."""
 
     def load(self, kernel: Kernel, code: bytes) -> Loaded:
-        """Make code of ``compile`` callable; it stays loaded as long as the process lives."""
+        """Return the loaded form of code from ``compile``, which stays loaded until the process ends."""

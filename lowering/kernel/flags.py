@@ -1,7 +1,7 @@
 """The floating-point flags that NumPy could raise for an operation or a kernel.
 
-Generated code may raise more: a comparison instruction flags a NaN, a vector math routine sets spurious
-flags.  Flags that NumPy cannot report are masked out of a launch's result.
+Generated code may raise more flags, such as a comparison of a NaN, or spurious ones of vector math routines.
+Flags that NumPy cannot report are removed from a launch's result.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _cast(frm: DType, to: DType) -> int:
 
 
 def op_flags(name: str, types: tuple[DType, ...], out: DType) -> int:
-    """The flags that NumPy could raise for one operation on arguments of ``types``."""
+    """Return the flags that NumPy could raise for one operation on arguments of ``types``."""
     if name == "cast":
         return _cast(types[0], out)
     if name == "checked":
@@ -108,7 +108,7 @@ def _statements(body: Iterable[k.Stmt]) -> Iterator[int]:
 
 
 def kernel_flags(kernel: k.Kernel) -> int:
-    """The union of the flags that NumPy could raise for any operation of the kernel."""
+    """Return the union of the flags that NumPy could raise for the operations of a kernel."""
     flags = 0
     for phase in kernel.phases:
         for more in _statements((*phase.pre, *phase.body)):

@@ -1,4 +1,4 @@
-"""The kernel IR: loop nests over typed pointers and integers, ready for any target.
+"""The kernel IR: loop nests over typed pointers and integers, from which every target emits code.
 
 A kernel is a sequence of *phases*.  A phase is one parallel loop ``for var in [0, extent)``; a target
 makes of it a function of ``(pointers, ints, lo, hi)`` that runs ``pre`` once and then ``body`` for
@@ -40,7 +40,7 @@ DType = np.dtype[Any]
 # ---- expressions -----------------------------------------------------------------------------------
 @record(frozen=True, slots=True)
 class Lit:
-    """A constant by its bytes in native order."""
+    """A constant, given as its bytes in native order."""
 
     bits: bytes
     dtype: DType
@@ -67,9 +67,9 @@ class Local:
 
 @record(frozen=True, slots=True)
 class Elem:
-    """A load of the element of a buffer at ``at``.  For a gather, ``more`` has pairs of an integer expression
-    and a stride, whose products are added to ``at``.  ``prefetch`` is a hint: distances in elements to data
-    that will be loaded soon, if it exists."""
+    """A load of the element of a buffer at index ``at``.  For a gather, ``more`` has pairs of an integer
+    expression and a stride, whose products are added to ``at``.  ``prefetch`` is a hint: distances, in
+    elements, from ``at`` to data that will be loaded soon."""
 
     buffer: str
     at: Affine
@@ -89,8 +89,8 @@ class Op:
 
 @record(frozen=True, slots=True)
 class NumpyLoop:
-    """A ufunc inner loop of NumPy: the integer arguments that hold its address and its data pointer, and
-    whether it may clear floating-point flags, which its caller then saves."""
+    """A ufunc inner loop of NumPy: the names of the integer arguments with its address and its data pointer,
+    and whether it may clear floating-point flags, so that its caller saves these."""
 
     code: str
     data: str
@@ -135,7 +135,7 @@ class Declare:
 
 @record(frozen=True, slots=True)
 class Update:
-    """``name = op(name, value)`` with a reduction operation of the variable's dtype."""
+    """The update ``name = op(name, value)`` of a ``Declare``d variable by a reduction operation."""
 
     name: str
     op: str
@@ -144,7 +144,7 @@ class Update:
 
 @record(frozen=True, slots=True)
 class Assign:
-    """``name = value``."""
+    """The assignment ``name = value`` to a ``Declare``d variable."""
 
     name: str
     value: Expr
@@ -152,7 +152,7 @@ class Assign:
 
 @record(frozen=True, slots=True)
 class Store:
-    """``buffer[at] = value``; dtypes are equal.  ``nontemporal`` is a hint: the element is not read soon."""
+    """The store ``buffer[at] = value``, of equal dtypes.  ``nontemporal`` is a hint: it is not read soon."""
 
     buffer: str
     at: Affine
@@ -162,7 +162,7 @@ class Store:
 
 @record(frozen=True, slots=True)
 class For:
-    """``for var in range(max(lower, *floors), min(upper), step)``; ``step`` is positive.
+    """The loop ``for var in range(max(lower, *floors), min(upper), step)``; ``step`` is positive.
 
     "vector": no iteration touches memory that another one writes, and the only loop-carried values are
     ``reassoc`` variables that are only ``Update``d inside.  ``unroll`` is a hint (0: the target's choice)."""
@@ -209,9 +209,9 @@ class Stack:
 class Threads:
     """The threads of a block: ``body`` for every ``var`` in ``range(count)``, all at the same time.
 
-    It stands in the body of a phase of blocks or in loops and conditions there, never in another one, so that
-    all threads of a block come by the same sequence of them.  Each is over before what follows begins: there
-    is a barrier behind it, which no thread can miss.  In a phase of blocks only threads store.
+    It is in the body of a phase of blocks, or in loops and conditions there, never in another ``Threads``, so
+    that all threads of a block run the same sequence of them.  There is a barrier after each, which all
+    threads reach.  In a phase of blocks, only statements inside of ``Threads`` store.
     """
 
     var: str
@@ -221,8 +221,8 @@ class Threads:
 
 @record(frozen=True, slots=True)
 class Row:
-    """A strided row of a buffer: the first element, the step to the next (0: a scalar), a constant's
-    value."""
+    """A strided row of a buffer: its first element, the step to the next one (0: a scalar), and the value if
+    it is a constant."""
 
     buffer: str
     at: Affine
@@ -292,8 +292,8 @@ Stmt = (
 @record(frozen=True, slots=True)
 class Buffer:
     """A pointer argument.  ``noalias`` is C's ``restrict``: memory that the kernel writes and accesses
-    through this pointer is accessed through this one only.  ``by_value``: on a device its one element, which
-    is only read, is the argument."""
+    through this pointer is accessed through no other.  ``by_value``: a device gets the buffer's single
+    element, which is only read, instead of a pointer."""
 
     name: str
     dtype: DType
@@ -317,8 +317,8 @@ class Phase:
 
 @record(frozen=True, slots=True)
 class Routine:
-    """A function that the statements of a kernel call, and that may call itself: ``body``, and then the
-    values ``results``.  It knows its parameters and the arguments of the kernel."""
+    """A function that statements of a kernel call, and that may call itself: it runs ``body`` and returns
+    ``results``.  It can use its parameters and the kernel's arguments."""
 
     name: str
     parameters: tuple[Local, ...]
@@ -358,10 +358,10 @@ class Scratch:
 class Binding:
     """The arguments of a kernel for one statement; every number is a Dim.
 
-    ``extents`` and ``work`` have one entry for each phase: iterations, and the cost of one iteration in units
-    of about one addition on memory in cache, from which the runtime chooses threads and chunks.  ``bytes``
-    moved (every window once) and ``operations`` done are for reports.  ``then`` is the binding of a second
-    launch, after the first."""
+    ``extents`` and ``work`` have one entry per phase: the number of iterations, and the cost of an iteration
+    in units of about one addition on cached memory, by which the runtime chooses threads and chunks.
+    ``bytes`` and ``operations`` are the bytes moved (each window once) and the operations done, for reports.
+    ``then`` is the binding of a second launch of the kernel, after the first."""
 
     pointers: tuple[Pointer | Scratch, ...]
     ints: tuple[Any, ...]

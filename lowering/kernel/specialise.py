@@ -1,9 +1,8 @@
 """Specialisation of kernels: known strides and inner extents become constants in the kernel's text.
 
-A kernel whose strides are arguments computes an address for each window in each row, and the number of
-vectors in each row.  With constants one address serves for all windows, and rows are straight-line code.
-Such a kernel serves no other sizes, so only kernels that a loop launches in each iteration are specialised
-fully."""
+A kernel whose strides are arguments computes an address for each window, and the number of vectors, in each
+row.  With constants, all windows share one address, and rows are straight-line code.  But such a kernel is
+for these sizes only, so only kernels that are launched in each iteration of a loop are specialised fully."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ SMALL = 8
 
 
 def specialise(kernel: Kernel, binding: Binding, most: int | None = None) -> tuple[Kernel, Binding]:
-    """The kernel with its known strides and extents of innermost loops as constants.
+    """Return the kernel with known strides and known extents of innermost loops as constants.
 
     The trip counts of outer loops stay arguments, so that these are not unrolled.
 
@@ -29,7 +28,7 @@ def specialise(kernel: Kernel, binding: Binding, most: int | None = None) -> tup
     ----------
     kernel : Kernel
     binding : Binding
-        Integers in it that are Python ints are known, if a second launch has the same.
+        An integer argument is known if it is a Python int here, and the same in a second launch.
     most : int, optional
         Specialise only integers up to this one.
 
@@ -37,7 +36,7 @@ def specialise(kernel: Kernel, binding: Binding, most: int | None = None) -> tup
     -------
     kernel : Kernel
     binding : Binding
-        Without the integers that became constants; both are the same objects if there are none.
+        The binding without the integers that became constants.  Both are the same objects if there are none.
     """
     if binding.then is not None and binding.then.then is not None:
         return kernel, binding
@@ -63,7 +62,7 @@ def specialise(kernel: Kernel, binding: Binding, most: int | None = None) -> tup
 
 
 def _counts(kernel: Kernel) -> list[Affine]:
-    """The trip counts of phases and of outer loops."""
+    """Return the bounds of phases and of outer loops."""
     found = [phase.extent for phase in kernel.phases]
     bodies = [*[phase.body for phase in kernel.phases], *[routine.body for routine in kernel.routines]]
     for body in bodies:
@@ -74,7 +73,7 @@ def _counts(kernel: Kernel) -> list[Affine]:
 
 
 def _with(thing: Any, known: Mapping[str, int]) -> Any:
-    """A part of a kernel with these values substituted for integer arguments."""
+    """Return a part of a kernel with the values ``known`` substituted for integer arguments."""
     if isinstance(thing, Affine):
         if not any(term.arg in known for term in thing.terms):
             return thing

@@ -45,7 +45,7 @@ def _affine_text(value: Affine) -> str:
 
 
 def expr_text(expr: Expr) -> str:
-    """The canonical text of an expression."""
+    """Return the canonical text of an expression."""
     match expr:
         case Lit(bits, dtype):
             return f"{dtype.name}:{bits[::-1].hex()}"
@@ -138,7 +138,7 @@ def _block(body: tuple[Stmt, ...]) -> Iterator[str]:
 
 
 def kernel_text(kernel: Kernel) -> str:
-    """The canonical text: equal for equal kernels, different for different ones, without sizes."""
+    """Return the canonical text of a kernel: equal if and only if kernels are equal, and without sizes."""
     args = [
         f"{b.name}: {b.dtype.name} {b.access}{'' if b.noalias else ' alias'}" + " by value" * b.by_value
         for b in kernel.buffers

@@ -45,7 +45,7 @@ _PLACE = (
 
 
 class _Checker:
-    """A walk over a kernel that keeps the names in scope and their dtypes."""
+    """The state of checking a kernel: the names in scope, and their dtypes."""
 
     def __init__(self, kernel: Kernel) -> None:
         self.buffers = {buffer.name: buffer for buffer in kernel.buffers}
@@ -132,7 +132,7 @@ class _Checker:
             self.name(local.name, local.dtype, False)
 
     def routine(self, routine: Routine) -> None:
-        """Check a routine, to which nothing is known but its parameters and the arguments of the kernel."""
+        """Check a routine, which may use only its parameters and the kernel's arguments."""
         outside, self.buffers, self.locals = (self.buffers, self.locals), dict(self.buffers), {}
         for local in routine.parameters:
             self.name(local.name, local.dtype, False)
@@ -224,7 +224,7 @@ def check(kernel: Kernel) -> None:
     Raises
     ------
     ValueError
-        If not; the text names the fault.
+        If a rule is broken; the text names it.
     """
     checker = _Checker(kernel)
     for routine in kernel.routines:

@@ -28,7 +28,7 @@ from .nodes import (
 
 
 def map_children(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
-    """The expression with ``change`` applied to its direct operands."""
+    """Return the expression with ``change`` applied to its direct operands."""
     match expr:
         case Elem(more=more) if more:
             return replace(expr, more=tuple((change(index), stride) for index, stride in more))
@@ -38,7 +38,7 @@ def map_children(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
 
 
 def map_values(stmt: Stmt, change: Callable[[Expr], Expr]) -> Stmt:
-    """A plain statement with ``change`` applied to its values."""
+    """Return a statement without a body, with ``change`` applied to the expressions in it."""
     match stmt:
         case Let(value=value) | Update(value=value) | Assign(value=value) | Store(value=value):
             return replace(stmt, value=change(value))
@@ -52,7 +52,7 @@ def map_values(stmt: Stmt, change: Callable[[Expr], Expr]) -> Stmt:
 
 
 def values(stmt: Stmt) -> tuple[Expr, ...]:
-    """The values of a plain statement."""
+    """Return the expressions in a statement without a body; none for other statements."""
     match stmt:
         case Let(value=value) | Update(value=value) | Assign(value=value) | Store(value=value):
             return (value,)
@@ -66,7 +66,7 @@ def values(stmt: Stmt) -> tuple[Expr, ...]:
 
 
 def walk(expr: Expr) -> Iterator[Expr]:
-    """An expression and all its subexpressions."""
+    """Yield an expression and all its subexpressions."""
     yield expr
     match expr:
         case Elem(more=more):
@@ -78,14 +78,15 @@ def walk(expr: Expr) -> Iterator[Expr]:
 
 
 def operations(body: Iterable[Stmt]) -> Iterator[Op]:
-    """The operations in plain statements."""
+    """Yield the operations in the expressions of statements, without those nested in them."""
     for stmt in body:
         for value in values(stmt):
             yield from (node for node in walk(value) if isinstance(node, Op))
 
 
 def walk_statements(body: Iterable[Stmt], into: tuple[type, ...] = (For, Threads)) -> Iterator[Stmt]:
-    """Statements and all nested statements, those of loops and threads if ``into`` names these."""
+    """Yield statements and all statements nested in them; those of `For` and `Threads` if these are in
+    ``into``."""
     for stmt in body:
         yield stmt
         inner: tuple[Stmt, ...] = ()
@@ -100,13 +101,13 @@ def walk_statements(body: Iterable[Stmt], into: tuple[type, ...] = (For, Threads
 
 
 def shared_stacks(body: Iterable[Stmt]) -> list[Stack]:
-    """The arrays that the threads of a block share."""
+    """Return the stack buffers that the threads of a block share."""
     found = (stmt for stmt in walk_statements(body, into=(For,)) if isinstance(stmt, Stack))
     return [stack for stack in found if not stack.per_thread]
 
 
 def is_contiguous(body: tuple[Stmt, ...], var: str) -> bool:
-    """Whether plain statements access all arrays that ``var`` moves them in with unit stride."""
+    """Whether all accesses in statements that depend on ``var`` have unit stride in it."""
     moving = [stmt.at for stmt in body if isinstance(stmt, Store)]
     for root in (root for stmt in body for root in values(stmt)):
         for node in walk(root):
@@ -120,12 +121,12 @@ def is_contiguous(body: tuple[Stmt, ...], var: str) -> bool:
 
 
 def updates(body: Iterable[Stmt]) -> Iterator[Update]:
-    """The updates of variables in statements, nested ones included."""
+    """Yield the updates of variables in statements, including nested ones."""
     return (stmt for stmt in walk_statements(body) if isinstance(stmt, Update))
 
 
 def buffers(stmt: Stmt) -> set[str]:
-    """The buffers that a statement of a block accesses."""
+    """Return the names of the buffers that a statement accesses."""
     if isinstance(stmt, For | Threads):
         return {name for inner in stmt.body for name in buffers(inner)}
     if isinstance(stmt, NumpyCall):

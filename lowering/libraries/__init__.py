@@ -1,1 +1,1 @@
-"""Library calls: which library serves which call of a region."""
+"""Library calls: the choice of the library that runs a call of a region."""

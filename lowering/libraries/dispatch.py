@@ -1,4 +1,4 @@
-"""Which library of a target serves a library call, and how it is called."""
+"""The choice of a target's library for a library call, and the step of a plan that runs the call."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 @record(frozen=True, slots=True)
 class Library:
-    """A library that can do an operation when ``serves(call, region)``.
+    """A library that can run a library call if ``serves(call, region)``.
 
-    ``name`` is its function's in `library_calls.IMPLEMENTATIONS`, or an import path ``module:function``.
-    ``routine(call, region, cores)`` compiles code of its own for a call that may be worth it, and ``how``
-    says what that does.
+    ``name`` is the key of its functions in `library_calls.IMPLEMENTATIONS`, or an import path
+    ``module:function``. ``routine(call, region, cores)`` is a compiler of code for the call, or None if that
+    does not pay; ``how`` describes that code in words.
     """
 
     name: str
@@ -39,7 +39,7 @@ def dtypes_of(call: Call, region: Region) -> list[np.dtype[Any]]:
 
 
 def all_alike(call: Call, region: Region) -> bool:
-    """Whether all arrays of a call have one dtype, and BLAS knows that."""
+    """Whether all arrays of a call have the same dtype, and it is one of BLAS's."""
     dtypes = dtypes_of(call, region)
     return all(dtype == dtypes[0] and dtype.char in BLAS for dtype in dtypes)
 
@@ -49,12 +49,12 @@ NUMPY = Library("numpy", all_alike)
 
 
 def find(call: Call, region: Region, libraries: Mapping[str, Sequence[Library]]) -> Library | None:
-    """Return the first library that serves a call."""
+    """Return the first library that can run a call; None if none can."""
     return next((one for one in libraries.get(call.op, ()) if one.serves(call, region)), None)
 
 
 def describe_call(call: Call, region: Region, cores: int, libraries: Mapping[str, Sequence[Library]]) -> str:
-    """Return how a call is served, for people."""
+    """Return a text that says by what a library call is run."""
     library = find(call, region, libraries)
     if library is None:
         return f"{call.op}: no library serves it"
@@ -64,19 +64,19 @@ def describe_call(call: Call, region: Region, cores: int, libraries: Mapping[str
 
 
 def step(call: Call, library: Library, launch: LoadedKernel | None = None) -> CallStep:
-    """Return how a call in a region is run."""
+    """Return the step of a plan that runs a library call; ``launch`` is its compiled code, if any."""
     windows = (*call.writes, *call.reads)
     views = tuple([(view.shape, view.index) for view in map(view_of, windows)])
     return CallStep(call.op, library.name, call.attrs, len(call.writes), views, launch)
 
 
 def is_copy(stmt: Compute) -> bool:
-    """Whether a statement moves elements and does nothing else."""
+    """Whether a statement only copies elements (it may cast them)."""
     return isinstance(stmt.body, Load) and stmt.combine is None
 
 
 def copy_step(stmt: Compute) -> CallStep:
-    """Return how NumPy does a statement that only moves elements."""
+    """Return the step of a plan in which NumPy runs a statement that only copies elements."""
     assert isinstance(stmt.body, Load)
     views = tuple([(view.shape, view.index) for view in map(view_of, (stmt.target, stmt.body.window))])
     return CallStep("copy", "numpy", (), 1, views)

@@ -1,1 +1,1 @@
-"""From one statement to its loop nest: accesses, loop order, body, legality.  No target's choices yet."""
+"""The loop nest of a statement: its accesses, loop order, body and legality, independent of targets."""

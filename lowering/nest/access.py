@@ -1,11 +1,9 @@
-"""The accesses of a statement as linear forms, and the kernel arguments (pointers, integers) that address
-them.
+"""A statement's accesses as linear forms, and the kernel arguments (pointers, integers) that address them.
 
-A window over an array with strides is a linear form: a start plus one coefficient for each axis of the
-iteration domain.  Windows of one array with equal coefficients share a pointer, to the least index that any
-of them starts from; each adds its remaining offset.  Small offsets are constants in the kernel's text, so
-that a stencil needs few registers; large ones are integer arguments, so that a slice's bounds never change
-the text."""
+A window of an array with strides is a linear form: a start, plus a coefficient for each axis of the iteration
+domain.  Windows of one array with equal coefficients share a pointer, to the least index at which one of them
+starts; each adds its own offset.  Small offsets are constants in the kernel's text, so that a stencil needs
+few registers; large ones are integer arguments, so that the bounds of slices do not change the text."""
 
 from __future__ import annotations
 
@@ -27,14 +25,14 @@ LANES = 4  # strides of narrow elements up to this are: whole vectors are loaded
 
 
 def equal(a: Dim, b: Dim) -> bool:
-    """Whether two dimensions are provably equal."""
+    """Whether two dimensions are proved to be equal."""
     if type(a) is int and type(b) is int:
         return a == b
     return dims.prove_eq(a, b) is True
 
 
 def positive(a: Dim) -> bool:
-    """Whether a dimension is provably at least 1."""
+    """Whether a dimension is proved to be at least 1."""
     return a > 0 if type(a) is int else dims.prove_lt(0, a) is True
 
 
@@ -77,7 +75,7 @@ def linear(window: Window, array: Array, rank: int) -> Access:
 
 
 def dense(array: Array) -> bool:
-    """Whether different indices of an array are provably different elements."""
+    """Whether different indices of an array are proved to be different elements in memory."""
     if array.strides is None:
         return True
     axes = [(s, n) for s, n in zip(array.strides, array.shape, strict=True) if not equal(n, 1)]
@@ -97,7 +95,7 @@ def dense(array: Array) -> bool:
 
 
 class Memory:
-    """The arrays of a region for alias analysis: which may share memory, and whether windows overlap."""
+    """The alias analysis of a region's arrays: which of them share memory, and whether windows overlap."""
 
     def __init__(self, region: Region) -> None:
         self.arrays = {array.name: array for array in region.arrays}
@@ -115,7 +113,7 @@ class Memory:
         return name if base is None else self.family(base)
 
     def _overlay(self, name: str) -> tuple[Any, ...] | None:
-        """Return a key that is equal for two arrays of one family that begin at one place with one dtype."""
+        """Return a key, equal for arrays of one address and dtype; None if that is not known."""
         array, root = self.arrays[name], self.arrays[self.family(name)]
         if array is root:
             return (root.name, root.dtype)
@@ -123,7 +121,7 @@ class Memory:
         return (root.name, array.dtype) if plain else None
 
     def identical(self, a: Window, b: Window) -> bool:
-        """Whether two windows provably are the same element at every point of the domain."""
+        """Whether two windows are proved to give the same element at every point of the domain."""
         if a.array == b.array:
             return a.index == b.index or windows.same(a, b)
         place = self._overlay(a.array)
@@ -133,7 +131,7 @@ class Memory:
         return equal(origin(one), origin(two)) and all(map(equal, one.coefs, two.coefs))
 
     def disjoint(self, a: Window, b: Window) -> bool:
-        """Whether two windows provably share no element."""
+        """Whether two windows are proved to share no element."""
         apart = a.array == b.array and windows.overlap(a, b) is False
         return apart or self.family(a.array) != self.family(b.array)
 
@@ -143,7 +141,7 @@ memory_of = kept(Memory)
 
 
 def origin(access: Access) -> Dim:
-    """Return the element number where a linear form starts."""
+    """Return the offset in elements, from the array's first element, at which a linear form starts."""
     steps = zip(access.start, strides(access.array), strict=True)
     return dims.simplify(sum(offset * stride for offset, stride in steps))
 
@@ -164,9 +162,9 @@ class _Group:
 class Arguments:
     """The pointer and integer arguments of one kernel, numbered in the order of first use.
 
-    Windows with the same strides share a pointer.  In a kernel with loops of statements (``inner``) all
-    windows of an array share one, which points to the array's first element, and offsets that depend on a
-    loop's variable are in the text.
+    Windows with the same strides share a pointer.  In a kernel of a loop over statements (``inner``), all
+    windows of an array share a pointer to the array's first element, and offsets that depend on the loop's
+    variable are part of the kernel's text.
     """
 
     memory: Memory
@@ -188,12 +186,12 @@ class Arguments:
         extents: tuple[Dim, ...],
         inner: Mapping[str, Affine] | None = None,
     ) -> Arguments:
-        """Return the same arguments for another statement of the kernel, which has other loops."""
+        """Return the arguments for another statement of the same kernel, with its own loops."""
         return replace(self, rank=rank, loops=loops, extents=extents, inner=inner)
 
     def integer(self, dim: Dim, *what: Any) -> Affine:
-        """Return an integer argument with value ``dim``, shared by equal ``dim`` and ``what``.  Loop
-        variables of the kernel stay in the text, and so do small numbers added to them."""
+        """Return an integer argument with the value ``dim``; calls with equal ``dim`` and ``what`` share it.
+        Variables of the kernel's loops, and small numbers added to them, stay in the text instead."""
         if self.inner is None:
             return self._argument(dim, *what)
         rest, moving = self._split_variables(dim)
@@ -208,11 +206,11 @@ class Arguments:
         return str(term.arg)
 
     def number(self, dim: Dim) -> Affine:
-        """Return an integer as ``integer`` does, but small numbers as constants."""
+        """Return ``dim`` as a constant if it is a small number, else as an integer argument."""
         return affine(dim) if type(dim) is int and abs(dim) <= NEAR else self.integer(dim, "number")
 
     def _split_variables(self, dim: Dim) -> tuple[Dim, list[tuple[Dim, Affine]]]:
-        """Return the part that does not depend on the kernel's loops, and the factors of their variables."""
+        """Return ``dim`` without the variables of the kernel's loops, and these variables with factors."""
         inner = self.inner or {}
         try:
             rest, factors = dims.linear(dim, inner)
@@ -238,12 +236,13 @@ class Arguments:
         return tuple(self.integer(bound) for bound in dims.least_of(self.extents[loop]))
 
     def scratch(self, dtype: DType, size: Dim) -> str:
-        """Return a new scratch buffer."""
+        """Add a scratch buffer of ``size`` elements and return its name."""
         self._scratch.append(Scratch(dtype, dims.simplify(size)))
         return f"t{len(self._scratch) - 1}"
 
     def scratch_per_piece(self, dtype: DType, size: Dim) -> Spot:
-        """Return a new scratch buffer, private to each chunk of the kernel's parallel loop."""
+        """Add scratch memory with ``size`` elements for each chunk of the kernel's parallel loop; return the
+        buffer and the offset of the chunk's part."""
         if self.pieces is None:
             return self.scratch(dtype, size), affine()
         var, count = self.pieces
@@ -254,11 +253,11 @@ class Arguments:
         return self.memory.linear(window, self.rank)
 
     def reach(self, load: Load | Gather) -> Access:
-        """Return the linear form of the array that a load reads."""
+        """Return the linear form of a load's window, or of a gather's array."""
         return self.gather_access(load) if isinstance(load, Gather) else self.access(load.window)
 
     def gather_access(self, node: Gather) -> Access:
-        """Return the linear form of a gather's array: its first element, at every point."""
+        """Return the linear form that is a gather's array's first element at every point."""
         array = self.memory.arrays[node.window.array]
         zeros = (0,) * len(array.shape)
         return Access(array, zeros, (0,) * self.rank, (None,) * len(array.shape))
@@ -271,7 +270,7 @@ class Arguments:
         return self.integer(stride, "row", axis)
 
     def note(self, access: Access, mode: Literal["r", "w"]) -> None:
-        """Register an access; all are registered before the first ``address``."""
+        """Register a read or a write; all must be registered before the first call of ``address``."""
         if access.array.name in self.private:
             return
         group = self._find(access)
@@ -289,7 +288,7 @@ class Arguments:
             group.written = True
 
     def accesses(self) -> list[Access]:
-        """Return one access of every pointer."""
+        """Return one access for each pointer argument."""
         return [group.access for group in self._groups]
 
     def steps(self, access: Access) -> tuple[Dim, ...]:
@@ -386,7 +385,7 @@ class Arguments:
         return tuple(buffers), tuple(pointers)
 
     def bytes(self) -> Dim:
-        """Return the bytes moved: each pointer's footprint, once for reading and once for writing."""
+        """Return the bytes moved: each pointer's footprint, once if it is read and once if it is written."""
         moved: Dim = 0
         for group in self._groups:
             used = (n for n, step in zip(group.extents, group.loops, strict=True) if not equal(step, 0))
@@ -396,18 +395,19 @@ class Arguments:
 
 
 def scale(factor: int, value: Affine) -> Affine:
-    """``factor * value``."""
+    """Return ``factor * value``."""
     return affine(factor * value.const, *(Term(factor * t.coef, t.arg, t.var) for t in value.terms))
 
 
 def unit_step(value: Affine, var: str) -> int | None:
-    """Return the step of an affine value along a loop if that is 0 or 1, else None."""
+    """Return by how much an affine value grows per iteration of a loop if that is 0 or 1; else None."""
     own = [term for term in value.terms if term.var == var]
     return 0 if not own else 1 if own == [Term(1, None, var)] else None
 
 
 def product(a: Affine, b: Affine) -> Affine:
-    """Return the product of a constant or one integer argument with an affine sum over variables."""
+    """Return ``a * b``, where ``a`` is a constant or a multiple of one integer argument; raise `Unsupported`
+    if the product is not affine."""
     if not a.terms:
         return scale(a.const, b)
     if len(a.terms) > 1:

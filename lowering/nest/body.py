@@ -31,7 +31,7 @@ def all_of(conditions: Iterable[Expr]) -> Expr:
 
 
 class Names:
-    """Fresh names of locals and loop variables."""
+    """A generator of new names for locals and loop variables."""
 
     def __init__(self) -> None:
         self._count: dict[str, int] = {}
@@ -47,8 +47,8 @@ class Scope:
 
     ``variables`` has the value of each loop's variable, ``depths`` the nesting level that opens each loop: 0
     is the phase's ``pre``, 1 its body, and so on; ``deepest`` is the level of the point itself. With
-    ``hoist`` values may leave loops that they do not depend on: not where such a loop may have no iteration,
-    since a hoisted load could then be out of bounds.
+    ``hoist``, values are moved out of loops on which they do not depend; not if such a loop may have no
+    iteration, since a hoisted load could then be out of bounds.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Scope:
 
     # ---- what the schedule calls -------------------------------------------------------------------
     def announce(self, roots: Iterable[nodes.Expr], written: Iterable[nodes.Window]) -> None:
-        """Count the uses of the expressions to be evaluated, and register the windows to be written."""
+        """Count the uses of expressions that will be evaluated, and register windows that will be written."""
         for root in roots:
             self._uses[root] = self._uses.get(root, 0) + 1
         for node in windows.walk(*list(self._uses)):
@@ -84,7 +84,7 @@ class Scope:
         self._families |= {self.arguments.memory.family(w.array) for w in written}
 
     def take(self, level: int) -> tuple[Stmt, ...]:
-        """Return the statements to put at the beginning of a level's body."""
+        """Remove and return the statements collected for the beginning of a level's body."""
         return tuple(self._pending.pop(level, ()))
 
     def absorb(self, *others: Scope) -> None:
@@ -98,18 +98,19 @@ class Scope:
         self._pending.setdefault(level, []).extend(stmts)
 
     def preamble(self) -> tuple[Let, ...]:
-        """Return the loop-invariant values of the whole phase."""
+        """Remove and return the definitions of values that are the same in the whole phase."""
         return tuple(stmt for stmt in self.take(0) if isinstance(stmt, Let))
 
     def evaluate(self, expr: nodes.Expr) -> Expr:
-        """Return the value of an expression at the deepest level."""
+        """Return a kernel expression for the value of ``expr`` at the deepest level; definitions that it
+        needs are collected."""
         for node in windows.walk(expr):
             if node not in self._made:
                 self._made[node] = self._make(node)
         return self._use(expr, self.deepest)
 
     def store(self, window: nodes.Window, value: Expr, forward: bool) -> None:
-        """Write an element; with ``forward``, later statements load the stored value."""
+        """Add the store of an element; with ``forward``, later statements use the value instead of a load."""
         if forward and not isinstance(value, Local | Lit):
             value = self.name(value)
         buffer, at = self.address(window)
@@ -123,7 +124,7 @@ class Scope:
             self._written.append((window, value))
 
     def name(self, value: Expr) -> Local:
-        """Return a new local with that value at the deepest level."""
+        """Bind a value to a new local at the deepest level and return the local."""
         local = Local(self.names("v"), value.dtype)
         self.add(Let(local.name, value))
         return local
@@ -149,7 +150,7 @@ class Scope:
         return {family(load.window.array) for load in windows.loads(node)}
 
     def _use(self, node: nodes.Expr, level: int) -> Expr:
-        """Return the value of an evaluated node inside an expression of that level."""
+        """Return the value of an evaluated node for use in an expression at level ``level``."""
         value, own, _ = self._made[node]
         if own < level and not isinstance(value, Lit | Index | Local):
             return self._name(node, value, own)
@@ -170,7 +171,7 @@ class Scope:
         return value, level, depth
 
     def _load_level(self, access: Access) -> int:
-        """Return the outermost level where an element may be loaded."""
+        """Return the outermost level at which an element may be loaded."""
         if self.arguments.memory.family(access.array.name) in self._families:
             return self.deepest
         if not self.hoist and access.array.shape:
@@ -179,7 +180,7 @@ class Scope:
         return max((d for d, s in zip(self.depths, steps, strict=True) if not equal(s, 0)), default=0)
 
     def _level(self, node: nodes.Expr) -> int:
-        """Return the level of an operation: the deepest of its arguments'."""
+        """Return the level at which an operation is computed: the deepest level of its arguments."""
         return max((self._made[child][1] for child in windows.children(node)), default=0)
 
     def _value(self, node: nodes.Expr) -> tuple[Expr, int]:

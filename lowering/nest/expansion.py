@@ -1,4 +1,4 @@
-"""Expansion of library calls to statements, for calls that a kernel makes itself."""
+"""Expansion of library calls to statements that a kernel can compute."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from .access import Memory
 
 
 def expand(call: Call, region: Region) -> Compute | None:
-    """Return a call as a statement; None if it has no such form or writes an array that it reads."""
+    """Return the statement that computes the same as a call; None if there is none, or if the call's result
+    may overlap an operand."""
     if call.op != "blas.matmul" or call.attrs:
         return None
     memory = Memory(region)

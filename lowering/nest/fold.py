@@ -1,4 +1,4 @@
-"""Accumulation of one reduction: its accumulators, their updates and the final value.
+"""The kernel code of one reduction: its accumulators, their updates and the final value.
 
 There are three modes.  "exact": the result does not depend on the order (integers, extremes, logic).
 "sum": floating-point sums are taken in blocks whose additions a target may reassociate, and the blocks are
@@ -30,7 +30,7 @@ _OR = frozenset(["maximum", "fmax", "logical_or", "bitwise_or", "add"])  # of bo
 
 @record(frozen=True, slots=True)
 class Folding:
-    """A reducing statement of a nest, with its accumulation."""
+    """A reducing statement of a nest, its number there, and its accumulators."""
 
     number: int
     compute: Compute
@@ -45,12 +45,12 @@ def starts_of(scope: Scope, nest: LoopNest, foldings: Sequence[Folding]) -> list
 
 
 def op(name: str, *args: Expr) -> Op:
-    """Return an operation whose result has its first argument's dtype."""
+    """Return an operation whose result has the dtype of its first argument."""
     return Op(name, args, args[0].dtype)
 
 
 def cast_to(value: Expr, dtype: DType) -> Expr:
-    """Return the value, cast to a dtype if it has another."""
+    """Return a value cast to a dtype; the value itself if it has that dtype."""
     return value if value.dtype == dtype else Op("cast", (value,), dtype)
 
 
@@ -60,7 +60,7 @@ def real(dtype: DType) -> DType:
 
 
 class Fold:
-    """The accumulation of one reduction: the operation ``name`` on values of a dtype."""
+    """The accumulators of one reduction with the operation ``name`` on values of a dtype."""
 
     def __init__(self, name: str, dtype: DType, names: Names) -> None:
         self.name = name
@@ -96,8 +96,8 @@ class Fold:
         return parts[0] if len(parts) == 1 else Op("complex", tuple(parts), self.dtype)
 
     def open(self, start: Expr | None, carried: bool) -> Block:
-        """Declare the accumulators: of the sums of blocks (``carried``) or of one block.
-        ``start`` is the initial value; None for a partial result that begins with the identity."""
+        """Return the declarations of the accumulators: of the sums of blocks (``carried``), or of one block.
+        ``start`` is the initial value; None for a partial result, which starts from the identity."""
         if self.mode == "sum":
             if not carried:
                 return self.open_block()
@@ -111,11 +111,11 @@ class Fold:
 
     @property
     def starts_early(self) -> bool:
-        """Whether accumulation begins with the initial value, not with the identity."""
+        """Whether accumulation starts from the statement's initial value, not from the identity."""
         return self.idempotent or self.mode == "ordered"
 
     def open_block(self) -> Block:
-        """Declare the accumulators of a block of a sum."""
+        """Return the declarations of the accumulators of one block of a sum; none in other modes."""
         if self.mode != "sum":
             return ()
         zero = literal(-0.0, real(self.wide))
@@ -124,7 +124,7 @@ class Fold:
         return tuple(Declare(name, zero, True) for name in self._blocks)
 
     def open_ended(self) -> Expr | None:
-        """Whether further values can change the accumulated value; None if they always may."""
+        """Return the condition that further values can still change the result; None if they always can."""
         if self.dtype.kind != "b" or not self.idempotent:
             return None
         (name,) = self._blocks
@@ -132,7 +132,7 @@ class Fold:
         return op("logical_not", value) if self.name in _OR else value
 
     def update(self, value: Expr) -> Block:
-        """Fold a value into the block."""
+        """Return the statements that fold a value into the block's accumulators."""
         parts = self._parts(value)
         if len(parts) > 1 and not isinstance(value, Local):
             local = Local(self.names("v"), value.dtype)
@@ -140,21 +140,21 @@ class Fold:
         return tuple(Update(name, self.name, part) for name, part in zip(self._blocks, parts, strict=True))
 
     def close_block(self) -> Block:
-        """Add the block to the sums."""
+        """Return the statements that add the block's result to the sums of blocks; none in other modes."""
         if self.mode != "sum":
             return ()
         return self._carry([Local(name, real(self.wide)) for name in self._blocks])
 
     def add_partial(self, value: Expr) -> Block:
-        """Fold a partial result."""
+        """Return the statements that fold in a partial result."""
         if self.mode != "sum":
             return self.update(value)
         local = Local(self.names("v"), value.dtype)
         return (Let(local.name, value), *self._carry(self._parts(local)))
 
     def _carry(self, parts: list[Expr]) -> Block:
-        """Add to the sums with compensation (Neumaier); not where the sum is infinite or NaN, since the
-        rounding error would be NaN."""
+        """Return the statements that add to the sums with Neumaier's compensation, or without it where a sum
+        is infinite or NaN, since the rounding error would be NaN."""
         made: list[Stmt] = []
         for (total, lost), part in zip(self._sums, parts, strict=True):
             s, c = Local(total, part.dtype), Local(lost, part.dtype)
@@ -170,7 +170,7 @@ class Fold:
         return tuple(made)
 
     def result(self) -> Expr:
-        """Return the accumulated value."""
+        """Return the expression of the accumulated value."""
         if not self._sums:
             return self._join([Local(name, real(self.wide) if self.mode == "sum" else self.wide)
                                  for name in self._blocks])  # fmt: skip
@@ -182,7 +182,8 @@ class Fold:
         return self._join(parts)
 
     def combine(self, start: Expr, total: Expr) -> Expr:
-        """Return the initial value combined with the accumulated one, as the target's dtype."""
+        """Return the final value, of the target's dtype: ``total``, with the initial value ``start`` folded
+        in if it is not in it."""
         if self.starts_early:
             return total
         return cast_to(op(self.name, cast_to(start, self.wide), total), self.dtype)
@@ -202,8 +203,9 @@ def foldings_of(nest: LoopNest) -> list[Folding]:
 def accumulate(
     nest: LoopNest, foldings: Sequence[Folding], scope: Scope, headers: list[LoopHeader], carried: bool
 ) -> None:
-    """Evaluate a nest's statements in the innermost of some loops, where the scope is, and update the
-    accumulators.  ``carried``: the loop is a block of sums, which is opened before it and closed after it."""
+    """Evaluate a nest's statements in the innermost of the loops ``headers``, where ``scope`` is, and update
+    the accumulators there.  ``carried``: that loop is one block of sums, opened before and closed after
+    it."""
     scope.announce(nest.values, [compute.target for compute in nest.computes])
     folds = {folding.number: folding.fold for folding in foldings}
 

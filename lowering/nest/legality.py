@@ -1,7 +1,7 @@
-"""Legality of loop nests: the conditions on reads and writes under which statements run point by point.
+"""Legality of loop nests: the conditions under which statements may run point by point.
 
-The meaning of a statement is that everything is read before anything is written.  A loop nest preserves it
-when every element that is written is read, if at all, at the same point of the domain only.
+A statement means that everything is read before anything is written.  A loop nest preserves that if each
+element that is written is read at the same point of the domain only, or not at all.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def used_axes(window: Window) -> frozenset[int]:
 
 
 def reduced_axes(compute: Compute) -> frozenset[int]:
-    """Return the axes that a statement reduces; raise `Unsupported` if elements are written more than once
-    without a fold."""
+    """Return the domain axes that a statement reduces; raise `Unsupported` if it writes an element more than
+    once without being a reduction."""
     shape = compute.target.shape
     axes = frozenset(range(len(shape))) - used_axes(compute.target)
     axes = frozenset(axis for axis in axes if not equal(shape[axis], 1))
@@ -44,7 +44,7 @@ def reduced_axes(compute: Compute) -> frozenset[int]:
 
 
 def check_types(*roots: Expr) -> None:
-    """Check that kernels can hold all values; raise `Unsupported`, with the reason, if not."""
+    """Check that kernels support the dtypes of all values; raise `Unsupported` if not."""
     for node in windows.walk(*roots):
         dtype: np.dtype[Any] = getattr(node, "dtype")  # noqa: B009
         if dtype.char not in COMPILED or not dtype.isnative:
@@ -52,8 +52,7 @@ def check_types(*roots: Expr) -> None:
 
 
 def check(computes: Sequence[Compute], memory: Memory) -> None:
-    """Check types and that the statements may run point by point; raise `Unsupported`, with the reason, if
-    not."""
+    """Raise `Unsupported`, with the reason, if dtypes are wrong or statements cannot run point by point."""
     for compute in computes:
         check_types(compute.body, *([compute.init] if compute.init else []))
         if not dense(memory.arrays[compute.target.array]):
@@ -75,7 +74,7 @@ def check(computes: Sequence[Compute], memory: Memory) -> None:
 
 
 def _apart(target: Window, load: Load | Gather, folding: bool, memory: Memory) -> None:
-    """Refuse a read of an element that another point of the domain may write."""
+    """Raise `Unsupported` if a load may read an element that another point of the domain writes."""
     window = load.window
     if memory.family(window.array) != memory.family(target.array):
         return

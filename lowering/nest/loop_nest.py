@@ -1,4 +1,4 @@
-"""The loop-nest builder: loops, arguments and phases of one statement on its way to a kernel."""
+"""The builder of a kernel for one statement: its loops, arguments and phases."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def variable(name: str, coef: int = 1) -> Affine:
 @record(frozen=True, slots=True)
 class LoopHeader:
     """The header of a loop, and the statements before and after the loop in the enclosing level.  With
-    ``cond`` the loop is entered only where that holds."""
+    ``cond``, the loop runs only if that holds."""
 
     var: str
     lower: Affine
@@ -59,7 +59,7 @@ class EnclosingLoops:
     typical: Mapping[str, int] = field(default_factory=dict)
 
     def varies(self, dim: Dim) -> bool:
-        """Whether a number depends on the variables of the loops."""
+        """Whether a dimension depends on the variables of the loops."""
         return not dims.free_symbols(dim).isdisjoint(self.variables)
 
 
@@ -68,12 +68,11 @@ LEAST = 3
 
 
 class LoopNest:
-    """One statement on its way to a kernel: its loops and arguments, and the phases that schedules add.
+    """The loops and arguments of one statement or nest, and the kernel phases that schedules add for it.
 
-    With ``row_axes`` the statement is one of several that run row by row: so many of the first axes are the
-    first loop, which is the phase. ``shared`` is the nest of a statement before it in the same kernel, or
-    what has the same to share. With ``enclosing`` it is one of several statements in loops, and one thread
-    does it, where it stands.
+    With ``row_axes``, the statement is one of several that run row by row: that number of leading axes are
+    the first loop, which is the phase. ``shared`` has the arguments and names of the kernel, such as those of
+    a statement before. With ``enclosing``, it is inside of these loops of the kernel, and run by one thread.
     """
 
     def __init__(
@@ -119,7 +118,8 @@ class LoopNest:
         self.launches: list[tuple[Dim, Dim]] = []
 
     def _scan(self, beside: bool) -> int | None:
-        """Return the axis along which the statement is a scan; an error ``beside`` other statements."""
+        """Return the axis along which the statement is a scan, or None; raise `Unsupported` for a scan that
+        is ``beside`` other statements."""
         axes = [c.scan for c in self.computes if self._scans(c)]
         if axes and (beside or len(self.computes) > 1):
             raise Unsupported("a scan beside other statements")
@@ -150,7 +150,7 @@ class LoopNest:
 
     # ---- pieces of kernels -------------------------------------------------------------------------
     def scope(self, depths: Sequence[int], deepest: int, hoist: bool) -> Scope:
-        """Return a position in the loop nest; see ``Scope``."""
+        """Return the scope of a position in the loop nest; the parameters are those of `Scope`."""
         return Scope(self.arguments, self.names, self.variables, depths, deepest, hoist)
 
     def scope_at(
@@ -162,8 +162,8 @@ class LoopNest:
         offset: int = 0,
         var: str = "",
     ) -> Scope:
-        """Return the scope ``level`` loops deep, counting the phase's; ``offset``: that many iterations
-        after the current one of the loop over ``var``, by default of the last loop but one."""
+        """Return the scope at depth ``level`` (the phase's loop is 1) inside of ``headers``; with ``offset``,
+        that many iterations ahead in the loop over ``var``, by default the last but one."""
         levels = {phase: 1, **{head.var: 2 + k for k, head in enumerate(headers)}}
         scope = self.scope([levels.get(f"i{k}", 0) for k in range(len(self.loops.axes))], level, hoist)
         if offset:
@@ -172,8 +172,8 @@ class LoopNest:
         return scope
 
     def parallel_header(self, kept: Sequence[int]) -> tuple[str, Affine, Dim, Dim, list[LoopHeader]]:
-        """Return variable, extent, its Dim and the points of one iteration of the first kept loop, which is
-        parallel, and the other loops."""
+        """Return the phase's loop, which is the first kept one: variable, extent, extent as a Dim, and points
+        of an iteration; and the headers of the other kept loops."""
         extents = self.loops.extents
         if not kept or (self.enclosing is not None and not self.row_axes):
             return "one", affine(1), 1, total(extents), [*map(self.whole_loop, kept)]
@@ -194,7 +194,7 @@ class LoopNest:
         return LoopHeader(f"i{loop}", start, (affine(0, start, size), *self.arguments.bounds(loop)))
 
     def block_count(self, extent: Dim, size: Dim) -> Dim:
-        """Return the number of blocks of a size that cover an extent."""
+        """Return the number of blocks of ``size`` iterations that cover ``extent`` iterations."""
         return dims.simplify((extent + size - 1) // size)
 
     def at_most(self, value: Dim, limit: int) -> Dim:
@@ -202,7 +202,7 @@ class LoopNest:
         return dims.minimum(limit, value)
 
     def upper_bound(self, value: Dim) -> Dim:
-        """Return the largest value of a number over all iterations of the enclosing loops."""
+        """Return a dimension's largest value over the enclosing loops; raise `Unsupported` if unknown."""
         if self.enclosing is None or not self.enclosing.varies(value):
             return value
         found = dims.largest(value)
@@ -215,7 +215,7 @@ class LoopNest:
         return dims.maximum(*values)
 
     def unless_empty(self, head: Dim) -> Dim:
-        """Return the launched extent: 0 when the domain is empty."""
+        """Return the extent ``head`` of the phase, or 0 if the domain is empty."""
         if self.nonempty or len(self.loops.extents) < 2:
             return head
         points = total(self.loops.extents)
@@ -224,7 +224,7 @@ class LoopNest:
         return head * dims.minimum(1, points)
 
     def add_phase(self, phase: Phase, extent: Dim, work: Dim) -> None:
-        """Add a phase, with the Dim of its extent and the work of one iteration."""
+        """Add a phase to the kernel, with its extent as a Dim and the work of one iteration."""
         self.phases.append(phase)
         self.launches.append((extent, dims.simplify(work)))
 
@@ -261,7 +261,7 @@ def row_nests(
 
 
 def row_phase(nests: Sequence[LoopNest]) -> Phase:
-    """Return the phases of several statements over the same rows, as one."""
+    """Return one phase that joins the phases of several statements over the same rows."""
     rows = [phase for nest in nests for phase in nest.phases]
     assert all(phase.var == "i0" and phase.kind == "serial" for phase in rows)
     body = tuple(stmt for phase in rows for stmt in phase.body)
@@ -283,7 +283,8 @@ def make_kernel(nests: Sequence[LoopNest]) -> tuple[Kernel, Binding]:
 def assemble_kernel(
     nests: Sequence[LoopNest], phases: Sequence[Phase], launches: Sequence[tuple[Dim, Dim]]
 ) -> tuple[Kernel, Binding]:
-    """Return the kernel of statements that share arguments, with the given phases."""
+    """Return the kernel, and its binding, of statements that share arguments, with the given phases;
+    ``launches`` has the extent and the work per iteration of each phase."""
     first = nests[0]
     buffers, pointers = first.arguments.buffers()
     ints = tuple(f"n{k}" for k in range(len(first.arguments.ints)))
@@ -299,7 +300,7 @@ def assemble_kernel(
 
 
 def wrap_loop(headers: list[LoopHeader], at: int, before: Block, after: Block) -> None:
-    """Put statements before and after one of the loops, outside of those already there."""
+    """Add statements before and after the loop number ``at``, outside of those that it has."""
     head = headers[at]
     headers[at] = replace(head, before=(*before, *head.before), after=(*head.after, *after))
 
@@ -307,8 +308,8 @@ def wrap_loop(headers: list[LoopHeader], at: int, before: Block, after: Block) -
 def build_loops(
     scope: Scope, level: int, headers: Sequence[LoopHeader], kind: Kind, unroll: int = 0
 ) -> Block:
-    """Return the body of a level: the nested loops, with all statements that the scope has collected.
-    ``kind`` and ``unroll`` are the innermost loop's."""
+    """Return the body at depth ``level``: the loops ``headers``, nested, with all statements that the scope
+    has collected.  ``kind`` and ``unroll`` are for the innermost loop."""
     body = scope.take(level + len(headers))
     for number, head in reversed(list(enumerate(headers))):
         own, times = (kind, unroll) if number == len(headers) - 1 else ("serial", 0)
@@ -334,7 +335,8 @@ def evaluate_statements(nest: LoopNest, scope: Scope, fold: Callable[[int, Expr]
 def scope_of_statements(
     nest: LoopNest, phase: str, headers: Sequence[LoopHeader], tiles: Mapping[Spot, Spot]
 ) -> Scope:
-    """Return the innermost scope of the phase and the loops, with all statements evaluated."""
+    """Return the scope inside of the phase and the loops, in which all statements have been evaluated;
+    ``tiles`` maps addresses to those of buffers that replace them."""
     level = {phase: 1, **{head.var: 2 + k for k, head in enumerate(headers)}}
     # Without points nothing is launched: values may be computed before the loops that use them.  A row may
     # have none, though.

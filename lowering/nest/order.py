@@ -1,7 +1,8 @@
-"""Loop order: the loops of a domain, from its axes.
+"""Loop order: the choice of a nest's loops from the axes of its domain.
 
-Axes of extent 1 vanish; the axis along which most accesses are contiguous is the innermost; the others
-follow by falling strides; and neighbours along which every access is contiguous are collapsed to one loop.
+Axes of extent 1 are dropped; the axis along which most accesses are contiguous is the innermost loop; the
+others are sorted by decreasing stride; and neighbours along which every access is contiguous are collapsed to
+one loop.
 """
 
 from __future__ import annotations
@@ -34,12 +35,12 @@ def choose(
     hints: SizeHints,
     first: int = 0,
 ) -> Loops:
-    """Return the loops of a domain.
+    """Return the loops of a domain with the shape ``shape``.
 
-    ``accesses`` are all accesses, each with whether it writes. Axes in ``folded`` are reduced; those in
-    ``fixed``, whose coordinate is itself a value, are not merged with others. The ``first`` leading axes are
-    the first loop. When the innermost loop is a reduced one, all kept loops come before all reduced ones;
-    otherwise the reduced loops stand between the outer kept loops and the innermost.
+    ``accesses`` has each access with whether it is a write. The axes in ``folded`` are reduced; those in
+    ``fixed``, whose coordinate is used as a value, are not collapsed. The ``first`` leading axes are the
+    first loop. If the innermost loop is reduced, all kept loops are outside of all reduced ones; otherwise
+    the reduced loops are between the outer kept loops and the innermost one.
     """
     head = (_head(shape, first),) if first else ()
     axes = [axis for axis in range(first, len(shape)) if not equal(shape[axis], 1)]
@@ -56,7 +57,7 @@ def choose(
     weights = [(tuple(abs(hints(c)) for c in access.coefs), 3 if write else 2) for access, write in accesses]
 
     def cost(axis: int) -> float:
-        """Return roughly the cache lines that one step along an axis touches, with the loop's overhead."""
+        """Return an estimate of the cache lines per step along an axis, including the loop's overhead."""
         moved = sum(min(coefs[axis], 8) * weight for coefs, weight in weights)
         return moved + 16 / max(sizes[axis], 1)
 
@@ -82,7 +83,7 @@ def choose(
 
 
 def _head(shape: Sequence[Dim], first: int) -> tuple[int, ...]:
-    """Return the axes of the first loop: those before ``first``."""
+    """Return the axes of the first loop: those before ``first`` that are not of extent 1, or one of them."""
     return tuple(axis for axis in range(first) if not equal(shape[axis], 1)) or (first - 1,)
 
 
@@ -92,7 +93,7 @@ def can_join(
     fixed: Collection[int],
     first: int,
 ) -> bool:
-    """Whether the first axes may be collapsed to one loop."""
+    """Whether the ``first`` leading axes may be collapsed to one loop."""
     return all(_can_collapse(a, b, shape, accesses, fixed) for a, b in pairwise(_head(shape, first)))
 
 

@@ -1,1 +1,1 @@
-"""From a region to a program that runs: steps, memory, driver, and its form on disk."""
+"""Programs, the lowered form of regions: their nodes, memory, driver, and form on disk."""

@@ -1,8 +1,7 @@
-"""Compiled code, found again: in memory for this process, on disk for the next ones.
+"""The cache of compiled kernels: in memory for this process, and on disk for others.
 
-The key is the kernel's text (which has no sizes in it but those of `specialise`), the compiler with its
-version, processor and libraries, and the source of this package and of `dcarray.ir`, so that no old code is
-ever taken for new code.
+The key is the kernel's text (without sizes, except for those of `specialise`), the compiler with its version,
+processor and libraries, and the source of this package and of `dcarray.ir`, so that stale code is never used.
 """
 
 from __future__ import annotations
@@ -31,16 +30,16 @@ ROOM = 64 << 20
 
 
 class CompilerFailed(Unsupported):
-    """The kernel is fine, but this installation cannot compile it."""
+    """Raised if a valid kernel cannot be compiled by this installation."""
 
 
 class CodeCache:
-    """Loaded kernels of this process, backed by a folder.
+    """The compiled kernels of this process, of which a folder keeps the code for other processes.
 
     Parameters
     ----------
     folder : str, optional
-        Where code outlives the process; empty or None for nowhere.
+        The folder; with None or an empty string, code is kept in memory only.
     """
 
     def __init__(self, folder: str | None = None) -> None:
@@ -50,15 +49,15 @@ class CodeCache:
         self._lock = threading.RLock()
         _CACHES.add(self)
 
-    def launch(self, compiler: Compiler, kernel: Kernel) -> Loaded:
-        """The loaded code of a kernel, from memory, from disk or from the compiler.
+    def loaded(self, compiler: Compiler, kernel: Kernel) -> Loaded:
+        """Return a kernel's loaded code, which is taken from memory or disk if it is there, else compiled.
 
         Raises
         ------
         Unsupported
-            If the compiler cannot do the kernel or its compiler fails.
+            If ``compiler`` cannot express the kernel, or if compilation fails.
         MemoryError
-            If there is little memory left.
+            If too little memory is free for compilation.
         """
         name = (compiler.key, kernel_text(kernel))
         found = _LOADED.get(name)
@@ -99,8 +98,8 @@ class CodeCache:
         return _LOADED.setdefault(name, found)
 
     def made(self, what: str, compiler: Compiler, make: Callable[[], bytes]) -> bytes:
-        """Return the bytes that ``make`` makes with a compiler and nothing else, from disk if they are
-        there."""
+        """Return the bytes named ``what`` from disk if they are there, else from ``make``, whose result must
+        depend on ``what`` and the compiler alone."""
         if self.disk is None:
             return make()
         key = _key(self.disk, what, compiler.fingerprint())
@@ -110,21 +109,21 @@ class CodeCache:
         return found
 
     def stats(self) -> dict[str, int]:
-        """How many kernels came from memory, from disk and from the compiler."""
+        """Return the numbers of kernels that came from memory, from disk and from the compiler."""
         return {"hits": self.hits, "disk_hits": self.disk_hits, "compiled": self.compiled}
 
     def after_fork(self) -> None:
-        """In the child: a lock that another thread of the parent held would never be released."""
+        """Make a new lock in a forked child, where one that another thread held would never be released."""
         self._lock = threading.RLock()
 
 
 def source_folders() -> list[str]:
-    """The folders of the source that compiled code depends on."""
+    """Return the folders of the source files that compiled code depends on."""
     return [os.path.dirname(layer.__file__ or "") for layer in (dcarray.ir, dcarray.lowering)]
 
 
 def _key(disk: DiskCache, *words: str) -> str:
-    """The key of something that depends on ``words`` and on the source of compiled code."""
+    """Return the key on disk of code that depends on ``words`` and on the source files."""
     return sha256("\0".join((*words, stored_digest(disk, *source_folders()))).encode()).hexdigest()
 
 
@@ -144,10 +143,10 @@ if hasattr(os, "register_at_fork"):
 
 
 def of(folder: str | None) -> CodeCache:
-    """The cache of this process for a folder; empty or None: in memory only."""
+    """Return this process's cache for a folder; for None or an empty string, one in memory only."""
     return _BY_FOLDER.setdefault(folder or "", _BY_FOLDER.get(folder or "") or CodeCache(folder))
 
 
 def forget() -> None:
-    """Look everything up anew, as a fresh process would; what is loaded stays loaded."""
+    """Forget all loaded kernels, as in a fresh process; code stays in memory, as it may be running."""
     _LOADED.clear()

@@ -1,4 +1,4 @@
-"""Executable plans in the process that made them."""
+"""Plans in the process that compiled them."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from .input_range_check import PlannedCheck
 
 @record(frozen=True, slots=True)
 class Part:
-    """A statement as a plan runs it.
+    """A statement of a plan's region, and the step that runs it.
 
     Attributes
     ----------
     position : int
-        The position in the region of the statement that it is, or is part of.
+        The position in the region's body of this statement, or of the one that contains it.
     stmt : Stmt
     whole : Stmt
-        The statement inside of the loops and branches that the driver runs around it.
+        The statement within the loops and branches that contain it and that the driver runs.
     step : int or str
-        The position of the step that runs it; or, where the statements inside of it have parts of their own,
-        the reason why it is not one kernel.
+        The position of the step that runs it; or, if the statements in it have steps of their own, the reason
+        why it is not one kernel.
     """
 
     position: int
@@ -38,42 +38,42 @@ class Part:
 
 @record(frozen=True, slots=True)
 class Plan:
-    """A region that is ready to run, from any thread and in several at once.
+    """A compiled region, which can run on any thread, and on several at the same time.
 
     Attributes
     ----------
     region : Region
-        What is run: the region as given, with temporaries merged.
+        The region that runs: the given one, with temporaries that share memory merged.
     arrays : tuple of str
-        The names of the arrays that a run is given, in order: all but the temporaries.
+        The names of the arrays that a run needs, in order: all except the temporaries.
     program : Program
-        What a run does, as data.
+        The steps of a run, as data.
     steps : tuple
-        The nodes of the program that do something, in the order of the text.
+        The program's nodes that run something, in order.
     driver : str
-        The Python text that runs them.
+        The Python text that runs the steps.
     things : mapping of str to object
-        What the text calls by name.
+        The objects that the text calls, by name.
     run : callable
         ``run(arrays, addresses, symbols=(), threads=0, minded=0) -> flags``: the ndarrays, the addresses of
         their first elements, the values of the region's symbols, all in order, the number of threads (0:
-        the plan's own), and the flags for which a run ends where it was compiled to stop.  Gives the
-        floating-point flags that were raised (1 divide, 2 over, 4 under, 8 invalid).  All memory is
-        allocated before anything is written.
+        the plan's default), and the floating-point flags for which a run stops at a `nodes.Stop`.  Returns
+        the flags that were raised (1 divide, 2 over, 4 under, 8 invalid).  All memory is allocated before
+        anything is written.
     kept : tuple of pairs of str
-        The arrays of which a run keeps what it overwrites, in the last of ``arrays``, and where that is
-        (`ir.analysis.undo_copies`).  Whoever added the copies says so.
+        The arrays with undo copies (`ir.analysis.undo_copies`), which are the last of ``arrays``, and for
+        each the index of the copied elements, as text.  Set by the caller that has added the copies.
     range_check : dcarray.lowering.program.input_range_check.PlannedCheck or None
-        What finds whether the inputs are so small that nothing but underflow can be raised.
+        The check that the inputs are so small that nothing but underflow can be raised; None without one.
     spared : tuple of str
-        The arrays of which a run keeps nothing though it overwrites what it has read: for that reason, or,
-        if there is no ``range_check``, since they are one memory in several geometries.
+        The arrays without undo copies of which a run overwrites elements it has read: because of
+        ``range_check``, or, if that is None, because several arrays share their memory.
     stops : bool
-        Whether a run ends before it overwrites anything if it has raised flags that are minded.
+        Whether a run that raises one of the flags ``minded`` stops before it overwrites inputs.
     single : bool
-        Whether a run is one native call, which no interrupt comes into.
+        Whether a run is a single native call, which no interrupt of Python can break.
     parts : tuple of Part
-        The statements of the region, and of those that are no single kernel the statements inside.
+        The statements of the region, and the statements in those that are not a single kernel.
     """
 
     region: Region
@@ -97,7 +97,7 @@ class Plan:
 
     @property
     def stats(self) -> dict[str, int]:
-        """How many steps of each kind there are."""
+        """Return the numbers of kernels, calls and interpreted statements."""
         kinds = {
             "kernels": nodes.Launch,
             "calls": nodes.LibraryCall | nodes.Copy,
@@ -107,8 +107,8 @@ class Plan:
 
     @property
     def overwritten(self) -> tuple[str, ...]:
-        """The existing arrays that may have changed when a library call or the interpreter fails.  Either
-        fails before it changes anything itself.  Another run would find these arrays changed."""
+        """The arrays from outside that may already be changed when a library call or the interpreter fails
+        (the failing step itself changes nothing), so that a second run would see other inputs."""
         last = max((step.position for step in self.steps if not isinstance(step, nodes.Launch)), default=-1)
         before = self.region.body[: max(last, 0)]
         if last >= 0 and not isinstance(self.region.body[last], Call | Compute):

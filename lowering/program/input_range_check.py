@@ -1,7 +1,7 @@
-"""The input range check of a plan: are its inputs so small that nothing can raise a floating-point exception?
+"""The input range check of a plan: it tests whether inputs are so small that no exception can be raised.
 
-Then a run need not keep what it overwrites (`dcarray.ir.analysis.value_ranges`).  The check has kernels of
-its own, which read all inputs once.
+Then a run needs no undo copies (`dcarray.ir.analysis.value_ranges`).  The check has its own kernels, which
+read all inputs once.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ _F64 = np.dtype(np.float64)
 
 
 class PlannedCheck(NamedTuple):
-    """An input range check as the process that plans knows it.
+    """An input range check in the process that makes plans.
 
     Attributes
     ----------
     plan : Plan
-        Of `dcarray.ir.analysis.value_ranges.magnitude_region`, of kernels alone.
+        The plan of `dcarray.ir.analysis.value_ranges.magnitude_region`; all its steps are kernels.
     inputs : tuple of int
-        The positions, among the addresses that a run of the checked plan is given, of the checked inputs.
+        The positions of the checked inputs among the addresses that a run of the checked plan gets.
     scalars : tuple of bool
-        Whether each of them is a number rather than an array.
+        Whether each checked input is a number, not an array.
     most, least : float
         As in `dcarray.ir.analysis.value_ranges.Limits`.
     """
@@ -49,14 +49,14 @@ class PlannedCheck(NamedTuple):
 
 
 class InputRangeCheck:
-    """Checks arrays, given their addresses, the values of symbols, and the number of threads.
+    """An input range check that can run: a callable of addresses, values of symbols, and a number of threads.
 
     Parameters
     ----------
     run : callable
-        As `dcarray.lowering.program.executable.Plan.run`.
+        The `dcarray.lowering.program.executable.Plan.run` of the check's plan.
     inputs, scalars, most, least
-        As in `PlannedCheck`.
+        The attributes of `PlannedCheck`.
     """
 
     __slots__ = ("_inputs", "_least", "_most", "_run", "_scalars")

@@ -1,9 +1,9 @@
-"""Loaded plans: plans in the process that runs them, made of the bytes of a planning process or of the disk.
+"""Loaded plans: plans in the process that runs them, deserialised from a planning process or from disk.
 
-To make a plan takes the passes, the schedules and a compiler.  To run one takes its driver's text and
-the objects that this calls by name: kernels (object code), library calls, statements for the interpreter,
-dtypes, the addresses of NumPy's loops.  A serialised plan holds these as plain values (`serialise`), so that
-nothing that makes plans is imported where it is loaded: neither here nor by what this module imports.
+Making a plan needs the passes, the schedules and a compiler.  Running one needs only its driver's text and
+the objects that the text calls by name: kernels (object code), library calls, statements for the interpreter,
+dtypes, addresses of NumPy's loops.  A serialised plan has these as plain values (`serialise`), so that
+loading it imports nothing that makes plans, neither in this module nor in those that it imports.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["LoadedPlan", "NotPortable", "deserialised"]
 
 
 class NotPortable(Exception):
-    """A plan that cannot be serialised, or loaded in this process."""
+    """Raised for a plan that cannot be serialised, or that cannot be loaded in this process."""
 
 
 class LoadedPlan:
@@ -32,24 +32,25 @@ class LoadedPlan:
     Attributes
     ----------
     run : callable
-        As `Plan.run`.
+        The function `Plan.run`.
     bytes : callable
-        The bytes that the kernels read and write, as a function of the symbols' values.
+        ``bytes(*symbols)`` is the number of bytes that the kernels move for these values of the symbols.
     guard : callable or None
-        Whether the plan serves these values of the symbols; None if it serves all.
+        ``guard(*symbols)`` says whether the plan is valid for these values of the symbols; None if it always
+        is.
     kernels, interpreted, steps : int
         The numbers of kernels, of interpreted statements, and of all steps.
     overwritten : tuple of str
         As in `Plan`.
     kept : tuple of pairs
-        As in `Plan`, the places as functions of the symbols' values.
+        Like `Plan.kept`, with functions from the symbols' values to the index of the copied elements.
     range_check : dcarray.lowering.program.input_range_check.InputRangeCheck or None
-        Finds whether the inputs are so small that no exception can be raised.
+        The check that the inputs are so small that no exception can be raised; None without one.
     spared : tuple of str
     stops, single : bool
         As in `Plan`.
     payload : object
-        Plain values for whoever asked for the plan.
+        Plain values of the caller that requested the plan.
     """
 
     __slots__ = (
@@ -88,12 +89,12 @@ class LoadedPlan:
 
 
 def deserialised(plan: bytes) -> LoadedPlan:
-    """The plan of bytes that `dcarray.lowering.program.serialise.serialised` has made.
+    """Return the plan of bytes that `dcarray.lowering.program.serialise.serialised` has made.
 
     Raises
     ------
     NotPortable
-        If this process lacks something that it needs.
+        If this process lacks something that the plan needs.
     """
     driver, summary, check = pickle.loads(plan)
     run = _run(*driver)

@@ -1,8 +1,8 @@
-"""The program of a plan, as data: what is allocated, copied, launched and called, in one valid order.
+"""The data classes of programs: allocations, copies, launches and calls, in one valid order.
 
-A node says which windows it reads and writes.  The dependence edges follow from these (`edges`) and are never
-stored, so that any order that respects them gives the same results.  A target prints a program in its own
-form: a Python driver, a graph of launches, a function of C.
+A node has the windows that it reads and writes.  Dependence edges follow from these (`edges`) and are never
+stored; any order that respects them gives the same results.  A target prints a program in its own form: a
+Python driver, a graph of launches, or a C function.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Windows = tuple[Window, ...]
 # ---- nodes ------------------------------------------------------------------------------------------
 @record(frozen=True, slots=True)
 class Alloc:
-    """Memory for a temporary array, until its `Free` in the same body."""
+    """The allocation of a temporary array, which lasts until its `Free` in the same body."""
 
     array: Array
     position: int
@@ -33,7 +33,7 @@ class Alloc:
 
 @record(frozen=True, slots=True)
 class Free:
-    """The end of a temporary array's memory."""
+    """The release of a temporary array's memory."""
 
     array: Array
     position: int
@@ -41,7 +41,7 @@ class Free:
 
 @record(frozen=True, slots=True)
 class Copy:
-    """A statement that moves elements and computes nothing, perhaps from one memory space to another."""
+    """A statement that only copies elements, perhaps between memory spaces; it is no kernel."""
 
     stmt: Compute
     call: CallStep
@@ -49,13 +49,13 @@ class Copy:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The arrays that the call is given."""
+        """The arrays that are passed to the call, the written one first."""
         return self.stmt.target.array, *(load.window.array for load in loads(self.stmt.body))
 
 
 @record(frozen=True, slots=True)
 class Launch:
-    """A statement that a compiled kernel does."""
+    """A statement that a compiled kernel runs."""
 
     stmt: Stmt
     kernel: Kernel
@@ -65,14 +65,14 @@ class Launch:
 
     @property
     def names(self) -> dict[str, str]:
-        """The arrays behind the kernel's buffers."""
+        """The arrays behind the kernel's buffers, by the buffers' names."""
         pairs = zip(self.kernel.buffers, self.binding.pointers, strict=True)
         return {buffer.name: p.array for buffer, p in pairs if isinstance(p, Pointer)}
 
 
 @record(frozen=True, slots=True)
 class LibraryCall:
-    """A statement that a library does."""
+    """A library call that a library runs."""
 
     stmt: Call
     call: CallStep
@@ -80,13 +80,13 @@ class LibraryCall:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The arrays that the call is given."""
+        """The arrays that are passed to the call, the written ones first."""
         return tuple([window.array for window in (*self.stmt.writes, *self.stmt.reads)])
 
 
 @record(frozen=True, slots=True)
 class HostCall:
-    """A statement that is left to the interpreter, for ``reason``; ``names`` are the arrays it is given."""
+    """A statement that the interpreter runs, because of ``reason``; ``names`` are the arrays passed to it."""
 
     stmt: Stmt
     call: Interpreted
@@ -97,14 +97,14 @@ class HostCall:
 
 @record(frozen=True, slots=True)
 class Stop:
-    """The end of the run if a floating-point flag has been raised that the caller minds."""
+    """The point at which a run ends if it has raised one of the floating-point flags given by the caller."""
 
     position: int
 
 
 @record(frozen=True, slots=True)
 class Loop:
-    """``body`` for every value of ``var`` in ``range(*bounds)``, in order."""
+    """A loop that runs ``body`` for every value of ``var`` in ``range(*bounds)``, in order."""
 
     var: str
     bounds: tuple[Dim, Dim, Dim]
@@ -114,8 +114,8 @@ class Loop:
 
 @record(frozen=True, slots=True)
 class While:
-    """``head``, which makes the boolean array ``cond`` of one element, and if that is true ``body`` and then
-    all of it again."""
+    """A while loop: it runs ``head``, which computes ``cond``, a boolean array of one element, and as long as
+    that is true ``body`` and ``head`` again."""
 
     cond: str
     head: tuple[Node, ...]
@@ -125,7 +125,7 @@ class While:
 
 @record(frozen=True, slots=True)
 class Branch:
-    """``then`` if the boolean array ``cond`` of one element is true, else ``orelse``."""
+    """A branch: it runs ``then`` if ``cond``, a boolean array of one element, is true, else ``orelse``."""
 
     cond: str
     then: tuple[Node, ...]
@@ -139,14 +139,14 @@ Node = Alloc | Free | Step | Stop | Loop | While | Branch
 
 @record(frozen=True, slots=True)
 class Program:
-    """What a plan does.
+    """A lowered region: its steps and allocations in order.
 
     Attributes
     ----------
     region : Region
-        Declares the symbols and the arrays, with those that hold conditions.
+        The region, which declares the symbols and the arrays, including those of conditions.
     body : tuple of nodes
-        ``position`` of a node is that of the statement of the region that it belongs to.
+        The nodes; ``position`` of a node is that of its statement in the region's body.
     """
 
     region: Region
@@ -154,17 +154,17 @@ class Program:
 
     @property
     def given(self) -> tuple[str, ...]:
-        """The arrays that a run is given, in order: all but the temporaries."""
+        """The names of the arrays that a run needs, in order: all except the temporaries."""
         return tuple([array.name for array in self.region.arrays if array.role != "temp"])
 
     def steps(self) -> tuple[Step, ...]:
-        """The nodes that do something, in order.  The bytes that a launch in a loop moves are those of all
-        iterations: where they differ, so many times those of the middle one."""
+        """Return the nodes that run something, in order.  The bytes of a launch in a loop are those of all
+        iterations, estimated by the middle one."""
         return tuple(_steps(self.body))
 
 
 def parts(node: Node) -> tuple[tuple[Node, ...], ...]:
-    """The bodies of a node."""
+    """Return the bodies of a loop or branch; none for other nodes."""
     match node:
         case Loop(body=body):
             return (body,)
@@ -196,7 +196,7 @@ def _repeated(step: Step, var: str, bounds: tuple[Dim, Dim, Dim]) -> Step:
 
 # ---- what orders them -------------------------------------------------------------------------------
 def reads(node: Node) -> Windows:
-    """The windows that a node may read; those in a loop are all that they come by."""
+    """Return the windows that a node may read; of a loop, those of all iterations."""
     match node:
         case Copy(stmt=stmt) | Launch(stmt=stmt) | LibraryCall(stmt=stmt) | HostCall(stmt=stmt):
             return effects.reads(stmt)
@@ -207,7 +207,7 @@ def reads(node: Node) -> Windows:
 
 
 def writes(node: Node) -> Windows:
-    """The windows that a node may write; to allocate or to free an array is to write all of it."""
+    """Return the windows that a node may write; allocating or freeing an array counts as a write."""
     match node:
         case Alloc(array) | Free(array):
             return (effects.anywhere(array.name),)
@@ -225,13 +225,13 @@ def _inside(node: Node, windows: Callable[[Node], Windows]) -> Windows:
 
 
 def touched(node: Node) -> frozenset[str]:
-    """The names of the arrays that a node may read, write, allocate or free."""
+    """Return the names of the arrays that a node may read, write, allocate or free."""
     return frozenset(window.array for window in (*reads(node), *writes(node)))
 
 
 def edges(body: tuple[Node, ...], region: Region) -> tuple[frozenset[int], ...]:
-    """For each node of a body the positions of the earlier ones that it has to follow.  Memory that arrays
-    share after the fact (`storage`) adds others, which are not among them."""
+    """Return for each node of a body the positions of the earlier nodes on which it depends.  Dependences
+    through memory that temporaries come to share (`storage`) are not included."""
     root = effects.families(region)
     accesses = [(reads(node), writes(node)) for node in body]
     names = [frozenset(root[name] for name in touched(node)) for node in body]

@@ -1,7 +1,7 @@
 """The driver of a program: a Python function, written as text, that lays out memory and runs the steps.
 
-What is known when the plan is made is a number in the text; what depends on symbols or loop variables is
-an expression in them.  So a run costs little more than the launches themselves.
+Values known when the plan is made are numbers in the text; those that depend on symbols or loop variables are
+expressions of these.  So a run costs little more than the launches themselves.
 
 ::
 
@@ -32,7 +32,7 @@ from . import nodes, storage
 
 
 class Driver(NamedTuple):
-    """The text of a driver, the objects that it calls by name, and whether all of it is one launch."""
+    """The text of a driver, the objects that it calls by name, and whether it consists of a single launch."""
 
     text: str
     things: dict[str, Any]
@@ -40,15 +40,15 @@ class Driver(NamedTuple):
 
 
 def printed(program: nodes.Program, threads: int, fresh: bool = False) -> Driver:
-    """The driver of a program.
+    """Return the driver of a program.
 
     Parameters
     ----------
     program : Program
     threads : int
-        Threads that a run uses if it does not say.
+        The default number of threads of a run.
     fresh : bool
-        Are arrays of the role ``out`` new memory, which temporaries may use before they are made?
+        Whether arrays of the role ``out`` are new memory, which temporaries may use beforehand.
     """
     printer = _Printer(program, fresh)
     printer.block(program.body, 1)
@@ -56,7 +56,7 @@ def printed(program: nodes.Program, threads: int, fresh: bool = False) -> Driver
 
 
 class _Printer:
-    """Writes a driver node by node; ``depth`` is the depth of indentation."""
+    """The printer that writes a driver node by node; ``depth`` is always the depth of indentation."""
 
     def __init__(self, program: nodes.Program, fresh: bool) -> None:
         self.region, self.given = program.region, program.given
@@ -69,17 +69,17 @@ class _Printer:
         self.things: dict[str, Any] = {}  # what the text calls by name: launches, steps, dtypes, addresses
 
     def line(self, depth: int, text: str) -> None:
-        """A line of text."""
+        """Write a line."""
         self._lines.append("    " * depth + text)
 
     # ---- nodes --------------------------------------------------------------------------------------
     def block(self, body: tuple[nodes.Node, ...], depth: int) -> None:
-        """The nodes of a body."""
+        """Write the nodes of a body."""
         for node in body:
             self.node(node, depth)
 
     def node(self, node: nodes.Node, depth: int) -> None:
-        """One node."""
+        """Write one node."""
         match node:
             case nodes.Alloc(array, position) if depth > 1:  # the others are known from the start
                 size = total((*array.shape, array.dtype.itemsize))
@@ -107,7 +107,7 @@ class _Printer:
                     self.block(part, depth + 1)
 
     def launch(self, depth: int, node: nodes.Launch, binding: Binding) -> None:
-        """Launch a kernel."""
+        """Write the launch of a kernel."""
         number = len(self.things)
         numbers = [n for pair in zip(binding.extents, binding.work, strict=True) for n in pair]
         if all(type(extent) is int and extent <= 0 for extent in binding.extents):
@@ -126,7 +126,7 @@ class _Printer:
         self.line(depth, f"_flags |= _k{number}({made}, _threads)")
 
     def _integer(self, value: Any) -> str:
-        """An expression: an integer, or an address that every process has elsewhere."""
+        """Return the text of an integer argument; an address that differs between processes gets a name."""
         if not isinstance(value, Address):
             return dims.show(value)
         name = f"_l{len(self.things)}"
@@ -149,7 +149,7 @@ class _Printer:
         return f"_t{label}"
 
     def call(self, depth: int, step: Callable[..., int], names: Sequence[str]) -> None:
-        """Call a step with ndarrays and the values of symbols and loop variables."""
+        """Write the call of a step with ndarrays and the values of symbols and loop variables."""
         number = len(self.things)
         self.things[f"_s{number}"] = step
         arrays = "".join(f"{self._array(name, number)}, " for name in names)
@@ -157,7 +157,7 @@ class _Printer:
         self.line(depth, f"_flags |= _s{number}(({arrays}), {{{values}}}, _threads)")
 
     def loop(self, depth: int, node: nodes.Loop) -> None:
-        """A loop; one of launches alone is left to native code."""
+        """Write a loop; if it contains only launches whose arguments are linear, native code runs it."""
         var, bounds = node.var, node.bounds
         start, stop, step = map(dims.show, bounds)
         first = len(self._lines)
@@ -175,7 +175,7 @@ class _Printer:
             self.line(depth, f"_flags |= _repeat(range({start}, {stop}, {step}), _threads, {calls})")
 
     def _linear(self, number: int, var: str) -> bool:
-        """Whether the numbers of a launch are linear in a loop's variable."""
+        """Whether the arguments of launch ``number`` are linear in a loop's variable."""
         try:
             for value in self._launches[number][2]:
                 dims.linear(value, (var,))
@@ -190,7 +190,7 @@ class _Printer:
         return name
 
     def address(self, name: str) -> str:
-        """An expression: the address of an array's first element."""
+        """Return the text of the address of an array's first element."""
         root = self._root(name)
         root = self._hosts.get(root, root)
         return f"_a{self.given.index(root)}" if root in self.given else f"_t{self._label(root)}"
@@ -199,7 +199,7 @@ class _Printer:
         return str(list(self._declared).index(name)) if name in self._declared else name
 
     def _array(self, name: str, number: int) -> str:
-        """An expression: the array as an ndarray."""
+        """Return the text of an array as an ndarray."""
         array, root = self._declared[name], self._root(name)
         if name in self.given:
             return f"_arrays[{self.given.index(name)}]"
@@ -213,11 +213,11 @@ class _Printer:
 
     @property
     def single(self) -> bool:
-        """Whether all of it is one launch."""
+        """Whether the driver consists of a single launch."""
         return len(self._launches) == len(self._lines) == 1
 
     def _memory(self) -> list[str]:
-        """One block for all temporaries and scratch memory."""
+        """Return the lines that allocate one block for all temporaries and scratch memory."""
         layout = storage.layout([need for need in self._needs if need.name not in self._hosts])
         if not layout.sizes:
             return []
@@ -238,7 +238,7 @@ class _Printer:
         return lines
 
     def finish(self, threads: int) -> str:
-        """The text."""
+        """Return the text of the driver."""
         head = [f"_threads = threads or {threads}"]
         if self.given:
             head.append("".join(f"_a{k}, " for k in range(len(self.given))) + "= _addresses")

@@ -1,4 +1,5 @@
-"""Plans as bytes, from which `dcarray.lowering.program.loaded_plan` makes them again in another process."""
+"""The serialisation of plans to bytes, which `dcarray.lowering.program.loaded_plan` loads in other
+processes."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ __all__ = ["in_process", "serialised", "summary"]
 
 
 def summary(plan: Plan, relations: list[Any], payload: Any = None) -> dict[str, Any]:
-    """All that a process needs to know of a plan besides its driver; ``relations`` are those it relies on."""
+    """Return the attributes of a `LoadedPlan` apart from its driver, as plain values; ``relations`` are those
+    between symbols for which the plan is valid."""
     terms = [dims.show(step.binding.bytes) for step in plan.kernels]
     return {
         **plan.stats,
@@ -39,19 +41,19 @@ def summary(plan: Plan, relations: list[Any], payload: Any = None) -> dict[str, 
 
 
 def in_process(plan: Plan, relations: list[Any], payload: Any = None) -> LoadedPlan:
-    """A plan of this process, as if it had been serialised and loaded."""
+    """Return a plan of this process as a `LoadedPlan`, without serialisation."""
     check = plan.range_check
     made = None if check is None else InputRangeCheck(check.plan.run, *check[1:])
     return LoadedPlan(plan.run, summary(plan, relations, payload), made)
 
 
 def serialised(plan: Plan, relations: list[Any], payload: Any = None) -> bytes:
-    """A plan as bytes.
+    """Return a plan as bytes.
 
     Raises
     ------
     NotPortable
-        If something in it is of use in this process only.
+        If an object that the plan calls exists only in this process.
     """
     check = None if plan.range_check is None else (_driver(plan.range_check.plan), plan.range_check[1:])
     return pickle.dumps((_driver(plan), summary(plan, relations, payload), check), protocol=5)
@@ -62,7 +64,7 @@ def _driver(plan: Plan) -> tuple[str, dict[str, Any]]:
 
 
 def _portable(thing: Any) -> tuple[Any, ...]:
-    """An object that a driver calls by name, as plain values: `loaded_plan._restored` makes it again."""
+    """Return an object that drivers call as plain values, from which `loaded_plan._restored` makes it."""
     if isinstance(thing, np.dtype):
         return "dtype", thing.str
     if isinstance(thing, numpy_loops.Address):

@@ -1,4 +1,4 @@
-"""Where temporaries live: which share an array in place, and where each lies in one block of memory."""
+"""The storage of temporaries: which of them share memory, and the place of each in one block of memory."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ from . import nodes
 
 # ---- in place ---------------------------------------------------------------------------------------
 def in_place(region: Region) -> Region:
-    """Let a temporary and the array that its last reader makes of it be one array.
+    """Return the region in which a temporary and the result that its last reader computes from it are one
+    array.
 
-    In ``t = a @ b; out = t + c`` the last reader of ``t`` reads it at the very elements that it writes
-    of ``out``, which nobody has touched before: the two become one array, ``out``.
+    In ``t = a @ b; out = t + c`` the last reader of ``t`` reads the same elements of ``t`` as it writes of
+    ``out``, and nothing has accessed ``out`` before: the two become one array, ``out``.
     """
     arrays = {array.name: array for array in region.arrays}
     based = {array.base for array in region.arrays}
@@ -60,8 +61,8 @@ def in_place(region: Region) -> Region:
 
 
 def _in_rows(body: Sequence[Stmt], old: str, new: str, axes: int) -> bool:
-    """Whether the last of some statements that run row by row may write ``new`` in the place of ``old``:
-    nobody needs more of that than its own row."""
+    """Whether the last of several statements that run row by row may write ``new`` to the memory of ``old``,
+    because all of them use only their own row of ``old``."""
     (target,) = (window for window in writes(body[-1]) if window.array == new)
     used = (window for stmt in body for window in (*reads(stmt), *writes(stmt)) if window.array == old)
     return all(windows.disjoint_rows(replace(window, array=new), target, axes) for window in used)
@@ -75,7 +76,8 @@ def _pair(
     first: dict[str, int],
     last: dict[str, int],
 ) -> tuple[str, str] | None:
-    """A temporary and the array that can take its place because of the statement at ``position``."""
+    """Return a temporary, and the array that the statement at ``position`` computes from it and whose memory
+    it can use from the start; None if there is no such pair."""
     if not isinstance(stmt, Compute | Nest):
         return None
 
@@ -102,7 +104,7 @@ def _pair(
 
 
 def _only_there(name: str, computes: Sequence[Compute], number: int) -> bool:
-    """Whether ``name`` is only read, at the elements that statement ``number`` writes, and not after it."""
+    """Whether statements read ``name`` only where statement ``number`` writes it, and not later."""
     window = computes[number].target
     for position, compute in enumerate(computes):
         if compute.target.array == name:
@@ -122,8 +124,8 @@ HOST = 1 << 20
 
 
 def hosts(region: Region, temporaries: Sequence[Need]) -> dict[str, str]:
-    """Temporaries that nobody needs any more when a new array is begun, and large enough arrays of these,
-    in which they can lie until then.
+    """Return temporaries that are dead before a new array is first used, each with such an array, at least as
+    large, whose memory it can use until then.
     """
     root = families(region)
     arrays = {array.name: array for array in region.arrays}
@@ -159,7 +161,7 @@ def hosts(region: Region, temporaries: Sequence[Need]) -> dict[str, str]:
 # ---- layout -----------------------------------------------------------------------------------------
 @record(frozen=True, slots=True)
 class Need:
-    """Memory of ``size`` bytes (a Dim) from the ``first`` statement that uses it to the ``last``."""
+    """A need of ``size`` bytes (a Dim) of memory from statement ``first`` to statement ``last``."""
 
     name: str
     size: Dim
@@ -169,15 +171,15 @@ class Need:
 
 @record(frozen=True, slots=True)
 class Layout:
-    """The pieces of one block of memory: their sizes in bytes, and which piece holds what."""
+    """The division of a block of memory into pieces: their sizes in bytes, and the piece of each array."""
 
     sizes: tuple[Dim, ...]
     piece: dict[str, int]
 
 
 def lifetimes(region: Region) -> list[tuple[Array, int, int]]:
-    """The temporaries that are memory of their own, with the first and the last statement that needs each.
-    What is used inside a loop or a branch is needed for all of it."""
+    """Return the temporaries that have their own memory, each with the first and last statement of the
+    region's body that uses it.  One used in a loop or branch is needed during all of it."""
     root = families(region)
     life: dict[str, tuple[int, int]] = {}
     for position, stmt in enumerate(region.body):
@@ -192,7 +194,7 @@ def lifetimes(region: Region) -> list[tuple[Array, int, int]]:
 
 
 def needs(body: tuple[nodes.Node, ...]) -> list[Need]:
-    """The needs of what a body allocates, in order."""
+    """Return the memory needs of the arrays that a body allocates, in order."""
     last = {node.array.name: node.position for node in body if isinstance(node, nodes.Free)}
     return [
         Need(array.name, total((*array.shape, array.dtype.itemsize)), node.position, last[array.name])
@@ -203,7 +205,7 @@ def needs(body: tuple[nodes.Node, ...]) -> list[Need]:
 
 
 def layout(needed: Sequence[Need]) -> Layout:
-    """Lay out memory so that what is never needed together shares its place."""
+    """Return a layout of memory in which arrays that are never needed at the same time share pieces."""
     sizes: list[Dim] = []  # of the pieces
     busy: list[int] = []  # the last statement that needs the piece
     place: dict[str, int] = {}
@@ -222,7 +224,7 @@ def layout(needed: Sequence[Need]) -> Layout:
 
 
 def _fitting(size: Dim, free: list[int], sizes: list[Dim]) -> int | None:
-    """The free piece to use: an equal one, else the nearest in size among those of a known size."""
+    """Return the free piece to use: of equal size, else the nearest known size; None if neither."""
     for piece in free:
         if sizes[piece] == size:  # written alike: to ask whether they are equal may restrict the plan
             return piece

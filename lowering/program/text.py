@@ -1,4 +1,4 @@
-"""The text form of a program, for people.
+"""The readable text form of a program.
 
 ::
 
@@ -10,8 +10,8 @@
       3  free t  # after 0, 1, 2
     }
 
-Nodes are numbered in each body.  After ``#`` stand the library or the reason, and the nodes that the node has
-to follow.
+Nodes are numbered in each body.  After ``#`` come the library or the reason, and the nodes on which the node
+depends.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from . import nodes
 
 
 def dump(program: nodes.Program) -> str:
-    """A program as text."""
+    """Return a program as text."""
     head = ir_text.dump(replace(program.region, body=())).removeprefix("region").removesuffix("}\n")
     return "\n".join([f"program{head.rstrip()}", *_body(program.body, program, "  "), "}\n"])
 

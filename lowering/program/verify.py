@@ -1,4 +1,4 @@
-"""The verifier of programs: memory is there when it is used, and a node tells of all that it uses."""
+"""The verifier of programs: it checks lifetimes of memory, and that nodes declare all that they access."""
 
 from __future__ import annotations
 
@@ -9,28 +9,23 @@ from . import nodes
 
 
 class InvalidProgram(Exception):
-    """A program is not valid; the text says where and why."""
+    """Raised for an invalid program; the text says where and why."""
 
 
 def verify(program: nodes.Program) -> None:
-    """Check a program.
+    """Check a program; raise `InvalidProgram` if it breaks a rule.
 
-    * A temporary array is allocated once before it is used, freed once after that, and not used then; in the
-      body of a loop or branch, what is allocated there is freed there.
+    * A temporary is allocated once before its uses and freed once after them, in the same body.
     * No other array is allocated or freed, and every array that is used is declared.
-    * A launch reads and writes no array but those of its windows.
-    * What decides a loop or branch has been made by then.
-
-    Raises
-    ------
-    InvalidProgram
+    * A launch accesses no arrays other than those of its windows.
+    * The condition of a loop or branch is computed before it.
     """
     given = {array.name for array in program.region.arrays if array.role != "temp"}
     _body(program.body, program, given, frozenset())
 
 
 def _body(body: tuple[nodes.Node, ...], program: nodes.Program, live: set[str], made: frozenset[str]) -> None:
-    """Check a body; ``live`` are the arrays in memory, ``made`` those that were written."""
+    """Check a body; ``live`` are the arrays that have memory, ``made`` those that have been written."""
     root, live = families(program.region), set(live)
     here: set[str] = set()
     for number, node in enumerate(body):
@@ -65,7 +60,7 @@ def _body(body: tuple[nodes.Node, ...], program: nodes.Program, live: set[str], 
 
 
 def _allocated_inside(node: nodes.Node) -> frozenset[str]:
-    """The arrays that the bodies of a loop or branch allocate, and free."""
+    """Return the names of the arrays that the bodies of a loop or branch allocate and free."""
     inside = [inner for part in nodes.parts(node) for inner in part]
     own = {inner.array.name for inner in inside if isinstance(inner, nodes.Alloc)}
     return frozenset(own).union(*map(_allocated_inside, inside))

@@ -1,2 +1,2 @@
-"""Run-time support of compiled programs, without the compiler: memory, NumPy's loops, libraries, the disk
+"""Run-time support of compiled plans, which imports no compiler: memory, NumPy's loops, libraries, disk
 cache."""

@@ -1,4 +1,4 @@
-"""The layout of a matrix as BLAS takes it."""
+"""The layout of a matrix in BLAS's terms."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 
 
 def blas_layout(array: np.ndarray[Any, Any]) -> tuple[int, int] | None:
-    """Return the BLAS layout of a matrix, or of each of a stack, and the leading dimension; None if it has
-    none.  The layout is CblasNoTrans (111, by rows) or CblasTrans (112, by columns)."""
+    """Return the BLAS layout of a matrix, or of each matrix of a stack, and its leading dimension.  The
+    layout is CblasNoTrans (111, by rows) or CblasTrans (112, by columns); None if the matrix has neither."""
     (down, along), size = array.strides[-2:], array.itemsize
     height, width = array.shape[-2:]
     if along == size:

@@ -1,10 +1,10 @@
-"""Memory for arrays: a pool of large buffers that are reused while they are warm.
+"""The memory of arrays: a pool of large buffers that are reused.
 
 Fresh memory from the system costs more than the arithmetic done on it: every page is cleared and mapped at
 its first touch.  Arrays of at least ``POOLED`` bytes therefore live in mapped blocks, in huge pages where
 the system has them, which come back to the pool when the array and all its views have died.  A block that is
-larger than what is asked for is divided, and is whole again when both parts are free.  What the pool keeps is
-bounded.
+larger than the request is divided, and merged again when both parts are free.  The amount of unused memory
+that the pool keeps is bounded.
 
 A block is lent through a ``_Loan``, the base of the array that the caller gets.  Its finaliser may run
 anywhere, also inside the pool's own code (a garbage collection), so it only appends to a queue, and
@@ -46,8 +46,9 @@ _FORGETS = hasattr(mmap, "MADV_DONTNEED")
 
 
 class _Block:
-    """One mapping: ``size`` usable bytes at ``skip``, which is ``address`` in memory, aligned to 64 bytes.
-    Huge pages are for the first ``filled`` of them alone: of one that is touched, all takes memory."""
+    """A mapped block of memory: ``size`` usable bytes from offset ``skip`` of the mapping on, at ``address``,
+    aligned to 64 bytes.  Only the first ``filled`` bytes get huge pages, each of which takes memory as a
+    whole."""
 
     __slots__ = (
         "address", "bytes", "free", "mapped", "other", "room", "size", "skip", "stamp", "used", "whole",
@@ -77,24 +78,24 @@ class _Block:
         self.whole = self.other = None
 
     def divide(self, size: int) -> tuple[_Block, _Block]:
-        """Return the first bytes of a block, and the others, as blocks."""
+        """Divide a block; return the block of its first ``size`` bytes and the block of the others."""
         past = size + max((self.room - self.size) // (2 * _APART), 1) * _APART
         first, rest = _Part(self, 0, size, past), _Part(self, past, self.size - size, self.room - past)
         first.other, rest.other = rest, first
         return first, rest
 
     def leave(self) -> None:
-        """Unlink the parts, which as a cycle would wait for Python's garbage collector."""
+        """Unlink the two parts of a block, so that no reference cycle keeps them alive."""
         if self.other is not None:
             self.other.other = None
         self.other = None
 
     def drop(self) -> None:
-        """Return the pages to the system: a mapping's when its last reference dies, a part's at once."""
+        """Return the block's pages to the system: a mapping at its last reference's end, a part now."""
 
 
 class _Part(_Block):
-    """A part of a block."""
+    """A part of a divided block."""
 
     __slots__ = ()
 
@@ -117,8 +118,9 @@ class _Part(_Block):
 
 
 class _Loan(np.ndarray[Any, Any]):
-    """The bytes of a block while an array uses them.  Its own base is the mapping and not an array, or
-    NumPy would make that the base of what is built on the loan, and the loan would die at once."""
+    """The bytes of a block while an array uses them: the base of that array.  Its own base is the mapping,
+    not an array, since NumPy would make that the base of the array instead, and the loan would die at
+    once."""
 
     __slots__ = ("_block", "_pool")
     _block: _Block
@@ -133,8 +135,8 @@ class _Loan(np.ndarray[Any, Any]):
 
 
 class Pool:
-    """A pool of blocks, of which ``limit`` bytes may be kept for reuse: an eighth of the machine's memory, at
-    most 1 GiB, if not given."""
+    """A pool of blocks that keeps at most ``limit`` unused bytes for reuse; by default an eighth of the
+    machine's memory, and at most 1 GiB."""
 
     def __init__(self, limit: int | None = None) -> None:
         self.limit = _default_limit() if limit is None else limit
@@ -145,9 +147,9 @@ class Pool:
         self._lock = threading.Lock()
 
     def lend(self, nbytes: int) -> tuple[_Loan, int]:
-        """Return a buffer of at least ``nbytes`` bytes, which return to the pool when the last reference to
-        them dies, and their address. Raises MemoryError if the system has no memory left even after the pool
-        has given back what it kept."""
+        """Return a buffer of at least ``nbytes`` bytes and its address; it returns to the pool when its last
+        reference dies. Raises MemoryError if the system has no memory left, even after the pool has returned
+        all unused blocks."""
         size = _size_class(nbytes)
         with self._lock:
             if self._returned:
@@ -166,7 +168,7 @@ class Pool:
         self._try_reclaim()
 
     def _take(self, size: int) -> _Block | None:
-        """Return a free block of a size, or a part of the smallest larger one."""
+        """Return a free block of ``size`` bytes, or a part of a larger one; None if there is none."""
         fitting = size
         if size not in self._free:
             fitting = min((n for n in self._free if size < n <= _LARGER * size), default=0)
@@ -202,10 +204,10 @@ class Pool:
         return sum(size * len(blocks) for size, blocks in self._free.items())
 
     def _map(self, size: int, filled: int) -> _Block:
-        """Return a block from the system, to which pages are returned before.
+        """Return a newly mapped block; unused blocks are first returned to the system where necessary.
 
-        Kept and lent bytes together never exceed the peak of lent ones, as in a program that
-        frees each array when it is dropped: the first use of pages may be slow on a virtual machine.
+        Unused and lent bytes together never exceed the peak of lent bytes, so that the pool takes no more
+        memory than a program that frees each array at once.
         """
         lent = self.lent + size
         self._shrink(max(self._most - lent, 0))
@@ -253,7 +255,7 @@ class Pool:
             self._shrink(keep)
 
     def stats(self) -> dict[str, int]:
-        """``retained`` (unused) and ``lent`` bytes, and how many blocks were ``reused`` and ``mapped``."""
+        """Return the bytes ``retained`` (unused) and ``lent``, and the blocks ``reused``, ``mapped``."""
         with self._lock:
             self._reclaim()
             return {
@@ -270,7 +272,7 @@ class Pool:
 
 
 def _size_class(nbytes: int) -> int:
-    """Round up to one of eight sizes per power of two, so that similar sizes share blocks."""
+    """Return a size rounded up to one of eight per power of two, so that similar sizes can share blocks."""
     step = max(1 << max(nbytes - 1, 1).bit_length() - 4, 1 << 16)
     return -(-nbytes // step) * step
 
@@ -319,8 +321,8 @@ def allocate(
 ) -> tuple[np.ndarray[Any, Any], int]:
     """Return a new C-contiguous array with arbitrary contents, and its address.
 
-    ``size`` is the number of elements, from callers that know it; from ``pooled`` bytes on the array comes
-    from the pool, which costs three microseconds. Raises NumPy's own MemoryError if there is no memory left.
+    ``size`` is the number of elements if the caller knows it. An array of at least ``pooled`` bytes comes
+    from the pool, which takes three microseconds. Raises NumPy's MemoryError if there is no memory left.
     """
     if type(dtype) is not np.dtype:
         dtype = np.dtype(dtype)
@@ -336,8 +338,8 @@ def allocate(
 
 
 def require(nbytes: int) -> None:
-    """Check that so much memory is available, before work that ends the process without it; raise MemoryError
-    if not."""
+    """Raise MemoryError if ``nbytes`` bytes of memory cannot be mapped; called before work that would end the
+    process if memory runs out."""
     if _MAPS:
         try:
             mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()
@@ -351,8 +353,8 @@ def empty(shape: Sequence[int], dtype: Any, pooled: int = POOLED) -> np.ndarray[
 
 
 def zeros(shape: Sequence[int], dtype: Any, pooled: int = POOLED) -> np.ndarray[Any, Any]:
-    """Return an array as ``numpy.zeros`` does, a large one from the pool; pages that are fresh from the
-    system are not touched."""
+    """Return an array as ``numpy.zeros`` does, a large one from the pool; memory that is new from the system
+    is zero already and not touched."""
     made = empty(shape, dtype, pooled)
     if type(made.base) is not _Loan or made.base._block.used:
         made.fill(0)

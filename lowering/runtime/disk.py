@@ -1,7 +1,6 @@
 """The on-disk cache of compiled code and plans: a folder of files, each with a header and a checksum.
 
-Files that another user owns or may write are not trusted, and a damaged or missing file costs time
-only.
+Files that another user owns or may write are not trusted.  A damaged or missing file only costs time.
 """
 
 from __future__ import annotations
@@ -44,14 +43,14 @@ MB."""
 
 
 class _Holding:
-    """The files that the caches of this process hold back instead of writing them.
+    """The files whose writing the caches of this process postpone.
 
     Attributes
     ----------
     wanted : callable or None
-        Asked before each write whether it is to be held back; None, as in most processes, writes at once.
+        Returns, before each write, whether it is postponed; with None, as in most processes, none is.
     held : dict
-        By folder and key.
+        The postponed contents by folder and key.
     """
 
     def __init__(self) -> None:
@@ -63,13 +62,13 @@ HOLDING = _Holding()
 
 
 def write_held(inside: str | None = None) -> None:
-    """Write what was held back into those folders that are still there.
+    """Write the postponed files into those folders that still exist.
 
     Parameters
     ----------
     inside : str, optional
-        A folder: only what belongs into it is written, unless it is still to be held back.  By default
-        everything is written.
+        A folder: only files that belong into it are written, unless they must still be postponed.  By default
+        all files are written.
     """
     held, HOLDING.held = HOLDING.held, {}
     for (folder, key), code in held.items():
@@ -81,8 +80,8 @@ def write_held(inside: str | None = None) -> None:
 
 @contextlib.contextmanager
 def unwritten(folders: Iterable[str]) -> Iterator[None]:
-    """A context in which no process that may hold files back writes to some folders.  It begins after a tenth
-    of a second at the latest: such a process may have no processor."""
+    """A context in which no process that may postpone files writes to some folders; it begins after at most a
+    tenth of a second without this guarantee, as such a process may have no processor."""
     end = time.monotonic() + _UNWRITTEN
     with contextlib.ExitStack() as opened:
         for folder in folders:
@@ -95,7 +94,7 @@ def unwritten(folders: Iterable[str]) -> Iterator[None]:
 
 
 def _locked(handle: int, alone: bool) -> bool:
-    """Whether an open folder is locked now: alone at once or not at all, else together with others."""
+    """Try to lock an open folder, exclusively without waiting or else shared; return whether it is locked."""
     import fcntl  # of POSIX systems
 
     try:
@@ -106,9 +105,9 @@ def _locked(handle: int, alone: bool) -> bool:
 
 
 class DiskCache:
-    """A cache of byte strings in one folder, which is made if need be, shared by any number of processes. It
-    holds at most ``limit`` bytes: the oldest files go first.  What it does not have is looked for in a folder
-    ``below`` it, which is only read, and may also be the administrator's."""
+    """A cache of byte strings in a folder that any number of processes share; the folder is created if
+    needed.  It holds at most ``limit`` bytes: the oldest files are deleted first.  Keys that it lacks are
+    looked up in the folder ``below``, which is only read, and may be owned by the administrator."""
 
     def __init__(self, folder: str, limit: int = LIMIT, below: str | None = None) -> None:
         self.folder, self.limit, self.below = folder, limit, below
@@ -116,14 +115,14 @@ class DiskCache:
         self._warned: set[str] = set()
 
     def read(self, key: str) -> bytes | None:
-        """Return the code that was written under ``key``; None if there is none, or it is damaged."""
+        """Return the bytes stored under ``key``; None if there are none, or if the file is damaged."""
         found = self.read_own(key)
         if found is None and self.below is not None and os.path.isdir(self.below):
             found = self._read_in(self.below, key, (os.geteuid(), 0))
         return found
 
     def read_own(self, key: str) -> bytes | None:
-        """Return what is under ``key`` in this folder itself."""
+        """Return the bytes stored under ``key`` in this folder, not that below; None if there are none."""
         if HOLDING.held and (held := HOLDING.held.get((self.folder, key))) is not None:
             return held
         return self._read_in(self.folder, key, (os.geteuid(),)) if os.path.isdir(self.folder) else None
@@ -144,8 +143,7 @@ class DiskCache:
         return checked(key, content)
 
     def write(self, key: str, code: bytes, now: bool = False) -> None:
-        """Store ``code`` under ``key``, even if it should be held back where ``now`` is set; a failure gives
-        one warning."""
+        """Store ``code`` under ``key``; with ``now``, never postponed.  A failure gives one warning."""
         wanted = None if now else HOLDING.wanted
         if wanted is not None and wanted():
             HOLDING.held[self.folder, key] = code
@@ -176,7 +174,7 @@ class DiskCache:
 
     @contextlib.contextmanager
     def _directory(self) -> Iterator[int]:
-        """This folder, open, and made if need be."""
+        """A context with a handle of this folder, which is created if needed."""
         with contextlib.suppress(FileExistsError):
             os.makedirs(self.folder, 0o700)
         with self._opened(self.folder, (os.geteuid(),)) as handle:
@@ -184,7 +182,7 @@ class DiskCache:
 
     @contextlib.contextmanager
     def _opened(self, folder: str, owners: tuple[int, ...]) -> Iterator[int]:
-        """An open folder, which only its owner may write."""
+        """A context with a folder's handle; raises PermissionError if others than ``owners`` may write it."""
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
             if not is_private(os.fstat(handle), stat.S_ISDIR, owners):
@@ -226,12 +224,12 @@ class DiskCache:
 
 
 def is_private(found: os.stat_result, kind: Callable[[int], bool], owners: tuple[int, ...]) -> bool:
-    """Whether a file or folder is of a kind, and nobody but one of these users may write to it."""
+    """Whether a file is of the tested ``kind``, and only its owner, one of ``owners``, may write it."""
     return kind(found.st_mode) and found.st_uid in owners and not found.st_mode & 0o022
 
 
 def checked(key: str, content: bytes) -> bytes | None:
-    """Return the code in a file's content; None if that is damaged, or another key's."""
+    """Return the code in a file's content; None if the content is damaged or was stored under another key."""
     head = len(_MAGIC) + 32
     code = content[head:]
     return code if content[:head] == _MAGIC + _checksum(key, code) else None
@@ -242,13 +240,13 @@ def _checksum(key: str, code: bytes) -> bytes:
 
 
 def is_supported() -> bool:
-    """Whether this system has the calls that tell the owner of an open file."""
+    """Whether this system has the calls that give the owner of an open file."""
     return _POSIX
 
 
 @cache
 def cache_in(folder: str, below: str | None = None) -> DiskCache | None:
-    """Return the cache in a folder, one for all who ask; None where the system has no private folders."""
+    """Return the cache in a folder, one object per folder; None if the system does not support the cache."""
     return DiskCache(folder, below=below) if is_supported() else None
 
 
@@ -272,8 +270,8 @@ def stamp(*folders: str) -> str:
 
 @cache
 def stored_digest(store: DiskCache, *folders: str) -> str:
-    """Return the digest of the Python files in folders, which is stored under their sizes and times of
-    change: to read all of them takes 10 to 50 ms."""
+    """Return the digest of the Python files in folders, stored under their sizes and modification times,
+    since reading all files takes 10 to 50 ms."""
     key = sha256(("sources\0" + stamp(*folders)).encode()).hexdigest()
     found = store.read_own(key)  # times and sizes of others' files say nothing of ours
     if found is None:
@@ -283,8 +281,7 @@ def stored_digest(store: DiskCache, *folders: str) -> str:
 
 @cache
 def digest(*folders: str) -> str:
-    """Return a digest of the Python files in folders, which keeps entries of other versions from being
-    used."""
+    """Return a digest of the contents of the Python files in folders, part of cache keys of this version."""
     found = sha256()
     for root in folders:
         for folder, inner, files in os.walk(root):

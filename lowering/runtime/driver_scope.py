@@ -1,7 +1,7 @@
-"""The namespace of drivers' text, and the function that is made of it.
+"""The making of a driver's function from its text, and the names that the text can use.
 
-Apart from `driver`, which writes the text, so that a process that only runs plans need not import what makes
-them.
+This is apart from `python_driver`, which writes the text, so that a process that only runs plans need not
+import that.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MANY = 8  # iterations of a loop from which on native code runs it
 
 
 def _view(hold: NDArray, offset: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray:
-    """Return an array over bytes of ``hold``."""
+    """Return an array on the bytes of ``hold`` from ``offset`` on."""
     return np.ndarray(shape, dtype, hold, offset)
 
 
@@ -50,8 +50,8 @@ def import_object(path: str) -> Any:
 
 
 def function(text: str, things: Mapping[str, Any]) -> Callable[..., int]:
-    """Return the driver of a text and the things that it calls by name; that of a launch begins with
-    ``_k``."""
+    """Return the function of a driver's text; ``things`` has the objects that the text calls by name, of
+    which the names of launches begin with ``_k``."""
     scope: dict[str, Any] = {
         "_allocate": partial(buffer_pool.allocate, pooled=buffer_pool.MAPPED), "_u8": _U8, "_view": _view,
         "_byte": _byte, "_repeat": _repeat, "min": min, "max": max, "range": range,

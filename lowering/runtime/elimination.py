@@ -1,12 +1,12 @@
-"""The schedule of a right-looking LU solve with lookahead: a table of steps in parallel phases.
+"""The schedule for solving linear systems by right-looking LU with lookahead: steps in parallel phases.
 
-A matrix is factored panel by panel, from the left.  While one thread updates the next panel and
-factors it, the others apply the last panel to the panels and right-hand sides behind it (as in LAPACK's and
-ScaLAPACK's literature).  So only the first panel is on the critical path alone.
-A matrix of a stack that occupies all threads has one panel.
+A matrix is factored panel by panel, from the left.  While one thread updates and factors the next panel, the
+others apply the last panel to the panels and right-hand sides after it (as in the literature on LAPACK and
+ScaLAPACK).  So only the factorisation of the first panel leaves the other threads idle.  If there are enough
+matrices in a stack for all threads, each has one panel.
 
-Right-hand sides are in row-major order, as NumPy has them, and are solved by rows, in chunks of columns;
-LAPACK takes column-major matrices, so these are transposed as their panels begin.
+Right-hand sides are in row-major order, as in NumPy, and are solved by rows, in chunks of columns.  LAPACK
+needs column-major matrices, so each panel is transposed first.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _ALIGNED = 8
 
 
 class Step(IntEnum):
-    """The kind of a step, on the matrices ``a``, ``b`` and ``c`` at its addresses."""
+    """The kind of a step, which works on the matrices at its addresses, called ``a``, ``b`` and ``c``."""
 
     COPY = 0
     """``a = b``: rows, columns; for ``a``, then for ``b``, how far rows and columns are apart."""
@@ -57,14 +57,14 @@ class Step(IntEnum):
 
 
 class Memory:
-    """The arrays of the steps, by their positions in the list of addresses."""
+    """The positions of the arrays in the list of addresses that steps refer to."""
 
     NONE, MATRICES, SIDES, SOLUTIONS, FACTORS, SWAPS, INFO = range(7)
 
 
 @record(frozen=True, slots=True)
 class Plan:
-    """Steps for matrices of one size."""
+    """The table of steps for matrices of one size."""
 
     # a row of ``FIELDS`` numbers for each step, with bytes from the beginning of an array for addresses
     table: np.ndarray[Any, Any]
@@ -74,7 +74,7 @@ class Plan:
     firsts: tuple[int, ...]  # the first item of each phase
 
     def at(self, addresses: Sequence[int]) -> np.ndarray[Any, Any]:
-        """Return the steps for arrays at these addresses, in the order of `Memory`."""
+        """Return the table for arrays at the given addresses, which are in the order of `Memory`."""
         made: np.ndarray[Any, Any] = self.table + np.array([0, *addresses])[self.of]
         return made
 
@@ -85,7 +85,7 @@ Line = tuple[Step, tuple[Place, ...], tuple[int, ...]]
 
 @record(frozen=True, slots=True)
 class _System:
-    """A matrix and its right-hand sides, with the addresses of their parts."""
+    """A matrix of ``n`` rows with ``m`` right-hand sides, and the addresses of their parts."""
 
     n: int
     m: int
@@ -105,7 +105,7 @@ class _System:
         return self.edges[panel], self.edges[panel + 1]
 
     def transpose(self, panel: int) -> Line:
-        """Transpose a panel to column-major order."""
+        """Return the step that transposes a panel to column-major order."""
         first, end = self.panel(panel)
         matrix = Memory.MATRICES, first * self.size
         return Step.COPY, (self.factors(0, first), matrix), (self.n, end - first, 1, self.n, self.n, 1)
@@ -116,7 +116,7 @@ class _System:
         return Step.FACTOR, places, (self.n - first, end - first, self.n)
 
     def update(self, panel: int, by: int) -> Iterator[Line]:
-        """Return the steps that update a panel once panel ``by`` before it has been factored."""
+        """Return the steps that update a panel after the earlier panel ``by`` has been factored."""
         (c0, c1), (first, end) = self.panel(panel), self.panel(by)
         n, width, rows = self.n, c1 - c0, end - first
         triangle, above = self.factors(first, first), self.factors(first, c0)
@@ -126,21 +126,20 @@ class _System:
         yield Step.SUBTRACT, places, (_COLUMNS, _PLAIN, n - end, width, rows, n, n, n)
 
     def copy(self, c0: int, c1: int) -> Line:
-        """Copy some columns of the right-hand sides."""
+        """Return the step that copies the columns ``c0`` to ``c1`` of the right-hand sides."""
         sides = Memory.SIDES, c0 * self.size
         return Step.COPY, (self.solution(0, c0), sides), (self.n, c1 - c0, self.m, 1, self.m, 1)
 
     def forward(self, c0: int, c1: int, by: int) -> Iterator[Line]:
-        """Return the steps of forward substitution for columns of the sides once panel ``by`` has been
-        factored."""
+        """Return the forward substitution's steps for columns ``c0`` to ``c1`` after panel ``by``."""
         first, end = self.panel(by)
         yield Step.EXCHANGE, (self.solution(first, c0), self.swaps(by)), (end - first, c1 - c0, self.m, 1)
         yield from self.triangle(False, first, end, c0, c1)
         yield from self.subtract((end, self.n), (first, end), c0, c1)
 
     def triangle(self, upper: bool, first: int, end: int, c0: int, c1: int) -> Iterator[Line]:
-        """Solve with the lower triangle, or with the upper one from the last rows on: recursively, in halves,
-        so that most of the work is products."""
+        """Return the steps that solve with the lower or the upper triangle, recursively in halves, so that
+        most of the work is matrix products."""
         if end - first <= _TRIANGLE:
             yield self.substitute(upper, first, end, c0, c1)
             return
@@ -156,7 +155,7 @@ class _System:
         return Step.SUBSTITUTE, (self.factors(first, first), self.solution(first, c0)), numbers
 
     def subtract(self, to: tuple[int, int], of: tuple[int, int], c0: int, c1: int) -> Iterator[Line]:
-        """Subtract a block of the factors times rows of the solution from other rows."""
+        """Return the steps that subtract a block of factors times rows ``of`` from rows ``to``."""
         if to[0] < to[1]:
             places = self.factors(to[0], of[0]), self.solution(of[0], c0), self.solution(to[0], c0)
             numbers = _ROWS, _TRANSPOSED, to[1] - to[0], c1 - c0, of[1] - of[0], self.n, self.m, self.m
@@ -170,11 +169,11 @@ def _middle(first: int, end: int) -> int:
 
 @lru_cache(maxsize=64)
 def plan(n: int, m: int, panels: int, pieces: int, size: int, alike: bool) -> Plan:
-    """Return the steps for solving systems of equations.
+    """Return the table of steps for solving linear systems.
 
-    The matrices have ``n`` rows and elements of ``size`` bytes, their sides ``m`` columns. A matrix is
-    factored in ``panels`` of columns, fewer than ``PHASES``, and the sides are solved for in so many
-    ``pieces``; ``alike``: all matrices of a stack have the same sides.
+    The matrices have ``n`` rows and elements of ``size`` bytes, their right-hand sides ``m`` columns. A
+    matrix is factored in ``panels`` panels, fewer than ``PHASES``, and the sides are solved in ``pieces``
+    chunks of columns; ``alike``: all matrices of a stack have the same sides.
     """
     one = _System(n, m, size, tuple(n * k // panels for k in range(panels + 1)))
     columns = [(m * k // pieces, m * (k + 1) // pieces) for k in range(pieces)]
@@ -213,7 +212,7 @@ def _table(phases: list[list[list[Line]]], apart: dict[int, int]) -> Plan:
 
 
 def _operations(line: Line) -> int:
-    """Return the cost of a step in multiplications, roughly."""
+    """Return the approximate cost of a step in multiplications."""
     step, _, numbers = line
     if step is Step.FACTOR:
         rows, columns, _ = numbers

@@ -1,4 +1,4 @@
-"""Checks of NumPy's functions of doubles against the GNU C library, whose error bounds are known."""
+"""Tests whether NumPy's functions of doubles have the bits of the GNU C library's."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def matches_glibc(name: str) -> bool:
 
 
 def is_half_integer(exponent: float) -> bool:
-    """Whether an exponent is one of the whole and half ones that exact powers serve."""
+    """Whether an exponent is an integer or half-integer in the range for which exact powers exist."""
     return 0 < abs(exponent) < MAX_EXPONENT and (2 * exponent).is_integer()
 
 
@@ -35,7 +35,7 @@ def _circular() -> bool:
 
 
 def _power() -> bool:
-    """Whether powers are glibc's, except those with the exponents that NumPy computes itself."""
+    """Whether NumPy's powers have glibc's bits, except for -1, 0, 0.5 and 2, which NumPy computes itself."""
     bases = np.linspace(0.1, 9.0, 9999)
     bases[0] = np.nan
     plain = {-1.0: 1.0 / bases, 0.0: np.ones(bases.size), 0.5: np.sqrt(bases), 2.0: bases * bases}
@@ -49,7 +49,7 @@ _CHECKS: dict[str, Callable[[], bool]] = {"exp": _exp, "sin": _circular, "cos": 
 
 
 def _same(functions: dict[str, Any], *arguments: Any) -> bool:
-    """Whether ufuncs, keyed by their C names, agree with the library on some doubles."""
+    """Whether ufuncs, keyed by their C names, have the bits of glibc's functions for some doubles."""
     name, version = platform.libc_ver()
     try:
         if name != "glibc" or tuple(map(int, version.split(".")[:2])) < (2, 28):

@@ -1,7 +1,7 @@
-"""The steps of a plan besides kernel launches: library calls, and statements left to the interpreter.
+"""The steps of a plan that are no kernel launches: library calls, and statements that the interpreter runs.
 
-They are made of plain values, and this module imports no planner, which would stay in the memory of the
-running program.
+They are made of plain values, and this module imports nothing that makes plans, to save the running program's
+memory.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Number = int | str
 
 
 def _fits_blas(array: NDArray) -> bool:
-    """Whether the last two axes are a matrix as BLAS takes it, by rows or by columns."""
+    """Whether the last two axes of an array are a matrix in a layout that BLAS supports."""
     if array.ndim < 2:
         return array.ndim == 0 or array.strides[0] % array.itemsize == 0
     return blas_layout(array) is not None
@@ -104,11 +104,11 @@ there are."""
 
 
 class View:
-    """The map from an ndarray to the view of it that a window is; an index is computed once for the values of
-    its symbols that were last used.
+    """A window as a function from an ndarray to its view; the NumPy index for the last values of symbols is
+    kept.
 
-    ``shape`` is that of the domain, ``index`` has offset, stride and axis for each axis of the array. A text
-    in them is an expression of the values of symbols and loop variables.
+    ``shape`` is the domain's; ``index`` has offset, stride and axis for each axis of the array. Both may
+    contain texts, which are expressions of symbols and loop variables.
     """
 
     def __init__(
@@ -176,7 +176,7 @@ def _code(text: str) -> CodeType:
 
 
 class _Flags:
-    """A collector of NumPy's floating-point flags, numbered as those of kernels are."""
+    """A collector of NumPy's floating-point flags, with the same numbers as flags of kernels."""
 
     __slots__ = ("raised",)
 
@@ -188,11 +188,11 @@ class _Flags:
 
 
 class CallStep:
-    """A call that a library serves.
+    """The step that runs a library call.
 
-    ``parts`` makes another one like it, in another process too: of what it does, the number of arrays that it
-    writes, and the shape and index of each `View`.  ``launch`` is the library's own code, if it has any, in
-    the form of its `Routine`.
+    ``parts`` has plain values from which another process can make the step: the operation, the number of
+    arrays that it writes, and the shape and index of each `View`.  ``launch`` is the loaded `Routine` of the
+    library, if it has one.
     """
 
     def __init__(
@@ -211,7 +211,7 @@ class CallStep:
         self.views = [View(*parts) for parts in views]
 
     def __call__(self, arrays: Sequence[NDArray], values: dict[str, int], threads: int = 1) -> int:
-        """Run on the arrays, first those that it writes; gives the floating-point flags."""
+        """Run the call on the arrays, the written ones first; return the floating-point flags."""
         views = [view(array, values) for view, array in zip(self.views, arrays, strict=True)]
         flags, launch = _Flags(), self.launch
         own = None if launch is None else (launch, threads)
@@ -221,7 +221,7 @@ class CallStep:
 
 
 class Interpreted:
-    """A region of one statement, or its text, which the interpreter runs."""
+    """The step in which the interpreter runs one statement, given as a region or the text of one."""
 
     def __init__(self, region: Region | str) -> None:
         self._region = region
@@ -229,13 +229,13 @@ class Interpreted:
 
     @property
     def text(self) -> str:
-        """The region as text."""
+        """Return the region as text."""
         from dcarray.ir.text import dump
 
         return self._region if isinstance(self._region, str) else dump(self._region)
 
     def __call__(self, arrays: Sequence[NDArray], values: dict[str, int], threads: int = 1) -> int:
-        """Run on the region's arrays; gives the floating-point flags."""
+        """Run the statement on the region's arrays; return the floating-point flags."""
         if isinstance(self._region, str):
             from dcarray.ir.parse import parse
 

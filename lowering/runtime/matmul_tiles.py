@@ -44,10 +44,10 @@ _UNIT = 2
 
 @lru_cache(maxsize=256)
 def tile_shape(m: int, n: int, k: int, threads: int, rows_only: int = 0) -> tuple[int, int]:
-    """Return the rows and columns of a tile of an ``m`` by ``n`` product over ``k``; of all columns, and of
-    no more than ``rows_only`` rows, if that is given.
+    """Return the rows and columns of a tile of an ``m`` by ``n`` product over ``k``.  With ``rows_only``, a
+    tile has all columns and at most that many rows.
 
-    It depends on nothing else, since the tile of an element may change its last bit.
+    The result depends on the arguments alone, since the tiling may change the last bits of elements.
     """
     threads = min(threads, _MOST)
     if rows_only:
@@ -69,8 +69,8 @@ def tile_shape(m: int, n: int, k: int, threads: int, rows_only: int = 0) -> tupl
 
 @lru_cache(maxsize=64)
 def triangular_tiles(threads: int) -> NDArray:
-    """Return the tiles on and above the diagonal of a product with its own transpose, as rows and columns.
-    Tiles above the diagonal come first, since they take twice as long."""
+    """Return the row and column numbers of the tiles on and above the diagonal of ``a @ a.T``.  Tiles above
+    the diagonal come first, since they take twice as long."""
     side = 2
     while side * side < 2 * min(threads, _MOST):
         side += 2
@@ -82,7 +82,7 @@ def _last(pair: tuple[int, int]) -> tuple[bool, int]:
 
 
 def _grids(m: int, n: int, count: int) -> Iterator[tuple[int, int]]:
-    """Return the tile shapes that divide a product into about ``count`` tiles."""
+    """Yield the tile shapes that divide a product into about ``count`` tiles."""
     for down in range(1, count + 1):
         if count % down == 0:
             rows, columns = round_up(-(-m // down), _DOWN), round_up(-(-n // (count // down)), _ALONG)
@@ -91,18 +91,18 @@ def _grids(m: int, n: int, count: int) -> Iterator[tuple[int, int]]:
 
 
 def _time(m: int, n: int, k: int, rows: int, columns: int, threads: int) -> float:
-    """Return the modelled time of a tiled product on so many threads, in multiplications."""
+    """Return the estimated time of a tiled product on ``threads`` threads, in multiplications."""
     tiles = -(-m // rows) * -(-n // columns)
     return -(-tiles // threads) * k * rows * columns * (1 + _ROW / rows + _COLUMN / columns)
 
 
 def multiply(out: NDArray, a: NDArray, b: NDArray, launch: LoadedKernel, threads: int) -> int | None:
-    """Write the product of two matrices; return the floating-point flags that were raised.
+    """Write the product of two matrices to ``out``; return the floating-point flags that were raised.
 
-    The arrays have one dtype that BLAS knows, for which ``launch`` is the routine
-    `dcarray.lowering.cpu.llvm.routines.gemm`; the product may be the same memory as the first factor. The
-    tiles are those for as many threads as OpenBLAS has. None if nothing was done, since the library alone
-    does it as well, or since the matrices have no BLAS layout.
+    The arrays have one dtype that BLAS supports; ``launch`` is the routine
+    `dcarray.lowering.cpu.llvm.routines.gemm` for it. ``out`` may be the same memory as ``a``. The tiles
+    depend on OpenBLAS's number of threads, not on ``threads``. Does nothing and returns None if the library
+    alone is as fast, or if a matrix has no BLAS layout.
     """
     (m, k), n = a.shape, b.shape[1]
     sharing = openblas.threads()  # not ``threads``, on which the last bits must not depend
@@ -149,6 +149,6 @@ def multiply(out: NDArray, a: NDArray, b: NDArray, launch: LoadedKernel, threads
 
 
 def _is_same_view(one: NDArray, other: NDArray) -> bool:
-    """Whether two arrays are the same elements of memory, in the same order."""
+    """Whether two arrays have the same address, shape and strides."""
     where = address_of(one) == address_of(other)
     return where and one.shape == other.shape and one.strides == other.strides

@@ -2,9 +2,9 @@
 
 A ufunc holds a table of C functions ``void loop(char **args, npy_intp const *dimensions, npy_intp const
 *strides, void *data)``, one for each signature.  Its layout is part of NumPy's public C interface
-(``PyUFuncObject`` in ``ufuncobject.h``) for one version of its binary interface; that version, all that the
-ufunc also says to Python, and the loop's results on a few values are checked before an address is given
-out.  Loops over floating-point and complex elements need neither the GIL nor any Python object.
+(``PyUFuncObject`` in ``ufuncobject.h``) for one version of its binary interface; that version, the
+attributes of the ufunc, and the loop's results for a few values are checked before an address is
+returned.  Loops over floating-point and complex elements need neither the GIL nor any Python object.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class _UFunc(ctypes.Structure):
 
 
 class Address(int):
-    """An address in this process, with its origin, by which another process finds its own address."""
+    """An address in this process, with its origin, by which another process can find the address there."""
 
     origin: tuple[str, tuple[str, ...], str, str]
 
@@ -58,7 +58,7 @@ class Address(int):
 
 
 def address(name: str, types: tuple[str, ...], result: str, part: str) -> int | None:
-    """Return an address by its `Address.origin`; None where this process has no such function."""
+    """Return the address with this `Address.origin` in this process; None if there is no such function."""
     if part == "draw":
         return draws.address(name)
     loop = find(name, tuple([np.dtype(char) for char in types]), np.dtype(result))
@@ -116,7 +116,8 @@ def find(name: str, types: tuple[DType, ...], result: DType) -> Loop | None:
 
 
 def _of_c(name: str, types: tuple[DType, ...], result: DType) -> Loop | None:
-    """Return NumPy's generic loop over functions of doubles, with one of the C library."""
+    """Return NumPy's generic loop over a function of doubles, with a C library function as its data; None if
+    that is not available."""
     if any(dtype != np.float64 for dtype in (*types, result)) or not _is_layout_known():
         return None
     try:
@@ -133,7 +134,7 @@ def _of_c(name: str, types: tuple[DType, ...], result: DType) -> Loop | None:
 
 @cache
 def _is_layout_known() -> bool:
-    """Whether this interpreter's and this NumPy's objects have the layout that is declared here."""
+    """Whether this interpreter and this NumPy are known to have the object layout that `_UFunc` declares."""
     if sys.implementation.name != "cpython" or ctypes.sizeof(ctypes.c_void_p) != 8:
         return False
     try:
@@ -178,7 +179,7 @@ _ALL = 31  # every exception's bit on the processors that there are
 
 @cache
 def _flags() -> Any:
-    """Return the library with C's functions on floating-point flags; None if there is none."""
+    """Return the library with C's functions for floating-point flags; None if there is none."""
     with contextlib.suppress(OSError, AttributeError, TypeError):
         library = ctypes.CDLL(None)
         if library.feraiseexcept and library.fetestexcept and library.feclearexcept:

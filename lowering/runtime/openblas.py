@@ -1,9 +1,9 @@
-"""NumPy's own BLAS and LAPACK, where its wheel brings OpenBLAS along: routines for compiled code to call.
+"""The OpenBLAS library in NumPy's wheel, if it has one: the addresses of its routines, for compiled code.
 
-OpenBLAS shares the work of one call out over its threads, which for matrices of some hundred rows costs more
-than it gives.  Several calls side by side, each on one thread, are better there: `SingleThreaded`.
-The library is private to NumPy's wheel, so a routine is believed only after a trial; where there is none,
-callers leave the work to NumPy.
+OpenBLAS divides the work of one call among its threads, which is slower than one thread for matrices of some
+hundred rows.  Several calls at the same time, each on one thread, are better there: `SingleThreaded`.  The
+library is private to NumPy's wheel, so each routine is tested before it is used; without one, callers leave
+the work to NumPy.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ _LETTERS = {"f": "s", "d": "d", "F": "c", "D": "z"}
 
 
 def is_available() -> bool:
-    """Whether the library is known, so that calls can be kept on one thread."""
+    """Whether the library has been found, so that its number of threads can be set."""
     return _library() is not None
 
 
 def threads() -> int:
-    """Return the number of threads of a call now; 1 where the library is not known."""
+    """Return OpenBLAS's present number of threads; 1 if the library has not been found."""
     library = _library()
     return 1 if library is None else int(library.scipy_openblas_get_num_threads64_())
 
 
 @cache
 def _library() -> Any:
-    """Return the library, or None.  It is loaded already: opening it by its path gives the same one."""
+    """Return the library that NumPy has loaded, by opening its path again; None if it is not found."""
     found = list((Path(np.__file__).parent.parent / "numpy.libs").glob("libscipy_openblas64_*"))
     if len(found) != 1 or ctypes.sizeof(ctypes.c_void_p) != 8:
         return None
@@ -50,11 +50,10 @@ def _library() -> Any:
 
 
 class SingleThreaded:
-    """A context in which every call of OpenBLAS stays on the thread that makes it, as long as any thread is
-    inside.
+    """A context in which calls of OpenBLAS run on the calling thread alone.
 
-    OpenBLAS's number of threads is one for the process; the last thread to leave restores it, unless
-    other code has changed it meanwhile.
+    OpenBLAS's number of threads belongs to the process: it is 1 as long as any thread is in the context.  The
+    last thread to leave restores it, unless other code has changed it meanwhile.
     """
 
     _lock = threading.Lock()
@@ -92,7 +91,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def _routines(char: str, *names: str) -> list[Any] | None:
-    """Return functions of the library that return nothing, by their names with ``?`` for a dtype's letter;
+    """Return functions of the library without results, given their names with ``?`` for a dtype's letter;
     None if one is missing."""
     library, letter = _library(), _LETTERS.get(char)
     if library is None or letter is None:
@@ -107,12 +106,12 @@ def _routines(char: str, *names: str) -> list[Any] | None:
 
 
 def _scalar(char: str) -> Any:
-    """Return the C type of BLAS's scalars of a dtype: complex ones are passed by address."""
+    """Return the ctypes type of scalar arguments of BLAS; complex ones are passed by address."""
     return {"f": ctypes.c_float, "d": ctypes.c_double}.get(char, ctypes.c_void_p)
 
 
 def _scalar_arguments(scalars: np.ndarray[Any, Any]) -> list[Any]:
-    """Return scalars as BLAS's arguments; the array has to outlive the call."""
+    """Return scalars as arguments of BLAS; the array must live until the call has ended."""
     if _scalar(scalars.dtype.char) is not ctypes.c_void_p:
         return list(scalars.tolist())
     return [scalars.ctypes.data + k * scalars.itemsize for k in range(len(scalars))]
@@ -121,7 +120,7 @@ def _scalar_arguments(scalars: np.ndarray[Any, Any]) -> list[Any]:
 @cache
 def lu_routines(char: str) -> tuple[int, int, int] | None:
     """Return the addresses of LAPACK's ``?getrf``, of ``cblas_?trsm`` and of ``cblas_?gemm``, with 64-bit
-    integers, for a dtype; None if one is missing. The first two have just solved a small system."""
+    integers, for a dtype; None if one is missing or fails a test on a small system."""
     found, product = _routines(char, "?getrf_", "cblas_?trsm"), gemm(char)
     if found is None or product is None:
         return None
@@ -149,7 +148,8 @@ def lu_routines(char: str) -> tuple[int, int, int] | None:
 
 
 def _product(char: str, name: str, integers: int, operands: int) -> Any:
-    """Return a product of BLAS level 3 with its C types: three flags, extents, and matrices with scalars."""
+    """Return a level-3 product of BLAS with its argument types: three flags, ``integers`` extents, and
+    matrices with scalars; None if it is missing."""
     found = _routines(char, name)
     if found is None:
         return None
@@ -161,7 +161,7 @@ def _product(char: str, name: str, integers: int, operands: int) -> Any:
 
 @cache
 def gemm(char: str) -> int | None:
-    """Return the address of ``cblas_?gemm`` for a dtype, tried on a small product; None if there is none."""
+    """Return the address of ``cblas_?gemm`` for a dtype; None if it is missing or fails a test."""
     routine = _product(char, "cblas_?gemm", 3, 2)
     if routine is None:
         return None
@@ -174,7 +174,7 @@ def gemm(char: str) -> int | None:
 
 @cache
 def syrk(char: str) -> int | None:
-    """Return the address of ``cblas_?syrk`` for a dtype, tried on a small matrix; None if there is none."""
+    """Return the address of ``cblas_?syrk`` for a dtype; None if it is missing or fails a test."""
     routine = _product(char, "cblas_?syrk", 2, 1)
     if routine is None:
         return None
@@ -187,11 +187,11 @@ def syrk(char: str) -> int | None:
 
 @cache
 def cholesky(char: str) -> Callable[[np.ndarray[Any, Any], bool], int] | None:
-    """Return LAPACK's ``?potrf`` for elements of a dtype, or None; it has just factored a small matrix.
+    """Return a function that calls LAPACK's ``?potrf`` for a dtype; None if it is missing or fails a test.
 
-    Called with a matrix in C order, and whether its upper triangle counts instead of its lower one, it puts
-    the Cholesky factor into that triangle and leaves the other one alone. It gives LAPACK's ``info``: 0, or
-    that the matrix is not positive definite.
+    Its arguments are a matrix in C order, and whether to use the upper triangle instead of the lower one. It
+    overwrites that triangle with the Cholesky factor and does not access the other one. It returns LAPACK's
+    ``info``: 0, or another number if the matrix is not positive definite.
     """
     routines = _routines(char, "?potrf_")
     if routines is None:

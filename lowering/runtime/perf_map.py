@@ -1,8 +1,8 @@
 """Names of loaded code for profilers: the file ``/tmp/perf-PID.map``, which perf and others read.
 
-It is written where the environment variable ``DCARRAY_PERF_MAP`` says so.  Each line is an address, a number
-of bytes, both in hexadecimal digits, and a name: to the end of the line.  CPython's own ``-X perf`` appends
-to the same file.
+The file is written if the environment variable ``DCARRAY_PERF_MAP`` is set and not 0.  Each line has an
+address and a number of bytes, both in hexadecimal, and then a name.  CPython's ``-X perf`` appends to the
+same file.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) |
 
 
 class Function(NamedTuple):
-    """A function in loaded code."""
+    """A function in loaded code: its name, address and size in bytes."""
 
     name: str
     address: int
@@ -30,7 +30,7 @@ class Function(NamedTuple):
 
 
 class _Owner(NamedTuple):
-    """What code is loaded for: a function of the program, its place, and the numbers of its kernels."""
+    """The owner of loaded code: a function of the user's program, its place, and the next kernel numbers."""
 
     function: str
     place: str
@@ -43,12 +43,12 @@ _lines: list[str] = []  # that this process has written: a child of a fork has t
 
 @contextmanager
 def named(owner: Callable[[], tuple[str, str]]) -> Iterator[None]:
-    """Note what is loaded in a block.
+    """A context in which loaded code is recorded as belonging to a function of the user's program.
 
     Parameters
     ----------
     owner : callable
-        Gives the name of the function that the code is of, and its place as ``file:line``.
+        Returns the name of that function, and its place as ``file:line``.
     """
     if os.environ.get(_VARIABLE, "0") in ("", "0"):
         yield
@@ -61,8 +61,8 @@ def named(owner: Callable[[], tuple[str, str]]) -> Iterator[None]:
 
 
 def note(functions: Sequence[Function]) -> None:
-    """Write the functions of loaded code, if it is known what they are for: the planning process, which runs
-    nothing, writes none."""
+    """Write the functions of loaded code to the file, if `named` has given their owner; the planning process,
+    which runs no code, has none."""
     owner = _owner.get()
     if owner is None or not functions:
         return
@@ -81,7 +81,7 @@ def note(functions: Sequence[Function]) -> None:
 
 
 def _write(lines: Sequence[str]) -> None:
-    """Append lines to the file of this process, by one call: others write there, too."""
+    """Append lines to the file of this process, in a single write, since other code writes there, too."""
     path = f"/tmp/perf-{os.getpid()}.map"
     try:
         file = os.open(path, _FLAGS, 0o600)

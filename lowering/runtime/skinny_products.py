@@ -43,11 +43,11 @@ def is_skinny(m: int, n: int, k: int, size: int) -> bool:
 
 
 def multiply(out: NDArray, a: NDArray, b: NDArray, launch: LoadedKernel, threads: int) -> int | None:
-    """Write the product of two matrices; return the floating-point flags that were raised.
+    """Write the product of two matrices to ``out``; return the floating-point flags that were raised.
 
-    The arrays have one dtype, float32 or float64, for which ``launch`` is the routine
-    `dcarray.lowering.cpu.llvm.routines.skinny_products`. Nothing but time depends on ``threads``. None if
-    nothing was done, since neither factor is skinny, or since the other one has no BLAS layout.
+    The arrays have one dtype, float32 or float64; ``launch`` is the routine
+    `dcarray.lowering.cpu.llvm.routines.skinny_products` for it. The result does not depend on ``threads``.
+    Does nothing and returns None if neither factor is skinny, or if the large one has no BLAS layout.
     """
     (m, k), n = a.shape, b.shape[1]
     if out.dtype.char not in DTYPES or not is_skinny(m, n, k, out.itemsize):

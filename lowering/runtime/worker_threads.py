@@ -1,4 +1,4 @@
-"""The threads that run kernels: they run nothing of the program's."""
+"""A test for threads of the program, as opposed to worker threads, which only run kernels."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ WORKER = "dcarray-worker"
 
 
 def has_other_threads() -> bool:
-    """Whether the program has threads besides this one."""
+    """Whether the program has threads besides the current one and the worker threads."""
     return threading.active_count() > 1 and any(
         one is not threading.current_thread() and not one.name.startswith(WORKER)
         for one in threading.enumerate()

@@ -66,9 +66,9 @@ class Fake:
 
 def test_each_kernel_is_compiled_once(folder):
     target, code = Fake(), code_cache.CodeCache(folder)
-    first = code.launch(target, kernel())
-    assert code.launch(target, kernel()) is first
-    code.launch(target, kernel("multiply"))
+    first = code.loaded(target, kernel())
+    assert code.loaded(target, kernel()) is first
+    code.loaded(target, kernel("multiply"))
     assert target.compiled == 2
     assert code.stats() == {"hits": 1, "disk_hits": 0, "compiled": 2}
     assert len(os.listdir(folder)) == 2
@@ -76,16 +76,16 @@ def test_each_kernel_is_compiled_once(folder):
 
 
 def test_another_process_compiles_nothing(folder):
-    code_cache.CodeCache(folder).launch(Fake(), kernel())
+    code_cache.CodeCache(folder).loaded(Fake(), kernel())
     code_cache.forget()
     target, code = Fake(), code_cache.CodeCache(folder)
-    assert code.launch(target, kernel()) == b"source of 1" * 10
+    assert code.loaded(target, kernel()) == b"source of 1" * 10
     assert target.compiled == 0
     assert code.stats()["disk_hits"] == 1
 
 
 def test_another_machine_or_version_compiles_anew(folder, monkeypatch):
-    code_cache.CodeCache(folder).launch(Fake(), kernel())
+    code_cache.CodeCache(folder).loaded(Fake(), kernel())
     for name, value in (("fingerprint", lambda self: "another machine"), (None, None)):
         if name:
             monkeypatch.setattr(Fake, name, value)
@@ -93,7 +93,7 @@ def test_another_machine_or_version_compiles_anew(folder, monkeypatch):
             monkeypatch.setattr(code_cache, "stored_digest", lambda disk, *folders: "another version")
         code_cache.forget()
         target = Fake()
-        code_cache.CodeCache(folder).launch(target, kernel())
+        code_cache.CodeCache(folder).loaded(target, kernel())
         assert target.compiled == 1
 
 
@@ -101,7 +101,7 @@ def test_without_a_folder_nothing_is_written(tmp_path):
     for name in (None, ""):
         code_cache.forget()
         code = code_cache.CodeCache(name)
-        code.launch(Fake(), kernel())
+        code.loaded(Fake(), kernel())
         assert code.disk is None
     assert not list(tmp_path.iterdir())
     assert code_cache.of("") is code_cache.of(None)
@@ -124,16 +124,16 @@ def _damage(path, how):
 
 @pytest.mark.parametrize("how", ["empty", "cut", "head", "bit", "longer"])
 def test_damaged_files_cost_time_only(folder, how):
-    code_cache.CodeCache(folder).launch(Fake(), kernel())
+    code_cache.CodeCache(folder).loaded(Fake(), kernel())
     (name,) = os.listdir(folder)
     path = os.path.join(folder, name)
     _damage(path, how)
     code_cache.forget()
     target = Fake()
-    assert code_cache.CodeCache(folder).launch(target, kernel()) == b"source of 1" * 10
+    assert code_cache.CodeCache(folder).loaded(target, kernel()) == b"source of 1" * 10
     assert target.compiled == 1
     code_cache.forget()
-    code_cache.CodeCache(folder).launch(target, kernel())
+    code_cache.CodeCache(folder).loaded(target, kernel())
     assert target.compiled == 1  # it was written anew
 
 
@@ -167,11 +167,11 @@ def test_a_folder_that_others_may_write_is_not_used(folder):
     os.chmod(folder, 0o777)
     code = code_cache.CodeCache(folder)
     with pytest.warns(RuntimeWarning, match="another user owns it or may write to it"):
-        code.launch(Fake(), kernel())
+        code.loaded(Fake(), kernel())
     assert not os.listdir(folder)
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # one warning is enough
-        code.launch(Fake(), kernel("multiply"))
+        code.loaded(Fake(), kernel("multiply"))
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="needs another user's file")
@@ -189,7 +189,7 @@ def test_a_folder_that_cannot_be_made_costs_time_only(tmp_path):
     (tmp_path / "file").write_text("")
     code = code_cache.CodeCache(str(tmp_path / "file" / "code"))
     with pytest.warns(RuntimeWarning, match="compiled code is not kept in"):
-        assert code.launch(Fake(), kernel()) == b"source of 1" * 10
+        assert code.loaded(Fake(), kernel()) == b"source of 1" * 10
 
 
 def test_the_folder_is_bounded_and_the_oldest_go(folder):
@@ -214,13 +214,13 @@ def test_refusals_are_remembered():
     target, code = Fake(refuse=True), code_cache.CodeCache()
     for _ in range(2):
         with pytest.raises(Unsupported, match="no compiler"):
-            code.launch(target, kernel())
+            code.loaded(target, kernel())
     assert target.compiled == 1
 
 
 def test_many_threads_compile_once(folder):
     target, code, found = Fake(), code_cache.CodeCache(folder), []
-    threads = [threading.Thread(target=lambda: found.append(code.launch(target, kernel()))) for _ in range(8)]
+    threads = [threading.Thread(target=lambda: found.append(code.loaded(target, kernel()))) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:

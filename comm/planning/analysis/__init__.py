@@ -1,1 +1,1 @@
-"""Facts about statements over ranks: where their points are computed, which halos are valid, normal forms."""
+"""Analyses of statements: the ranks that compute their points, the halos that are valid, normal forms."""

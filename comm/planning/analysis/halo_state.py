@@ -1,4 +1,4 @@
-"""The state of halos: the parts that a statement reads, and those that are up to date."""
+"""The state of halos (copies of neighbours' elements): parts that statements read or that are up to date."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class Halo:
     widths : tuple of (int, int)
         The widths before and after a rank's own elements along each axis.
     corners : bool
-        Whether the corners belong to it.
+        Whether elements beyond the rank's own along more than one axis belong to this part.
     rim : float, optional
-        Only elements within this distance of one of the array's ends belong to it.
+        Only elements within this distance of an end of the whole array belong to this part.
     """
 
     widths: Widths
@@ -54,7 +54,7 @@ class Halo:
         return found if self.rim == math.inf else (*found, ("rim", self.rim))
 
     def within(self, other: Halo) -> bool:
-        """Whether another halo includes this one."""
+        """Whether another part of the halo includes this one."""
         return other | self == other
 
     def __bool__(self) -> bool:
@@ -63,26 +63,26 @@ class Halo:
 
 @dataclass(frozen=True)
 class ValidHalos:
-    """The up-to-date halos of an array, none of which is within another.
+    """The parts of an array's halo that are up to date, none of which is within another.
 
-    For example the rim of a wide halo, and a narrow one in full.
+    For example the elements near the ends of the array in a wide halo, and all elements of a narrow one.
     """
 
     halos: tuple[Halo, ...] = ()
 
     def has(self, halo: Halo) -> bool:
-        """Whether all of a halo is up to date."""
+        """Whether all elements of a part of the halo are up to date."""
         return any(halo.within(one) for one in self.halos)
 
     def after_exchange(self, halo: Halo) -> ValidHalos:
-        """Return the halos that are up to date after an exchange."""
+        """Return the parts that are up to date after the exchange of one more part."""
         for one in self.halos:  # two halos without corners make one
             if not (one.corners or halo.corners) and one.rim == halo.rim:
                 halo = halo | one
         return self if self.has(halo) else _without_covered((*self.halos, halo))
 
     def after_write(self, margin: float) -> ValidHalos:
-        """Return the halos that stay valid after a write that leaves a margin at the array's ends."""
+        """Return the parts still valid after a write of elements at least `margin` from the array's ends."""
         if not margin:
             return ValidHalos()
         return _without_covered([replace(one, rim=min(one.rim, margin)) for one in self.halos])
@@ -92,7 +92,7 @@ class ValidHalos:
 
 
 def _without_covered(halos: Sequence[Halo]) -> ValidHalos:
-    """Return halos without those that are within others; the oldest are dropped."""
+    """Return halos without those within others; of more than ``_MAX_HALOS`` the oldest are dropped."""
     found: list[Halo] = []
     for halo in halos:
         if not any(halo.within(one) for one in found):
@@ -101,7 +101,7 @@ def _without_covered(halos: Sequence[Halo]) -> ValidHalos:
 
 
 def max_widths(*halos: Widths) -> Widths:
-    """Return the widths of the halo that includes several, which have the same axes."""
+    """Return the widths of the smallest halo that includes several halos of one array."""
     return tuple((max(a for a, _ in pairs), max(b for _, b in pairs)) for pairs in zip(*halos, strict=True))
 
 
@@ -111,7 +111,7 @@ def margins(target: Window, extents: Sequence[int]) -> tuple[tuple[int, int], ..
 
 
 def bounds(window: Window) -> Box:
-    """Return the smallest box that contains the elements of a window, if it has any."""
+    """Return the smallest box (begin, end along each axis) that contains a window which is not empty."""
     found = []
     for ix in window.index:
         last = ix.offset + (0 if ix.axis is None else ix.stride * (window.shape[ix.axis] - 1))

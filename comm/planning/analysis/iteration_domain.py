@@ -1,6 +1,6 @@
-"""Iteration domains: the layout of a statement's points over ranks, and the halo widths that its reads need.
+"""Iteration domains: the layout over ranks of a statement's points, and the halo widths that its reads need.
 
-The points of a statement are laid out like an array: by a `Layout` of its iteration domain.
+The points (loop iterations) of a statement are distributed like an array, by a `Layout` of that shape.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ WIDE, TIMES = 64, 8
 
 
 def spec_of_points(spec: Spec, part: Axis, ix: Index, length: int) -> Spec | None:
-    """Return the distribution of points that index a distributed axis; None where no `Spec` expresses it.
+    """Return the distribution of points so that each is on the rank of its element; None if no `Spec` is.
 
     Parameters
     ----------
     spec, part
         The distribution of the array's axis.
     ix : Index
-        The positions of the points on the axis.
+        The affine map from points to elements of the axis.
     length : int
         The number of points.
     """
@@ -51,9 +51,9 @@ def spec_of_points(spec: Spec, part: Axis, ix: Index, length: int) -> Spec | Non
 
 
 def spec_of_array(spec: Spec, part: Axis, ix: Index, extent: int) -> Spec:
-    """Return the distribution of an axis of a new array that puts some of its elements where points are.
+    """Return the distribution of an axis of a new array that puts each element on the rank of its point.
 
-    The converse of `spec_of_points`, as far as there is one.
+    The converse of `spec_of_points`; equal blocks where no distribution is exactly that.
     """
     if isinstance(spec, Whole):
         return spec
@@ -70,14 +70,14 @@ def spec_of_array(spec: Spec, part: Axis, ix: Index, extent: int) -> Spec:
 
 
 def _base_axis(part: BlockAxis) -> tuple[BlockAxis, int, int]:
-    """Return the axis that a window axis follows, with the offset and stride of the window."""
+    """Return the axis that a block axis is aligned to, with offset and stride; else the axis itself, 0, 1."""
     if isinstance(part, WindowAxis):
         return part.base, part.offset, part.stride
     return part, 0, 1
 
 
 def layout_of_points(window: Window, layout: Layout) -> Layout | None:
-    """Return the layout of the points of a window of an array; None where no layout expresses it."""
+    """Return the layout of points so that each is where its element of a window is; None if there is none."""
     specs: list[Spec] = [Whole()] * len(window.shape)
     for ix, spec, part in zip(window.index, layout.axes, layout.parts, strict=True):
         if isinstance(spec, Whole) or part.parts == 1:
@@ -92,7 +92,8 @@ def layout_of_points(window: Window, layout: Layout) -> Layout | None:
 
 
 def domain_of(target: Window, layout: Layout | None, partial: Partial | None) -> Layout | None:
-    """Return the layout of a placed statement's points, from its target; None: all points on every rank."""
+    """Return the layout of a statement's points, given its target's layout; None: all points on every
+    rank."""
     if layout is None:
         return None
     found = layout_of_points(target, layout)
@@ -112,7 +113,7 @@ def halo_widths(window: Window, layout: Layout, domain: Layout) -> tuple[tuple[i
     Returns
     -------
     tuple of (int, int), or str
-        The widths for each axis of the array; or the reason why a halo does not serve.
+        The widths for each axis of the array; or, if no halo is enough, the reason in words.
     """
     if layout.grid != domain.grid and any(part.parts > 1 for part in layout.parts):
         return "the array lies over another grid of ranks"
@@ -146,7 +147,8 @@ def halo_widths(window: Window, layout: Layout, domain: Layout) -> tuple[tuple[i
 
 @lru_cache(maxsize=4096)
 def _axis_halo(points_axis: BlockAxis, part: BlockAxis, offset: int, stride: int) -> tuple[int, int]:
-    """Return the widths of the halo of an axis that the points of another axis read."""
+    """Return the halo widths (before, after) of an array axis so that each rank's points read local
+    memory."""
     (a, first, pace), (b, begin, step) = _base_axis(points_axis), _base_axis(part)
     if a == b and pace == step * stride:
         shift = begin + step * offset - first
@@ -162,14 +164,14 @@ def _axis_halo(points_axis: BlockAxis, part: BlockAxis, offset: int, stride: int
 
 
 def _decisive_parts(points_axis: BlockAxis, bends: Iterable[int]) -> list[int]:
-    """Return the parts of which one has the largest needs.  In between, needs change linearly."""
+    """Return parts that include the one with the widest halo: widths are linear between changes of size."""
     near = {c + d for c in {0, points_axis.parts - 1, *bends} for d in (-1, 0, 1)}
     return [c for c in near if 0 <= c < points_axis.parts]
 
 
 @lru_cache(maxsize=4096)
 def _largest_part(points_axis: BlockAxis) -> int:
-    """Return the number of points of the largest part."""
+    """Return the number of points in the largest part of an axis."""
     return max(
         points_axis.high(c) - points_axis.low(c)
         for c in _decisive_parts(points_axis, points_axis.size_changes())
@@ -177,7 +179,10 @@ def _largest_part(points_axis: BlockAxis) -> int:
 
 
 def _domain_from(window: Window, layout: Layout) -> Layout | None:
-    """Return the layout that suits points which read a window of an array; None: no axis is distributed."""
+    """Return the layout of points that puts them, where possible, with their elements of a window, or None.
+
+    None: no axis is distributed.
+    """
     specs: list[Spec] = [Whole()] * len(window.shape)
     for ix, spec, part in zip(window.index, layout.axes, layout.parts, strict=True):
         if isinstance(spec, Whole) or part.parts == 1 or ix.axis is None:
@@ -189,7 +194,10 @@ def _domain_from(window: Window, layout: Layout) -> Layout | None:
 
 
 def preferred_domain(stmt: Compute, layouts: Mapping[str, Layout | None]) -> Layout | None:
-    """Return the layout of a statement's points that suits its reads: of several, the one over most ranks."""
+    """Return the layout that puts a statement's points with the elements that they read; None: on all ranks.
+
+    If the arrays read suggest different layouts, the one over most ranks is returned.
+    """
     found: list[tuple[int, int, Layout]] = []
     for load in loads(stmt.body):
         layout = layouts[load.window.array]
@@ -203,7 +211,7 @@ def preferred_domain(stmt: Compute, layouts: Mapping[str, Layout | None]) -> Lay
 
 
 def layout_from_domain(target: Window, domain: Layout, shape: Sequence[int]) -> Layout:
-    """Return the layout of a new array whose elements lie with the points that write them."""
+    """Return the layout of a new array that puts each element on the rank of the point that writes it."""
     specs: list[Spec] = []
     used: set[int | None] = {None}
     for ix, extent in zip(target.index, shape, strict=True):
@@ -220,7 +228,7 @@ def canonical_without_halo(layout: Layout | None) -> Layout | None:
 
 
 def covers(window: Window, shape: Sequence[int]) -> bool:
-    """Whether a window covers all of an array of a shape, with its axes in any order."""
+    """Whether a window covers all elements of an array, with the array's axes in any order."""
     axes = [ix.axis for ix in window.index if ix.axis is not None]
     return len(set(axes)) == len(axes) and all(
         n == 1 if ix.axis is None else (ix.offset, ix.stride, window.shape[ix.axis]) == (0, 1, n)
@@ -239,7 +247,7 @@ def is_movable(window: Window, layout: Layout) -> bool:
 
 
 def follows_cyclic_axis(window: Window, domain: Layout | None) -> bool:
-    """Whether a window moves along a cyclic axis of the points."""
+    """Whether the element of a window changes with the point along an axis with cyclic distribution."""
     if domain is None:
         return False
     axes = {ix.axis for ix in window.index}

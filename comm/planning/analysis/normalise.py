@@ -1,4 +1,4 @@
-"""Normal forms of statements, which placement and localisation require."""
+"""Rewrites of statements to the normal forms that placement and localisation require."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = [
 
 
 def without_negative_strides(stmt: Compute) -> Compute:
-    """Return the same statement with axes reversed so that no target has a negative stride."""
+    """Return an equivalent statement with iteration axes reversed where the target's stride is negative."""
     shape = stmt.target.shape
     back = {ix.axis for ix in stmt.target.index if ix.axis is not None and ix.stride < 0} - {stmt.scan}
     if not back:
@@ -31,7 +31,7 @@ def without_negative_strides(stmt: Compute) -> Compute:
 
 
 def with_point_axes(stmt: Compute, layout: Layout) -> Compute:
-    """Return a statement with a point axis of length one for each fixed index of a distributed axis."""
+    """Return a statement with an iteration axis of length one for each fixed index of a distributed axis."""
     target = stmt.target
     fixed = [
         k
@@ -50,7 +50,7 @@ def with_point_axes(stmt: Compute, layout: Layout) -> Compute:
 
 
 def name_single_points(window: Window, layout: Layout, domain: Layout) -> Window:
-    """Return a window in which fixed indices name the axes of one point that are distributed alike."""
+    """Return a window whose fixed indices refer to iteration axes of length one on the same grid axis."""
     ones = {
         spec.grid_axis: a
         for a, spec in enumerate(domain.axes)
@@ -66,20 +66,20 @@ def name_single_points(window: Window, layout: Layout, domain: Layout) -> Window
 
 
 def kept_axes(stmt: Compute) -> list[int]:
-    """Return the axes of a statement's points that are not reduced."""
+    """Return the iteration axes of a statement that are not reduced."""
     used = {ix.axis for ix in stmt.target.index}
     return [a for a in range(len(stmt.target.shape)) if a in used]
 
 
 def _result_points(stmt: Compute) -> tuple[tuple[Index, ...], tuple[int, ...]]:
-    """Return the map from the points of a reduction's results to those of the reduction, and their shape."""
+    """Return the index map from a reduction's results to its points, and the shape of the results."""
     kept, axes = kept_axes(stmt), range(len(stmt.target.shape))
     amap = tuple(Index(0, 1, kept.index(a)) if a in kept else Index(0) for a in axes)
     return amap, tuple(stmt.target.shape[a] for a in kept)
 
 
 def start_values(stmt: Compute) -> Compute | None:
-    """Return the statement that stores the start values of a reduction over no values; None without any."""
+    """Return the statement that stores a reduction's start values as its result; None if there are none."""
     if stmt.init is None:
         return None
     amap, shape = _result_points(stmt)
@@ -87,7 +87,10 @@ def start_values(stmt: Compute) -> Compute | None:
 
 
 def combine_with_start(stmt: Compute, folded: Expr, neutral: bool) -> Compute:
-    """Return the statement that combines a finished reduction with the start values or the target."""
+    """Return the statement that combines a finished reduction with its start values, or else the target.
+
+    If `neutral`, the start values are the operation's identity, and the reduction is stored unchanged.
+    """
     amap, shape = _result_points(stmt)
     target = compose(stmt.target, amap, shape)
     if neutral:
@@ -98,7 +101,7 @@ def combine_with_start(stmt: Compute, folded: Expr, neutral: bool) -> Compute:
 
 
 def reduction_identity(op: str, dtype: Any) -> Const | None:
-    """Return the value with which a rank's share of a reduction begins; None without an identity."""
+    """Return the start value of a reduction on each rank; None if the operation has no identity."""
     identity_ = OPS[op].identity
     if identity_ is None:
         return None if dtype.kind == "c" else const(extreme(op, dtype), dtype)

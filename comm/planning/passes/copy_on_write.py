@@ -1,8 +1,8 @@
-"""Copy on write for arrays whose given memory must keep its elements.
+"""Copy on write for arrays whose present memory must not be overwritten.
 
-A run that may have to be repeated needs the elements that it overwrites.  Instead of copying them before, the
-first statement that writes such an array writes to a new one, to which the elements that the statement leaves
-out are copied (``comm.frame``): of a stencil those at the ends.
+A run that may have to be repeated needs its original input.  Instead of a copy of each array before the run,
+the first statement that writes such an array writes to a new one, and the elements that the statement does
+not write are copied (``comm.frame``): for a stencil, those at the ends of the array.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ __all__ = ["copy_on_write"]
 
 
 def copy_on_write(placed: PlacedRegion, names: Collection[str]) -> PlacedRegion:
-    """Return a region that keeps the elements of some arrays; new arrays take their place afterwards.
+    """Return a region that does not overwrite some arrays; new arrays hold their results.
 
     Parameters
     ----------
     placed : PlacedRegion
     names : collection of str
-        The arrays to keep, which exist before.
+        The arrays to keep, which must exist before the region.
 
     Returns
     -------
@@ -37,7 +37,7 @@ def copy_on_write(placed: PlacedRegion, names: Collection[str]) -> PlacedRegion:
     Raises
     ------
     PlanError
-        When the region uses the memory of one of them under several shapes.
+        When the region uses the memory of one of the arrays under several shapes.
     """
     for name in names:
         placed = _redirect(placed, name)
@@ -85,10 +85,10 @@ def _is_beyond(stmt: Stmt) -> bool:
 
 
 def _frame_position(body: Sequence[Stmt], name: str) -> int:
-    """Return the position at which an array that these statements do not write is copied.
+    """Return the position in `body` at which an array that these statements do not write is copied.
 
-    Early, so that nothing comes between statements that are one kernel, but after the last exchange of its
-    halo, and of arrays in the same messages.
+    Early, so that the copy does not separate statements of one kernel, but after the last exchange of the
+    array's halo and the exchanges that share its messages.
     """
     last = max((k + 1 for k, stmt in enumerate(body) if _exchanges(stmt, name)), default=0)
     while last < len(body) and isinstance(body[last], Call) and not _is_beyond(body[last]):
@@ -101,7 +101,7 @@ def _exchanges(stmt: Stmt, name: str) -> bool:
 
 
 def _written_box(stmt: Stmt) -> Box | None:
-    """Return the box of elements that a statement overwrites without reading them; None if it is no box."""
+    """Return the box of elements that a statement overwrites without reading; None if they form no box."""
     if not isinstance(stmt, Compute) or (stmt.combine is not None and stmt.init is None):
         return None
     return bounds(stmt.target) if stmt.scan is None and is_dense_box(stmt.target) else None

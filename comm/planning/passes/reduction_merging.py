@@ -1,4 +1,4 @@
-"""The pass that merges reductions over ranks: of a linear combination of sums only the result is summed."""
+"""The pass that merges reductions over ranks: a linear combination of sums becomes one sum over ranks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def merge_reductions(finite: Collection[str]) -> Pass:
     Parameters
     ----------
     finite : collection of str
-        The scalars that are finite; others would make NaN of zeros in the parts that the sums do not have.
+        The names of scalars known to be finite: a factor inf would make NaN of partial sums that are zero.
     """
 
     def fn(region: Region, log: Log) -> Region:
@@ -85,9 +85,9 @@ def _merge_one(region: Region, finite: Collection[str], log: Log) -> Region:
 
 
 def _mergeable_sums(region: Region, arrays: Mapping[str, Array]) -> dict[str, str]:
-    """Return the parts of each temporary that is written once, as a sum over ranks, and read once.
+    """Return, for each temporary that is a sum over ranks and read once, the array of its partial sums.
 
-    The parts are written once and not read elsewhere.
+    Each temporary and its array of partial sums is written once, and the latter is not read elsewhere.
     """
     written: dict[str, int] = {}
     used: dict[str, int] = {}
@@ -139,7 +139,7 @@ def _is_linear(expr: Expr, names: set[str], arrays: Mapping[str, Array], finite:
 
 
 def _is_finite_factor(expr: Expr, arrays: Mapping[str, Array], finite: Collection[str]) -> bool:
-    """Whether an expression is one finite number, the same on all ranks."""
+    """Whether an expression is a scalar constant or input that is finite and the same on all ranks."""
     if isinstance(expr, Const):
         return bool(np.isfinite(const_value(expr)))
     return (

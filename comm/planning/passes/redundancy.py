@@ -1,4 +1,4 @@
-"""Passes over placed regions that remove communication, each with its reasons in the log.
+"""Passes over placed regions that remove communication and log the reason for each removal.
 
 They change neither the meaning of a region nor the layouts of its arrays.
 """
@@ -24,7 +24,7 @@ __all__ = [
 
 
 def _halo(stmt: Stmt) -> tuple[str, Halo] | None:
-    """Return the array and the halo that a statement exchanges."""
+    """Return the array and the halo that a statement exchanges; None if it is not a halo exchange."""
     if not (isinstance(stmt, Call) and stmt.op == "comm.halo"):
         return None
     return stmt.reads[0].array, Halo.of_call(stmt)
@@ -35,7 +35,7 @@ def _exchange(array: Array, halo: Halo, loc: Any) -> Call:
 
 
 def _redistribution(stmt: Stmt) -> tuple[Window, Window] | None:
-    """Return the source and target of a redistribution."""
+    """Return the source and target of a redistribution; None if the statement is something else."""
     if not (isinstance(stmt, Call) and stmt.op == "comm.redistribute"):
         return None
     return stmt.reads[0], stmt.writes[0]
@@ -53,7 +53,7 @@ def _loc(stmt: Stmt) -> Any:
 def _flow(
     region: Region, valid: Mapping[str, ValidHalos]
 ) -> tuple[list[Stmt], dict[str, ValidHalos], list[Stmt]]:
-    """Return the statements without redundant exchanges, the halos valid at the end, and what was removed."""
+    """Return the statements without redundant exchanges, the halos valid at the end, and those exchanges."""
     valid_halos, body, removed = dict(valid), [], []
     shapes = {array.name: array.shape for array in region.arrays}
     for stmt in region.body:
@@ -103,7 +103,7 @@ def valid_after(region: Region, valid: Mapping[str, ValidHalos]) -> dict[str, Va
 
 # ---- fewer messages ----------------------------------------------------------------------------------
 def _merge_exchanges(region: Region, log: Log) -> Region:
-    """Merge exchanges of one halo between which nothing is written."""
+    """Merge exchanges of the same array's halo between which the array is not written."""
     body, arrays = list(region.body), {a.name: a for a in region.arrays}
     last: dict[str, int] = {}
     removed: set[int] = set()
@@ -131,7 +131,7 @@ MERGE_EXCHANGES = Pass("exchange merging", _merge_exchanges)
 
 
 class ExchangeGroup:
-    """Exchanges that can travel in the same messages."""
+    """A group of exchanges that can travel in the same messages."""
 
     def __init__(self) -> None:
         self.halos: set[str] = set()
@@ -139,7 +139,7 @@ class ExchangeGroup:
         self.targets: set[str] = set()
 
     def try_add(self, stmt: Stmt) -> bool:
-        """Add an exchange if it is independent of the others; whether it was added."""
+        """Add an exchange if it is independent of the others in the group; return whether it was added."""
         exchanged, moved = _halo(stmt), _redistribution(stmt)
         if exchanged is not None:
             name, _ = exchanged
@@ -158,9 +158,9 @@ class ExchangeGroup:
 
 
 def _move_communication(region: Region, log: Log) -> Region:
-    """Move redistributions up and reductions down, out of the way of statements over the same arrays.
+    """Move redistributions up and reductions over ranks down, away from between local statements.
 
-    These become one kernel then, and communication has more time.
+    Adjacent local statements become one kernel, and communication overlaps with more of them.
     """
     root = families(region)
 
@@ -188,7 +188,7 @@ def _move_communication(region: Region, log: Log) -> Region:
 def _move_up(
     units: Sequence[tuple[Stmt, ...]], op: str, names: Callable[[Iterable[Window]], set[str]]
 ) -> list[tuple[Stmt, ...]]:
-    """Return the calls moved up, past statements that neither touch their targets nor write their sources."""
+    """Return units with the calls of `op` moved up past those that neither use targets nor write sources."""
     found: list[tuple[Stmt, ...]] = []
     effects: list[tuple[set[str], set[str]]] = []
     for unit in units:
@@ -208,7 +208,7 @@ MOVE_COMMUNICATION = Pass("communication motion", _move_communication)
 
 
 def _aggregate_messages(region: Region, log: Log) -> Region:
-    """Move exchanges up to others, so that they travel in the same messages."""
+    """Move exchanges up to earlier exchanges where possible, so that they travel in the same messages."""
     body = list(region.body)
     root = families(region)
     changed = False
@@ -247,7 +247,7 @@ AGGREGATE_MESSAGES = Pass("message aggregation", _aggregate_messages)
 
 # ---- redistributions ---------------------------------------------------------------------------------
 def _reuse_redistributions(region: Region, log: Log) -> Region:
-    """Remove redistributions of arrays that have been redistributed alike and not changed since."""
+    """Remove a redistribution if the array has been redistributed to that layout and not changed since."""
     arrays = {a.name: a for a in region.arrays}
     root = families(region)
     written_once = _written_once(region)
@@ -293,7 +293,7 @@ REUSE_REDISTRIBUTIONS = Pass("redistribution reuse", _reuse_redistributions)
 
 
 def _propagate_copies(region: Region, log: Log) -> Region:
-    """Shorten chains of redistributions of a whole array to one from its origin, or none."""
+    """Replace chains of redistributions of a whole array by one from the first array, or by none."""
     arrays = {a.name: a for a in region.arrays}
     root = families(region)
     written_once = _written_once(region)

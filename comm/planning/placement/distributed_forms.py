@@ -1,6 +1,6 @@
-"""The distributed forms of library calls.
+"""The distributed forms of library calls, such as matrix products: layouts of operands, and steps per rank.
 
-A form is chosen without data and for all ranks alike; the steps of a rank are made from it later.
+A form is chosen without data, the same on all ranks; the steps of a rank are made from it later.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ __all__ = ["DistributedForm", "Operand", "Planner"]
 class Operand:
     """An operand of a call: a whole array, never a window of one.
 
-    `layout` is that of the array, or for a result the wanted one; None: every rank has all of it.  For a new
-    result, whose layout is free, it is None and `free` is true.
+    `layout` is that of the array, or the required one for a result; None: every rank has the whole array.
+    For a new result, whose layout the form chooses, `layout` is None and `free` is true.
     """
 
     shape: tuple[int, ...]
@@ -44,13 +44,13 @@ class DistributedForm:
         The layouts in which results are made.
     steps : callable
         ``steps(rank, reads, writes, make)`` returns one rank's steps, where ``reads`` and ``writes`` are
-        the local arrays (`Memory`) in those layouts and ``make(dtype, shape)`` makes a local array for the
-        use of the steps.  Arrays that are read must not be written.
+        the local arrays (`Memory`) in those layouts and ``make(dtype, shape)`` creates a local temporary
+        array.  The steps must not write the arrays ``reads``.
     reason : str
         The chosen algorithm and the reason, in words.
     parts : (Layout, tuple of int), optional
-        The steps make parts of the only result, in this layout; those of the ranks along these axes of its
-        grid have still to be added up, and `writes` says where the sum lies.
+        Set if the steps compute partial sums of the only result: their layout, and the axes of its grid
+        over whose ranks they must still be added up; `writes` then has the layout of the sum.
     """
 
     reads: tuple[Layout | None, ...]

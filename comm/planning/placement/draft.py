@@ -1,4 +1,4 @@
-"""A placed region, and its construction statement by statement."""
+"""A placed region (its arrays have layouts, its communication is explicit), and the builder of one."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class PlacedRegion:
     region : Region
         The region; every array has its layout as text, None where it is whole on every rank.
     given : mapping of str to (Layout or None)
-        The arrays that exist before, with their layouts.
+        The arrays that exist before the region runs, with their layouts.
     after : mapping of str to str
-        For each array that exists afterwards the array of the region that holds it then.
+        For each array that exists afterwards, the array of the region that then holds its elements.
     forms : mapping of str to DistributedForm
         The distributed forms of library calls, by the name of the first array that they write.
     notes : tuple of Note
@@ -53,7 +53,7 @@ class RegionBuilder:
     ----------
     region : Region
     layouts : mapping of str to (Layout or None)
-        As for `dcarray.comm.planning.planner.plan`.
+        The layouts of the arrays that exist before, the same as in `dcarray.comm.planning.planner.plan`.
     """
 
     def __init__(self, region: Region, layouts: Mapping[str, Layout | None]) -> None:
@@ -75,7 +75,7 @@ class RegionBuilder:
         self.notes: list[Note] = []
 
     def finished(self, costs: Costs | None) -> PlacedRegion:
-        """Return the placed region, in which arrays have room for the halos that are read."""
+        """Return the placed region, with memory in each array for the halos that statements read."""
         if costs is not None:
             wide = expand_ghost_zones(self.body, self.layouts, self.partial, costs)
             self.body, self.halo_rooms = list(wide.body), dict(wide.halo_rooms)
@@ -99,14 +99,14 @@ class RegionBuilder:
         return made
 
     def copy_in(self, array: Array, layout: Layout | None, loc: Any, filled: bool = True) -> Array:
-        """Return a new temporary array like another, in a layout, and filled from that one."""
+        """Return a new temporary array like `array`, in another layout, with its elements if `filled`."""
         copy = self.new_array(array.name, array.dtype, array.shape, layout)
         if filled:
             self.emit_redistribution(identity(array), identity(copy), loc)
         return copy
 
     def make_halo_room(self, name: str, room: Widths, after: dict[str, str]) -> None:
-        """Give an array room for its halo, if need be in new memory."""
+        """Give an array memory for a halo of widths `room`; an existing array is copied to a new one."""
         layout = self.layouts[name]
         assert layout is not None
         wide = max_widths(room, layout.halo)
@@ -131,7 +131,7 @@ class RegionBuilder:
         after[name] = made.name
 
     def without_halo_operands(self, stmt: Stmt, name: str, layout: Layout) -> Iterator[Stmt]:
-        """Yield a statement; a library call gets its operands copied to memory without halos."""
+        """Yield a statement; before a library call that uses `name`, copies of it to memory without halo."""
         if not (isinstance(stmt, Call) and stmt.writes and stmt.writes[0].array in self.forms) or (
             name not in touched_arrays(stmt)
         ):
@@ -159,5 +159,5 @@ class RegionBuilder:
 
 
 def _round_up(width: int, most: int) -> int:
-    """Return the width of a halo rounded up, so that statements of other recordings can share it."""
+    """Return a halo width rounded up to a multiple of 8 if over 2, so that later recordings can reuse it."""
     return max(width, min(-(-width // 8) * 8, most)) if width > 2 else width

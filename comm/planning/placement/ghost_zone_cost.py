@@ -1,4 +1,4 @@
-"""The cost of one halo exchange for several statements: messages, redundant points, memory passes."""
+"""The cost model of ghost-zone expansion: messages, redundantly computed points, passes over memory."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class Costs:
     link : Link
         The cost of messages.
     point : float
-        The cost of each redundant point and array of a statement.
+        The cost of each redundantly computed point, for each array of the statement.
     processor : float, optional
-        The processor time of an exchange, which cannot overlap with other work.
+        The processor time of an exchange, during which the rank cannot compute.
     memory_pass : float, optional
-        The cost of each byte of arrays that statements between two exchanges read, if these are more than
-        ``cached``; once for at most ``chain`` statements, which share a pass.
+        The cost of each byte of the arrays used between two exchanges, if these have more than ``cached``
+        bytes; counted once for each ``chain`` statements, which share a pass over memory.
     """
 
     link: Link
@@ -47,7 +47,11 @@ COSTS = Costs(Link((Line(20e-6, 5e9),), gap=5e-6), 0.3e-9, 40e-6, 2e-10)
 
 @dataclass(frozen=True)
 class HaloRead:
-    """The read of an array through its halo: the widths, and the target's axes that its axes follow."""
+    """The read of an array through its halo.
+
+    `widths` are those of the halo that is read; `follows` gives for each axis of the array the axis of the
+    target whose index it depends on, or None.
+    """
 
     name: str
     widths: Widths
@@ -56,7 +60,7 @@ class HaloRead:
 
 @dataclass(frozen=True)
 class ExpandableStatement:
-    """A statement that can be computed in the ghost zone as well as on a rank's own elements."""
+    """A statement that can be computed for elements of its target's halo as well as a rank's own elements."""
 
     stmt: Compute
     reads: tuple[HaloRead, ...]
@@ -65,17 +69,17 @@ class ExpandableStatement:
 
 @dataclass(frozen=True)
 class StatementGroup:
-    """Statements that share one exchange of halos before them.
+    """A group of statements before which all halos that they need are exchanged at once.
 
     Parameters
     ----------
     items : tuple of ExpandableStatement
     beyond : tuple of Widths
-        The widths of the ghost zone in which each is computed.
+        For each statement, the widths of the zone beyond the rank's own elements in which it is computed.
     needs : mapping of str to Widths
-        The halos that are exchanged.
+        The widths of the halos that are exchanged, by array.
     edges : mapping of str to (Widths, int)
-        Halos of which only elements that no statement writes are read, within a margin of the array's ends.
+        Halos of which only elements within a margin of the array's ends are read, that no statement writes.
     """
 
     items: tuple[ExpandableStatement, ...]
@@ -91,7 +95,7 @@ class GroupCosts:
         self.layouts, self.costs = layouts, costs
 
     def cost(self, groups: Sequence[StatementGroup]) -> float:
-        """Return the seconds of the exchanges, redundant points and passes through memory of groups."""
+        """Return the seconds that the exchanges, redundant points and passes over memory of groups take."""
         total = 0.0
         for group in groups:
             total += self.exchange_time(group.needs)
@@ -108,7 +112,7 @@ class GroupCosts:
         return total
 
     def exchange_time(self, needs: Mapping[str, Widths]) -> float:
-        """Return the seconds of exchanging halos together."""
+        """Return the seconds that an exchange of several halos in the same messages takes."""
         messages = 0
         for widths in needs.values():
             sides = [1 + sum(map(bool, pair)) for pair in widths]
@@ -118,11 +122,11 @@ class GroupCosts:
         )
 
     def nbytes(self, needs: Mapping[str, Widths]) -> int:
-        """Return the approximate bytes of halos."""
+        """Return the approximate number of bytes in the halos of some arrays, corners included."""
         return sum(8 * self.halo_elements(name, widths) for name, widths in needs.items())
 
     def bytes_without_corners(self, needs: Mapping[str, Widths]) -> int:
-        """Return the approximate bytes of halos without corners."""
+        """Return the approximate number of bytes in the halos of some arrays, without the corners."""
         found = 0
         for name, widths in needs.items():
             own = self.extents(name)
@@ -139,7 +143,7 @@ class GroupCosts:
         return math.prod(self.extents(name))
 
     def extents(self, name: str) -> list[int]:
-        """Return the approximate extents of a block."""
+        """Return the approximate extents of a rank's block of an array, at least one along each axis."""
         layout = self.layouts[name]
         assert layout is not None
         return [max(1, part.extent // part.parts) for part in layout.parts]

@@ -1,9 +1,9 @@
-"""Ghost-zone expansion: one halo exchange for several statements, of which some points are computed twice.
+"""Ghost-zone expansion: one wide halo exchange for several statements; some points are computed twice.
 
-A statement whose values the next one reads through a halo is computed that much beyond the rank's own
-elements, for which it needs its own arguments that much further, and so on backwards: one exchange of a wider
-halo serves all of them, for example several time steps of a stencil.  The number of statements in a group is
-the one with the least cost by the model, which weighs messages against redundant points.
+If a statement reads the result of an earlier one through a halo of width w, the earlier one is also computed
+for w elements beyond the rank's own, so it needs a halo that is wider by w, and so on backwards: a single
+exchange of the widest halo replaces those of all statements, for example several time steps of a stencil.
+The number of statements in a group minimises the cost model of messages and redundant points.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ _SLACK = 1.01  # limit of bytes sent, relative to an exchange before each statem
 
 @dataclass(frozen=True)
 class ExpandedBody:
-    """Statements with fewer halo exchanges.
+    """The statements of a region after ghost-zone expansion.
 
     Parameters
     ----------
     body : tuple of statements
-        ``comm.beyond`` before a statement gives the widths of the ghost zone that it is computed in, too.
+        A call ``comm.beyond`` before a statement gives the widths of the ghost zone to compute as well.
     halo_rooms : mapping of str to Widths
-        The halos for which arrays need room.
+        The widths of the halos for which arrays need memory.
     group_size : int
         The largest number of statements that share an exchange.
     loc
-        The user's line of the first of them.
+        The line of the user's code of the first statement in that group.
     """
 
     body: tuple[Stmt, ...]
@@ -68,7 +68,7 @@ class ExpandedBody:
 def expand_ghost_zones(
     body: Sequence[Stmt], layouts: Mapping[str, Layout | None], partial: Collection[str], costs: Costs = COSTS
 ) -> ExpandedBody:
-    """Group statements that share a halo exchange, where that costs less.
+    """Return statements in groups with one halo exchange each, where that costs less than separate ones.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ class _Expansion:
         return self.known[stmt]
 
     def analyse(self, stmt: Compute) -> ExpandableStatement | None:
-        """Return the expandable form of a statement, if it is element-wise over blocks; None otherwise."""
+        """Return the expandable form of a statement that is element-wise over blocks; None for others."""
         target = stmt.target
         layout = self.layouts.get(target.array)
         if layout is None or target.array in self.partial or stmt.combine is not None:
@@ -182,7 +182,7 @@ class _Expansion:
 
     # ---- segments --------------------------------------------------------------------------------
     def segment(self, stmts: Sequence[Stmt]) -> None:
-        """Emit statements and the halos that they read, in groups of the size with the least cost."""
+        """Emit statements, and exchanges of the halos that they read, in groups of the least total cost."""
         items = [item for stmt in stmts if isinstance(stmt, Compute) and (item := self.expandable(stmt))]
         groups = self.best_groups(items)
         if groups is None:
@@ -205,9 +205,9 @@ class _Expansion:
                 self.emit(item.stmt)
 
     def best_groups(self, items: Sequence[ExpandableStatement]) -> list[StatementGroup] | None:
-        """Return the groups with the least cost; None: an exchange before each statement.
+        """Return the groups with the least cost, or None to keep an exchange before each statement.
 
-        Where bytes take the time, groups with hardly more bytes are allowed only.
+        If bandwidth dominates, only groups that send few more bytes than single statements are considered.
         """
         each = self.groups(items, 1)
         if each is None:
@@ -231,20 +231,20 @@ class _Expansion:
         return groups
 
     def exchange(self, name: str, widths: Widths, margin: float) -> None:
-        """Emit the exchange of a halo unless it is valid already."""
+        """Emit the exchange of a halo unless it is up to date already."""
         halo = Halo(widths, sum(map(any, widths)) > 1, margin)
         if not self.valid.get(name, ValidHalos()).has(halo):
             self.emit(self.call("comm.halo", name, halo.attrs))
 
     def call(self, op: str, name: str, attrs: tuple[tuple[str, Any], ...]) -> Call:
-        """Return a communication call about a whole array."""
+        """Return a communication call that refers to a whole array."""
         layout = self.layouts[name]
         assert layout is not None
         index = tuple(Index(0, 1, a) for a in range(layout.ndim))
         return Call(op, (Window(name, layout.shape, index),), (), attrs)
 
     def groups(self, items: Sequence[ExpandableStatement], together: int) -> list[StatementGroup] | None:
-        """Return statements in groups of `together`; None when a halo would be wider than a block."""
+        """Return statements in groups of `together`; None if a halo would be wider than a block."""
         found = [self.group(items[k : k + together]) for k in range(0, len(items), together)]
         return None if None in found else found  # type: ignore[return-value]
 
@@ -284,7 +284,7 @@ class _Expansion:
         return StatementGroup(tuple(items), tuple(reversed(beyond)), needs, edges)
 
     def fits(self, name: str, widths: Widths) -> bool:
-        """Whether an array can have a halo of some widths."""
+        """Whether no block of an array is smaller than a halo of some widths."""
         layout = self.layouts[name]
         assert layout is not None
         return all(
@@ -293,7 +293,7 @@ class _Expansion:
         )
 
     def writes_halo(self, item: ExpandableStatement, widths: Widths, layout: Layout) -> bool:
-        """Whether a statement writes all of a halo of some widths, on every rank that has one."""
+        """Whether a statement writes all elements of a halo of some widths, on every rank that has one."""
         wide = {axis for axis, pair in enumerate(widths) if any(pair)}
         for axis, (part, margin) in enumerate(zip(layout.parts, item.margins, strict=True)):
             if any(margin) and wide != {axis}:
@@ -305,7 +305,7 @@ class _Expansion:
 
 
 def _group_sizes(count: int) -> list[int]:
-    """Return candidate sizes of groups of nearly equal numbers of statements, the largest first."""
+    """Return candidate sizes for groups of `count` statements in nearly equal parts, the largest first."""
     parts, found = 1, list[int]()
     while parts < count:
         for number in (parts, parts * 3 // 2):

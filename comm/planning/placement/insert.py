@@ -1,7 +1,7 @@
-"""Placement: each statement is computed where its target lies, and its communication is inserted before it.
+"""Placement: the owner of a target element computes it; communication is inserted before each statement.
 
-The result is a region again, over whole arrays with layouts (as text), in which calls of ``comm.*`` denote
-communication.  Interpreted in one process it has the same meaning as before.
+The result is again a region over whole arrays, with layouts in text form, in which calls of ``comm.*`` denote
+communication.  The interpreter computes the same values from it in one process.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ __all__ = ["insert"]
 
 
 class NotDistributable(Exception):
-    """A statement has no distributed form; the text is the reason."""
+    """Raised for a statement without a distributed form; the message is the reason."""
 
 
 def insert(
@@ -63,7 +63,7 @@ def insert(
     costs: Costs | None = COSTS,
     serial_limit: int = 0,
 ) -> PlacedRegion:
-    """Place the statements of a region and insert their communication; see `planner.plan`."""
+    """Return a region with its statements placed and their communication; parameters: see `planner.plan`."""
     draft = _Inserter(region, layouts, ranks, replicate_limit, library, serial_limit)
     for stmt in flatten(region.body):
         draft.place(stmt)
@@ -71,7 +71,7 @@ def insert(
 
 
 class _Inserter(RegionBuilder):
-    """The placement of statements one after the other, each with the communication that it needs."""
+    """The builder that places statements one after the other, each after the communication that it needs."""
 
     def __init__(
         self,
@@ -100,11 +100,11 @@ class _Inserter(RegionBuilder):
             self.place_replicated(stmt, "loops and conditions have no distributed form")
 
     def is_replicated(self, stmt: Stmt) -> bool:
-        """Whether all arrays of a statement are whole on every rank."""
+        """Whether every rank has all arrays of a statement whole."""
         return all(self.layouts[name] is None for name in touched_arrays(stmt))
 
     def place_replicated(self, stmt: Stmt, why: str | None) -> None:
-        """Compute a statement on every rank, from gathered arrays, which are distributed again after it."""
+        """Place a statement on every rank: gather its arrays before, and distribute the results after it."""
         self.undecided -= touched_arrays(stmt)
         if self.is_replicated(stmt):
             self.emit(stmt)
@@ -127,7 +127,7 @@ class _Inserter(RegionBuilder):
             self.emit_redistribution(identity(copy), identity(array), loc)
 
     def place_call(self, stmt: Call) -> None:
-        """Place a library call in its distributed form."""
+        """Place a library call in its distributed form, or on every rank if it has none."""
         planner = self.library.get(stmt.op)
         one = all(math.prod(w.shape) == 1 and self.arrays[w.array].dtype.kind in "fc" for w in stmt.writes)
         if planner is None or (one and all(math.prod(w.shape) <= self.serial_limit for w in stmt.reads)):
@@ -159,7 +159,7 @@ class _Inserter(RegionBuilder):
                 self.place_copy(old, new, stmt.loc)
 
     def place_form(self, stmt: Call, form: DistributedForm) -> None:
-        """Place a call of whole arrays, each of which is brought to the layout that the form requires."""
+        """Place a call over whole arrays, with redistributions to the layouts that its form requires."""
         self.add_note(form.reason, stmt.loc)
         for name, layout in ((w.array, lay) for w, lay in zip(stmt.reads, form.reads, strict=True)):
             if self.layouts[name] != canonical(layout):
@@ -185,7 +185,7 @@ class _Inserter(RegionBuilder):
             self.emit_redistribution(identity(copy), identity(array), stmt.loc)
 
     def place_partial(self, stmt: Call, form: DistributedForm, layout: Layout, over: tuple[int, ...]) -> None:
-        """Place a call that makes partial results, and their sum."""
+        """Place a call that computes partial results, and the sum of these over ranks."""
         result = stmt.writes[0]
         array = self.arrays[result.array]
         part = self.new_array(array.name, array.dtype, array.shape, layout)
@@ -195,7 +195,7 @@ class _Inserter(RegionBuilder):
         self.emit(Call("comm.reduce", (identity(part),), (result,), (("op", "add"),), stmt.loc))
 
     def is_matrix(self, window: Window) -> bool:
-        """Whether a window covers all of its array, and no element is broadcast along a matrix axis."""
+        """Whether a window covers its whole array, without broadcasting along its last two axes."""
         axes = {ix.axis for ix in window.index}
         last = range(len(window.shape))[-2:]
         return covers(window, self.arrays[window.array].shape) and all(
@@ -212,7 +212,7 @@ class _Inserter(RegionBuilder):
         )
 
     def copy_of_window(self, window: Window, loc: Any) -> Window:
-        """Return a window copied to an array of its own, of the same distribution."""
+        """Return a new array that is a copy of a window, as a window, after placing the copy statement."""
         array = self.arrays[window.array]
         made = self.new_array(array.name, array.dtype, window.shape, None)
         self.undecided.add(made.name)
@@ -220,7 +220,7 @@ class _Inserter(RegionBuilder):
         return identity(made)
 
     def place_copy(self, target: Window, source: Window, loc: Any) -> None:
-        """Place the copy of one window to another."""
+        """Place a statement that copies one window to another."""
         dtype = self.arrays[source.array].dtype
         self.place(Compute(target, Load(source, dtype), loc=loc))
 
@@ -250,7 +250,7 @@ class _Inserter(RegionBuilder):
         self.emit(self.with_operands(stmt, domain))
 
     def place_in_blocks(self, stmt: Compute, layout: Layout) -> None:
-        """Place a statement that writes part of a cyclic axis: in a copy of the array in blocks."""
+        """Place a statement that writes part of a cyclic axis: it writes a copy of the array in blocks."""
         if not any(isinstance(part, CyclicAxis) for part in layout.parts):
             raise NotDistributable("what is written lies along two axes that are dealt out")
         array = self.arrays[stmt.target.array]
@@ -259,7 +259,7 @@ class _Inserter(RegionBuilder):
         self.emit_redistribution(identity(copy), identity(array), stmt.loc)
 
     def check_placeable(self, stmt: Compute, domain: Layout) -> None:
-        """Raise `NotDistributable` for statements that a layout of their points does not allow."""
+        """Raise `NotDistributable` if a statement cannot be computed with its points in a layout."""
         if stmt.scan is not None and domain.parts[stmt.scan].parts > 1:
             raise NotDistributable("a scan goes along an axis that is dealt out")
         for node in walk(*stmt.exprs):
@@ -267,7 +267,7 @@ class _Inserter(RegionBuilder):
                 raise NotDistributable("coordinates are used along an axis that is dealt out in turn")
 
     def choose_layout(self, stmt: Compute) -> None:
-        """Choose the layout of a new target: that of the largest array that it is computed from."""
+        """Choose the layout of a statement's target, if still open, from the arrays that it reads."""
         name = stmt.target.array
         if name not in self.undecided:
             return
@@ -283,7 +283,7 @@ class _Inserter(RegionBuilder):
 
     # ---- folds -----------------------------------------------------------------------------------
     def place_reduction(self, stmt: Compute) -> None:
-        """Place a reduction: of each rank's share of the points, and then of the ranks' results."""
+        """Place a reduction: each rank reduces its share of the points, then the results are reduced."""
         target, op = stmt.target, str(stmt.combine)
         domain = preferred_domain(stmt, self.layouts)
         array = self.arrays[target.array]
@@ -346,7 +346,7 @@ class _Inserter(RegionBuilder):
 
     # ---- operands --------------------------------------------------------------------------------
     def with_operands(self, stmt: Compute, domain: Layout | None) -> Compute:
-        """Return a statement that reads each rank's memory, after emitting the communication for it."""
+        """Return a statement that reads only local memory, after emitting the communication for that."""
         halos: dict[str, list[Widths]] = {}
         fetched: dict[Any, Window] = {}
 
@@ -379,7 +379,7 @@ class _Inserter(RegionBuilder):
         return replace(stmt, body=body, init=init)
 
     def emit_halo(self, name: str, found: Sequence[Widths], loc: Any) -> None:
-        """Emit the exchange of the part of an array's halo that some reads need."""
+        """Emit the exchange of an array's halo in the widths that cover all of some reads."""
         widths = max_widths(*found)
         corners = any(sum(map(any, one)) > 1 for one in found)
         room = self.halo_rooms.get(name, widths)
@@ -388,7 +388,7 @@ class _Inserter(RegionBuilder):
         self.emit(Call("comm.halo", (identity(self.arrays[name]),), (), attrs, loc))
 
     def fetch(self, window: Window, domain: Layout | None, loc: Any, fetched: dict[Any, Window]) -> Window:
-        """Return a window of an array copied to an array that lies with the points of a domain."""
+        """Return a window copied to an array that has each element on the rank of its point in a domain."""
         key = window, domain
         if key in fetched:
             return fetched[key]

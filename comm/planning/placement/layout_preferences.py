@@ -1,4 +1,4 @@
-"""Layouts of arrays for the products that they are factors of, where the layouts are free."""
+"""Choice of layouts for arrays whose layouts are free, from the matrix products that they are factors of."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ MIN_SAVING = 1 / 8
 def preferred_layouts(
     region: Region, layouts: Mapping[str, Layout | None], free: Set[str], ranks: int
 ) -> dict[str, Layout | None]:
-    """Return layouts for arrays that every rank has whole, so that distributing them costs nothing.
+    """Return layouts for arrays that every rank has whole, which can be distributed without communication.
 
-    A factor is not cut along an axis that is summed over when the rest of the product then stays where it is,
-    as that of a stack of vectors with one matrix, and it is cut over the grid of the other factor, or of the
-    result, when fewer bytes are sent then.  A factor that is only read stays whole when all ranks' copies
-    together are no larger than the other factor; so do arrays that a product written out as a sum reads.
+    A factor is not cut along a summed axis if the other arrays of the product then need no communication,
+    such as for a stack of vectors times one matrix.  It is cut over the grid of the other factor, or of the
+    result, if that sends fewer bytes.  An input factor stays whole if the copies on all ranks together are
+    no larger than the other factor; the same holds for inputs of a product written out as a sum.
 
     Parameters
     ----------
     region : Region
         A region with known sizes.
     layouts : mapping of str to (Layout or None)
-        The layouts of its arrays, and defaults for `free`; None, or no entry: whole on every rank, or
-        any layout for arrays that it makes.
+        The layouts of the region's arrays, and defaults for those in `free`.  None or no entry: whole on
+        every rank, or, for an array that the region creates, any layout.
     free : set of str
         The arrays whose layouts are free.
     ranks : int
@@ -90,17 +90,17 @@ def preferred_layouts(
 
 
 def has_matrix_products(region: Region) -> bool:
-    """Whether a region has products of matrices, whose factors are sent whether rows are whole or not."""
+    """Whether a region has products of two matrices; cutting their rows costs no additional messages."""
     calls = [stmt for stmt in region.body if isinstance(stmt, Call) and stmt.op == "blas.matmul"]
     return any(all(len(window.shape) > 1 for window in call.reads) for call in calls)
 
 
 def _replicable_reads(stmt: Compute, arrays: Mapping[str, Array], ranks: int) -> set[str]:
-    """Return the arrays read by a statement, each element at several points, that are small enough to copy.
+    """Return the input arrays whose elements a statement reads at several points and that are small.
 
-    The copies on all ranks together are no larger than the largest array of the statement.
+    Small: the copies on all ranks together are no larger than the largest array of the statement.
 
-    Products that are written out as sums read their small factors so.
+    The small factors of products that are written out as sums are examples.
     """
     read = [load.window for load in loads(stmt.body)]
     largest = max(math.prod(arrays[name].shape) for name in {stmt.target.array, *(w.array for w in read)})
@@ -116,7 +116,7 @@ def _replicable_reads(stmt: Compute, arrays: Mapping[str, Array], ranks: int) ->
 def _element_wise_chains(
     region: Region, arrays: Mapping[str, Array]
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Return for temporaries the arrays that they are computed from, and computed to, element by element."""
+    """Return two maps: from element-wise results to an array they are computed from, and the converse."""
     of_which: dict[str, str] = {}
     into_which: dict[str, str] = {}
     for stmt in region.body:
@@ -136,9 +136,9 @@ def _element_wise_chains(
 
 
 def final_arrays(region: Region) -> dict[str, str]:
-    """Return for temporaries the array that is computed from them in the end, if it outlives the region.
+    """Return for each temporary the array at the end of its element-wise chain, if that outlives the region.
 
-    Their elements are best made in its layout.
+    A temporary is best computed in the layout of that array.
     """
     arrays = {array.name: array for array in region.arrays}
     into = _element_wise_chains(region, arrays)[1]
@@ -156,7 +156,7 @@ def final_arrays(region: Region) -> dict[str, str]:
 def _cost(
     of: Product, arrays: tuple[Array, Array, Array], layouts: Mapping[str, Layout | None], ranks: int
 ) -> float:
-    """Return the cost of a product for a rank, in bytes, when its arrays have given layouts."""
+    """Return the cost in bytes of a product for a rank, if its arrays have given layouts."""
     grid = ProcessGrid((ranks,))
     a, b, out = (layouts.get(array.name) for array in arrays)
     first, second, result = (array.dtype.itemsize for array in arrays)

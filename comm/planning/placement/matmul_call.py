@@ -24,7 +24,7 @@ __all__ = ["PLANNERS", "Multiply", "letters", "plan_matmul"]
 
 @dataclass(frozen=True)
 class Multiply:
-    """The step of a program that multiplies two arrays.
+    """The step of a rank's program that multiplies two distributed arrays.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class Multiply:
     first, second, result : Memory
         The local arrays of this rank, without halos.
     parts : bool
-        Whether to leave parts of the result unsummed; `result` has the layout of the parts.
+        Whether to leave partial sums of the result on the ranks; `result` then has their layout.
     loc : object
         The location of the statement.
     """
@@ -66,10 +66,10 @@ class Multiply:
 
 
 def letters(call: Call, shapes: Sequence[tuple[int, ...]]) -> str | None:
-    """Return the letters of the axes of a ``blas.matmul``, by array; None if the axes have none.
+    """Return the subscripts (as of `numpy.einsum`) of a ``blas.matmul``; None if it has none.
 
-    The arrays, whose shapes are those of the factors and of the product, must be taken whole, in any order of
-    their axes; axes of one element may be left out or stretched.
+    It has some if its windows cover their whole arrays, of the given shapes, in any order of axes; axes of
+    one element may be left out or broadcast.
     """
     (out,), (a, b) = call.writes, call.reads
     stack = [chr(ord("A") + k) for k in range(max(len(a.shape), len(b.shape)))]

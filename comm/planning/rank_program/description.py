@@ -22,13 +22,13 @@ _CALLS = {
 
 
 def program_lines(program: Program, note_text: Callable[[Note], str]) -> Iterator[str]:
-    """Yield lines with the placed region, the reasons, and the steps of this rank.
+    """Yield lines of text with the placed region, the planner's reasons, and the steps of this rank.
 
     Parameters
     ----------
     program : Program
     note_text : callable
-        Returns a reason in words, with the user's line.
+        Returns the text of a note, with its line of the user's code.
     """
     called = {stmt.op for stmt in program.region.body if isinstance(stmt, Call)}
     for op, meaning in _CALLS.items():
@@ -58,7 +58,7 @@ def _step_text(step: Step) -> str:
 
 
 def _traffic_text(step: Step) -> str:
-    """Return the messages and bytes of this rank in a step."""
+    """Return text with the number of messages and bytes that this rank sends and receives in a step."""
     counts, said = step.counts(), []
     for verb, messages, nbytes in (
         ("sends", counts.messages_sent, counts.bytes_sent),

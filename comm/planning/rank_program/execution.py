@@ -18,7 +18,7 @@ __all__ = ["execute", "interpreted"]
 
 
 def interpreted(region: Region, memory: Mapping[str, Array]) -> None:
-    """Run a local region by the interpreter, in place."""
+    """Run a region on local arrays with the interpreter, in place."""
     interp.run(region, memory)
 
 
@@ -30,7 +30,7 @@ def execute(
     empty: Callable[[tuple[int, ...], np.dtype[Any]], Array] = np.empty,
     around: Callable[[Any], AbstractContextManager[object]] = no_context,
 ) -> dict[str, Array]:
-    """Run the program of one rank.
+    """Run the program of one rank, and return this rank's memory of the arrays that exist afterwards.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def execute(
     empty : callable
         Allocates an array of a shape and dtype.
     around : callable
-        Returns the context manager for a statement outside of regions, given its location.
+        Returns the context manager in which a step outside of regions runs, given its location.
 
     Returns
     -------
@@ -53,7 +53,7 @@ def execute(
 
     Notes
     -----
-    An exception of ``local`` is raised when the messages under way are complete: all ranks fail alike.
+    An exception of ``local`` is raised only after pending messages are complete, so all ranks fail alike.
     """
     there = program.given
     at = Execution(comm, {there[name]: array for name, array in given.items()}, local, empty, around)

@@ -27,8 +27,8 @@ def check(program: Program, comm: Communicator) -> None:
     Raises
     ------
     PlanError
-        On all ranks, when a send and its receive differ or one is missing, when ranks come to different
-        collective steps, or when ranks would wait for each other; the text lists what was found.
+        On all ranks, when a send and its receive differ or one of them is missing, when ranks have different
+        collective steps, or when ranks would wait for each other; the message lists all faults.
     """
     mine = matched_steps(program)
     programs = gather_objects(comm, mine, pack(mine), None)
@@ -77,7 +77,7 @@ def _(step: Finish, program: Program) -> list[plan_matching.Step]:
 
 
 def _message_steps(step: Exchanges) -> list[plan_matching.Step]:
-    """Return the messages that `start_exchanges` makes of a step: one for each peer, for all arrays."""
+    """Return the messages that `start_exchanges` sends and receives for a step: one for each peer."""
     receives: dict[int, list[tuple[Transfer, int]]] = {}
     sends: dict[int, list[tuple[Transfer, int]]] = {}
     for item in step.items:

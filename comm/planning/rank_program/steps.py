@@ -1,4 +1,4 @@
-"""The program of one rank for a region: steps over local arrays, counted and run.
+"""The program of one rank for a region: a sequence of steps over local arrays, which can count and run.
 
 `dcarray.comm.planning.planner.plan` makes programs, without data and without the other ranks.
 """
@@ -43,7 +43,7 @@ class Note:
 
 @dataclass(frozen=True)
 class Memory:
-    """A local array of one rank.
+    """The description of a local array of one rank: its name, type, shape and layout.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class Memory:
     shape : tuple of int
         The shape of this rank's memory, halos included.
     layout : Layout or None
-        The layout of the array that it is part of; None: every rank has the same whole array.
+        The layout of the distributed array; None: every rank has the whole array.
     """
 
     name: str
@@ -73,7 +73,7 @@ def no_context(loc: Any) -> AbstractContextManager[object]:
 
 @dataclass
 class Execution:
-    """The state of a program under way on one rank.
+    """The state of a program that runs on one rank.
 
     Parameters
     ----------
@@ -85,9 +85,9 @@ class Execution:
     empty : callable
         Allocates an array of a shape and dtype.
     around : callable
-        Returns the context manager for a statement outside of regions, given its location.
+        Returns the context manager in which a step outside of regions runs, given its location.
     pending : dict of int to PendingExchange
-        The exchanges under way, by the identity of their steps.
+        The exchanges that have begun and not ended, by the ``id`` of their steps.
     """
 
     comm: Communicator
@@ -98,9 +98,9 @@ class Execution:
     pending: dict[int, PendingExchange] = field(default_factory=dict)
 
     def drain(self) -> None:
-        """Wait for the exchanges under way.
+        """Wait for all exchanges that have begun, after an error.
 
-        Their elements would be written to freed memory otherwise, or be taken for those of a later exchange.
+        Otherwise MPI could write to freed memory, or a later exchange could receive the old messages.
         """
         while self.pending:
             _, one = self.pending.popitem()
@@ -109,18 +109,18 @@ class Execution:
 
 
 class Step(Protocol):
-    """One step of a rank's program.  All ranks have the same kinds of steps in the same order."""
+    """A step of a rank's program.  All ranks have the same kinds of steps in the same order."""
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """The local arrays that it reads."""
+        """The names of the local arrays that the step reads."""
 
     @property
     def writes(self) -> tuple[str, ...]:
-        """The local arrays that it writes to."""
+        """The names of the local arrays that the step writes."""
 
     def counts(self) -> Counts:
-        """Return the messages and bytes of this rank."""
+        """Return the numbers of messages and bytes of this rank in the step."""
 
     def run(self, at: Execution) -> None:
         """Run the step."""
@@ -128,9 +128,9 @@ class Step(Protocol):
 
 @dataclass(frozen=True)
 class ArrayExchange:
-    """The exchange of one array: a function that lists this rank's messages, and the local arrays.
+    """The exchange of one array: the local source and target, and a function that lists the messages.
 
-    Where there are views, the plan's axes are those of the arrays in this order; None is an axis that an
+    A view, if given, lists the array's axes in the order of the plan's axes, with None for an axis that the
     array does not have.
     """
 
@@ -143,16 +143,16 @@ class ArrayExchange:
 
     @cached_property
     def plan(self) -> Exchange:
-        """The messages, which are listed when they are first needed.
+        """This rank's messages, which are listed when they are first needed.
 
-        There may be many ranks at their other ends, and planning depends on none of them.
+        Listing takes long with many peers, and planning does not need it.
         """
         return self.listing()
 
 
 @dataclass(frozen=True)
 class Exchanges:
-    """The step that exchanges several arrays together: one message from each rank to each other."""
+    """The step that exchanges several arrays together: one message for each pair of ranks and direction."""
 
     items: tuple[ArrayExchange, ...]
     persistent: PersistentExchanges = field(default_factory=PersistentExchanges, compare=False, repr=False)
@@ -178,7 +178,7 @@ class Exchanges:
         self.start(at).finish()
 
     def start(self, at: Execution) -> PendingExchange:
-        """Begin the exchanges."""
+        """Begin the exchanges, and return an object to wait for their end."""
         arrays = []
         for item in self.items:
             source, target = at.memory[item.source], at.memory[item.target]
@@ -205,7 +205,7 @@ class _Boundary:
 
 
 class Begin(_Boundary):
-    """The step that begins an exchange; until its `Finish`, arrays are not written nor targets read."""
+    """The step that begins an exchange; until its `Finish`, no array is written and no target is read."""
 
     def counts(self) -> Counts:
         return self.what.counts()
@@ -228,7 +228,7 @@ class Finish(_Boundary):
 class Local:
     """The step that computes: a region of statements over this rank's local arrays.
 
-    Its ``in`` and ``inout`` arrays are given, and written in place; ``temp`` ones are its own.
+    The region's ``in`` and ``inout`` arrays are local arrays; its ``temp`` arrays exist only in the step.
     """
 
     region: Region
@@ -250,7 +250,7 @@ class Local:
 
 @dataclass(frozen=True)
 class Frame:
-    """The step that copies boxes of a local array to another one of the same shape."""
+    """The step that copies boxes of elements of a local array to another one of the same shape."""
 
     source: str
     target: str
@@ -276,17 +276,17 @@ class Frame:
 
 @dataclass(frozen=True)
 class Reduce:
-    """The step that reduces values over the ranks along some axes of a grid, for all of them.
+    """The step that reduces arrays element by element over ranks along some grid axes (an all-reduce).
 
     Parameters
     ----------
     source, target : Memory
-        The local arrays, of the same distribution; the source has no halo.
+        The local arrays, with the same distribution; the source has no halo.
     op : str
-        A reduction of `dcarray.ir.ops.OPS`.
+        The name of a reduction in `dcarray.ir.ops.OPS`.
     grid : ProcessGrid
     keep : tuple of bool
-        For each axis of the grid, whether the ranks along it take part.
+        For each axis of the grid, whether the reduction goes along it.
     rank : int
     """
 
@@ -307,7 +307,7 @@ class Reduce:
 
     @cached_property
     def ranks(self) -> tuple[int, ...]:
-        """The ranks of this reduction."""
+        """The ranks that take part in this reduction, this one included."""
         return self.grid.sub(self.rank, self.keep)[1]
 
     def counts(self) -> Counts:
@@ -338,19 +338,19 @@ class Program:
     ----------
     rank, size : int
     steps : tuple of Step
-        The steps in order; all ranks run theirs together.
+        The steps in order of execution.
     memory : mapping of str to Memory
         All local arrays, by local name.  The executor passes those of `given` and allocates the others
-        when they are first needed, without values.
+        when they are first needed, uninitialised.
     given : mapping of str to str
         For each array of the region that exists before (``in`` and ``inout``), the local array that holds
         this rank's part, in the given layout.
     after : mapping of str to str
         For each array that exists afterwards (all but ``temp``), the local array that then holds this rank's
-        part: ``memory[after[name]].layout`` is its layout then, None if it is whole on every rank.  Arrays
-        that were only read may have been laid out anew, too: the old memory is not needed any more then.
+        part; its layout is ``memory[after[name]].layout``, None if it is whole on every rank.  This may also
+        be new memory for arrays that were only read; then the old memory is not needed any more.
     valid : mapping of str to ValidHalos
-        The halos of these arrays that are up to date.
+        The halos that are up to date afterwards, for the arrays of `after`.
     notes : tuple of Note
         The reasons for the planner's decisions.
     region : Region
@@ -369,7 +369,7 @@ class Program:
 
     @property
     def counts(self) -> Counts:
-        """The messages and bytes of this rank."""
+        """The numbers of messages and bytes of this rank in all steps."""
         return fold(lambda a, b: a + b, (step.counts() for step in self.steps), Counts())
 
     @cached_property

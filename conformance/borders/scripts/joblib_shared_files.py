@@ -1,4 +1,4 @@
-"""Arrays travel to joblib's workers, through mapped files too, and results go into a loop."""
+"""A script that sends arrays to joblib's workers, also in mapped files, and uses results in a loop."""
 
 import os
 import tempfile

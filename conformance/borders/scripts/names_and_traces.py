@@ -1,4 +1,4 @@
-"""Names that others look up, replace and follow: globals, eval, patches, tracebacks, warnings, threads."""
+"""A script whose names other code looks up: globals, eval, patches, tracebacks, warnings, threads."""
 
 import contextlib
 import functools

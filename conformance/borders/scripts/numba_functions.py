@@ -1,4 +1,4 @@
-"""Compiled functions of Numba take and change arrays of plain loops around them."""
+"""A script in which functions compiled by Numba read and change arrays of plain loops around them."""
 
 import numpy as np
 from numba import cfunc, float64, guvectorize, njit, types, vectorize

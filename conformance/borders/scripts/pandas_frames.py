@@ -1,4 +1,4 @@
-"""Arrays of a loop go into data frames, and columns come back as arrays."""
+"""A script that puts arrays of a loop into pandas data frames, and uses columns as arrays."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""Copies, pickles, weak references and identities of arrays that a loop changes."""
+"""A script with copies, pickles, weak references and identities of arrays that a loop changes."""
 
 import copy
 import gc

@@ -1,4 +1,4 @@
-"""Pictures of OpenCV, sparse arrays, and labelled arrays that change in loops."""
+"""A script with OpenCV images, sparse arrays, and labelled arrays that change in loops."""
 
 import cv2
 import numpy as np

@@ -1,4 +1,4 @@
-"""Arrays go to other processes and come back: pools, queues, pipes, shared memory, and a fork in mid-loop."""
+"""A script that sends arrays to processes and back: pools, queues, pipes, shared memory, fork in a loop."""
 
 import multiprocessing as mp
 import os

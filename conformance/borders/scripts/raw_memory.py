@@ -1,4 +1,4 @@
-"""Memory under several names: ctypes, memoryview, mmap, bytearray, struct, the array interface, strides."""
+"""A script that shares memory: ctypes, memoryview, mmap, bytearray, struct, array interface, strides."""
 
 import array
 import ctypes

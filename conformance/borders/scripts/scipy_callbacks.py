@@ -1,4 +1,4 @@
-"""SciPy calls functions of a script, which look at arrays and change them while it works."""
+"""A script whose functions SciPy calls back, where they read and change arrays."""
 
 import numpy as np
 from scipy import integrate, interpolate, ndimage, optimize, signal, sparse, stats

@@ -1,4 +1,4 @@
-"""Functions and estimators of one's own inside scikit-learn's, with arrays of loops as their data."""
+"""A script that uses its own functions and estimators in scikit-learn's, with data from loops."""
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin, clone

@@ -1,4 +1,4 @@
-"""Who asks for the type of an array: isinstance, dispatch, match, subclasses, masked arrays, protocols."""
+"""A script that depends on array types: isinstance, dispatch, match, subclasses, masked arrays, protocols."""
 
 import functools
 import numbers
@@ -8,7 +8,7 @@ import numpy as np
 
 
 class Quantity(np.ndarray):
-    """An array with a unit that follows through operations."""
+    """An array with a unit that operations propagate."""
 
     def __new__(cls, data, unit=""):
         made = np.asarray(data, dtype=float).view(cls)
@@ -29,7 +29,7 @@ class Quantity(np.ndarray):
 
 
 class Logged:
-    """Takes part in arithmetic with arrays on its own terms."""
+    """A class that opts out of NumPy's ufuncs and implements arithmetic with arrays itself."""
 
     __array_priority__ = 1000
 

@@ -1,4 +1,4 @@
-"""Warnings with counts and lines, settings of errors, and errors amid loops, with what was written before."""
+"""A script with warnings (counts, lines), ``np.errstate``, and errors in loops after some writes."""
 
 import sys
 import traceback

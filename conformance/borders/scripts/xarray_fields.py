@@ -1,4 +1,4 @@
-"""Fields of a loop become labelled arrays, and functions are applied to them there."""
+"""A script that makes xarray's labelled arrays of a loop's arrays, and applies functions to them."""
 
 import numpy as np
 import xarray as xr

@@ -66,7 +66,7 @@ QUICK = frozenset(
 
 # ---- legality -----------------------------------------------------------------------------------------
 def can_align(array: Array, loop: Loop, region: Region) -> Reason | None:
-    """Return why a loop cannot use another array, with padded rows, instead of this one."""
+    """Return why a loop cannot use a copy of ``array`` with padded rows instead; None if it can."""
     if array.dtype.kind not in "fiu" or LINE % array.dtype.itemsize:
         return Reason(f"{array.name} does not consist of what vectors hold")
     if array.strides is not None or any(type(extent) is not int for extent in array.shape):
@@ -84,8 +84,7 @@ def can_align(array: Array, loop: Loop, region: Region) -> Reason | None:
 
 
 def _fixed_layout(body: tuple[Stmt, ...]) -> frozenset[str]:
-    """Return the arrays of statements that depend on the memory layout: library calls, time tiles and
-    rows."""
+    """Return the arrays that library calls, time tiles or rows use, which need their memory layout."""
     fixed = (stmt for stmt in all_statements(body) if isinstance(stmt, Call | TimeTiles | Rows))
     return frozenset[str]().union(*map(touched_arrays, fixed))
 
@@ -111,20 +110,20 @@ def row_start(array: Array, loop: Loop) -> int | None:
 
 
 def _along(window: Window) -> bool:
-    """Whether the last axis of the array is an axis of the window, from a known position."""
+    """Whether the window runs along the array's last axis with stride 1 from a known position."""
     last = window.index[-1] if window.index else None
     return last is not None and last.axis is not None and last.stride == 1 and type(last.offset) is int
 
 
 def _operations(body: tuple[Stmt, ...]) -> frozenset[str]:
-    """Return the operations on elements in statements."""
+    """Return the names of the element-wise operations in statements."""
     plain = (stmt for stmt in all_statements(body) if isinstance(stmt, Part))
     roots = [compute.body for stmt in plain for compute in computes_of(stmt)]
     return frozenset(node.op for node in walk(*roots) if isinstance(node, Apply))
 
 
 def worth_aligning(loop: Loop, region: Region, limits: CacheLimits) -> Reason | None:
-    """Return why copies for a loop are of no use."""
+    """Return why aligned copies for a loop are not profitable; None if they are."""
     _, iterations = SizeHints(region).within(loop.var, loop.bounds)
     used = [array for array in region.arrays if array.name in touched_arrays(loop)]
     if any(type(extent) is not int for array in used for extent in array.shape):
@@ -156,8 +155,8 @@ def live_around(array: Array, loop: Loop, region: Region) -> tuple[bool, bool]:
 
 # ---- action -------------------------------------------------------------------------------------------
 def padded_array(array: Array, begin: int, name: str) -> tuple[Array, int]:
-    """Return an array for the elements of another one, with padding before each row that aligns position
-    ``begin``, and the length of the padding."""
+    """Return a new array ``name`` of the shape of ``array`` with padded rows, so that position ``begin`` of
+    each row is aligned, and the number of elements of the padding before a row."""
     lanes = LINE // array.dtype.itemsize
     ahead = -begin % lanes
     lines = -(-(array.shape[-1] + ahead) // lanes)
@@ -272,7 +271,7 @@ def border(array: Array, box: Window) -> list[Window]:
 
 
 def _copy_nests(copies: list[Compute]) -> list[Stmt]:
-    """Return copies of different arrays, those of one shape as one nest, which sooner pays for several
+    """Return the copying statements, those of equal shape fused into nests: larger work for several
     threads."""
     shapes: dict[tuple[Dim, ...], list[Compute]] = {}
     for copy in copies:

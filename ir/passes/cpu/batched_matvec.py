@@ -1,4 +1,5 @@
-"""Batching of vector-matrix products: those of a block of iterations become one matrix product.
+"""Batching of vector-matrix products in loops: the products of a block of iterations become one matrix
+product.
 
 ``for i: t = x[:, i] @ y[:, i:]`` reads ``y`` in each iteration.  The vectors of a block of iterations form a
 matrix, and one library call computes all their products; what each iteration does with its product stays in a
@@ -88,7 +89,7 @@ def products(loop: Loop, region: Region) -> list[_Product] | Reason:
 
 
 def _product(stmt: Compute, loop: Loop) -> _Product | None:
-    """Return the statement as a product, if it is one."""
+    """Return the vector-matrix product that a statement computes; None if it computes something else."""
     body, init = stmt.body, stmt.init
     if stmt.combine != "add" or len(stmt.target.shape) != 2 or dtype_of(body).char not in _DTYPES:
         return None
@@ -107,8 +108,8 @@ def _product(stmt: Compute, loop: Loop) -> _Product | None:
 
 
 def _batchable(stmt: Compute, vector: Window, matrix: Window, kept: int, var: str) -> _Product | None:
-    """Return the product, if its windows move linearly with the iterations, so that those of a block are a
-    matrix."""
+    """Return the product if its windows move linearly with the iterations, so that the vectors of a block of
+    iterations form a matrix; else None."""
     moves = 0
     for ix in vector.index:
         pace = dims.slope(ix.offset, var)

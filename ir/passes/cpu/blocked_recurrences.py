@@ -1,4 +1,5 @@
-"""Blocked recurrences: sums over earlier iterations are begun for a whole block of iterations.
+"""Blocked recurrences: the terms of a block's sums that are known before the block are added in one
+statement.
 
 ``for i: x[i] = b[i] - sum(A[i, j] * x[j] for j < i)`` is sequential, and so are its reads of ``A``.  But most
 terms of a block's sums are known before the block begins: they are one statement, which runs on all cores,
@@ -89,8 +90,8 @@ def _worth(found: _Sum, loop: Loop, region: Region) -> bool:
 
 # ---- action -------------------------------------------------------------------------------------------
 def in_blocks(loop: Loop, sums: dict[int, tuple[_Sum, Array]], at: Dim, iterations: int) -> tuple[Stmt, ...]:
-    """Return the iterations from ``at`` on, with sums (by position) that begin with their partial sums in an
-    array."""
+    """Return ``iterations`` iterations of the loop from ``at`` on, and before them the statements that
+    compute the partial sums; ``sums`` has, by position, each sum and the array for its partial sums."""
     made: list[Stmt] = []
     rest = list(loop.body)
     for position, (found, array) in sums.items():
@@ -130,8 +131,8 @@ def in_blocks(loop: Loop, sums: dict[int, tuple[_Sum, Array]], at: Dim, iteratio
 
 
 def _sums(loop: Loop, region: Region, log: Log) -> dict[int, tuple[_Sum, Array]]:
-    """Return the sums of a loop that are begun for a block of iterations, by position, each with its
-    array."""
+    """Return the sums of a loop whose first terms can be added up for a block of iterations, by position,
+    each with a new array for its partial sums."""
     sums: dict[int, tuple[_Sum, Array]] = {}
     taken = {array.name for array in region.arrays}
     for position, stmt in enumerate(loop.body):

@@ -21,8 +21,8 @@ _CHOICES = {"greater": "maximum", "greater_equal": "maximum", "less": "minimum",
 
 
 def as_reduction(loop: Stmt, region: Region, name: str) -> tuple[Compute, Compute, Array] | Reason:
-    """Return a loop that finds an extremum of integers as a reduction, or why it is none.  The reduction goes
-    into the new array ``name``; the second statement combines this with the element."""
+    """Return a reduction that replaces a loop which finds an extremum of integers, or why it cannot: the
+    reduction into a new array ``name``, the statement that combines it with the element, and the array."""
     if not isinstance(loop, Loop) or loop.parallel or len(loop.body) != 1:
         return Reason("it is not a loop of one statement")
     stmt = loop.body[0]
@@ -50,8 +50,8 @@ def as_reduction(loop: Stmt, region: Region, name: str) -> tuple[Compute, Comput
 
 
 def _extremum(body: Expr, target: Window) -> tuple[str, Expr] | None:
-    """Return the operation and its other operand, if the expression is the extremum of the target and
-    that."""
+    """Return the operation and the operand ``x`` if ``body`` is the extremum of ``target`` and ``x``; else
+    None."""
     if not isinstance(body, Apply) or body.dtype.kind not in "iu":
         return None
     op, args = body.op, body.args

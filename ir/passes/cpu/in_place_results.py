@@ -1,6 +1,6 @@
 """In-place library results: ``A[:] = A @ B`` writes over its operand, without a temporary.
 
-All of a region is in one memory here, so that a library's tiles can be written as they are ready.
+This is for CPUs alone: all arrays are in one memory, so that tiles of the result can be written one by one.
 """
 
 from __future__ import annotations

@@ -84,9 +84,9 @@ class _Sum:
 
 # ---- legality -----------------------------------------------------------------------------------------
 def right_looking_sum(position: int, loop: Loop, region: Region, new: str = "") -> _Sum | Reason:
-    """Return the sum that a statement of the loop makes, if each term can be added as soon as it is known, to
-    all later sums; or why not. ``loop`` is somewhere in ``region``, that very object, or makes the sum in the
-    array ``new``, which has no other uses."""
+    """Return the sum that the statement at ``position`` of a loop makes, if each iteration's term can at once
+    be added to all later sums; or why not. ``loop`` is the very object in ``region``, or writes the sum to
+    the array ``new``, which nothing else uses."""
     stmt = loop.body[position]
     if not isinstance(stmt, Compute) or stmt.combine not in _DTYPES or not isinstance(stmt.init, Const):
         return Reason("it is not a sum")
@@ -117,7 +117,8 @@ def right_looking_sum(position: int, loop: Loop, region: Region, new: str = "") 
 
 
 def _conflict(stmt: Compute, loop: Loop, region: Region) -> Reason | None:
-    """Return why an iteration may write an operand of a sum's terms of earlier iterations, or of others."""
+    """Return why an operand of a term may still change between the iteration in which the term would be added
+    and that of its sum; None if no operand does."""
     root = families(region)
     start, stop, _ = loop.bounds
     iteration = dims.symbol(f"{loop.var}_iteration", None)  # one that writes, before or in that of the sum
@@ -147,7 +148,7 @@ def _pace(ix: Index, var: str) -> int | None:
 
 
 def _worth(found: _Sum, loop: Loop, region: Region, hints: SizeHints) -> bool:
-    """Whether terms are contiguous over the iterations, and not over the terms of one sum."""
+    """Whether the operands are contiguous in memory across iterations, but not along the terms of one sum."""
     if hints(found.count) < ITERATIONS:
         return False
     arrays = {array.name: array for array in region.arrays}
@@ -164,7 +165,7 @@ def _worth(found: _Sum, loop: Loop, region: Region, hints: SizeHints) -> bool:
 
 
 def _contiguous(moves: list[Dim], array: Array) -> bool:
-    """Whether indices with these steps access neighbours in memory."""
+    """Whether moving by ``moves`` along the array's axes goes to the next element in memory."""
     strides = array.strides if array.strides is not None else (*(0 for _ in moves[1:]), 1)
     return all(move == (1 if stride == 1 else 0) for move, stride in zip(moves, strides, strict=True))
 
@@ -180,7 +181,7 @@ def scatter_terms(loop: Loop, found: _Sum, array: str, part: str) -> tuple[Stmt,
     begun: Dim = dims.substitute(found.extent, first)
 
     def early(load: Expr) -> Expr:
-        """Return an operand of the terms that exist before the loop, over all iterations."""
+        """Return an operand of the terms known before the loop, as a load over all iterations."""
         assert isinstance(load, Load)
         index = []
         for ix in load.window.index:
@@ -200,7 +201,7 @@ def scatter_terms(loop: Loop, found: _Sum, array: str, part: str) -> tuple[Stmt,
     following = {loop.var: iteration + 1}
 
     def later(load: Expr) -> Expr:
-        """Return an operand of the present iteration's term, over all later iterations."""
+        """Return an operand of the current iteration's term, as a load over all later iterations."""
         assert isinstance(load, Load)
         index = []
         for ix in load.window.index:

@@ -32,7 +32,8 @@ MIN_RESULT = 1 << 14
 
 
 def matrix_of(stmt: Stmt | None) -> Window | None:
-    """Return the matrix of a matrix-vector product that is a library call."""
+    """Return the matrix of a library call that multiplies a matrix and a vector; None for other
+    statements."""
     if not isinstance(stmt, Call) or stmt.op != "blas.matmul":
         return None
     a, b = stmt.reads
@@ -52,7 +53,7 @@ def can_take_apart(call: Call, matrix: Window, facts: Facts, hints: SizeHints) -
 
 
 def terms_of(stmt: Stmt | None, facts: Facts, hints: SizeHints) -> int:
-    """Return the number of terms of a library's product that is to be written out as a sum; else 0."""
+    """Return the number of terms if a library product is to be written out as a sum; else 0."""
     if not isinstance(stmt, Call) or stmt.op != "blas.matmul" or stmt.attrs:
         return 0
     (target,), (a, b) = stmt.writes, stmt.reads
@@ -91,8 +92,8 @@ def _reduces_along_rows(matrix: Window, first: bool, facts: Facts, hints: SizeHi
 def _pass_of(
     stmt: Stmt | None, facts: Facts, hints: SizeHints
 ) -> tuple[Window, bool, bool, tuple[Dim, ...]] | None:
-    """Return the key of a product that can be read side by side with others, equal for these; None where that
-    does not pay."""
+    """Return a key that is equal for products whose matrices one kernel can read side by side; None if the
+    statement is no such product, or if its matrix is too small."""
     matrix = matrix_of(stmt)
     if matrix is None or not isinstance(stmt, Call):
         return None

@@ -60,7 +60,7 @@ class _Sum:
 
 
 def _terms(stmt: Compute, axis: int, first: Dim, count: Dim) -> Compute:
-    """Return the sum of a range of its terms."""
+    """Return the sum of only ``count`` terms of ``stmt`` from term ``first`` on."""
 
     def part(window: Window) -> Window:
         shape = tuple(count if k == axis else n for k, n in enumerate(window.shape))
@@ -79,7 +79,8 @@ def _terms(stmt: Compute, axis: int, first: Dim, count: Dim) -> Compute:
 
 
 def _shared_terms(found: _Sum, var: str, block: Dim, ahead: int) -> Compute:
-    """Return the terms that an iteration of a block shares with the others."""
+    """Return the sum, in iteration ``ahead`` of a block, of the terms that all iterations of the block
+    have."""
     iteration, common = dims.simplify(block + ahead), found.common(var, block)
     first = 0 if found.grows else dims.simplify(found.extent(var, iteration) - common)
     return _terms(statement_at(found.stmt, {var: iteration}), found.axis, first, common)
@@ -139,7 +140,8 @@ def _worth(found: _Sum, loop: Loop, hints: SizeHints) -> bool:
 
 # ---- action -------------------------------------------------------------------------------------------
 def in_blocks(loop: Loop, found: _Sum, position: int, name: str) -> tuple[Loop, ...]:
-    """Return the loop in blocks of iterations whose sums begin in an array; and the remaining iterations."""
+    """Return the loop over blocks, which adds up the common terms in the array ``name`` first, and a loop
+    over the remaining iterations."""
     start, stop, _ = loop.bounds
     var, stmt = loop.var, found.stmt
     block = dims.symbol(f"{var}_block", None)

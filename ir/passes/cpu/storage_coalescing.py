@@ -1,7 +1,7 @@
 """Storage coalescing: large temporaries with disjoint live ranges become one array.
 
-They would share memory anyway.  But as one array they depend on each other: no statement is moved before the
-last use of the array's previous contents, and a chain of steps uses the same few arrays again and again.
+Memory allocation would let them share memory anyway.  But as one array they have dependences: no statement is
+moved before the last use of the array's previous contents, so a chain of steps reuses the same few arrays.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MANY = 4
 
 
 def _candidates(region: Region) -> list[list[Array]]:
-    """Return groups of temporaries with memory of their own and equal shape and dtype."""
+    """Return groups of temporaries of equal shape and dtype that share their memory with no other array."""
     facts = Facts(region)
     groups: dict[tuple[object, ...], list[Array]] = {}
     for array in region.arrays:
@@ -34,7 +34,7 @@ def _candidates(region: Region) -> list[list[Array]]:
 
 
 def _assignment(group: Sequence[Array], lives: dict[str, tuple[int, int]]) -> dict[str, str]:
-    """Return the arrays that can use the memory of another one, each with the first array there."""
+    """Return for each array that can use the memory of an earlier one the name of the first array there."""
     found: dict[str, str] = {}
     until: dict[str, int] = {}  # the last use of each place
     for array in sorted((a for a in group if a.name in lives), key=lambda array: lives[array.name]):

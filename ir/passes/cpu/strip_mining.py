@@ -1,4 +1,4 @@
-"""Strip-mining and interchange: loops that are independent along an axis run strip by strip of it.
+"""Strip-mining and interchange: a loop runs once for each strip of an axis along which it has no dependence.
 
 A sweep over columns, ``for j: p[:, j] = f(p[:, j-1])``, goes through all rows in every iteration, and returns
 to a cache line only when the cache has evicted it.  Its rows are independent: each strip of rows goes from
@@ -50,14 +50,16 @@ Put = Callable[[tuple[Stmt, ...]], Region]
 # ---- which axis of each statement ---------------------------------------------------------------------
 @record(frozen=True, slots=True)
 class Cut:
-    """The axes along which the plain statements of a loop are split, in order; None: not at all."""
+    """A way to split a loop into strips: the domain axis, of length ``extent``, along which each of its plain
+    statements is split, in order (None: the statement is not split)."""
 
     extent: Dim
     axes: tuple[int | None, ...]
 
 
 def leaves(body: tuple[Stmt, ...]) -> Iterator[Part | None]:
-    """Return the plain statements in loops, in order; None for one of another kind."""
+    """Yield the statements in nested loops, in order; None for one that is neither a computation nor a
+    nest."""
     for stmt in body:
         if isinstance(stmt, Loop):
             yield from leaves(stmt.body)
@@ -83,8 +85,8 @@ def cuts(loop: Loop, hints: SizeHints) -> Iterator[Cut]:
 
 
 def _along(parts: list[Part], seed: Part, axis: int, extent: Dim, hints: SizeHints) -> Cut | None:
-    """Return the axes of all statements that correspond to one axis of a statement: the same part of the same
-    array."""
+    """Return for each statement the axis that accesses the same positions of an array as ``axis`` of
+    ``seed``; None if that is not unique for a statement."""
     if not all(_moves(target, axis) for target in writes(seed)) or _scans(seed, axis):
         return None
     places = _positions(seed, axis)
@@ -115,7 +117,7 @@ def _moves(window: Window, axis: int) -> bool:
 
 
 def _positions(part: Part, axis: int) -> frozenset[tuple[str, int, Dim, Dim]]:
-    """Return the array axes, and the positions along them, that a domain axis runs along."""
+    """Return the array axes, with offset and stride, along which a statement's domain axis moves."""
     return frozenset(
         (window.array, k, ix.offset, ix.stride)
         for window in (*writes(part), *reads(part))
@@ -126,7 +128,7 @@ def _positions(part: Part, axis: int) -> frozenset[tuple[str, int, Dim, Dim]]:
 
 # ---- how high ---------------------------------------------------------------------------------------
 def height(loop: Loop, cut: Cut, region: Region, hints: SizeHints, threads: int) -> int | Reason:
-    """Return the height of strips for a number of threads, or why they are of no use."""
+    """Return the number of positions in a strip that suits ``threads`` threads, or why strips do not pay."""
     size = hints(cut.extent)
     inside, _ = hints.within(loop.var, loop.bounds)
     parts = [part for part in leaves(loop.body) if part is not None]
@@ -183,8 +185,8 @@ def _bytes(window: Window, axis: int, region: Region, hints: SizeHints) -> int:
 
 # ---- legality and action ----------------------------------------------------------------------------
 def strips(loop: Loop, cut: Cut, high: int, name: str) -> Loop:
-    """Return all iterations of the loop for a strip of ``high`` positions (fewer in the last), strip after
-    strip."""
+    """Return the loop over strips of ``high`` positions (fewer in the last one), each of which runs all
+    iterations of ``loop`` for one strip."""
     start = dims.symbol(name, None)
     if type(cut.extent) is int and cut.extent % high == 0:
         count: Dim = high
@@ -197,7 +199,8 @@ def strips(loop: Loop, cut: Cut, high: int, name: str) -> Loop:
 def _cut(
     body: tuple[Stmt, ...], axes: list[int | None], start: Dim, count: Dim
 ) -> tuple[tuple[Stmt, ...], list[int | None]]:
-    """Return the statements for ``count`` positions from ``start`` on, and the remaining axes."""
+    """Return the statements restricted to ``count`` positions from ``start`` on, and the axes not used
+    yet."""
     made: list[Stmt] = []
     for stmt in body:
         if isinstance(stmt, Loop):
@@ -226,7 +229,8 @@ def _part(stmt: Part, axis: int, start: Dim, count: Dim) -> Part:
 
 
 def pieces(loop: Loop, cut: Cut, high: int, name: str) -> tuple[Loop, ...]:
-    """Return `strips` of one height for all strips of a loop, and a loop over the remaining positions."""
+    """Return the loop over strips that are all ``high`` long, and a loop for the remaining positions, if
+    any."""
     extent = cut.extent
     if type(extent) is not int or extent % high == 0:
         return (strips(loop, cut, high, name),)
@@ -244,7 +248,8 @@ class _Sweep:
         self.log, self.threads = log, threads
 
     def body(self, stmts: tuple[Stmt, ...], put: Put, hints: SizeHints) -> tuple[Stmt, ...]:
-        """Return the body with strips in place of loops; ``put`` makes a region with another body there."""
+        """Return the body with loops replaced by strips; ``put`` makes the region that has a given body
+        here."""
         made: list[Stmt] = []
         for k, stmt in enumerate(stmts):
             around = tuple(made), stmts[k + 1 :]
@@ -278,7 +283,7 @@ class _Sweep:
         return with_bodies(stmt, (body,))
 
     def cut(self, loop: Loop, put: Put, hints: SizeHints, least: int) -> tuple[Stmt, ...] | None:
-        """Return the loop in strips, or as a parallel one, or None."""
+        """Return the loop in strips, or as a parallel loop; None if it stays as it is."""
         region = put((loop,))
         name = f"the loop over {loop.var}"
         if points((loop,), hints) < least:
@@ -307,7 +312,8 @@ class _Sweep:
         return None
 
     def again(self, whole: Loop, put: Put, hints: SizeHints) -> Loop:
-        """Return strips of one position, in which the loop may run in strips of another axis."""
+        """Return a loop over strips of one position in which the inner loop is split along another axis,
+        too."""
         (loop,) = whole.body
         assert isinstance(loop, Loop)
         hints, _ = hints.within(whole.var, whole.bounds)

@@ -47,8 +47,8 @@ _FEW = 5  # statements of a chain that move less than half of what they could
 
 # ---- legality -----------------------------------------------------------------------------------------
 def with_rows(stmt: Stmt | None) -> tuple[Part, ...] | Reason:
-    """Return a statement with its rows as the first axis of its domain, or why it has none; a nest of single
-    rows is several statements."""
+    """Return a statement whose first domain axis is the rows of its target, or why there is none.  A nest
+    within a single row becomes several statements."""
     if not isinstance(stmt, Part):
         return Reason("it is not a computation")
     target = writes_of(stmt)[0]
@@ -93,8 +93,8 @@ class _Chain:
         return _Chain(self.stmts[start : start + count], self.block, self.hints)
 
     def sides(self) -> tuple[list[int], Reason | None]:
-        """Return the rows at the sides of a tile of the first statements, one, two, ... of them, as far as
-        possible; and why the next statement cannot be added."""
+        """Return, for chains of the first one, two, ... statements, the number of rows at the sides of a
+        tile, as far as such a chain can be tiled; and why the next statement cannot be added, or None."""
         facts = self.block.facts
         written = {facts.roots[w.array] for part in self.parts for w in writes_of(part)}
         made = SkewAnalysis(facts.roots, written, facts.overlap)
@@ -107,7 +107,7 @@ class _Chain:
         return found, None
 
     def used(self, part: Part) -> dict[str, int]:
-        """Return the bytes of each array that a statement touches."""
+        """Return for each array the number of its bytes that a statement touches."""
         found: dict[str, int] = {}
         for window in (*writes_of(part), *(window for window, _ in reads_of(part))):
             array = self.block.facts.arrays[window.array]
@@ -118,7 +118,8 @@ class _Chain:
         return found
 
     def bytes(self) -> tuple[int, int]:
-        """Return the bytes of the arrays, each counted once, and each counted for every use."""
+        """Return the bytes that the statements touch: each array counted once, and counted for each
+        statement."""
         once: dict[str, int] = {}
         total = 0
         for part in self.parts:
@@ -137,7 +138,7 @@ class _Chain:
 
 
 def worth_tiling(chain: _Chain, limits: CacheLimits) -> Reason | None:
-    """Return why time tiles are of no use."""
+    """Return why time tiles for a chain are not profitable; None if they are."""
     once, total = chain.bytes()
     if total < limits.again * once:
         return Reason("they use each array too few times")
@@ -226,7 +227,7 @@ def _pieces(chain: _Chain, sides: Sequence[int], limits: CacheLimits) -> tuple[i
 
 
 def _tile(chain: _Chain, room: int, limits: CacheLimits) -> TimeTiles | Reason:
-    """Return the statements in time tiles; the cache has room for so many rows."""
+    """Return the statements of a chain in time tiles, or why not; the cache has room for ``room`` rows."""
     sides, rows = max(chain.sides()[0]), chain.rows()
     height = limits.height or _height(chain, room - sides, limits)
     count = max(1, min(limits.tiles, rows // max(limits.sides * sides, height)))
@@ -244,13 +245,14 @@ def _tile(chain: _Chain, room: int, limits: CacheLimits) -> TimeTiles | Reason:
 
 
 def _whole(rows: int, count: int, height: int) -> int:
-    """Return the rows of each of so many tiles, a multiple of the band height."""
+    """Return the rows of a tile, a multiple of ``height``, when ``rows`` rows are cut into ``count``
+    tiles."""
     return -(-rows // (count * height)) * height
 
 
 def _height(chain: _Chain, room: int, limits: CacheLimits) -> int:
-    """Return the number of rows of a band: as many as there is room for.  Where statements use different
-    arrays, it is as many as are still in the first cache when the next statement comes to the same array."""
+    """Return the number of rows of a band, at most ``room``.  Where statements use different arrays, a band
+    must also stay in the first-level cache until the next statement uses the same array."""
     row = max(1, chain.bytes()[0] // max(1, chain.rows()))
     if limits.first >= _SEVERAL * row and len({frozenset(chain.used(part)) for part in chain.parts}) > 1:
         room = min(room, limits.first // row)

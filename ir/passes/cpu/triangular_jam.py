@@ -31,8 +31,8 @@ PARTS = 3
 
 @record(frozen=True, slots=True)
 class _Rows:
-    """A loop over rows, its first loop over columns, and the temporaries that are private to a column and to
-    a row."""
+    """A loop over rows, its first loop over columns, and the temporaries that are private to a column
+    (``mine``) and to a row (``all``)."""
 
     loop: Loop
     inner: Loop
@@ -42,8 +42,8 @@ class _Rows:
 
 # ---- legality -----------------------------------------------------------------------------------------
 def candidate(loop: Loop) -> Loop | None:
-    """Return the loop over columns with which an iteration of a loop over rows begins, if its sums read some
-    operands that are the same for all rows."""
+    """Return the loop over columns that is the first statement of a loop over rows, if its sums have operands
+    that are the same for all rows; else None."""
     inner = loop.body[0] if loop.body else None
     if not isinstance(inner, Loop) or loop.parallel or inner.parallel:
         return None

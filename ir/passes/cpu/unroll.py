@@ -21,7 +21,7 @@ from .time_tiling import CacheLimits, time_tiling
 
 # ---- legality -----------------------------------------------------------------------------------------
 def can_unroll(loop: Loop, many: int, region: Region) -> Reason | None:
-    """Return why the statements of several iterations, at most ``many``, cannot follow one another."""
+    """Return why a loop cannot be unrolled into a chain of at most ``many`` statements; None if it can."""
     root = families(region)
     written = {root[window.array] for stmt in loop.body for window in writes(stmt)}
     start, stop, step = loop.bounds

@@ -40,7 +40,8 @@ def _conflict(
     ranges: dims.Bounds,
     root: Mapping[str, str],
 ) -> Reason | None:
-    """Return why the first statements may have to run before the second ones, which are of another point."""
+    """Return the dependence between the statements ``first`` of one point and ``second`` of the point
+    ``later``; None if there is none."""
     with dims.between(ranges):
         for one, two in ((one, two) for one in first for two in second):
             pairs = [(a, b) for a in writes(one) for b in (*reads(two), *writes(two))]
@@ -54,7 +55,7 @@ def _conflict(
 
 
 def minimum_skew(outer: Loop, inner: Loop, region: Region) -> int | Reason:
-    """Return the number of columns that each row has to be behind the row before it, or why there is none."""
+    """Return by how many columns each row has to lag behind the row before it, or why no number is enough."""
     i, j = dims.symbol(outer.var, None), dims.symbol(inner.var, None)
     ranges, step = _ranges(outer, inner), inner.bounds[2]
     root = families(region)
@@ -134,7 +135,7 @@ def jam(outer: Loop, inner: Loop, skew: int, rows: int) -> tuple[Loop, ...]:
     columns = len(range(*inner.bounds))
 
     def part(row: int, at: int, end: int) -> tuple[Stmt, ...]:
-        """Return columns of one row."""
+        """Return a loop over the columns from ``at`` to ``end`` of row ``row`` of the block."""
         body = tuple(statement_at(stmt, {outer.var: _ahead(outer.var, row * step)}) for stmt in inner.body)
         bounds = first + at * along, first + end * along, along
         return (replace(inner, bounds=bounds, body=body),) if at < end else ()

@@ -1,4 +1,4 @@
-"""Idiom recognition: sums of products over the axes of a matrix product become library calls."""
+"""Idiom recognition: reductions that are matrix products become library calls."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Axes:
 
 
 def _axes_of(window: Window) -> set[int] | None:
-    """Return the domain axes that move the window; None if one of them moves along two array axes."""
+    """Return the domain axes that a window uses; None if one of them is used by two array axes."""
     found = windows.moving_axes(window)
     return set(found) if len(found) == len(set(found)) else None
 
@@ -92,8 +92,7 @@ def can_contract(stmt: Compute, facts: Facts) -> Reason | None:
 
 
 def _view(window: Window, order: tuple[int, ...]) -> Window:
-    """Return the window with its domain axes in the given order; those that do not move it have length
-    one."""
+    """Return the window with its domain axes in the given order, those that it does not use of length one."""
     moving = _axes_of(window)
     assert moving is not None
     shape = tuple(window.shape[axis] if axis in moving else 1 for axis in order)

@@ -1,4 +1,4 @@
-"""Copy propagation, forwards to the readers of a copy and backwards to the maker of its source."""
+"""Copy propagation: readers of a copy read its source, or the source's writer writes the copy's target."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def _source(stmt: Stmt | None) -> Window:
 
 
 def _through(window: Window, given: Window, other: Window) -> Window | None:
-    """Return ``window`` of ``given``'s array as a window of ``other``'s array, where ``given`` and ``other``
-    correspond point by point; None unless ``given`` provably holds all of it."""
+    """Return ``window``, of ``given``'s array, as a window of ``other``'s array, given that ``given`` and
+    ``other`` correspond point by point; None if ``given`` is not proved to contain it."""
     amap = containing_map(given, window)
     return None if amap is None else windows.compose(other, amap, window.shape)
 
@@ -70,7 +70,7 @@ def _forward(stmt: Stmt | None, copy: Compute) -> Stmt:
 
 
 def _rename(stmt: Stmt | None, moved: Callable[[Window], Window]) -> Stmt:
-    """Return the statement with its reads moved to other windows."""
+    """Return the statement with each window that it reads replaced by ``moved(window)``."""
 
     def fn(node: Load | Gather) -> Expr:
         if isinstance(node, Gather):
@@ -106,8 +106,8 @@ def _try_forward(block: Block, pos: int, copy: Compute, log: Log) -> bool:
 
 # ---- what is only copied is written to its place ------------------------------------------------------
 def can_place(block: Block, pos: int, at: int, over: bool = False) -> Reason | None:
-    """Return why the temporary made at ``pos`` must not be written straight to the target of its copy at
-    ``at``; ``over``: a library may write over its operand."""
+    """Return why the statement at ``pos`` must not write straight to the target of the copy at ``at`` instead
+    of a temporary, else None; ``over``: a library call may overwrite its operand."""
     maker, copy = block.stmts[pos], block.stmts[at]
     assert isinstance(copy, Compute)
     temp, final = _source(copy), copy.target
@@ -154,7 +154,8 @@ def can_place(block: Block, pos: int, at: int, over: bool = False) -> Reason | N
 
 
 def _may_be_over(maker: Stmt | None, made: Window, window: Window) -> bool:
-    """Whether a library call may write its result over the operand that this window reads."""
+    """Whether ``maker`` is a library call that may write its result, ``made``, over its operand
+    ``window``."""
     if not isinstance(maker, Call) or (k := CALLS[maker.op].over) is None:
         return False
     matrices = all(len(read.shape) > 1 for read in maker.reads)
@@ -162,7 +163,8 @@ def _may_be_over(maker: Stmt | None, made: Window, window: Window) -> bool:
 
 
 def _may_reread(block: Block, q: int, window: Window, temp: Window, final: Window) -> Reason | None:
-    """Return why the statement at ``q`` must not read the final place instead of the temporary."""
+    """Return why the statement at ``q`` must not read the copy's target instead of the temporary; else
+    None."""
     moved = _through(window, temp, final)
     if moved is None:
         return Reason(f"{temp.array} is read where it was not written", (window,))
@@ -177,8 +179,8 @@ def _may_reread(block: Block, q: int, window: Window, temp: Window, final: Windo
 
 
 def place_result(block: Block, at: int, copy: Compute, log: Log, over: bool = False) -> bool:
-    """Write the temporary that is copied at ``at`` straight to the copy's target, if it may be; ``over``:
-    also where a library call then writes over an operand."""
+    """Let the writer of a temporary write to the target of its copy at ``at``, and drop the copy, if that is
+    legal; return whether it was.  ``over``: a library call may overwrite its operand for it."""
     temp, final = _source(copy), copy.target
     if block.facts.roots[temp.array] in block.facts.kept:
         return False
@@ -212,7 +214,7 @@ def place_result(block: Block, at: int, copy: Compute, log: Log, over: bool = Fa
 
 
 def _onto(written: Window, temp: Window, final: Window) -> Window:
-    """Return the window of the final place for a window that writes the temporary."""
+    """Return the window of the copy's target that corresponds to a window that writes the temporary."""
     amap = domain_map(temp, written)
     assert amap is not None and maps_into(amap, written.shape, temp.shape)
     return windows.compose(final, amap, written.shape)

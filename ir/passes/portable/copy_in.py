@@ -31,7 +31,8 @@ MAX_COPIES = 4
 
 
 def conflicting_loads(block: Block, pos: int, consumer: Compute) -> tuple[Load, ...] | Reason:
-    """Return the loads of the statement at ``pos`` that the writes of its consumer would change."""
+    """Return the loads of the statement at ``pos`` whose elements its consumer overwrites, or why copies of
+    them do not help."""
     producer = block.stmts[pos]
     assert isinstance(producer, Compute)
     found: list[Load] = []
@@ -55,7 +56,7 @@ def conflicting_loads(block: Block, pos: int, consumer: Compute) -> tuple[Load, 
 
 
 def worth_copies(producer: Compute, copied: tuple[Load, ...], hints: SizeHints) -> Reason | None:
-    """Return why it is better to store the values of the expression."""
+    """Return why storing the producer's values is cheaper than copies of the loads ``copied``; else None."""
     points = hints.product(producer.target.shape)
     if points < MIN_POINTS:
         return Reason(f"{points} points are too few for more kernels")

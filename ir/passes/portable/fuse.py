@@ -76,7 +76,7 @@ _SAVED = 2
 
 
 def _worthwhile(block: Block, producer: Compute, uses: list[Use]) -> Reason | None:
-    """Return why it is better to store the producer's values, as far as the producer alone shows that."""
+    """Return why the producer's values should be stored rather than inlined in ``uses``; else None."""
     if isinstance(producer.body, Load):
         return None
     name, price = producer.target.array, summary(producer.body)
@@ -114,7 +114,7 @@ def _too_large(
 
 # ---- action -------------------------------------------------------------------------------------------
 def inline(producer: Compute, consumer: Compute) -> Compute:
-    """Return the consumer with the producer's expression in place of every load that it serves."""
+    """Return the consumer with each load of the producer's target replaced by the producer's expression."""
     made: dict[Expr, None] = {}
     count = 0
 
@@ -145,7 +145,7 @@ def _seen_through(producer: Compute, amap: tuple[Index, ...], window: Window) ->
 def plan(block: Block, pos: int, single: bool) -> Fusion | Reason | None:
     """Return how to fuse the statement at ``pos`` into all its consumers, or why not; None if it has none.
 
-    With ``single``, only if it is read once, through a window that has all axes of its reader."""
+    With ``single``, it is fused only if it is read once, by a window with all axes of the reader's domain."""
     producer = block.stmts[pos]
     if not isinstance(producer, Compute) or producer.combine is not None:
         return None

@@ -70,8 +70,8 @@ def can_read_through(block: Block, name: str) -> Reason | None:
 
 
 def source_of(block: Block, pos: int, window: Window, parts: Parts) -> Expr | Reason:
-    """Return the expression that the statement at ``pos`` can read instead of a window of an array made in
-    parts, or why there is none."""
+    """Return the expression that the statement at ``pos`` can use instead of a load of ``window``, whose
+    array was written in ``parts``, or why there is none."""
     for at, part in reversed(parts):
         amap = containing_map(part.target, window)
         if amap is None:
@@ -93,8 +93,8 @@ def _reach(node: Load | Gather) -> Window:
 
 
 def write_conflict(facts: Facts, whole: Compute, pieces: list[Compute]) -> Reason | None:
-    """Return why the pieces must not write to the target of the statement: other pieces may still have to
-    read it."""
+    """Return why the pieces of a statement must not write to its target, because another piece may still have
+    to read it; else None."""
     for piece in pieces:
         for node in loads_of(piece.body):
             window = _reach(node)
@@ -143,8 +143,8 @@ def _insert(cuts: list[Dim], cut: Dim) -> bool:
 
 
 def worth_cutting(stmt: Compute, array: Array, cuts: _Cuts, hints: SizeHints) -> Reason | None:
-    """Return why splitting is of no use, or would be too much to compile; ``array`` is the target of the
-    statement, which may be a rim itself."""
+    """Return why splitting does not pay, or needs too many kernels; else None.  ``array`` is the target's
+    array, of which the statement may write only a rim."""
     points = hints.product(stmt.target.shape)
     pieces = largest = 1
     for ends in cuts:
@@ -172,8 +172,8 @@ def pieces_of(stmt: Compute, cuts: _Cuts) -> Iterator[tuple[tuple[Index, ...], C
 def _through(
     block: Block, pos: int, piece: Compute, made: dict[str, Parts], names: set[str]
 ) -> Compute | str:
-    """Return a piece with the sources of the arrays' parts in place of the arrays; or the name of an array
-    that cannot be replaced."""
+    """Return a piece that reads the sources of the arrays ``names`` instead of these; or the name of the
+    array for which that is impossible."""
     instead: dict[Expr, Expr] = {}
     for node in loads_of(piece.body):
         if isinstance(node, Load) and node.window.array in names:
@@ -254,8 +254,8 @@ class _Sweep:
     def place(
         self, stmt: Compute, pieces: list[Compute], places: list[tuple[Index, ...]], names: set[str]
     ) -> list[Compute]:
-        """Return the pieces, written to the target or, where others still have to read it, to a new array
-        first."""
+        """Return the pieces, which write to the target, or to a new array if other pieces still have to read
+        the target."""
         reason = write_conflict(self.block.facts, stmt, pieces)
         if reason is not None and len(names) < IN_PLACE:
             self.refuse(stmt, reason)

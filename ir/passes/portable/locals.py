@@ -1,7 +1,7 @@
 """Array contraction: temporaries that live inside one nest become shared expressions without memory.
 
-Each reader gets the expression.  It stays one object, which a kernel computes once per point for all
-the statements of a nest, so that this costs nothing whatever the expression is.
+Each statement that reads such a temporary gets the expression instead.  All share one object, which a kernel
+computes once per point, so that no work is repeated.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from dcarray.ir.passes.flow import Block, block_pass, reads_of
 
 
 def can_localise(block: Block, pos: int, nest: Nest, k: int) -> Reason | None:
-    """Return why the result of statement ``k`` of the nest at ``pos`` needs memory."""
+    """Return why the result of statement ``k`` of the nest at ``pos`` must be stored; None if it need not
+    be."""
     part, facts = nest.body[k], block.facts
     name = part.target.array
     if facts.arrays[name].role != "temp" or facts.roots[name] in facts.shared:
@@ -49,7 +50,7 @@ def can_localise(block: Block, pos: int, nest: Nest, k: int) -> Reason | None:
 
 
 def localise(nest: Nest, k: int) -> Nest | Compute:
-    """Return the nest without its statement ``k``, whose expression its readers have instead."""
+    """Return the nest without its statement ``k``, whose expression replaces the loads of its result."""
     part = nest.body[k]
 
     def fn(node: Load | Gather) -> Expr:

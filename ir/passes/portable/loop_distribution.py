@@ -56,7 +56,7 @@ class Iterations:
 
 
 class _Refused(Exception):
-    """A reason that ends the rewriting of an expression."""
+    """Raised inside a rewrite with the reason why it is impossible."""
 
     def __init__(self, text: str, *found: Window) -> None:
         super().__init__(text)
@@ -65,8 +65,8 @@ class _Refused(Exception):
 
 # ---- legality and action: the statements over all iterations, or why there are none ----------------------
 def distribute(loop: Loop, region: Region) -> tuple[tuple[Compute, ...], tuple[Array, ...]] | Reason:
-    """Return the statements that do all iterations of a loop, and the arrays that get an axis for them; or
-    why the loop stays.  ``loop`` is a statement of ``region``, that very object."""
+    """Return the statements over all iterations that replace a loop, and the temporaries that get an axis for
+    the iterations; or why that is impossible.  ``loop`` must be the very object that is in ``region``."""
     count = dims.count(loop.bounds)
     if count is None:
         return Reason(f"it is not known how many iterations {loop.var} takes")
@@ -115,7 +115,7 @@ def distribute(loop: Loop, region: Region) -> tuple[tuple[Compute, ...], tuple[A
 
 
 def _computes(body: tuple[Stmt, ...]) -> Iterator[Compute | None]:
-    """Return the computations of a body, or None if it has other statements."""
+    """Yield the computations of a body, those of nests included; None for a statement of another kind."""
     for stmt in body:
         if isinstance(stmt, Nest):
             yield from stmt.body
@@ -131,7 +131,7 @@ def _rectangular(body: tuple[Compute, ...], iterations: Iterations) -> Reason | 
 
 
 def _in_place(part: Compute, region: Region) -> Reason | None:
-    """Return why the statement cannot read what it writes."""
+    """Return why a statement that reads elements it writes cannot run over all iterations; else None."""
     if part.scan is not None:
         return Reason(f"{part.target.array} is a scan", (part.target,))
     if part.combine is None and windows.injective(part.target) is not True:
@@ -147,7 +147,8 @@ def _in_place(part: Compute, region: Region) -> Reason | None:
 
 # ---- one statement over all iterations -------------------------------------------------------------------
 def over_iterations(part: Compute, loop: Loop) -> Compute | Reason:
-    """Return the statement over a domain that begins with the iterations of a loop, or why there is none."""
+    """Return the statement with the loop's iterations as first axis of its domain, or why that is
+    impossible."""
     count = dims.count(loop.bounds)
     if count is None:
         return Reason(f"it is not known how many iterations {loop.var} takes")
@@ -160,7 +161,7 @@ def over_iterations(part: Compute, loop: Loop) -> Compute | Reason:
 
 
 def _over_iterations(part: Compute, iterations: Iterations, own: frozenset[str]) -> Compute:
-    """Return the statement over a domain that begins with the iterations."""
+    """Return the statement with ``iterations`` as first axis of its domain, and of the arrays ``own``."""
     part = _written_out(part, iterations)
     shape = (iterations.count, *part.target.shape)
 
@@ -188,7 +189,7 @@ def _over_iterations(part: Compute, iterations: Iterations, own: frozenset[str])
 
 
 def _move_index(ix: Index, iterations: Iterations, window: Window) -> Index:
-    """Return the index over all iterations for an index of one iteration."""
+    """Return an index over the domain with the iterations as first axis, given the one of one iteration."""
     if iterations.var in dims.free_symbols(ix.stride):
         raise _Refused(f"{window.array} is read with strides that change", window)
     pace = dims.slope(ix.offset, iterations.var)
@@ -216,8 +217,7 @@ def _size(node: Size, iterations: Iterations) -> Expr:
 
 
 def _in_order(part: Compute) -> Compute:
-    """Return the statement with its axes in the order in which they move along the target, the reduced ones
-    last."""
+    """Return the statement with its domain axes in the order of the target's indices, reduced axes last."""
     used = [ix.axis for ix in part.target.index if ix.axis is not None]
     order = list(dict.fromkeys(used))
     order += [axis for axis in range(len(part.target.shape)) if axis not in used]
@@ -230,8 +230,8 @@ def _in_order(part: Compute) -> Compute:
 
 # ---- folds over what slides -------------------------------------------------------------------------
 def _written_out(part: Compute, iterations: Iterations) -> Compute:
-    """Return the statement with the terms written out along which a window slides with the loop.  An array
-    axis can be moved by one domain axis only, so these reduced axes cannot stay."""
+    """Return the statement with those reduced axes written out as sums along which a window also moves with
+    the loop: an index has one domain axis only, so it cannot have both."""
     if part.combine is None:
         return part
     used = {ix.axis for ix in part.target.index}
@@ -289,7 +289,8 @@ def _map(at: dict[int, int], kept: list[int]) -> tuple[Index, ...]:
 
 
 def _at(body: Expr, at: dict[int, int], kept: list[int], shape: tuple[Dim, ...]) -> Expr:
-    """Return the expression with fixed values of some coordinates."""
+    """Return the expression with the coordinates ``at`` (by axis) fixed, over a domain of the axes
+    ``kept``."""
     return windows.remap(body, _map(at, kept), shape)
 
 

@@ -1,7 +1,7 @@
-"""Loop fission: a statement leaves the loops that it shares with others, and gets loops of its own.
+"""Loop fission: a statement is moved out of the loops that it shares with others, into loops of its own.
 
-``for i: { s; t }`` becomes ``for i: s`` and ``for i: t``, in any order, where neither touches what the other
-writes.  A pass that finds more in one of the two loops than in both decides when.
+``for i: { s; t }`` becomes ``for i: s`` and ``for i: t``, in any order, where neither statement touches what
+the other one writes.  Another pass, which can rewrite one of the two loops, decides when this is done.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def without(loop: Loop, path: Path) -> Loop | None:
 
 
 def can_leave(loop: Loop, path: Path, stmt: Compute, region: Region) -> Reason | None:
-    """Return why a statement of a loop may not run in a loop of its own, before or after the other."""
+    """Return why the statement at ``path`` of a loop may not get a loop of its own; None if it may."""
     left = without(loop, path)
     if left is None:
         return None

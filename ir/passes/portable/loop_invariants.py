@@ -53,7 +53,7 @@ _BOOL, _I8 = np.dtype(np.bool_), np.dtype(np.int64)
 
 
 class _Mover:
-    """The moves out of the loops of one region."""
+    """One traversal of a region that moves loop-invariant computations out of its loops."""
 
     def __init__(self, region: Region, log: Log) -> None:
         self._log = log
@@ -70,8 +70,8 @@ class _Mover:
         return {self._root[w.array] for stmt in stmts for w in reads(stmt)}
 
     def may_move(self, loop: Loop | While, pos: int) -> bool:
-        """Whether a statement of a loop does the same in every iteration, so that it may run once before it,
-        if the loop runs at all."""
+        """Whether the statement at ``pos`` of a loop does the same in every iteration, so that it may run
+        once before the loop, if that has an iteration."""
         stmt = loop.body[pos]
         if not isinstance(stmt, Compute | Call) or not _depends_on_arrays_alone(stmt, loop):
             return False
@@ -95,14 +95,14 @@ class _Mover:
 
     # ---- profit -------------------------------------------------------------------------------------
     def pays(self, stmt: Stmt) -> bool:
-        """Whether a statement takes so long that its result had better be kept."""
+        """Whether a statement costs more than storing its result and loading it again."""
         if isinstance(stmt, Compute):
             return bool(stmt.target.shape) and (stmt.combine is not None or summary(stmt.body).work >= LEAST)
         return isinstance(stmt, Call)
 
     # ---- action -------------------------------------------------------------------------------------
     def body(self, stmts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        """Return statements with what is moved out of the loops among them; inner loops come first."""
+        """Return the statements with invariants of loops moved before these; inner loops are done first."""
         found: list[Stmt] = []
         for stmt in stmts:
             if parts := bodies(stmt):
@@ -115,7 +115,7 @@ class _Mover:
         return stmts if same else tuple(found)
 
     def _moved(self, loop: Loop | While) -> tuple[list[Stmt], Loop | While]:
-        """Return what may run before a loop, and the rest of it."""
+        """Return the statements that may run before a loop, and the loop without them."""
         moved: list[Stmt] = []
         pos = 0
         while pos < len(loop.body):
@@ -129,7 +129,7 @@ class _Mover:
         return self._parts_moved(loop, moved)
 
     def _parts_moved(self, loop: Loop | While, moved: list[Stmt]) -> tuple[list[Stmt], Loop | While]:
-        """Move parts of the expressions of a loop's statements; see `_moved`."""
+        """Move invariant parts of the expressions of a loop's statements; the result is that of `_moved`."""
         changed = self.written(loop.body)
         body = list(loop.body)
         for k, stmt in enumerate(body):
@@ -147,8 +147,8 @@ class _Mover:
         return moved, replace(loop, body=tuple(body)) if moved else loop
 
     def _kept(self, part: Expr, axes: list[int], stmt: Compute) -> tuple[Compute, Load]:
-        """Return the statement that keeps a part of another one's expression in an array with some of its
-        axes, and what reads that."""
+        """Return the statement that stores a part of ``stmt``'s expression in a new array, over the domain
+        axes ``axes``, and the load that replaces the part."""
         shape = tuple([stmt.target.shape[axis] for axis in axes])
         array = Array(next(self._names), part.dtype, shape)
         self.made.append(array)
@@ -159,7 +159,7 @@ class _Mover:
         return Compute(identity(array), remap(part, tuple(amap), shape), loc=stmt.loc), Load(read, part.dtype)
 
     def _constant_parts(self, expr: Expr, loop: Loop | While, changed: set[str]) -> list[Expr]:
-        """Return the largest parts of an expression that are the same in every iteration, and take long."""
+        """Return the largest parts of an expression that are the same in every iteration and costly."""
         if not isinstance(expr, Apply) or expr.op == "checked":
             return []
         if summary(expr).work < LEAST:
@@ -171,7 +171,7 @@ class _Mover:
         return list(dict.fromkeys(found))
 
     def _if_it_runs(self, loop: Loop | While, moved: list[Stmt]) -> list[Stmt]:
-        """Return statements that are to run if a loop does."""
+        """Return the statements ``moved`` under the condition that the loop has an iteration."""
         if not moved:
             return []
         if isinstance(loop, While):
@@ -188,7 +188,7 @@ class _Mover:
 
 
 def _depends_on_arrays_alone(stmt: Compute | Call, loop: Loop | While) -> bool:
-    """Whether the loop's variable is not in a statement."""
+    """Whether a statement does not depend on the loop's variable."""
     if isinstance(loop, While):
         return True
     if any(loop.var in symbols_of(w) for w in (*reads(stmt), *writes(stmt))):
@@ -207,7 +207,7 @@ def _axes(expr: Expr) -> list[int]:
 
 
 def _replaced(expr: Expr, others: dict[Expr, Expr]) -> Expr:
-    """Return an expression with other parts."""
+    """Return an expression with each node in ``others`` replaced by its value there."""
     return rewrite(expr, lambda node: others.get(node, node))
 
 

@@ -71,7 +71,7 @@ _INT = np.dtype(np.int64)
 
 # ---- legality and profit ---------------------------------------------------------------------------------
 def can_hoist(found: LoopProduct, written: frozenset[str], region: Region) -> Reason | None:
-    """Return why products cannot be computed before the loops that write these families of arrays."""
+    """Return why products cannot be computed before the loops; these write the families ``written``."""
     family = families(region)
 
     def of(window: Window) -> str:
@@ -90,7 +90,7 @@ def can_hoist(found: LoopProduct, written: frozenset[str], region: Region) -> Re
 
 
 def _reads_inside(before: Compute, arrays: dict[str, Array]) -> Reason | None:
-    """Return why a product might read outside of its operands: loops that never run may say any index."""
+    """Return why a product may read out of bounds: indices in loops without iterations need not be valid."""
     for node in windows.loads(before.body):
         if windows.covers(windows.identity(arrays[node.window.array]), node.window) is not True:
             return Reason(f"{node.window.array} may not have all that the product needs", (node.window,))
@@ -104,8 +104,8 @@ def _too_large(shape: tuple[Dim, ...], hints: SizeHints, region: Region) -> Reas
 
 
 def pays(count: Dim, points: int, shape: tuple[Dim, ...], hints: SizeHints) -> Reason | None:
-    """Return why a product is not worth it; ``points`` of it are added up in the loops, as far as it is
-    known, ``count`` terms for each."""
+    """Return why a library call for a product of the shape ``shape`` does not pay; None if it does.  The
+    loops use about ``points`` of its elements, each a sum of ``count`` terms."""
     extents = [hints(n) for n in shape]
     if min(*extents, hints(count)) < MIN_EXTENT:
         return Reason("the product is small")
@@ -119,10 +119,11 @@ def pays(count: Dim, points: int, shape: tuple[Dim, ...], hints: SizeHints) -> R
 
 # ---- action --------------------------------------------------------------------------------------------
 def product_before(found: LoopProduct, term: Term, array: Array, arrays: dict[str, Array]) -> Compute:
-    """Return the statement that computes a product.
+    """Return the statement that computes a term's product into ``array``.
 
-    The axes of its domain are those of the product, and that of the terms: after them, or, of a product with
-    a vector, where the matrix has it, so that others can go over the matrix at the same time (`row_fusion`).
+    Its domain has the axes of the product and the axis of the summed terms: last, or, for a matrix and a
+    vector, in the order of the matrix's axes, so that `row_fusion` can join it with others that read the
+    matrix.
     """
     dtype, rank = array.dtype, len(array.shape)
     first = int(rank == 1 and any(_terms_are_rows(found, one, arrays) for one in term.operands))
@@ -149,7 +150,7 @@ def _terms_are_rows(found: LoopProduct, operand: Operand, arrays: dict[str, Arra
 
 
 def without_terms(found: LoopProduct, products: Sequence[Window]) -> Stmt:
-    """Return what is left: elements of products are added."""
+    """Return the statement that adds elements of the computed products, in place of the loop or fold."""
     fold, dtype = found.fold, dtype_of(found.fold.body)
     amap, shape = found.results
     start = Load(fold.target, dtype) if fold.init is None else fold.init
@@ -172,7 +173,7 @@ def without_terms(found: LoopProduct, products: Sequence[Window]) -> Stmt:
 
 
 class _Made:
-    """Statements before loops, and the arrays that they compute."""
+    """The statements that compute products before loops, and their arrays."""
 
     def __init__(self, arrays: Mapping[str, Array]) -> None:
         self.arrays = dict(arrays)
@@ -181,21 +182,21 @@ class _Made:
         self._products: dict[tuple[Expr, ...], Array] = {}
 
     def copy(self) -> _Made:
-        """The same, of which this one will know nothing."""
+        """Return an independent copy, to which products can be added on trial."""
         made = _Made(self.arrays)
         made.statements, made.temporaries = [*self.statements], [*self.temporaries]
         made._products = dict(self._products)
         return made
 
     def new(self, stem: str, dtype: np.dtype[np.generic], shape: tuple[Dim, ...]) -> Array:
-        """A new array."""
+        """Declare a new temporary with a name like ``stem`` and return it."""
         array = Array(numbered(stem, self.arrays), dtype, shape)
         self.arrays[array.name] = array
         self.temporaries.append(array)
         return array
 
     def product(self, found: LoopProduct, term: Term) -> Window:
-        """The element of the product of a term's operands, of which those that are computed get arrays."""
+        """Return the window of a term's element in its product, which is computed first if it is not yet."""
         operands = tuple(self.stored(found, one) for one in term.operands)
         term = replace(term, operands=operands)
         key = tuple(found.values(one, 0, 1, (found.count, one.extent or 1)) for one in operands)
@@ -210,7 +211,7 @@ class _Made:
         return Window(array.name, found.fold.target.shape, at)
 
     def stored(self, found: LoopProduct, operand: Operand) -> Operand:
-        """An operand in an array."""
+        """Return an operand that is read from an array, which is computed first if it is an expression."""
         if Lines(found.axis, found.variables, self.arrays).is_stored("multiply", operand.expr):
             return operand
         dtype = dtype_of(operand.expr)
@@ -231,7 +232,7 @@ class _Made:
 
 
 class _Hoisting:
-    """The products of the loops in one loop, which are computed before it."""
+    """The rewrite of one outermost loop: sums of products in it become products before it."""
 
     def __init__(self, loop: Loop, region: Region, log: Log) -> None:
         self.region, self.log = region, log
@@ -242,7 +243,7 @@ class _Hoisting:
         self.loops = self.visit(loop, frozenset(), [(hints, 1) for hints in variations(region)])
 
     def visit(self, loop: Loop, outer: frozenset[str], cases: Cases) -> tuple[Stmt, ...]:
-        """The loop without terms in it, and what adds their sums."""
+        """Return what replaces a loop: the loop without sums of products, and statements that add these."""
         left: Loop | None = loop
         after: list[Stmt] = []
         for path, stmt in reversed([*paths(loop)]):  # the places of those to come stay
@@ -264,7 +265,7 @@ class _Hoisting:
         return (left if same else replace(left, body=body), *after)
 
     def statement(self, stmt: Stmt, outer: frozenset[str], cases: Cases) -> tuple[Stmt, ...]:
-        """A statement of a loop without terms in it."""
+        """Return what replaces a statement of a loop: itself, if it holds no sum of products."""
         if isinstance(stmt, Loop):
             return self.visit(stmt, outer, cases)
         if not isinstance(stmt, Compute) or stmt.combine is None:
@@ -274,7 +275,8 @@ class _Hoisting:
         return (stmt if made is None else made,)
 
     def hoisted(self, found: LoopProduct, cases: Cases, reason: Reason | None = None) -> Stmt | None:
-        """The statement that adds products, unless there is a reason why it stays."""
+        """Return the statement that adds the products, whose computation is recorded; None if they do not
+        pay."""
         for one in found.inner:
             cases = within(cases, one)
         name = found.fold.target.array

@@ -28,7 +28,7 @@ def is_fill(stmt: Stmt | None) -> bool:
 
 
 def can_shrink(block: Block, pos: int, at: int, target: Window) -> Reason | None:
-    """Return why the statement at ``pos`` must also write the elements that the one at ``at`` overwrites."""
+    """Return why the fill at ``pos`` must write even the elements that the statement at ``at`` overwrites."""
     fill, facts = block.stmts[pos], block.facts
     assert isinstance(fill, Compute)
     name = fill.target.array
@@ -51,7 +51,7 @@ def can_shrink(block: Block, pos: int, at: int, target: Window) -> Reason | None
 
 
 def worth_shrinking(fill: Compute, target: Window, hints: SizeHints) -> Reason | None:
-    """Return why shrinking the store is of no use."""
+    """Return why shrinking the store does not pay; None if it does."""
     points = _points(fill.target, hints)
     if points < MIN_POINTS:
         return Reason(f"{points} points are too few for more kernels")
@@ -92,7 +92,8 @@ def _part(fill: Compute, outer: Box, part: Box) -> Compute:
 
 
 def _overwritten_window(block: Block, pos: int, fill: Compute, hints: SizeHints, log: Log) -> Window | None:
-    """Return the largest window that the statement need not write."""
+    """Return the largest later write that allows ``fill`` to leave out its elements; None if there is
+    none."""
     found: Window | None = None
     for seen, at in enumerate(block.touching(fill.target.array, pos)):
         if seen >= _LOOK_AHEAD:

@@ -1,8 +1,8 @@
-"""Factors of a term of a product: which move with the terms, and along which line of results.
+"""Factors of the terms of a sum: how each depends on the summed axis and on the axes of the result.
 
-In ``(a[k,i] - p[i]) * w[k] * b[k,j] / s[i]``, summed over ``k``, the first factor differs among results along
-``i`` and the third along ``j``; the second is the same for all results, and the last for all terms.  So the
-sum is an element of a matrix product, whose first operand is computed, divided by ``s[i]``.
+In ``(a[k,i] - p[i]) * w[k] * b[k,j] / s[i]``, summed over ``k``, the first factor depends on ``i`` and the
+third on ``j``; the second is the same for all results, and the last for all terms.  So the sum is an element
+of a matrix product, whose first operand has to be computed, divided by ``s[i]``.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ Place = tuple[Index, Dim | None]
 
 @record(frozen=True, slots=True)
 class Operand:
-    """A factor of the terms, the same for all results but those along one line.
+    """An operand of a product: a factor of the terms that depends on at most one axis of the result.
 
     Attributes
     ----------
     expr : Expr
-        Over the domain of the fold.
+        Its value over the domain of the fold.
     at : Index or None
-        The place of a result along the line.
+        The operand's position along that axis.
     extent : Dim or None
-        How many places there are.
+        The length of that axis.
     """
 
     expr: Expr
@@ -42,7 +42,7 @@ class Operand:
 
 
 def shift(ix: Index, origin: Index, variables: frozenset[str]) -> Dim | None:
-    """Return how far one place is always from another one; None if they do not move alike."""
+    """Return the constant distance ``ix - origin`` of two indices; None if they do not move alike."""
     if ix.axis != origin.axis or dims.prove_eq(ix.stride, origin.stride) is not True:
         return None
     apart = dims.simplify(ix.offset - origin.offset)
@@ -58,8 +58,8 @@ def _moves_with_results(ix: Index, variables: frozenset[str]) -> bool:
 
 
 class Lines:
-    """The directions in which expressions vary: with the terms, along an axis, and with results, along the
-    other axes and with variables."""
+    """A test of how expressions vary: along ``axis``, the domain axis of the terms, or with the results,
+    which move along the other axes and with the loop variables."""
 
     def __init__(self, axis: int, variables: frozenset[str], arrays: Mapping[str, Array]) -> None:
         self.axis, self.variables, self.arrays = axis, variables, arrays
@@ -73,8 +73,8 @@ class Lines:
         )
 
     def places(self, expr: Expr) -> list[Place] | None:
-        """Return the places along the line on which an expression differs among results; None if it differs
-        on several, or in another way."""
+        """Return the indices, with extents, by which an expression depends on one axis of the result; None if
+        it depends on several axes, or in another way."""
         found: list[Place] = []
         for node in windows.walk(expr):
             if isinstance(node, Gather):
@@ -94,13 +94,13 @@ class Lines:
         return found if all(self.alike(found, [place]) for place in found) else None
 
     def alike(self, some: list[Place], others: list[Place]) -> bool:
-        """Whether places are on one line, or both are none."""
+        """Whether both lists of indices go along the same axis of the result, or both are empty."""
         if not some or not others:
             return not some and not others
         return shift(others[0][0], some[0][0], self.variables) is not None
 
     def is_stored(self, how: str, expr: Expr) -> bool:
-        """Whether a factor is a part of an array, and not computed."""
+        """Whether a factor can be read from an array as it is, and need not be computed."""
         if how == "divide" or not isinstance(expr, Load):
             return False
         index = expr.window.index
@@ -111,15 +111,15 @@ class Lines:
 def term_factors(
     expr: Expr, lines: Lines, certain: bool
 ) -> tuple[tuple[Operand, ...], tuple[Factor, ...]] | Reason:
-    """Return the two operands of a term, and the factors that all terms have in common; or why it is no
-    product.
+    """Return the two operands of a term, and the factors that are the same for all terms; or why the term is
+    no product of two operands.
 
     Parameters
     ----------
     expr : Expr
     lines : Lines
     certain : bool
-        Whether there are terms.
+        Whether the sum is known to have at least one term.
     """
     rest: list[Factor] = []
     groups: list[tuple[list[Place], list[Factor]]] = []
@@ -158,7 +158,7 @@ def term_factors(
 
 
 def _split(expr: Expr, lines: Lines) -> Iterator[Factor]:
-    """The factors of an expression; what is the same for all results is one."""
+    """Yield the factors of an expression; a part that is the same for all results is not split further."""
     if isinstance(expr, Apply) and expr.op in ("multiply", "divide") and lines.places(expr) != []:
         first, second = expr.args
         if expr.op == "multiply":
@@ -173,13 +173,13 @@ def _split(expr: Expr, lines: Lines) -> Iterator[Factor]:
 
 
 def _is_some(expr: Expr) -> bool:
-    """Whether an expression is a constant other than 0: infinite terms add up to another infinity than their
-    quotient, or to none."""
+    """Whether an expression is a constant other than 0: a sum divided by 0 may differ from the sum of the
+    terms divided by 0."""
     return isinstance(expr, Const) and bool(const_value(expr) != 0)
 
 
 def _may_fail(expr: Expr) -> bool:
-    """Whether an expression can only be computed where the program does so."""
+    """Whether an expression may raise an error or a flag, so that it must not be moved."""
     return any(
         isinstance(node, Gather) or (isinstance(node, Apply) and node.op == "checked")
         for node in windows.walk(expr)
@@ -187,8 +187,8 @@ def _may_fail(expr: Expr) -> bool:
 
 
 def _operand(places: list[Place], factors: list[Factor], lines: Lines) -> Operand | None:
-    """The product of factors on one line; None if nothing says how many places this has, or if there is none
-    that does not divide."""
+    """Return the operand that is the product of ``factors``, which depend on one axis; None if the length of
+    that axis is not known, or if all factors are divisors."""
     (first, value), *others = sorted(factors, key=lambda factor: factor[0] == "divide")
     if first == "divide":
         return None

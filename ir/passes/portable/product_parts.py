@@ -46,7 +46,7 @@ def _range(index: Index, domain: Sequence[Dim]) -> Range | None:
 
 
 def _union(a: Range, b: Range) -> Range | None:
-    """Return the least range with both; None if it is not known."""
+    """Return the smallest range that contains both; None if it is not known."""
     if a == b:
         return a
     if not all(isinstance(n, int) for one in (a, b) for n in (one.low, one.length)):
@@ -98,14 +98,14 @@ def _needed(axis: int, extent: Dim, uses: Sequence[Part]) -> Range | None:
 
 
 def _narrowed(window: Window, ranges: dict[int, Range]) -> Window:
-    """Return a window with ranges of some of its axes."""
+    """Return a window restricted to ``ranges`` along some of its axes."""
     shape = tuple(ranges[k].length if k in ranges else n for k, n in enumerate(window.shape))
     amap = tuple(Index(ranges[k].low if k in ranges else 0, 1, k) for k in range(len(shape)))
     return windows.compose(window, amap, shape)
 
 
 def restricted(call: Call, ranges: Sequence[Range]) -> Call:
-    """Return a product of which only a range along each axis is computed."""
+    """Return the library call that computes only a range along each axis of a product."""
     (target,), (a, b) = call.writes, call.reads
     rows, columns = len(a.shape) > 1, len(b.shape) > 1
     batch = len(target.shape) - rows - columns
@@ -125,8 +125,8 @@ def restricted(call: Call, ranges: Sequence[Range]) -> Call:
 
 # ---- the diagonal ------------------------------------------------------------------------------------------
 def diagonal(call: Call, uses: Sequence[Part]) -> tuple[Index, Index, Dim] | None:
-    """Return the indices of the diagonal of a product, along one axis, and its length, if only that is
-    read."""
+    """Return the row and column indices of a diagonal of a product, and its length, if all reads are of that
+    diagonal; else None."""
     if any(len(window.shape) != 2 for window in (*call.reads, *call.writes)):
         return None
     found = set()

@@ -1,5 +1,5 @@
-"""Terms of products: sums by loops, or by a fold in a loop, whose terms are elements of products of matrices,
-or of a matrix and a vector."""
+"""Recognition of matrix products in loops: sums, by a loop or by a fold in a loop, of products of two
+operands."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _DTYPES = "fdFD"
 
 @record(frozen=True, slots=True)
 class Term:
-    """An addend of what is added: its operation, "add" or "subtract", two operands, and the factors that all
-    its terms have in common, each with "multiply" or "divide"."""
+    """An addend of the summed expression: "add" or "subtract", the two operands, and the factors that are the
+    same for all terms of the sum, each with "multiply" or "divide"."""
 
     op: str
     operands: tuple[Operand, ...]
@@ -30,7 +30,7 @@ class Term:
 
     @property
     def moving(self) -> tuple[tuple[Index, Dim], ...]:
-        """The places of operands along the lines of results, and how many there are."""
+        """The operands' indices along the axes of the product, and the lengths of these axes."""
         return tuple((one.at, one.extent) for one in self.operands if one.at is not None)
 
     @property
@@ -41,20 +41,20 @@ class Term:
 
 @record(frozen=True, slots=True)
 class LoopProduct:
-    """A sum of products that a loop over terms, or a fold in a loop, adds to elements of an array.
+    """A sum of products that a loop, or a fold within a loop, adds to elements of an array.
 
     Attributes
     ----------
     fold : Compute
-        The sum of the terms, over a domain that has an axis for them.
+        The sum, over a domain that has an axis for its terms.
     axis : int
-        That axis.
+        The domain axis of the terms.
     inner : tuple of Loop
-        The loops inside of a loop over terms, around its statement.
+        If a loop runs over the terms: the loops in it around its statement.
     terms : tuple of Term
-        Each is an element of a product.
+        The addends, each an element of a matrix product.
     variables : frozenset of str
-        Of the loops before which the products would be computed.
+        The variables of the loops before which the products would be computed.
     """
 
     fold: Compute
@@ -77,11 +77,12 @@ class LoopProduct:
         return amap, tuple(shape[k] for k in kept)
 
     def is_place(self, ix: Index, operand: Operand) -> bool:
-        """Whether an index moves along the line of an operand."""
+        """Whether an index moves along the axis of the result on which an operand depends."""
         return operand.at is not None and shift(ix, operand.at, self.variables) is not None
 
     def values(self, operand: Operand, terms: int, places: int, shape: tuple[Dim, ...]) -> Expr:
-        """Return an operand over a domain of which one axis is that of the terms, and one its line."""
+        """Return an operand over the domain ``shape`` with the axes ``terms`` and ``places`` (of the
+        result)."""
 
         def index(ix: Index) -> Index:
             if ix.axis == self.axis:
@@ -112,7 +113,7 @@ def product_of(loop: Loop, outer: frozenset[str], arrays: Mapping[str, Array]) -
     outer : frozenset of str
         The variables of the loops around it before which the products would be computed.
     arrays : mapping of str to Array
-        Those of the region.
+        The arrays of the region, by name.
     """
     inner: list[Loop] = []
     body = loop.body
@@ -141,8 +142,8 @@ def product_of(loop: Loop, outer: frozenset[str], arrays: Mapping[str, Array]) -
 
 
 def fold_product(stmt: Compute, outer: frozenset[str], arrays: Mapping[str, Array]) -> LoopProduct | Reason:
-    """Return the products a row or column of which is a fold in loops over the variables ``outer``, or why
-    there are none."""
+    """Return the products of which a fold, in loops over the variables ``outer``, computes a row or column,
+    or why there are none."""
     if stmt.combine != "add" or stmt.scan is not None or dtype_of(stmt.body).char not in _DTYPES:
         return Reason("it is not a sum", (stmt.target,))
     found = _product(stmt, (), "add", outer, arrays)
@@ -159,8 +160,8 @@ def fold_product(stmt: Compute, outer: frozenset[str], arrays: Mapping[str, Arra
 
 
 def term_of(stmt: Compute) -> tuple[str, Expr] | None:
-    """Return the operation that joins the target of a statement with a term, and the term; None if the
-    statement is not of this kind."""
+    """Return the operation and the term ``x`` of a statement ``target = target + x`` or ``target - x``; None
+    for other statements."""
     body = stmt.body
     if not isinstance(body, Apply) or body.op not in ("add", "subtract") or body.dtype.char not in _DTYPES:
         return None
@@ -177,7 +178,8 @@ def term_of(stmt: Compute) -> tuple[str, Expr] | None:
 def _product(
     fold: Compute, inner: tuple[Loop, ...], op: str, variables: frozenset[str], arrays: Mapping[str, Array]
 ) -> LoopProduct | Reason:
-    """The products of a fold that runs once for all values of variables."""
+    """Return the products whose elements a fold computes in loops over ``variables``, or why there are
+    none."""
     axes = unused_axes(fold.target)
     if len(axes) != 1:
         return Reason("it sums along several axes", (fold.target,))
@@ -201,7 +203,7 @@ _OTHER = {"add": "subtract", "subtract": "add"}
 
 
 def _addends(expr: Expr, op: str) -> Iterator[tuple[str, Expr]]:
-    """The addends of a term, each with the operation that joins it to the target."""
+    """Yield the addends of an expression, each with "add" or "subtract"; ``op`` is that of the whole."""
     if isinstance(expr, Apply) and expr.op in _OTHER:
         first, second = expr.args
         yield from _addends(first, op)

@@ -1,9 +1,8 @@
 """Reshapes: statements over two shapes of one memory are rewritten to the finer of the two shapes.
 
-A reshape merges or splits axes: both arrays have the same memory, in C order.  Statements that use the
-coarser of them get a domain in which its axes are split, with all other windows along these axes.  Writes and
-reads are then windows of one array, and other passes can compare them.  Kernels merge axes again that are
-contiguous.
+A reshape merges or splits axes: both arrays have the same memory, in C order.  In statements that use
+the shape with fewer axes, the axes of the domain are split, so that they can use the other one.  Writes and
+reads are then windows of one array, and other passes can compare them.  Kernels merge contiguous axes again.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ _Parts = dict[int, tuple[Dim, ...]]
 
 # ---- shapes -------------------------------------------------------------------------------------------
 def axis_groups(fine: Sequence[Dim], coarse: Sequence[Dim]) -> tuple[tuple[int, ...], ...] | None:
-    """Return for each axis of a coarse shape the axes of a finer shape that it consists of, without those of
-    one element; None if that cannot be shown."""
+    """Return for each axis of ``coarse`` the axes of ``fine`` whose product it is, without axes of length
+    one; None if that cannot be proved."""
     groups: list[tuple[int, ...]] = []
     k = 0
     for extent in coarse:
@@ -46,8 +45,8 @@ def axis_groups(fine: Sequence[Dim], coarse: Sequence[Dim]) -> tuple[tuple[int, 
 def can_take_apart(
     stmt: object, coarse: Array, fine: Array, groups: tuple[tuple[int, ...], ...], arrays: dict[str, Array]
 ) -> _Parts | Reason:
-    """Return how the axes of a statement's domain are split so that it uses ``fine`` instead of ``coarse``,
-    or why they cannot be."""
+    """Return the extents into which axes of a statement's domain are split so that it uses ``fine`` instead
+    of ``coarse``, or why that is impossible."""
     if not isinstance(stmt, Compute) or any(
         isinstance(node, Gather) and node.window.array == coarse.name for node in windows.walk(stmt.body)
     ):
@@ -108,7 +107,8 @@ class _Geometries:
         self.added: list[Array] = []
 
     def of(self, array: Array, shape: tuple[Dim, ...], facts: Facts) -> Array:
-        """Return the whole of an array, which is in C order, as a window of another shape."""
+        """Return an array of the shape ``shape`` on the memory of ``array``, added to the region if
+        needed."""
         for other in self.added:
             if other.base == array.name and other.shape == shape:
                 return other
@@ -125,7 +125,7 @@ def take_apart(
     stmt: Compute, coarse: Array, fine: Array, groups: tuple[tuple[int, ...], ...], parts: _Parts,
     facts: Facts, geometries: _Geometries,
 ) -> Compute:  # fmt: skip
-    """Return the statement over ``fine``, see `can_take_apart`."""
+    """Return the statement with ``fine`` instead of ``coarse``; ``parts`` are those of `can_take_apart`."""
     domain: list[Dim] = []
     places: list[int] = []
     for axis, extent in enumerate(stmt.target.shape):
@@ -168,7 +168,8 @@ def take_apart(
 
 
 def _unify(block: Block, members: list[Array], geometries: _Geometries, log: Log) -> bool:
-    """Make the statements of a block use one of several arrays of the same memory, where they can."""
+    """Make a block's statements use the finest of several arrays on one memory; return whether any
+    changed."""
     for fine in sorted(members, key=lambda array: -len(array.shape)):
         groups = {array.name: axis_groups(fine.shape, array.shape) for array in members}
         if None not in groups.values():
@@ -222,7 +223,7 @@ def _visit(block: Block, geometries: _Geometries, log: Log) -> bool:
 
 
 def _own_memory(region: Region) -> Region:
-    """Give temporaries that no other shape refers to any more memory of their own."""
+    """Return the region in which temporaries that no longer share their memory have no base."""
     used = {name for stmt in region.body for name in touched_arrays(stmt)}
     facts = Facts(region)
     families: dict[str, list[Array]] = {}

@@ -33,7 +33,7 @@ def can_row(parts: tuple[Part, ...], axes: int, region: Region) -> Reason | None
 def worth_rows(
     first: tuple[Part, ...], second: tuple[Part, ...], axes: int, hints: SizeHints
 ) -> Reason | None:
-    """Return why row fusion is of no use."""
+    """Return why row fusion does not pay; None if it does."""
     parts = first + second
     if len(parts) > ROWS.statements:
         return Reason(f"there would be more than {ROWS.statements} statements")
@@ -93,8 +93,8 @@ def _common(parts: tuple[Part, ...]) -> int:
 
 # ---- action -------------------------------------------------------------------------------------------
 def _rows(earlier: Stmt | None, stmt: Stmt | None, facts: Facts, hints: SizeHints) -> Rows | Reason | None:
-    """Return the statements with as many axes of rows as can be, or else why there are none; None if their
-    domains have no axes in common."""
+    """Return two statements fused over as many row axes as possible, or why none is; None if their domains
+    have no axes in common."""
     first, second = parts_of(earlier, Rows), parts_of(stmt, Rows)
     reason: Reason | None = None
     for axes in range(min(_max_axes(earlier), _max_axes(stmt), _common(first + second)), 0, -1):
@@ -105,7 +105,7 @@ def _rows(earlier: Stmt | None, stmt: Stmt | None, facts: Facts, hints: SizeHint
 
 
 def _max_axes(stmt: Stmt | None) -> int:
-    """Return the largest number of axes that can be rows of a statement's parts."""
+    """Return the largest number of row axes that fusion with a statement may have."""
     return stmt.axes if isinstance(stmt, Rows) else len(domain(parts_of(stmt, Rows)[0]))
 
 

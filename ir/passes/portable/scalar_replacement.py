@@ -1,8 +1,9 @@
-"""Scalar replacement: elements that iterations of a loop update or pass on are scalars, in registers.
+"""Scalar replacement: an element that iterations of a loop update or pass on is held in a scalar (a
+register).
 
 ``for k: c[i, j] = max(c[i, j], c[i, k] + c[k+1, j])`` reads other elements of the array that it writes, so a
-compiler, which knows neither the range of ``k`` nor the shape, stores the element in every iteration.  Nor
-does it know that ``a[i, j-1]`` is what the iteration before has written, where other rows are written too.
+compiler, which knows neither the range of ``k`` nor the shape, stores the element in every iteration.  Where
+other rows are written too, it cannot know that ``a[i, j-1]`` is the value that the previous iteration wrote.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ _I8, _BOOL = np.dtype(np.int64), np.dtype(np.bool_)
 
 # ---- legality -----------------------------------------------------------------------------------------
 def updated_element(loop: Loop, region: Region) -> Window | None:
-    """Return the element that all iterations of a loop update, while they read other elements of its
-    array."""
+    """Return the element that all iterations of a loop update while they read other elements of its array;
+    None if there is no such element."""
     if not all(isinstance(stmt, Compute | Loop | Branch) for stmt in all_statements(loop.body)):
         return None
     variables = {loop.var, *loop_variables(loop.body)}
@@ -57,8 +58,8 @@ def updated_element(loop: Loop, region: Region) -> Window | None:
 
 
 def carried_elements(loop: Loop, region: Region) -> list[int]:
-    """Return the positions of a loop's statements that read the element which they wrote in the iteration
-    before, where others write to other elements of the array."""
+    """Return the positions of a loop's statements that read the element which they wrote in the previous
+    iteration, while other statements write other elements of the array."""
     points = [stmt for stmt in loop.body if is_point(stmt)]
     if len(points) < len(loop.body) or type(loop.bounds[2]) is not int:
         return []
@@ -76,12 +77,12 @@ def carried_elements(loop: Loop, region: Region) -> list[int]:
 
 
 def previous_element(window: Window, loop: Loop) -> Window:
-    """Return the element of a window in the iteration before."""
+    """Return the element that a window gives in the previous iteration."""
     return window_at(window, {loop.var: dims.simplify(dims.symbol(loop.var, None) - loop.bounds[2])})
 
 
 def _is(window: Window, element: Window) -> bool:
-    """Whether a window is this element, at all points."""
+    """Whether a window gives only the element ``element``."""
     return all(ix.axis is None for ix in window.index) and same(replace(window, shape=()), element)
 
 
@@ -92,8 +93,8 @@ def _inside(window: Window, array: Array) -> bool:
 
 # ---- action -------------------------------------------------------------------------------------------
 def in_scalar(loop: Loop, target: Window, array: Array) -> Stmt:
-    """Return the loop with a scalar in place of an element, which is stored after it if there is any
-    iteration."""
+    """Return the loop with the scalar ``array`` in place of the element ``target``, which is loaded before it
+    and stored after it, if there is an iteration."""
     scalar = Window(array.name, (), ())
 
     def moved(window: Window) -> Window:
@@ -108,7 +109,8 @@ def in_scalar(loop: Loop, target: Window, array: Array) -> Stmt:
 
 
 def in_scalars(loop: Loop, which: Sequence[int], arrays: Sequence[Array]) -> Stmt:
-    """Return the loop with scalars for the elements that these statements wrote in the iteration before."""
+    """Return the loop in which the statements ``which`` read their previous elements from the scalars
+    ``arrays``."""
     head: list[Stmt] = []
     body: list[Stmt] = list(loop.body)
     for k, array in zip(which, arrays, strict=True):
@@ -128,7 +130,7 @@ def _put(old: Expr, new: Expr, node: Expr) -> Expr:
 
 
 def _if_any(loop: Loop, body: tuple[Stmt, ...]) -> Stmt:
-    """Return the statements, under a condition unless the loop provably has an iteration."""
+    """Return the statements under the condition that the loop has an iteration."""
     start, stop, step = loop.bounds
     up = dims.prove_le(0, step) is True
     ends = (Size(start, _I8), Size(stop, _I8))
@@ -155,7 +157,7 @@ class _Sweep:
         return stmts if all(a is b for a, b in zip(made, stmts, strict=True)) else made
 
     def one(self, stmt: Stmt, inside: bool) -> Stmt:
-        """Return a statement with scalars; ``inside`` a loop, whose kernel has them."""
+        """Return a statement with elements replaced by scalars; ``inside``: it is in the body of a loop."""
         if isinstance(stmt, Branch):
             return with_bodies(stmt, [self.body(part, inside) for part in bodies(stmt)])
         if not isinstance(stmt, Loop):

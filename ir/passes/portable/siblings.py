@@ -23,7 +23,8 @@ from dcarray.ir.records import record
 
 
 def parts_of(stmt: Stmt | None, kind: type[Nest | Rows]) -> tuple[Part, ...]:
-    """Return the statements of a group of a kind, or the one that may become part of one."""
+    """Return the statements of a group of the given kind, or the statement alone if it may join such a group;
+    empty if it may not."""
     if isinstance(stmt, kind):
         return stmt.body
     return (stmt,) if isinstance(stmt, Compute if kind is Nest else Part) else ()
@@ -41,7 +42,7 @@ def can_nest(everything: tuple[Compute, ...], region: Region) -> Reason | None:
 
 
 def worth_nesting(first: tuple[Compute, ...], second: tuple[Compute, ...]) -> Reason | None:
-    """Return why one nest is of no use."""
+    """Return why fusing the two groups into one nest does not pay; None if it does."""
     everything = first + second
     if len(everything) > NEST.statements:
         return Reason(f"one loop would hold more than {NEST.statements} statements")
@@ -57,7 +58,7 @@ def worth_nesting(first: tuple[Compute, ...], second: tuple[Compute, ...]) -> Re
 
 
 def can_move(block: Block, pos: int, other: int) -> Reason | None:
-    """Return why the statement at ``pos`` may not change places with all between it and ``other``."""
+    """Return why the statement at ``pos`` may not be moved to the position ``other``; None if it may."""
     start, stop = min(pos, other), max(pos, other)
     for window, _ in block.reads[pos]:
         found = block.writer_between(start, stop, window)
@@ -71,8 +72,8 @@ def can_move(block: Block, pos: int, other: int) -> Reason | None:
 
 
 def _signatures(parts: tuple[Compute, ...]) -> set[Any]:
-    """Return the accesses that traverse the whole domain, as arrays with strides: equal ones meet in the
-    cache. Of a reduction, those along every axis that it reduces."""
+    """Return the accesses that traverse the whole domain (of a reduction, all reduced axes), each as an array
+    with strides: equal ones of two statements share cache lines."""
     return set[Any]().union(*map(_signatures_of, parts))
 
 
@@ -89,8 +90,8 @@ def _signatures_of(part: Compute) -> frozenset[Any]:
 
 
 def common_position(block: Block, head: int, pos: int) -> tuple[int, Reason | None]:
-    """Return the position at which two statements can stand together, the earlier if possible; or why there
-    is none."""
+    """Return the position at which two statements can be fused, the earlier one if possible, and None; or a
+    reason if there is none."""
     reason = can_move(block, pos, head)
     if reason is not None and can_move(block, head, pos) is None:
         return pos, None
@@ -105,18 +106,17 @@ class Grouping:
     Attributes
     ----------
     name : str
-        That of the pass.
+        The name of the pass.
     kind : type
-        That of the groups.
+        The class of the groups.
     tries : int
         The number of earlier statements that are tried.
     key : callable
-        What two groups have to have in common to be tried.
+        A key of a group; only groups with equal keys are tried together.
     group : callable
-        Gives the group of an earlier statement and another one, or why there is none; None if that is not
-        worth a note.
+        ``group(earlier, later, facts)`` is the fused group, or why there is none; None if that needs no note.
     words : tuple of str
-        What statements do that are grouped, and that are not.
+        The verbs of notes, for statements that are grouped and for others.
     """
 
     name: str

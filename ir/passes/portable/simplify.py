@@ -68,7 +68,7 @@ def _neutral(arg: Expr, value: int) -> bool:
 
 
 def _step(node: Expr) -> Expr:
-    """Return the node, whose arguments are simplified already, or a simpler one with the same bits."""
+    """Return a simpler node with the same bits, or the node itself; its arguments are already simplified."""
     if not isinstance(node, Apply):
         return node
     op, args, kind = node.op, node.args, node.dtype.kind
@@ -103,7 +103,8 @@ def _step(node: Expr) -> Expr:
 
 
 def _fold(node: Apply) -> Expr:
-    """Return an operation on constants as a constant, unless it would have raised a floating-point flag."""
+    """Return the constant value of an operation on constants; the node if that raises a floating-point
+    flag."""
     if not all(isinstance(arg, Const) for arg in node.args):
         return node
     values = [np.asarray(const_value(arg)) for arg in node.args if isinstance(arg, Const)]

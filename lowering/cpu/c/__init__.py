@@ -1,1 +1,1 @@
-"""The plain C target: the readable listing, and a check on the LLVM emitter."""
+"""The plain C target: it prints readable kernels, and its results are compared with the LLVM target's."""

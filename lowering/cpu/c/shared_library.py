@@ -1,4 +1,4 @@
-"""Kernels in shared libraries, called on the calling thread: all that a process needs to run them."""
+"""Loading of kernels from shared libraries, which run on the calling thread; imports no compiler."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class CKernel:
         self._run.argtypes, self._run.restype = (ctypes.c_char_p,), ctypes.c_int32
 
     def __call__(self, arguments: bytes, threads: int) -> int:
-        """Run the kernel; one thread does all."""
+        """Run the kernel on the calling thread and return the floating-point flags that it raised."""
         raised: int = self._run(arguments)
         return raised & self._mask
 
 
 @contextlib.contextmanager
 def _file(code: bytes) -> Iterator[str]:
-    """A path that holds ``code`` and that nobody else can write, for the time of loading it."""
+    """A context with the path of a temporary file that holds ``code`` and that other users cannot write."""
     with tempfile.TemporaryDirectory(prefix="dcarray-") as folder:
         path = os.path.join(folder, "kernel.so")
         with open(path, "wb") as file:

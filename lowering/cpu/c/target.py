@@ -37,8 +37,8 @@ FLAGS = (
 
 @cache
 def compiler() -> tuple[str, ...]:
-    """Return the command of the C compiler, the system's or that of the package ``ziglang``; raise
-    `Unsupported` if there is none."""
+    """Return the command of a C compiler, the system's or the package ``ziglang``'s; raise `Unsupported` if
+    there is none."""
     for name in ("cc", "gcc", "clang"):
         path = shutil.which(name)
         if path:
@@ -58,11 +58,11 @@ class CCompiler:
         return _fingerprint()
 
     def emit(self, kernel: Kernel, names: Mapping[str, str] | None = None) -> str:
-        """Return the C text; ``names`` of the arrays behind the buffers go into comments."""
+        """Return the C text; comments show ``names``, those of the arrays behind the buffers."""
         return emit(kernel, names)
 
     def compile(self, source: str) -> bytes:
-        """Return a shared library."""
+        """Return the bytes of the shared library of a C text."""
         with tempfile.TemporaryDirectory(prefix="dcarray-") as folder:
             path = os.path.join(folder, "kernel")
             with open(path + ".c", "w", encoding="utf-8") as file:
@@ -102,12 +102,12 @@ def _fingerprint() -> str:
 
 
 def pipeline(threads: int) -> Pipeline:
-    """Return the passes of the CPU; compiled code uses one thread."""
+    """Return the CPU's passes, set up for one thread, which is all that this target's code uses."""
     return cpu_pipeline(limits(1))
 
 
 def is_exact(op: Op) -> bool:
-    """Whether compiled code has NumPy's bits for an operation that IEEE 754 leaves open: never."""
+    """Return False: for operations that IEEE 754 does not fix, C code may have other bits than NumPy."""
     return False
 
 

@@ -1,8 +1,8 @@
-"""Loop fission of one block into stages: loops that store rows of arguments, and calls on these rows.
+"""Loop fission of a block of iterations into stages: each is a loop that stores arguments to rows (small
+arrays), then calls of NumPy's loops on these rows.
 
-A *moment* is twice a stage's number in its loop, and one more in the calls after the loop.  Accesses to
-memory that the kernel writes keep their order: their moments never decrease, and within a moment the
-program's order is kept.
+The *moment* of an access is twice the number of its stage if it is in the stage's loop, and one more if it
+is in the calls.  Accesses to memory that the kernel writes keep their order: their moments never decrease.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ from dcarray.lowering.nest.access import scale, unit_step
 
 
 class Maker(Protocol):
-    """The services of a kernel that its blocks use."""
+    """The services of a kernel's rewriter that its blocks use."""
 
     free: frozenset[str]
 
     def native(self, op: Op) -> NumpyLoop | None:
-        """NumPy's loop for an operation; None if the target computes it."""
+        """Return NumPy's loop for an operation; None if the target computes the operation itself."""
 
     def fresh(self, prefix: str) -> str:
         """Return a new name."""
@@ -93,13 +93,13 @@ class Stages:
                 self.stored = self.touched = moment
 
     def put(self, stage: int, stmt: Stmt, value: Expr) -> None:
-        """Append a statement to a stage's loop."""
+        """Append a statement, which uses ``value``, to the loop of a stage."""
         self.loops.setdefault(stage, []).append(stmt)
         if self.ordered(value):
             self.touched = max(self.touched, 2 * stage)
 
     def redirect(self, made: Expr, ready: int, buffer: str, at: Affine) -> bool:
-        """Let the call that computes a value write it to the store's target, if it can."""
+        """Let the call that computes a value write to the store's target; return whether it can."""
         last = self.calls.get(ready - 1, [])
         if not (isinstance(made, Elem) and made.buffer in self.kinds and last and self.step(at) == 1):
             return False
@@ -117,7 +117,7 @@ class Stages:
 
     # ---- values -------------------------------------------------------------------------------------
     def value(self, expr: Expr) -> tuple[Expr, int]:
-        """Return the value in terms of rows, and the first stage whose loop can compute it."""
+        """Return an expression that loads calls' results from rows and the first stage to compute it."""
         if isinstance(expr, Local):
             return self.home.get(expr.name) or (expr, self.stage.get(expr.name, 0))
         ready = [0]
@@ -138,7 +138,7 @@ class Stages:
         return made, max(ready)
 
     def call(self, op: Op, loop: NumpyLoop) -> tuple[Expr, int]:
-        """Let NumPy's loop compute a row."""
+        """Add a call of NumPy's loop for an operation; return the element and the first stage that has it."""
         reads, before, after = [], list[Stmt](), 0
         for position, arg in enumerate(op.args):
             made, ready = self.value(arg)
@@ -193,7 +193,7 @@ class Stages:
         return isinstance(value, Index)
 
     def ordered(self, value: Expr) -> bool:
-        """Whether a value depends on the moment of its loads."""
+        """Whether a value loads from memory that the kernel writes, so that its order matters."""
         return any(isinstance(node, Elem) and not self.is_free(node.buffer) for node in walk(value))
 
     def varies(self, value: Expr) -> bool:
@@ -206,26 +206,26 @@ class Stages:
         )
 
     def step(self, at: Affine) -> int | None:
-        """Return the step of an offset in this loop if that is 0 or 1, else None."""
+        """Return by how much an offset grows per iteration if that is 0 or 1; else None."""
         return unit_step(at, self.loop.var)
 
     def at_start(self, at: Affine) -> Affine:
-        """Return an offset of step 0 or 1 at the block's first iteration."""
+        """Return the value of an offset, which grows by 0 or 1, at the block's first iteration."""
         rest = [term for term in at.terms if term.var != self.loop.var]
         return affine(at.const, *rest, *([self.start] if self.step(at) else []))
 
     def new_row(self, dtype: DType, one: bool = False) -> str:
-        """Return a new row on the stack."""
+        """Return the name of a new row on the stack, of one element if ``one``."""
         name = self.maker.fresh("r")
         self.kinds[name] = dtype, 1 if one else 0
         return name
 
     def element(self, name: str) -> Elem:
-        """This iteration's element of a row."""
+        """Return the load of the current iteration's element of a row."""
         return Elem(name, affine(0, Term(1, None, self.loop.var), scale(-1, self.start)), self.kinds[name][0])
 
     def spill(self, local: Local) -> str:
-        """Return the row that holds a local of an earlier stage."""
+        """Return the row that stores the values of a local of an earlier stage."""
         if local.name not in self.spilled:
             self.spilled[local.name] = self.new_row(local.dtype)
         return self.spilled[local.name]
@@ -253,8 +253,7 @@ class Stages:
         return _pack(steps, {name: (d, 1 if one else size) for name, (d, one) in self.kinds.items()})
 
     def resolve(self, stage: int) -> list[Stmt]:
-        """Return a stage's statements, with the locals of earlier stages recomputed or loaded from their
-        rows."""
+        """Return a stage's statements, with earlier stages' locals recomputed or loaded from rows."""
         again: dict[str, Let] = {}
 
         def known(expr: Expr) -> Expr:

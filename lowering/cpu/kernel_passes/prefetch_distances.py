@@ -1,9 +1,8 @@
 """Software prefetch in loops that read several rows at a time.
 
-A hardware prefetcher follows a few rows, up to the end of a page, and fetches nothing while a loop reads
+A hardware prefetcher follows a few streams, up to the end of a page, and fetches nothing while a loop reads
 rows that are in a cache already.  So each of several loops over the same rows prefetches its share of the
-next rows, and a loop that alone reads its rows prefetches a little further along them; so does the first of
-several strip-fused loops.
+next rows.  A loop that alone reads its rows, or the first of strip-fused loops, prefetches along its rows.
 """
 
 from __future__ import annotations
@@ -24,10 +23,9 @@ Wants = dict[tuple[str, Row], tuple[Affine, ...]]
 
 
 def with_prefetches(body: tuple[Stmt, ...], var: str, ways: int) -> tuple[Stmt, ...]:
-    """Return several jammed iterations of the loop over ``var``, ``ways`` of them, with prefetch distances at
-    their loads.
+    """Return ``ways`` jammed iterations of the loop over ``var`` with prefetch distances at their loads.
 
-    Accesses that the loop's variable moves, and an inner loop with unit stride, come from memory.
+    Loads that move with ``var``, and with unit stride in an inner loop, are assumed to come from memory.
     """
     loops = list(_loops(body))
     rows = [_rows(loop, var) for loop, _ in loops]
@@ -76,7 +74,7 @@ def _along(node: Elem, inner: str, outer: str) -> bool:
 
 
 def _next(row: Row, var: str, ways: int) -> Affine:
-    """Return the distance in elements to the same column so many iterations later."""
+    """Return the distance in elements to the same column ``ways`` iterations of ``var`` later."""
     return affine(0, *(Term(term.coef * ways, term.arg) for term in row if term.var == var))
 
 

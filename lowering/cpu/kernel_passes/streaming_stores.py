@@ -25,7 +25,7 @@ LONG = 512  # least bytes of a row: the partial lines at its ends are stored as 
 def stream_stores(kernel: Kernel, binding: Binding, region: Region) -> Kernel:
     """Return the kernel with streaming stores to large arrays that it only writes, row by row.
 
-    Its statements are not in a loop: it does not read again what it has written.
+    The kernel's statements must not be in a loop, so that it never reads what it has written.
     """
     buffers = _written(kernel, binding, region)
     if not buffers:

@@ -1,5 +1,5 @@
-"""Strip-wise fusion of loops along the same rows: what one loop has loaded the other finds in the first
-cache."""
+"""Strip-wise fusion of loops along the same rows, so that data one loop loads is in the first-level cache for
+the other."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ STRIP = "b1"  # the loop over strips of a row, whose sums are carried from one s
 
 
 def fuse_strips(parts: Sequence[Block], whole: Sequence[bool], apart: Callable[[int, int], bool]) -> Block:
-    """Return the body of a loop over rows, with loops along the whole row fused strip by strip.  They are
-    fused with a part that is strip-mined already.  The other parts stay in their order.
+    """Return the parts of a row loop's body joined, with loops along a whole row fused strip by strip into a
+    part that is strip-mined already, where possible.  The other parts stay in order.
 
-    ``whole`` says which parts are to be fused if possible, ``apart(j, k)`` whether two are independent. Every
-    element's operations stay in their order.
+    ``whole`` says of each part whether it may be fused so, ``apart(j, k)`` whether two parts are independent.
+    The operations on each element stay in order.
     """
     left: list[Block | None] = list(parts)
     for k, part in enumerate(parts):
@@ -35,8 +35,7 @@ def fuse_strips(parts: Sequence[Block], whole: Sequence[bool], apart: Callable[[
 
 
 def _together(part: Block, host: Block, first: bool) -> Block | None:
-    """Return a part fused into each strip of another, at its beginning or its end; None where their loops
-    differ."""
+    """Return a part fused into each strip of another, at its beginning or end; None if loops differ."""
     *before, loop = part
     places = [k for k, stmt in enumerate(host) if isinstance(stmt, For)]
     if not isinstance(loop, For) or loop.kind != "vector" or len(places) != 1:

@@ -69,11 +69,11 @@ def call_numpy_loops(
     is_exact: Exact = lambda op: False,
     find: Find = numpy_loops.find,
 ) -> tuple[Kernel, Binding]:
-    """Return the kernel, and its binding, with calls of NumPy's loops for operations that IEEE 754 does not
-    define to the bit; the same objects if there are none.
+    """Return the kernel and its binding with NumPy's loops called for operations that IEEE 754 does not
+    define to the bit; the same objects if there are no such operations.
 
-    Real functions that targets have libraries for stay with the target unless ``exact``, as do operations
-    that ``is_exact``, and those for which ``find``, like `numpy_loops.find`, has no loop.
+    The target itself computes operations for which ``is_exact`` holds, those for which ``find`` (like
+    `numpy_loops.find`) has no loop, and, unless ``exact``, real functions that its libraries have.
     """
     maker = _Maker(kernel, binding, exact, is_exact, find)
     phases = [maker.phase(number) for number in range(len(kernel.phases))]
@@ -93,7 +93,7 @@ def call_numpy_loops(
 
 
 class _Maker:
-    """The rewriting of one kernel."""
+    """The state of the rewrite of one kernel."""
 
     def __init__(self, kernel: Kernel, binding: Binding, exact: bool, is_exact: Exact, find: Find) -> None:
         self.kernel, self.exact, self.is_exact, self.find = kernel, exact, is_exact, find
@@ -104,7 +104,7 @@ class _Maker:
         self.free = frozenset(b.name for b in kernel.buffers if b.access == "r" and b.noalias)
 
     def integer(self, value: object) -> str:
-        """Return a new integer argument."""
+        """Add an integer argument with this value to the kernel, and return its name."""
         self.ints.append(f"n{len(self.ints)}")
         self.values.append(value)
         return self.ints[-1]
@@ -114,7 +114,7 @@ class _Maker:
         return f"{prefix}{next(self.numbers)}"
 
     def native(self, op: Op) -> NumpyLoop | None:
-        """NumPy's loop for an operation; None if the target computes it."""
+        """Return NumPy's loop for an operation; None if the target computes the operation itself."""
         if not op.args or not self.wanted(op):
             return None
         key = op.name, tuple(arg.dtype for arg in op.args), op.dtype
@@ -184,12 +184,12 @@ class _Maker:
         return NumpyOp(made.name, made.args, made.dtype, found) if found and isinstance(made, Op) else made
 
     def calls(self, body: Iterable[Stmt]) -> bool:
-        """Whether one of these statements, nested ones apart, contains an operation of NumPy's loops."""
+        """Whether one of the statements (not those nested in them) needs a NumPy loop."""
         return any(self.native(op) for op in operations(body))
 
     def pieces(self, loop: For, block: str, counted: bool) -> tuple[tuple[Stmt, ...], int] | None:
-        """Return one block of a loop in stages, and its size; None if the loop cannot be divided.  The
-        variable ``block`` is the block's number if ``counted``, else its first iteration."""
+        """Return the statements, in stages, of one block of a loop's iterations, and the block's size; None
+        if the loop cannot be divided.  ``block`` is the block's number if ``counted``, else its start."""
         if not _divisible(loop):
             return None
         ops = [op for op in operations(loop.body) if self.native(op)]
@@ -208,8 +208,8 @@ class _Maker:
 
 
 def _divisible(loop: For) -> bool:
-    """Whether a loop may be done in stages.  In a vector loop iterations are independent.  A serial
-    loop that only reduces does so in order in one of the stages."""
+    """Whether a loop may be divided into stages: a vector loop, whose iterations are independent, or a serial
+    loop that only reduces, which one stage then does in order."""
     if loop.kind == "vector":
         return all(isinstance(stmt, Let | Store | Update) for stmt in loop.body)
     folded = [stmt.name for stmt in loop.body if isinstance(stmt, Update)]

@@ -41,8 +41,8 @@ SHARED = 0.9  # the largest ratio of the loads of two jammed rows to those of tw
 def jam_rows(
     nest: LoopNest, body: tuple[Stmt, ...], start: Affine, stop: Affine, ways: int
 ) -> tuple[Stmt, ...]:
-    """Return the first loop of a nest from ``start``, a multiple of ``ways``, to ``stop``, jammed by
-    ``ways``, and its remainder loop."""
+    """Return the outermost loop of a nest, from ``start`` (a multiple of ``ways``) to ``stop``, unrolled and
+    jammed by ``ways``, and the loop over the remaining iterations."""
     extent = nest.arguments.extent(0)
     if ways == 1:
         return (For("i0", start, (stop, extent), 1, "serial", body),)
@@ -57,8 +57,8 @@ def jam_rows(
 
 
 def jam_pairs(nest: LoopNest, body: tuple[Stmt, ...], loop: int) -> tuple[Stmt, ...]:
-    """Return a nest's loops with one of them jammed by two, if two of its iterations, which are independent,
-    share enough loads; else the same body."""
+    """Return a nest's loops with the loop ``loop``, whose iterations are independent, jammed by two if two of
+    its iterations share enough loads; else the same body."""
     *before, last = body
     if not isinstance(last, For):
         return body
@@ -87,8 +87,8 @@ def _loads(body: Iterable[Stmt]) -> set[Expr]:
 def unroll_and_jam(body: tuple[Stmt, ...], var: str, ways: int) -> tuple[Stmt, ...]:
     """Return the body of a loop over ``var``, unrolled and jammed ``ways`` times.
 
-    It has no calls, rows and stacks. Its iterations are independent, except for reductions into one location,
-    which stay in their order.
+    The body must have no calls, rows and stacks. Iterations must be independent, except for reductions into
+    one location, which stay in order.
     """
     return _fuse_copies([_Copy(var, k, _names(body)).block(body) for k in range(ways)])
 
@@ -99,7 +99,7 @@ def _names(body: tuple[Stmt, ...]) -> frozenset[str]:
 
 
 def _fuse_copies(copies: list[tuple[Stmt, ...]]) -> tuple[Stmt, ...]:
-    """Several copies of a block as one: loops with the same header are fused."""
+    """Return several copies of a block merged into one, in which loops with equal headers are fused."""
     made: list[Stmt] = []
     waiting: list[list[Stmt]] = [[] for _ in copies]
 
@@ -121,7 +121,7 @@ def _fuse_copies(copies: list[tuple[Stmt, ...]]) -> tuple[Stmt, ...]:
 
 
 class _Copy:
-    """A copy of the body for a later iteration, with renamed locals."""
+    """A rewriter that makes the copy of a loop's body for a later iteration, with renamed locals."""
 
     def __init__(self, var: str, offset: int, locals: frozenset[str]) -> None:
         self.var, self.offset, self.locals = var, offset, locals

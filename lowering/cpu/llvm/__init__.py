@@ -1,1 +1,1 @@
-"""The CPU target: LLVM IR through llvmlite."""
+"""The CPU target "cpu": kernels become LLVM IR, which llvmlite compiles."""

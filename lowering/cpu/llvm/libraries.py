@@ -1,4 +1,4 @@
-"""The libraries that serve library calls on a CPU: NumPy's BLAS, with this package's routines beside it."""
+"""The libraries for library calls on a CPU: NumPy's BLAS, and routines of this package as LLVM text."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from dcarray.lowering.runtime import matmul_tiles, openblas, skinny_products
 
 
 def _few_rows(call: Call, region: Region) -> bool:
-    """Whether the product is one of a large matrix with few rows or columns.
+    """Whether a product is one of a large matrix with a few rows or columns.
 
-    A plan relies on their being few, or not, since the code for the one does the other no sooner than NumPy;
-    how large the matrix is, is guessed.
+    Whether they are few is decided by guards, because the routine for few rows is no faster than NumPy for
+    many; the size of the matrix is estimated by hints.
     """
     dtype, (a, b), hints = dtypes_of(call, region)[0], call.reads, SizeHints(region)
     if (
@@ -38,14 +38,14 @@ def _at_most(extent: Dim, most: int, hints: SizeHints) -> bool:
 
 
 def _read_once(call: Call, region: Region, cores: int) -> Routine:
-    """Return the code that reads the large matrix of a product once."""
+    """Return the routine for products of a large matrix with few rows or columns."""
     from dcarray.lowering.cpu.llvm.routines.skinny_products import skinny as routine
 
     return routine(dtypes_of(call, region)[0].char)
 
 
 def _tiled(call: Call, region: Region, cores: int) -> Routine | None:
-    """Return the code that makes a product in tiles, if it is large enough for that."""
+    """Return the routine that computes a product in tiles on several threads; None if it is too small."""
     a, b = call.reads
     hints = SizeHints(region)
     if min(len(a.shape), len(b.shape)) < 2 or cores < 2 or not openblas.is_available():

@@ -1,4 +1,4 @@
-"""The CPU target: LLVM text from kernels, object code from text, launches on the thread pool."""
+"""The CPU target "cpu": its compiler, its passes, and which operations it computes with NumPy's bits."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .thread_pool.threads import Launch
 
 
 class LlvmCompiler(ObjectCompiler):
-    """LLVM through llvmlite; see `dcarray.lowering.kernel.compiler.Compiler`."""
+    """The compiler of kernels with LLVM; a `dcarray.lowering.kernel.compiler.Compiler`."""
 
     key = "cpu"
 
@@ -36,8 +36,8 @@ class LlvmCompiler(ObjectCompiler):
 
 
 def is_exact(op: Op) -> bool:
-    """Whether compiled code has NumPy's bits: powers that are one instruction, and absolute values of complex
-    numbers where NumPy's formula is known."""
+    """Whether compiled code has NumPy's bits for an operation that IEEE 754 leaves open: powers that are a
+    single instruction, and absolute values of complex numbers if NumPy's formula is known."""
     machine, kind = engine.machine(), op.args[0].dtype.char
     match op.name:
         case "power":

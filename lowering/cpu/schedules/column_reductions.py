@@ -61,11 +61,10 @@ Add = Callable[[Scope, Folding, list[Expr]], None]
 
 
 def schedule_columns(nest: LoopNest, foldings: list[Folding], kept: list[int], folded: list[int]) -> None:
-    """Add one phase, in which every strip is folded from its first row to its last.
+    """Add one phase to the kernel, in which each strip of columns is folded from its first row to its last.
 
-    Where the rows of the result are few and share an operand, as those of a matrix product do,
-    the loop over them is inside the loop over the rows that are summed, so that each of these is read from
-    memory once."""
+    If the result has few rows, and these share an operand, as in a matrix product, the loop over the result's
+    rows is inside the loop over the summed rows, so that each summed row is read from memory once."""
     extents, arguments = nest.loops.extents, nest.arguments
     *outer, last = kept
     shared = _shares(nest, outer, last, folded)
@@ -112,7 +111,7 @@ def schedule_columns(nest: LoopNest, foldings: list[Folding], kept: list[int], f
             places[folding.number] = buffer, affine(0, own, at)
 
     def sweep(fill: Callable[[Scope, Folding], None], which: list[Folding]) -> tuple[Block, Scope]:
-        """Return a loop across the strip that applies ``fill`` to some of the reductions."""
+        """Return the loop over the strip that applies ``fill`` to reductions ``which``; and its scope."""
         scope = nest.scope_at(phase, [*headers, *within], base + len(within), False)
         for folding in which:
             fill(scope, folding)
@@ -164,7 +163,7 @@ def _longest(nest: LoopNest, outer: Sequence[int]) -> int:
 
 
 def _strips_are_parallel(nest: LoopNest, outer: Sequence[int], last: int, width: int) -> bool:
-    """Whether strips are distributed over threads, instead of the rows of the result."""
+    """Whether threads share the strips of columns, rather than the rows of the result."""
     sizes = [nest.hints(extent) for extent in nest.loops.extents]
     return not outer or (sizes[last] > width and all(sizes[loop] < MIN_PARALLEL for loop in outer))
 
@@ -181,12 +180,13 @@ def _shares(nest: LoopNest, outer: Sequence[int], last: int, folded: list[int]) 
 
 
 def _moves(nest: LoopNest, coefs: Sequence[Dim], loop: int) -> bool:
-    """Whether an access with these coefficients of the domain's axes moves with a loop."""
+    """Whether an access moves with a loop; ``coefs`` has its stride along each domain axis."""
     return any(not equal(coefs[axis], 0) for axis in nest.loops.axes[loop])
 
 
 def schedule_column_partials(nest: LoopNest, foldings: list[Folding], folded: list[int]) -> None:
-    """Add two phases: blocks of rows give partial rows of results; these are folded."""
+    """Add two phases to the kernel: the first folds each block of rows to a partial row of results, the
+    second folds the partial rows."""
     arguments, (first, *others), last = nest.arguments, folded, len(nest.loops.axes) - 1
     extent, rows = nest.loops.extents[last], nest.loops.extents[first]
     size = rows_of_a_part(nest, first)
@@ -220,8 +220,8 @@ def schedule_column_partials(nest: LoopNest, foldings: list[Folding], folded: li
 
 
 def rows_of_a_part(nest: LoopNest, first: int) -> Dim:
-    """Return the rows of a partial result: a multiple of ``GROUP``, large enough to pay and to keep the
-    partial results few."""
+    """Return the number of rows that are folded to one partial row: a multiple of ``GROUP``, so large that
+    the block is worth a thread and that there are few partial rows."""
     extents = nest.loops.extents
     points = total(n for loop, n in enumerate(extents) if loop != first)
     worth = nest.block_count(nest.block_count(PART, nest.largest(points, 1)), GROUP)
@@ -261,8 +261,9 @@ def _sweep_rows(
     foldings: list[Folding],
     add: Add,
 ) -> tuple[Block, Scope]:
-    """Return the loops, the last over rows, and in it those ``within``, the last across the
-    strip: jammed, and then the remainder.  ``add`` receives the values of the rows."""
+    """Return the loops ``headers``, the last of which is over rows, around those ``within``, the last of
+    which is across the strip: first jammed over several rows, then for the remaining rows.  ``add`` receives
+    the rows' values."""
     *others, rows = headers
     several, level = jam_factor(nest), 1 + len(others)
     large = not nest.single_threaded and nest.hints(total(nest.loops.extents)) >= OUT_OF_CACHE
@@ -296,7 +297,7 @@ def _sweep_rows(
 
 
 def _whole_group(rows: LoopHeader, several: int) -> Expr:
-    """Whether there is a whole group of rows from ``b3`` on."""
+    """Return the kernel expression that tests whether ``several`` rows remain from row ``b3`` on."""
     last, boolean = Index(affine(several - 1, variable("b3"))), np.dtype(bool)
     tests = [Op("less", (last, Index(stop)), boolean) for stop in rows.upper]
     return all_of(tests)
@@ -311,7 +312,7 @@ def _row(
     count: int,
     add: Add,
 ) -> Scope:
-    """Return the statements at one column of ``count`` rows; ``var`` is the loop over rows."""
+    """Return a scope that folds ``count`` rows at one column; ``var`` is the row loop's variable."""
     found: dict[int, list[Expr]] = {folding.number: [] for folding in foldings}
     by_number = {folding.number: folding for folding in foldings}
     places = [
@@ -337,8 +338,7 @@ def _row(
 
 
 def jam_factor(nest: LoopNest) -> int:
-    """Return the jam factor of the loop over rows: smaller when a row costs much, unless the loop is bound by
-    memory."""
+    """Return the jam factor of the loop over rows: smaller if a row costs much, unless it is memory-bound."""
     count, waits = WAYS, _from_memory(nest) == 1
     body = BODY * max(2, sum(nest.folds)) // 2  # sums of one nest share loads
     while count > 1 and count * nest.cost() > (LARGER if waits and count <= FEWER else body):
@@ -347,8 +347,7 @@ def jam_factor(nest: LoopNest) -> int:
 
 
 def _from_memory(nest: LoopNest) -> int:
-    """Return the number of memory streams that a loop along rows reads, of data that exceeds a core's
-    caches."""
+    """Return the number of memory streams that a loop along rows reads; 0 if the caches hold the data."""
     if nest.single_threaded or nest.hints(total(nest.loops.extents)) < OUT_OF_CACHE:
         return 0
     own = {compute.target.array for compute in nest.computes}
@@ -371,6 +370,6 @@ def _fold_values(name: str, old: Expr, values: list[Expr]) -> Expr:
 
 
 def _element(scope: Scope, folding: Folding) -> Elem:
-    """Return the target's current element."""
+    """Return the load of the current element of a reduction's target."""
     buffer, at = scope.address(folding.compute.target)
     return Elem(buffer, at, folding.fold.dtype)

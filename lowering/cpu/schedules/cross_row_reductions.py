@@ -41,10 +41,10 @@ def folds_rows(nest: LoopNest) -> bool:
 
 
 def schedule_row_blocks(nests: Sequence[LoopNest]) -> tuple[Kernel, Binding]:
-    """Return the kernel of nests that run row by row, and its binding.
+    """Return the kernel, and its binding, of nests that run row by row, some of which reduce over the rows.
 
-    Those that do not reduce over the rows have a phase over them already. Raises `Unsupported` if a result of
-    a cross-row reduction is not a row.
+    The other nests must already have a phase over the rows. Raises `Unsupported` if the result of a cross-row
+    reduction is not one row.
     """
     first, arguments = nests[0], nests[0].arguments
     size = rows_of_a_part(max((nest for nest in nests if folds_rows(nest)), key=_points), 0)
@@ -80,8 +80,8 @@ def schedule_row_blocks(nests: Sequence[LoopNest]) -> tuple[Kernel, Binding]:
 
 
 def schedule_row_groups(nests: Sequence[LoopNest]) -> tuple[Kernel, Binding] | None:
-    """Return the kernel of nests that run row by row, with rows jammed, where rows that are reduced come from
-    memory; None where that does not pay. All nests have a phase over the rows already."""
+    """Return the kernel of nests that run row by row, with several rows jammed; None if that does not pay,
+    because the reduced rows do not come from memory. All nests must already have a phase over the rows."""
     first, folding = nests[0], [nest for nest in nests if any(nest.folds)]
     far = any(_points(nest) >= OUT_OF_CACHE and _points(nest) >= LONG * _rows_of(nest) for nest in folding)
     if not far or _rows_of(first) < LONG or not all(map(_folds_whole_rows, folding)):
@@ -106,7 +106,7 @@ def _independent(nest: LoopNest, folding: LoopNest) -> bool:
 
 
 def _common_jam_factor(nests: Sequence[LoopNest]) -> int:
-    """Return the jam factor of all nests; those without an inner loop do not count."""
+    """Return the jam factor for nests that run row by row: the smallest of those with an inner loop."""
     return min(WAYS, *(jam_factor(nest) for nest in nests if len(nest.loops.axes) > 1))
 
 
@@ -126,7 +126,8 @@ def _points(nest: LoopNest) -> int:
 
 
 def _places(nest: LoopNest, foldings: list[Folding], count: Dim) -> Places:
-    """Return the buffers and offsets of each block's partial results."""
+    """Return the buffer and offset of a block's partial results for each reduction; raise `Unsupported` if a
+    reduction over the rows does not give one row, or has to be done in order."""
     if len(nest.loops.axes) != 2 or nest.loops.folded != {0}:
         raise Unsupported("the values folded over the rows are not a row")
     if any(folding.fold.mode == "ordered" for folding in foldings):
@@ -137,7 +138,7 @@ def _places(nest: LoopNest, foldings: list[Folding], count: Dim) -> Places:
 
 
 def _fill(nest: LoopNest, foldings: list[Folding], places: Places) -> Phase:
-    """Return the initialisation of the partial results, in a loop over blocks."""
+    """Return the phase over blocks that initialises their partial results."""
     across = nest.whole_loop(1)
     scope = nest.scope_at("b0", [across], 2, False)
     for folding in foldings:
@@ -148,7 +149,7 @@ def _fill(nest: LoopNest, foldings: list[Folding], places: Places) -> Phase:
 
 
 def _row(nest: LoopNest, foldings: list[Folding], places: Places) -> Phase:
-    """Return the folding of one row into its block's partial results, in a loop over rows."""
+    """Return the phase over rows that folds each row into the partial results of its block."""
     across = nest.whole_loop(1)
     scope = nest.scope_at("i0", [across], 2, nest.nonempty)
     scope.announce(nest.values, [compute.target for compute in nest.computes])

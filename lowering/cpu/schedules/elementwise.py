@@ -1,4 +1,4 @@
-"""The schedule of element-wise statements: as a kernel, row by row, or inside a kernel's loops."""
+"""The schedule of element-wise statements: as a kernel of their own, as rows, or in the loops of a kernel."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STRIP = 4096  # elements of one parallel chunk when the innermost loop itself is
 
 
 def schedule_row(nest: LoopNest) -> None:
-    """Add the phase over rows of element-wise statements."""
+    """Add to the kernel a phase over the rows of element-wise statements, each row in one iteration."""
     headers = [nest.whole_loop(loop) for loop in range(1, len(nest.loops.axes))]
     scope = scope_of_statements(nest, "i0", headers, {})
     phase = Phase(
@@ -35,7 +35,7 @@ def schedule_row(nest: LoopNest) -> None:
 
 
 def schedule_elementwise(nest: LoopNest) -> None:
-    """Add the phase of element-wise statements."""
+    """Add to the kernel the phase that runs element-wise statements."""
     loops, hints, arguments = nest.loops, nest.hints, nest.arguments
     rank = len(loops.axes)
     sizes = [hints(extent) for extent in loops.extents]
@@ -76,7 +76,7 @@ def schedule_elementwise(nest: LoopNest) -> None:
 
 
 def elementwise_loops(nest: LoopNest) -> Block:
-    """Return the loops of element-wise statements inside other loops."""
+    """Return the kernel loops that run element-wise statements inside the loops of another kernel."""
     headers = [nest.whole_loop(loop) for loop in range(len(nest.loops.axes))]
     scope = scope_of_statements(nest, "one", headers, {})
     body = (*scope.preamble(), *build_loops(scope, 1, headers, "vector"))

@@ -1,4 +1,4 @@
-"""Calls in the kernels of loops: draws of random numbers, and functions of the region."""
+"""The lowering of calls in kernels of loops: draws of random numbers, and calls of the region's functions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CALL = 64  # that of a call of a function, of which nothing is known
 
 
 class CallMaker:
-    """The lowering of calls; the subclass `LoopMaker` has the other statements."""
+    """The part of `LoopMaker` that lowers calls to kernel statements."""
 
     region: Region
     names: Names
@@ -42,7 +42,7 @@ class CallMaker:
     stacks: Callable[[Sequence[Array]], tuple[Stmt, ...]]
 
     def point(self, values: Sequence[nodes.Expr], targets: Sequence[nodes.Window] = ()) -> Scope:
-        """Return the scope of one point, at which values are evaluated, and elements of targets stored."""
+        """Return a scope without loops, in which values are evaluated and elements stored."""
         arguments = self.arguments.kin(0, (), (), self.enclosing.variables)
         for load in (load for value in values for load in windows.loads(value)):
             arguments.note(arguments.reach(load), "r")
@@ -53,7 +53,7 @@ class CallMaker:
         return scope
 
     def draw(self, stmt: Call) -> tuple[Stmt, ...]:
-        """Return the statements that draw a number; raise `Unsupported` where NumPy has no such function."""
+        """Return the kernel statements that draw a random number; raise `Unsupported` if NumPy cannot."""
         name = function_of(stmt)
         address, draw = draw_address(name), DRAWS[name]
         if address is None:
@@ -69,7 +69,7 @@ class CallMaker:
         return (*scope.take(0), *scope.take(1))
 
     def function(self, stmt: Call) -> tuple[Stmt, ...]:
-        """Return the statements that call a function of the region."""
+        """Return the kernel statements that call a function of the region; none if only work is counted."""
         self.work = self.work + self.times * CALL
         if self.weighing:
             return ()
@@ -89,8 +89,8 @@ class CallMaker:
         return (*scope.take(0), *scope.take(1))
 
     def routine(self, name: str, function: Region, shared: Mapping[str, str]) -> str:
-        """Return the name of the routine that is a function of the region, for some arrays of the region,
-        which it accesses as the phases do.  Each call of it has all others on the stack."""
+        """Return the name of the kernel routine for a function of the region, which is made if it is new.
+        ``shared`` maps its array parameters to the region's arrays; each call has its others on the stack."""
         key = name, tuple(shared.items())
         number = f"r{[*self.routines].index(key) if key in self.routines else len(self.routines)}"
         if key in self.routines:

@@ -1,9 +1,9 @@
-"""The schedule of loops, conditions and branches of statements, as one kernel instead of many small ones.
+"""The schedule of a loop or branch with all its statements as one kernel, instead of many small ones.
 
-A statement has the loop nest that it has on its own, with the variables of the enclosing loops in its offsets
-and extents.  One thread runs a loop in order, so legality is that of the vector loops alone, proved
-for every value of the variables (`ir.dims.ranging`).  Only iterations of the outermost loop are
-distributed over threads, where they are independent (`ir.analysis.independence`).
+A statement in it has the same loop nest as on its own, but with variables of enclosing loops in its offsets
+and extents.  One thread runs a loop in order, so only vector loops need legality proofs, for all values of
+those variables (`ir.dims.ranging`).  Iterations of the outermost loop alone are distributed over threads, if
+they are independent (`ir.analysis.independence`).
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ SMALL = 16  # rows and columns of a matrix product from which on a library is fa
 def schedule_loops(
     stmt: nodes.Loop | While | Branch | Call, region: Region, cores: int = 2
 ) -> tuple[Kernel, Binding]:
-    """Return the kernel of a loop or branch with all its statements, or of a draw; see ``schedule``."""
+    """Return the kernel, and its binding, of a loop or branch with all its statements, or of a draw."""
     maker = LoopMaker(region, cores)
     return kernel_of_loops(maker, stmt, *maker.phase(stmt))
 
@@ -85,7 +85,7 @@ def schedule_loops(
 def kernel_of_loops(
     maker: LoopMaker, stmt: nodes.Loop | While | Branch | Call, phase: Phase, extent: Dim
 ) -> tuple[Kernel, Binding]:
-    """Return the kernel of a loop or branch of which the maker has made the phase."""
+    """Return a loop's or branch's kernel and binding, given its phase and that phase's ``extent``."""
     region = maker.region
     buffers, pointers = maker.arguments.buffers()
     names = tuple(f"n{k}" for k in range(len(maker.arguments.ints)))
@@ -103,7 +103,7 @@ def kernel_of_loops(
 
 @dataclass(slots=True)
 class LoopMaker(CallMaker):
-    """The lowering of nested statements of a region into one kernel."""
+    """The state of lowering a loop or branch of a region, with the statements in it, to one kernel."""
 
     region: Region
     cores: int
@@ -120,19 +120,19 @@ class LoopMaker(CallMaker):
         self.arguments = Arguments(memory_of(self.region), 0, (), (), {})
 
     def of_function(self, region: Region, arguments: Arguments) -> LoopMaker:
-        """Return the maker of a function of the region, with arguments of the same kernel."""
+        """Return a maker that lowers a function of the region into a routine of the same kernel."""
         made = LoopMaker(region, 1, self.names, routines=self.routines)
         made.arguments = arguments
         return made
 
     @property
     def hints(self) -> SizeHints:
-        """The size hints at the current statement."""
+        """The plausible sizes at the current statement, in the middle of the enclosing loops."""
         return SizeHints(self.region, self.enclosing.typical)
 
     # ---- the whole ----------------------------------------------------------------------------------
     def phase(self, stmt: nodes.Loop | While | Branch | Call) -> tuple[Phase, Dim]:
-        """Return the phase of a statement of the region, and its extent."""
+        """Return the kernel phase of a statement of the region, and the phase's number of iterations."""
         if isinstance(stmt, nodes.Loop) and self.cores > 1 and selected_index(stmt) is None:
             found = self.shared(stmt)
             if found is not None:
@@ -156,15 +156,15 @@ class LoopMaker(CallMaker):
         ]
 
     def stacks(self, arrays: Sequence[Array]) -> tuple[Stmt, ...]:
-        """Return the stack buffers of arrays, which become private."""
+        """Return declarations of stack buffers for arrays, which become private to the kernel."""
         made = [Stack(self.names("q"), array.dtype, max(1, total(array.shape))) for array in arrays]
         for array, stack in zip(arrays, made, strict=True):
             self.arguments.private[array.name] = stack.name, affine()
         return tuple(made)
 
     def shared(self, stmt: nodes.Loop) -> tuple[Phase, Dim] | None:
-        """Return the phase of a parallel loop, in chunks; None if its iterations are dependent or it does not
-        pay."""
+        """Return the phase in which threads share a loop's iterations, and its extent; None if iterations are
+        dependent or sharing does not pay."""
         if any(window.shape for call in function_calls((stmt,)) for window in call.reads):
             return None
         trip_count, step = trip_count_of(stmt), stmt.bounds[2]
@@ -197,8 +197,8 @@ class LoopMaker(CallMaker):
         return Phase("g0", self.arguments.integer(count), "serial", (*stacks, piece)), count
 
     def private_arrays(self, stmt: nodes.Loop, most: int) -> tuple[list[Array], list[Array]]:
-        """Return the arrays of which each iteration of a parallel loop has its own: those that have room in
-        ``most`` bytes together, and the others."""
+        """Return the arrays of which each iteration of a parallel loop needs its own copy: the smallest ones,
+        which fit in ``most`` bytes together, and the others."""
         with dims.ranging(stmt.var, stmt.bounds):
             names = privatisable(stmt.body, self.region)
         arrays = sorted((a for a in self.region.arrays if a.name in names), key=_bytes)
@@ -210,11 +210,11 @@ class LoopMaker(CallMaker):
 
     # ---- statements ---------------------------------------------------------------------------------
     def block(self, body: Iterable[nodes.Stmt]) -> tuple[Stmt, ...]:
-        """Return the lowered statements of a block."""
+        """Return the kernel statements for the statements of a body."""
         return tuple(made for stmt in body for made in self.statement(stmt))
 
     def statement(self, stmt: nodes.Stmt) -> tuple[Stmt, ...]:
-        """Return the lowered form of one statement."""
+        """Return the kernel statements for one statement."""
         match stmt:
             case Compute() | Nest():
                 return self.loop_nest(LoopNest(stmt, self.region, 0, self, self.enclosing))
@@ -240,8 +240,8 @@ class LoopMaker(CallMaker):
         raise TypeError(f"not a statement: {stmt!r}")
 
     def call(self, stmt: Call) -> Compute:
-        """Return a library call as a statement; raise `Unsupported` if a kernel cannot make it, or a library
-        is faster."""
+        """Return the reduction that computes the same as a library call; raise `Unsupported` if there is
+        none, or if the library is faster."""
         plain = expansion.expand(stmt, self.region)
         if plain is None:
             raise Unsupported(f"a kernel cannot call {stmt.op}")
@@ -250,8 +250,8 @@ class LoopMaker(CallMaker):
         return plain
 
     def selected_iteration(self, stmt: nodes.Loop, place: nodes.Expr) -> tuple[Stmt, ...]:
-        """Return the statements of the only iteration of a loop that does anything, the one in which its
-        variable equals a value."""
+        """Return the kernel statements for the only iteration that does anything of a loop that
+        `data_dependent.at_index` made: the one whose variable equals ``place``."""
         start, stop, step = stmt.bounds
         if step != 1:
             return (self.loop(stmt),)
@@ -271,7 +271,7 @@ class LoopMaker(CallMaker):
         return (*head, Let(var, value), If(Op("logical_and", tuple(within), _BOOL), body))
 
     def loop(self, stmt: nodes.Loop) -> For:
-        """Return a loop; one that counts down counts up in negative numbers."""
+        """Return the kernel loop for a loop; one that counts down becomes one over the negated variable."""
         start, stop, step = stmt.bounds
         if type(step) is not int:
             raise Unsupported("the step of a loop is not known")
@@ -290,7 +290,7 @@ class LoopMaker(CallMaker):
         return For(var, lower[0], upper, abs(step), "serial", body, 0, tuple(lower[1:]))
 
     def enter(self, stmt: nodes.Loop, value: Affine) -> None:
-        """Enter a loop: ``value`` is its variable in what follows."""
+        """Enter a loop: statements lowered from now on are in it; ``value`` stands for its variable."""
         start, stop, _ = stmt.bounds
         typical = (self.hints(start) + self.hints(stop)) // 2
         middle = dims.substitute(dims.simplify((start + stop) // 2), self.middle)
@@ -300,8 +300,8 @@ class LoopMaker(CallMaker):
         self.middle = {**self.middle, stmt.var: middle}
 
     def outermost(self, stmt: nodes.Loop) -> tuple[Stmt, ...]:
-        """Return the body of the outermost loop; raise `Unsupported` if launching its statements one by one
-        is faster, since they can use all cores."""
+        """Return the kernel statements for the body of the outermost loop, as one thread runs them; raise
+        `Unsupported` if launching its statements one by one on all cores is faster."""
         if self.cores > 1 and self.is_faster_launched(stmt):
             raise Unsupported("its statements are large enough for all cores")
         return self.block(stmt.body)
@@ -326,7 +326,7 @@ class LoopMaker(CallMaker):
         return not isinstance(stmt, While | Branch)
 
     def condition(self, cond: nodes.Expr) -> tuple[tuple[Stmt, ...], Expr]:
-        """Return the statements that compute a condition, and its value."""
+        """Return the kernel statements that compute a condition, and the expression of its value."""
         check_types(cond)
         scope = self.point([cond])
         value = scope.evaluate(cond)
@@ -338,7 +338,7 @@ class LoopMaker(CallMaker):
         self.work = self.work + self.times * nest.cost() * dims.substitute(total(nest.shape), self.middle)
 
     def loop_nest(self, nest: LoopNest) -> tuple[Stmt, ...]:
-        """Return the loops of a statement."""
+        """Return the kernel loops that run a statement; none if only work is counted (``weighing``)."""
         self.weigh(nest)
         if self.weighing:
             return ()
@@ -349,7 +349,7 @@ class LoopMaker(CallMaker):
         return (*phase.pre, *phase.body)
 
     def rows(self, body: Sequence[Part], axes: int) -> tuple[Stmt, ...]:
-        """Return the lowered form of statements that run row by row."""
+        """Return the kernel statements for statements that run row by row."""
         nests = row_nests(body, self.region, axes, self, self.enclosing)
         if any(map(folds_rows, nests)):
             return self.block(body)
@@ -367,7 +367,7 @@ class LoopMaker(CallMaker):
 
 
 def trip_count_of(stmt: nodes.Loop) -> Dim:
-    """Return the trip count of a loop."""
+    """Return the number of iterations of a loop."""
     start, stop, step = stmt.bounds
     if all(type(bound) is int for bound in stmt.bounds):
         return len(range(start, stop, step))

@@ -1,10 +1,10 @@
 """The schedules of reductions: by rows, and by partial results of blocks.
 
-By rows: the innermost loop is reduced into scalars.  When it is kept instead, see ``column_reductions``.  By
-partial results: where the kept loops are too short to occupy the cores, blocks of fixed size are reduced,
-and then the results of the blocks in their order, so that a result never depends on the number of
-threads.  Blocks also serve where all rows reduce the same elements, ``y[i] = sum(f(i, x[j]))``, and these
-exceed a cache: all rows reduce a block before the next one is read.
+By rows: the innermost loop is reduced into scalars (if it is not reduced, see ``column_reductions``).  By
+partial results: where the kept loops are too short for all cores, each block of a fixed size is reduced, and
+then the results of the blocks in order, so that the result does not depend on the number of threads.  Blocks
+are also used where all rows reduce the same elements, ``y[i] = sum(f(i, x[j]))``, and these exceed a cache:
+all rows reduce a block before the next one is read.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ def schedule_reduction(nest: LoopNest) -> None:
 
 
 def _inner(nest: LoopNest, loop: int, foldings: list[Folding], nested: bool) -> tuple[list[LoopHeader], bool]:
-    """Return the innermost loop, whole or in blocks, and whether the blocks' sums are accumulated with
-    compensation. ``nested``: other reduced loops enclose it."""
+    """Return the headers of the innermost loop, whole or in blocks, and whether the sums of blocks are added
+    with compensation. ``nested``: the loop is inside another reduced loop."""
     extent = nest.loops.extents[loop]
     if _decidable(nest, foldings):
         if not dims.prove_lt(STOP, extent):  # short rows would be slower
@@ -91,8 +91,8 @@ def _inner(nest: LoopNest, loop: int, foldings: list[Folding], nested: bool) -> 
 
 
 def _decidable(nest: LoopNest, foldings: list[Folding]) -> bool:
-    """Whether a boolean reduction may exit early, once its results are known: not where the nest has other
-    effects, which are stores and floating-point flags."""
+    """Whether the reductions are boolean and may stop once their results are known, because the nest has no
+    other effects, such as stores or floating-point flags."""
     if not all(nest.folds) or any(f.fold.dtype.kind != "b" or not f.fold.idempotent for f in foldings):
         return False
     every = [node for node in windows.walk(*nest.values) if isinstance(node, Apply)]
@@ -100,7 +100,7 @@ def _decidable(nest: LoopNest, foldings: list[Folding]) -> bool:
 
 
 def _until_decided(nest: LoopNest, foldings: list[Folding], headers: list[LoopHeader]) -> None:
-    """Skip the innermost loop where it can no longer change the results."""
+    """Add to the innermost loop the condition that it can still change the results."""
     if len(headers) < 2 or not _decidable(nest, foldings):
         return
     ends = [found for f in foldings if (found := f.fold.open_ended()) is not None]
@@ -110,7 +110,7 @@ def _until_decided(nest: LoopNest, foldings: list[Folding], headers: list[LoopHe
 def _accumulate(
     nest: LoopNest, foldings: list[Folding], scope: Scope, headers: list[LoopHeader], carried: bool
 ) -> None:
-    """Accumulate in the innermost loop, for as long as that can change the results."""
+    """Add the statements of the innermost loop, which accumulate as long as that can change the results."""
     accumulate(nest, foldings, scope, headers, carried)
     _until_decided(nest, foldings, headers)
 
@@ -144,7 +144,7 @@ def _rows(nest: LoopNest, foldings: list[Folding], kept: list[int], folded: list
 def _at_a_time(
     nest: LoopNest, foldings: list[Folding], kept: list[int], folded: list[int], kind: Kind
 ) -> int:
-    """Return the jam factor of the loop over rows."""
+    """Return how many rows the loop over rows reduces at a time (its jam factor)."""
     if (
         nest.single_threaded
         or len(kept) != 1
@@ -160,8 +160,7 @@ def _at_a_time(
 def _partials(
     nest: LoopNest, foldings: list[Folding], kept: list[int], folded: list[int], common: bool
 ) -> None:
-    """Add the phases of a reduction by partial results; with ``common``, all rows reduce the same
-    elements."""
+    """Add the phases of a reduction by partial results; ``common``: all rows reduce the same elements."""
     extents, arguments = nest.loops.extents, nest.arguments
     size, rows = affine(PIECE), _height(nest, folded, common)
     if common or len(folded) > 1:
@@ -198,8 +197,8 @@ def _pieces(
     known: int,
     several: int,
 ) -> tuple[Block, tuple[Let, ...]]:
-    """Return the body of a phase that reduces one block, beginning with the results of the first ``known``
-    blocks; ``several`` is the jam factor of the loop over rows."""
+    """Return the body of a phase that reduces one block into ``places``, after folding in the results of the
+    first ``known`` blocks there; ``several`` rows are reduced at a time."""
     start = product(size, block)
     inner, carried = _inner(nest, folded[-1], foldings, len(folded) > 1)
     headers = [nest.whole_loop(loop) for loop in kept]
@@ -235,8 +234,7 @@ def _pieces(
 
 
 def _in_common(nest: LoopNest, kept: list[int], folded: list[int]) -> bool:
-    """Whether all rows reduce the same elements, and these exceed a cache: then rows reduce a block of them
-    before the next one."""
+    """Whether all rows reduce the same elements, and these exceed a cache, so that blocks pay."""
     arguments, bytes_ = nest.arguments, 0
     if len(kept) != 1 or any(isinstance(node, Gather) for node in windows.walk(*nest.values)):
         return False
@@ -254,7 +252,7 @@ def _in_common(nest: LoopNest, kept: list[int], folded: list[int]) -> bool:
 
 
 def _height(nest: LoopNest, folded: list[int], common: bool) -> Dim:
-    """Return the iterations of the first reduced loop in a block."""
+    """Return the number of iterations of the first reduced loop in a block."""
     extents = nest.loops.extents
     inner = max(1, nest.hints(total(extents[loop] for loop in folded[1:])))
     if not common:
@@ -266,7 +264,7 @@ def _height(nest: LoopNest, folded: list[int], common: bool) -> Dim:
 
 
 def _work(nest: LoopNest, folded: list[int]) -> float:
-    """Return the work for an element that is repeated for each row."""
+    """Return the work per reduced element that every row repeats."""
     moving: set[object] = set()
     work = float(sum(nest.folds))
     axes = {axis for loop in folded for axis in nest.loops.axes[loop]}
@@ -287,7 +285,7 @@ def _work(nest: LoopNest, folded: list[int]) -> float:
 def _combine(
     nest: LoopNest, foldings: list[Folding], kept: list[int], places: list[str], at: Affine, count: Dim
 ) -> None:
-    """Add the phase that reduces the partial results of all blocks, in their order."""
+    """Add the phase that reduces the partial results of all blocks in order."""
     phase, extent, launch, _, headers = nest.parallel_header(kept)
     base, first = 1 + len(headers), len(headers)
     headers.append(LoopHeader("b0", affine(), (nest.arguments.integer(count, "blocks"),)))

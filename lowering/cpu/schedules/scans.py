@@ -73,7 +73,7 @@ def _lines(
     headers: list[LoopHeader],
     ways: int,
 ) -> tuple[Scope, Block]:
-    """Return the loops over jammed rows, each scanned in its own scalar."""
+    """Return the loops that scan ``ways`` rows at a time, each with a running value of its own."""
     dtype = nest.memory.arrays[compute.target.array].dtype
     name = str(compute.combine)
     level = 1 + len(others) + len(headers)
@@ -137,7 +137,8 @@ def _columns(nest: LoopNest, compute: Compute, kept: list[int], scanned: int) ->
 
 
 def _across(nest: LoopNest, compute: Compute, phase: str, headers: list[LoopHeader], before: Expr) -> Scope:
-    """Return the elements of a strip, each folded with the element before it."""
+    """Return the scope of a vector loop across a strip that combines each element with ``before``, the result
+    of its line so far."""
     scope = nest.scope_at(phase, headers, 1 + len(headers), nest.nonempty)
     scope.announce(nest.values, [compute.target])
     value = scope.evaluate(nest.values[0])

@@ -1,6 +1,6 @@
-"""The scheduler: from statements to kernels, with the parallel loop, the vector loop and the tiling chosen.
+"""The CPU scheduler, which turns statements into kernels: it chooses parallel loops, vector loops and tiles.
 
-Legality is proved; size hints only steer the choice among legal schedules.
+The legality of a schedule is proved; size hints only steer the choice among legal ones.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from .time_tiles import schedule_time_tiles
 def cpu_kernel(
     stmt: Any, region: Region, *, cores: int, repeated: bool, exact: Callable[[Op], bool] | None
 ) -> tuple[Kernel, Binding]:
-    """Return the kernel of a statement, with NumPy's own loops for what has to have NumPy's bits; see
-    `dcarray.lowering.target.Scheduler`."""
+    """Return the kernel of a statement and its binding, with NumPy's loops for operations that must have
+    NumPy's bits; a `dcarray.lowering.target.Scheduler`."""
     kernel, binding = schedule(stmt, region, cores)
     kernel, binding = ufunc_blocks.call_numpy_loops(kernel, binding, exact is not None, exact or _none)
     # what is launched again and again has its sizes in its text
@@ -46,9 +46,9 @@ def schedule(
     """Return the kernel of a statement, without sizes in its text, and the binding of its arguments to the
     region's arrays, symbols and loop variables.
 
-    When a statement that holds others is refused, these may be scheduled one by one. A loop is refused whose
-    statements, launched one by one, make better use of the cores. Raises `Unsupported`, with the reason, if
-    there is no schedule for it, or its legality cannot be proved.
+    Raises `Unsupported`, with the reason, if there is no schedule, if its legality cannot be proved, or if
+    the statements of a loop use the cores better when launched one by one. The caller may then schedule the
+    statements in ``stmt`` one by one.
     """
     if isinstance(stmt, Rows):
         return _by_rows(stmt, region)

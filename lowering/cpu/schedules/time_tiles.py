@@ -1,10 +1,9 @@
-"""The schedule of time-tiled statements: one kernel, launched for the tiles and then for the gaps between
-them.
+"""The schedule of time-tiled statements: one kernel that is launched for the tiles and then for the gaps
+between them.
 
-See `skew` for its legality.  An iteration of its phase is a tile: a loop over its bands, and in
-a band the loops of each statement over those of its rows that are in the band and the
-tile.  The points of a statement are independent: long rows are strip-mined, and all rows of a band
-run strip by strip.
+`skew` has its legality.  Each iteration of the kernel's phase is a tile: a loop over its bands, and in a band
+for each statement the loops over its rows in the band and the tile.  Long rows are strip-mined, and all rows
+of a band run strip by strip.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _VECTORS = 64  # elements: strips are whole vectors
 
 
 def schedule_time_tiles(stmt: TimeTiles, region: Region) -> tuple[Kernel, Binding]:
-    """Return the kernel of time-tiled statements; see ``schedule``."""
+    """Return the kernel of time-tiled statements and its binding, or raise `Unsupported`."""
     found = skews(stmt.body, region)
     reason = found if isinstance(found, Reason) else time_tile_conflict(stmt, region)
     if isinstance(found, Reason) or reason is not None:
@@ -89,8 +88,8 @@ def schedule_time_tiles(stmt: TimeTiles, region: Region) -> tuple[Kernel, Bindin
 
 
 def _strip(nest: LoopNest) -> int:
-    """Return the strip width of the first loop within rows, so that elements which several rows of a band
-    read stay in the first cache; 0: whole rows."""
+    """Return the width of strips of the first loop within rows for which elements that several rows of a band
+    read stay in the first-level cache; 0 for whole rows."""
     if len(nest.loops.axes) < 2:
         return 0
     lines = {

@@ -1,8 +1,9 @@
-"""The schedule of element-wise statements whose windows are contiguous along different loops: transposed
-tiles.
+"""The schedule of element-wise statements whose windows are contiguous along different loops: tiles that are
+transposed in the cache.
 
-Both loops are tiled.  Tiles of windows that are not contiguous along the innermost loop are transposed into a
-buffer that stays in the first cache, or from one to the target; a mere copy is transposed directly.
+Both loops are tiled.  A tile of an operand that is not contiguous along the innermost loop is first
+transposed into a buffer in the first-level cache, one of a target from a buffer afterwards; a copy needs no
+buffer.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ TILES = 4  # the most tiles that stay in the cache
 
 @record(frozen=True, slots=True)
 class Tiling:
-    """A loop other than the innermost one, and the windows that are contiguous along it."""
+    """The loop ``across``, not the innermost, and the windows that are contiguous along it."""
 
     across: int
     reads: tuple[Access, ...]
@@ -85,7 +86,7 @@ def schedule_transposed(nest: LoopNest, tiling: Tiling) -> None:
 
 @record(frozen=True, slots=True)
 class _Place:
-    """A tile in memory: its first element, and its strides along the loops."""
+    """A tile of an array or buffer in memory: its first element, and its strides along the loops."""
 
     buffer: str
     at: Affine
@@ -93,7 +94,7 @@ class _Place:
 
 
 class _Tiles:
-    """The loops around a tile, and its transposing copies."""
+    """The maker of the loops around and in a tile, and of the copies that transpose it."""
 
     def __init__(self, nest: LoopNest, tiling: Tiling) -> None:
         self.nest, self.tiling = nest, tiling
@@ -122,20 +123,20 @@ class _Tiles:
         self.headers = [*map(nest.whole_loop, others), *strips]
 
     def pieces(self) -> tuple[LoopHeader, LoopHeader]:
-        """Return the loops of a tile."""
+        """Return the headers of the two loops over a tile's elements."""
         one, two = (
             self.nest.loop_from(k, self.begin[k], affine(self.size[k])) for k in (self.across, self.inner)
         )
         return one, two
 
     def place(self, access: Access) -> _Place:
-        """Return the tile of a window."""
+        """Return the current tile of a window."""
         corner = [self.begin.get(loop, var) for loop, var in enumerate(self.nest.variables)]
         steps = {loop: self.nest.arguments.slope(access, loop) for loop in self.size}
         return _Place(*self.nest.arguments.address(access, corner), steps)
 
     def transposing(self, to: _Place, source: _Place, rows: int, dtype: DType) -> TransposeTile:
-        """Return the copy of a tile that transposes it: the target is contiguous along the loop ``rows``."""
+        """Return the statement that transposes a tile into ``to``, contiguous along the loop ``rows``."""
         (cols,) = (loop for loop in self.size if loop != rows)
         left = {
             loop: (affine(size), affine(0, self.nest.arguments.extent(loop), scale(-1, self.begin[loop])))
@@ -147,8 +148,8 @@ class _Tiles:
         )
 
     def buffers(self) -> tuple[Block, dict[Spot, Spot], Block]:
-        """Return the copies before a tile, the addresses of windows in its buffers, and the copies after
-        it."""
+        """Return the copies to buffers before a tile, the addresses in buffers that replace windows, and the
+        copies from buffers after the tile."""
         nest, before, after = self.nest, list[Stmt](), list[Stmt]()
         down, right = (
             affine(0, nest.variables[loop], scale(-1, self.begin[loop])) for loop in (self.across, self.inner)

@@ -1,4 +1,4 @@
-"""OpenCL devices, through pyopencl: a context, an in-order queue and a pool of buffers for each."""
+"""OpenCL devices, by pyopencl: each has a context, an in-order queue and a pool of buffers."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class OpenCLDevice:
         self._forked = True
 
     def _check(self) -> None:
-        """Raise an error in a forked process: the runtime has no threads there, and can but be read from."""
+        """Raise RuntimeError in a forked process, in which the runtime's threads do not exist."""
         if self._forked:
             raise RuntimeError(f"{self.name} cannot be used after a fork")
 
@@ -89,21 +89,21 @@ class OpenCLDevice:
         return f"<{self.name}: {self.description}>"
 
     def _error(self, error: Exception) -> Exception:
-        """Python's error for one of pyopencl, with the device's name."""
+        """Return the MemoryError or RuntimeError, with the device's name, for an error of pyopencl."""
         if isinstance(error, self._cl.MemoryError):
             return MemoryError(f"{self.name} has no memory left: {error}")
         return RuntimeError(f"{self.name}: {error}")
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        """Turn the errors of pyopencl into Python's."""
+        """A context that turns errors of pyopencl into MemoryError or RuntimeError."""
         try:
             yield
         except self._cl.Error as error:
             raise self._error(error) from error
 
     def running(self) -> nullcontext[None]:
-        """Return a context for a run: nothing is to be looked up."""
+        """Return an empty context for a run: this device has nothing to look up."""
         return nullcontext()
 
     def allocate(self, nbytes: int) -> Any:
@@ -174,7 +174,7 @@ class OpenCLDevice:
         self._functions(kernel, self.short_indices)
 
     def _functions(self, kernel: DeviceKernel, narrow: bool) -> _Functions:
-        """The functions of a kernel's phases; ``narrow``: with 32-bit indices."""
+        """Return the built functions of a kernel's phases; ``narrow``: with 32-bit indices."""
         built = self._built.get((kernel.source, narrow))
         if built is None:
             try:
@@ -202,7 +202,7 @@ class OpenCLDevice:
             return [self._cl.Kernel(program, f"phase{number}") for number in range(len(kernel.threads))]
 
     def _program(self, source: str, options: list[str]) -> Any:
-        """A built program, from the cache folder or from the device's compiler."""
+        """Return a built program, from the cache folder or from the device's compiler."""
         make = self._cl.Program
         disk = cache_in(os.path.join(self.cache_dir, "opencl")) if self.cache_dir else None
         with warnings.catch_warnings():
@@ -226,11 +226,11 @@ class OpenCLDevice:
         """Return None: OpenCL comes without libraries."""
 
     def array(self, *_: Any) -> Any:
-        """Raise NotImplementedError: there is no library to take arrays."""
+        """Raise NotImplementedError: OpenCL comes without libraries that take arrays."""
         raise NotImplementedError
 
     def buffer_of(self, array: Any) -> Any:
-        """Raise NotImplementedError: there is no library to give arrays."""
+        """Raise NotImplementedError: OpenCL comes without libraries that make arrays."""
         raise NotImplementedError
 
     def synchronise(self) -> None:
@@ -248,8 +248,8 @@ class _Functions:
         self.phases, self.index, self.typed = phases, index, False
 
     def tell_types(self, arguments: list[Any]) -> None:
-        """Tell pyopencl the types of all arguments: or it would look at each in each launch, which takes many
-        times as long."""
+        """Tell pyopencl the types of all arguments, so that launches need not inspect each argument, which
+        takes many times as long."""
         types = [self.index if type(x) is int else _type(x) for x in arguments]
         for function in self.phases:
             function.set_scalar_arg_dtypes(types)
@@ -257,15 +257,15 @@ class _Functions:
 
 
 def _type(argument: Any) -> np.dtype[Any] | None:
-    """The type that pyopencl is told of an argument; None for a buffer, and for a complex number, which is
-    given as bytes."""
+    """Return the dtype that pyopencl needs to know of an argument; None for a buffer, and for a complex
+    number, which is passed as bytes."""
     if not isinstance(argument, _VALUES) or argument.dtype.kind == "c":
         return None
     return np.dtype(_BITS.get(argument.dtype.char, argument.dtype))
 
 
 def _passed(value: Any) -> Any:
-    """An argument by value as pyopencl takes it."""
+    """Return a scalar argument in the form that pyopencl accepts."""
     if value.dtype.kind == "c":
         return value.tobytes()
     bits = _BITS.get(value.dtype.char)
@@ -278,7 +278,7 @@ def _is_simulator(handle: Any) -> bool:
 
 
 def _rank(handle: Any) -> int:
-    """The place of a device's kind: GPUs first, then other accelerators, processors, simulators."""
+    """Return the sort key of a device: GPUs first, then other accelerators, processors, simulators."""
     import pyopencl as cl
 
     kind = handle.type
@@ -293,7 +293,7 @@ def find() -> list[OpenCLDevice]:
     Raises
     ------
     NoDevice
-        If pyopencl or a runtime is missing, or no device can be used.
+        If pyopencl or an OpenCL runtime is missing, or if no device can be used.
     """
     try:
         with wheel_runtime_added():

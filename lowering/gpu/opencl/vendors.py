@@ -1,7 +1,7 @@
-"""OpenCL runtimes that come as wheels, made visible to the loader of runtimes.
+"""Registration of OpenCL runtimes that are installed as wheels, so that OpenCL's loader finds them.
 
 The loader reads a folder of ``.icd`` files, each with the path of a runtime's library.  The wheel
-``intel-opencl-rt`` brings one with a placeholder for its path.
+``intel-opencl-rt`` has such a file, but with a placeholder instead of the path.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SYSTEM: Final = "/etc/OpenCL/vendors"
 
 
 def wheel_runtime() -> Path | None:
-    """Return the library of the runtime that is installed as a wheel, None if there is none."""
+    """Return the path of the OpenCL runtime's library that is installed as a wheel; None without one."""
     try:
         files = metadata.files(_WHEEL) or []
     except metadata.PackageNotFoundError:
@@ -39,7 +39,7 @@ def wheel_runtime() -> Path | None:
 
 
 def _vendor_files(vendors: Path) -> list[Path]:
-    """The files of runtimes that the OpenCL loader would read: all of a folder, or the one file."""
+    """Return the ``.icd`` files that OpenCL's loader would read: all those of a folder, or the one file."""
     if vendors.is_dir():
         return sorted(vendors.glob("*.icd"))
     return [vendors] if vendors.suffix == ".icd" and vendors.exists() else []
@@ -47,9 +47,10 @@ def _vendor_files(vendors: Path) -> list[Path]:
 
 @contextmanager
 def wheel_runtime_added() -> Iterator[None]:
-    """Let the loader find the wheel's runtime beside those of the system, or of the user's own setting.
+    """A context in which OpenCL's loader finds the wheel's runtime besides the system's or the user's
+    runtimes.
 
-    The loader looks but once, at the first call of OpenCL, which has to come in the ``with`` block.
+    The loader looks only once, at the first call of OpenCL, which must be in the ``with`` block.
     """
     own = os.environ.get(_VARIABLE)
     known = _vendor_files(Path(own or _SYSTEM))

@@ -1,1 +1,1 @@
-"""Schedules for devices: from loop nests to blocks of threads."""
+"""Schedules for devices, which distribute the iterations of loop nests over blocks of threads."""

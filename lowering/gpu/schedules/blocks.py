@@ -2,7 +2,7 @@
 
 The threads of a block lie along the innermost loop, so that neighbouring threads access neighbouring
 elements; where that loop is short, they are a rectangle over it and another one.  Blocks are numbered along
-all loops that are distributed: each block takes its number apart once, instead of every thread its own.
+all loops that are distributed; each block computes its coordinates from its number, once for all threads.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ INT, BOOL = np.dtype(np.int64), np.dtype(np.bool_)
 
 @record(frozen=True, slots=True)
 class Limits:
-    """The constants of schedules, and what each follows from.
+    """The constants of device schedules, and the reason for each.
 
     Of those that were measured, `docs/decisions.md` has the figures; ``python -m benchmarks npbench_device``
     measures what a change does.
@@ -49,33 +49,34 @@ class Limits:
     threads : int
         Threads in a block, a power of two: eight warps of 32, of which a multiprocessor holds several blocks.
     narrow : int
-        Threads that access neighbouring elements in one transaction, at least: a warp.
+        The least number of threads that access neighbouring elements in one transaction: a warp.
     blocks : int
-        Blocks from which on a device is occupied: about two for each multiprocessor of the largest ones.
+        The least number of blocks that occupy a device: about two per multiprocessor of the largest devices.
     busy : int
-        Blocks that there are nevertheless where a thread does a strip of elements: four times as many, so
-        that the last ones do not run alone.
+        The least number of blocks if each thread computes a strip of elements: four times ``blocks``, so that
+        the last blocks do not leave most of the device idle.
     serial : int
-        Elements that a thread adds up before their sum is added with compensation, which takes four
-        additions: an eighth of the work.
+        The number of elements that a thread adds up before their sum is added with compensation; this takes
+        four additions, an eighth of the work.
     least : int
-        The same where a device would else be idle: half of the work is compensation then, at most.
+        The same if the device would otherwise be partly idle: then compensation is at most half of the work.
     short : int
-        Elements of a row that one thread folds: a cache line of 128 bytes of doubles.
+        The length of rows that one thread folds: a cache line of 128 bytes of doubles.
     tile : int
         Rows and columns of a tile of a matrix product: each of 16 by 16 threads has 4 by 4 results in
         registers, and two slices of 16 in depth take 17 of the 32 kB of memory that a block shares.
     cheap : int
-        Work at an element, in additions, up to which a test of its place matters (measured).
+        The work per element, in additions, up to which a test of bounds costs noticeable time (measured).
     strip : int
-        Elements that a thread computes one after the other where there are enough of them, at most, so that
-        a block is worth its start (measured).
+        The most elements that a thread computes one after the other, if there are enough of them, so that a
+        block is worth its start (measured).
     moved : int
-        Bytes of the widest array that it accesses in doing so, at most: the widest load that there is.
+        The most bytes per array that a thread accesses in a strip: those of the widest load instruction.
     vector : int
-        Elements that one core of a processor computes together; 0 for devices that run threads side by side.
+        For processors, the number of elements that a core computes together; 0 for devices of parallel
+        threads.
     pieces : int
-        Blocks of a row that such a core goes along, at least: fewer, and too many have masked accesses.
+        For processors, the least number of blocks in a row: with fewer, too many blocks have masked accesses.
     """
 
     threads: int = 256
@@ -94,7 +95,7 @@ class Limits:
 
     @property
     def square(self) -> int:
-        """Threads along each of two loops where both have contiguous accesses, or of a tile."""
+        """The number of threads along each side of a square block."""
         return floor_power(isqrt(self.threads))
 
 
@@ -125,28 +126,28 @@ class Tile:
         return self.width * self.height
 
     def size(self, loop: int) -> int:
-        """The number of iterations of a loop that are a block's."""
+        """Return the number of iterations of a loop that a block runs."""
         size = self.width if loop == self.across else self.height if loop == self.down else 1
         return size * self.strip if loop == (self.across if self.down is None else self.down) else size
 
 
 @record(frozen=True, slots=True)
 class Lane:
-    """The place of a thread in its block: the statements that compute it, its column and its row."""
+    """The column and row of a thread in its block, and the statements that compute them."""
 
     before: Block
     column: Affine
     row: Affine
 
     def in_strip(self, tile: Tile, number: Affine) -> Lane:
-        """The place in one of the rectangles of a strip."""
+        """Return the thread's column and row in rectangle ``number`` of a strip."""
         if tile.down is None:
             return Lane(self.before, affine(0, self.column, scale(tile.width, number)), self.row)
         return Lane(self.before, self.column, affine(0, self.row, scale(tile.height, number)))
 
 
 def lane_of(tile: Tile, names: Names) -> Lane:
-    """Return the place of a thread in a tile."""
+    """Return the column and row of a thread in a tile."""
     lane = variable(LANE)
     if tile.height == 1:
         return Lane((), lane, affine())
@@ -162,7 +163,7 @@ def lane_of(tile: Tile, names: Names) -> Lane:
 
 @record(frozen=True, slots=True)
 class Grid:
-    """The blocks of a phase: how a block finds its coordinates, and their number."""
+    """The blocks of a phase: a block's coordinates, the statements for these, and the number of blocks."""
 
     before: Block
     coordinates: tuple[Affine, ...]
@@ -171,7 +172,7 @@ class Grid:
 
 
 def grid_of(nest: LoopNest, counts: Sequence[Dim]) -> Grid:
-    """Return blocks that are numbered along several coordinates, the last one fastest."""
+    """Return the grid of blocks with ``counts`` blocks along each coordinate, the last one fastest."""
     arguments = nest.arguments
     before: list[Stmt] = []
     places: list[Affine] = []
@@ -195,11 +196,11 @@ def grid_of(nest: LoopNest, counts: Sequence[Dim]) -> Grid:
 
 
 class KeptLoops(Protocol):
-    """The kept loops of a nest, and where threads are in them."""
+    """The loops of a nest that are not reduced, and which of their iterations each thread has."""
 
     @property
     def kept(self) -> Sequence[int]:
-        """The loops."""
+        """The numbers of the loops."""
 
     @property
     def tile(self) -> Tile:
@@ -207,21 +208,21 @@ class KeptLoops(Protocol):
 
     @property
     def piece(self) -> Affine:
-        """The number of the piece of the other loops."""
+        """The number of this block's piece of the reduced loops."""
 
     def variables(self, lane: Lane) -> dict[int, Affine]:
-        """Return the value of each kept loop at a place in the block."""
+        """Return the value of each kept loop's variable for a thread of the block."""
 
     def depths(self, level: int) -> dict[int, int]:
         """Return the level that opens each kept loop: that of the block, or of threads (``level``)."""
 
     def guard(self, lane: Lane, body: Block) -> Block:
-        """Return what threads do inside of the domain."""
+        """Return the statements ``body`` under the condition that the thread is inside of the domain."""
 
 
 @dataclass(slots=True)
 class Spread:
-    """Kept loops spread over blocks and threads: each block has the tile at its coordinates."""
+    """Kept loops distributed over blocks and threads: each block has the tile at its coordinates."""
 
     nest: LoopNest
     kept: Sequence[int]
@@ -230,7 +231,7 @@ class Spread:
     piece: Affine
 
     def variables(self, lane: Lane) -> dict[int, Affine]:
-        """Return the value of each kept loop at a place in the block."""
+        """Return the value of each kept loop's variable for a thread of the block."""
         found = {}
         for loop, place in zip(self.kept, self.grid.coordinates, strict=False):
             size, at = self.tile.size(loop), affine()
@@ -250,7 +251,7 @@ class Spread:
         return loop in (self.tile.across, self.tile.down)
 
     def guard(self, lane: Lane, body: Block, otherwise: Block = ()) -> Block:
-        """Return what threads do inside of the domain, and outside of it."""
+        """Return ``body`` for threads inside of the domain, and ``otherwise`` for those outside."""
         values = self.variables(lane)
         inside = [
             Op("less", (Index(values[loop]), Index(self.nest.arguments.extent(loop))), BOOL)
@@ -261,7 +262,8 @@ class Spread:
 
 
 def spread(nest: LoopNest, kept: Sequence[int], tile: Tile, pieces: Dim | None = None) -> Spread:
-    """Return the kept loops spread over blocks, each with a tile; with ``pieces`` of the other loops."""
+    """Return the kept loops distributed over blocks with a tile each; ``pieces`` is the number of pieces of
+    the reduced loops, each of which has its own blocks."""
     counts = [
         nest.loops.extents[loop] if (size := tile.size(loop)) == 1
         else nest.block_count(nest.loops.extents[loop], size)
@@ -272,7 +274,7 @@ def spread(nest: LoopNest, kept: Sequence[int], tile: Tile, pieces: Dim | None =
 
 
 def guard(conditions: Iterable[Expr], body: Block, otherwise: Block = ()) -> Block:
-    """Return statements that are run where all conditions hold, and those for elsewhere."""
+    """Return the statement that runs ``body`` if all conditions hold, and ``otherwise`` if not."""
     conditions = list(conditions)
     if not conditions or not body:
         return body
@@ -285,38 +287,39 @@ def is_below(value: Affine, limit: int) -> Expr:
 
 
 def threads(count: int, body: Block) -> Threads:
-    """Return what the threads of a block do together."""
+    """Return the statement in which ``count`` threads of a block each run ``body``."""
     return Threads(LANE, count, body)
 
 
 def scope_at(
     nest: LoopNest, values: Mapping[int, Affine], depths: Mapping[int, int], level: int, hoist: bool
 ) -> Scope:
-    """Return the scope ``level`` loops deep, with the values of loops that are not variables ``iK``."""
+    """Return the scope at depth ``level``; ``values`` has loops whose value is not the variable ``iK``,
+    ``depths`` the level that opens each loop."""
     scope = nest.scope([depths.get(loop, 0) for loop in range(len(nest.loops.axes))], level, hoist)
     scope.variables = [values.get(loop, own) for loop, own in enumerate(nest.variables)]
     return scope
 
 
 def add_blocks(nest: LoopNest, grid: Grid, count: int, body: Block, pre: tuple[Let, ...], work: Dim) -> None:
-    """Add a phase of blocks, with the work of one of them."""
+    """Add a phase to the kernel with the blocks of ``grid``, of ``count`` threads and ``work`` each."""
     phase = Phase(BLOCK, grid.extent, "blocks", (*grid.before, *body), pre, count)
     nest.add_phase(phase, grid.count, work)
 
 
 def floor_power(number: int) -> int:
-    """Return the largest power of two that a number reaches."""
+    """Return the largest power of two that is at most ``number``, and at least 1."""
     return 1 << (max(1, number).bit_length() - 1)
 
 
 def ceil_power(number: int) -> int:
-    """Return the least power of two that reaches a number."""
+    """Return the least power of two that is at least ``number``."""
     return 1 << max(0, number - 1).bit_length()
 
 
 def width_along(extent: int, limits: Limits) -> int:
-    """Return the number of threads along a loop: as many as leave few of them idle, and few blocks with idle
-    ones."""
+    """Return the largest number of threads along a loop with which few threads are idle, and few blocks have
+    idle threads."""
     width = limits.threads
     while width > limits.narrow and not (is_filled(extent, width) and is_mostly_whole(extent, width)):
         width //= 2
@@ -324,10 +327,10 @@ def width_along(extent: int, limits: Limits) -> int:
 
 
 def is_filled(extent: int, size: int) -> bool:
-    """Whether blocks of a size have at most a quarter more iterations than a loop."""
+    """Whether blocks of ``size`` iterations exceed a loop of ``extent`` iterations by a quarter at most."""
     return -(-extent // size) * size * 4 <= extent * 5
 
 
 def is_mostly_whole(extent: int, size: int) -> bool:
-    """Whether at least three of four blocks of a size lie inside of a loop."""
+    """Whether at least three quarters of the blocks of ``size`` iterations are complete."""
     return 4 * (extent // size) >= 3 * -(-extent // size)

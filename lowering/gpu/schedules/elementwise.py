@@ -34,8 +34,8 @@ LEVEL = 2  # of the threads of a block
 def schedule_elementwise(nest: LoopNest, limits: Limits) -> None:
     """Add the phase of element-wise statements.
 
-    Where elements are cheap, blocks that lie inside of the domain have a body of their own, in which no
-    thread tests whether it does: compilers for processors make masked accesses of such a test.
+    Where elements are cheap, blocks that are completely inside of the domain run another body, in which
+    threads do not test bounds, since compilers for processors turn such a test into masked accesses.
     """
     tile = tile_of(nest, limits)
     kept = list(range(len(nest.loops.axes)))
@@ -50,8 +50,8 @@ def schedule_elementwise(nest: LoopNest, limits: Limits) -> None:
 
 
 def _threads(nest: LoopNest, blocks: Spread, tested: bool) -> tuple[Block, tuple[Let, ...]]:
-    """The body of a block, and what comes before all blocks; ``tested``: threads may be outside of the
-    domain."""
+    """Return the body of a block, and the definitions before all blocks; ``tested``: threads test whether
+    they are inside of the domain."""
     tile, lane = blocks.tile, lane_of(blocks.tile, nest.names)
     number = nest.names("k")
     if tile.strip > 1:
@@ -97,17 +97,17 @@ def tile_of(nest: LoopNest, limits: Limits) -> Tile:
 
 
 def _widest(nest: LoopNest) -> int:
-    """Return the bytes of an element of the array with the widest ones."""
+    """Return the largest element size in bytes of the arrays that a nest reads or writes."""
     read = [node.dtype for value in nest.values for node in windows.loads(value)]
     written = [nest.memory.arrays[compute.target.array].dtype for compute in nest.computes]
     return max(dtype.itemsize for dtype in (*read, *written))
 
 
 def _run(nest: LoopNest, limits: Limits) -> Tile | None:
-    """Return a block for a core of a processor, which goes along a row, vector by vector.  So accesses are in
-    the order of memory, instead of one strip for each thread after the other.
+    """Return the tile of a block for one core of a processor, which goes along a row, vector by vector, so
+    that accesses are in the order of memory.
 
-    None where not nearly all blocks would lie inside of the domain, since masked accesses take far longer.
+    None for other devices, and if too many blocks would be incomplete, since masked accesses take far longer.
     """
     if not limits.vector or _contiguous_elsewhere(nest) is not None:
         return None
@@ -142,7 +142,7 @@ def _rectangle(nest: LoopNest, limits: Limits) -> Tile:
 
 
 def _contiguous_elsewhere(nest: LoopNest) -> int | None:
-    """Return a loop along which an access is contiguous that is not so along the innermost one."""
+    """Return a loop, not the innermost one, along which some access is contiguous; None if there is none."""
     inner = len(nest.loops.axes) - 1
     accesses = [nest.arguments.access(compute.target) for compute in nest.computes]
     for value in nest.values:

@@ -1,7 +1,7 @@
-"""The schedules of loops, conditions and branches of statements, as one kernel instead of many small ones.
+"""The schedules of a loop or branch with all its statements as one kernel, instead of many small ones.
 
-Of a parallel loop, each iteration has a thread or a block.  Other loops are run by one block, whose threads
-share each of its statements, or by one thread where there is nothing to share.
+Each iteration of a parallel loop is run by a thread or by a block.  Other loops are run by one block, whose
+threads share each of its statements, or by one thread if there is nothing to share.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ ROOM = 1 << 28  # bytes of scratch for the private arrays of iterations
 def schedule_loops(
     stmt: nodes.Loop | While | Branch, region: Region, limits: Limits
 ) -> tuple[Kernel, Binding]:
-    """Return the kernel of a loop or branch with all its statements.
+    """Return the kernel, and its binding, of a loop or branch with all its statements.
 
     Raises
     ------
     Unsupported
-        If launching its statements one by one is better, since they can use all of a device.
+        If launching its statements one by one is faster, since each can use the whole device.
     """
     trial = _ThreadMaker(region, 1)
     trial.statement(stmt)
@@ -75,8 +75,8 @@ def schedule_loops(
 def _parallel(
     stmt: nodes.Loop, region: Region, trial: _ThreadMaker, limits: Limits
 ) -> tuple[Kernel, Binding] | None:
-    """Return the kernel of a parallel loop, with a thread or a block for each iteration; None if its
-    iterations are dependent, or too few."""
+    """Return the kernel, and its binding, of a parallel loop, with a thread or a block per iteration; None if
+    its iterations are dependent, or too few."""
     trips, step = trip_count_of(stmt), stmt.bounds[2]
     count = trial.hints(trips)
     if type(step) is not int or len(dims.least_of(dims.simplify(-step * stmt.bounds[0]))) > 1:
@@ -116,7 +116,7 @@ def _parallel(
 
 @dataclass(slots=True)
 class _ThreadMaker(LoopMaker):
-    """The lowering of nested statements of a region for one thread; it also finds out how large they are."""
+    """The maker of a kernel in which one thread runs all statements; it measures their sizes."""
 
     most: int = 0  # the work of the largest
     points: int = 0  # of it
@@ -128,22 +128,23 @@ class _ThreadMaker(LoopMaker):
         LoopMaker.weigh(self, nest)
 
     def outermost(self, stmt: nodes.Loop) -> tuple[Stmt, ...]:
-        """Return the body of the outermost loop."""
+        """Return the kernel statements for the body of the outermost loop, as one thread runs them."""
         return self.block(stmt.body)
 
 
 @dataclass(slots=True)
 class _BlockMaker(LoopMaker):
-    """The lowering of nested statements of a region into one kernel, of which a block does each together."""
+    """The maker of a kernel in which the threads of one block share each statement."""
 
     limits: Limits = LIMITS
 
     def outermost(self, stmt: nodes.Loop) -> tuple[Stmt, ...]:
-        """Return the body of the outermost loop."""
+        """Return the kernel statements for the body of the outermost loop, as one block runs them."""
         return self.block(stmt.body)
 
     def condition(self, cond: nodes.Expr) -> tuple[tuple[Stmt, ...], Expr]:
-        """Return the statements that compute a condition, and its value, which all threads have read."""
+        """Return the statements that compute a condition, and its value in a local, which all threads read
+        before any goes on."""
         head, value = LoopMaker.condition(self, cond)
         if isinstance(value, Lit | Local):
             return head, value
@@ -151,10 +152,10 @@ class _BlockMaker(LoopMaker):
         return (*head, Let(local.name, value)), local
 
     def loop_nest(self, nest: LoopNest) -> tuple[Stmt, ...]:
-        """Return the loops of a statement."""
+        """Return the kernel statements in which the threads of the block share a statement's loops."""
         self.weigh(nest)
         return along_row(nest, self.limits)
 
     def rows(self, body: Sequence[nodes.Part], axes: int) -> tuple[Stmt, ...]:
-        """Return the lowered form of statements that run row by row: one after the other."""
+        """Return the kernel statements for statements that could run row by row: here one after the other."""
         return self.block(body)

@@ -1,8 +1,8 @@
-"""The schedule of products of a matrix with few rows: a thread has a column of the result, for several rows.
+"""The schedule of matrix products with few rows: each thread computes several rows of one result column.
 
-Threads go along the columns, of the right factor and of the result, so that neighbouring ones access
-neighbouring elements, and nothing is loaded twice by a block.  The rows of the left factor are the same for
-all threads: a slice of them is in shared memory or, on a processor, in its cache.
+Threads lie along the columns of the right factor and of the result, so that neighbouring threads access
+neighbouring elements, and a block loads nothing twice.  All threads use the same rows of the left factor: a
+slice of them is in shared memory or, on a processor, in its cache.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ DEEP = variable(DEEP_NAME)  # the place in the inner dimension
 
 
 def is_panel(nest: LoopNest, product: Product, limits: Limits) -> bool:
-    """Whether a product has few rows, and threads along its columns access contiguous memory.  For a
-    processor many rows will do, since its cores share no memory that would be worth a copy."""
+    """Whether a product has few rows, and threads along its columns access contiguous memory.  On a processor
+    it may have many rows, since copies to shared memory do not pay there."""
     rows, columns = (nest.hints(nest.loops.extents[loop]) for loop in (product.row, product.column))
     if columns < limits.narrow * 2 or rows < 2 or not (limits.vector or rows <= limits.tile // 2):
         return False
@@ -54,12 +54,12 @@ def is_panel(nest: LoopNest, product: Product, limits: Limits) -> bool:
 
 
 def schedule_panel(nest: LoopNest, product: Product, limits: Limits) -> None:
-    """Add the phase of a product with few rows."""
+    """Add to the kernel the phase of a product with few rows."""
     _Panel(nest, product, limits).add()
 
 
 class _Panel(Tiled):
-    """A matrix product in panels on its way to a phase."""
+    """The maker of the phase of a matrix product with few rows."""
 
     def __init__(self, nest: LoopNest, product: Product, limits: Limits) -> None:
         self.nest, self.product, self.limits = nest, product, limits
@@ -97,7 +97,7 @@ class _Panel(Tiled):
 
     # ---- with the left factor in shared memory ------------------------------------------------------
     def staged(self, column: Affine) -> Block:
-        """What a block does with slices of the left factor in shared memory, zeros beyond its ends."""
+        """Return a block's statements with slices of the left factor, padded with zeros, in shared memory."""
         product, names, rows, count = self.product, self.nest.names, range(self.side), self.count
         shared, own = names("s"), names("s")
         within = [self.inside(product.column, column)]
@@ -127,7 +127,7 @@ class _Panel(Tiled):
 
     # ---- with the left factor where it is -----------------------------------------------------------
     def whole(self, column: Affine) -> Block:
-        """What a block does on its own: without tests of columns and rows where all of them are inside."""
+        """Return a block's statements without shared memory; complete blocks do not test bounds."""
         product, count = self.product, self.count
         first, extent = self.first[product.row], self.nest.arguments.extent
         rows = [affine(row, first) for row in range(self.side)]
@@ -155,7 +155,7 @@ class _Panel(Tiled):
         )
 
     def rows(self, rows: list[Affine], column: Affine) -> Block:
-        """What a thread does for some rows."""
+        """Return the statements with which a thread computes some rows of its column."""
         product, names = self.product, self.nest.names
         sums = [names("a") for _ in rows]
         declared = [Declare(name, self.fold.identity()) for name in sums]
@@ -174,7 +174,8 @@ class _Panel(Tiled):
     def slice(
         self, column: Affine, bounds: tuple[Affine, ...], factors: Sequence[Expr]
     ) -> tuple[list[Expr], Block]:
-        """The sums of the products of a slice, of an element of each row with those of a column."""
+        """Return the partial sums of a slice, one per factor in ``factors``, and the statements that compute
+        them; ``bounds`` end the slice."""
         product, names, fold = self.product, self.nest.names, self.fold
         body = product.compute.body
         assert isinstance(body, Apply)
@@ -190,7 +191,7 @@ class _Panel(Tiled):
         return [Local(name, fold.dtype) for name in parts], (*begin, loop)
 
     def value(self, factor: Value, place: dict[int, Affine]) -> Expr:
-        """An element of a factor; what has to come before it is put into `before`."""
+        """Return an element of a factor; the statements that compute it are added to `before`."""
         depths = {**dict.fromkeys(self.places, 1), **dict.fromkeys(place, LEVEL)}
         scope = scope_at(self.nest, {**self.places, **place}, depths, LEVEL, False)
         scope.announce([factor], [self.product.compute.target])
@@ -201,5 +202,5 @@ class _Panel(Tiled):
 
 
 def _in_slice(side: int, row: int) -> Affine:
-    """Return the place of an element of a slice in shared memory."""
+    """Return the index in shared memory of row ``row`` of the slice at the current depth."""
     return affine(row, scale(side, DEEP), scale(-side, SLICE))

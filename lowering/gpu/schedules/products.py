@@ -69,7 +69,7 @@ class Product:
 
 
 def product_of(nest: LoopNest) -> Product | None:
-    """Return the matrix product that a nest is; None if it is none."""
+    """Return the nest as a matrix product; None if it is none."""
     if len(nest.computes) > 1 or len(nest.loops.folded) != 1:
         return None
     (compute,), (inner,) = nest.computes, nest.loops.folded
@@ -96,7 +96,7 @@ def product_of(nest: LoopNest) -> Product | None:
 
 
 def _moving(nest: LoopNest, factor: Value) -> set[int] | None:
-    """Return the loops that move the loads of a factor; None if it is not made of loads alone."""
+    """Return the loops along which a factor's load moves; None if that is no load or cast."""
     found: set[int] = set()
     some = list(loads(factor))
     if not some or not _is_plain(factor):
@@ -108,14 +108,14 @@ def _moving(nest: LoopNest, factor: Value) -> set[int] | None:
 
 
 def _is_plain(factor: Value) -> bool:
-    """Whether a factor is a load, or that cast to another dtype."""
+    """Whether a factor is a load, perhaps cast to another dtype or conjugated."""
     return isinstance(factor, Load) or (
         isinstance(factor, Apply) and factor.op in ("cast", "conjugate") and _is_plain(factor.args[0])
     )
 
 
 def has_tiles(nest: LoopNest, product: Product, limits: Limits) -> bool:
-    """Whether a product is large enough for tiles."""
+    """Whether the rows, columns and inner dimension of a product are long enough for tiles."""
     loops = product.row, product.column, product.inner
     return min(nest.hints(nest.loops.extents[loop]) for loop in loops) >= max(2, limits.tile // 4)
 
@@ -126,7 +126,7 @@ def schedule_product(nest: LoopNest, product: Product, limits: Limits) -> None:
 
 
 class Tiled:
-    """A matrix product in tiles on its way to a phase."""
+    """The maker of the phase of a matrix product in tiles."""
 
     def __init__(self, nest: LoopNest, product: Product, limits: Limits) -> None:
         self.nest, self.product, self.count = nest, product, limits.threads
@@ -144,7 +144,7 @@ class Tiled:
         self.first = {product.row: scale(self.side, down), product.column: scale(self.side, across)}
 
     def begin(self) -> None:
-        """Set what all schedules of products have."""
+        """Set the attributes that all schedules of products need."""
         compute, nest = self.product.compute, self.nest
         assert compute.combine is not None
         self.dtype = self.product.left.dtype
@@ -181,7 +181,7 @@ class Tiled:
         add_blocks(nest, self.grid, count, (*self.outside, *body), (), points)
 
     def load(self, name: str, factor: Value, loop: int, lead: int) -> Iterator[Stmt]:
-        """Load a tile of a factor: along the inner dimension or the other one, where it is contiguous."""
+        """Yield the statements that load a tile of a factor to shared memory."""
         nest, inner = self.nest, self.product.inner
         steps = nest.arguments.steps(nest.arguments.reach(next(iter(loads(factor)))))
         along = abs(nest.hints(steps[inner])) <= abs(nest.hints(steps[loop]))
@@ -199,7 +199,7 @@ class Tiled:
                 yield from made if fits else guard([is_below(column, columns), is_below(row, rows)], made)
 
     def element(self, name: str, factor: Value, loop: int, depth: Affine, other: Affine, lead: int) -> Block:
-        """Load an element of a factor, zero beyond the ends."""
+        """Return the statements that load an element of a factor to a tile; zero if it is out of bounds."""
         nest, inner = self.nest, self.product.inner
         place = {loop: affine(0, self.first[loop], other), inner: affine(0, SLICE, depth)}
         depths = {**dict.fromkeys(self.places, 1), loop: LEVEL, inner: LEVEL}
@@ -213,11 +213,11 @@ class Tiled:
         return (If(inside, stored, (Store(name, at, literal(0, self.dtype)),)),)
 
     def inside(self, loop: int, where: Affine) -> Expr:
-        """Whether an iteration of a loop is one."""
+        """Return the condition that ``where`` is less than the number of iterations of a loop."""
         return Op("less", (Index(where), Index(self.nest.arguments.extent(loop))), BOOL)
 
     def elements(self) -> Iterator[tuple[int, int, int]]:
-        """The elements of a thread: number, and multiples of the threads' rows and columns."""
+        """Yield the elements that a thread computes: number, and row and column relative to its first one."""
         number = 0
         for down in range(0, self.side, self.threads.height):
             for across in range(0, self.side, self.threads.width):
@@ -225,7 +225,7 @@ class Tiled:
                 number += 1
 
     def multiply(self, tiles: list[str], own: str, lead: int) -> Iterator[Stmt]:
-        """Add up the products of a slice for all elements of a thread."""
+        """Yield the statements that add the products of a slice to the sums of all elements of a thread."""
         nest, dtype = self.nest, self.fold.dtype
         lane = lane_of(self.threads, nest.names)
         yield from lane.before
@@ -254,7 +254,7 @@ class Tiled:
             yield Store(own, at, op(self.fold.name, Elem(own, at, dtype), Local(name, dtype)))
 
     def store(self, own: str) -> Iterator[Stmt]:
-        """Store the elements of a thread."""
+        """Yield the statements that store the elements of a thread."""
         product = self.product
         lane = lane_of(self.threads, self.nest.names)
         yield from lane.before
@@ -268,7 +268,7 @@ class Tiled:
             yield from guard(inside, self.stored(place, value))
 
     def stored(self, place: dict[int, Affine], total: Expr) -> Block:
-        """Store an element of the result."""
+        """Return the statements that store an element of the result, given its sum ``total``."""
         nest, compute = self.nest, self.product.compute
         depths = {**dict.fromkeys(self.places, 1), **dict.fromkeys(place, LEVEL)}
         scope = scope_at(nest, {**self.places, **place}, depths, LEVEL, False)
@@ -284,5 +284,5 @@ class Tiled:
 
 
 def _at(lead: int, row: Affine, column: Affine) -> Affine:
-    """Return the place of an element in a tile."""
+    """Return the index of an element in a tile with ``lead`` elements per row."""
     return affine(0, scale(lead, row), column)

@@ -1,4 +1,4 @@
-"""The schedules of reductions: by blocks of threads, or by pieces of fixed size and then their results.
+"""The schedules of reductions on devices: a block per result, or pieces of fixed size and then their results.
 
 Results are folded in trees whose shapes depend on sizes alone, so that they do not depend on how many blocks
 run at a time.
@@ -89,7 +89,7 @@ def schedule_reduction(nest: LoopNest, limits: Limits) -> None:
 
 
 def _another(fold: Fold, nest: LoopNest) -> Fold:
-    """Return another accumulation of the same kind."""
+    """Return a new accumulator for the same operation and dtype."""
     made = Fold(fold.name, fold.dtype, nest.names)
     made.mode = fold.mode
     return made
@@ -98,7 +98,8 @@ def _another(fold: Fold, nest: LoopNest) -> Fold:
 def tile_of(
     sizes: dict[int, int], kept: Sequence[int], folded: Sequence[int], inner: int, limits: Limits
 ) -> Tile:
-    """Return the threads of a block for a reduction, given plausible extents and the innermost loop."""
+    """Return the tile of threads of a block for a reduction; ``sizes`` has plausible extents by loop,
+    ``inner`` is the innermost loop."""
     most = limits.threads
     rows = max(reversed(kept), key=lambda loop: sizes[loop], default=None)
     other = max((loop for loop in folded if loop != inner), key=lambda loop: sizes[loop], default=None)
@@ -125,12 +126,12 @@ def tile_of(
 
 
 def _part(tile: Tile, loop: int) -> Part:
-    """Return the iterations of a folded loop that a thread does, but for the place of the thread."""
+    """Return the iterations of a folded loop that each thread runs, without the thread's own offset."""
     return Part(loop, affine(), tile.size(loop))
 
 
 def _placed(part: Part, tile: Tile, lane: Lane) -> Part:
-    """Return the iterations of a folded loop that the thread at a place does."""
+    """Return the iterations of a folded loop that the thread ``lane`` runs."""
     if part.loop == tile.across:
         return replace(part, first=affine(0, part.first, lane.column))
     if part.loop == tile.down:
@@ -159,8 +160,8 @@ def _height(
     longest: int,
     limits: Limits,
 ) -> int:
-    """Return the iterations of a loop that are a piece: more where there would be too many pieces, whose
-    results few threads fold."""
+    """Return how many iterations of the loop ``longest`` are in a piece: more if there would be so many
+    pieces that folding their results takes long."""
     others = max(1, _tiles(sizes, [loop for loop in folded if loop != longest], tile))
     serial, threads = limits.serial, sizes[longest] * _tiles(sizes, kept, tile) // tile.size(longest)
     while serial > limits.least and threads < serial * limits.blocks:
@@ -178,7 +179,8 @@ def reduce_parts(
     limits: Limits,
     partial: tuple[list[str], Dim, bool] | None,
 ) -> tuple[Block, Block]:
-    """Return what a block needs before it folds, and how it folds; into partial results if there are such."""
+    """Return the definitions before a block's reduction, and the statements of the reduction.  ``partial``
+    has the scratch buffers, their number and layout if the results are partial ones; else None."""
     tile, outside, own = blocks.tile, list[Stmt](), dict[int, Affine]()
     team = team_of(tile, list(parts))
     if team.count > 1:
@@ -235,7 +237,7 @@ def reduce_parts(
 def partial_place(
     nest: LoopNest, kept: Sequence[int], values: dict[int, Affine], piece: Affine, count: Dim, inside: bool
 ) -> Affine:
-    """Return where the partial result of a piece lies: with those of the same row if ``inside``."""
+    """Return the index of a piece's partial result; ``inside``: those of a row are neighbours."""
     extents, arguments = nest.loops.extents, nest.arguments
     parts = []
     for number, loop in enumerate(kept):

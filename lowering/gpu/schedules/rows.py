@@ -1,7 +1,7 @@
 """The schedule of statements that run row by row: a block for each row, or a thread if they are short.
 
-A block does one statement after the other, with its threads along the row; what one of them stores, the
-others see behind the barrier.
+A block runs one statement after the other, with its threads along the row; after the barrier between two
+statements, all threads see what the others have stored.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ LONG = 64  # points for each thread of a row from which on few rows are better d
 
 
 def schedule_rows(nests: Sequence[LoopNest], limits: Limits) -> tuple[Kernel, Binding]:
-    """Return the kernel of statements that run row by row.
+    """Return the kernel, and its binding, of statements that run row by row.
 
     Raises
     ------
     Unsupported
-        If a statement reduces over the rows, or a block for each row would leave a device idle.
+        If a statement reduces over the rows, or if there are too few rows to occupy a device.
     """
     first = nests[0]
     if any(ROW in nest.loops.folded for nest in nests):
@@ -75,7 +75,7 @@ def schedule_rows(nests: Sequence[LoopNest], limits: Limits) -> tuple[Kernel, Bi
 
 # ---- a block for each row --------------------------------------------------------------------------
 def _by_blocks(nests: Sequence[LoopNest], limits: Limits) -> Phase:
-    """Return the phase of blocks, each of which does a row."""
+    """Return the phase in which each block runs all statements for one row."""
     body: list[Stmt] = []
     for nest in nests:
         body.extend(along_row(nest, limits))
@@ -84,17 +84,18 @@ def _by_blocks(nests: Sequence[LoopNest], limits: Limits) -> Phase:
 
 
 def along_row(nest: LoopNest, limits: Limits) -> Block:
-    """Return what a block does for a statement: along its row, or for all elements if there are no rows."""
+    """Return the statements with which the threads of a block run a nest for one row, or for all elements if
+    the nest has no rows."""
     return _reduced_row(nest, limits) if any(nest.folds) else _row(nest, limits)
 
 
 def _inside(nest: LoopNest) -> range:
-    """The loops of a row."""
+    """Return the numbers of the loops within a row."""
     return range(1 if nest.row_axes else 0, len(nest.loops.axes))
 
 
 def _row(nest: LoopNest, limits: Limits) -> Block:
-    """Return element-wise statements along a row."""
+    """Return the statements with which a block runs an element-wise nest along a row."""
     tile = _row_tile(nest, limits)
     lane = lane_of(tile, nest.names)
     headers = []
@@ -109,7 +110,7 @@ def _row(nest: LoopNest, limits: Limits) -> Block:
 
 
 def _elementwise(nest: LoopNest, row: Affine, depth: int, headers: list[LoopHeader]) -> tuple[Block, Block]:
-    """Return what comes before the threads, and what a thread does; ``depth`` is the level of the row."""
+    """Return the definitions before the threads, and those of a thread; ``depth`` is the row's level."""
     depths = {ROW: depth, **{loop: LEVEL + 1 + number for number, loop in enumerate(_inside(nest))}}
     scope = scope_at(nest, {ROW: row} if nest.row_axes else {}, depths, LEVEL + len(headers), nest.nonempty)
     scope.announce(nest.values, [compute.target for compute in nest.computes])
@@ -130,7 +131,7 @@ def _row_tile(nest: LoopNest, limits: Limits) -> Tile:
 
 @dataclass(slots=True)
 class RowLoops:
-    """The kept loops of a row, through which all threads of a block go together, a tile at a time."""
+    """The loops of a row that are not reduced; a block's threads go through them together, tile by tile."""
 
     nest: LoopNest
     kept: Sequence[int]
@@ -138,11 +139,11 @@ class RowLoops:
 
     @property
     def piece(self) -> Affine:
-        """The number of the piece of the other loops; there is only one, number 0."""
+        """The number of the piece of the reduced loops: 0, since they are not cut into pieces."""
         return affine()
 
     def variables(self, lane: Lane) -> dict[int, Affine]:
-        """Return the value of each kept loop at a place in the block."""
+        """Return the value of each kept loop's variable for a thread of the block."""
         found = {ROW: variable(BLOCK)} if self.nest.row_axes else {}
         for loop in self.kept:
             at = affine()
@@ -158,7 +159,7 @@ class RowLoops:
         return {ROW: 1, **{loop: level for loop in self.kept}}
 
     def guard(self, lane: Lane, body: Block) -> Block:
-        """Return what threads do inside of the domain."""
+        """Return the statements ``body`` under the condition that the thread is inside of the domain."""
         values = self.variables(lane)
         inside: list[Expr] = [
             Op("less", (Index(values[loop]), Index(bound)), BOOL)
@@ -169,7 +170,7 @@ class RowLoops:
         return guard(inside, body)
 
     def around(self, body: Block) -> Block:
-        """Return the loops over the tiles."""
+        """Return the loops over the tiles of the row, around ``body``."""
         for loop in reversed(self.kept):
             bounds = self.nest.arguments.bounds(loop)
             body = (For(f"w{loop}", affine(), bounds, self.tile.size(loop), "serial", body),)
@@ -177,7 +178,7 @@ class RowLoops:
 
 
 def _reduced_row(nest: LoopNest, limits: Limits) -> Block:
-    """Return statements with reductions along a row."""
+    """Return the statements with which a block runs a nest with reductions along a row."""
     foldings, kept, folded = _loops(nest)
     sizes = {loop: nest.hints(extent) for loop, extent in enumerate(nest.loops.extents)}
     tile = tile_of(sizes, kept, folded, len(nest.loops.axes) - 1, limits)
@@ -196,7 +197,7 @@ def _loops(nest: LoopNest) -> tuple[list[Folding], list[int], list[int]]:
 
 # ---- a thread for each row -------------------------------------------------------------------------
 def _by_threads(nests: Sequence[LoopNest], count: Dim, limits: Limits) -> Phase:
-    """Return the phase of blocks, of which each thread does a row."""
+    """Return the phase in which each thread runs all statements for one row."""
     first = nests[0]
     row = affine(0, variable(LANE), *(replace(t, coef=limits.threads) for t in variable(BLOCK).terms))
     body: list[Stmt] = []
@@ -213,7 +214,7 @@ def _by_threads(nests: Sequence[LoopNest], count: Dim, limits: Limits) -> Phase:
 
 
 def _reduced_alone(nest: LoopNest, row: Affine, limits: Limits) -> Block:
-    """Return statements with reductions along a row, done by one thread."""
+    """Return the statements with which one thread runs a nest with reductions along a row."""
     foldings, kept, folded = _loops(nest)
     level = LEVEL + len(kept)
     parts = [Part(loop, affine(), 1) for loop in folded]

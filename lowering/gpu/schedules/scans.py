@@ -1,8 +1,8 @@
-"""The schedules of scans: a thread for each line, or three phases for lines that are few and long.
+"""The schedules of scans on devices: a thread per line, or three phases if lines are few and long.
 
-In three phases each thread first folds a chunk of a line; then a block scans the results of all chunks of a
-line; then each thread scans its chunk and folds what comes before it into each element.  The errors of
-floating-point sums are those of reductions.
+In three phases, each thread first folds a chunk of a line; then a block scans the results of a line's chunks;
+then each thread scans its chunk, starting from the result of all chunks before it.  Rounding errors of sums
+are as small as those of reductions.
 """
 
 from __future__ import annotations
@@ -95,14 +95,14 @@ def _by_lines(nest: LoopNest, compute: Compute, kept: list[int], scanned: int, l
 
 
 def _value(nest: LoopNest, compute: Compute, scope: Scope) -> Expr:
-    """Evaluate the value of an element."""
+    """Evaluate the operand of a scan at an element; return its expression."""
     scope.announce(nest.values, [compute.target])
     value = scope.evaluate(nest.values[0])
     return value if isinstance(value, Local | Lit) else scope.name(value)
 
 
 def _line_tile(nest: LoopNest, kept: Sequence[int], limits: Limits) -> Tile:
-    """Return the threads of a block that scan a line each."""
+    """Return the tile of threads of a block in which each thread scans a line."""
     if len(kept) < 2:
         return Tile(limits.threads, 1, kept[0] if kept else None)
     sizes = [nest.hints(nest.loops.extents[loop]) for loop in kept]
@@ -115,7 +115,7 @@ def _line_tile(nest: LoopNest, kept: Sequence[int], limits: Limits) -> Tile:
 
 # ---- three phases ----------------------------------------------------------------------------------
 def _by_chunks(nest: LoopNest, compute: Compute, kept: list[int], scanned: int, limits: Limits) -> None:
-    """Add the phases that fold chunks, scan their results, and scan the chunks."""
+    """Add to the kernel the phases that fold chunks, scan their results, and scan the chunks."""
     extents = nest.loops.extents
     dtype = nest.memory.arrays[compute.target.array].dtype
     folds = [Fold(str(compute.combine), dtype, nest.names) for _ in range(5)]
@@ -138,7 +138,7 @@ def _by_chunks(nest: LoopNest, compute: Compute, kept: list[int], scanned: int, 
 
 
 def _line(nest: LoopNest, kept: Sequence[int], blocks: Spread, count: Dim) -> Affine:
-    """Return where the results of the chunks of a line begin."""
+    """Return the index of the first chunk's result of a line."""
     parts = []
     for number, loop in enumerate(kept):
         step = dims.simplify(count * total(nest.loops.extents[k] for k in kept[number + 1 :]))
@@ -156,7 +156,8 @@ def _chunk(
     limits: Limits,
     last: bool,
 ) -> Block:
-    """Return what a block does with chunks: each thread folds one or, at last, scans it."""
+    """Return a block's statements in the first phase, where each thread folds a chunk, or with ``last`` in
+    the last one, where it scans the chunk."""
     place, line, count = results
     lane = lane_of(blocks.tile, nest.names)
     chunk = affine(0, scale(limits.threads, blocks.piece), lane.column)
@@ -193,8 +194,8 @@ def _scan_chunks(
     compute: Compute,
     limits: Limits,
 ) -> None:
-    """Add the phase in which a block scans the results of the chunks of a line: each becomes the result of
-    all before the chunk."""
+    """Add to the kernel the phase in which a block scans the results of a line's chunks, so that each becomes
+    the result of all chunks before it."""
     size = limits.threads
     tile = Tile(size, 1, None)
     blocks = spread(nest, kept, tile)

@@ -1,7 +1,7 @@
-"""Reductions by the threads of a block: each folds some elements, a team of them its results in a tree.
+"""Reductions by the threads of a block: each thread folds some elements, then a team of threads folds their
+results in a tree.
 
-The tree is in shared memory and has the same shape whatever the sizes are.  Where a thread folds on its own,
-there is no tree.
+The tree is in shared memory, and its shape does not depend on sizes.  A team of one thread has no tree.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ Guard = Callable[[Lane, Block], Block]
 
 @record(frozen=True, slots=True)
 class Team:
-    """The threads of a tile that fold one result: a row, a column, or all; ``step`` lies between two."""
+    """The threads of a tile that fold one result together: a row, a column or all; ``count`` is their number,
+    and ``step`` the distance between the numbers of two neighbours."""
 
     tile: Tile
     count: int
@@ -41,7 +42,7 @@ class Team:
 
 
 def team_of(tile: Tile, folded: Sequence[int]) -> Team:
-    """Return the team of a tile where some loops are folded."""
+    """Return the team of threads that folds one result, given the loops that are reduced."""
     across = tile.across in folded and tile.width > 1
     down = tile.down in folded and tile.height > 1
     if across and (down or tile.height == 1):
@@ -59,9 +60,10 @@ def fold_together(
     part: Callable[[Lane], Block],
     finish: Callable[[Lane, list[Expr]], Block],
 ) -> Block:
-    """Return what a block does to fold: ``part`` of it by each thread, ``finish`` with the results of a team.
+    """Return the statements with which a block folds: ``part(lane)`` gives those of one thread, and
+    ``finish(lane, results)`` those that use a team's results.
 
-    ``within`` puts statements of a thread under the condition that there is work for it.
+    ``within`` puts a thread's statements under the condition that the thread has work.
     """
     count = team.tile.threads
     lane = lane_of(team.tile, nest.names)
@@ -97,14 +99,14 @@ def fold_together(
 
 
 def relax(foldings: Sequence[Folding]) -> None:
-    """Let products of floating-point numbers be folded in any order, since several threads fold them."""
+    """Allow any order in folds that have to keep it (products of floats), for several threads."""
     for folding in foldings:
         if folding.fold.mode == "ordered":
             folding.fold.mode = "exact"
 
 
 def declare(nest: LoopNest, foldings: Sequence[Folding], scope: Scope, level: int, carried: bool) -> Block:
-    """Return the declarations of accumulators, with what they begin with."""
+    """Return the declarations of accumulators with their initial values."""
     early = [folding for folding in foldings if folding.fold.starts_early]
     begins = dict(zip((f.number for f in early), starts_of(scope, nest, early), strict=True))
     before = scope.take(level)
@@ -115,7 +117,7 @@ def declare(nest: LoopNest, foldings: Sequence[Folding], scope: Scope, level: in
 def store_results(
     nest: LoopNest, foldings: Sequence[Folding], scope: Scope, level: int, totals: Sequence[Expr]
 ) -> Block:
-    """Return the stores of the results."""
+    """Return the statements that store the results of reductions."""
     late = [folding for folding in foldings if not folding.fold.starts_early]
     starts = dict(zip((f.number for f in late), starts_of(scope, nest, late), strict=True))
     for folding, value in zip(foldings, totals, strict=True):
@@ -126,7 +128,7 @@ def store_results(
 
 @record(frozen=True, slots=True)
 class Part:
-    """The iterations of a folded loop that a thread does: from ``first``, at most to before ``stop``."""
+    """The iterations of a folded loop that one thread runs: from ``first`` to before ``stop`` in steps."""
 
     loop: int
     first: Affine
@@ -138,8 +140,8 @@ class Part:
 def part_loops(
     nest: LoopNest, parts: Sequence[Part], foldings: Sequence[Folding], limits: Limits
 ) -> tuple[list[LoopHeader], bool]:
-    """Return the loops of a thread over what it folds, and whether sums of blocks are accumulated with
-    compensation."""
+    """Return the headers of the loops over the elements that a thread folds, and whether sums of blocks are
+    added with compensation."""
     headers = [
         LoopHeader(f"i{part.loop}", part.first, (*part.stop, *nest.arguments.bounds(part.loop)), part.step)
         for part in parts

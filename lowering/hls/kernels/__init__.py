@@ -1,6 +1,6 @@
-"""From process networks to kernels in C++ for Vitis HLS and OpenCL for Intel's FPGA SDK.
+"""Printers of process networks as kernels: C++ for Vitis HLS, and OpenCL C for Intel's FPGA SDK.
 
-`vitis` and `intel` print whole kernels.  What both have in common is in `printer`.  It takes the text of a
-statement with its line buffers, as of a stencil, from `statements`, of products from `systolic`, of loads and
-stores from `movers`.
+`vitis` and `intel` print whole kernels; their common part is `printer`.  That gets the text of a statement on
+streams, such as a stencil with its line buffers, from `statements`, of matrix products from `systolic`, and
+of loads and stores from `movers`.
 """

@@ -1,4 +1,4 @@
-"""Heads and bodies of loops in C."""
+"""C texts of the heads and bodies of loops."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 
 
 def indented(lines: Iterable[str]) -> Iterator[str]:
-    """Lines of a block; pragmas stand at the margin."""
+    """Yield the lines of a block indented, pragmas at the margin."""
     for line in lines:
         yield line if line.startswith("#") else f"  {line}"
 
 
 def repeated(times: int, lines: Sequence[str]) -> Iterator[str]:
-    """Statements that run so many times."""
+    """Yield a loop that runs the statements ``times`` times; without a loop if that is once."""
     if times == 1:
         yield from lines
         return
@@ -22,10 +22,10 @@ def repeated(times: int, lines: Sequence[str]) -> Iterator[str]:
 
 
 def count(elements: int) -> str:
-    """The head of a loop over so many elements."""
+    """Return the head of a C loop over ``elements`` elements."""
     return f"int64_t i = 0; i < {elements}; i++"
 
 
 def lanes(width: int) -> str:
-    """The head of a loop over the lanes of a vector."""
+    """Return the head of a C loop over the ``width`` lanes of a vector."""
     return f"int j = 0; j < {width}; j++"

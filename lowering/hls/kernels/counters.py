@@ -1,4 +1,4 @@
-"""Counters of points, as statements of C: a point is counted on, not divided for."""
+"""C statements that count through the points of a domain, so that no division is needed for coordinates."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from ..network.boxes import Box, Point
 
 
 def counters(name: str, start: Point) -> Iterator[str]:
-    """Declare the counters of a point, one for each axis."""
+    """Yield declarations of the counters ``<name>0``, ``<name>1``, ... of a point, one per axis."""
     for axis, x in enumerate(start):
         yield f"int64_t {name}{axis} = {x};"
 
 
 def advance(name: str, start: Point | None, shape: Point) -> Iterator[str]:
-    """Count to the next point; the first axis goes on for ever."""
+    """Yield the statement that moves the counters to the next point; the first axis is not limited."""
     text = ""
     for axis, n in enumerate(shape):
         low = start[axis] if start is not None else 0
@@ -25,7 +25,7 @@ def advance(name: str, start: Point | None, shape: Point) -> Iterator[str]:
 
 
 def is_inside(name: str, box: Box) -> str:
-    """Whether the counters of a point are inside of a box."""
+    """Return the C condition that the counters of a point are inside of a box."""
     terms = [
         f"{name}{axis} >= {f} && {name}{axis} < {f + n}"
         for axis, (f, n) in enumerate(zip(box.first, box.shape, strict=True))

@@ -1,4 +1,4 @@
-"""Dimensions as expressions of C, for integers of 64 bits."""
+"""C expressions of dimensions, in 64-bit integers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dcarray.ir.nodes import Dim
 
 
 def variable(name: str) -> str:
-    """The name in C of a loop's variable."""
+    """Return the C name of a loop's variable."""
     return f"at_{name}"
 
 
@@ -48,5 +48,5 @@ def _atom(atom: Atom) -> str:
 
 
 def _modulo(a: str, b: str) -> str:
-    """The remainder that has the sign of the positive divisor, as Python's."""
+    """Return the C expression of Python's ``a % b`` for a positive ``b``."""
     return f"(({a} % {b} + {b}) % {b})"

@@ -1,8 +1,9 @@
-"""Process networks as OpenCL for Intel's FPGA SDK: a kernel of one work-item for each process, channels.
+"""The printer of process networks in OpenCL C for Intel's FPGA SDK: each process is a kernel of one
+work-item, each FIFO a channel.
 
-What touches no memory is an autorun kernel: it begins when the board does, and again whenever it has ended.
-It belongs to the one stage whose channels it uses, waits there for elements, and after a stage all channels
-are empty again; so the host starts only what reads or writes memory, stage by stage (`kernels`).
+A process that accesses no memory is an autorun kernel: it starts with the board, and again whenever it has
+ended.  It waits for elements in its channels, which are all empty after a stage; so the host starts only the
+kernels that read or write memory, stage by stage (`kernels`).
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ OPENCL = Dialect(
 
 @record(frozen=True, slots=True)
 class Kernel:
-    """A kernel for the host to start, and the buffers that are its arguments, in their order."""
+    """A kernel that the host starts, and the buffers that are its arguments, in order."""
 
     name: str
     arguments: tuple[Buffer, ...]
@@ -57,8 +58,8 @@ class Kernel:
 def kernels(network: Network, top: str) -> tuple[tuple[Kernel, ...], ...]:
     """Return the kernels that the host starts, stage by stage.
 
-    Those of a stage run at the same time, each in a command queue of its own: they wait for each other. A
-    stage begins when all kernels of the one before it have ended.  Autorun kernels are not among them.
+    The kernels of a stage run at the same time, each in its own command queue, since they wait for each
+    other. A stage begins when all kernels of the previous one have ended.  Autorun kernels are not included.
     """
     return tuple(
         tuple(
@@ -71,17 +72,17 @@ def kernels(network: Network, top: str) -> tuple[tuple[Kernel, ...], ...]:
 
 
 def runs_by_itself(process: Process) -> bool:
-    """Whether the kernel of a process is an autorun one: it touches no memory."""
+    """Whether the kernel of a process is an autorun kernel, because it accesses no memory."""
     return not _buffers(process)
 
 
 def kernel_name(top: str, process: Process) -> str:
-    """The name of the kernel of a process."""
+    """Return the name of the kernel of a process."""
     return f"{top}_{process.name}"
 
 
 def channel(top: str, fifo: str) -> str:
-    """The name of the channel of a FIFO."""
+    """Return the name of the channel of a FIFO."""
     return f"{top}_{fifo}"
 
 
@@ -97,15 +98,15 @@ def emit(network: Network, top: str, *, native_accumulation: bool = False) -> st
     ----------
     network : Network
     top : str
-        What the names of kernels and channels begin with.
+        The prefix of the names of kernels and channels.
     native_accumulation : bool, optional
-        Whether the device adds a float32 to a sum each cycle, as Arria 10 and Stratix 10 do: then sums of all
-        elements in float32 have one accumulator.  Without it, and for float64, they have `folds.LANES`.
+        Whether the device can add a float32 to a sum in each cycle, as Arria 10 and Stratix 10 can: then a
+        sum of all elements in float32 has one accumulator.  Otherwise, and for float64, it has `folds.LANES`.
 
     Raises
     ------
     Unsupported
-        If there is an operation that OpenCL C does not do as NumPy does.
+        If there is an operation that OpenCL C cannot do exactly as NumPy does.
     """
     return _Emitter(network, top, native_accumulation).text()
 
@@ -198,13 +199,13 @@ class _Emitter(ProcessPrinter):
         return 1 if self.natively(work) else super().lanes(work)
 
     def natively(self, work: Work) -> bool:
-        """Whether the device has an accumulator for a fold: a sum of all elements in float32."""
+        """Whether a fold uses the device's own accumulator: for a sum of all float32 elements."""
         dtype = self.arrays[work.stmt.target.array].dtype
         is_sum = dtype == np.float32 and work.stmt.combine == "add"
         return self.native_accumulation and is_sum and work.results == 1
 
     def rotates(self, work: Work) -> bool:
-        """Whether the lanes are a shift register: there is one result."""
+        """Whether the accumulators of a fold form a shift register, because there is only one result."""
         return self.lanes(work) > 1 and work.results == 1
 
     def begin(self, work: Work) -> Iterator[str]:
@@ -230,7 +231,7 @@ class _Emitter(ProcessPrinter):
         return self.apart(work, self.pipelined("", head, body))
 
     def apart(self, work: Work, loop: Iterable[str]) -> Iterator[str]:
-        """A loop, with the least number of iterations between two uses of one accumulator."""
+        """Yield a loop with a pragma for the iterations between two uses of one accumulator."""
         distance = self.carried(work)
         if distance is None:
             yield "#pragma ivdep array(acc)"

@@ -1,4 +1,4 @@
-"""Processes that move elements between memory and streams, as statements of functions in C."""
+"""C texts of the processes that move elements between memory and streams."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def lines(
     printer: ProcessPrinter, process: Read | Duplicate | Merge | Write, fifos: Mapping[str, Fifo]
 ) -> Iterator[str]:
-    """The statements of the function of a process."""
+    """Yield the statements of the C function of a process."""
     match process:
         case Read(name, buffer, out):
             lines = [*_next(printer, fifos[out], buffer.pointer), printer.send(out, "v")]
@@ -56,7 +56,7 @@ def lines(
 
 
 def _next(printer: ProcessPrinter, fifo: Fifo, name: str) -> Iterator[str]:
-    """Declare ``v``, what a FIFO carries at a time: the next elements of a buffer, by the count ``i``."""
+    """Yield the declaration of ``v``, item number ``i`` of a buffer, of the size that a FIFO carries."""
     kind, width = printer.carried_by(fifo), fifo.width
     if width == 1:
         yield f"const {kind} v = {printer.element(name, 'i')};"
@@ -66,7 +66,8 @@ def _next(printer: ProcessPrinter, fifo: Fifo, name: str) -> Iterator[str]:
 
 
 def _overlaid(printer: ProcessPrinter, new: Fifo) -> Iterator[str]:
-    """Replace the elements of ``v`` that a FIFO has others for, at the point ``x0``, ``x1``, ..."""
+    """Yield statements that replace elements of ``v``, at the point ``x0``, ``x1``, ..., by those that come
+    in the FIFO ``new``, if it has any for that point."""
     inside, got = is_inside("x", new.vectors), printer.receive(new.name)
     if new.width == 1:
         yield f"if ({inside}) v = {got};"

@@ -1,11 +1,11 @@
-"""Processes as the statements of functions in C: what the languages of the vendors have in common.
+"""The printer of HLS processes as C functions: the common part for the languages of all vendors.
 
-Every process is one pipelined loop: over the elements of its stream, or, of a statement, over the ticks at
-which something comes or is computed.  Points are counted, not divided for.  Sums and products of
-floating-point numbers go to ``LANES`` accumulators in turn, which are added up in the end: an addition takes
-several cycles, and the next one must not wait for it.  This order of additions is not NumPy's.
+Every process is one pipelined loop: over the elements of its stream, or, for a statement, over the *ticks*,
+which are the points of a raster that contains all its operands and its domain.  Coordinates are counted, not
+computed by division.  Sums and products of floats go to ``LANES`` accumulators in turn, which are combined at
+the end, since an addition takes several cycles and the next one must not wait.  So the order is not NumPy's.
 
-A vendor's printer says how FIFOs, loops, registers and accumulators are written.
+A vendor's subclass writes FIFOs, loops, registers and accumulators.
 """
 
 from __future__ import annotations
@@ -54,17 +54,17 @@ _AS_UFUNC = {name: name.removeprefix("c_") for name in C_LIBRARY} | {
 
 
 def carried_by(fifo: Fifo, dialect: Dialect) -> str:
-    """The type of what a FIFO carries at a time: an element, or a vector of them."""
+    """Return the C type of what a FIFO carries at a time: an element, or a vector of elements."""
     return dialect.type(fifo.dtype) if fifo.width == 1 else vector_type(fifo.dtype, fifo.width)
 
 
 def vector_type(dtype: np.dtype[Any], width: int) -> str:
-    """The name of the type of vectors of so many elements."""
+    """Return the name of the C type of vectors of ``width`` elements."""
     return f"{dtype.name}x{width}"
 
 
 class ProcessPrinter(ABC):
-    """The statements of the functions of a network's processes, in a vendor's language."""
+    """The base class of printers of processes in a vendor's language; methods return C text."""
 
     def __init__(self, network: Network, dialect: Dialect) -> None:
         self.network = network
@@ -79,39 +79,39 @@ class ProcessPrinter(ABC):
     # ---- what vendors write each in their own way -----------------------------------------------------
     @abstractmethod
     def receive(self, fifo: str) -> str:
-        """The next element of a FIFO, as an expression."""
+        """Return the expression that receives the next element of a FIFO."""
 
     @abstractmethod
     def send(self, fifo: str, value: str) -> str:
-        """The statement that sends an element."""
+        """Return the statement that sends an element to a FIFO."""
 
     @abstractmethod
     def pipelined(self, label: str, head: str, body: Iterable[str]) -> Iterator[str]:
-        """A loop that begins an iteration each cycle."""
+        """Yield a loop that starts an iteration in every cycle."""
 
     @abstractmethod
     def folding(self, work: Work, head: str, body: Iterable[str]) -> Iterator[str]:
-        """The pipelined loop of a fold that keeps its results in ``acc``."""
+        """Yield the pipelined loop of a fold whose accumulators are ``acc``."""
 
     @abstractmethod
     def plain(self, label: str, head: str, body: Iterable[str]) -> Iterator[str]:
-        """A loop of which nothing is asked."""
+        """Yield a loop without pragmas."""
 
     @abstractmethod
     def unrolled(self, head: str, body: Iterable[str]) -> Iterator[str]:
-        """A loop whose iterations are all done at once."""
+        """Yield a loop that is unrolled completely."""
 
     @abstractmethod
     def independent(self, head: str, body: Iterable[str], array: str) -> Iterator[str]:
-        """A pipelined loop in which no iteration reads what another one writes to an array in memory."""
+        """Yield a pipelined loop in which iterations access different elements of ``array``."""
 
     @abstractmethod
     def interleaved(self, head: str, body: Iterable[str], array: str, distance: int) -> Iterator[str]:
-        """A pipelined loop that uses each accumulator of an array again only so many iterations later."""
+        """Yield a pipelined loop that uses an element of ``array`` again ``distance`` iterations later."""
 
     @abstractmethod
     def registers(self, fifo: Fifo, name: str, length: int) -> Iterator[str]:
-        """The declaration of an array of what a FIFO carries, all of whose elements can be used at once."""
+        """Yield the declaration of registers for ``length`` items of a FIFO."""
 
     #: How long a delay in a line buffer has to be to lie in block memory; None: that is the vendor's work.
     shortest_delay: int | None = None
@@ -120,28 +120,28 @@ class ProcessPrinter(ABC):
 
     # Where there is no shortest delay, there are none to declare.
     def delay(self, fifo: Fifo, name: str, length: int) -> Iterator[str]:
-        """The declaration of a delay in block memory."""
+        """Yield the declaration of a delay line of ``length`` items of a FIFO in block memory."""
         raise NotImplementedError
 
     def delayed(self, name: str, length: int) -> Iterator[str]:
-        """What the loop has to say of a delay: an element is used again only so many iterations later."""
+        """Yield the loop's pragma that an item of a delay line is used again ``length`` iterations later."""
         raise NotImplementedError
 
     @abstractmethod
     def table(self, kind: str, name: str, copies: int, length: int) -> Iterator[str]:
-        """The declaration of the copies of a table."""
+        """Yield the declaration of ``copies`` copies of a table in block memory."""
 
     @abstractmethod
     def accumulators(self, kind: str, size: int, count: int, lanes: int) -> Iterator[str]:
-        """The declaration of ``acc``: for each result of a fold as many accumulators as there are lanes."""
+        """Yield the declaration of ``acc``: ``lanes`` accumulators per result of a fold."""
 
     # ---- processes --------------------------------------------------------------------------------------
     def type(self, dtype: np.dtype[Any]) -> str:
-        """The type of a dtype."""
+        """Return the C type of a dtype."""
         return self.printer.dialect.type(dtype)
 
     def comment(self, process: Process) -> Iterator[str]:
-        """The statement of a process and where it stands in the user's source."""
+        """Yield a comment with the statements of a process and their file and line in the user's source."""
         for stmt in _statements(process):
             # without the folder: the text is the same on all machines
             where = f"{Path(str(stmt.loc)).name}: " if stmt.loc is not None else ""
@@ -152,7 +152,7 @@ class ProcessPrinter(ABC):
             yield f"// {systolic.comment(process)}"
 
     def body(self, process: Process, fifos: Mapping[str, Fifo]) -> Iterator[str]:
-        """The statements of the function of a process."""
+        """Yield the statements of the C function of a process."""
         match process:
             case Read() | Duplicate() | Merge() | Write():
                 yield from movers.lines(self, process, fifos)
@@ -165,11 +165,11 @@ class ProcessPrinter(ABC):
 
     # ---- vectors ----------------------------------------------------------------------------------------
     def carried_by(self, fifo: Fifo) -> str:
-        """The type of what a FIFO carries at a time."""
+        """Return the C type of what a FIFO carries at a time."""
         return carried_by(fifo, self.printer.dialect)
 
     def vector_types(self) -> Iterator[str]:
-        """The declarations of the types of vectors."""
+        """Yield the declarations of the vector types that the network uses."""
         used = {
             (fifo.dtype, fifo.width): None
             for stage in self.network.stages for fifo in stage.fifos if fifo.width > 1
@@ -183,40 +183,40 @@ class ProcessPrinter(ABC):
 
     # ---- folds ------------------------------------------------------------------------------------------
     def lanes(self, work: Work) -> int:
-        """Among how many accumulators for each result the operands of a fold are dealt out."""
+        """Return the number of accumulators per result that get the operands of a fold in turn."""
         return accumulators(work.stmt.combine, self.arrays[work.stmt.target.array].dtype)
 
     def carried(self, work: Work) -> int | None:
-        """The least number of iterations between two uses of one accumulator; None if none is used twice.  A
-        lane has its turn after all others."""
+        """Return the least number of iterations between two uses of one accumulator (at least the number of
+        lanes, which take turns); None if none is used twice."""
         return None if work.reuse is None else max(work.reuse, self.lanes(work))
 
     def result_type(self, work: Work) -> str:
-        """The type of the results of a fold."""
+        """Return the C type of the results of a fold."""
         return self.type(self.arrays[work.stmt.target.array].dtype)
 
     def combined(self, work: Work, a: str, b: str) -> str:
-        """Two values, joined as a fold does."""
+        """Return the expression that combines two values as a fold does."""
         assert work.stmt.combine is not None
         return self.joined(work.stmt.combine, self.arrays[work.stmt.target.array].dtype, a, b)
 
     def joined(self, combine: str, dtype: np.dtype[Any], a: str, b: str) -> str:
-        """Two values of a dtype, joined by an operation."""
+        """Return the expression of the operation ``combine`` on two values of a dtype."""
         return self.printer.apply(combine, [a, b], [dtype, dtype], dtype)
 
     def neutral(self, work: Work) -> int:
-        """What the lanes of a sum or product start from but the first."""
+        """Return the initial value of the accumulators of a sum or product, except for the first: 0 or 1."""
         return int(work.stmt.combine == "multiply")
 
     def initial(self, work: Work) -> tuple[str, list[str]]:
-        """What the result at the point ``x0``, ``x1``, ... starts from, and the lines that compute it."""
+        """Return the initial value of the result at point ``x0``, ``x1``, ..., and lines that compute it."""
         if work.start is not None:
             return self.element(work.start.pointer, self.place(work.stmt.target)), []
         assert work.stmt.init is not None
         return self.value(work.stmt.init, work)
 
     def begin(self, work: Work) -> Iterator[str]:
-        """The accumulators, and what they start from."""
+        """Yield the declarations of a fold's accumulators, and the loop that sets their initial values."""
         stmt, kept, lanes = work.stmt, work.kept, self.lanes(work)
         shape = tuple(stmt.target.shape[axis] for axis in kept)
         if lanes > 1:
@@ -242,14 +242,14 @@ class ProcessPrinter(ABC):
         yield from self.plain("", count(prod(shape)), lines)
 
     def accumulator(self, work: Work, lane: str) -> str:
-        """An accumulator of the result number ``i``."""
+        """Return the accumulator ``lane`` of the result number ``i``."""
         if not work.adds_vectors:
             return f"acc[i][{lane}]"
         row, width = work.stmt.target.shape[-1], work.width
         return f"acc[i / {row} * {work.row} + i % {row} / {width}][{lane}].v[i % {row} % {width}]"
 
     def deliver(self, work: Work, result: str) -> Iterator[str]:
-        """What is done with the value of a statement at a point."""
+        """Yield the lines that send the value of a statement at a point, or add it to an accumulator."""
         stmt, lanes = work.stmt, self.lanes(work)
         if stmt.combine is None:
             yield self.send(work.out, result)
@@ -263,7 +263,7 @@ class ProcessPrinter(ABC):
             yield f"lane = (lane + 1) % {lanes};"
 
     def finish(self, work: Work) -> Iterator[str]:
-        """The lanes joined, and the results sent."""
+        """Yield the loop that combines the accumulators of each result of a fold and sends it."""
         lanes = self.lanes(work)
         lines = [f"{self.result_type(work)} r = {self.accumulator(work, '0')};"]
         if lanes > 1:
@@ -274,15 +274,15 @@ class ProcessPrinter(ABC):
 
     # ---- expressions ------------------------------------------------------------------------------------
     def literal(self, value: np.generic) -> str:
-        """A constant."""
+        """Return the C text of a constant."""
         return self.printer.expr(k.Lit(value.tobytes(), value.dtype))
 
     def element(self, name: str, place: str) -> str:
-        """The element at a place of a buffer that the function is given."""
+        """Return an element of a buffer that is an argument of the function; ``place`` is its index."""
         return name if name in self.values else f"{name}[{place}]"
 
     def place(self, window: Window, index: Sequence[str] | None = None) -> str:
-        """The position of an element in its buffer, at the point ``x0``, ``x1``, ..."""
+        """Return the index in its buffer of a window's element at the point ``x0``, ``x1``, ..."""
         text = "0"
         for axis, n in enumerate(self.arrays[window.array].shape):
             if index is not None:
@@ -298,7 +298,8 @@ class ProcessPrinter(ABC):
     def value(
         self, root: Expr, work: Work, tables: Mapping[str, Table] | None = None
     ) -> tuple[str, list[str]]:
-        """The name of an expression's value, and the lines that compute it, one for each operation."""
+        """Return the name of the value of a statement's expression, and the lines that compute it, one per
+        operation; loads from streams are read from shift registers."""
         number = {line.source: n for n, line in enumerate(work.inputs)}
         made = {line.source: parts(work, line, self.shortest_delay) for line in work.inputs}
         tails = {line.source: line.tail for line in work.inputs}
@@ -317,9 +318,8 @@ class ProcessPrinter(ABC):
     def computed(
         self, root: Expr, memory: Mapping[str, str | Table], taps: Mapping[Load, str] | None = None
     ) -> tuple[str, list[str]]:
-        """The name of an expression's value at the point ``x0``, ``x1``, ..., and the lines that compute it.
-        ``memory`` has the pointers to arrays, or their tables; ``taps`` has the places of elements of other
-        loads."""
+        """Return the name of an expression's value at the point ``x0``, ``x1``, ..., and the lines that
+        compute it.  ``memory`` maps arrays to pointers or tables; ``taps`` has the C texts of other loads."""
         taps = taps or {}
 
         def loaded(array: str, place: str) -> str:
@@ -352,7 +352,7 @@ class ProcessPrinter(ABC):
 
 
 def _statements(process: Process) -> tuple[Stmt, ...]:
-    """What a process computes, or takes part in."""
+    """Return the statements that a process computes alone or together with others."""
     match process:
         case Work(stmt=stmt):
             return (stmt,)

@@ -1,7 +1,7 @@
-"""Statements that run one after the other on arrays in memory, as the body of a function in C.
+"""C texts of HLS processes whose statements run one after the other on arrays in memory, without streams.
 
-Each statement is a nest of loops, of which the innermost is pipelined.  A sum or product of floating-point
-numbers goes to ``LANES`` accumulators in turn, as in streams.
+Each statement is a nest of loops, the innermost of which is pipelined.  A sum or product of floats goes to
+``LANES`` accumulators in turn, as in processes on streams.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _Innermost = Callable[[str, Iterable[str]], Iterator[str]]
 
 
 def lines(printer: ProcessPrinter, process: n.Sequential) -> Iterator[str]:
-    """The statements of the function of a process."""
+    """Yield the statements of the C function of a process."""
     yield from _Writer(printer, process).process()
 
 
@@ -131,7 +131,7 @@ class _Writer:
     def fold(
         self, stmt: Compute, reduced: Sequence[int], at: str, value: str, made: list[str]
     ) -> Iterator[str]:
-        """One result of a fold."""
+        """Yield the statements that compute one result of a fold and store it at ``at``."""
         kind, shape = self.kind(stmt), stmt.target.shape
         yield from self.start(stmt, reduced)
         lanes = accumulators(stmt.combine, self.arrays[stmt.target.array].dtype)
@@ -164,7 +164,7 @@ class _Writer:
         )
 
     def start(self, stmt: Compute, reduced: Sequence[int] = ()) -> Iterator[str]:
-        """Declare ``start``, what a result starts from."""
+        """Yield the declaration of ``start``, the initial value of a result."""
         yield f"{self.kind(stmt)} start;"
         yield "{"
         for axis in reduced:
@@ -186,7 +186,7 @@ class _Writer:
     def loops(
         self, axes: Sequence[int], shape: Sequence[Dim], body: Iterable[str], innermost: _Innermost
     ) -> Iterator[str]:
-        """Loops over axes of a domain."""
+        """Yield the loops over axes of a domain around ``body``; ``innermost`` writes the last one."""
         if not axes:
             yield "{"
             yield from _inner(body)

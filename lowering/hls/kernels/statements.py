@@ -1,4 +1,8 @@
-"""Statements with streams, as statements of functions in C."""
+"""C texts of HLS processes that compute a statement, such as a stencil, on streams of elements.
+
+A stream's elements come in row-major order.  The loop runs over *ticks*, the points of a *raster* (a box from
+0 on that contains the operands' boxes and the domain).  Each stream has a line buffer: a shift register whose
+*taps* are the elements that the statement's loads need."""
 
 from __future__ import annotations
 
@@ -19,7 +23,8 @@ if TYPE_CHECKING:
 
 
 def lines(printer: ProcessPrinter, work: Work, fifos: Mapping[str, Fifo]) -> Iterator[str]:
-    """A statement: at each tick the shift registers move on, and in the domain it is computed."""
+    """Yield the C statements of a process: at each tick the shift registers advance, and at ticks inside of
+    the domain the statement is computed."""
     raster, stmt = work.raster, work.stmt
     first, last = tick_span(work, fifos)
     for name in work.tables:
@@ -42,7 +47,7 @@ def lines(printer: ProcessPrinter, work: Work, fifos: Mapping[str, Fifo]) -> Ite
 
 
 def _tick(printer: ProcessPrinter, work: Work, fifos: Mapping[str, Fifo]) -> Iterator[str]:
-    """The body of a statement's loop."""
+    """Yield the body of the loop over ticks."""
     for n, line in enumerate(work.inputs):
         made = parts(work, line, printer.shortest_delay)
         for k, length in enumerate(made.delays):
@@ -59,7 +64,7 @@ def _tick(printer: ProcessPrinter, work: Work, fifos: Mapping[str, Fifo]) -> Ite
 
 
 def _moved(printer: ProcessPrinter, n: int, made: Parts) -> Iterator[str]:
-    """The step of a line buffer, from the oldest element on."""
+    """Yield the statements that advance line buffer ``n`` by one element, the oldest element first."""
     begin = 0
     for k, (first, last) in enumerate(made.runs):
         end = begin + last - first  # the number of the run's last register
@@ -74,18 +79,18 @@ def _moved(printer: ProcessPrinter, n: int, made: Parts) -> Iterator[str]:
 
 
 def table_of(printer: ProcessPrinter, work: Work, name: str) -> Table:
-    """The table of an array."""
+    """Return the table (copies in block memory) of an array that a statement reads at any position."""
     many = len(in_memory(work.stmt, name, (tap.load for tap in work.taps))) * work.width
     return Table(f"table_{name}", copies(many) if printer.copies_tables else 1, work.width)
 
 
 def tables(printer: ProcessPrinter, work: Work) -> dict[str, Table]:
-    """The tables of a statement, by the names of arrays."""
+    """Return the tables of a statement by the names of their arrays."""
     return {name: table_of(printer, work, name) for name in work.tables}
 
 
 def _table(printer: ProcessPrinter, work: Work, name: str) -> Iterator[str]:
-    """Copy an array to the chip."""
+    """Yield the loop that copies an array from memory to its table in block memory."""
     table, array = table_of(printer, work, name), printer.arrays[name]
     size = prod(array.shape)
     yield from printer.table(printer.type(array.dtype), table.name, table.copies, size)
@@ -96,7 +101,7 @@ def _table(printer: ProcessPrinter, work: Work, name: str) -> Iterator[str]:
 
 
 def _point(printer: ProcessPrinter, work: Work) -> Iterator[str]:
-    """What is done at a tick in the domain."""
+    """Yield the statements that compute and deliver the value at a tick inside of the domain."""
     for axis, start in enumerate(work.box.first):
         yield f"const int64_t x{axis} = h{axis}{less(start)};"
     result, lines = printer.value(work.stmt.body, work, tables(printer, work))
@@ -105,7 +110,7 @@ def _point(printer: ProcessPrinter, work: Work) -> Iterator[str]:
 
 
 def _points(printer: ProcessPrinter, work: Work, fifos: Mapping[str, Fifo]) -> Iterator[str]:
-    """What is done at a tick in the domain, where there are several points."""
+    """Yield the statements for a tick inside of the domain if each tick has a vector of several points."""
     stmt, width, last = work.stmt, work.width, len(work.box.first) - 1
     for axis, start in enumerate(work.box.first[:-1]):
         yield f"const int64_t x{axis} = h{axis}{less(start)};"
@@ -140,12 +145,12 @@ def _points(printer: ProcessPrinter, work: Work, fifos: Mapping[str, Fifo]) -> I
 
 
 def less(start: int) -> str:
-    """The subtraction of a number, if it is not 0."""
+    """Return the C text ``- start``; empty if ``start`` is 0."""
     return f" - {start}" if start else ""
 
 
 def tapped(line: str, place: int, shift: int, width: int) -> str:
-    """The element of a shift register that a load is; of vectors that of the lane ``j``."""
+    """Return the C text of a shift register's element for a load; of vectors, for the lane ``j``."""
     if width == 1:
         return f"{line}[{place}]"
     if shift == 0:

@@ -1,4 +1,4 @@
-"""The processes of a product of matrices (`products`) as statements of functions in C."""
+"""C texts of the HLS processes of a matrix product in a systolic array (see `products`)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def comment(process: Feed | Element | Collect) -> str:
-    """What a process does, for a comment."""
+    """Return the text of a comment that says what a process does."""
     product = process.product
     match process:
         case Feed(which=0):
@@ -28,7 +28,7 @@ def comment(process: Feed | Element | Collect) -> str:
 
 
 def lines(printer: ProcessPrinter, process: Feed | Element | Collect) -> Iterator[str]:
-    """The statements of the function of a process."""
+    """Yield the statements of the C function of a process."""
     match process:
         case Feed(which=0):
             yield from _first_factor(printer, process)
@@ -126,7 +126,7 @@ def _stack(product: Product) -> list[tuple[str, int]]:
 
 
 def _tiles(product: Product) -> list[tuple[str, int]]:
-    """The loops over tiles, in their order."""
+    """Return the loops over tiles, the outermost first: the name and the number of iterations of each."""
     return [*_stack(product), ("row_tile", product.row_tiles), ("column_tile", product.column_tiles)]
 
 

@@ -1,4 +1,5 @@
-"""Process networks as C++ for Vitis HLS: a function for each process, a dataflow region for each stage."""
+"""The printer of process networks in C++ for Vitis HLS: each process is a function, each stage a dataflow
+region."""
 
 from __future__ import annotations
 
@@ -44,13 +45,13 @@ def emit(network: Network, top: str) -> str:
     Raises
     ------
     Unsupported
-        If there is an operation that C++ does not do as NumPy does.
+        If there is an operation that C++ cannot do exactly as NumPy does.
     """
     return _Emitter(network, top).text()
 
 
 def declared(array: Array, buffer: Buffer, written: bool, is_value: bool) -> str:
-    """A buffer as a parameter of a function."""
+    """Return the declaration of a buffer as a parameter of a C function."""
     constant, star = "" if written else "const ", "" if is_value else "*"
     return f"{constant}{HLS.type(array.dtype)} {star}{buffer.pointer}"
 
@@ -80,7 +81,7 @@ class _Emitter(ProcessPrinter):
         return declared(self.arrays[buffer.array], buffer, written, buffer.pointer in self.values)
 
     def called(self, number: int) -> str:
-        """The call of a stage's function."""
+        """Return the call of the function of stage ``number``."""
         names = ", ".join(buffer.pointer for buffer, _ in self.used(self.network.stages[number]))
         return f"{self.top}_stage_{number}({names});"
 

@@ -1,1 +1,1 @@
-"""An analytic model of process networks: cycles, memory traffic, hardware."""
+"""An analytic model that estimates the cycles, memory traffic and hardware of process networks."""

@@ -24,7 +24,7 @@ LUT_MEMORY_BITS = 1024
 
 @record(frozen=True, slots=True)
 class Cost:
-    """What a piece of hardware takes; ``latency`` is the number of cycles from its operands to its result."""
+    """The resources of a piece of hardware, and its ``latency`` in cycles."""
 
     latency: int = 0
     dsp: int = 0
@@ -33,7 +33,7 @@ class Cost:
     bram: int = 0
 
     def __add__(self, other: Cost) -> Cost:
-        """Both beside each other: resources are added up, and latencies are not."""
+        """Return the cost of both side by side: the sum of resources, and the larger latency."""
         return Cost(
             max(self.latency, other.latency),
             self.dsp + other.dsp,
@@ -77,8 +77,7 @@ _DIVISIONS = frozenset({"divide", "floor_divide", "remainder", "fmod", "divmod",
 
 
 def operation(op: str, args: Sequence[np.dtype[Any]], dtype: np.dtype[Any]) -> Cost:
-    """Return the hardware and the latency of an operation of NumPy's name, by the dtypes of its operands and
-    its result."""
+    """Return the cost of the operation ``op`` for these dtypes of operands and result."""
     wide = max((*args, dtype), key=lambda one: (one.kind == "f", one.itemsize))
     bits = 1 if wide.kind == "b" else 8 * wide.itemsize
     if op == "where":
@@ -102,7 +101,7 @@ def operation(op: str, args: Sequence[np.dtype[Any]], dtype: np.dtype[Any]) -> C
 
 
 def multiplier(bits: int) -> Cost:
-    """An integer multiplier whose result has as many bits as its operands; those above are not computed."""
+    """Return the cost of an integer multiplier whose operands and result have ``bits`` bits."""
     if bits <= 10:
         return Cost(1, 0, bits * bits, bits)
     # products of 17 bits by 17, of which only those that reach into the low half
@@ -112,7 +111,7 @@ def multiplier(bits: int) -> Cost:
 
 
 def memory(words: int, bits: int) -> Cost:
-    """A memory of words that has one port to write and one to read: of LUTs, or of blocks of RAM."""
+    """Return the cost of a memory with one write port and one read port, made of LUTs or of block RAM."""
     if words == 1:
         return Cost(1, 0, 4, bits)
     if words * bits <= LUT_MEMORY_BITS or words <= 32:
@@ -125,13 +124,13 @@ def memory(words: int, bits: int) -> Cost:
 
 
 def shift_register(length: int, bits: int, taps: int) -> Cost:
-    """A shift register: 32 places of one bit are a LUT, and what is tapped is a flip-flop."""
+    """Return the cost of a shift register: a LUT per 32 bits, flip-flops for the ``taps``."""
     if length <= taps:
         return Cost(0, 0, 0, length * bits)
     return Cost(0, 0, bits * -(-(length - taps) // 32), taps * bits)
 
 
 def counter(limit: int) -> Cost:
-    """A counter that begins again at a limit, with the comparison."""
+    """Return the cost of a counter that starts again at ``limit``, including the comparison."""
     bits = max(int(limit).bit_length(), 1)
     return Cost(0, 0, bits + bits // 3 + 1, bits)

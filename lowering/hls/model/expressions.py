@@ -1,4 +1,4 @@
-"""What expressions cost: cycles and hardware."""
+"""The costs of expressions on an FPGA: cycles and hardware."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .costs import Cost, operation
 
 
 def depth(root: Expr) -> int:
-    """Cycles from the operands of an expression to its value."""
+    """Return the number of cycles from the operands of an expression to its value."""
     done: dict[Expr, int] = {}
     for node in walk(root):
         ready = 0
@@ -28,7 +28,7 @@ def depth(root: Expr) -> int:
 
 
 def operations(root: Expr) -> Cost:
-    """The hardware of the operations of an expression."""
+    """Return the cost of the operations of an expression, which all have hardware of their own."""
     return total(_operation(node) for node in walk(root) if isinstance(node, Apply))
 
 
@@ -41,10 +41,10 @@ def _operation(node: Apply) -> Cost:
 
 
 def total(parts: Iterable[Cost]) -> Cost:
-    """The cost of several pieces of hardware."""
+    """Return the cost of several pieces of hardware together."""
     return sum(parts, Cost())
 
 
 def bits(dtype: np.dtype[Any]) -> int:
-    """The bits of an element."""
+    """Return the number of bits of an element."""
     return 8 * dtype.itemsize

@@ -44,25 +44,25 @@ from .expressions import bits, depth, operations, total
 
 @record(frozen=True, slots=True)
 class ProcessModel:
-    """A process.
+    """The estimated cycles, memory traffic and hardware of one process.
 
     Attributes
     ----------
     name, kind : str
     iterations : int
-        Of its loop.
+        The number of iterations of its loop.
     interval : int
-        Cycles from one iteration to the next.
+        The number of cycles from one iteration to the next (initiation interval).
     why : str
-        What an interval of more than 1 is due to.
+        The reason for an interval of more than 1.
     latency : int
-        Cycles from what an iteration receives to what it sends.
+        The number of cycles from what an iteration receives to what it sends.
     prologue : int
-        Cycles before its loop, for copies and accumulators.
+        The number of cycles before its loop, for copies and accumulators.
     bytes_read, bytes_written : int
-        Of the board's memory.
+        The numbers of bytes that it reads from and writes to the board's memory.
     cost : Cost
-        Its hardware; of its ports to memory there is none.
+        Its hardware, without the ports to memory.
     """
 
     name: str
@@ -79,18 +79,18 @@ class ProcessModel:
 
 @record(frozen=True, slots=True)
 class StageModel:
-    """A stage.
+    """The estimated cycles, memory traffic and hardware of one stage.
 
     Attributes
     ----------
     processes : tuple of ProcessModel
     fifos : Cost
     cycles : int
-        From the first iteration of a process to the last one, without latencies and prologues.
+        The number of cycles from the first to the last iteration, without latencies and prologues.
     latency : int
-        The same with them.
+        The number of cycles with latencies and prologues.
     times : int
-        How often it runs; all figures are of one time.
+        The number of times that the stage runs; all other figures are for one run.
     """
 
     processes: tuple[ProcessModel, ...]
@@ -107,28 +107,28 @@ class StageModel:
 
 @record(frozen=True, slots=True)
 class NetworkModel:
-    """A network: its stages run one after the other."""
+    """The estimated cycles, memory traffic and hardware of a network."""
 
     stages: tuple[StageModel, ...]
 
     @property
     def processes(self) -> tuple[ProcessModel, ...]:
-        """Those of all stages."""
+        """The models of the processes of all stages."""
         return tuple(process for stage in self.stages for process in stage.processes)
 
     @property
     def cycles(self) -> int:
-        """Cycles of all stages, without latencies and prologues."""
+        """The number of cycles of all stages, without latencies and prologues."""
         return sum(stage.times * stage.cycles for stage in self.stages)
 
     @property
     def latency(self) -> int:
-        """Cycles of all stages."""
+        """The number of cycles of all stages, with latencies and prologues."""
         return sum(stage.times * stage.latency for stage in self.stages)
 
     @property
     def interval(self) -> int:
-        """The greatest interval of a process."""
+        """The largest initiation interval of a process."""
         return max((process.interval for process in self.processes), default=1)
 
     @property
@@ -167,7 +167,7 @@ def _stage(stage: Stage, arrays: Mapping[str, Array], times: int) -> StageModel:
 def _last_cycle(
     stage: Stage, models: Sequence[ProcessModel], fifos: Mapping[str, Fifo], *, latencies: bool
 ) -> int:
-    """The number of cycles of a stage."""
+    """Return the number of cycles of a stage; ``latencies``: with latencies and prologues."""
     first: dict[str, int] = {}  # cycles at which a FIFO has its first element, and its last
     last: dict[str, int] = {}
     end = 0
@@ -193,7 +193,8 @@ _Uses = dict[str, tuple[int, int]]
 
 
 def _iterations(process: Process, one: ProcessModel, fifos: Mapping[str, Fifo]) -> tuple[_Uses, _Uses]:
-    """When a process receives, and when it sends."""
+    """Return the first and last iteration at which a process receives from each of its FIFOs, and at which it
+    sends to each."""
     every = (0, max(one.iterations - 1, 0))
     if isinstance(process, Merge):
         old, new = fifos[process.old].vectors, fifos[process.new].vectors
@@ -253,7 +254,7 @@ def _process(process: Process, fifos: Mapping[str, Fifo], arrays: Mapping[str, A
 
 
 def _systolic(process: Feed | Element | Collect, arrays: Mapping[str, Array]) -> ProcessModel:
-    """A process of a product of matrices: an iteration a cycle."""
+    """Return the model of a process of a matrix product, which starts an iteration in every cycle."""
     product, name = process.product, process.name
     dtype, item, (count, _, _) = product.dtype, product.dtype.itemsize, iterations(process)
     match process:
@@ -278,8 +279,8 @@ def _systolic(process: Feed | Element | Collect, arrays: Mapping[str, Array]) ->
 
 
 def _sequential(process: Sequential, arrays: Mapping[str, Array]) -> ProcessModel:
-    """Statements in memory: a point a cycle.  A loop runs as often as its bounds say, one with a condition
-    once, and of branches the longer one counts."""
+    """Return the model of a process whose statements run in memory, one point per cycle.  A while loop counts
+    as one iteration, and a branch as the longer of its bodies."""
     copied = [arrays[name] for name, _, base in process.writes if base is not None]
     moved = sum(prod(array.shape) * array.dtype.itemsize for array in copied)
     found = work_of(process.body, arrays, {})
@@ -351,7 +352,7 @@ def _work(work: Work, fifos: Mapping[str, Fifo], arrays: Mapping[str, Array]) ->
 
 
 def _in_memory(work: Work, root: Expr) -> Iterable[Load | Gather]:
-    """The loads of an expression that are no taps."""
+    """Return the loads of an expression that read memory, not a shift register."""
     taps = {tap.load for tap in work.taps}
     return [load for load in loads(root) if load not in taps]
 

@@ -1,1 +1,1 @@
-"""From regions to process networks."""
+"""Process networks for HLS, and how they are made from regions."""

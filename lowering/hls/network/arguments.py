@@ -1,4 +1,4 @@
-"""What the kernels of a network are given: pointers to buffers, numbers."""
+"""The arguments of a network's kernels: pointers to buffers, and numbers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .nodes import Buffer, Network, Process, buffers_read, buffers_written, outs
 
 
 def arguments(network: Network) -> tuple[tuple[Buffer, bool], ...]:
-    """The buffers that the processes are given pointers to, in order, and whether one writes them."""
+    """Return the buffers that the processes access, in order, each with whether a process writes it."""
     written: dict[Buffer, bool] = {}
     for stage in network.stages:
         for process in stage.processes:
@@ -19,12 +19,11 @@ def arguments(network: Network) -> tuple[tuple[Buffer, bool], ...]:
 
 
 def process_arguments(process: Process) -> tuple[tuple[str, ...], tuple[Buffer, ...], tuple[Buffer, ...]]:
-    """What the function of a process is given: FIFOs, buffers that it reads, buffers that it writes."""
+    """Return the arguments of the function of a process: FIFOs, buffers read, buffers written."""
     fifos = (*sources(process), *outs(process))
     return fifos, tuple(dict.fromkeys(buffers_read(process))), buffers_written(process)
 
 
 def is_value(array: Array, written: bool) -> bool:
-    """Whether kernels are given the value of a buffer, in a register, and no pointer: it is one element, and
-    none writes it."""
+    """Whether kernels get a buffer's value instead of a pointer: if it is one element, and none writes it."""
     return not written and array.shape == ()

@@ -1,4 +1,4 @@
-"""From drafts of processes, which know of each other by ports, to stages with duplicators and FIFO depths."""
+"""Assembly of drafts of processes, joined by ports, into stages with duplicators and depths of FIFOs."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 def assemble(drafts: list[Draft], width: int) -> tuple[tuple[Stage, ...], dict[int, int]]:
-    """Return the stages of drafts, with streams of at most so many elements at a time, and their numbers by
-    those that drafts have; what nobody receives is left out."""
+    """Return the stages made from drafts, whose streams carry at most ``width`` elements at a time, and the
+    number of each by the stage number in the drafts.  Processes whose output nothing uses are left out."""
     kept = _used(drafts)
     numbers = sorted({draft.stage for draft in kept})
     stages = tuple(_Assembler([draft for draft in kept if draft.stage == n], width).stage() for n in numbers)
@@ -24,7 +24,7 @@ def assemble(drafts: list[Draft], width: int) -> tuple[tuple[Stage, ...], dict[i
 
 
 def _used(drafts: list[Draft]) -> list[Draft]:
-    """The drafts from which a way leads to one that writes memory."""
+    """Return the drafts from which a path leads to one that writes memory."""
     while True:
         wanted = {id(port) for draft in drafts for port in draft.inputs()}
         left = [draft for draft in drafts if draft.out is None or id(draft.out) in wanted]
@@ -34,7 +34,7 @@ def _used(drafts: list[Draft]) -> list[Draft]:
 
 
 class _Assembler:
-    """A builder of one stage: it gives drafts of processes their channels, widths and order."""
+    """The builder of one stage: it determines the FIFOs, stream widths and order of its processes."""
 
     def __init__(self, drafts: list[Draft], width: int) -> None:
         self.drafts = _in_order(drafts)
@@ -98,13 +98,13 @@ class _Assembler:
         )
 
     def _depth(self, port: Port, slack: int | None) -> int:
-        """The depth of a FIFO between processes of a slack; None: the receiver takes what comes."""
+        """Return the depth of a FIFO, given its slack in ticks; 1 if that is None."""
         if slack is None:
             return 1
         return most_elements(port.box.vectors(self._width(port)), self.rasters[id(port.producer)], slack)
 
     def _width(self, port: Port) -> int:
-        """How many elements a stream carries at a time: of a fold, whose results come in the end, one."""
+        """Return how many elements a stream carries at a time; 1 for a fold."""
         return 1 if port.producer.folds else self.widths[id(port.producer)]
 
     def _process(
@@ -137,13 +137,13 @@ class _Assembler:
         return Tap(load, source, distance(tuple(vector), self.rasters[id(draft)]), shift)
 
     def _reach(self, draft: Draft, port: Port) -> tuple[int, int]:
-        """The least and the greatest distance at which a process needs vectors of a stream."""
+        """Return the least and greatest distance in ticks at which a process needs a stream."""
         width = self.widths[id(draft)]
         reach = [self._tap(draft, load, "").reach(width) for load, other in draft.taps if other is port]
         return min((low for low, _ in reach), default=0), max((high for _, high in reach), default=0)
 
     def _groups(self) -> list[list[Draft]]:
-        """The drafts in parts that are connected by streams whose elements come at ticks."""
+        """Return the drafts in groups that are connected by streams whose elements come at fixed ticks."""
         group = {id(draft): {id(draft)} for draft in self.drafts}
         for draft in self.drafts:
             for port in draft.inputs():
@@ -156,7 +156,8 @@ class _Assembler:
         return [[draft for draft in self.drafts if id(draft) in members] for members in found.values()]
 
     def _widths(self, asked: int) -> tuple[dict[int, int], tuple[str, ...]]:
-        """For each draft how many elements at a time it works on, and why they are fewer than asked for."""
+        """Return for each draft the number of elements that it processes at a time, and the reasons for each
+        number below ``asked``."""
         widths: dict[int, int] = {}
         narrow = []
         for group in self._groups():
@@ -170,7 +171,7 @@ class _Assembler:
         return widths, tuple(narrow)
 
     def _rasters(self) -> dict[int, Point]:
-        """For each draft the raster of all that it is connected with, in ticks."""
+        """Return for each draft the raster, in ticks, that all drafts of its group share."""
         rasters: dict[int, Point] = {}
         for group in self._groups():
             width = self.widths[id(group[0])]
@@ -187,13 +188,13 @@ class _Assembler:
 
 
 def _hull(boxes: list[Box]) -> Point:
-    """The shape of the smallest raster, from 0 on, that holds all boxes."""
+    """Return the shape of the smallest raster (a box from 0 on) that contains all boxes."""
     ends = [tuple(f + n for f, n in zip(box.first, box.shape, strict=True)) for box in boxes]
     return tuple(max(axis) for axis in zip(*ends, strict=True))
 
 
 def _in_order(drafts: list[Draft]) -> list[Draft]:
-    """Drafts, producers before consumers."""
+    """Return the drafts sorted so that producers come before consumers."""
     order: dict[int, Draft] = {}
 
     def visit(draft: Draft) -> None:

@@ -32,11 +32,11 @@ class Box:
         return all(f <= x < f + n for x, f, n in zip(point, self.first, self.shape, strict=True))
 
     def covers(self, other: Box) -> bool:
-        """Whether all points of another box, which has some, lie inside."""
+        """Whether all points of another box, which must not be empty, lie inside."""
         return self.has(other.first) and self.has(other.last)
 
     def vectors(self, width: int) -> Box:
-        """The box of the vectors of ``width`` elements along the last axis that have a point of this one."""
+        """Return the box, of the vectors of ``width`` elements along the last axis that covers this box."""
         if width == 1 or not self.shape:
             return self
         first, count = self.first[-1], self.shape[-1]
@@ -45,12 +45,12 @@ class Box:
 
     @property
     def last(self) -> Point:
-        """The last point of a box that has some."""
+        """The last point in row-major order; the box must not be empty."""
         return tuple(f + n - 1 for f, n in zip(self.first, self.shape, strict=True))
 
 
 def distance(vector: Point, raster: Point) -> int:
-    """Return how many ticks lie between two points of a raster that differ by ``vector``."""
+    """Return the number of points of a raster, in row-major order, between two that differ by ``vector``."""
     found = 0
     for x, n in zip(vector, raster, strict=True):
         found = found * n + x

@@ -1,4 +1,4 @@
-"""From a region to a process network: which statements are joined by FIFOs, and which by arrays in memory.
+"""The making of a process network from a region: which statements FIFOs join, and which arrays in memory.
 
 A statement runs through its domain in row-major order.  It sends an array as a stream if its window has
 the axes of the domain in their order with stride 1: then the elements come in row-major order of a box.
@@ -61,15 +61,15 @@ def compose(region: Region, *, elements: int = 4, width: int = 1, steps: int = L
     elements : int, optional
         Processing elements of a product of matrices.
     width : int, optional
-        How many elements streams carry at a time at most: a power of 2.  No more than a port to memory has
-        room for, and less where `widths.cannot_be_wide` gives a reason, which the stage has then.
+        The most elements that a stream carries at a time, a power of 2.  It is at most what fits into a port
+        to memory, and less if `widths.cannot_be_wide` gives a reason, which the stage then records.
     steps : int, optional
-        Of a loop over time steps, how many a chain of processes has at most.
+        The most time steps of a loop that become one chain of processes.
 
     Raises
     ------
     Unsupported
-        See `can_synthesise`.
+        If `can_synthesise` gives a reason against the region.
     """
     reason = can_synthesise(region)
     if reason is not None:
@@ -81,8 +81,8 @@ def compose(region: Region, *, elements: int = 4, width: int = 1, steps: int = L
 
 @dataclass(slots=True)
 class _Version:
-    """A version of an array, after some statement: its stream in the stage that makes it, and whether it is
-    in memory after that."""
+    """A version of an array, as some statement leaves it: its stream in the stage that computes it, and
+    whether it is stored in memory, too."""
 
     buffer: Buffer
     stage: int = -1
@@ -91,8 +91,7 @@ class _Version:
 
     @property
     def streams_from(self) -> int:
-        """The first stage that can receive this version of an array as a stream, from its producer or from
-        memory."""
+        """The first stage that can get this version of an array as a stream, from a process or memory."""
         return self.stage if self.port else self.stage + 1
 
 
@@ -134,7 +133,7 @@ class _Composer:
         return isinstance(stmt, Loop) and can_be_chain(stmt, self.is_stream) is None
 
     def block(self, body: Iterable[Stmt]) -> None:
-        """Statements that are not loops over time steps."""
+        """Add the processes of statements that are not loops over time steps."""
         for why, several in groupby(body, streams):
             part = tuple(several)
             if why is not None:
@@ -150,8 +149,8 @@ class _Composer:
                 self.number += 1
 
     def chain(self, loop: Loop) -> None:
-        """A loop over time steps: some of them by processes of their own, the others by a chain of processes
-        that runs several times."""
+        """Add the processes of a loop over time steps: own processes for the first few steps, and for the
+        rest a chain of processes that runs several times."""
         alone, length, times = turns(len(range(*loop.bounds)), self.steps)
         for _ in range(alone):
             self.block(flatten(loop.body))
@@ -179,11 +178,11 @@ class _Composer:
         self.floor = last + 1
 
     def end(self) -> int:
-        """The first stage after all others."""
+        """Return the number of the first stage after all existing ones."""
         return max([draft.stage for draft in self.drafts] + [self.floor - 1], default=-1) + 1
 
     def copied(self, version: _Version, to: Buffer, stage: int, when: str) -> Draft:
-        """Copy an array in memory to another buffer, in a stage; return what stores it."""
+        """Add processes that copy an array in memory to another buffer; return the one that writes."""
         port = self.stream(_Version(self.in_memory(version), version.stage), stage)
         whole = identity(self.arrays[to.array])
         self.write(to, stage, port, whole, None, loose=False, when=f"_{when}")
@@ -273,7 +272,7 @@ class _Composer:
             self.reasons[self.number, name, why] = None
 
     def product(self, call: Call) -> None:
-        """A product of matrices."""
+        """Add the processes of a matrix product: a systolic array, or else those of a sum of products."""
         (target,), factors = call.writes, call.reads
         array = self.arrays[target.array]
         if not can_be_systolic(call, self.arrays):
@@ -293,25 +292,26 @@ class _Composer:
         self.current[target.array] = _Version(buffer, stage)
 
     def fresh(self, name: str) -> Buffer:
-        """A buffer for a new version of an array."""
+        """Return a buffer for a new version of an array."""
         self.versions[name] += 1
         return Buffer(name, self.versions[name])
 
     def is_stream(self, window: Window) -> bool:
-        """Whether elements come in the order of a stream; those of an array without axes are registers."""
+        """Whether a window's elements can be a stream; an array without axes always can, as a register."""
         return not self.arrays[window.array].shape or isinstance(self.box(window), Box)
 
     def box(self, window: Window) -> Box | str:
         return stream_box(window, self.arrays[window.array])
 
     def taken(self, load: Load | Gather) -> Box | str:
-        """The box of a load that can receive a stream, or why it cannot."""
+        """Return the box of elements that a load can read from a stream, or why it cannot."""
         if isinstance(load, Gather):
             return "which elements are needed depends on data"
         return self.box(load.window)
 
     def stream(self, version: _Version, stage: int) -> Port:
-        """The stream of an array in a stage: its producer's, or that of a process that reads memory."""
+        """Return the stream of an array's version in a stage: its producer's if that is in the stage, else
+        that of a process that reads memory."""
         if version.port is not None and version.stage == stage:
             return version.port
         if version.port is not None:
@@ -329,7 +329,7 @@ class _Composer:
         return found
 
     def in_memory(self, version: _Version) -> Buffer:
-        """Return the buffer of a version of an array, with a process that writes it if there was none."""
+        """Return the buffer of a version of an array; add a process that writes it if there is none yet."""
         if not version.stored:
             assert version.port is not None
             whole = identity(self.arrays[version.buffer.array])

@@ -4,11 +4,11 @@ Every process is given a *delay*: it works on the point number ``t`` of the rast
 delay``. Along an edge ``u -> v`` with lead ``l`` the element of point ``t`` is sent at time ``t +
 delay[u]`` and received at time ``t - l + delay[v]``, which has to be later: ``slack = delay[v] -
 delay[u] - l`` is at least 1, and at most the elements of ``slack`` ticks wait at a time.  With FIFOs of
-that depth all processes can go on for ever by that timetable; and since processes do not depend on
-which FIFO is served first (a Kahn network), no other order of theirs can come to a deadlock either.
+that depth all processes can follow that timetable without end; and since the network is a Kahn network, whose
+results do not depend on the order in which processes run, no other order can deadlock either.
 
 Delays are chosen so that a spanning tree of the edges has slack 1 (the tight tree of Gansner's network
-simplex): more waits only where an edge closes a cycle, and there less makes a process wait.
+simplex).  Only an edge that closes a cycle needs a deeper FIFO, without which a process would have to wait.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ def slacks(count: int, edges: Sequence[Edge]) -> list[int]:
 
 
 def most_elements(box: Box, raster: Point, ticks: int) -> int:
-    """Return the greatest number of points of a box among so many consecutive ticks of a raster.
+    """Return the largest number of points of a box among ``ticks`` consecutive points of a raster.
 
-    No ticks have more of them than those from the first point on: rows and planes are whole there, and what
-    stands between them is as short as it can be.
+    The ticks from the box's first point on have the most: rows and planes are complete there, and the gaps
+    between them are as short as possible.
     """
     found = 0
     for axis, count in enumerate(box.shape):
@@ -56,7 +56,8 @@ def _earliest(count: int, edges: Sequence[Edge]) -> list[int]:
 
 
 def _tighten(root: int, edges: Sequence[Edge], delay: list[int]) -> set[int]:
-    """Change the delays of what is connected with a process for a spanning tree of slack 1; return it."""
+    """Change ``delay`` so that the processes connected with ``root`` have a spanning tree of edges with slack
+    1; return these processes."""
     tree = {root}
     while True:
         best: tuple[int, int, int] | None = None

@@ -1,4 +1,4 @@
-"""Processes in the making, which know of each other by ports."""
+"""Drafts of processes, which refer to each other by ports, before FIFOs and order are determined."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Port:
 
 @dataclass(eq=False, slots=True)
 class Draft:
-    """A process in the making.
+    """A draft of a process.
 
-    ``loose``: it receives whenever something comes, and not at a tick of the raster.  ``scattered``: what it
-    sends is not stored in row-major order.  ``whole`` are processes that are complete, with FIFOs of their
-    ``own``."""
+    ``loose``: it receives elements whenever they come, not at fixed ticks of the raster.  ``scattered``: its
+    output is not stored in row-major order.  ``whole`` has processes that are complete already, with their
+    ``own`` FIFOs."""
 
     kind: str
     name: str
@@ -52,14 +52,14 @@ class Draft:
 
     @property
     def folds(self) -> bool:
-        """Whether it computes a fold."""
+        """Whether the process computes a fold."""
         return self.stmt is not None and self.stmt.combine is not None
 
     def reads(self) -> list[Buffer]:
-        """The buffers that it reads."""
+        """Return the buffers that the process reads."""
         found = [buffer for _, buffer in self.held] + ([self.start] if self.start is not None else [])
         return [*found, self.buffer] if self.kind == "read" and self.buffer is not None else found
 
     def inputs(self) -> list[Port]:
-        """The streams that it receives, each once."""
+        """Return the streams that the process receives, each once."""
         return list(dict.fromkeys([*self.feeds, *(port for _, port in self.taps)]))

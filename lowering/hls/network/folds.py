@@ -1,4 +1,4 @@
-"""Folds: how many accumulators a result has, and what they start from."""
+"""Folds (reductions) in circuits: the number of accumulators per result, and their initial values."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ LANES = 16
 
 
 def kept_axes(target: Window) -> tuple[int, ...]:
-    """Return the axes of its domain that a fold keeps, whose target is given."""
+    """Return the domain axes of a fold that are not reduced, given its target."""
     return tuple(sorted({ix.axis for ix in target.index if ix.axis is not None}))
 
 
 def accumulators(combine: str | None, dtype: np.dtype[Any]) -> int:
-    """Return how many accumulators a result of a fold has, for an operation takes several cycles."""
+    """Return the number of accumulators per result: several for floats, whose addition is slow."""
     return LANES if dtype.kind == "f" and combine in ("add", "multiply") else 1
 
 
 def neutral(combine: str, dtype: np.dtype[Any]) -> np.generic | None:
-    """Return the value that changes nothing when it is combined with another; None if there is none."""
+    """Return the neutral element of a fold's operation; None if there is none."""
     value = _neutral(combine, dtype)
     return None if value is None else np.full(1, value, dtype)[0]
 

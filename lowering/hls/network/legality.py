@@ -1,4 +1,4 @@
-"""Which regions can be process networks, and which statements are processes with streams."""
+"""Tests of which regions can be process networks, and which statements can be processes on streams."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def can_synthesise(region: Region) -> str | None:
 
 
 def _everything(body: Iterable[Stmt]) -> Iterator[Stmt]:
-    """All statements, also those in loops and branches."""
+    """Yield all statements, also those in groups, loops and branches."""
     for stmt in flatten(body):
         yield stmt
         for inner in bodies(stmt):
@@ -68,7 +68,7 @@ def _refused(stmt: Stmt, arrays: Mapping[str, Array]) -> str | None:
 
 
 def streams(stmt: Stmt) -> str | None:
-    """Return why a statement is not a process of its own with streams; None if it is one."""
+    """Return why a statement cannot be a process on streams; None if it can."""
     match stmt:
         case Compute():
             return None if stmt.scan is None else "a scan works on arrays in memory"

@@ -1,4 +1,5 @@
-"""Line buffers of stencils: registers where elements are tapped, and block memory between them.
+"""Line buffers of stencils: registers for the elements that are read, and delays in block memory between
+them.
 
 Their text is written by `dcarray.lowering.hls.kernels.statements`.
 """
@@ -15,23 +16,23 @@ SHORTEST_DELAY = 128
 
 @record(frozen=True, slots=True)
 class Parts:
-    """The places of a shift register, counted from the oldest, that are registers: the first and the last
-    of each of their ``runs``.  What lies between two runs is a delay."""
+    """The parts of a shift register: ``runs`` has the first and last place of each run of registers, counted
+    from the oldest element.  Between two runs there is a delay in block memory."""
 
     runs: tuple[tuple[int, int], ...]
 
     @property
     def registers(self) -> int:
-        """How many registers there are."""
+        """The number of registers."""
         return sum(last - first + 1 for first, last in self.runs)
 
     @property
     def delays(self) -> tuple[int, ...]:
-        """The lengths of the delays."""
+        """The length of each delay, in elements."""
         return tuple(b[0] - a[1] - 1 for a, b in zip(self.runs, self.runs[1:], strict=False))
 
     def register(self, place: int) -> int:
-        """The number of the register at a place."""
+        """Return the number of the register at a place; raise ValueError if the place is in a delay."""
         before = 0
         for first, last in self.runs:
             if first <= place <= last:
@@ -41,7 +42,7 @@ class Parts:
 
 
 def parts(work: Work, line: LineBuffer, shortest: int | None = SHORTEST_DELAY) -> Parts:
-    """Return how the line buffer of a statement's input is made; without ``shortest`` of registers only."""
+    """Return the parts of a line buffer; delays are at least ``shortest`` (None: none)."""
     newest = line.length - 1
     if shortest is None:
         return Parts(((0, newest),))

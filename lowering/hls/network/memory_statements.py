@@ -1,4 +1,4 @@
-"""Statements on arrays in memory: which there are, how much they do, and which need a second buffer."""
+"""Facts about statements on arrays in memory: their work, and whether they need a second buffer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dcarray.ir.windows import loads, overlap
 
 
 def computes(body: Iterable[Stmt], arrays: Mapping[str, Array]) -> Iterator[Compute]:
-    """The statements over domains, also those in loops and branches; products of matrices as sums."""
+    """Yield the computations, also those in loops and branches; matrix products are yielded as sums."""
     for stmt in body:
         match stmt:
             case Compute():
@@ -29,7 +29,7 @@ def computes(body: Iterable[Stmt], arrays: Mapping[str, Array]) -> Iterator[Comp
 
 @record(frozen=True, slots=True)
 class MemoryWork:
-    """How many points statements in memory have, and how many bytes they move."""
+    """The number of points that statements compute, and of bytes that they read and write."""
 
     points: int = 0
     bytes_read: int = 0
@@ -44,8 +44,8 @@ class MemoryWork:
 
 
 def work_of(body: Iterable[Stmt], arrays: Mapping[str, Array], values: Mapping[str, int]) -> MemoryWork:
-    """The work of statements, given loops' variables; loops with a condition run once, and of branches the
-    one with more points counts."""
+    """Return the work of statements, given the values of loop variables; while loops count as one iteration,
+    and branches as the body with more points."""
     total = MemoryWork()
     for stmt in body:
         match stmt:
@@ -68,7 +68,7 @@ def work_of(body: Iterable[Stmt], arrays: Mapping[str, Array], values: Mapping[s
 
 
 def needs_scratch(stmt: Compute) -> bool:
-    """Whether a statement may overwrite an element before another of its points has read it."""
+    """Whether a point of a statement may overwrite an element that another point still has to read."""
     target = stmt.target
     if all(type(count) is int and count == 1 for count in without_reduced_axes(target).shape):
         return False

@@ -1,15 +1,15 @@
-"""Process networks as values: what a region is as a streaming circuit; their text and their rules.
+"""The data classes of process networks, the form of a region as a streaming circuit, and their verifier.
 
 A network is a sequence of *stages*. The processes of a stage run at the same time, joined by FIFOs of
 fixed depth; a stage begins when the one before it has finished.  A *buffer* is one version of an array
 in the board's memory: no buffer is written twice, so that no process can overwrite what another has
 still to read.
 
-A stream carries the elements of a box of an array in row-major order.  Processes of one connected
-network count time in *ticks*, one for each point of a common *raster*, a box that holds all their
-boxes; the *distance* of two points is the difference of their row-major numbers in it.  Streams of a *width*
-of several elements carry *vectors*, so many elements along the last axis at a time, and a tick is one of a
-vector: those of its elements that lie outside of the box have no meaning.
+A stream carries the elements of a box of an array in row-major order.  Connected processes count time in
+*ticks*, one for each point of a common *raster*, a box that contains all their boxes; the *distance* of two
+points is the difference of their row-major numbers in it.  A stream of *width* w > 1 carries *vectors* of w
+elements along the last axis, and a tick is that of a vector; elements of a vector that are outside of the box
+have no meaning.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from .products import Collect, Element, Feed
 
 
 class NetworkError(Exception):
-    """A network breaks a rule; the text says which."""
+    """Raised for a network that breaks a rule; the text says which one."""
 
 
 @record(frozen=True, slots=True)
 class Buffer:
-    """Version ``version`` of ``array`` in memory; number 0 is what it holds before the region runs."""
+    """Version ``version`` of ``array`` in memory; version 0 has its values before the region runs."""
 
     array: str
     version: int
@@ -44,14 +44,14 @@ class Buffer:
 
     @property
     def pointer(self) -> str:
-        """The name of its pointer in kernels."""
+        """The name of the pointer to the buffer in kernels."""
         return f"{self.array}_{self.version}"
 
 
 @record(frozen=True, slots=True)
 class Fifo:
-    """A stream of the elements of a box in row-major order, ``width`` of them at a time, and how many times
-    so many may wait in it."""
+    """A stream of the elements of a box in row-major order, ``width`` of them at a time; ``depth`` is the
+    number of such items that can wait in it."""
 
     name: str
     dtype: np.dtype[np.generic]
@@ -61,13 +61,13 @@ class Fifo:
 
     @property
     def vectors(self) -> Box:
-        """The box, counted in what comes at a time."""
+        """The box of the stream in units of vectors."""
         return self.box.vectors(self.width)
 
 
 @record(frozen=True, slots=True)
 class Read:
-    """Sends all elements of a buffer."""
+    """A process that sends all elements of a buffer."""
 
     name: str
     buffer: Buffer
@@ -85,7 +85,7 @@ class Duplicate:
 
 @record(frozen=True, slots=True)
 class Merge:
-    """Sends the stream ``old`` with the elements of the box of ``new`` replaced by those of ``new``."""
+    """A process that sends the stream ``old`` with ``new``'s elements in their places."""
 
     name: str
     old: str
@@ -95,8 +95,8 @@ class Merge:
 
 @record(frozen=True, slots=True)
 class LineBuffer:
-    """A shift register behind a FIFO: at the tick of a point of the domain it receives the element ``lead``
-    ticks further on (less than 0: behind), and holds it until it is ``tail`` ticks further on."""
+    """A shift register after a FIFO: at each tick it receives the element whose point is ``lead`` ticks ahead
+    (if negative: behind), and keeps it until it is only ``tail`` ticks ahead."""
 
     source: str
     lead: int
@@ -104,14 +104,14 @@ class LineBuffer:
 
     @property
     def length(self) -> int:
-        """The number of its places."""
+        """The number of elements that the shift register holds."""
         return self.lead - self.tail + 1
 
 
 @record(frozen=True, slots=True)
 class Tap:
-    """A load of a stream, at a distance in ticks and lanes.  Lane ``j`` takes the element in lane ``(j +
-    shift) % width`` of the vector that is ``at + (j + shift) // width`` ticks away."""
+    """A load from a stream's line buffer.  Lane ``j`` of a statement reads lane ``(j + shift) % width`` of
+    the vector ``at + (j + shift) // width`` ticks ahead."""
 
     load: Load
     source: str
@@ -119,19 +119,19 @@ class Tap:
     shift: int = 0
 
     def reach(self, width: int) -> tuple[int, int]:
-        """The least distance and the greatest for all lanes."""
+        """Return the least and the greatest distance in ticks of the vectors that the lanes read."""
         return self.at, self.at + (self.shift + width - 1) // width
 
 
 @record(frozen=True, slots=True)
 class Work:
-    """A process that computes a statement, ``width`` points at a time, in row-major order of its domain.  The
-    domain lies at ``box``, counted in elements; ``raster`` is counted in ticks.  It sends each value, or, of
-    a fold, all results after the last point.
+    """A process that computes a statement in row-major order of its domain, ``width`` points at a time, and
+    sends each value; the results of a fold are sent after the last point.  ``box`` is the domain in elements,
+    and ``raster`` is in ticks.
 
-    ``taps`` are the loads of streams, ``held`` says for the others the buffer that they address.  ``start``
-    is the buffer that a fold without ``init`` starts from; ``tables`` are the arrays that are copied to the
-    chip first (`tables`).
+    ``taps`` are the loads from streams; ``held`` has the buffers of arrays that other loads read.  ``start``
+    is the buffer with the initial values of a fold without ``init``; ``tables`` are the arrays that are first
+    copied to the chip (see `tables`).
     """
 
     name: str
@@ -154,15 +154,15 @@ class Work:
 
     @property
     def results(self) -> int:
-        """How many results a fold has."""
+        """The number of results of a fold."""
         return prod(int(self.stmt.target.shape[axis]) for axis in self.kept)
 
     @property
     def reuse(self) -> int | None:
-        """The least number of ticks between two uses of one result of a fold; None if none is used twice.
+        """The least number of ticks between two updates of one result of a fold; None if none has two.
 
-        A result is used again when the innermost reduced axis goes on by one, or one further out: in a raster
-        no such step has less ticks than the first.
+        That is a step of one along the innermost reduced axis; a step along an outer axis takes no fewer
+        ticks.
         """
         kept = self.kept
         reduced = [axis for axis, n in enumerate(self.stmt.target.shape) if axis not in kept and n > 1]
@@ -170,25 +170,24 @@ class Work:
 
     @property
     def adds_vectors(self) -> bool:
-        """Whether its accumulators are vectors: it is a fold that keeps the axis along which these lie."""
+        """Whether accumulators are vectors, because the axis along which vectors lie is not reduced."""
         last = len(self.stmt.target.shape) - 1
         return self.width > 1 and self.stmt.combine is not None and last in self.kept
 
     @property
     def row(self) -> int:
-        """How many vectors the last axis of the domain has from its begin on."""
+        """The number of vectors along the last axis of the domain."""
         return -(-int(self.stmt.target.shape[-1]) // self.width)
 
     @property
     def vectors(self) -> Box:
-        """Where the domain lies in the raster."""
+        """The box of the domain in the raster, in units of vectors."""
         return self.box.vectors(self.width)
 
 
 @record(frozen=True, slots=True)
 class Write:
-    """Stores what it receives under a window of ``buffer``, after it has copied ``base`` there if that is
-    given."""
+    """A process that stores a stream to a window of ``buffer``, after copying ``base`` there if given."""
 
     name: str
     buffer: Buffer
@@ -199,11 +198,11 @@ class Write:
 
 @record(frozen=True, slots=True)
 class Sequential:
-    """Runs statements, loops and branches one after the other on arrays in memory.
+    """A process that runs statements, loops and branches one after the other on arrays in memory.
 
-    ``writes`` has for each array that it changes the buffer that it works in and the one that it copies
-    there first (None: what was there does not matter); ``reads`` the buffer of each other array.  A statement
-    that overwrites what another of its points still reads goes through the array's buffer of ``scratch``."""
+    ``writes`` has for each changed array its new buffer, and the buffer that is first copied there (None: the
+    old values do not matter); ``reads`` has the buffer of each other array.  A statement of which one point
+    overwrites what another point still reads writes to the array's buffer in ``scratch`` first."""
 
     name: str
     number: int
@@ -218,8 +217,8 @@ Process = Read | Duplicate | Merge | Work | Write | Sequential | Feed | Element 
 
 @record(frozen=True, slots=True)
 class Stage:
-    """Processes that run at the same time, producers before consumers, and their FIFOs; ``narrow`` says why
-    streams carry fewer elements at a time than they were to."""
+    """Processes that run at the same time, sorted producers first, and their FIFOs; ``narrow`` has the
+    reasons why streams carry fewer elements at a time than requested."""
 
     processes: tuple[Process, ...]
     fifos: tuple[Fifo, ...]
@@ -228,8 +227,8 @@ class Stage:
 
 @record(frozen=True, slots=True)
 class Repeat:
-    """Stages, from ``first`` to ``last``, that run one after the other so many ``times``; the buffers of
-    ``state`` hold what one time leaves for the next."""
+    """A loop over the stages ``first`` to ``last``, which runs ``times`` times; the buffers ``state`` carry
+    values from one iteration to the next."""
 
     first: int
     last: int
@@ -246,10 +245,10 @@ class Network:
     region : Region
     stages : tuple of Stage
     results : mapping of str to Buffer
-        Where the arrays that the region gives back are in the end.
+        The buffers that hold the region's results at the end, by array.
     reasons : tuple of (int, str, str)
-        Of statements that do not receive an array as a stream, or send one: the number of the statement, the
-        name of the array and why.
+        For each array that a statement cannot receive or send as a stream: the number of the statement, the
+        name of the array and the reason.
     repeats : tuple of Repeat
         The stages that run more than once, in order.
     """
@@ -261,7 +260,7 @@ class Network:
     repeats: tuple[Repeat, ...] = ()
 
     def runs(self) -> Iterator[tuple[range, int]]:
-        """The numbers of the stages in order, in parts, and how often each part runs."""
+        """Yield the ranges of stage numbers in order, each with the number of times that it runs."""
         at = 0
         for one in self.repeats:
             if at < one.first:
@@ -272,12 +271,12 @@ class Network:
             yield range(at, len(self.stages)), 1
 
     def times(self, number: int) -> int:
-        """How often a stage runs."""
+        """Return the number of times that a stage runs."""
         return next(times for stages, times in self.runs() if number in stages)
 
 
 def sources(process: Process) -> tuple[str, ...]:
-    """The FIFOs that a process receives from."""
+    """Return the names of the FIFOs from which a process receives."""
     match process:
         case Read() | Sequential() | Feed():
             return ()
@@ -292,7 +291,7 @@ def sources(process: Process) -> tuple[str, ...]:
 
 
 def outs(process: Process) -> tuple[str, ...]:
-    """The FIFOs that a process sends to."""
+    """Return the names of the FIFOs to which a process sends."""
     match process:
         case Duplicate(outs=several):
             return several
@@ -305,7 +304,7 @@ def outs(process: Process) -> tuple[str, ...]:
 
 
 def buffers_read(process: Process) -> tuple[Buffer, ...]:
-    """The buffers that a process reads."""
+    """Return the buffers that a process reads."""
     match process:
         case Read(buffer=buffer) | Feed(buffer=buffer):
             return (buffer,)
@@ -320,7 +319,7 @@ def buffers_read(process: Process) -> tuple[Buffer, ...]:
 
 
 def buffers_written(process: Process) -> tuple[Buffer, ...]:
-    """The buffers that a process writes."""
+    """Return the buffers that a process writes."""
     match process:
         case Write(buffer=buffer) | Collect(buffer=buffer):
             return (buffer,)
@@ -330,17 +329,12 @@ def buffers_written(process: Process) -> tuple[Buffer, ...]:
 
 
 def verify(network: Network) -> None:
-    """Check a network.
+    """Check the rules of a network; raise `NetworkError` if one is broken.
 
-    * Each FIFO has one process that sends, and one before which it stands that receives; it holds an element
-      or more.
-    * A buffer is written in one stage at most, but for one that keeps what stages that are repeated leave for
-      their next time, and read in later stages only; what a region gives back is written.
-    * Shift registers hold all the elements that are tapped.
-
-    Raises
-    ------
-    NetworkError
+    * Each FIFO has one sender and one receiver, which comes later in the order, and a depth of at least 1.
+    * A buffer is written in one stage at most, except for the ``state`` of repeated stages, and read in later
+      stages only; the region's results are written.
+    * Shift registers hold all elements that are tapped.
     """
     made = {Buffer(array.name, 0) for array in network.region.arrays}
     state = {buffer for one in network.repeats for buffer in one.state}

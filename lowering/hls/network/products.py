@@ -1,12 +1,12 @@
 """Products of matrices as systolic arrays: a row of processing elements through which both factors pass.
 
-The result is cut into tiles of a row for each processing element and of ``columns`` columns; where the sizes
-are no multiples of these, zeros are multiplied and what comes of them is dropped.  For each tile and each
-term of the sums, the first factor's elements of the tile's column go down the row of processing elements,
-each of which takes the first that it gets and hands on the others.  The second factor's elements of the
-tile's row go by, each of which is multiplied with the element that was taken.  So a processing element adds
-to the same accumulator only every ``columns`` cycles: no addition waits for the one before it.  In the end
-each hands on the results of those before it and then its own: rows come out in their order.
+The result is cut into tiles with one row per processing element and ``columns`` columns, padded with zeros
+where the sizes are no multiples of these.  For each tile and each term of the sums, a column of the first
+factor is sent through the row of processing elements: each keeps the first element that it gets and passes
+the others on.  Then a row of the second factor passes through all of them, and each multiplies every element
+of it with the one it has kept.  So a processing element adds to the same accumulator only every ``columns``
+cycles, and no addition waits for the previous one.  At the end each passes on the results of those before it
+and then sends its own, so that the rows come out in order.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LEAST_COLUMNS = 16
 
 @record(frozen=True, slots=True)
 class Product:
-    """``c = a @ b`` by so many processing elements; axes before the last two are those of a stack."""
+    """A matrix product, or a stack of these, that ``elements`` processing elements compute."""
 
     call: Call
     number: int
@@ -39,46 +39,46 @@ class Product:
 
     @property
     def stack(self) -> tuple[int, ...]:
-        """The shape of a stack of products."""
+        """The shape of the stack: the axes of the result before the last two."""
         return tuple(self.call.writes[0].shape[:-2])
 
     @property
     def rows(self) -> int:
-        """Rows of the result."""
+        """The number of rows of the result."""
         return int(self.call.writes[0].shape[-2])
 
     @property
     def width(self) -> int:
-        """Columns of the result."""
+        """The number of columns of the result."""
         return int(self.call.writes[0].shape[-1])
 
     @property
     def terms(self) -> int:
-        """Products that are added up for an element."""
+        """The number of products that are summed for an element of the result."""
         return int(self.call.reads[0].shape[-1])
 
     @property
     def columns(self) -> int:
-        """Columns of a tile; not less than the processing elements, as their elements go by meanwhile."""
+        """The number of columns of a tile: at least that of processing elements."""
         return max(LEAST_COLUMNS, self.elements)
 
     @property
     def row_tiles(self) -> int:
-        """Tiles below each other."""
+        """The number of tiles along the rows of the result."""
         return -(-self.rows // self.elements)
 
     @property
     def column_tiles(self) -> int:
-        """Tiles beside each other."""
+        """The number of tiles along the columns of the result."""
         return -(-self.width // self.columns)
 
     @property
     def tiles(self) -> int:
-        """All tiles."""
+        """The number of tiles of all products of the stack."""
         return prod(self.stack) * self.row_tiles * self.column_tiles
 
     def factor(self, which: int) -> Window:
-        """The first factor (0) or the second one (1), over the stack's axes and its own two."""
+        """Return the window of the first (0) or second (1) factor, over the stack's axes and its own two."""
         window = self.call.reads[which]
         rank = len(self.stack)
         ahead = rank - (len(window.shape) - 2)
@@ -92,7 +92,7 @@ class Product:
 
 @record(frozen=True, slots=True)
 class Feed:
-    """Sends the first factor (``which`` 0) or the second one of a product, tile by tile."""
+    """A process that sends the first (``which`` 0) or second (1) factor of a product, tile by tile."""
 
     name: str
     product: Product
@@ -103,7 +103,7 @@ class Feed:
 
 @record(frozen=True, slots=True)
 class Element:
-    """Processing element number ``place`` of a product; ``outs`` are of the factors, none of the last one."""
+    """Processing element number ``place`` of a product; ``outs`` are the FIFOs to the next one."""
 
     name: str
     product: Product
@@ -115,13 +115,13 @@ class Element:
 
     @property
     def others(self) -> int:
-        """How many processing elements are behind it."""
+        """The number of processing elements after this one."""
         return self.product.elements - 1 - self.place
 
 
 @record(frozen=True, slots=True)
 class Collect:
-    """Stores the tiles of a product, after it has copied ``base`` if that is given."""
+    """A process that stores the tiles of a product; first it copies ``base``, if given."""
 
     name: str
     product: Product
@@ -131,7 +131,7 @@ class Collect:
 
 
 def can_be_systolic(call: Call, arrays: Mapping[str, Array]) -> bool:
-    """Whether a product is of matrices or stacks of them, of numbers, with at least one term."""
+    """Whether a product can be a systolic array: of matrices (or stacks), not boolean or empty."""
     windows = (*call.reads, *call.writes)
     return (
         arrays[call.writes[0].array].dtype.kind != "b"

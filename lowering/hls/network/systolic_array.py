@@ -1,4 +1,4 @@
-"""The processes of a product of matrices and the FIFOs between them."""
+"""The making of a matrix product's processes and of the FIFOs between them."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from .products import Collect, Element, Feed, Product
 def systolic_array(
     product: Product, first: Buffer, second: Buffer, to: Buffer, base: Buffer | None
 ) -> tuple[tuple[Process, ...], tuple[Fifo, ...]]:
-    """Return the processes of a product and their FIFOs.
+    """Return the processes of a matrix product and their FIFOs.
 
-    A processing element waits two cycles for what it takes of the first factor: so long the second one's
-    elements come already, hence a depth of 2 between them."""
+    A processing element gets its element of the first factor two cycles after the first elements of the
+    second factor arrive, so the FIFOs between processing elements have a depth of 2."""
     fifos: list[Fifo] = []
     per_tile = product.terms * product.columns
 

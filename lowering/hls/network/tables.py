@@ -1,4 +1,4 @@
-"""Tables: small arrays in memory that a statement uses in any order, copied to the chip before it begins."""
+"""Tables: small arrays that a statement reads in any order, and that are copied to the chip beforehand."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ MOST_BYTES = 32 * 1024
 
 
 def is_table(array: Array, stmt: Compute, taken: Iterable[Load]) -> bool:
-    """Whether an array is worth a copy on the chip: it is small, no larger than the statement's domain, and
-    not just one element of it is used."""
+    """Whether an array is worth a copy on the chip: if it is small, not larger than the statement's domain,
+    and more than one element of it is read; ``taken`` are the loads from streams."""
     count = prod(array.shape)
     if not array.shape or count * array.dtype.itemsize > MOST_BYTES or count > prod(stmt.target.shape):
         return False
@@ -26,16 +26,17 @@ def is_table(array: Array, stmt: Compute, taken: Iterable[Load]) -> bool:
 
 
 def in_memory(stmt: Compute, array: str, taken: Iterable[Load]) -> list[Load | Gather]:
-    """The elements of an array that a point needs, but for loads that are taken from streams."""
+    """Return the loads of an array at a point that read memory; ``taken`` are the loads from streams."""
     streams = set(taken)
     return [load for load in loads(stmt.body) if load.window.array == array and load not in streams]
 
 
 @dataclass
 class Table:
-    """A table in the text of a kernel, with as many copies as two ports of each need.
+    """A table in the text of a kernel, in so many copies that each load gets a port of its own: a copy has
+    two.
 
-    A load of an element gets a port: the copy is another constant for each lane ``j`` of a vector."""
+    For vectors of elements, the number of the copy is a constant for each lane ``j``."""
 
     name: str
     copies: int
@@ -43,7 +44,7 @@ class Table:
     used: int = field(default=0, init=False)
 
     def port(self) -> str:
-        """The copy for the next load."""
+        """Return the text of the copy that the next load reads."""
         port, self.used = self.used, self.used + 1
         if self.copies == 1:
             return f"{self.name}[0]"
@@ -51,5 +52,5 @@ class Table:
 
 
 def copies(elements: int) -> int:
-    """How many copies a table needs for so many loads a cycle."""
+    """Return the number of copies that a table needs for ``elements`` loads per cycle: two loads per copy."""
     return max(-(-elements // 2), 1)

@@ -1,4 +1,4 @@
-"""Networks as text, for people."""
+"""The printer of networks as readable text."""
 
 from __future__ import annotations
 

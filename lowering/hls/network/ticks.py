@@ -1,4 +1,4 @@
-"""Ticks: the times at which statements with streams work."""
+"""Ticks: the time steps of processes on streams, one for each point of their raster."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .nodes import Fifo, Work
 
 
 def tick_span(work: Work, fifos: Mapping[str, Fifo]) -> tuple[int, int]:
-    """The first tick at which something comes or is computed, and the last."""
+    """Return the first and last tick at which a process receives an element or computes a point."""
     spans = [(line.lead, fifos[line.source].vectors) for line in work.inputs]
     spans += [(0, work.vectors)] if work.box.size else []
     if not spans:
@@ -19,7 +19,7 @@ def tick_span(work: Work, fifos: Mapping[str, Fifo]) -> tuple[int, int]:
 
 
 def point_of(tick: int, raster: Point) -> Point:
-    """The point of a tick; outside of the raster the first coordinate is out of range."""
+    """Return the point of the raster at a tick; its first coordinate may be out of range."""
     found: list[int] = []
     for n in reversed(raster[1:]):
         tick, x = divmod(tick, max(n, 1))  # nothing happens in an empty raster

@@ -1,5 +1,5 @@
-"""Loops over time steps of stencils as chains of processing elements: each step has processes of its own, and
-long loops run a chain several times."""
+"""Loops over time steps of stencils as chains of processes: each step has its own processes, and long loops
+run a chain several times."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ LONGEST = 16
 
 
 def turns(count: int, longest: int) -> tuple[int, int, int]:
-    """Return how many of so many time steps have processes of their own, how many steps a chain has that runs
-    several times, and how often."""
+    """Return for ``count`` time steps how many have their own processes, how many a repeated chain has, and
+    how often that chain runs."""
     if count <= longest:
         return count, 0, 0
     # few steps of their own, then a long chain
@@ -24,7 +24,7 @@ def turns(count: int, longest: int) -> tuple[int, int, int]:
 
 
 def can_be_chain(loop: Loop, streams: Callable[[Window], bool]) -> str | None:
-    """Return why a loop is no chain of processing elements; None if it is one."""
+    """Return why a loop over time steps cannot be a chain of processes; None if it can."""
     if not all(type(bound) is int for bound in loop.bounds):
         return "how often it runs is not known"
     for stmt in flatten(loop.body):

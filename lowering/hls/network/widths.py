@@ -1,4 +1,4 @@
-"""Whether streams may carry several elements at a time: is it right, and is it what memory can do."""
+"""Tests of how many elements streams may carry at a time, by correctness and by the width of memory ports."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ PORT_BYTES = 64
 
 
 def widest(group: Sequence[Draft]) -> int:
-    """How many elements of each stream between some processes a port has room for."""
+    """Return the number of elements, of the group's largest dtype, that a memory port transfers."""
     ports = [port for draft in group for port in (*draft.inputs(), *([draft.out] if draft.out else []))]
     return PORT_BYTES // max((port.dtype.itemsize for port in ports), default=PORT_BYTES)
 
 
 def cannot_be_wide(group: Sequence[Draft], width: int) -> str | None:
-    """Return why the streams between some processes cannot carry ``width`` elements at a time, all along the
-    last axis; None if they can."""
+    """Return why the streams between the processes of a group cannot carry ``width`` elements along the last
+    axis at a time; None if they can."""
     for draft in group:
         reason = _reason(draft, width)
         if reason is not None:

@@ -1,1 +1,1 @@
-"""Folders for the vendors' tools: kernel, host program, build files, test bench and data."""
+"""The project folders for FPGA vendors' tools: kernel, host program, build files, test bench and data."""

@@ -1,4 +1,4 @@
-"""Boards with FPGAs: the names that the vendors' tools have for them, and their memory."""
+"""The table of FPGA boards: their names in the vendors' tools, their memory and their hardware."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _GiB = 1 << 30
 
 @record(frozen=True, slots=True)
 class Board:
-    """A board.
+    """An FPGA board.
 
     Attributes
     ----------
@@ -17,7 +17,7 @@ class Board:
     target : str
         "vitis" or "intel": the tools that it is for.
     title : str
-        What its maker calls it.
+        The manufacturer's name of the board.
     part : str
         The device, as Vitis HLS calls it.
     platform : str
@@ -25,17 +25,17 @@ class Board:
     memory : str
         The kind of its memory, as ``v++`` calls it: "DDR" or "HBM".
     banks : int
-        How many banks there are.
+        The number of memory banks.
     bank_bytes : int
-        The size of each.
+        The size of each memory bank in bytes.
     dsp, lut, blocks : int
-        DSP slices, LUTs and blocks of memory of 18 Kbit of the device; of Intel's, DSP blocks, twice its ALMs
-        and blocks of 20 Kbit.
+        The numbers of DSP slices, LUTs and 18-Kbit memory blocks of the device; for Intel's, of DSP blocks,
+        twice the ALMs, and 20-Kbit blocks.
     clock : int
-        The frequency that is asked for, in MHz.
+        The target clock frequency in MHz.
     native_accumulation : bool
-        Whether a sum in float32 takes an element each cycle in one accumulator, as the DSP blocks of Arria 10
-        and Stratix 10 do; else it is dealt out among several.
+        Whether one accumulator can add a float32 in every cycle, as the DSP blocks of Arria 10 and Stratix 10
+        can; otherwise sums have several accumulators.
     """
 
     name: str
@@ -87,12 +87,12 @@ DEFAULT = {"vitis": "u250", "intel": "520n"}
 
 
 def board_of(target: str, name: str | None) -> Board:
-    """Return the board of a name, or the default of a target.
+    """Return the board with this name; for None the default board of the target.
 
     Raises
     ------
     ValueError
-        If there is no such target or board, or the board is for other tools.
+        If there is no such target or board, or if the board is for another target.
     """
     if target not in DEFAULT:
         raise ValueError(f"target is 'vitis' or 'intel', not {target!r}")

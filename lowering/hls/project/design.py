@@ -1,4 +1,4 @@
-"""A network with all that a project is written from."""
+"""The design: a network together with the board, the data and the names of a project."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TOLERANCE = {"float32": "1e-4", "float64": "1e-7"}
 
 @dataclass(frozen=True)
 class Argument:
-    """A buffer that kernels are given.
+    """A buffer that is an argument of the kernels.
 
     Attributes
     ----------
@@ -32,8 +32,8 @@ class Argument:
     written : bool
         Whether kernels write it.
     file : str
-        The file of its elements before, or of those that are expected, in the project's folder; empty for
-        what only passes from one stage to the next.
+        The file, in the project's folder, with the input elements, or for a result with the expected ones;
+        empty for a buffer that only carries values between stages.
     bank : int
     """
 
@@ -45,22 +45,22 @@ class Argument:
 
     @property
     def name(self) -> str:
-        """The name of its pointer."""
+        """The name of the buffer's pointer."""
         return self.buffer.pointer
 
     @property
     def type(self) -> str:
-        """The C type of its elements."""
+        """The C type of the buffer's elements."""
         return HLS.type(self.array.dtype)
 
     @property
     def count(self) -> int:
-        """The number of its elements."""
+        """The number of the buffer's elements."""
         return prod(self.array.shape)
 
     @property
     def declared(self) -> str:
-        """Its declaration as a parameter."""
+        """The declaration of the buffer as a parameter."""
         return declared(self.array, self.buffer, self.written, self.is_value)
 
     @property
@@ -70,27 +70,27 @@ class Argument:
 
     @property
     def tolerance(self) -> str:
-        """How far results may be from what is expected."""
+        """The largest difference, as text, of a result from the expected value that passes the test."""
         return TOLERANCE.get(self.array.dtype.name, "0")
 
 
 @dataclass(frozen=True)
 class Design:
-    """A network, a board, and data.
+    """A network for a board, with its input data and expected results.
 
     Attributes
     ----------
     name : str
-        What kernels are called, or begin with.
+        The name of the kernel, or the prefix of the kernels' names.
     source : str
-        Where the function is written; for comments.
+        The place of the function in the user's source, for comments.
     network : Network
     board : Board
     clock : int
-        In MHz.
+        The target frequency in MHz.
     banks : mapping of Buffer to int
     memory, expected : mapping of str to numpy.ndarray
-        Values of the arrays that are given, and of results.
+        The values of the input arrays, and of the results.
     """
 
     name: str
@@ -123,11 +123,11 @@ class Design:
 
     @property
     def results(self) -> tuple[Argument, ...]:
-        """The arguments that are compared with what is expected."""
+        """The arguments that are compared with expected values."""
         return tuple(a for a in self.arguments if a.file and a.written)
 
     def filled(self, text: str) -> str:
-        """A text with ``@name@``, ``@source@``, ``@board@``, ... replaced by what they are."""
+        """Return a text with ``@name@``, ``@source@``, ``@board@``, ... replaced by their values."""
         words = {
             "name": self.name,
             "source": self.source,
@@ -142,5 +142,5 @@ class Design:
         return text
 
     def template(self, name: str) -> str:
-        """The text of a template, filled."""
+        """Return the text of a template file with its words replaced."""
         return self.filled((TEMPLATES / name).read_text())

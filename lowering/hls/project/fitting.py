@@ -1,4 +1,4 @@
-"""How large circuits are on a board: streams as wide, chains and arrays of processing elements as long."""
+"""The search for the largest circuit of a region that fits on a board."""
 
 from __future__ import annotations
 
@@ -19,18 +19,19 @@ SHARE = 0.7
 def fitted(
     region: Region, board: Board, width: int | None = None, steps: int = LONGEST, elements: int = ELEMENTS
 ) -> Network:
-    """Return the largest network of a region that a board has the hardware for.
+    """Return the largest network of a region for which a board has enough hardware; if none fits, the
+    smallest.
 
     Parameters
     ----------
     region : Region
     board : Board
     width : int, optional
-        How many elements streams carry at a time at most; by default as many as a port has room for.
+        The most elements that a stream carries at a time; by default as many as fit into a memory port.
     steps : int, optional
-        How many time steps a chain has at most.
+        The most time steps that a chain has.
     elements : int, optional
-        How many processing elements a product of matrices has at most.
+        The most processing elements that a matrix product has.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The README of a project."""
+"""The writer of a project's README."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _HEAD = """# @name@
 
 
 def readme(design: Design) -> str:
-    """Return the text: the buffers, and the commands."""
+    """Return the text of the README: the table of buffers, and the commands for the vendor's tools."""
     rows = [f"| `{a.name}` | {_elements(a)} | {_meaning(a)} | {_bank(a)} |" for a in design.arguments]
     text = _HEAD + "\n".join([*rows, "", *_streams(design), "", design.template(f"{design.board.target}.md")])
     if any(a.tolerance != "0" for a in design.results):
@@ -26,7 +26,7 @@ def readme(design: Design) -> str:
 
 
 def _streams(design: Design) -> list[str]:
-    """How many elements streams carry, and why they are no more."""
+    """Return the lines on how many elements streams carry at a time, and why they are not more."""
     stages = design.network.stages
     widths = sorted({fifo.width for stage in stages for fifo in stage.fifos} | {1})
     lines = [f"Streams carry {' or '.join(map(str, widths))} elements at a time."] if len(widths) > 1 else []

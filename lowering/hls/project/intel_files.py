@@ -14,7 +14,7 @@ _HEAD = "// @source@ as OpenCL for Intel's FPGA SDK, for the @board@ at @clock@ 
 
 
 def files(design: Design) -> dict[str, str]:
-    """Return the files that are Intel's own, by their place in the project."""
+    """Return the files that only Intel's tools need, by their path in the project."""
     native = design.board.native_accumulation
     text = intel.emit(design.network, design.name, native_accumulation=native)
     return {
@@ -50,7 +50,7 @@ def _host(design: Design) -> str:
 
 
 def _started(kernels: Sequence[intel.Kernel], values: Set[Buffer]) -> Iterator[str]:
-    """The statements that run the kernels of a stage."""
+    """Yield the host program's statements that run the kernels of a stage."""
     yield "run(context, device, program, {"
     for kernel in kernels:
         given = ", ".join(

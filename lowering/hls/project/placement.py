@@ -1,4 +1,4 @@
-"""Which buffers lie in which bank of a board's memory."""
+"""The placement of buffers in the banks of a board's memory."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ from .boards import Board
 
 
 def nbytes(network: Network, buffer: Buffer) -> int:
-    """The size of a buffer, in bytes; an empty one takes an element."""
+    """Return the size of a buffer in bytes; that of one element if it is empty."""
     array = next(array for array in network.region.arrays if array.name == buffer.array)
     return max(prod(array.shape), 1) * array.dtype.itemsize
 
 
 def placed(network: Network, board: Board) -> Mapping[Buffer, int]:
-    """Return the bank of each buffer: the largest first, each where most is free.
+    """Return the bank of each buffer: buffers are placed largest first, each in the bank with most free
+    space.
 
     Raises
     ------
     Unsupported
-        If they need more memory than there is; the text names the largest and its statement.
+        If the buffers do not fit; the text names the largest one and its statement.
     """
     free = [board.bank_bytes] * board.banks
     sizes = {buffer: nbytes(network, buffer) for buffer, _ in arguments(network)}

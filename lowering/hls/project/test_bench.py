@@ -1,4 +1,4 @@
-"""The test bench of a project: the kernel on the project's data, compared with what is expected."""
+"""The writer of a project's test bench, which runs the kernel on data and compares the results."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .design import TEMPLATES, Design
 
 
 def header(design: Design) -> str:
-    """The declarations of what runs a network: the kernel itself, and its processes in C simulation."""
+    """Return the header with the declarations of the kernel, and of its processes for C simulation."""
     given = ", ".join(a.declared for a in design.arguments)
     lines = ["#pragma once", "#include <cstdint>", ""]
     if design.board.target == "vitis":
@@ -18,9 +18,10 @@ def header(design: Design) -> str:
 
 
 def test_bench(design: Design) -> str:
-    """The program that runs a network on data and compares results.
+    """Return the C++ program that runs a network on data and compares results.
 
-    It calls what ``RUN`` is: the processes in the project's own C simulation, the kernel in the vendor's.
+    The macro ``RUN`` is what it calls: the processes in the project's C simulation, the kernel in the
+    vendor's.
     """
     run = f"{design.name}_processes" if design.board.target == "intel" else design.name
     lines = [
@@ -44,7 +45,7 @@ def test_bench(design: Design) -> str:
 
 
 def prepared(design: Design) -> list[str]:
-    """The statements that make vectors of all arguments, with the values of those that are given."""
+    """Return the C++ statements that define a vector for each argument, and load those that have files."""
     lines = []
     for a in design.arguments:
         if a in design.given:
@@ -55,7 +56,7 @@ def prepared(design: Design) -> list[str]:
 
 
 def compared(design: Design) -> list[str]:
-    """The statements that compare results and return whether they are right."""
+    """Return the C++ statements that compare the results and return whether all agree."""
     lines = ["bool right = true;"]
     for a in design.results:
         lines.append(
@@ -66,7 +67,7 @@ def compared(design: Design) -> list[str]:
 
 
 def processes(design: Design) -> str:
-    """The functions of the kernel's processes, run at the same time with FIFOs of their depths."""
+    """Return the C++ text that runs the kernel's processes as coroutines, with FIFOs of their depths."""
     language = csim.LANGUAGES[design.board.target]
     given = ", ".join(a.declared for a in design.arguments)
     lines = [
@@ -87,7 +88,7 @@ def processes(design: Design) -> str:
 
 
 def support(design: Design) -> dict[str, str]:
-    """The files that these need, by their place in the project."""
+    """Return the files that the test bench needs, by their path in the project."""
     language = csim.LANGUAGES[design.board.target]
     found = {f"test/csim/{path.name}": path.read_text() for path in language.headers}
     found["test/npy.h"] = (TEMPLATES / "npy.h").read_text()
@@ -95,7 +96,7 @@ def support(design: Design) -> dict[str, str]:
 
 
 def opencl_as_cpp() -> str:
-    """The script for ``sed`` that makes C++ of kernels in OpenCL for Intel's FPGA SDK."""
+    """Return the ``sed`` script that turns kernels in Intel's OpenCL into C++."""
     lines = ["# kernels in OpenCL as C++, for C simulation"]
     for pattern, replacement in csim.OPENCL_AS_CPP:
         portable = pattern.replace(r"\w", "[A-Za-z0-9_]").replace(r"\d", "[0-9]")

@@ -13,7 +13,7 @@ kernel_frequency=@clock@
 
 
 def files(design: Design) -> dict[str, str]:
-    """Return the files that are Vitis's own, by their place in the project."""
+    """Return the files that only Vitis needs, by their path in the project."""
     return {
         f"kernel/{design.name}.cpp": design.filled(_HEAD) + vitis.emit(design.network, design.name),
         "host/host.cpp": _host(design),
@@ -28,7 +28,7 @@ _HEAD = "// @source@ as C++ for Vitis HLS, for the @board@ at @clock@ MHz.\n"
 
 
 def _connectivity(design: Design) -> str:
-    """Which port is connected with which bank."""
+    """Return the configuration file that connects each port with its memory bank."""
     lines = [f"# one compute unit; banks of the {design.board.title}", "[connectivity]"]
     lines.append(f"nk={design.name}:1:{design.name}_1")
     memory = design.board.memory

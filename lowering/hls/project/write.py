@@ -1,4 +1,4 @@
-"""Projects as values: their files, and their folder."""
+"""Projects for vendors' tools: their files, and how they are written to a folder."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from .test_bench import header, processes, support, test_bench
 
 @dataclass(frozen=True)
 class Project:
-    """A folder for a vendor's tools.
+    """The files of a project folder for a vendor's tools.
 
     Attributes
     ----------
     name : str
-        Of the kernel.
+        The name of the kernel.
     target : str
         "vitis" or "intel".
     network : Network
         The circuit.
     files : mapping of str to str or bytes
-        By their place in the folder.
+        The contents of the files by their path in the folder.
     path : pathlib.Path or None
-        The folder, if they have been written.
+        The folder, if the files have been written; else None.
     """
 
     name: str
@@ -48,12 +48,12 @@ class Project:
     path: Path | None = None
 
     def write(self, path: str | Path) -> Project:
-        """Write the files to a folder, which is made; other files there stay.
+        """Write the files to a folder, which is created if needed; other files in it stay.
 
         Raises
         ------
         OSError
-            If that is not possible.
+            If the folder or a file cannot be written.
         """
         folder = Path(path)
         for name, content in self.files.items():
@@ -84,23 +84,23 @@ def project(
     Parameters
     ----------
     region : Region
-        Without symbols.
+        A region without symbols.
     memory : mapping of str to numpy.ndarray
-        Values of the arrays that it is given.
+        The values of its input arrays.
     name : str
-        What the kernel is called: an identifier.
+        The name of the kernel, an identifier.
     source : str
-        Where it comes from, for comments.
+        The place of the function in the user's source, for comments.
     board : Board
     clock : int
-        In MHz.
+        The target frequency in MHz.
     width : int, optional
-        Elements that streams carry at a time at most.
+        The most elements that a stream carries at a time.
 
     Raises
     ------
     Unsupported
-        If the region cannot be a circuit on this board; the text names the statement.
+        If the region cannot be a circuit on this board; the text names the statement or array.
     """
     network = fitted(region, board, width)
     banks = placed(network, board)

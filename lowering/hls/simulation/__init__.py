@@ -1,1 +1,1 @@
-"""Process networks in Python, cycle by cycle, and their kernels as programs."""
+"""Simulation of process networks: cycle by cycle in Python, and of their kernels as compiled C++ programs."""

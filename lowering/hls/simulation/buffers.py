@@ -1,4 +1,4 @@
-"""What the buffers of a network hold: before it runs, and in the end."""
+"""The values of a network's buffers before and after a run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def initial(network: Network, memory: Mapping[str, NDArray]) -> dict[Buffer, NDA
     ----------
     network : Network
     memory : mapping of str to array
-        Values of the arrays that the region is given.
+        The values of the region's input arrays.
     """
     arrays = {array.name: array for array in network.region.arrays}
     found: dict[Buffer, NDArray] = {}
@@ -35,7 +35,7 @@ def initial(network: Network, memory: Mapping[str, NDArray]) -> dict[Buffer, NDA
 
 
 def written(network: Network) -> dict[Buffer, NDArray]:
-    """Return the buffers that processes write, with zeros of their shapes, in the order of `arguments`."""
+    """Return the buffers that processes write, each with an array of zeros, in the order of `arguments`."""
     arrays = {array.name: array for array in network.region.arrays}
     return {
         buffer: np.zeros(arrays[buffer.array].shape, arrays[buffer.array].dtype)
@@ -45,7 +45,7 @@ def written(network: Network) -> dict[Buffer, NDArray]:
 
 
 def from_bytes(network: Network, data: bytes) -> dict[Buffer, NDArray]:
-    """Return what is in the buffers that processes write, which lie in ``data`` one behind the other."""
+    """Return the arrays of the buffers that processes write, which ``data`` has one after the other."""
     at, found = 0, {}
     for buffer, empty in written(network).items():
         flat = np.frombuffer(data, empty.dtype, prod(empty.shape), at)
@@ -57,8 +57,7 @@ def from_bytes(network: Network, data: bytes) -> dict[Buffer, NDArray]:
 def results(
     network: Network, found: Mapping[Buffer, NDArray], memory: Mapping[str, NDArray]
 ) -> dict[str, NDArray]:
-    """Return the arrays that the region gives back; those that no process writes are as they were given, or
-    zeros."""
+    """Return the region's results; one that no process writes is the array in ``memory``, or else zeros."""
     arrays = {array.name: array for array in network.region.arrays}
 
     def before(name: str) -> NDArray:

@@ -31,23 +31,23 @@ _FOLDER = Path(__file__).parent
 
 
 class SimulationError(Exception):
-    """A C simulation ended without results; the text is its own: of a deadlock the state of each FIFO."""
+    """Raised if a C simulation fails; the text is its output, for a deadlock the state of each FIFO."""
 
 
 @record(frozen=True, slots=True)
 class Language:
-    """How the kernels of a vendor are simulated.
+    """The parts of a C simulation that depend on the vendor's language.
 
     Attributes
     ----------
     headers : tuple of Path
-        Files beside the program; it includes the first.
+        The header files that the program needs; it includes the first.
     kernel : callable
-        The text of a network's kernels as C++.
+        ``kernel(network, top)`` is the text of the kernels as C++.
     begin : callable
-        The statements before all else.
+        ``begin(network, top)`` are the program's first statements.
     stages : callable
-        The statements that run the stages on pointers to the buffers.
+        ``stages(network, top)`` are the statements that run the stages on pointers to the buffers.
     """
 
     headers: tuple[Path, ...]
@@ -88,14 +88,14 @@ OPENCL_AS_CPP = (
 
 
 def as_cpp(text: str) -> str:
-    """Return kernels in OpenCL for Intel's FPGA SDK as C++ to include after ``intel_channels.h``."""
+    """Return kernels in Intel's OpenCL as C++, to be included after ``intel_channels.h``."""
     for pattern, replacement in OPENCL_AS_CPP:
         text = re.sub(pattern, replacement, text, flags=re.MULTILINE)
     return text
 
 
 def _intel_begin(network: Network, top: str) -> list[str]:
-    """Start the autorun kernels, of all stages."""
+    """Return the statements that start the autorun kernels of all stages."""
     channels = [f"&{intel.channel(top, fifo.name)}" for stage in network.stages for fifo in stage.fifos]
     lines = [f"  csim::watch({{{', '.join(channels)}}});", "  csim::run_for_ever({"]
     for stage in network.stages:
@@ -105,7 +105,7 @@ def _intel_begin(network: Network, top: str) -> list[str]:
 
 
 def _intel_stages(network: Network, top: str) -> list[str]:
-    """Start the others, as a host does."""
+    """Return the statements that start the other kernels, stage by stage, as a host does."""
     lines: list[str] = []
     stages = intel.kernels(network, top)
     for numbers, times in network.runs():
@@ -134,10 +134,10 @@ LANGUAGES = {"vitis": VITIS, "intel": INTEL}
 
 
 def program(networks: Sequence[Network], language: Language = VITIS) -> str:
-    """The text of a program of several networks.
+    """Return the C++ text of a program that simulates one of several networks.
 
-    It runs the one of the number in its first argument, on the buffers in the file of its second, and writes
-    results to that of its third; it does so as often as its fourth says.
+    Its arguments are the number of the network, the file of the input buffers, the file for the results, and
+    the number of times that the network runs.
     """
     lines = ["#include <cmath>", "#include <cstdint>", "#include <cstdio>", "#include <cstdlib>"]
     lines.append(f'#include "{language.headers[0].name}"')
@@ -156,7 +156,7 @@ def program(networks: Sequence[Network], language: Language = VITIS) -> str:
 
 
 def _runner(network: Network, begin: list[str], stages: list[str]) -> list[str]:
-    """The function that reads the buffers, runs the stages and writes the results."""
+    """Return the C++ function that reads the buffers, runs the stages and writes the results."""
     arrays = {array.name: array for array in network.region.arrays}
     lines = ["static int run(const char *from, const char *to, int times) {"]
     lines.append('  FILE *file = fopen(from, "rb");')
@@ -181,7 +181,7 @@ def _runner(network: Network, begin: list[str], stages: list[str]) -> list[str]:
 
 
 class Simulation:
-    """A compiled program of networks."""
+    """A compiled C simulation of several networks."""
 
     def __init__(self, networks: Sequence[Network], folder: Path, language: Language = VITIS) -> None:
         self.networks, self.folder = tuple(networks), folder
@@ -196,12 +196,12 @@ class Simulation:
             raise Unsupported(f"the C++ compiler refuses the kernel:\n{done.stderr}")
 
     def run(self, number: int, memory: Mapping[str, NDArray], times: int = 1) -> dict[str, NDArray]:
-        """Run a network on arrays, so many times from the same ones; return those that the region gives back.
+        """Run a network ``times`` times, each time on the arrays in ``memory``; return the region's results.
 
         Raises
         ------
         SimulationError
-            If it comes to a deadlock.
+            If the network deadlocks.
         """
         network = self.networks[number]
         with tempfile.TemporaryDirectory() as folder:

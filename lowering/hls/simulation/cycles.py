@@ -1,8 +1,8 @@
-"""A simulator of process networks in plain Python: every process a coroutine, every FIFO bounded.
+"""A simulator of process networks in plain Python: each process is a coroutine, each FIFO is bounded.
 
-Time goes in cycles: in one, each process makes at most one step, with all that it receives and sends in
-it, and what is sent can be received in the next.  So it shows whether elements arrive where they are
-needed, whether depths suffice, and whether a process has to wait; it is slow.
+Time is in cycles.  In a cycle each process makes at most one step, in which it receives and sends; an element
+that is sent can be received in the next cycle.  So the simulator shows whether elements arrive where they are
+needed, whether depths are enough, and whether a process has to wait.  It is slow.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ _Running = Generator[tuple[tuple[str, ...], tuple[str, ...]], list[Any], None]
 
 @record(frozen=True, slots=True)
 class Outcome:
-    """The arrays with the roles ``out`` and ``inout``, and how many cycles each stage took."""
+    """The results (arrays with the roles ``out`` and ``inout``), and the number of cycles of each stage."""
 
     arrays: dict[str, NDArray]
     cycles: tuple[int, ...]
 
 
 class Deadlock(Exception):
-    """No process can go on; the text has the state of each FIFO and what each process waits for."""
+    """Raised if no process can go on; the text has each FIFO's state and what each process waits for."""
 
 
 def simulate(network: Network, memory: Mapping[str, NDArray]) -> Outcome:
@@ -64,7 +64,7 @@ def simulate(network: Network, memory: Mapping[str, NDArray]) -> Outcome:
     ----------
     network : Network
     memory : mapping of str to array
-        The arrays with the roles ``in`` and ``inout``, which stay as they are.
+        The arrays with the roles ``in`` and ``inout``, which are not changed.
 
     Returns
     -------
@@ -98,7 +98,7 @@ class _Simulation:
         self.waiting: dict[str, deque[Any]] = {name: deque() for name in self.fifos}
 
     def run(self) -> int:
-        """Run to the end; return the number of cycles."""
+        """Run the stage until all processes have ended; return the number of cycles."""
         # consumers first: what they receive makes room in this cycle, what is sent to them comes in the next
         running = {process.name: self.start(process) for process in reversed(self.stage.processes)}
         asked = {name: step for name, process in running.items() if (step := next(process, None)) is not None}
@@ -242,13 +242,13 @@ class _Simulation:
 
 
 def vectors(array: NDArray, width: int) -> Iterator[list[Any]]:
-    """The elements of an array, so many at a time."""
+    """Return an iterator over the elements of an array in row-major order, ``width`` at a time."""
     flat = list(array.flat)
     return (flat[at : at + width] for at in range(0, len(flat), width))
 
 
 def lanes(vector: Point, box: Box, width: int) -> range:
-    """The lanes of a vector whose elements lie in a box; of one element the only one."""
+    """Return the lanes of the vector at ``vector`` whose elements are inside of a box."""
     if not vector:
         return range(1)
     start = box.first[-1] - vector[-1] * width
@@ -256,7 +256,7 @@ def lanes(vector: Point, box: Box, width: int) -> range:
 
 
 def _point(tick: int, raster: Point) -> Point | None:
-    """The point of a tick; None outside of the raster."""
+    """Return the point of the raster at a tick; None outside of the raster."""
     found = []
     for n in reversed(raster):
         tick, x = divmod(tick, n)
@@ -265,7 +265,7 @@ def _point(tick: int, raster: Point) -> Point | None:
 
 
 def _place(window: Window, point: Point) -> Point:
-    """The element of an array at a point of a window's domain."""
+    """Return the position in the array of a window's element at a point of its domain."""
     return tuple(
         int(ix.offset) + (int(ix.stride) * point[ix.axis] if ix.axis is not None else 0)
         for ix in window.index
@@ -273,7 +273,7 @@ def _place(window: Window, point: Point) -> Point:
 
 
 def _value(root: Expr, point: Point, loaded: Any, array: Any) -> Any:
-    """The value of an expression at a point of the domain."""
+    """Return the value of an expression at a point; ``loaded`` and ``array`` give data."""
     values: list[Any] = []
     for (kind, data, args, _, dtype), node in zip(program(root), walk(root), strict=True):
         given = [values[a] for a in args]

@@ -1,4 +1,4 @@
-"""Statements of a sequential process, run by the interpreter, and how many points they have."""
+"""The simulation of sequential processes: the region interpreter runs their statements."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from dcarray.ir.numpy_views import NDArray
 
 
 class SequentialRun:
-    """One run.
+    """The state of one run of a sequential process.
 
     Parameters
     ----------
     arrays : sequence of Array
-        Those of the region.
+        The arrays of the region.
     memory : mapping of str to array
-        What statements read and change.
+        The values of the arrays, which the statements change.
     """
 
     def __init__(self, arrays: Mapping[str, Array], memory: Mapping[str, NDArray]) -> None:
@@ -40,7 +40,7 @@ class SequentialRun:
         self.values: dict[str, int] = {}
 
     def points(self, body: tuple[Stmt, ...]) -> Iterator[int]:
-        """Run statements; of each, as it has run, the number of points."""
+        """Run statements; yield after each the number of points that it has computed."""
         for stmt in body:
             match stmt:
                 case Compute():

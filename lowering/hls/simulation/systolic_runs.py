@@ -1,4 +1,4 @@
-"""The processes of a product of matrices in the simulator, and how many iterations they have."""
+"""The simulation of the processes of a matrix product, and the numbers of their iterations."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def steps(
     waiting: Mapping[str, deque[Any]],
     place: Callable[[Window, tuple[int, ...]], tuple[int, ...]],
 ) -> Running:
-    """The steps of a process."""
+    """Yield the steps of a process: what it receives and sends in each."""
     product = process.product
     zero = product.dtype.type(0)
     match process:
@@ -115,7 +115,8 @@ _Uses = dict[str, tuple[int, int]]
 
 
 def iterations(process: Feed | Element | Collect) -> tuple[int, _Uses, _Uses]:
-    """How many iterations a process has, and at which it receives first and last, and sends."""
+    """Return the number of iterations of a process, and for each FIFO that it reads, and each that it writes,
+    the first and last iteration that uses it."""
     product = process.product
     per_tile = product.terms * product.columns
     match process:

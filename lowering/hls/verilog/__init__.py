@@ -1,1 +1,1 @@
-"""From process networks of integers to SystemVerilog."""
+"""The printer of process networks that compute with integers as SystemVerilog."""

@@ -1,4 +1,4 @@
-"""The program that drives a circuit in Verilator: it is the memory, and counts the cycles of stages."""
+"""The C++ program that simulates a circuit with Verilator: it acts as the memory and counts cycles."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from .emit import Design, Port
 def bench(network: Network, design: Design, top: str) -> str:
     """Return the C++ text of the program.
 
-    It reads the buffers that no process writes from the file of its first argument, in the order of
-    `processes.arguments`, and writes the others to that of its second.  It prints the cycles of
-    each stage, a line each.  Its exit status is 3 if no process can go on.
+    It reads the buffers that no process writes from its first argument, a file, in the order of
+    `arguments.arguments`, and writes the others to its second argument.  It prints the cycles of each stage
+    on a line.  Its exit status is 3 if no process can go on.
     """
     arrays = {array.name: array for array in network.region.arrays}
     lines = ["#include <cstdint>", "#include <cstdio>", "#include <cstdlib>", "#include <cstring>"]
@@ -71,7 +71,8 @@ _RUN = """static int run(TOP *top, int stage) {
 
 
 def _settle(design: Design, top: str) -> list[str]:
-    """Memory answers addresses; those of gathers follow from what it has answered."""
+    """Return the C++ function that answers the addresses at the memory ports until they are stable: a
+    gather's address depends on data that was read."""
     body = ["top->eval();"]
     reads = [port for port in design.ports if not port.writes]
     for port in reads:

@@ -1,10 +1,9 @@
-"""Process networks of integers as SystemVerilog: a module for each process, FIFOs between them.
+"""The printer of process networks of integers as SystemVerilog: each process is a module, joined by FIFOs.
 
-A clock cycle of the circuit is a cycle of `simulate`: each process makes a step if all elements that it
-receives are there and there is room for those that it sends; a receiver makes room in the same cycle.
-Arithmetic is between registers, without pipeline stages.  So the circuit proves the network's order, depths
-and cycles, and shows its size, but no clock rate.  Memory is outside, behind ports (`Port`) that answer an
-address in the same cycle.
+A clock cycle of the circuit is a cycle of `simulate`: each process makes a step if all elements that it needs
+are there and there is room for those that it sends; a receiver makes room in the same cycle.  Arithmetic has
+no pipeline stages.  So the circuit verifies the order, depths and cycles of a network and shows its size, but
+not its clock rate.  Memory is outside, behind ports (`Port`) that answer an address in the same cycle.
 """
 
 from __future__ import annotations
@@ -65,8 +64,8 @@ endmodule"""
 
 @record(frozen=True, slots=True)
 class Port:
-    """A port to memory: outputs ``<name>_addr``, and ``<name>_en`` and ``<name>_data`` if it writes; an input
-    ``<name>_data`` if it reads."""
+    """A memory port of the circuit: the output ``<name>_addr``; if it writes, the outputs ``<name>_en`` and
+    ``<name>_data``; if it reads, the input ``<name>_data``."""
 
     name: str
     buffer: Buffer
@@ -76,16 +75,16 @@ class Port:
 
 @record(frozen=True, slots=True)
 class Design:
-    """A circuit.
+    """A circuit in SystemVerilog.
 
     Attributes
     ----------
     text : str
-        The module ``top`` has the inputs ``clk``, ``rst`` and ``stage``, and the outputs ``done`` and
-        ``moves`` (a process makes a step in this cycle), besides those of its ports.
+        The text. The module ``top`` has the inputs ``clk``, ``rst`` and ``stage``, the outputs ``done`` and
+        ``moves`` (whether a process makes a step in this cycle), and those of its ports.
     ports : tuple of Port
     copies : tuple of tuple of (Buffer, Buffer)
-        For each stage the buffers that are copied before it begins, from and to.
+        For each stage the pairs of buffers (from, to) that are copied before it begins.
     """
 
     text: str
@@ -99,7 +98,7 @@ def emit(network: Network, top: str) -> Design:
     Raises
     ------
     Unsupported
-        If a statement computes with other numbers, or has an operation that is not known here.
+        If a statement computes with other numbers than integers, or has an unsupported operation.
     """
     return _Emitter(network, top).design()
 
@@ -133,7 +132,7 @@ class _Emitter:
         return Design(text, tuple(self.ports), tuple(copies))
 
     def main(self) -> Iterator[str]:
-        """The top module: its stages, of which one runs."""
+        """Yield the top module, in which one of the stages runs at a time."""
         count = len(self.network.stages)
         yield f"module {self.top} ("
         yield "  input clk, rst, input [7:0] stage, output done, moves"
@@ -152,7 +151,7 @@ class _Emitter:
         yield "endmodule"
 
     def stage(self, number: int, stage: Stage) -> Iterator[str]:
-        """The modules of a stage's processes, and its own."""
+        """Yield the modules of a stage's processes, and the module of the stage."""
         fifos = {fifo.name: fifo for fifo in stage.fifos}
         before = len(self.ports)
         inside: list[str] = []
@@ -199,7 +198,7 @@ def _port(port: Port) -> list[str]:
 
 
 class _Module:
-    """The module of a process."""
+    """The printer of the module of one process."""
 
     def __init__(self, emitter: _Emitter, process: Process, fifos: Mapping[str, Fifo], prefix: str) -> None:
         self.emitter, self.process, self.fifos, self.prefix = emitter, process, fifos, prefix
@@ -228,7 +227,7 @@ class _Module:
         yield from ("endmodule", "")
 
     def port(self, name: str, buffer: Buffer, *, writes: bool = False) -> str:
-        """A new port to memory; return its name."""
+        """Add a port to memory and return its name."""
         dtype = self.arrays[buffer.array].dtype
         self.ports.append(Port(f"{self.prefix}_{name}", buffer, dtype, writes))
         return self.ports[-1].name
@@ -277,7 +276,7 @@ class _Module:
                 yield from self.work(self.process)
 
     def steps(self, count: int, needed: Sequence[str]) -> Iterator[str]:
-        """Steps that are counted, each of which needs something."""
+        """Yield the counter of a process of ``count`` steps, with the conditions ``needed``."""
         bits = max(count.bit_length(), 1)
         yield f"reg [{bits - 1}:0] i;"
         yield f"assign done = i == {bits}'d{count};"
@@ -285,7 +284,7 @@ class _Module:
         yield f"always @(posedge clk) if (rst) i <= 0; else if (moves) i <= i + {bits}'d1;"
 
     def work(self, work: Work) -> Iterator[str]:
-        """A statement: shift registers, counters, the value, and of a fold the accumulators."""
+        """Yield the body of a statement's module: shift registers, counters, the value, and accumulators."""
         stmt, raster, out = work.stmt, work.raster, work.out
         first, last = tick_span(work, self.fifos)
         count = last - first + 1
@@ -330,12 +329,12 @@ class _Module:
 
 # ---- points and counters -----------------------------------------------------------------------------------
 def last_of(start: Point, raster: Point, count: int) -> int:
-    """The first coordinate after so many ticks, or more."""
+    """Return an upper bound of the first coordinate after ``count`` ticks."""
     return start[0] + count // max(prod(raster[1:]), 1) + 2 if start else 0
 
 
 def counters(name: str, start: Point, shape: Point, last: int) -> Iterator[str]:
-    """The declarations of the coordinates of a point; the first goes up to ``last``."""
+    """Yield the declarations of the coordinates of a point, of which the first goes up to ``last``."""
     for axis, n in enumerate(shape):
         low, high = (min(start[0], 0), last) if axis == 0 else (0, start[axis] + n)
         bits = max(abs(low), abs(high), 1).bit_length() + 1
@@ -343,7 +342,7 @@ def counters(name: str, start: Point, shape: Point, last: int) -> Iterator[str]:
 
 
 def advance(name: str, start: Point, shape: Point, when: str) -> Iterator[str]:
-    """Count to the next point; the first axis goes on for ever."""
+    """Yield the statement that moves a point's coordinates to the next point; the first axis has no limit."""
     if not shape:
         return
     again = " ".join(f"{name}{axis} <= {x};" for axis, x in enumerate(start))
@@ -359,7 +358,7 @@ def advance(name: str, start: Point, shape: Point, when: str) -> Iterator[str]:
 
 
 def inside(name: str, box: Box) -> str:
-    """Whether the point of counters lies in a box."""
+    """Return the condition that the point of the counters is inside of a box."""
     terms = [
         f"{name}{axis} >= {f} && {name}{axis} < {f + n}"
         for axis, (f, n) in enumerate(zip(box.first, box.shape, strict=True))

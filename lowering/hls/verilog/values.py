@@ -1,4 +1,4 @@
-"""Expressions of integers as wires in SystemVerilog, and the accumulators of folds."""
+"""The printer of integer expressions as wires in SystemVerilog, and of the accumulators of folds."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _OF_TRUTH = {"logical_and": "&&", "logical_or": "||"}
 
 
 def width(dtype: np.dtype[Any]) -> int:
-    """The number of bits of a value."""
+    """Return the number of bits of a value of a dtype."""
     return 1 if dtype.kind == "b" else 8 * dtype.itemsize
 
 
 def sign(dtype: np.dtype[Any]) -> str:
-    """The word of a declaration that says whether a value has a sign."""
+    """Return the word ``signed`` with a space for a signed dtype; else an empty string."""
     return "signed " if dtype.kind == "i" else ""
 
 
 def place(window: Window, array: Array, index: Sequence[str] | None = None) -> str:
-    """The position of an element in its buffer, at the point of the counters ``x0``, ``x1``, ..."""
+    """Return the index of a window's element in its buffer at the counters ``x0``, ``x1``, ..."""
     terms, offset = [], 0
     for axis in range(len(array.shape)):
         step = prod(array.shape[axis + 1 :])
@@ -49,7 +49,7 @@ def place(window: Window, array: Array, index: Sequence[str] | None = None) -> s
 
 
 def in_order(window: Window, array: Array) -> bool:
-    """Whether a window goes through all elements of an array one after the other."""
+    """Whether a window is a whole array, axis by axis."""
     same = tuple(window.shape) == tuple(array.shape) and len(window.index) == len(window.shape)
     each = enumerate(window.index)
     return same and all((ix.offset, ix.stride, ix.axis) == (0, 1, axis) for axis, ix in each)
@@ -61,7 +61,7 @@ class Values:
     Attributes
     ----------
     last : str
-        The wire of the expression that was computed last.
+        The wire of the expression that `computed` printed last.
     """
 
     def __init__(self, work: Work, arrays: Mapping[str, Array], port: Callable[..., str]) -> None:
@@ -73,7 +73,7 @@ class Values:
         self.taps = {tap.load: (tap.source, tap.at) for tap in work.taps}
 
     def points(self, folds: bool) -> Iterator[str]:
-        """The coordinates ``x0``, ... in the domain; while a fold sends its results, those of a result."""
+        """Yield the coordinates ``x0``, ... in the domain, or of a result while a fold sends its results."""
         shape = self.work.stmt.target.shape
         if folds and self.kept:
             for axis in self.kept:
@@ -94,7 +94,7 @@ class Values:
             yield f"wire signed [31:0] x{axis} = {here};"
 
     def computed(self, root: Expr, prefix: str) -> Iterator[str]:
-        """The wires of an expression; its own is `last` afterwards."""
+        """Yield the wires of an expression's operations; afterwards `last` is the wire of its value."""
         made: dict[Expr, str] = {}
         for node in walk(root):
             one: Any = node
@@ -131,13 +131,13 @@ class Values:
         self.last = made[root]
 
     def read(self, name: str, buffer: Buffer, at: str) -> Generator[str, None, str]:
-        """A read of memory; return the expression of its value."""
+        """Yield the address of a read of memory; return the expression of the value read."""
         port = self.port(name, buffer)
         yield f"assign {port}_addr = 32'({at});"
         return f"{port}_data"
 
     def accumulated(self, value: str) -> Iterator[str]:
-        """The results of a fold: ``so_far`` is what the result at the point is so far."""
+        """Yield the accumulators of a fold, in which ``so_far`` is the present result at the point."""
         stmt = self.work.stmt
         dtype = self.arrays[stmt.target.array].dtype
         kind = f"{sign(dtype)}[{width(dtype) - 1}:0]"
@@ -166,12 +166,12 @@ class Values:
 
 
 def apply(op: str, args: Sequence[str], dtypes: Sequence[np.dtype[Any]], dtype: np.dtype[Any]) -> str:
-    """An operation on wires, as an expression.
+    """Return the expression of an operation on wires.
 
     Raises
     ------
     Unsupported
-        If it is not known here.
+        If there is no circuit for the operation.
     """
     truth = [f"({arg} != 0)" for arg in args]
     one, two = args[0], args[1] if len(args) > 1 else ""
@@ -215,7 +215,7 @@ def apply(op: str, args: Sequence[str], dtypes: Sequence[np.dtype[Any]], dtype: 
 
 
 def _by(op: str, a: str, b: str, bits: int, signed: bool) -> str:
-    """A shift, a division or its remainder, as NumPy defines them for all values."""
+    """Return the expression of a shift, division or remainder with NumPy's results for all operands."""
     s = "s" if signed else ""
     zero, one = f"{bits}'{s}d0", f"{bits}'{s}d1"
     if op == "left_shift":

@@ -32,7 +32,7 @@ def several(monkeypatch):
 
 
 def launch(char):
-    return code_cache.of(None).launch(gemm(char), NO_KERNEL)
+    return code_cache.of(None).loaded(gemm(char), NO_KERNEL)
 
 
 def filled(rng, shape, char):

@@ -1,5 +1,5 @@
-"""Access groups that mark loads for prefetches and stores as streaming, for `passes.prefetch_calls` and
-`passes.nontemporal_stores`."""
+"""LLVM access groups that mark loads to be prefetched and streaming stores, which the passes `prefetch_calls`
+and `nontemporal_stores` look for after LLVM's optimiser."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class AccessHints:
         self._past: str | None = None
 
     def group(self, b: Builder, group: str, itemsize: int, prefetch: tuple[Affine, ...]) -> str:
-        """Return the metadata of a load with prefetch distances that is in an access group already."""
+        """Return the metadata of a load in the access group ``group`` that has prefetch distances."""
         mark = self._marks.get((itemsize, prefetch))
         if mark is None:
             mark = self._marks[itemsize, prefetch] = self._node(b, "distinct !{}")
@@ -33,7 +33,7 @@ class AccessHints:
         return f", !llvm.access.group {self._together(b, group, mark)}"
 
     def past(self, b: Builder, group: str) -> str:
-        """Return the metadata of a streaming store that is in an access group already."""
+        """Return the metadata of a streaming store in the access group ``group``."""
         if self._past is None:
             self._past = self._node(b, "distinct !{}")
             self.lines.append(f"!{GROUP} = !{{{self._past}}}")

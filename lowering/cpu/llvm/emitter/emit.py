@@ -81,7 +81,7 @@ class _Phase(Routines):
         self.native(stmt.loop, rows, count, code)
 
     def draw(self, stmt: Draw) -> None:
-        """Call a function of a generator."""
+        """Emit the call of a C function that draws a random number."""
         b = self.b
         kinds = [self.types(arg.dtype)[0] for arg in stmt.args]
         values = [str(self.expr(arg)) for arg in stmt.args]
@@ -92,7 +92,7 @@ class _Phase(Routines):
         self.locals[stmt.name] = b.op(f"call {kind} {function}(ptr {generator}{given})")
 
     def transpose(self, stmt: TransposeTile) -> None:
-        """Call the function that transposes tiles of this dtype."""
+        """Emit the call of the function that transposes a tile of this dtype."""
         b = self.b
         name, text = transposer(stmt.dtype.itemsize, b.machine.vector_bits)
         b.declare(name, text)
@@ -122,8 +122,8 @@ class _Phase(Routines):
         self.write(stmt.name, apply(b, stmt.op, (old, value), (dtype, dtype), dtype))
 
     def extreme(self, stmt: Update) -> None:
-        """Keep the extreme of the ordered values, and whether there was a NaN, which is cheaper than to
-        propagate it each time.  Which zero wins is unspecified, as in NumPy's vector loops."""
+        """Emit the update of a maximum or minimum: the extreme of the values that are no NaN, and a flag for
+        NaNs, which is cheaper than propagating them.  Of 0.0 and -0.0 either may win, as in NumPy."""
         b, (dtype, (slot,), _) = self.b, self.variables[stmt.name]
         t, name = ty(dtype), stmt.op.replace("imum", "num")
         value, old = self.expr(stmt.value), b.op(f"load {ty(dtype)}, ptr {slot}")
@@ -171,8 +171,8 @@ class _Phase(Routines):
                     self.transpose(stmt)
 
     def peel_to_alignment(self, var: str, low: str, high: str, body: tuple[Stmt, ...]) -> str:
-        """Return the start of a loop whose stores are aligned to cache lines; a peeled loop does the
-        iterations before."""
+        """Emit a loop over the first iterations, up to the first whose streaming store is aligned to a cache
+        line, and return that iteration; ``low`` if there are no such stores."""
         b = self.b
         first = next((stmt for stmt in body if isinstance(stmt, Store) and stmt.nontemporal), None)
         if first is None or not b.machine.nontemporal:
@@ -191,7 +191,7 @@ class _Phase(Routines):
 
     @contextmanager
     def scope(self, variables: Mapping[str, str], group: str = "") -> Iterator[None]:
-        """A context with locals and loop variables of its own; ``group`` is that of its memory accesses."""
+        """A context with its own locals and loop variables; ``group`` is its access group."""
         outer = self.b.group, self.locals, self.vars
         self.locals, self.vars = dict(self.locals), {**self.vars, **variables}
         if group:
@@ -226,7 +226,7 @@ class _Phase(Routines):
         b.begin(end)
 
     def vector_loop(self, var: str, low: str, high: str, size: int, body: tuple[Stmt, ...]) -> None:
-        """Emit a loop over whole vectors, with its remainder as one masked vector."""
+        """Emit a loop over whole vectors of ``size`` elements, and one masked vector for the remainder."""
         b = self.b
         wide = f'!{{!"llvm.loop.vectorize.width", i32 {size}}}'
         masked = '!{!"llvm.loop.vectorize.predicate.enable", i1 true}'
@@ -256,8 +256,7 @@ class _Phase(Routines):
         b.fall_into(end)
 
     def counted_loop(self, var: str, low: str, count: str, body: tuple[Stmt, ...], *notes: str) -> None:
-        """Emit a loop of ``count`` iterations from ``low`` on, at least one; ``notes`` are for the
-        vectoriser."""
+        """Emit a loop of ``count`` (at least one) iterations from ``low`` on; ``notes`` are metadata."""
         b = self.b
         start, inside, latch, end = (b.label(hint) for hint in ("start", "body", "latch", "end"))
         b.fall_into(start)

@@ -66,7 +66,7 @@ def _plain(node: Expr, var: str, moving: set[str]) -> bool:
 
 
 def _moves(node: Expr, var: str, moving: set[str]) -> bool:
-    """Whether a node itself, its operands apart, differs from one iteration to the next."""
+    """Whether a node, not counting its operands, differs from one iteration to the next."""
     return (isinstance(node, Local) and node.name in moving) or (
         isinstance(node, Elem) and unit_step(node.at, var) != 0
     )

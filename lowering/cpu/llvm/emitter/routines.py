@@ -15,7 +15,7 @@ class Routines(Values):
     block: Callable[[tuple[Stmt, ...]], None]
 
     def invoke(self, stmt: Invoke) -> None:
-        """Call a routine, which gets all arguments of the kernel besides its own."""
+        """Emit the call of a routine, which gets the kernel's arguments besides its own."""
         b = self.b
         b.soft_used = True
         values = [self.expr(arg) for arg in stmt.args]
@@ -50,6 +50,6 @@ class Routines(Values):
         return [head, "entry:", *self.allocas, *b.lines, "}", ""]
 
     def closure(self) -> list[str]:
-        """Return what routines get besides their arguments."""
+        """Return the parameters of every routine besides its own: the kernel's arguments."""
         pointers = [f"ptr %{buffer.name}" for buffer in self.kernel.buffers]
         return [*pointers, *[f"i64 %{name}" for name in (*self.kernel.ints, "lo")]]

@@ -1,7 +1,7 @@
-"""Barriers around selects that guard an operation against floating-point exceptions, which LLVM ignores.
+"""Barriers that keep LLVM from removing selects which guard an operation against floating-point exceptions.
 
-``where(c, x / where(c, y, 1), z)`` divides by one where ``c`` does not hold.  LLVM, for which operations
-raise nothing, replaces the inner select with ``y``, since the outer one uses no other quotient.
+``where(c, x / where(c, y, 1), z)`` divides by one where ``c`` is false.  LLVM, which assumes that operations
+raise no exceptions, replaces the inner select by ``y``, since the outer one uses no other quotient.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["NestedSelects", "make_opaque"]
 
 
 class NestedSelects:
-    """The selects of a phase whose condition other selects share."""
+    """The selects of a phase whose condition is also that of another select."""
 
     def __init__(self, phase: Phase) -> None:
         found = list(_selects((*phase.pre, *phase.body)))

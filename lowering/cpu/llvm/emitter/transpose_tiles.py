@@ -1,9 +1,8 @@
 """Transposition of tiles in registers, as LLVM text.
 
-A tile is done in squares: rows are loaded as vectors, exchange their halves, quarters, ... until they are
-columns, and are stored.  Each cache line is so accessed once or twice, whatever the distance between
-rows; the next lines of the rows are prefetched.  The edges are copied element by
-element.
+A tile is divided into squares: rows are loaded as vectors, exchange their halves, quarters, ... until they
+are columns, and are stored.  So each cache line is accessed once or twice, whatever the distance between
+rows; the next lines of the rows are prefetched.  The edges are copied element by element.
 """
 
 from __future__ import annotations
@@ -73,7 +72,7 @@ _AHEAD = 128  # bytes
 
 
 def _square(side: int, size: int) -> list[str]:
-    """Load the rows of a square, exchange, and store them as columns."""
+    """Return the instructions that load the rows of a square, transpose it, and store the columns."""
     unit = min(size, 8)
     units = size // unit
     vector = f"<{side * units} x i{8 * unit}>"

@@ -109,7 +109,7 @@ class Values:
         return self.vars[name] if name in self.vars else self.locals[name]
 
     def index(self, buffer: Buffer, at: Affine, loaded: bool = False) -> str:
-        """Return the index of an element."""
+        """Emit the computation of an element's index in a buffer, and return its name."""
         wide = buffer.dtype.itemsize >= 4
         return self.affine(at, element=wide, loaded=loaded and wide)
 
@@ -219,7 +219,7 @@ class Values:
             b.line(f"store {t} {v}, ptr {at}, align {_align(buffer.dtype)}{b.group}")
 
     def stack(self, name: str, dtype: DType, size: int) -> Buffer:
-        """Return a new buffer on the stack."""
+        """Declare an array on the stack and return it as a buffer."""
         size *= 2 if dtype.kind == "c" else 1
         self.allocas.append(f"  %{name} = alloca [{size} x {_memory_type(dtype)}], align 64")
         self.buffers[name] = Buffer(name, dtype, "rw")
@@ -227,7 +227,8 @@ class Values:
 
     # ---- NumPy's loops ------------------------------------------------------------------------------
     def native(self, loop: NumpyLoop, rows: list[tuple[str, int]], count: str, code: str = "") -> None:
-        """Call NumPy's loop, or an equivalent one at address ``code``, on addresses and strides in bytes."""
+        """Emit the call of NumPy's loop, or of an equivalent one at address ``code``, on ``count`` elements
+        of rows, each given as its address and its stride in bytes."""
         b, names = self.b, [self.b.label(f"%{hint}") for hint in ("pointers", "strides", "count")]
         pointers, strides, number = names
         self.allocas += [f"  {pointers} = alloca [{len(rows)} x ptr]", f"  {number} = alloca i64"]
@@ -250,7 +251,7 @@ class Values:
         b.line(f"call i32 @feraiseexcept(i32 {raised})")
 
     def one(self, expr: NumpyOp) -> Value:
-        """Call NumPy's loop for one element."""
+        """Emit the call of NumPy's loop for one element; return the result."""
         b = self.b
         kinds = [*(arg.dtype for arg in expr.args), expr.dtype]
         values = [self.expr(arg) for arg in expr.args]
@@ -298,8 +299,8 @@ class Values:
                 return self.one(expr)
 
     def is_overflow_checked(self, expr: Op) -> bool:
-        """Whether an expression is an integer operation whose overflow flag a scalar instruction gives;
-        vector instructions do not."""
+        """Whether an expression is an integer operation with an overflow check that one scalar instruction
+        does; in vector loops there is no such instruction."""
         if expr.name != "checked" or self.b.group or self.along:
             return False
         fits, value = expr.args
@@ -308,7 +309,7 @@ class Values:
         return fits.args == value.args
 
     def overflowing(self, expr: Op) -> Value:
-        """Return the result of an integer operation with its overflow flag."""
+        """Emit an integer operation that raises the flag "invalid" on overflow; return its result."""
         value = expr.args[1]
         assert isinstance(value, Op)
         x, y = self.arguments(value)

@@ -1,5 +1,5 @@
-"""The choice of vector loops with NumPy's bits for functions of doubles that NumPy computes by the GNU C
-library.
+"""The choice between NumPy's loop and a vector loop of this package with the same bits, for functions of
+doubles that NumPy computes with the GNU C library.
 
 For a single double the C library is called directly, without NumPy's loop around it.
 """
@@ -18,7 +18,7 @@ __all__ = ["loop", "single"]
 
 
 def _serves(b: Builder, name: str) -> bool:
-    """Whether this package has a function with NumPy's bits on this machine, for some arguments at least."""
+    """Whether this package has a vector function ``name`` that has NumPy's bits on this machine."""
     match name:
         case "exp":
             return b.machine.exact_exp
@@ -30,8 +30,8 @@ def _serves(b: Builder, name: str) -> bool:
 
 
 def loop(b: Builder, call: NumpyCall, rows: list[tuple[str, int]], code: str) -> str:
-    """Return the address of the loop for a call: of an exact vector loop, or of NumPy's, which is ``code``.
-    ``rows`` are the addresses and strides in bytes of the rows that it reads and writes."""
+    """Return the address of the loop to call: of a vector loop with NumPy's bits, or ``code``, that of
+    NumPy's. ``rows`` has the address and the stride in bytes of each row that the call reads or writes."""
     steps = [0 if row.step == 0 else 8 for row in call.reads]
     if call.write.dtype != np.float64 or [step for _, step in rows] != [*steps, 8] or steps[0] == 0:
         return code
@@ -48,7 +48,8 @@ def loop(b: Builder, call: NumpyCall, rows: list[tuple[str, int]], code: str) ->
 
 
 def single(b: Builder, name: str, args: tuple[Expr, ...], values: list[str]) -> str | None:
-    """Return the result for single doubles, if the C library has NumPy's, or is what is asked for."""
+    """Emit the C library's function for single doubles and return the result, if it has NumPy's bits or if
+    the operation is the C library's by definition; else None."""
     if any(arg.dtype != np.float64 for arg in args):
         return None
     if name in C_LIBRARY:

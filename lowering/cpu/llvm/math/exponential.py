@@ -1,6 +1,7 @@
-"""exp of doubles with NumPy's bits by vectors, where NumPy's bits are the GNU C library's.
+"""A vector loop for exp of doubles with the bits of the GNU C library, where NumPy's exp has these bits.
 
-A power of two from a table times a short series; undecided elements are the library's (see `libm_fallback`).
+It multiplies a power of two from a table by a short series; where that does not decide the rounding, it calls
+the library (see `libm_fallback`).
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ _ROOM = 2.0**-52 * 0.019
 
 
 def _ln2() -> tuple[float, float]:
-    """Return ln 2 in two parts: products of the first with an exponent are exact."""
+    """Return ln 2 as a sum of two doubles; products of the first one with an exponent are exact."""
     first = Fraction(int(_LN2 * 2**32), 2**32)
     return float(first), float(_LN2 - first)
 
 
 @cache
 def _tables() -> dict[str, list[float]]:
-    """Return powers of two in two parts."""
+    """Return the tables of the powers ``2**(j/128)``, each power as a sum of two doubles."""
     tables: dict[str, list[float]] = {"dc_exp_high": [], "dc_exp_low": []}
     with localcontext() as context:
         context.prec = 60
@@ -47,7 +48,7 @@ def _bits(w: Writer, text: str) -> str:
 
 
 def _exp(w: Writer) -> tuple[str, str]:
-    """Return the value, and the lanes where its rounding is undecided."""
+    """Emit exp of the vector ``%x``; return the values and the mask of undecided lanes."""
     size = w.call("fabs", "%x")
     usual, tiny = w.below(size, _MOST), w.below(size, _LEAST)
     x = w.select(w.both(usual, w.other(tiny)), "%x", w.const(0.0))

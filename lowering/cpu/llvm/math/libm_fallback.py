@@ -135,16 +135,16 @@ end:
 
 
 def lanes(b: Builder) -> int:
-    """Return the number of lanes."""
+    """Return the number of doubles in a vector register."""
     return b.machine.vector_bits // 64
 
 
 def declare(b: Builder, name: str, several: str, library: str, exponent: str | None = None) -> str:
-    """Define a vector loop with fallback; return its address.
+    """Define the loop ``name`` over rows of doubles, and return its address.
 
-    ``several`` is a function of a vector (and an exponent) that gives the values and the undecided lanes,
-    ``library`` the C library's function. ``exponent`` is the second argument, the same for all elements: a
-    number, or empty if it is the loop's second argument.
+    ``several`` is the vector function, which returns the values and a mask of the undecided lanes; for these
+    the C library's function ``library`` is called. ``exponent`` is the second argument of both functions, the
+    same for all elements: a number, or empty if it is the loop's second argument; None if there is none.
     """
     n = lanes(b)
     v, m, s = f"<{n} x double>", f"<{n} x i1>", f"v{n}f64"

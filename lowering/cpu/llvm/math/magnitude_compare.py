@@ -76,8 +76,8 @@ done:
 
 
 def magnitude_argument(name: str, args: tuple[Expr, ...], b: Builder) -> int | None:
-    """Return the position of a comparison's argument that is the absolute value of a complex number, without
-    other uses; None if there is none."""
+    """Return the position of a comparison's argument that is the absolute value of a complex number; None if
+    there is none, or if the operation is no comparison."""
     if name not in _ORDERS or not b.machine.scaled_magnitude:
         return None
     for k, arg in enumerate(args):

@@ -1,11 +1,11 @@
-"""Powers of doubles with whole and half exponents and NumPy's bits, where these are the GNU C library's.
+"""Powers of doubles with integer and half-integer exponents, with the bits of the GNU C library.
 
 The library's error is little more than half a unit in the last place.  The vector function multiplies the
 base and its root, as sums of two numbers with a relative error of 2**-95.  Where that
 decides how to round, with room for the library's error, the library rounds alike.  The few other elements,
 other exponents, and bases that are not positive or far from 1, are left to the library one by one.  For the
-exponents -1, 0, 0.5 and 2 NumPy does not call the library either.  An exponent that is not known before the
-code runs is looked at once for a row of elements, which is NumPy's loop's if it is not one of these.
+exponents -1, 0, 0.5 and 2 NumPy does not call the library either.  An exponent that is not known at compile
+time is tested once per row of elements; for others than these, NumPy's loop is called.
 """
 
 from __future__ import annotations
@@ -207,7 +207,7 @@ def square(b: Builder, x: str) -> str:
 
 
 def is_one_instruction(exponent: object) -> TypeGuard[Lit]:
-    """Whether a kernel's constant is an exponent with which a power is a single instruction."""
+    """Whether ``exponent`` is a constant for which a power is a single instruction: -1, 0.5 or 2."""
     return isinstance(exponent, Lit) and exponent.dtype == np.float64 and _value(exponent) in (-1.0, 0.5, 2.0)
 
 
@@ -223,7 +223,7 @@ def _value(exponent: Lit) -> float:
 
 
 def power(b: Builder, x: str, exponent: Lit) -> str:
-    """Return ``x ** y`` of two doubles, for an exponent that `is_one_instruction`."""
+    """Emit ``x ** exponent`` as one instruction and return it; `is_one_instruction` must hold."""
     match _value(exponent):
         case 2.0:
             return b.op(f"fmul double {x}, {x}")
@@ -233,8 +233,8 @@ def power(b: Builder, x: str, exponent: Lit) -> str:
 
 
 def loop(b: Builder, exponent: str, constant: Lit | None, code: str) -> str:
-    """Return the address of the loop for rows of doubles and the exponent at an address: this module's, or
-    NumPy's, whose address is ``code``."""
+    """Return the address of the loop for powers of a row of doubles: this module's, or ``code``, that of
+    NumPy's. ``exponent`` is the exponent's address, ``constant`` its value if that is known."""
     if constant is not None:
         if not is_served(constant):
             return code
@@ -250,7 +250,7 @@ def loop(b: Builder, exponent: str, constant: Lit | None, code: str) -> str:
 
 
 def _several(b: Builder) -> str:
-    """Define the function of a vector of bases and any served exponent; returns its name."""
+    """Define the function of a vector of bases and an integer or half-integer exponent; return its name."""
     lanes, name = libm_fallback.lanes(b), "dc_power_several"
     v, s = f"<{lanes} x double>", f"v{lanes}f64"
     b.declare("llvm.fabs.f64", "declare double @llvm.fabs.f64(double)")

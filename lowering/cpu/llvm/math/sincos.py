@@ -1,4 +1,4 @@
-"""sin and cos of doubles with NumPy's bits by vectors, where NumPy's bits are the GNU C library's.
+"""Vector loops for sin and cos of doubles with the bits of the GNU C library, where NumPy has these bits.
 
 The library's error is little more than half a unit in the last place.  The vector functions give a sum of two
 numbers, good to about a hundredth of a unit: pi/2 is subtracted in three parts, and the large terms of the
@@ -25,7 +25,7 @@ _TERMS = 9  # of the sine's series; the cosine's has one more
 
 
 def _parts() -> tuple[float, float, float]:
-    """Return pi/2 in parts whose products with a quotient below 2**20 are exact, but for the last."""
+    """Return pi/2 as a sum of three doubles; the first two times integers below 2**20 are exact."""
     first = Fraction(int(_HALF_PI * 2**32), 2**32)
     second = Fraction(int((_HALF_PI - first) * 2**65), 2**65)
     return float(first), float(second), float(_HALF_PI - first - second)
@@ -38,7 +38,7 @@ def pair(value: Fraction) -> tuple[float, float]:
 
 
 class Writer:
-    """A writer of instructions on vectors of doubles."""
+    """An emitter of instructions on vectors of doubles; its methods return the names of results."""
 
     def __init__(self, lanes: int) -> None:
         self.lanes, self.lines = lanes, list[str]()
@@ -50,7 +50,8 @@ class Writer:
         return f"%w{len(self.lines) - 1}"
 
     def define(self, b: Builder, name: str, value: str, hard: str) -> str:
-        """Define a function of a vector ``%x`` that gives the value, and the undecided lanes."""
+        """Define the function ``name`` of the vector ``%x``, of the instructions so far, which returns
+        ``value`` and ``hard``, the mask of undecided lanes; return its name."""
         kind = f"{{{self.v}, {self.m}}}"
         made = self.op(f"insertvalue {kind} poison, {self.v} {value}, 0")
         made = self.op(f"insertvalue {kind} {made}, {self.m} {hard}, 1")
@@ -84,7 +85,7 @@ class Writer:
         return self.op(f"fneg {self.v} {a}")
 
     def below(self, a: str, limit: float) -> str:
-        """Return a comparison of what is not negative by its bits, which raises no flag for a NaN."""
+        """Emit ``a < limit``, for non-negative ``a``, by comparing bits, so that a NaN raises no flag."""
         kind = f"<{self.lanes} x i64>"
         bits = self.op(f"bitcast {self.v} {a} to {kind}")
         (number,) = struct.unpack("<q", struct.pack("<d", limit))
@@ -106,12 +107,12 @@ class Writer:
         return self.op(f"or {self.m} {a}, {b}")
 
     def product(self, a: str, b: str) -> tuple[str, str]:
-        """Return a product and its rounding error."""
+        """Emit the product of two vectors; return it and its rounding error."""
         p = self.mul(a, b)
         return p, self.fma(a, b, self.neg(p))
 
     def looked_up(self, table: str, index: str) -> str:
-        """Return the values of a table, a global constant, at integers."""
+        """Emit loads of a table's entries at a vector of integers; return the vector of entries."""
         values = "poison"
         for k in range(self.lanes):
             at = self.op(f"extractelement <{self.lanes} x i64> {index}, i32 {k}")
@@ -120,7 +121,7 @@ class Writer:
         return values
 
     def series(self, z: str, coefficients: list[float]) -> str:
-        """Return a polynomial in ``z``, in two halves that are summed side by side."""
+        """Emit a polynomial in ``z``, whose even and odd terms are independent chains of operations."""
         z2 = self.mul(z, z)
         even, odd = coefficients[::2], coefficients[1::2]
 
@@ -134,7 +135,7 @@ class Writer:
 
 
 def _sine(w: Writer, r: str, low: str, z: str, zl: str) -> tuple[str, str]:
-    """Return sin(r + low) as a large and a small part."""
+    """Emit sin(r + low); return it as the sum of two doubles."""
     sixth, rest = pair(Fraction(1, 6))
     cube, cl = w.product(r, z)
     cl = w.fma(r, zl, cl)
@@ -150,7 +151,7 @@ def _sine(w: Writer, r: str, low: str, z: str, zl: str) -> tuple[str, str]:
 
 
 def _cosine(w: Writer, r: str, low: str, z: str, zl: str) -> tuple[str, str]:
-    """Return cos(r + low) as a large and a small part."""
+    """Emit cos(r + low); return it as the sum of two doubles."""
     part, rest = pair(Fraction(1, 24))
     half = w.mul(z, w.const(0.5))
     high = w.sub(w.const(1.0), half)
@@ -177,7 +178,7 @@ def loop(b: Builder, function: str) -> str:
 
 
 def _several(w: Writer, function: str) -> tuple[str, str]:
-    """Return the values, and the undecided lanes."""
+    """Emit sin or cos of the vector ``%x``; return the values and the mask of undecided lanes."""
     zero, one = w.const(0.0), w.const(1.0)
     size = w.call("fabs", "%x")
     small, usual = w.below(size, 2.0**-27), w.below(size, _LARGEST)

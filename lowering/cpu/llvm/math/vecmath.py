@@ -1,4 +1,4 @@
-"""Mathematical functions by glibc's vector library (libmvec) where it is installed, else by the C library.
+"""Calls of mathematical functions in glibc's vector library (libmvec), or else in the C library.
 
 A call of the scalar function carries the names of its vector variants, and LLVM's vectoriser calls those.
 Where a variant exists, the scalar function is one lane of it, so that an element's result does not
@@ -80,7 +80,7 @@ done:
 
 
 def _fmod(b: Builder, name: str, t: str, lanes: int) -> None:
-    """Define a vector fmod."""
+    """Define the function ``name``: fmod of vectors of ``lanes`` values of type ``t``."""
     v, s = f"<{lanes} x {t}>", f"v{lanes}f{BITS[t]}"
     c = "fmodf" if t == "float" else "fmod"
     b.declare(c, f"declare {t} @{c}({t}, {t}) #pure")
@@ -95,7 +95,7 @@ def _fmod(b: Builder, name: str, t: str, lanes: int) -> None:
 
 
 def call(b: Builder, function: str, t: str, *args: str) -> str:
-    """Call a function, by NumPy's name, on float or double values; return the result."""
+    """Emit the call of a function, given by NumPy's name, on values of type ``t``; return the result."""
     symbol = _C_NAMES.get(function, function) + ("f" if t == "float" else "")
     typed = tuple((t, a) for a in args)
     if not b.machine.vector_math:
@@ -117,7 +117,8 @@ def call(b: Builder, function: str, t: str, *args: str) -> str:
 def call_on_vectors(
     b: Builder, symbol: str, define: Callable[[Builder, str, int], None], args: tuple[str, ...]
 ) -> str:
-    """Call a function that ``define`` defines, given a name and a number of lanes, on vectors of doubles."""
+    """Emit the call of a function of doubles; ``define`` defines its vector version, given a name and a
+    number of lanes."""
     lanes, native = b.machine.vector_bits // 64, f"dc_{symbol}_native"
     define(b, native, lanes)
     return _call(b, symbol, native, "double", lanes, tuple(("double", a) for a in args))
@@ -126,8 +127,8 @@ def call_on_vectors(
 def _call(
     b: Builder, symbol: str, native: str, t: str, lanes: int, typed: tuple[tuple[str, str], ...]
 ) -> str:
-    """Call a function that exists for ``lanes`` lanes, by variants for other numbers of lanes.  These are not
-    internal, or LLVM would take constant arguments out of their signatures, which no longer fitted."""
+    """Emit the call of the vector function ``native`` of ``lanes`` lanes through variants for other numbers
+    of lanes.  These are not internal, or LLVM would remove constant arguments from their signatures."""
     names = {lanes: native}
     for size in (1, lanes // 2, 2 * lanes):
         names[size] = f"dc_{symbol}_{size}"
@@ -144,7 +145,8 @@ def _call(
 
 
 def _resize(name: str, native: str, t: str, lanes: int, count: int, size: int) -> str:
-    """Define a function on ``size`` lanes (1: a scalar) by the one on ``lanes`` lanes."""
+    """Return the definition of ``name``, a function of ``size`` lanes (1: scalars) that calls ``native``, one
+    of ``lanes`` lanes."""
     outer, inner = (f"<{size} x {t}>" if size > 1 else t), f"<{lanes} x {t}>"
     lines = [f"define {outer} @{name}({', '.join(f'{outer} %x{k}' for k in range(count))}) #lane {{"]
 
@@ -174,8 +176,8 @@ def _resize(name: str, native: str, t: str, lanes: int, count: int, size: int) -
 
 
 def power(b: Builder, t: str, x: str, y: str) -> str:
-    """Return ``x ** y``. The float32 variants raise a false overflow for powers of 0, which is common: those
-    are made here."""
+    """Emit ``x ** y``. For float32 powers of 0 are computed here, because the library raises a false overflow
+    for them."""
     if t == "double":
         return call(b, "power", t, x, y)
     zero, one = real(0.0, t), real(1.0, t)
@@ -194,7 +196,7 @@ def power(b: Builder, t: str, x: str, y: str) -> str:
 
 
 def log10(b: Builder, t: str, x: str) -> str:
-    """Return log10; exact for powers of ten, where programs count on it and the vector library is not."""
+    """Emit log10, corrected for powers of ten, where the vector library is not exact."""
     near = call(b, "log10", t, x)
     if t != "double" or not b.machine.vector_math:
         return near

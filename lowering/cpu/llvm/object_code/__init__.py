@@ -1,1 +1,1 @@
-"""From LLVM text to functions of this process: llvmlite, its optimiser, and an ELF linker."""
+"""Compilation of LLVM text to functions in this process: llvmlite, its optimiser, and an ELF linker."""

@@ -56,7 +56,7 @@ def keep(thing: Any) -> Any:
 
 
 class Unlinkable(Exception):
-    """An object that this linker does not support; the text is the reason."""
+    """Raised for an object that this linker does not support; the text is the reason."""
 
 
 class _Section(NamedTuple):
@@ -130,9 +130,8 @@ def _part(code: bytes, section: _Section) -> bytes:
 
 
 def _layout(sections: Sequence[_Section]) -> tuple[dict[int, int], int, int]:
-    """Return the offsets of the loaded sections, the bytes of the read-only ones,
-    which come first, and the bytes of all.  Unwind tables are omitted: no exception passes through
-    this code."""
+    """Return the offset of each loaded section by number, the bytes of the read-only sections, which come
+    first, and the bytes of all.  Unwind tables are left out: no exception passes through this code."""
     places: dict[int, int] = {}
     fixed = end = 0
     for written in (0, _WRITE):
@@ -157,7 +156,8 @@ def _layout(sections: Sequence[_Section]) -> tuple[dict[int, int], int, int]:
 def _symbols(
     code: bytes, sections: Sequence[_Section], starts: dict[int, int]
 ) -> tuple[list[int | str], dict[str, int], list[perf_map.Function]]:
-    """Return the address (or name, if undefined) of each symbol, the addresses by name, and the functions."""
+    """Return the address of each symbol (of an undefined one the name), the addresses of the defined ones by
+    name, and the functions for perf's map."""
     symbols: list[int | str] = []
     found: dict[str, int] = {}
     functions = []
@@ -205,7 +205,7 @@ def _elsewhere(name: str, libraries: tuple[str, ...]) -> int:
 
 
 def _put(memory: mmap.mmap, at: int, here: int, kind: int, value: int) -> None:
-    """Apply a relocation."""
+    """Apply a relocation of the given kind at offset ``at`` of the memory, whose address is ``here``."""
     if kind == _R_64:
         memory[at : at + 8] = (value & (1 << 64) - 1).to_bytes(8, "little")
     elif kind == _R_PC64:

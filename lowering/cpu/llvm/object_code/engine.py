@@ -1,4 +1,4 @@
-"""The use of llvmlite: this machine's description, object code from LLVM text, addresses from object code.
+"""All use of llvmlite: the description of this machine, and compiling and linking of LLVM text.
 
 All calls of llvmlite are here, behind one lock.  The lock is held across ``fork``, so that a
 child never inherits LLVM in the middle of a compilation.  llvmlite is imported when first needed.
@@ -72,8 +72,7 @@ def _llvm() -> Any:
 
 @cache
 def _load_libraries() -> frozenset[str]:
-    """Make the mathematical libraries' symbols visible to generated code; returns the names that were
-    found."""
+    """Load the mathematical libraries so that generated code can call them; return the names found."""
     found = set()
     for name in MATHEMATICS:
         try:
@@ -97,8 +96,8 @@ def _x86() -> bool:
 
 
 def _fused_complex() -> bool:
-    """Whether NumPy fuses: the rounding error of 0.1 * 0.1 shows only when its product is not rounded
-    first."""
+    """Whether NumPy multiplies complex numbers with fused multiply-adds, by a test: the real part of the
+    square of 0.1+0.1j is 0 only if both products are rounded."""
     import numpy as np
 
     x = np.array([complex(0.1, 0.1)] * 8)
@@ -106,7 +105,7 @@ def _fused_complex() -> bool:
 
 
 def _scaled_magnitude() -> bool:
-    """Whether NumPy's absolute values are the scaled formula's, with a fused multiply-add."""
+    """Whether NumPy computes complex absolute values as ``large * sqrt(1 + ratio**2)``, by a test."""
     from math import sqrt
     from random import Random
 
@@ -154,7 +153,7 @@ def machine() -> Machine:
 
 @cache
 def fingerprint() -> str:
-    """Return a digest of what object code depends on besides its text: compiler, processor, libraries."""
+    """Return a digest of compiler, processor and libraries, on which object code depends besides its text."""
     llvm = _llvm()
     parts = (llvm.llvm_version_info, llvm.get_default_triple(), _host()[:2], machine())
     return sha256(repr(parts).encode()).hexdigest()[:16]
@@ -170,8 +169,8 @@ def _target_machine(opt: int = _QUICK) -> Any:
 
 @cache
 def _library_machine(level: str) -> Any:
-    """A processor whose code may stand anywhere in a shared library: this one ("native"), or a level of
-    x86-64."""
+    """Return llvmlite's target machine for position-independent code, for this processor ("native") or for a
+    level of x86-64."""
     llvm = _llvm()
     name, features, _ = _host() if level == "native" else (level, "", frozenset())
     target = llvm.Target.from_default_triple()
@@ -209,7 +208,7 @@ def _optimise(text: str, tm: Any = None, level: int = _QUICK, masks: bool | None
 
 @contextmanager
 def _strength_reduction(on: bool) -> Iterator[None]:
-    """A context in which the code generator reduces the strength of loops' address arithmetic, or not."""
+    """A context in which LLVM's loop strength reduction is on, or off."""
     if on or _llvm().llvm_version_info[0] > _KNOWN:
         yield
         return
@@ -219,7 +218,7 @@ def _strength_reduction(on: bool) -> Iterator[None]:
 
 @contextmanager
 def _option(inside: str, after: str) -> Iterator[None]:
-    """A context in which LLVM has an option."""
+    """A context in which the LLVM option ``inside`` is set; at its end ``after`` is."""
     llvm = _llvm()
     llvm.set_option("dcarray", inside)
     try:
@@ -229,8 +228,8 @@ def _option(inside: str, after: str) -> Iterator[None]:
 
 
 def compile_object(text: str, optimised: bool = True) -> bytes:
-    """Return the object code of a module given as LLVM text, for this processor; ``optimised``, or as
-    written."""
+    """Return the object code of a module in LLVM text for this processor; ``optimised``: whether LLVM's
+    optimiser runs on it first."""
     with LOCK:
         module = _optimise(text) if optimised else _parse(text)
         written = str(module)
@@ -259,12 +258,12 @@ def library_object(text: str, level: str, machine: Machine) -> bytes:
     level : str
         "native" or a level of x86-64.
     machine : Machine
-        What the text was emitted for.
+        The description of the machine for which the text was emitted.
 
     Raises
     ------
     RuntimeError
-        If it calls a function that neither it nor the C library has.
+        If the module calls a function that it does not define and the process does not have.
     """
     with LOCK:
         tm = _library_machine(level)
@@ -297,8 +296,8 @@ def _jit() -> Any:
 
 
 def link(code: bytes, names: Sequence[str]) -> tuple[int, ...]:
-    """Link object code into this process for good, by LLVM; return the addresses of the functions ``names``.
-    Raises RuntimeError if it cannot be linked."""
+    """Link object code into this process with LLVM, for as long as it runs; return the addresses of the
+    functions ``names``.  Raises RuntimeError if the code cannot be linked."""
     global _count
     with LOCK:
         _count += 1

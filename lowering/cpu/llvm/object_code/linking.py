@@ -10,8 +10,8 @@ __all__ = ["load"]
 
 
 def load(code: bytes, names: Sequence[str]) -> tuple[int, ...]:
-    """Link object code into this process for good; return the addresses of the functions ``names``. Raises
-    RuntimeError if it cannot be linked."""
+    """Link object code into this process for as long as it runs; return the addresses of the functions
+    ``names``. Raises RuntimeError if the code cannot be linked."""
     with LOCK:
         try:
             linked, memory = link(code, names, MATHEMATICS)

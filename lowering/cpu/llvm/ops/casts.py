@@ -7,9 +7,9 @@ from dcarray.lowering.errors import Unsupported
 
 
 def _to_integer(b: Builder, t: str, x: str, to: DType) -> str:
-    """Return a floating-point value as an integer: out-of-range values and NaN as the processor's conversion
-    instruction has them, like C code that NumPy's compiler made of the cast. ``freeze`` keeps LLVM from
-    assuming that they do not occur."""
+    """Emit the conversion of a float to an integer. NaN and values out of range give what the processor's
+    instruction gives, like NumPy's compiled C casts; ``freeze`` keeps LLVM from assuming that they do not
+    occur."""
     width = 8 * to.itemsize
     out = f"i{width}"
 
@@ -35,18 +35,18 @@ def _half(b: Builder, instruction: str) -> str:
 
 
 def narrow(b: Builder, x: str) -> str:
-    """Return a float as a half."""
+    """Emit the conversion of a float to a half."""
     return _half(b, f"fptrunc float {x} to half")
 
 
 def widen(b: Builder, x: str) -> str:
-    """Return a half as a float."""
+    """Emit the conversion of a half to a float."""
     return _half(b, f"fpext half {x} to float")
 
 
 def _double_to_half(b: Builder, x: str) -> str:
-    """Return a double as a half, rounded once: first to float with "round to odd", which keeps what the
-    second rounding needs."""
+    """Emit the conversion of a double to a half, through a float that is rounded to odd, so that the result
+    is the same as with a single rounding."""
     near = b.op(f"fptrunc double {x} to float")
     back = b.op(f"fpext float {near} to double")
     exact = b.op(f"fcmp ueq double {back}, {x}")
@@ -91,7 +91,7 @@ def _real(b: Builder, x: str, frm: DType, to: DType) -> str:
 
 
 def cast(b: Builder, x: Value, frm: DType, to: DType) -> Value:
-    """Return ``x`` of dtype ``frm`` as dtype ``to``."""
+    """Emit the conversion of ``x`` from dtype ``frm`` to dtype ``to``; return the result."""
     if frm == to:
         return x
     if frm.kind == "c":

@@ -34,12 +34,13 @@ def multiply(b: Builder, t: str, x: Pair, y: Pair) -> Pair:
 
 
 def _note_nan(b: Builder, t: str, x: Pair) -> None:
-    """Raise the flag that NumPy's comparison of the parts raises for a NaN."""
+    """Emit the floating-point flag that NumPy's comparison of the parts raises for a NaN."""
     b.soft(b.op(f"fcmp uno {t} {x[0]}, {x[1]}"), INVALID)
 
 
 def _wider(b: Builder, t: str, x: Pair) -> tuple[str, Pair]:
-    """Whether the real part is at least as large as the imaginary one, and the absolute values."""
+    """Emit the test whether the real part's magnitude is at least the imaginary part's; return the test and
+    both magnitudes."""
     size = (b.fabs(t, x[0]), b.fabs(t, x[1]))
     return b.fcmp("oge", t, *size), size
 
@@ -98,8 +99,7 @@ def _absolute(b: Builder, t: str, x: Pair) -> str:
 
 
 def _order(b: Builder, t: str, how: str, x: Pair, y: Pair) -> str:
-    """Return the result of a lexicographic comparison: by the imaginary parts where the real ones are
-    equal."""
+    """Emit the comparison of two complex values by the real parts, then by the imaginary parts."""
     known = b.op(f"fcmp ord {t} {x[1]}, {y[1]}")
     first = b.both(b.fcmp({"lt": "olt", "le": "olt", "gt": "ogt", "ge": "ogt"}[how], t, x[0], y[0]), known)
     tied = b.op(f"fcmp oeq {t} {x[0]}, {y[0]}")
@@ -114,7 +114,7 @@ def _extreme(b: Builder, name: str, t: str, x: Pair, y: Pair) -> Pair:
 
 
 def _library(b: Builder, name: str, t: str, x: Pair) -> Pair:
-    """Call a function of the C library as the System V convention passes complex values; return the
+    """Emit the call of a complex function of the C library in the System V calling convention; return the
     result."""
     if platform.machine() not in ("x86_64", "AMD64") or platform.system() == "Windows":
         raise Unsupported(f"{name} of complex values on this system")

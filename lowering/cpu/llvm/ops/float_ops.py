@@ -39,7 +39,7 @@ def _copysign(b: Builder, t: str, x: str, y: str) -> str:
 
 
 def _modulo(b: Builder, t: str, x: str, y: str) -> tuple[str, str, str]:
-    """Return the remainder with the divisor's sign, C's remainder, and whether the two differ."""
+    """Emit the remainder with the divisor's sign; return it, C's remainder, and whether the two differ."""
     zero = real(0.0, t)
     rest = vecmath.call(b, "fmod", t, x, y)
     uneven = b.op(f"fcmp une {t} {rest}, {zero}")
@@ -81,7 +81,7 @@ def _heaviside(b: Builder, t: str, x: str, middle: str) -> str:
 
 
 def _spacing(b: Builder, t: str, x: str) -> str:
-    """Return the distance to the next value away from zero."""
+    """Emit the distance of ``x`` to the next number away from zero (`numpy.spacing`)."""
     i = f"i{BITS[t]}"
     following = b.op(f"bitcast {i} {b.op(f'add {i} {b.bits(t, x)}, 1')} to {t}")
     size = b.fsub(t, following, x)
@@ -115,9 +115,8 @@ def _logaddexp(b: Builder, t: str, x: str, y: str, two: bool) -> str:
 
 
 def _hypot(b: Builder, t: str, x: str, y: str) -> str:
-    """Return the hypotenuse from squares that cannot overflow or vanish: float32's in double, float64's
-    scaled by powers of two and with the rounding errors of the sum and the root put back, as near as the C
-    library's own."""
+    """Emit hypot(x, y) with squares that cannot overflow or vanish: of float32 in double; of float64 scaled
+    by powers of two, with the rounding errors of sum and root added back: as accurate as the C library."""
     x, y = b.fabs(t, x), b.fabs(t, y)
     infinite = b.op(f"fcmp oeq {t} {x}, {real(np.inf, t)}")
     infinite = b.either(infinite, b.op(f"fcmp oeq {t} {y}, {real(np.inf, t)}"))

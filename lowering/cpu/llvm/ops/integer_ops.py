@@ -65,7 +65,7 @@ def compare(b: Builder, name: str, args: tuple[str, ...], types: tuple[DType, ..
 
 
 def _quotient(b: Builder, t: str, signed: bool, a: str, d: str) -> str:
-    """Return C's ``a / d`` for a divisor that is not 0 and a quotient that fits."""
+    """Emit C's ``a / d``; ``d`` must not be 0, and the quotient must fit."""
     s = "s" if signed else "u"
     if t == "i64":
         return b.op(f"{s}div i64 {a}, {d}")
@@ -76,7 +76,7 @@ def _quotient(b: Builder, t: str, signed: bool, a: str, d: str) -> str:
 
 
 def _divide(b: Builder, name: str, t: str, signed: bool, a: str, d: str) -> str:
-    """Return floor_divide, remainder or fmod: by 0 they are 0 and raise the flag."""
+    """Emit floor_divide, remainder or fmod, which for the divisor 0 are 0 and raise the flag "divide"."""
     none = b.icmp("eq", t, d, "0")
     b.soft(none, DIVIDE)
     minus = b.icmp("eq", t, d, "-1") if signed else "false"
@@ -113,7 +113,7 @@ def _shift(b: Builder, name: str, t: str, signed: bool, a: str, count: str) -> s
 
 
 def _reciprocal(b: Builder, t: str, dtype: DType, x: str) -> str:
-    """Return C's cast of ``1.0 / x``."""
+    """Emit C's conversion of ``1.0 / x`` to the integer dtype of ``x``."""
     none = b.icmp("eq", t, x, "0")
     b.soft(none, DIVIDE | INVALID)
     unit = b.icmp("eq", t, x, "1")
@@ -129,8 +129,7 @@ _OVERFLOW = {"add": "add", "subtract": "sub", "multiply": "mul"}
 
 
 def with_overflow_flag(b: Builder, name: str, args: tuple[str, ...], dtype: DType) -> tuple[str, str]:
-    """Return the result of ``add``, ``subtract`` or ``multiply``, and whether it has wrapped: one
-    instruction."""
+    """Emit ``add``, ``subtract`` or ``multiply`` as one instruction; return result and overflow flag."""
     t = ty(dtype)
     function = f"llvm.{'s' if dtype.kind == 'i' else 'u'}{_OVERFLOW[name]}.with.overflow.{t}"
     pair = f"{{{t}, i1}}"
@@ -140,7 +139,7 @@ def with_overflow_flag(b: Builder, name: str, args: tuple[str, ...], dtype: DTyp
 
 
 def _fits(b: Builder, name: str, args: tuple[str, ...], dtype: DType) -> str:
-    """Whether the result is the true one, of several elements at once where that is possible."""
+    """Emit the test whether the result of an operation is exact, in a form that vectorises if possible."""
     t, (x, y) = ty(dtype), args
     if name == "multiply":
         if t == "i64":

@@ -1,1 +1,1 @@
-"""Passes over optimised LLVM text, for what LLVM has no instruction or would undo."""
+"""Passes over LLVM text after LLVM's optimiser, for rewrites that the optimiser cannot do or would undo."""

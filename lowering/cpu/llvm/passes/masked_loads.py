@@ -26,7 +26,8 @@ _MASKED = frozenset(
 
 
 def isolate_masked_loads(text: str) -> str:
-    """Return the optimised LLVM text with such loads isolated; the same object where there are none."""
+    """Return optimised LLVM text with a barrier after each load that LLVM would fold into a masked
+    instruction; the same object if there is no such load."""
     if " select <" not in text and " and <" not in text:
         return text
     return FUNCTION.sub(lambda found: _function(found[0]), text)

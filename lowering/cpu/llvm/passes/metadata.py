@@ -1,4 +1,4 @@
-"""Functions and numbered metadata in LLVM text, for the passes over optimised text."""
+"""Search for functions and numbered metadata in optimised LLVM text."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ _NODE = re.compile(r"^!(\d+) = !\{(.*)\}$", re.M)
 
 
 def nodes(text: str, name: str) -> tuple[list[str], dict[str, str]] | None:
-    """Return the nodes that named metadata lists, and the content of each; None where there is none."""
+    """Return the nodes that the named metadata ``name`` lists, and the content of all numbered nodes; None if
+    there is no such metadata."""
     named = re.search(rf"^!{re.escape(name)} = !\{{(.*)\}}$", text, re.M)
     return None if named is None else (REFERENCE.findall(named[1]), dict(_NODE.findall(text)))

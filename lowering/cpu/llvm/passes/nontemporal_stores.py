@@ -26,8 +26,8 @@ _STORE = re.compile(r"^(  store <(\d+) x (\w+)> .*, align )\d+(,.*!llvm\.access\
 
 
 def use_streaming_stores(text: str) -> str:
-    """Return the optimised LLVM text in which marked stores of vectors go past the caches; the same object
-    without them."""
+    """Return the optimised LLVM text with marked vector stores made nontemporal; the same object without
+    any."""
     listed = nodes(text, GROUP)
     if listed is None:
         return text

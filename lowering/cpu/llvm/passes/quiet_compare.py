@@ -34,8 +34,8 @@ _MADE = re.compile(
 
 
 def quiet_comparisons(text: str) -> str:
-    """Return the optimised LLVM text with quiet comparisons in marked functions; the same object without
-    them."""
+    """Return optimised LLVM text with the comparisons in marked functions made quiet; the same object if
+    there are no marked functions."""
     groups = _GROUP.findall(text)
     if not groups:
         return text
@@ -67,7 +67,7 @@ def quiet_comparisons(text: str) -> str:
 
 
 def _fold_masks(text: str) -> str:
-    """Return a function with masked comparisons in place of full ones that are combined with a mask."""
+    """Return a function in which a comparison that is combined with a mask becomes one masked instruction."""
     made: dict[str, tuple[str, str]] = {name: (line, every) for line, name, every in _MADE.findall(text)}
     if not made:
         return text
@@ -89,7 +89,7 @@ def _fold_masks(text: str) -> str:
 
 
 def _operands(text: str) -> tuple[str, str]:
-    """Return the two operands, either of which may be a constant with commas in it."""
+    """Return the two operands in the text of an instruction; a constant operand may contain commas."""
     depth = 0
     for at, char in enumerate(text):
         depth += (char in "<([{") - (char in ">)]}")
@@ -99,8 +99,8 @@ def _operands(text: str) -> tuple[str, str]:
 
 
 def _compare_numbers(name: str, how: str, kind: str, a: str, b: str) -> str:
-    """Return a comparison with NaNs replaced before it: for vectors that fit no register, and for scalars,
-    which may become vectors."""
+    """Return a comparison of operands in which NaNs are replaced first, for scalars (which may become
+    vectors) and for vectors of no register's size."""
     below = how in ("ult", "ule", "ogt", "oge")  # what is put in for NaN gives False, or True if that is due
     low, high = (_constant(kind, value) for value in ("0.0", "1.0"))
     x, y = (low, high) if below else (high, low)

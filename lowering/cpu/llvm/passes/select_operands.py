@@ -33,8 +33,8 @@ _SINGLE = {"float": "v", "double": "v", "half": "r", "i8": "r", "i16": "r", "i32
 
 
 def isolate_select_operands(text: str, masks: bool) -> str:
-    """Return the optimised LLVM text with such operations isolated, the same object where there are none;
-    ``masks`` says whether instructions take masks, so that vectors are isolated, too."""
+    """Return the optimised LLVM text with barriers after operands of selects; the same object if none is
+    needed. ``masks``: vector instructions have masks, so that vectors need barriers, too."""
     if " select " not in text:
         return text
     return FUNCTION.sub(lambda found: _function(found[0], masks), text)
@@ -70,7 +70,7 @@ def _function(text: str, masks: bool) -> str:
 
 
 def _barrier(kind: str, register: str, value: str) -> str:
-    """Return the empty inline assembly statement."""
+    """Return the empty inline assembly statement that serves as a barrier for a value."""
     return f'tail call {kind} asm "", "={register},0"({kind} {value})'
 
 

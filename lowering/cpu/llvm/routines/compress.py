@@ -197,8 +197,7 @@ def _by_compress(size: int) -> tuple[str, str]:
 
 
 def _by_permutation(size: int) -> tuple[str, str]:
-    """Return declarations, and the instructions that move elements by AVX2's permutation of words, from a
-    table."""
+    """Return declarations, and instructions that move elements by AVX2's word permutation, from a table."""
     lanes = min(32 // size, 8)
     rows = ", ".join(_row(bits, lanes) for bits in range(1 << lanes))
     head = f"@places = private constant [{1 << lanes} x <8 x i8>] [{rows}], align 64\n{_PERMUTE}"

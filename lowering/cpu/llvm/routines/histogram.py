@@ -2,10 +2,10 @@
 
 NumPy counts blocks of 65536 elements one after the other and adds the counts up.  So does this: the first
 phase counts each block in a row of its own, the second adds the rows in order, which with weights is the
-order of NumPy's additions.  An element's bin is guessed by multiplication and put right by comparison with
-edges, which are computed as ``numpy.linspace`` does: edge ``k`` is ``k * step + first``, each rounded, but
-for the last one.  So a bin is found without reading memory.  Whether the edges are these, and
-not so close that rounding matters, is for the caller to check.
+order of NumPy's additions.  An element's bin is estimated by multiplication and corrected by comparison with
+edges, which are computed as ``numpy.linspace`` does: edge ``k`` is ``k * step + first``, each operation
+rounded, except for the last edge.  So finding a bin reads no memory.  The caller must check that the edges
+are these, and not so close that rounding matters.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ exit:
 
 
 def histogram(weighted: bool) -> Routine:
-    """Return the routine that counts, or adds up weights."""
+    """Return the routine that counts the elements in each bin, or with ``weighted`` adds up their weights."""
     weight = "%onep = getelementptr double, ptr %ws, i64 %k\n  %one = load double, ptr %onep"
     words = (
         {"T": "double", "ADD": "fadd", "ONE": "%one", "ZERO": "0.0", "VALUE": weight}

@@ -1,4 +1,4 @@
-"""Routines: LLVM text that is no kernel, but is cached, compiled and launched on threads like one."""
+"""Routines: handwritten LLVM text that is cached, compiled and launched on threads like a kernel."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NO_KERNEL = Kernel((), (), ())
 
 @record(frozen=True, slots=True)
 class Routine(ObjectCompiler):
-    """A compiler whose only kernel is the routine; see `dcarray.lowering.kernel.compiler`."""
+    """A routine, as a `dcarray.lowering.kernel.compiler.Compiler` whose only kernel is the routine."""
 
     name: str  # different for each text
     text: str  # it defines ``phase0``, ``phase1``, ...
@@ -45,8 +45,8 @@ _TYPES = {"f": "i32", "d": "i64", "F": "i64", "D": "<2 x i64>"}
 
 
 def words_of(char: str) -> dict[str, object]:
-    """Return the template words for elements of a dtype, ``f``, ``d``, ``F`` or ``D``, that are only moved.
-    ``E`` is their type, ``SIZE`` its bytes; addresses are multiples of ``ALIGN``."""
+    """Return words of templates for elements of a dtype (``f``, ``d``, ``F`` or ``D``) that are only copied:
+    ``E`` is their LLVM type, ``SIZE`` its bytes, and ``ALIGN`` their alignment in bytes."""
     size = np.dtype(char).itemsize
     return {"E": _TYPES[char], "SIZE": size, "ALIGN": min(size, 8)}
 
@@ -61,9 +61,9 @@ def scalar(char: str, name: str) -> tuple[str, str]:
 
 
 def fill_template(text: str, **words: object) -> str:
-    """Return the LLVM text of a template.  Each word in capitals after a dollar sign gets its value.
-    Addresses of elements and loads of arguments are written out: ``arguments ptr x, _, i64 n`` loads the
-    first and the third."""
+    """Return the LLVM text of a template, in which each ``$WORD`` is replaced by its value, and shorthands
+    for addresses (`expand_addresses`) and loads of arguments are written out: ``arguments ptr x, _, i64 n``
+    loads the first and the third argument."""
     for word, meaning in words.items():
         text = text.replace(f"${word}", str(meaning))
     return expand_addresses(_ARGUMENTS.sub(_loaded, text))
@@ -73,6 +73,6 @@ _ARGUMENTS = re.compile(r"^  arguments ((?:.*,\n)*.*)$", re.M)
 
 
 def _loaded(found: re.Match[str]) -> str:
-    """Return the loads of a list of arguments."""
+    """Return the instructions that load the arguments listed in a template."""
     named = [(k, text.split()) for k, text in enumerate(found[1].split(",")) if text.strip() != "_"]
     return "\n".join(f"  %{name} = load {kind}, ptr %args[i64 {k}]" for k, (kind, name) in named)

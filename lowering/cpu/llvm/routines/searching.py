@@ -36,7 +36,7 @@ def _probes() -> str:
 
 
 def _part_counts() -> str:
-    """Return the number of the parts' last elements, except the last part's, that precede an element."""
+    """Return LLVM text that counts the parts, except for the last, whose last element precedes an element."""
     lines = []
     for k in range(PARTS - 1):
         before = f"%c{k - 1}" if k else "zeroinitializer"
@@ -53,7 +53,7 @@ def _part_counts() -> str:
 
 
 def _all(name: str, value: str) -> str:
-    """Return one number in all lanes."""
+    """Return LLVM text that puts the number ``value`` into all lanes of the vector ``name``."""
     return (
         f"%{name}.1 = insertelement $L poison, i64 {value}, i64 0\n"
         f"  %{name} = shufflevector $L %{name}.1, $L poison, $I zeroinitializer"
@@ -270,8 +270,8 @@ def _finding(text: str, char: str, side: str) -> str:
 
 
 def search(kind: tuple[str, str]) -> Routine:
-    """Return the routine that searches tables of a dtype (``d`` or ``l``), left or right of equal
-    elements."""
+    """Return the routine that searches tables; ``kind`` is a type character (``d`` or ``l``) and the side of
+    equal elements ("left" or "right")."""
     char, side = kind
     return Routine(f"search {char} {side}", _finding(_SEARCH, char, side), 1, 8)
 

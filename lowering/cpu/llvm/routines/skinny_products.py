@@ -5,13 +5,12 @@ first, which for few rows costs more than the product (the "tall and skinny" mat
 the literature: Chen et al., *TSM2*, ICS 2019).  Here each element of the large matrix is read from memory
 once, in place, and multiplied with all rows of the skinny one, with accumulators in registers:
 
-* *down* the large matrix where the sums are along its columns: some of its rows at a time, one tile of
-columns
-  after the other.  The sums of a tile are stored in memory in between;
-* *along* its rows where the sums are along these: some rows at a time, chunk by chunk.
+* *down* the large matrix if its columns are summed: a few rows at a time, tile of columns by tile of columns,
+  with the sums of a tile stored in memory in between;
+* *along* its rows if these are summed: a few rows at a time, chunk by chunk.
 
-The sums of each chunk begin with zero, and are added to those before it: their rounding errors grow as
-those of BLAS do.  The order of a sum does not depend on the thread.
+The sum of each chunk starts from zero and is added to the total, so that rounding errors grow as in BLAS.
+The order of additions does not depend on the number of threads.
 """
 
 from __future__ import annotations

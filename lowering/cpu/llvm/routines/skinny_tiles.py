@@ -67,7 +67,7 @@ summed:
 
 @record(frozen=True, slots=True)
 class Vectors:
-    """The type of vectors of numbers of ``size`` bytes, of LLVM's type ``real``."""
+    """A vector type: the number of lanes, and the LLVM type ``real`` and the bytes ``size`` of each."""
 
     lanes: int
     real: str
@@ -83,7 +83,7 @@ class Vectors:
 
     @property
     def mangled(self) -> str:
-        """The type in the names of intrinsics."""
+        """The vector type as it appears in the names of intrinsics."""
         return f"v{self.lanes}f{8 * self.size}"
 
 
@@ -99,7 +99,8 @@ def tiles(v: Vectors, most: int) -> list[str]:
 
 
 def _columns(v: Vectors, height: int) -> str:
-    """Return the micro-kernel that accumulates some rows of a tile of columns, times ``height`` rows."""
+    """Return the micro-kernel that sums along columns: some rows of a tile of the large matrix times
+    ``height`` rows of the skinny one."""
     cells = [(i, c) for i in range(height) for c in range(ABREAST)]
     begin, sums, terms, stores = [], [], [], []
     for i, c in cells:
@@ -130,8 +131,8 @@ def _columns(v: Vectors, height: int) -> str:
 
 
 def _lines(v: Vectors, height: int, beside: int, most: int) -> str:
-    """Return the micro-kernel of ``beside`` rows of the large matrix times ``height`` rows of the skinny
-    one."""
+    """Return the micro-kernel that sums along rows: ``beside`` rows of the large matrix times ``height`` rows
+    of the skinny one."""
     sums, places, terms, ends, stores = [], [], [], [], []
     for g in range(beside):
         places += _place("w", g, v)
@@ -167,7 +168,7 @@ def _lines(v: Vectors, height: int, beside: int, most: int) -> str:
 
 
 def _place(matrix: str, row: int, v: Vectors) -> list[str]:
-    """Return the address of a row's elements from ``%q`` on."""
+    """Return the instructions that compute the address of a row's elements from index ``%q`` on."""
     name = f"{matrix}{row}"
     return [
         f"%{name}.o = mul i64 %ld{matrix}, {row}",
@@ -177,7 +178,7 @@ def _place(matrix: str, row: int, v: Vectors) -> list[str]:
 
 
 def _multiply_add(name: str, row: str, column: str, v: Vectors, kind: str = "") -> str:
-    """Return a multiply-add, in one instruction where the processor has it."""
+    """Return the text of a multiply-add, which LLVM may contract to one instruction."""
     return (
         f"%{kind}m{name} = fmul contract {v.type} %{kind}x{row}, %{kind}w{column}\n  "
         f"%{kind}n{name} = fadd contract {v.type} %a{name}, %{kind}m{name}"
@@ -185,6 +186,6 @@ def _multiply_add(name: str, row: str, column: str, v: Vectors, kind: str = "") 
 
 
 def _fill(text: str, **words: object) -> str:
-    """Return a template with lists of lines for its words."""
+    """Return the text of a template whose words may be lists of lines."""
     given = {word: "\n  ".join(w) if isinstance(w, list) else w for word, w in words.items()}
     return fill_template(text, **given)

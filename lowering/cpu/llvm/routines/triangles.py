@@ -157,8 +157,8 @@ _COMPLEX_RECIPROCAL = """
 
 
 def triangle(char: str, bits: int) -> tuple[str, dict[str, object]]:
-    """Return the template of ``@triangle`` and its words, for elements of a dtype (``f``, ``d``, ``F`` or
-    ``D``) and vector registers of so many bits."""
+    """Return the template of the function ``@triangle`` and its words, for elements of a dtype (``f``, ``d``,
+    ``F`` or ``D``) and vector registers of ``bits`` bits."""
     double, pairs = char in "dD", char in "FD"
     lanes = bits // (64 if double else 32)
     numbers = 2 if pairs else 1  # of an element
@@ -181,8 +181,8 @@ def triangle(char: str, bits: int) -> tuple[str, dict[str, object]]:
 
 
 def _tile(name: str, pairs: bool, vectors: int, lanes: int, real: str, masked: bool) -> str:
-    """Return a function for a tile of columns of all rows; with ``masked``, for the remainder at the end of
-    rows."""
+    """Return the function that solves for a tile of columns in all rows; with ``masked``, for the columns
+    that remain at the end of the rows."""
     size, kind = (8 if real == "double" else 4), f"<{lanes} x {real}>"
     mangled = f"v{lanes}f{size * 8}"
     mask, whole = f"<{lanes} x i1>", f"<{lanes} x i64>"
@@ -203,7 +203,7 @@ def _tile(name: str, pairs: bool, vectors: int, lanes: int, real: str, masked: b
         ]
 
     def swapped(to: str, what: str) -> str:
-        """Return the vector with real and imaginary parts swapped."""
+        """Return the instruction that swaps real and imaginary parts in a vector."""
         order = ", ".join(f"i32 {lane ^ 1}" for lane in range(lanes))
         return f"%{to} = shufflevector {kind} %{what}, {kind} poison, <{lanes} x i32> <{order}>"
 

@@ -1,4 +1,4 @@
-"""Addresses of elements inside instructions: a shorthand of LLVM text that is written by hand."""
+"""A shorthand for addresses of elements in handwritten LLVM text."""
 
 from __future__ import annotations
 

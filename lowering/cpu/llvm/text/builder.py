@@ -147,9 +147,8 @@ class Builder:
 
     # ---- floating point -----------------------------------------------------------------------------
     def fcmp(self, how: str, t: str, a: str, b: str) -> str:
-        """Emit a comparison; return its result. oeq, une, uno and ord raise nothing for a quiet NaN; olt,
-        ole, ogt and oge do on x86 vectors, as NumPy's never seem to: so NaNs are kept from them when
-        ``quiet``."""
+        """Emit a comparison; return its result. oeq, une, uno and ord raise no flag for a quiet NaN; olt,
+        ole, ogt and oge do in x86 vectors, unlike in NumPy, so NaNs are replaced before them if ``quiet``."""
         if how in ("olt", "ole", "ogt", "oge") and self.quiet:
             known = self.op(f"fcmp ord {t} {a}, {b}")
             low, high = real(0.0, t), real(1.0, t)
@@ -173,12 +172,12 @@ class Builder:
         return self.intrinsic("fabs", t, a)
 
     def one(self, t: str) -> str:
-        """Return 1.0, opaque to LLVM: dividing by ``select(c, x, one)`` stays one division. With a constant
-        it would become a select between two results, and divide where it must not."""
+        """Return 1.0 as a value unknown to LLVM, so that a division by ``select(c, x, one)`` stays as it is;
+        with a constant, LLVM would divide by ``x`` everywhere and select afterwards."""
         return self._unknown("one", 1.0, t)
 
     def zero(self, t: str) -> str:
-        """Return 0.0, opaque to LLVM, which would compare the operand of a root instead of the root."""
+        """Return 0.0 as a value unknown to LLVM, which would else compare a root's operand instead."""
         return self._unknown("zero", 0.0, t)
 
     def _unknown(self, what: str, value: float, t: str) -> str:
@@ -202,12 +201,12 @@ class Builder:
         return self.op(f"bitcast {t} {a} to i{BITS[t]}")
 
     def negative_bit(self, t: str, a: str) -> str:
-        """Whether the sign bit is set."""
+        """Emit the test whether the sign bit of a value is set; return the result."""
         return self.icmp("slt", f"i{BITS[t]}", self.bits(t, a), "0")
 
     # ---- flags --------------------------------------------------------------------------------------
     def soft(self, cond: str, flag: int) -> None:
-        """Raise a floating-point flag in the result of the function when ``cond`` holds."""
+        """Emit code that adds a floating-point flag to the function's result if ``cond`` holds."""
         self.soft_used = True
         old = self.op("load i32, ptr %soft")
         new = self.op(f"select i1 {cond}, i32 {flag}, i32 0")

@@ -1,9 +1,9 @@
-"""The launch of a kernel on one thread or on the thread pool, as LLVM text: the second part of `pool`'s.
+"""LLVM text, the second part of `pool`'s: the launch of a kernel on one thread or on the thread pool.
 
 A phase runs on as many threads as it has grains of work.  Jobs that cost no more than waking a thread
-wake sleeping workers only where jobs are frequent.  The launching thread keeps an account of the cost of
-sharing: the time of a job, less its time alone at the speed of the chunks that this thread has done.  Where
-that is a loss, since other programs have the processors, it does not share jobs for a while.
+wake sleeping workers only where jobs are frequent.  The launching thread measures what sharing
+gains: the time of a job compared with the time it would take alone, at the speed of this thread's own chunks.
+While that is a loss, because other programs use the processors, it runs jobs alone.
 """
 
 from __future__ import annotations

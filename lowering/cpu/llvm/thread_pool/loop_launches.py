@@ -1,8 +1,7 @@
-"""All iterations of a loop of launches as one job of the thread pool, as LLVM text: the last part of
-`pool`'s.
+"""LLVM text, the last part of `pool`'s: a loop around launches of kernels as one job of the thread pool.
 
-Each thread runs through all phases of all iterations by itself: it computes the arguments of an iteration,
-and does its chunks (see `parallel_loop_phase`).
+Each thread goes through all phases of all iterations by itself: it computes the arguments of an iteration and
+runs chunks of its phases (see `parallel_loop_phase`).
 """
 
 from __future__ import annotations

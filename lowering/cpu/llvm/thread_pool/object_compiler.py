@@ -1,4 +1,4 @@
-"""LLVM text compiled to object code, and object code linked to launches."""
+"""Compilation of LLVM text to object code, and linking of object code to launchable functions."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ class ObjectCompiler:
         return engine.fingerprint()
 
     def compile(self, source: str) -> bytes:
-        """Return the object code of LLVM text, with that of the thread pool before it."""
+        """Return the object code of the thread pool, followed by that of an LLVM text."""
         try:
             return threads.with_pool_code(engine.compile_object(source))
         except (RuntimeError, OSError, ImportError) as error:
             raise Unsupported(f"LLVM: {error}") from error
 
     def linked(self, code: bytes, phases: int, arguments: int, mask: int) -> threads.Launch:
-        """Link object code; return its launch."""
+        """Link object code into this process and return it as a callable `Launch`."""
         try:
             return threads.Launch.of(code, phases, arguments, mask)
         except (RuntimeError, OSError, ImportError) as error:

@@ -1,9 +1,9 @@
-"""One phase of a loop of launches that several threads run together, as LLVM text: a part of `pool`'s.
+"""LLVM text, a part of `pool`'s: one phase, shared by several threads, of a loop around launches of kernels.
 
-A thread takes chunks of the phase, its own first, and waits until those of all threads are done; so between
-two phases one counter passes from one core to another, where a launch would open and close a job.  A phase
-has a number, and a chunk is taken by the number of its phase: a thread that is late takes no chunk of a
-finished phase.  Workers may leave, and none need arrive: others take their chunks.
+A thread runs chunks of the phase, its own first, and waits until all chunks are done.  So between two phases
+only one counter moves between cores, where separate launches would open and close a job.  Chunks are marked
+with the number of their phase, so that a late thread takes none of a finished phase.  Workers may leave or
+never arrive: others take their chunks.
 """
 
 from __future__ import annotations

@@ -40,15 +40,14 @@ _SIZE = struct.Struct("<I")
 
 
 def with_pool_code(code: bytes) -> bytes:
-    """Return the object code of a kernel as it is cached and sent to other processes: with that of the pool
-    before it."""
+    """Return the object code of the pool followed by that of a kernel, for the cache and other processes."""
     own = object_code()
     return _SIZE.pack(len(own)) + own + code
 
 
 def object_code(known: bytes | None = None) -> bytes:
-    """Return the object code of the pool: ``known``, if none is there yet, or else compiled now.  It travels
-    with the code of kernels, so that a process which finds those in a cache need not compile anything."""
+    """Return the object code of the pool, kept from the first call: ``known`` if given, else compiled.  It is
+    stored with each kernel's code, so that a process that finds kernels in a cache compiles nothing."""
     global _code
     if _code is None:
         _code = known or compiled()
@@ -82,8 +81,8 @@ def _native() -> tuple[Any, ...]:
 
 
 def _pool(threads: int) -> int:
-    """Return the address of the running pool of ``threads`` threads; 0 when no pool can be created any
-    more."""
+    """Return the address of the pool of ``threads`` threads, which is started if needed; 0 if the interpreter
+    is shutting down, so that no pool can be started."""
     with _lock:
         address = _pools.get(threads)
         if address is None and not _stopped:
@@ -104,7 +103,7 @@ def _pool(threads: int) -> int:
 
 
 def is_running() -> bool:
-    """Whether the pool has threads."""
+    """Whether a thread pool has been started in this process."""
     return any(_pools.values())
 
 
@@ -121,7 +120,7 @@ def _forget() -> None:
 
 
 def _stop() -> None:
-    """Let the workers leave before the interpreter goes."""
+    """Make all workers leave their native calls before the interpreter shuts down."""
     global _stopped
     with _lock:
         _stopped = True
@@ -158,8 +157,7 @@ class Launch:
 
     @classmethod
     def of(cls, code: bytes, phases: int, arguments: int, mask: int) -> Launch:
-        """Return the launch of cached code, object code with that of the thread pool before it; raise
-        RuntimeError if it cannot be linked."""
+        """Return the launch of `with_pool_code`'s object code; raise RuntimeError if it cannot be linked."""
         head = _SIZE.size
         size = _SIZE.unpack_from(code)[0] if len(code) > head else 0
         addresses = linking.load(code[head + size :], [f"phase{number}" for number in range(phases)])
@@ -178,8 +176,9 @@ class Launch:
     def repeat(
         iterations: range, threads: int, launches: Sequence[tuple[Launch, Callable[[int], bytes]]]
     ) -> int:
-        """Run launches in order in each iteration of a loop; returns the flags that they raised.  A function
-        packs the arguments of each for an iteration; they are linear in it."""
+        """Run launches in order in each iteration of a loop; return the floating-point flags that they
+        raised. Each comes with a function that packs its arguments for an iteration; these must be linear in
+        it."""
         blocks, rows = [], []
         for launch, arguments in launches:
             block = np.frombuffer(arguments(iterations[0]), np.int64).copy()
@@ -193,7 +192,7 @@ class Launch:
 
 
 def linked(code: bytes, phases: int, arguments: int, mask: int) -> Launch:
-    """Return the launch of object code, which is linked once, however often it comes."""
+    """Return the launch of object code, which is linked only the first time."""
     key = (sha256(code).digest(), phases, arguments, mask)
     found = _LINKED.get(key)
     if found is None:
