@@ -77,7 +77,8 @@ class ComplexNumbers(Numbers):
         return self.complex_of(*[Apply("negative", (part,), _F8) for part in self.parts(x)])
 
     def _complex_power(self, a: Value, b: Value) -> Data:
-        """Trace a power, for a small positive exponent: Python multiplies then, too."""
+        """Trace a power with a small positive int as exponent, for which Python multiplies repeatedly,
+        too."""
         whole = b.real if type(b) is complex and not b.imag else b
         if type(whole) not in (int, float) or not 0 < whole <= _MAX_POWER or whole != int(whole):
             raise self.scope.fail("a power of complex numbers")

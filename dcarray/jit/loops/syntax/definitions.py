@@ -14,8 +14,8 @@ __all__ = ["definition", "first_parameters", "function_of_text", "returning", "u
 
 
 def definition(source: Source) -> tuple[str, ast.FunctionDef]:
-    """Return the text of a function without decorators, and its syntax tree, with positions in that text;
-    raises `Unnamed` if the text would mean something else."""
+    """Return the text of a function without decorators, and its syntax tree with positions in that text.
+    Raises `Unnamed` if the text alone would mean something else."""
     name = source.tree.name
     if not source.is_faithful(source.tree):
         raise Unnamed(f"{name} has a string over several lines")
