@@ -193,7 +193,7 @@ def _openmp_threads() -> int | None:
 
 
 def _consistent(given: Options) -> Options:
-    """Return options whose ``eager_below`` is at most ``distribute_above``, since only recorded calls are
+    """Return options with ``eager_below`` at most ``distribute_above``: only recorded calls are
     distributed."""
     if given.distribute_above < given.eager_below:
         return replaced(given, eager_below=given.distribute_above)
@@ -230,8 +230,7 @@ def scoped() -> Options | None:
 
 
 def in_force() -> tuple[tuple[dict[str, Any], str, Any], ...]:
-    """Return what the options depend on besides `SCOPED`: dictionaries, names in them, and objects that these
-    are bound to."""
+    """Return the bindings (dictionary, name, object) on which the options depend, besides `SCOPED`."""
     return (globals(), "_process", _process), (globals(), "_limit", _limit)
 
 
@@ -281,8 +280,8 @@ def set_threads(most: int | None) -> None:
 
 
 def process_threads(limited: bool = True) -> int:
-    """Return the number of threads outside of all blocks of `options`, with the limit of other code or
-    without."""
+    """Return the number of threads outside of all blocks of `options`, with or without the limit of other
+    code."""
     whole = _outside().threads
     return min(whole, _limit) if limited and _limit is not None else whole
 

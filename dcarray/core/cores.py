@@ -136,8 +136,7 @@ def _children(process: int) -> list[int]:
 
 
 def _runs(process: int, program: str) -> bool:
-    """Whether a process runs a program and is no helper of `multiprocessing`'s; a process that has ended
-    runs none."""
+    """Whether a process runs a program and is no helper of `multiprocessing`; false if it has ended."""
     try:
         if os.readlink(f"/proc/{process}/exe") != program:
             return False

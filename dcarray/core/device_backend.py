@@ -31,8 +31,8 @@ class DeviceBackend(Protocol):
         """Why a recording runs where it does, if there was a choice."""
 
     def selected(self, x: Any, mask: Any) -> Any:
-        """Return the elements of an array that a mask selects, gathered on its device; None if the host is to
-        do it."""
+        """Return the elements of an array that a mask selects, gathered on its device; None: the host has
+        to."""
 
     def reserved(self, store: Any, device: Any) -> bool:
         """Whether a device has made a buffer for a store that has no elements yet."""

@@ -39,8 +39,7 @@ def _arrays(values: Iterable[Any], inside: int) -> Iterable[Handle]:
 
 
 def common_device(default: Any, *values: Any) -> Any:
-    """Return the device of the arrays with axes among values, also in sequences; ``default`` if there are
-    none.
+    """Return the device of the arrays with axes among values or in sequences; ``default``: there are none.
 
     Raises
     ------

@@ -109,8 +109,8 @@ class Handle:
         return self._store.dtype if a is None else a.dtype
 
     def _select(self, key: Any) -> Any:
-        """``self[key]`` of a large array by a mask, as a pending selection (`dcarray.api.lazy_selection`), or
-        None."""
+        """Return ``self[mask]`` as a pending selection (`dcarray.api.lazy_selection`); None if it cannot
+        be."""
         return None
 
     def _finish_selection(self, rec: Any) -> Callable[[], None]:
@@ -202,8 +202,7 @@ class Handle:
         return (used is None or used.done) and (dirty is None or dirty.done)
 
     def _has_pending(self) -> bool:
-        """Whether a recording that works on this memory has still to run (distributed memory is not
-        `_idle`)."""
+        """Whether a recording that uses this memory has yet to run; distributed memory is not `_idle`."""
         if self._small is not None:
             return False
         head = self._store.family
@@ -278,8 +277,7 @@ def part(whole: Handle, key: Any, view: NDArray) -> Any:
 
 
 def locate(x: Handle) -> None:
-    """Set the window of a view that NumPy made: of the store that it is a view of, or of a store of its
-    own."""
+    """Set the window of a view that NumPy made: of the store it is a view of, or of its own."""
     store: Store = x._origin
     a = x._ndarray
     assert a is not None
@@ -368,8 +366,7 @@ def _lent(head: Store, mem: NDArray) -> NDArray | None:
 
 
 def derive(x: Handle, view: NDArray, eager_below: int) -> Any:
-    """Return a handle on ``view``, which NumPy made of the evaluated view of ``x`` and which may share its
-    memory.
+    """Return a handle on ``view``, which NumPy made from the memory of ``x``, and which may share it.
 
     A view of a small array's memory is small, and so is a copy, but not one of many more elements.
     """

@@ -153,8 +153,7 @@ class _Account:
         self._lost = self._good = self._rest = 0.0
 
     def judge(self, start: float, alone: float, helped: bool) -> None:
-        """Note a call: when it began, when its own thread had nothing left to do, and whether others had done
-        something."""
+        """Note a call: when it began, when its own thread ran out of work, and whether others did some."""
         now = monotonic()
         took = now - start
         self._good += took
@@ -174,8 +173,7 @@ class _Helpers:
         self._waiting: SimpleQueue[Job] = SimpleQueue()
 
     def call(self, tasks: Sequence[Job]) -> None:
-        """Have helpers begin the tasks as soon as they can; one is started for each task that there are too
-        few for."""
+        """Have helpers begin the tasks as soon as they can; one is started for each task without a helper."""
         while self._started < len(tasks):
             try:
                 start_new_thread(_serve, (self._waiting,))

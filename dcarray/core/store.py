@@ -149,8 +149,7 @@ class Store:
             self.permuted = steps != sorted(steps, reverse=True)
 
     def is_exposed(self) -> bool:
-        """(Family head.)  Whether there is whole memory that other objects may know; the same on all
-        ranks."""
+        """(Family head.)  Whether other objects may know its whole memory; the same on all ranks."""
         return self.mem is not None and FAMILIES.find(owner(self.mem)) is not None
 
     def is_unused(self) -> bool:
@@ -215,8 +214,7 @@ def compilable(a: np.ndarray[Any, Any]) -> bool:
 
 
 def writeable(a: np.ndarray[Any, Any]) -> bool:
-    """Whether an array may be written; not those of `numpy.broadcast_arrays`, which would warn of the
-    question."""
+    """Whether an array may be written; False of `numpy.broadcast_arrays`' results, which would warn."""
     flags = a.flags.num
     return bool(flags & 0x400) and not flags & (1 << 31)
 

@@ -173,8 +173,7 @@ def order_of_joined(parts: list[Any], ndim: int) -> tuple[int, ...] | None:
 
 
 def order_of_copy(x: Handle) -> tuple[int, ...] | None:
-    """Return the axes of a copy that keeps the order of a large array, the outermost first; None for C
-    order."""
+    """Return the axes of a copy that keeps the order of a large array, outermost first; None: C order."""
     if x._index is None and x._store.strides is None:
         return None
     steps = strides_of(x)

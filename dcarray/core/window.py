@@ -230,8 +230,7 @@ def infer_shape(shape: tuple[int, ...], size: int) -> tuple[int, ...] | None:
 
 
 def reshape_unit_axes(shape: tuple[int, ...], index: Index, wanted: tuple[int, ...]) -> Index | None:
-    """Return the window reshaped by adding and dropping axes of length 1 alone; None if that is not
-    enough."""
+    """Return the window reshaped by adding and dropping axes of length 1 alone; else None."""
     old = [k for k, n in enumerate(shape) if n != 1]
     new = [k for k, n in enumerate(wanted) if n != 1]
     if [shape[k] for k in old] != [wanted[k] for k in new]:

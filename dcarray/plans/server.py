@@ -119,10 +119,10 @@ def serve() -> None:
 
 
 def _give_way(program: socket.socket) -> None:
-    """Take no more than what nobody else wants of the processors, once a program has left.
+    """Lower the priority once the program has left, so that other processes go first.
 
-    Nobody waits for the plan that is being made then.  A process of the program's priority, which has
-    followed one that was starved, would slow down what runs next.  It serves no other program.
+    No program waits for the plan that is being made then.  A process that replaced a starved one has the
+    program's priority, and would slow down what runs next; it serves no other program.
     """
     poll = select.poll()
     poll.register(program, getattr(select, "POLLRDHUP", 0))
@@ -139,7 +139,7 @@ def _write_held(inside: str | None = None) -> None:
 
 def _serve_program(program: socket.socket, chores: Iterator[bool]) -> list[requests.Request]:
     """Answer requests until the program leaves, or has asked nothing for a while; returns the requests that
-    it leaves."""
+    are still to be planned for later runs."""
     while True:
         with suppress(Exception):  # what is wrong here, requests are told
             while not _is_ready(program, 0) and next(chores, False):
@@ -174,8 +174,8 @@ def finish(left: list[requests.Request]) -> Iterator[bool]:
 
 
 def _next_program(place: str, chores: Iterator[bool], left: Iterator[bool]) -> socket.socket | None:
-    """Return a connection to the next program, or None if none comes for a while; meanwhile do what is left
-    to do."""
+    """Return a connection to the next program, or None if none connects for a while.  Meanwhile make the
+    plans ``left`` undone."""
     import resource
 
     from .idle_planners import Offer

@@ -12,7 +12,7 @@ P = TypeVar("P")
 
 
 class PlanState(Enum):
-    """The states of a plan slot; a plan that was asked for is being made, or waits for that."""
+    """The states of a plan slot; ASKED means that the plan is being made, or waits for that."""
 
     UNASKED = 0
     ASKED = 1
@@ -26,7 +26,7 @@ class PlanSlot(Generic[P]):
     Attributes
     ----------
     plan : object or None
-        Once it is ready.
+        The plan once it is ready, else None.
     state : PlanState
     """
 
@@ -52,14 +52,14 @@ class PlanSlot(Generic[P]):
         self.plan, self.state = None, PlanState.REFUSED
 
     def make(self, maker: Callable[[], P]) -> None:
-        """Make the plan, unless it is there.
+        """Call ``maker`` and put the plan that it returns into the slot, unless the slot has a plan.
 
         Raises
         ------
         MemoryError
-            It may be asked for again: later there may be more.
+            If memory is too small; the plan may be asked for again.
         Exception
-            It is refused.
+            If no plan can be made; the slot is refused.
         """
         if self.plan is not None:
             return

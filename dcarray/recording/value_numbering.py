@@ -1,4 +1,4 @@
-"""Value numbering of a recording: equal computations, and memory written since."""
+"""Value numbering of a recording: which computations are equal, and which memory was written in between."""
 
 from __future__ import annotations
 

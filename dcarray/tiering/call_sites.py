@@ -39,10 +39,10 @@ def promote(sites: Sequence[tuple[Any, ...]], elements: int, always: bool = Fals
     Parameters
     ----------
     sites : sequence of (code, int, ...)
-        The sites, as in `Recording.sites`.
+        The call sites, as in `Recording.sites`.
     elements : int
     always : bool, optional
-        NumPy does so anyway, only later: nothing is to be gained by recording it.
+        Whether NumPy would run these calls anyway, only later, so that recording them gains nothing.
     """
     if BUILT and communicator() is None:
         for code, instruction, *_ in sites:
@@ -56,7 +56,7 @@ def demote(site: tuple[Any, int], block: bool = False) -> None:
     ----------
     site : (code, int)
     block : bool, optional
-        Something that runs as a region: the site is not promoted again for some time.
+        Whether that runs as a region; then the site is not promoted again for some time.
     """
     if BUILT:
         extension.demote(*site, block)

@@ -306,8 +306,7 @@ def asarray(
 
 
 def _wrapped(function: Any, a: Any, dtype: Any, order: Any, copy: Any) -> Any:
-    """Return the array that `asarray` gives on the CPU; other objects are converted by NumPy's
-    ``function``."""
+    """Return the array that `asarray` gives on the CPU; NumPy's ``function`` converts other objects."""
     if order in (None, "K"):
         if type(a) is np.ndarray and dtype is None and copy is None:
             return wrap(a)

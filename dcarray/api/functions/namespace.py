@@ -220,8 +220,8 @@ def _dispatched(function: Callable[..., Any], place: str = "") -> Callable[..., 
 
 
 def _undispatched(function: Callable[..., Any], place: str = "") -> Callable[..., Any]:
-    """Return a function of NumPy without dispatch, called with plain arrays; pickled by the module ``place``,
-    if given."""
+    """Return a function of NumPy without dispatch, called with plain arrays; ``place`` is its module in
+    pickles."""
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:

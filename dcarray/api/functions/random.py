@@ -210,7 +210,7 @@ def default_rng(seed: Any = None) -> Generator:
 
 def function(name: str) -> Any:
     """Return the counterpart of a name of `numpy.random`: a wrapped function, a seeded class, or NumPy's
-    own object."""
+    object."""
     value = getattr(np.random, name)
     if name == "shuffle":
         return _shuffling(value, 0)

@@ -23,8 +23,8 @@ _GENERATORS = (np.random.PCG64, np.random.PCG64DXSM)
 
 
 def draw(name: str, generator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return the numbers that a method of a generator draws, and advance the generator; None if NumPy has to
-    draw them."""
+    """Return the numbers that a method of a generator draws, and advance the generator; None if only NumPy
+    can."""
     bits: Any = getattr(generator, "bit_generator", None)
     if type(generator) is not np.random.Generator or type(bits) not in _GENERATORS:
         return None
@@ -45,8 +45,7 @@ def draw(name: str, generator: Any, args: tuple[Any, ...], kwargs: dict[str, Any
 
 
 def _random(size: Any = None, dtype: Any = np.float64) -> Any:
-    """Return the shape of the numbers that `numpy.random.Generator.random` draws; None for calls that are not
-    served here."""
+    """Return the shape of the numbers that `numpy.random.Generator.random` draws; None for other calls."""
     return (_shape(size), None) if dtype in (np.float64, float, "d", "f8") and _shape(size) else None
 
 

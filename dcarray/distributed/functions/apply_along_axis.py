@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 @decomposition_of(np.apply_along_axis)
 def _apply_along_axis(func1d: Any, axis: Any, arr: Any, *args: Any, **kwargs: Any) -> Any:
-    """Call a function that is known to be pure, on each rank for its own lines.
+    """Call a function that is known to be pure for the lines of each rank's block.
 
-    Results have the shape and dtype of the first one, as in NumPy.
+    The results have the shape and dtype of the first one, as in NumPy.
     """
     x = operand(arr)
     at = axis_of(axis, x.ndim)

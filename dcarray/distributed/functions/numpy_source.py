@@ -27,8 +27,8 @@ __all__ = ["DECOMPOSITIONS", "call_numpy_source", "decomposition_of", "definitio
 def call_numpy_source(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return the result of a NumPy function by its source or decomposition, or `NOT_DISTRIBUTED`.
 
-    The latter if it has neither, if no argument is distributed, or if that raises: then NumPy is called, and
-    raises its own error.
+    It is `NOT_DISTRIBUTED` if the function has neither, if no argument is distributed, or if running it
+    raises: NumPy is then called, and raises its own error.
     """
     if communicator() is None:
         return NOT_DISTRIBUTED

@@ -42,8 +42,7 @@ _PCG64 = 24  # bytes from the beginning of its state to the other part, to which
 
 
 class Generator(NamedTuple):
-    """The description of a generator: the names of its bit generator and of its class, where "Random" is
-    Python's."""
+    """The description of a generator: the names of its bit generator ("Random": Python's) and its class."""
 
     bits: str
     owner: str

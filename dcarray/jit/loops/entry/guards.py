@@ -1,5 +1,4 @@
-"""Guards: hashable keys of the properties of a value that a loop's plan depends on, as a JIT's type
-signature.
+"""Guards: hashable keys of the properties of a value that a loop's plan depends on, as type signatures.
 
 Each entry into a loop computes the guard of each name's value, so it is cheap.  Values with equal guards have
 equal `EntryValue`s; a value without a guard is of a type that compiled code does not support.  The guard of a
@@ -291,8 +290,7 @@ GUARDS: dict[type, Callable[[Any], Hashable | None]] = {
 
 
 def entry_value(value: Any, guard: Any, same: str | None = None) -> EntryValue:
-    """Return the description of a value with this guard; ``same`` is another name that is bound to the same
-    array."""
+    """Return the description of a value with this guard; ``same`` is another name of the same array."""
     if isinstance(guard, ObjectGuard):
         return guard.entry_value
     if isinstance(guard, DeviceGuard):

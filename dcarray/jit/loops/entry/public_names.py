@@ -26,8 +26,7 @@ _MODULES = (
 
 
 def public_description(value: Any) -> PublicObject | None:
-    """Return the description of an object with a public name, NumPy's or its counterpart here; None if it has
-    none."""
+    """Return the description of an object with a public name (NumPy's, or its counterpart's); else None."""
     if value is parallel_map.map:
         return PublicObject("dcarray.map")
     name = getattr(value, "__name__", None)

@@ -398,7 +398,7 @@ class Operations:
 
 
 def _text(value: Value) -> str:
-    """Return a Python expression for a scalar if it depends only on names bound when the loop begins, else
+    """Return the Python expression of a scalar that depends only on names bound at the loop's begin, or
     ""."""
     if isinstance(value, Data):
         return value.text

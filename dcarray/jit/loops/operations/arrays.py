@@ -232,8 +232,7 @@ class Arrays(Operations):
             raise self.scope.fail("a vector is assigned to a part of itself with another step")
 
     def _meet_at_their_starts(self, a: Window, b: Window) -> bool:
-        """Whether two vectors along different dimensions of an array share their first element, and no
-        other."""
+        """Whether two vectors along different dimensions of an array share just their first element."""
         pairs = list(zip(a.index, b.index, strict=True))
         if any(x.axis == 0 == y.axis for x, y in pairs):
             return False
@@ -253,8 +252,7 @@ class Arrays(Operations):
         return self.scope.eq(*steps) is True or set(backwards) == {True, False}
 
     def _checked_cast(self, value: Data, dtype: DType) -> Expr:
-        """Return a scalar cast to a dtype.  A cast to integers checks that the value fits, since NumPy uses
-        ``int()``."""
+        """Return a scalar cast to a dtype.  A cast to integers checks that it fits, as ``int()`` does."""
         if dtype.kind not in "iu":
             return cast(value.expr, dtype)
         self.memory.may_raise = True

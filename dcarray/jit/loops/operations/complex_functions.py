@@ -199,8 +199,7 @@ _SAMPLES = (0.5 + 0.25j, -1.25 + 3.5j, 0.75 - 0.125j, -0.3 - 7.1j, 1.0 + 0.7j, 2
 
 @cache
 def written(name: str) -> Function | None:
-    """Return the source for a function of `cmath`; None if there is none, or its results differ from this
-    Python's."""
+    """Return the source for a function of `cmath`; None if there is none, or this Python's differs."""
     function = _WRITTEN.get(name)
     if function is None or not _is_as_expected(name, function):
         return None

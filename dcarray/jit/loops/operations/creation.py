@@ -60,8 +60,7 @@ class Creation(Joining):
         return made
 
     def array_of_sequence(self, items: Value, dtype: DType) -> Data:
-        """Return a sequence of numbers as an array whose elements can be assigned to those of another
-        array."""
+        """Return a sequence of numbers as an array, to be assigned to elements of another one."""
         return self._of_sequence(items, dtype)
 
     def _of_sequence(self, items: Value, kind: DType | None) -> Data:
@@ -77,8 +76,7 @@ class Creation(Joining):
         return made
 
     def _leaves(self, items: Value) -> tuple[Shape, dict[tuple[int, ...], Value]]:
-        """Return the shape of the array that a nested sequence makes, and its numbers or arrays by their
-        indices."""
+        """Return the shape of the array that a nested sequence makes, and its items by their indices."""
         if isinstance(items, NumberList):
             items = self.iterables.lists.as_array(items)
         if not isinstance(items, tuple | list):

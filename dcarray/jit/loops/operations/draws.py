@@ -109,8 +109,7 @@ class Draws(Operations):
         return made
 
     def _each(self, array: str, shape: Shape, index: tuple[Index, ...], write: Write) -> None:
-        """Emit statements that write the elements of an array in order; ``index`` holds the indices of its
-        first axes."""
+        """Emit writes of an array's elements in order; ``index`` holds the indices of its first axes."""
         if len(index) == len(shape):
             write(Window(array, (), index))
             return
@@ -161,8 +160,8 @@ class Draws(Operations):
         return self.checked(expr, 1.0, *[Apply(op, (expr, const(end, _F8)), _BOOL) for op, end in ends])
 
     def range_of(self, low: Expr, high: Expr, may_be_negative: bool) -> Expr:
-        """Return the length of an interval with a check that it is finite, and not negative unless it may
-        be."""
+        """Return the length of an interval with a check that it is finite, and, unless allowed, not
+        negative."""
         if isinstance(low, Const) and isinstance(high, Const):
             known = float(const_value(high)) - float(const_value(low))
             if np.isfinite(known) and known >= 0.0:
@@ -222,8 +221,7 @@ class Draws(Operations):
         self.memory.emit(Compute(target, made, loc=self.memory.loc))
 
     def _below(self, generator: RandomGenerator, start: Expr, span: Expr, target: Window) -> None:
-        """Write a random integer as Python draws it: the upper bits of words, until they are not above
-        ``span``."""
+        """Write a random integer as Python draws it: upper bits of words, until they are at most ``span``."""
         memory, loc = self.memory, self.memory.loc
         if isinstance(span, Const):
             shift: Expr = const(WORD - (int(const_value(span)) + 1).bit_length(), _I8)

@@ -46,8 +46,7 @@ def either_kind(*values: Value) -> Either | None:
 
 
 def value_and_type(math: Numbers, x: Value, kind: Either) -> tuple[Expr, Expr]:
-    """Return the value of a scalar of one of two types, and an expression for whether it is of NumPy's
-    type."""
+    """Return the value of a scalar of one of two types, and whether that is NumPy's, as expressions."""
     if isinstance(x, PythonOrNumpy):
         assert x.is_numpy is not None
         return x.numpy.expr, x.is_numpy.expr
@@ -64,8 +63,7 @@ def choice(memory: Memory, math: Numbers, cond: Expr, a: Value, b: Value, kind: 
 
 
 def of_both(function: Callable[[Value], Value], x: PythonOrNumpy, scope: Scope) -> PythonOrNumpy:
-    """Return the result of applying ``function`` to a scalar; it has Python's type or NumPy's as the scalar
-    has."""
+    """Return the result of applying ``function`` to a scalar; it has Python's or NumPy's type as that has."""
     python, numpy = function(x.python), function(x.numpy)
     same = isinstance(python, Data) and isinstance(numpy, Data) and x.numpy.kind == numpy.kind
     if not same or kind_of(python) is not kind_of(x.python):

@@ -133,8 +133,7 @@ def _choice(
 
 
 def of_location(name: str) -> Callable[..., Data]:
-    """Return a function that traces a distribution with a location and a scale, drawn by a function of
-    `DRAWS`."""
+    """Return a function that traces a distribution with a location and a scale, by a function of `DRAWS`."""
 
     def traced(
         d: Draws, g: RandomGenerator, loc: Value = 0.0, scale: Value = 1.0, size: Value = None

@@ -61,8 +61,7 @@ def select(scope: Scope, shape: Shape, key: Value) -> Selection:
 
 
 def proved_position(scope: Scope, k: Dim, size: Dim) -> Dim | None:
-    """Return an index as a non-negative one; None unless it is proved to be in bounds, and its sign is
-    known."""
+    """Return an index as a non-negative one; None unless it is proved in bounds, and its sign is known."""
     if scope.nonneg(k) is True and scope.lt(k, size) is True:
         return k
     if scope.le(k, -1) is True and scope.need_le(-size, k):

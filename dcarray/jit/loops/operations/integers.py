@@ -60,8 +60,7 @@ class Integers(Numbers):
         return self.memory.value(made, scalar=True, weak=int, limits=limits)
 
     def _checked_integer(self, op: str, a: Value, b: Value) -> Data:
-        """Trace ``a op b`` for Python ints known at run time, with a check that the result fits into 64
-        bits."""
+        """Trace ``a op b`` for Python ints known at run time, with a check that the result has 64 bits."""
         name = BINARY[op][0]
         if name not in ("add", "subtract", "multiply"):
             raise self.scope.fail("an integer may be too large")

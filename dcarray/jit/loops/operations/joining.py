@@ -216,8 +216,7 @@ class Joining(NumpyCalls):
         return self.memory.value(expr, a.shape, scalar=a.scalar)
 
     def _bound(self, v: Value, dtype: DType, shape: Shape) -> Expr:
-        """Return a scalar bound of `numpy.clip`, with a check that it is not NaN: that would be the
-        result."""
+        """Return a scalar bound of `numpy.clip`, with a check that it is not NaN."""
         fits = kind_of(v) in ((bool, int, float) if dtype.kind == "f" else (bool, int)) or (
             isinstance(v, Data) and v.dtype == dtype
         )

@@ -50,8 +50,8 @@ def _uniform(d: Draws, g: RandomGenerator) -> Expr:
 def kept_or_new(
     d: Draws, g: RandomGenerator, target: Window, pair: Callable[[], tuple[Expr, Expr]]
 ) -> None:  # fmt: skip
-    """Write the number that a generator has kept; if there is none, draw a pair, write its first and keep its
-    second."""
+    """Write the number that a generator has kept; if there is none, write one of a new pair, keep the
+    other."""
     first = (Index(0),)
     has_gauss, gauss = [Window(d.part(g, part).array, (), first) for part in ("has_gauss", "gauss")]
 

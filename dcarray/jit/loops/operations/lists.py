@@ -1,5 +1,4 @@
-"""Lists of numbers, and nested lists, in traced code: arrays whose elements are Python's numbers to
-programs."""
+"""Lists of numbers, and nested lists, in traced code: arrays to compiled code."""
 
 from __future__ import annotations
 
@@ -41,7 +40,7 @@ class Lists(Operations):
         self.wanted: dict[str, Any] = {}
 
     def new(self, shape: Shape, kind: Any, origin: str, of_tuples: bool = False) -> NumberList:
-        """Return a new list of ``shape``, nested if that has several axes, with numbers of the `kind_of`
+        """Return a new list of this shape (nested if it has several axes) with numbers of the `kind_of`
         ``kind``."""
         kind = self.kinds.get(origin, kind)
         mixed = kind == INT_OR_FLOAT
@@ -49,8 +48,7 @@ class Lists(Operations):
         return NumberList(array, isinstance(kind, str), mixed, origin, of_tuples)
 
     def ragged(self, items: NumberList, starts: Data, lengths: Data) -> RaggedList:
-        """Return a list of lists of several lengths, given where each one's numbers begin and how many there
-        are."""
+        """Return a list of lists of several lengths, given each one's start and length."""
         for places in (starts, lengths):
             assert places.window is not None
             self.memory.immutable.add(places.window.array)
@@ -83,8 +81,7 @@ class Lists(Operations):
         return replace(x, array=row)
 
     def _slice(self, x: NumberList, key: slice) -> NumberList:
-        """Trace ``x[start:stop]``: a new list, whose items, if they are lists, are the same objects as in
-        ``x``."""
+        """Trace ``x[start:stop]``: a new list; lists among its items are the same objects as in ``x``."""
         part = self.arrays.getitem(x.array, key)
         if not isinstance(part, Data) or not all(self.scope.need_le(1, n) for n in part.shape):
             raise self.scope.fail("a part of a list that may be empty, or is as long as data say")

@@ -164,8 +164,7 @@ class Memory:
         return [v for v in values if any(n.window.array not in self.immutable for n in loads(v.expr))]
 
     def forget(self, var: str) -> None:
-        """Forget the values that depend on the variable of a loop that has ended: no name is bound to
-        them."""
+        """Forget the values that depend on the variable of an ended loop: no name is bound to them."""
         for key, value in list(self._values.items()):
             if expression_at(value.expr, {var: 0}) is not value.expr:
                 del self._values[key]
@@ -223,8 +222,8 @@ class Memory:
         return self.view(whole_window(name, shape), value.dtype)
 
     def perhaps_view(self, made: Data, value: Data) -> Data:
-        """Return a copy, which may be a view in NumPy; so neither it nor its source may be written from now
-        on."""
+        """Return a copy, which may be a view in NumPy; neither it nor its source may be written
+        afterwards."""
         if value.window is not None:
             made.readonly = True
             inside = self.block is not self.whole  # where an earlier statement may run later
@@ -244,8 +243,7 @@ class Memory:
         return held | {name for name, sources in self.joined.items() if sources & held}
 
     def note_order(self, made: Data, *sources: Data) -> Data:
-        """Return a new array, marked as perhaps not in C order if NumPy's result has the order of the
-        sources."""
+        """Return a new array, marked as perhaps not in C order if NumPy's result follows its sources."""
         if len(made.shape) > 1 and made.window is not None and not all(map(self._in_order, sources)):
             self.reordered.add(made.window.array)
         return made
@@ -385,8 +383,7 @@ class Memory:
                 self.store(value)
 
     def _overlaps(self, target: Window, expr: Expr) -> bool:
-        """Whether a statement may write an element before it has been read for another element of the
-        result."""
+        """Whether a statement may write an element before it is read for another one of the result."""
         for node in loads(expr):
             if node.window.array != target.array:
                 continue

@@ -76,8 +76,7 @@ class Numbers:
             raise self.scope.fail(f"a number does not fit {dtype}") from error
 
     def _fitting(self, value: Data, dtype: DType) -> Expr:
-        """Return a Python int, with a check that a floating-point dtype represents it exactly unless that is
-        certain."""
+        """Return a Python int, with a check (if needed) that a floating-point dtype has it exactly."""
         (low, high), limits = _exact(dtype), value.limits
         if dtype.kind != "f" or limits is None or (low <= limits[0] and limits[1] <= high):
             self._fits(limits, dtype)

@@ -175,8 +175,7 @@ _DEFINITIONS: dict[tuple[str, tuple[str, ...]], Callable[..., Any]] = {
 
 
 def definition(function: Value, args: Sequence[Value]) -> Function | None:
-    """Return the Python definition of a NumPy function for arguments of these types; None if there is
-    none."""
+    """Return the Python definition of a NumPy function for arguments of these types, or None."""
     if not isinstance(function, PublicObject) or not function.name.startswith("numpy."):
         return None
     arrays = [x for x in args if isinstance(x, Data) and is_array(x)]

@@ -62,8 +62,7 @@ class ListConversion:
         return True
 
     def ran(self, seconds: float) -> None:
-        """Add the seconds of a run of compiled code, with the lists made of its results, to its conversion's
-        time."""
+        """Add the seconds of a compiled run, with the lists made of its results, to its conversion's time."""
         self._last[-1] += seconds
 
     def are_a_loss(self, entries: Iterable[Any]) -> bool:
@@ -78,8 +77,7 @@ class ListConversion:
 
 
 def _length(value: Any) -> int:
-    """Return the number of numbers in a list or nested lists, judged by the first item of each; 0 for other
-    values."""
+    """Return the number of numbers in a list or nested lists, by the first item of each; else 0."""
     count = 1
     while type(value) is list and value:
         count, value = count * len(value), value[0]

@@ -150,8 +150,8 @@ def _is_faithful(node: ast.stmt) -> bool:
 def _functions(
     table: symtable.SymbolTable, nodes: Sequence[ast.AST]
 ) -> Iterator[tuple[symtable.Function, ast.FunctionDef]]:
-    """Yield the symbol table and the syntax tree of each function of a module, of inner functions and
-    methods, too."""
+    """Yield the symbol table and the syntax tree of each function of a module, also inner ones and
+    methods."""
     tables = {
         (child.get_name(), child.get_lineno()): child
         for child in _all_tables(table)
@@ -189,8 +189,8 @@ def _inner(table: symtable.SymbolTable, generators: bool) -> Iterator[symtable.S
 
 
 def _free(table: symtable.SymbolTable, generators: bool) -> frozenset[str]:
-    """Return the names that inner functions (with ``generators``: generator expressions) take from the code
-    around them."""
+    """Return the names that inner functions (or, with ``generators``, these) take from the code around
+    them."""
     return frozenset(
         symbol.get_name()
         for child in _inner(table, generators)
@@ -207,8 +207,7 @@ def _global_reads(table: symtable.SymbolTable, generators: bool = False) -> froz
 
 
 def _is_generator(node: ast.FunctionDef) -> bool:
-    """Whether a function is a generator: there is a ``yield`` in its own code, not only in an inner
-    function."""
+    """Whether a function is a generator: its own code has a ``yield``, not only an inner one's."""
     if facts(node).kinds.isdisjoint(_YIELDS):
         return False
     stack: list[ast.AST] = [*node.body]

@@ -1,5 +1,4 @@
-"""Replacement of the parts of objects by names in one body: of statements, or of a function of the
-program."""
+"""Replacement of the parts of objects by names in one body: statements, or a function of the program."""
 
 from __future__ import annotations
 
@@ -96,15 +95,14 @@ class Paths:
         return name
 
     def variable(self, name: str, is_bound: bool = False) -> Path | None:
-        """Return the path of a global name if it is not constant, or if ``is_bound`` (it is assigned); else
+        """Return the path of a global name if it is not constant, or is assigned (``is_bound``); else
         None."""
         if not is_bound and name not in self.bound and not isinstance(self.names.get(name), _NOT_CONSTANT):
             return None
         return Path("", (Step("item", name),))
 
     def binds(self, function: FunctionType) -> bool:
-        """Whether the value of a name that is assigned somewhere is built into the description of this
-        function."""
+        """Whether the value of a name that is assigned somewhere is part of this function's description."""
         guard = guard_of(function) if self.bound else None
         return isinstance(guard, ObjectGuard) and not self.bound.isdisjoint(constants_in(guard.entry_value))
 
@@ -119,8 +117,7 @@ class Paths:
         return first
 
     def global_object(self, name: str, names: Mapping[str, Any]) -> Path | None:
-        """Return the path of the object with a global name; None if there is none, or if the name may mean
-        another one."""
+        """Return the path of the object with a global name; None: none, or not certainly this."""
         if names is not self.names or name in self._variables:
             return None
         if name not in self.values:
@@ -277,8 +274,7 @@ class NamedBody:
         return True
 
     def _bind(self, stmt: ast.Expr | ast.Assign | None, call: ast.Call, made: Rewritten) -> None:
-        """Note the replacements by which a statement assigns the parts that a function returns before its
-        result."""
+        """Note the replacements to assign the parts that a function returns before its result."""
         if stmt is None or (isinstance(stmt, ast.Assign) and len(stmt.targets) > 1):
             raise InsideExpression(call)
         self.used.update(made.written)
@@ -328,8 +324,7 @@ class NamedBody:
         return callee.function, path if callee.kind == "method" else None, lookup
 
     def _object(self, node: ast.expr) -> Path | None:
-        """Return the path of the object that is passed as an argument; None if the argument is no object with
-        parts."""
+        """Return the path of the object that is passed as an argument; None if it is no object."""
         chain = chain_of(node)
         path = self._path(chain.root) if chain is not None else None
         if chain is None or path is None or not path.root:

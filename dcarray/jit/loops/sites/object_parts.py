@@ -32,8 +32,7 @@ _FIELD = type(vars(_Fields)["field"])
 
 
 class Unread(Exception):
-    """Raised when a part of an object cannot be read: there is none, or reading it may run code of the
-    program."""
+    """Raised if a part of an object cannot be read: it does not exist, or reading may run program code."""
 
 
 class Callee(NamedTuple):
@@ -179,8 +178,7 @@ def bind(owner: Any, step: Step, value: Any) -> None:
 
 
 def place(owner: Any, step: Step) -> tuple[int, int | str]:
-    """Return an identification of where a part of an object is stored; equal for paths that lead to the same
-    part."""
+    """Return where a part of an object is stored; equal for all paths that lead to the same part."""
     if step.kind == "cell":
         return id(_cell(owner, step.key)), ""
     return id(space(owner)), step.key

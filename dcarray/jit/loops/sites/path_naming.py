@@ -100,8 +100,7 @@ def _named(
     source: str, live: Names, lists: Sequence[str], values: Mapping[str, Any], variables: Names,
     names: Mapping[str, Any], shared: Names, rebound: Names,
 ) -> NamedStatements:  # fmt: skip
-    """Return the result of `named_statements`, given the global names (``rebound``) that called functions
-    assign."""
+    """Return the result of `named_statements`, given the global names that callees assign (``rebound``)."""
     tree = ast.parse(source)
     lines = [line.encode() for line in source.split("\n")]
     growing = {name: calls for name, calls in appending_calls(tree.body[0]).items() if name in lists}
@@ -201,8 +200,7 @@ class _Functions:
         return found
 
     def _variables(self, function: FunctionType, tree: ast.FunctionDef) -> dict[str, Path]:
-        """Return the paths of the global names of a function that are not constant, or that the function
-        assigns."""
+        """Return the paths of a function's global names that are not constant, or that it assigns."""
         code = original(function)
         declared = {name for node in walk(tree) if isinstance(node, ast.Global) for name in node.names}
         if function.__globals__ is not self._paths.names:

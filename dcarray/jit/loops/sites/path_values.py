@@ -206,8 +206,7 @@ class PathValues:
         return None if callee is None else callee.function
 
     def _may_bind(self, owners: Sequence[Any]) -> bool:
-        """Whether assigning the parts runs no code of the program, and no part can be reached by a second
-        path."""
+        """Whether assigning the parts runs no code of the program, and no part has a second path."""
         if not all(is_bindable(owners[at], step) for at, step in self._written):
             return False
         if not all(is_own(owners[at], step) for at, step in self._updated):

@@ -17,8 +17,7 @@ __all__ = ["ProcessorValues"]
 
 
 class ProcessorValues:
-    """The values of a loop's names, in which ordinary arrays with the same memory stand for those of a
-    device.
+    """The values of a loop's names, with ordinary arrays on the same memory for those of a device.
 
     Attributes
     ----------

@@ -1,5 +1,4 @@
-"""Removal of refused sites from the code of functions, so that statements left to Python cost nothing
-extra."""
+"""Removal of refused sites from the code of functions, so that they cost nothing."""
 
 from __future__ import annotations
 
@@ -19,8 +18,7 @@ __all__ = ["prune", "prune_soon"]
 
 
 def prune(code: CodeType, sites: Sequence[Site]) -> None:
-    """Give the functions that run the code object ``code`` a new one without the refused sites among
-    ``sites``.
+    """Give the functions that run the code object ``code`` one without refused ``sites``.
 
     Calls that are running keep the old code.  If no such function is found, nothing changes.
     """
@@ -49,8 +47,7 @@ def prune_soon(code: CodeType, sites: Sequence[Site]) -> None:
 
 
 def _functions(code: CodeType, sites: Sequence[Site]) -> list[FunctionType]:
-    """Return the functions that run a code object, as far as they can be found: noted ones, and those with a
-    global name."""
+    """Return the functions that run a code object, if they were noted, or have global names."""
     found: list[Any] = [*holders.get(id(code), ())]
     names: Any = sites[0].names if sites else {}
     for part in code.co_qualname.split("."):

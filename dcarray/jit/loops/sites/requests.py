@@ -140,8 +140,7 @@ class LoopRequest(NamedTuple):
 
     def _copied(self, traced: TracedLoop) -> frozenset[str]:
         """Return the arrays that are copies of Python objects: lists' elements and the state of Python's
-        random generators.  They are copied back after a successful run, so a failed run need not restore
-        them."""
+        random generators.  They are copied back after a successful run only."""
         given = dict(self.loop.names)
         arrays = [a.name for a in traced.region.arrays if a.role in ("in", "inout")]
         pairs = zip(arrays, traced.inputs, strict=True)

@@ -168,8 +168,7 @@ class _Adder:
             self._run(body, run, outer, counters)
 
     def _loop(self, loop: LoopNode, outer: int, counters: Names) -> int:
-        """Add the site of a loop.  Return its number; if it has none, ``outer``, the number of the site
-        around it."""
+        """Add the site of a loop; return its number, or ``outer`` (the site around it) if it has none."""
         plain = without_else(loop)
         appending = [call for calls in appending_calls(plain).values() for call in calls]
         appending += every_growing_call([plain])
@@ -191,8 +190,8 @@ class _Adder:
     def _reduction(
         self, stmts: Sequence[ast.stmt], outer: int, counters: Names, at: ast.stmt | None = None
     ) -> int:
-        """Add the site of a statement with comprehensions, which counts as a loop; return its number as
-        `_loop` does."""
+        """Add the site of a statement with comprehensions, a loop of its own; return its number as
+        `_loop`."""
         source = self._source(stmts, counters, is_loop=True, at=at)
         return outer if source is None else self._site(source, outer, False)
 
@@ -288,8 +287,7 @@ def _position(body: Sequence[ast.stmt], stmt: ast.stmt) -> int:
 
 
 def _counters(loop: LoopNode) -> Names:
-    """Return the loop variables, and variables counted up in the loop, that are ints and change from run to
-    run."""
+    """Return the variables of a loop that count: of a ``range`` or ``enumerate``."""
     if isinstance(loop, ast.While):
         return frozenset()
     call = loop.iter.func if isinstance(loop.iter, ast.Call) else None

@@ -112,8 +112,7 @@ class LoopPlan(SizedPlan):
 
     @property
     def is_simple(self) -> bool:
-        """Whether a run needs nothing but addresses, and overwrites nothing that would have to be
-        restored."""
+        """Whether a run needs nothing but addresses, and has nothing to restore."""
         undone = self._windows_undone or self._undone or self._undone_unless_small or self._rewritten
         whole = not self._writes or self._loaded.single
         others = self._arrays or undone or self._generators

@@ -79,8 +79,7 @@ class Sampler:
                 self._note_refused(chain[0][0], min(took, _ASLEEP))
 
     def _chains(self, own: int) -> list[list[tuple[CodeType, int]]]:
-        """Return, for each thread but the one with the number ``own``, its frames with sites, as `_chain`
-        does.
+        """Return the frames with sites of each thread but ``own``, as `_chain` does.
 
         No reference to a frame is kept: it would keep all variables of the function alive after its return,
         and so memory that the program means to free.
@@ -138,8 +137,7 @@ class Sampler:
         self.lines[where] = self.lines.get(where, 0.0) + seconds
 
     def _near(self, code: CodeType) -> list[Site]:
-        """Return the sites of runs of statements (not loops) in a code object and in the functions that it
-        may call.
+        """Return the sites at runs of statements, not loops, in a code object and in its possible callees.
 
         The sampler mostly gets the interpreter's lock where the program releases it, such as in a call of a
         random number generator, and seldom sees the statements before and after that.
@@ -177,8 +175,7 @@ def _rest() -> Callable[[float], None]:
 
 
 def _line_before(frame: FrameType) -> int:
-    """Return the last line before a frame's current instruction when that has no line itself, such as a jump
-    back."""
+    """Return the last line before a frame's current instruction, such as a jump back, that has no line."""
     found = 0
     for start, _, line in frame.f_code.co_lines():
         if start > frame.f_lasti:

@@ -109,8 +109,7 @@ def watch_constant(number: int) -> str:
 
 
 def with_constants(code: CodeType, places: Sequence[SitePlace], sites: Sequence[Site]) -> CodeType:
-    """Return a code object, with its inner ones, in which the sites replace the constants that stand for
-    them."""
+    """Return a code object, with its inner ones, with the sites in place of their constants."""
     known: dict[str, Any] = {constant(k): site for k, site in enumerate(sites)}
     for place, site in zip(places, sites, strict=True):
         if place.watch >= 0:
@@ -308,15 +307,13 @@ class Site:
 
     @property
     def is_alternative(self) -> bool:
-        """Whether its statements are part of a longer run of statements that may have a plan, so that it
-        needs none."""
+        """Whether its statements are part of a longer run that may have a plan, so that it needs none."""
         outer = self.outer
         return outer is not None and not (outer.source.is_loop or outer.refused or outer.doubtful)
 
     @property
     def leaves_to_inner(self) -> bool:
-        """Whether each site directly inside the loop may have a plan, so that a slow loop needs none
-        itself."""
+        """Whether each site directly inside the loop may have a plan: then a slow loop needs none."""
         return not (self.source.is_nested or any(one.refused or one.doubtful for one in self.inner))
 
     @property
@@ -341,8 +338,7 @@ class Site:
         self.resuming = self.resumable
 
     def put_off(self, seconds: float) -> None:
-        """Have the site ask for no plan until the sampler has seen the statements run for ``seconds`` in
-        all."""
+        """Have the site ask for no plan until its statements were seen running for ``seconds`` in all."""
         self.due = seconds
         self.enabled = self.resuming = False
 

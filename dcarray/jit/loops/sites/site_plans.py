@@ -148,8 +148,7 @@ class SitePlans:
         return self._new(kind, pattern, guards, values, resumed, options, device)
 
     def _device(self, guards: list[Any], values: tuple[Any, ...]) -> Any:
-        """Return the device that all arrays are on; None for the processor; False if arrays are on different
-        devices."""
+        """Return the device that all arrays are on; None for the processor; False if they are on several."""
         there = {guard.device for guard in guards if isinstance(guard, DeviceGuard)}
         if there and (len(there) > 1 or any(type(v) in ARRAYS or type(v) is ListElements for v in values)):
             self.refuse("some of its arrays are on another device", self.source.line)

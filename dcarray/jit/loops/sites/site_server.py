@@ -55,8 +55,7 @@ class SiteServer:
         return [request for version in self.versions for request in version.plans.requests()]
 
     def _another(self, values: tuple[Any, ...]) -> Version | None:
-        """Return a new version for values that no version serves; None if they can have none, or there are
-        too many."""
+        """Return a new version for values that no version serves; None if there can be none."""
         if self._resting or self._plain.is_refused or len(self.versions) == _MOST_VERSIONS:
             self._resting = max(0, self._resting - 1)
             self._plain.plans.refuse_value(self._unnamed or self.versions[-1].unread)
@@ -78,8 +77,7 @@ class SiteServer:
         return None
 
     def _give_up(self, version: Version, reason: str) -> None:
-        """Leave the values that a version serves to Python for good; the whole site, if no version is
-        left."""
+        """Leave a version's values to Python for good; the whole site, if no version is left."""
         version.is_refused = True
         if all(one.is_refused for one in self.versions):
             self.site.refuse(reason)

@@ -1,5 +1,4 @@
-"""The parameters of a serialised plan, bound to the names of its site, with shapes for its symbols'
-values."""
+"""The parameters of a serialised plan, bound to its site's names, with shapes by its symbols."""
 
 from __future__ import annotations
 

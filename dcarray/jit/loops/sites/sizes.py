@@ -134,8 +134,7 @@ class SizePattern:
         )
 
     def described(self, k: int, texts: Sequence[str]) -> int | SymbolicSize:
-        """Return the size with the number ``k`` as an int, or as an expression of the symbols named
-        ``texts``."""
+        """Return the size number ``k``: an int, or an expression of the symbols named ``texts``."""
         symbol, added = self.parts[k]
         return added if symbol < 0 else SymbolicSize(((texts[symbol], 1),), added)
 

@@ -37,8 +37,7 @@ class CompressedCopy:
             self._whole[...] = a
 
     def _compress(self, bits: NDArray) -> bool:
-        """Store the most frequent element and those that differ from it, and return True; False if too many
-        differ."""
+        """Store the most frequent element and those that differ, and return True; False if too many do."""
         left = bits.size // _RARITY
         for start in range(0, bits.size, _CHUNK):
             part = bits[start : start + _CHUNK]
@@ -69,8 +68,7 @@ def _most_frequent(bits: NDArray) -> Any:
 
 
 def _bits(a: NDArray) -> NDArray | None:
-    """Return the elements' bits as a vector of unsigned integers; None if the array is small or not
-    contiguous."""
+    """Return the elements' bits as a vector of unsigned integers; None: small or not contiguous."""
     integer = _BITS.get(a.itemsize)
     if integer is None or a.size < _CHUNK or not a.flags.c_contiguous:
         return None

@@ -1,5 +1,4 @@
-"""A version of a site: its statements for objects of certain classes, with their plans and the runs of
-these."""
+"""A version of a site: its statements for objects of certain classes, with their plans and runs."""
 
 from __future__ import annotations
 
@@ -97,13 +96,11 @@ class Version:
         return tuple([self._paths.bind(values, owners, one) for one in found]), entry
 
     def refuse(self, reason: str, kind: str = "loop") -> None:
-        """Leave the version's values to Python from now on; the report has the reason among lines of the kind
-        ``kind``."""
+        """Leave the version's values to Python from now on; report the reason as a line of this kind."""
         self.plans.refuse(reason, self.source.line, kind)
 
     def judge(self, entry: Entry, seconds: float) -> None:
-        """Note that a run of compiled code took ``seconds``; give its plan up once it is known not to be
-        faster."""
+        """Note that a run of compiled code took ``seconds``; give its plan up if it is not faster."""
         if config.current().jit == "eager":
             return
         known = entry.gain.judged
@@ -115,8 +112,7 @@ class Version:
             self.plans.refuse_slow(entry, not_faster(*entry.gain.both), "slower")
 
     def _serve(self, values: tuple[Any, ...], start: Any) -> Served:
-        """Run a plan for the values.  Return ``((results,), entry)``, or ``((), entry)`` if Python has to
-        run."""
+        """Run a plan for the values.  Return ``((results,), entry)``, ``((), entry)`` if Python has to."""
         ended = self.short.end_trial()
         if ended is not None:
             self.judge(*ended)
@@ -194,8 +190,8 @@ class Version:
     def _try_last(
         self, entry: Entry, values: tuple[Any, ...], options: config.Options
     ) -> tuple[Any, ...] | None:
-        """Run the plan that ran last, if the values pass its checks; return its result as `_run_plan` does,
-        else None."""
+        """Run the plan that ran last, if the values pass its checks; return `_run_plan`'s result, else
+        None."""
         plan = entry.plan
         if (
             plan is None

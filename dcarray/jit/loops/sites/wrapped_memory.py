@@ -18,8 +18,7 @@ NDArray = np.ndarray[Any, Any]
 
 
 def evaluated(x: Handle, writing: bool) -> NDArray:
-    """Return the memory of a wrapped array as a plain array, after pending work, and gathered if it is
-    distributed."""
+    """Return a wrapped array's memory as a plain array, after pending work; gathered if distributed."""
     if x._small is None and communicator() is not None:
         x._compute()
         head = x._store.family

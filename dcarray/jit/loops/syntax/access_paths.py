@@ -33,8 +33,7 @@ class Chain(NamedTuple):
 
 
 def chain_of(node: ast.expr) -> Chain | None:
-    """Return the chain that an expression is, a name alone being one without steps; None if it is no
-    chain."""
+    """Return the chain that an expression is (a name alone has no steps); None if it is no chain."""
     nodes: list[ast.expr] = []
     steps: list[Step] = []
     while not isinstance(node, ast.Name):
@@ -74,8 +73,7 @@ class Change(NamedTuple):
 
 
 def changed(lines: Sequence[bytes], changes: Sequence[Change]) -> str:
-    """Return a source, given as its lines, after the changes; those at the same place are applied in their
-    order."""
+    """Return a source, given as lines, after the changes; those at the same place apply in their order."""
     found = [*lines]
     for line, start, end, text in reversed(sorted(changes, key=lambda change: change[:3])):
         before = found[line - 1]

@@ -63,8 +63,7 @@ def append_call(stmt: ast.stmt) -> ast.Call | None:
 
 
 def list_of(stmt: ast.stmt) -> str:
-    """Return the name of the list to which a statement ``name.append(item)`` appends; "" for any other
-    statement."""
+    """Return the name of the list in a statement ``name.append(item)``; "" for any other statement."""
     call = append_call(stmt)
     if call is None:
         return ""

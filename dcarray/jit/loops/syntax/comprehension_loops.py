@@ -86,8 +86,7 @@ def comprehensions_in(node: ast.AST) -> list[Comprehension]:
 
 
 def reduction_loop(name: str, node: Comprehension) -> ReductionLoop:
-    """Return the loop that computes a reduction; for a list comprehension it runs on after the result is
-    known.
+    """Return the loop that computes a reduction; for ``any([...])`` it does not stop early.
 
     Parameters
     ----------

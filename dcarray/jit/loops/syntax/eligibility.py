@@ -81,8 +81,7 @@ def _is_doubtful(stmt: ast.stmt, known: KnownCalls) -> bool:
 
 
 def _parts(stmt: ast.stmt) -> list[ast.AST]:
-    """Return what counts of a statement: ``item`` of ``name.append(item)``, else the statement itself, in a
-    list."""
+    """Return the parts of a statement that count: ``item`` of ``name.append(item)``, else all of it."""
     call = append_call(stmt)
     return [stmt] if call is None else [*call.args]
 
@@ -231,8 +230,7 @@ def may_resume(loop: LoopNode) -> bool:
 
 
 def _may_change(ends: Sequence[ast.expr], body: Sequence[ast.stmt]) -> bool:
-    """Whether statements may assign an attribute or item that the expressions ``ends`` read; shapes are not
-    assigned."""
+    """Whether statements may assign an attribute or item that ``ends`` read; shapes are not assigned."""
     bound = [node for stmt in body for node in walk(stmt) if isinstance(node, ast.Attribute | ast.Subscript)]
     bound = [node for node in bound if isinstance(node.ctx, ast.Store)]
     attributes = {node.attr for node in bound if isinstance(node, ast.Attribute)}

@@ -54,8 +54,7 @@ def blocks_of(stmt: ast.stmt) -> list[list[ast.stmt]]:
 
 
 def copied_block(block: Sequence[ast.stmt]) -> list[ast.stmt]:
-    """Return a copy of a block with its nested blocks, whose statements may be changed; their expressions are
-    shared."""
+    """Return a copy of a block with nested blocks; its statements may be changed, not their expressions."""
     return [_copied(stmt) for stmt in block]
 
 

@@ -69,8 +69,7 @@ def hoisted(text: str, tree: ast.AST, call: ast.Call, others: Collection[str]) -
 
 
 def _is_first(root: ast.expr, call: ast.Call, others: Collection[str]) -> bool:
-    """Whether nothing that the call could change is read before it: only constants, and names that it cannot
-    assign."""
+    """Whether nothing that the call could change is read before it: constants and names it cannot assign."""
     node: ast.AST = root
     while node is not call:
         if not isinstance(node, _VALUES) or (isinstance(node, ast.Compare) and len(node.ops) > 1):

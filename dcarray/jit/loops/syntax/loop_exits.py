@@ -161,8 +161,7 @@ def _renamed(stmt: ast.Return, names: dict[str, str]) -> ast.Return:
 
 
 def is_kept(name: str) -> bool:
-    """Whether a name holds a value for a ``return`` after the loop; it is bound only if that ``return``
-    follows."""
+    """Whether a name holds a value for a ``return`` after the loop; bound only if that follows."""
     return name.startswith(_KEPT)
 
 

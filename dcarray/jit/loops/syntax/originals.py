@@ -23,7 +23,6 @@ def called_by(value: Any) -> Any:
 
 
 def original(function: FunctionType) -> CodeType:
-    """Return the code object compiled from a function's source, also while the function runs one with
-    sites."""
+    """Return the code object compiled from a function's source, also while it runs one with sites."""
     found = originals.get(id(function.__code__))
     return function.__code__ if found is None else found[1]

@@ -49,8 +49,7 @@ class Path(NamedTuple):
 
 
 def appended(k: int) -> str:
-    """Return the name number ``k`` that stands for an appended item, or for a list to which a loop
-    appends."""
+    """Return the name number ``k`` for an appended item, or for a list to which a loop appends."""
     return f"appended{_DOT}{k}"
 
 

@@ -51,8 +51,7 @@ class Source:
         return text_of(self.lines, self.first, stmts)
 
     def is_faithful(self, node: ast.stmt) -> bool:
-        """Whether a statement's text without its indentation means the same; a string over several lines
-        would change."""
+        """Whether a statement's text without its indentation means the same; strings over lines change."""
         return node.col_offset == 0 or not facts(node).long
 
     def compile_tree(self, tree: ast.FunctionDef) -> CodeType | None:

@@ -147,8 +147,8 @@ def qualname_of(code: CodeType) -> str:
 
 
 def functions_in(tree: ast.AST) -> Iterator[tuple[str, ast.FunctionDef]]:
-    """Yield the functions of a syntax tree with their qualified names (``Class.method``, ``outer.inner``), in
-    no order."""
+    """Yield the functions of a syntax tree with their names (``Class.method``, ``outer.inner``), in no
+    order."""
     todo = [("", node) for node in ast.iter_child_nodes(tree)]
     while todo:
         prefix, node = todo.pop()

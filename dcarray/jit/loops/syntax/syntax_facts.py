@@ -195,7 +195,7 @@ def stores(*nodes: ast.AST) -> Names:
 
 
 def declared_names(function: ast.FunctionDef, kind: type[ast.Global | ast.Nonlocal]) -> Names:
-    """Return the names that a function declares ``global`` or ``nonlocal`` (``kind``), without its inner
+    """Return the names that a function declares ``global`` or ``nonlocal`` (``kind``), not in inner
     functions."""
     found: set[str] = set()
     stack: list[ast.AST] = [*function.body]

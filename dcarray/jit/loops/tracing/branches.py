@@ -161,8 +161,7 @@ class Branches(Expressions):
         return self.memory.value(made.expr, scalar=True, weak=weak, limits=limits)
 
     def _either(self, a: Value, b: Value, blocks: list[list[Stmt]], name: str) -> Value:
-        """Return the scalar that is ``a`` after the first block and ``b`` after the second, which differ in
-        type."""
+        """Return the scalar that is ``a`` after the first block and ``b`` after the second, of two types."""
         kind = either_kind(a, b)
         if kind is None:
             return Unbound(

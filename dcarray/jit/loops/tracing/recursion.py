@@ -326,8 +326,7 @@ def _array_of(value: Value) -> Any:
 
 
 def _results_of(tree: ast.FunctionDef) -> int | None:
-    """Return how many numbers a function returns as a tuple, 0 if it returns nothing, and None if it returns
-    a number."""
+    """Return how many numbers a function returns as a tuple; 0 for no result, None for a single number."""
     found = [node.value for node in walk(tree) if isinstance(node, ast.Return) and node.value is not None]
     for value in found:
         if isinstance(value, ast.Tuple):

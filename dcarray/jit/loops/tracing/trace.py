@@ -379,8 +379,7 @@ class Tracer(Recursions):
         return Result("view", value=(base, *key))
 
     def region(self) -> tuple[Region, tuple[str, ...]]:
-        """Return the region of what has been traced, and for each input the name or expression of its
-        value."""
+        """Return the traced region, and for each of its inputs the name or expression of the value."""
         region, inputs = self._region()
         try:
             verify(region)
