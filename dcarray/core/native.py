@@ -1,4 +1,4 @@
-"""Whether the C module may be used, and what is known of it if not."""
+"""Whether the C module may be used, and substitutes for its functions if it is missing."""
 
 from __future__ import annotations
 

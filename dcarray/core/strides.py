@@ -154,7 +154,7 @@ def _sorted_axes(axes: Iterable[int], comes_first: Callable[[int, int], bool | N
 def order_of_joined(parts: list[Any], ndim: int) -> tuple[int, ...] | None:
     """Return the axes of a concatenation, the outermost in memory first; None for C order.
 
-    NumPy sorts them by the parts' strides, zero included; where parts disagree, C order wins.
+    NumPy sorts them by the parts' strides, zero included; if parts differ, C order is used.
     """
     steps = [strides_of(p) for p in parts]
     if ndim < 2 or all(contiguous(p.shape, s) for p, s in zip(parts, steps, strict=True)):
@@ -190,8 +190,8 @@ def _may_be_permuted(x: Any) -> bool:
 
 
 def _lies_inside(strides: list[list[int]], axis: int, other: int) -> bool | None:
-    """Whether all operands have an axis inside of another one that C order has inside of it; None if no
-    operand says anything of the two."""
+    """Whether all operands have one axis inside another in memory, where C order has it inside, too; None if
+    no operand decides it."""
     said = [s[axis] < s[other] for s in strides if s[axis] and s[other]]
     return all(said) if said else None
 

@@ -218,7 +218,7 @@ def find_window(mem: np.ndarray[Any, Any], part: np.ndarray[Any, Any]) -> Index 
 
 
 def infer_shape(shape: tuple[int, ...], size: int) -> tuple[int, ...] | None:
-    """Return a requested shape with its -1 replaced; None if it does not fit (NumPy says why)."""
+    """Return a requested shape with its -1 replaced; None if it does not have ``size`` elements."""
     known = 1
     for n in shape:
         known *= n if n != -1 else 1

@@ -34,7 +34,8 @@ _STYLE = (
 
 @dataclass(frozen=True)
 class Node:
-    """A box of the graph: ``kind`` gives its colour, ``head`` is small print, ``lines`` are code."""
+    """A box of the graph: ``kind`` decides its colour, ``head`` is small print above, ``lines`` are its
+    code."""
 
     kind: str
     head: str

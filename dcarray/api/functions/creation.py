@@ -76,9 +76,9 @@ def _scalar(value: Any, kind: np.dtype[Any]) -> Any:
 
 
 def _creates(body: Callable[..., Any], converts: bool = False) -> Callable[..., Any]:
-    """Register a creation function.  With ``like=`` an array of another library that library's is called; its
-    result is on the device of ``device=``, else, if it ``converts`` an array, on that one's, else on the
-    device of the option."""
+    """Register a creation function.  With ``like=`` an array of another library, that library's function is
+    called.  The result is on ``device=``, else (if it ``converts`` an array) on that array's device, else on
+    the option's."""
     original = getattr(np, body.__name__)
 
     @wraps(body)
@@ -240,7 +240,8 @@ def _stacks(values: Sequence[Any]) -> bool:
 
 
 def _with_plain(value: Any, seen: dict[int, Any] | None = None) -> Any:
-    """Return a value with plain arrays for the wrapped ones in sequences; itself if there are none."""
+    """Return a value with plain arrays in place of wrapped ones in sequences; the same object if there are
+    none."""
     kind = type(value)
     if kind is ndarray:
         return unwrap(value)
@@ -342,7 +343,7 @@ def array(
 
 @_converts
 def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
-    """Return ``a`` in C order, with one axis at least."""
+    """Return ``a`` in C order, with at least one axis."""
     if _same(a, dtype) and a.ndim and a.flags.c_contiguous:
         return a
     return _converted(np.ascontiguousarray, a, dtype=dtype)

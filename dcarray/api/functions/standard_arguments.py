@@ -38,7 +38,7 @@ class Info(getattr(np, "__array_namespace_info__", object)):  # type: ignore[mis
         return Devices(devices())
 
     def default_device(self) -> str:
-        """Return the device of arrays that do not say ``device=``."""
+        """Return the device of new arrays without ``device=``."""
         return current().device
 
     def default_dtypes(self, *, device: Any = None) -> Any:
