@@ -306,7 +306,7 @@ def _matches(pattern: Any, text: str) -> bool:
 
 
 class _Refused(Exception):
-    """Raised when a warning's text is not one that may be given."""
+    """Raised by an `_Unhashable` text, which ends a test of the warning filters without showing a warning."""
 
 
 class _Unhashable(str):

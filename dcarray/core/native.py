@@ -1,4 +1,4 @@
-"""Whether the C module may be used, and substitutes for its functions if it is missing."""
+"""Whether the C module may be used, and the error message if it exists but cannot be loaded."""
 
 from __future__ import annotations
 

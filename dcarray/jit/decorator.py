@@ -1,4 +1,4 @@
-"""``dc.accelerate``: functions, classes and modules of which the hot parts run as compiled code."""
+"""``dc.accelerate``: functions, classes and modules whose hot parts run as compiled code."""
 
 from __future__ import annotations
 
@@ -99,7 +99,8 @@ def _module(target: ModuleType | str) -> ModuleType:
 
 
 def _heat(sites: list[Site]) -> None:
-    """Enable sites from their first run on, the outermost ones first, if plans are made at once."""
+    """Let sites ask for plans from their first run on, the outermost ones first, if plans are made at
+    once."""
     if plans_at_once():
         for site in sites:
             if site.may_begin:
@@ -139,8 +140,8 @@ def _function(function: Any) -> Any:
 
 
 def sited(function: Any, inner: FunctionType) -> Callable[[], Any]:
-    """Return a function that gives the callable to be called in place of ``function``: one with sites, unless
-    nothing is to be compiled; ``inner`` is the function within other decorators."""
+    """Return a function that returns what to call in place of ``function``: a copy with sites, or the
+    function itself if nothing is to be compiled.  ``inner`` is the function inside other decorators."""
     sites: list[Site] | None = None
     call = function
 

@@ -76,7 +76,7 @@ def cholesky(a: Any, /, *, upper: bool = False) -> Any:
 
 
 def _clear(matrix: np.ndarray[Any, Any], upper: bool) -> None:
-    """Put zeros above or below (``upper``) the diagonal of a matrix, in place."""
+    """Put zeros above the diagonal of a matrix (``upper``), or below it, in place."""
     n = len(matrix)
     beyond = np.tri(_ROWS, k=-1, dtype=bool)
     mask = beyond.T if upper else beyond

@@ -152,8 +152,8 @@ def _line(
 
 
 def _accelerated(where: tuple[str, int], fast: Run) -> tuple[str, str, float | None]:
-    """Return how a line ran in the run with dcarray, why it was not compiled, and its seconds; None for these
-    if the line shares its time with others."""
+    """Return how a line ran in the run with dcarray, why it was not compiled, and its seconds (None if it
+    shares them with other lines)."""
     file, number = where
     around: list[list[Any]] = [h for h in fast.hot if h[0] == file and h[1] <= number <= h[2]]
     compiled = [h for h in around if h[4].startswith("compiled")]

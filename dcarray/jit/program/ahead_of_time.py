@@ -23,7 +23,7 @@ __all__ = ["library_function", "located"]
 
 
 def library_function(function: FunctionType) -> Function:
-    """Return a function with types by annotation as one of a library.
+    """Return a function with annotated types as a function for a C library.
 
     Raises
     ------
@@ -111,6 +111,6 @@ def _default(value: object) -> str:
 
 
 def _number(text: str) -> object:
-    """The value of a literal of the tracer."""
+    """Return the value of a Python literal that the tracer wrote."""
     names = {"__builtins__": {}, "inf": math.inf, "nan": math.nan}
     return eval(text, names)  # text of the tracer

@@ -56,9 +56,9 @@ class Parameter:
         Of an int: int64.
     shape : tuple of Dim
     symbol : str
-        The region's name of it: of an array, or of a symbol; empty where the region does not use it.
+        The name of its array or symbol in the region; empty if the region does not use it.
     read, written : bool
-        Whether the region reads its elements from before, and writes them.
+        Whether the region reads elements that it was given, and whether it writes elements.
     """
 
     name: str
@@ -243,7 +243,7 @@ class _ProgramTracer(Tracer):
         raise self.scope.fail("a list is returned")
 
     def _check_aliases(self, results: tuple[Result, ...]) -> None:
-        """Refuse results that would be copies of each other's memory instead of views."""
+        """Refuse results that share memory in NumPy but would be copies in compiled code."""
         if any(one.kind == "view" for one in results):
             raise self.scope.fail("a view is returned")
         arrays = [one.name for one in results if one.kind == "array"]

@@ -56,14 +56,14 @@ class Schedule:
     ----------
     region : Region
     options : config.Options
-        Those in force when it was made: target, threads and ``fastmath`` are used.
+        The options in force when it was made; target, threads and ``fastmath`` matter.
     notes : tuple of Note
         What the last pass did, and what it refused with the reason: each has ``kind`` ("done" or "refused"),
         ``text``, ``pass_name`` and ``loc``.
     changes : tuple of Change
-        What has been done so far; ``steps`` has it as text.
+        The changes made so far; ``steps`` has them as text.
     known : tuple of (str, number)
-        Arrays without axes whose values are known: constants of the program, as ``inf``.
+        Arrays without axes whose values are known: constants of the program, such as ``inf``.
     """
 
     region: Region
@@ -155,7 +155,7 @@ class Schedule:
         Parameters
         ----------
         position : int
-            Of a statement over a domain.
+            The position of a statement over a domain.
         sizes : sequence of int or None
             The length of blocks along each axis; the last block may be shorter.  None: the axis is not
             divided.  With 1 an axis becomes a loop.
@@ -241,9 +241,9 @@ class Schedule:
         Parameters
         ----------
         position : int
-            Of a loop whose number of iterations is known.
+            The position of a loop whose number of iterations is known.
         factor : int
-            How many; those that are left over are a second loop.
+            How many iterations are joined; the remaining ones become a second loop.
 
         Raises
         ------

@@ -115,7 +115,7 @@ def guard_of(value: Any) -> Hashable | None:
 
 
 def knows_wrapped() -> bool:
-    """Whether values may be wrapped arrays: their package is loaded."""
+    """Whether values may be wrapped arrays, since their package is loaded."""
     return "dcarray.api.array" in sys.modules
 
 
@@ -168,7 +168,8 @@ def _make_guard(value: Any, inside: Mapping[Any, Recursion]) -> ObjectGuard | No
 
 
 def described(function: Any) -> Function | None:
-    """Return the description of a Python function whose source is traced; None if it is not supported."""
+    """Return the description of a Python function whose source is traced; None if a part of it is not
+    supported."""
     guard = object_guard(function)
     found = None if guard is None else guard.entry_value
     return found if isinstance(found, Function) else None
