@@ -20,7 +20,7 @@ from dcarray.core.processes import communicator
 from dcarray.execution.executor import EXECUTOR
 from dcarray.execution.run_plan import line_of
 from dcarray.ir.nodes import Branch, Loop, Stmt, While
-from dcarray.jit.loops.sites.requests import LoopRequest
+from dcarray.jit.loops.sites.loop_requests import LoopRequest
 from dcarray.jit.loops.sites.sampler import SAMPLER
 from dcarray.jit.loops.sites.site_plans import watchers
 from dcarray.jit.loops.syntax.path_names import has_own_names, shown

@@ -14,7 +14,7 @@ from dcarray.core.errors import ProgramError
 from dcarray.lowering.aot.header import c_name
 from dcarray.lowering.aot.interface import Function, Parameter, Refused, Result
 
-from ..loops.sites.requests import is_checked
+from ..loops.sites.loop_requests import is_checked
 from .annotations import ScalarAnnotation
 from .description import describe
 from .region import TracedProgram, trace_program

@@ -17,14 +17,14 @@ from ..loops.entry.lists import ListElements
 from ..loops.sites.run_loop import LoopPlan
 from .annotations import ArrayAnnotation
 from .description import Description
-from .requests import ProgramInterface, ProgramRequest
+from .program_requests import ProgramInterface, ProgramRequest
 
 if TYPE_CHECKING:
     from dcarray.lowering.gpu.device import Device
     from dcarray.lowering.program.loaded_plan import LoadedPlan
 
     from ..loops.sites.device_loop_plan import DeviceLoopPlan
-    from ..loops.sites.requests import LoopInterface
+    from ..loops.sites.loop_requests import LoopInterface
     from .rank_runs import RankRuns
     from .schedule import Change
 

@@ -17,8 +17,8 @@ from dcarray.ir import dims
 
 from ..loops.entry import generators
 from ..loops.entry.lists import ListElements
+from ..loops.sites.loop_requests import is_checked
 from ..loops.sites.plan_values import PlanMismatch, binding, fetcher, number
-from ..loops.sites.requests import is_checked
 from .description import Description
 
 __all__ = ["RankRuns"]

@@ -20,8 +20,8 @@ from dcarray.offload.arrays import array_class
 from dcarray.offload.buffer import DeviceBuffer, array_in, least_elements, resident, uploaded
 
 from ..entry.entry_values import Result
+from .loop_requests import LoopInterface
 from .plan_values import PlanMismatch, number
-from .requests import LoopInterface
 from .sized_plan import SizedPlan
 
 if TYPE_CHECKING:

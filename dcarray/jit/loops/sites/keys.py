@@ -20,7 +20,7 @@ from ..entry.entry_values import ArrayType, Constant, DeviceGuard, EntryValue, L
 from ..entry.guards import ARRAYS, ObjectGuard, constants_in, entry_value, guard_of
 from ..entry.public_names import makes_wrapped
 from ..syntax.syntax_facts import stores
-from .requests import LoopRequest
+from .loop_requests import LoopRequest
 from .site import SiteSource
 from .sizes import Place, SizePattern, open_guards, places_of
 

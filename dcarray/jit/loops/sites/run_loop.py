@@ -20,8 +20,8 @@ from ..entry import generators
 from ..entry.guard_checks import Checks, checks_hold, checks_of, span
 from ..entry.guards import ARRAYS, knows_wrapped
 from ..entry.lists import ListElements
+from .loop_requests import LoopInterface
 from .plan_values import binding, number
-from .requests import LoopInterface
 from .sized_plan import SizedPlan
 from .undo_copies import CompressedCopy
 

@@ -30,8 +30,8 @@ from ..syntax.stubs import function_at
 from . import keys
 from .bound_plans import bound_plan
 from .keys import Entry, guards_of, is_wrapped, reads_bound, watched_exceptions
+from .loop_requests import TOO_SHORT, LoopRequest
 from .plan_values import PlanMismatch
-from .requests import TOO_SHORT, LoopRequest
 from .run_loop import LoopPlan
 from .site import Site, SiteSource
 from .sizes import SizePattern, SizesSeen, kind_of, places_of

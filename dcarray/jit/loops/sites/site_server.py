@@ -16,9 +16,9 @@ from dcarray.plans.slot import PlanState
 from dcarray.tiering import admission
 
 from .keys import Entry
+from .loop_requests import TOO_SHORT, LoopRequest
 from .path_values import PathValues
 from .pruning import prune_soon
-from .requests import TOO_SHORT, LoopRequest
 from .sampler import SAMPLER
 from .site import Site
 from .version import Version, not_faster

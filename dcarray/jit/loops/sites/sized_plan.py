@@ -11,8 +11,8 @@ import numpy as np
 from dcarray.core.strides import c_strides
 
 from ..entry.sizes import LARGEST
+from .loop_requests import LoopInterface
 from .plan_values import fetcher
-from .requests import LoopInterface
 
 if TYPE_CHECKING:
     from dcarray.lowering.program.loaded_plan import LoadedPlan

@@ -10,7 +10,7 @@ from dcarray.core.strides import c_strides
 from dcarray.plans.requests import PlanInput
 
 from ..loops.entry.entry_values import Result
-from ..loops.sites.requests import LoopInterface, is_checked
+from ..loops.sites.loop_requests import LoopInterface, is_checked
 from .annotations import ArrayAnnotation
 from .description import Description
 
