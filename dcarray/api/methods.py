@@ -305,14 +305,14 @@ class Methods(Attributes):
             let_write(self, bool(write))
 
     def to_device(self, device: Any, /, *, stream: Any = None) -> Any:
-        """Return the array on another device, a copy; or the array itself, if it is there.
+        """Return the array itself if it is on the device ``device``, else a copy there.
 
         Parameters
         ----------
         device : str
             One of `dcarray.devices`, such as ``"cpu"`` or ``"opencl:0"``.
         stream : None
-            Devices do their work in order.
+            Only None is allowed: devices do their work in order.
 
         Raises
         ------

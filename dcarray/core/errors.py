@@ -1,4 +1,4 @@
-"""The package's own exceptions; all others are NumPy's."""
+"""The package's own exceptions; other exceptions that it raises are NumPy's or Python's."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ How to make one:
 
 =============================  =======================================================================
 `adopt`                        on any plain array, whose memory it shares
-`wrap_new`                     on a new one, of which nobody else knows
+`wrap_new`                     on a new one, to which no other object refers
 `derive`                       on NumPy's result from a handle's plain view: a view or a copy of it
 `part`                         on a view by a basic key, whose window is found when it is needed
 `large`                        on a window of a store

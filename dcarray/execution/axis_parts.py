@@ -110,7 +110,7 @@ def accumulate(ufunc: Any, value: NDArray, axis: int, dtype: np.dtype[Any], out:
 
 
 def sort(value: NDArray, axis: int, kind: Any, stable: Any) -> bool:
-    """Do ``value.sort(axis, kind, stable=stable)``; False if NumPy has to do it, or to do it again."""
+    """Do ``value.sort(axis, kind, stable=stable)``; False if NumPy has to do it, perhaps again."""
     if not -value.ndim <= axis < value.ndim or not value.flags.forc or not value.flags.writeable:
         return False  # elsewhere elements may share memory
     lines = axis % value.ndim

@@ -160,8 +160,9 @@ class Executor:
     ) -> templates.ExecutablePlan | None:  # fmt: skip
         """Return the plan of a log, or None while there is none.
 
-        If it ``asks`` for one, that is made now, or in the background once it pays; ``sites`` are those of
-        the recording."""
+        With ``asks``, a missing plan is made now, or in the background once that is worth it; ``sites`` are
+        the recording's.
+        """
         if options.jit == "off":
             return None
         if plan_entry.plan is None and plan_entry.find_plan() is None and asks:

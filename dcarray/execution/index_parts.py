@@ -101,5 +101,5 @@ def _are_indices(key: Sequence[Any]) -> bool:
 
 
 def _is_plain(a: NDArray) -> bool:
-    """Whether the elements are numbers as the processor has them."""
+    """Whether the elements are numbers in the processor's own format and byte order."""
     return type(a) is np.ndarray and a.dtype.kind in "biufc" and a.dtype.isnative and a.flags.aligned

@@ -135,7 +135,7 @@ class OpByOp:
         return group.length
 
     def operand(self, given: Any, char: str, domain: tuple[int, ...]) -> NDArray:
-        """Return an operand of a group: memory, or a number in the dtype that is asked for."""
+        """Return an operand of a group: memory, or a number in the dtype ``char``."""
         if type(given) is int:
             return self._value(given, domain, char)  # type: ignore[no-any-return]
         slot, index, shape = given

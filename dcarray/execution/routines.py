@@ -1,4 +1,5 @@
-"""Routines of `dcarray.lowering.cpu.llvm.routines`, compiled when first asked for, as ``jit`` says."""
+"""Routines of `dcarray.lowering.cpu.llvm.routines`, compiled at their first use, as the option ``jit``
+says."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ __all__ = ["Compiled"]
 
 
 class Compiled(PlanSlot[Any]):
-    """A routine that is compiled when it is first asked for.
+    """A routine that is compiled at its first use.
 
     Parameters
     ----------

@@ -67,7 +67,7 @@ def explain(
     ValueError
         If there is no such target.
     ProgramError
-        If a circuit is asked for of a function that records nothing, and it does not compile.
+        With ``target``, if the function records nothing and does not compile.
 
     Notes
     -----

@@ -192,8 +192,8 @@ def accelerate(*targets: Any) -> Any:
     Returns
     -------
     function, class or Accelerated
-        Of a function one that does the same, of a class the class.  Of modules an object whose method `undo`
-        restores them.
+        For a function, a function that does the same; for a class, the class.  For modules, an object whose
+        method `undo` restores them.
 
     Raises
     ------

@@ -35,7 +35,8 @@ def is_needed() -> bool:
 def call_wrapped(
     function: Callable[..., Any], inner: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
-    """Call a function with wrapped arrays; ``inner`` is the one whose module's NumPy is dcarray meanwhile.
+    """Call a function with wrapped arrays.  During the call, NumPy means dcarray in the module of the
+    function ``inner``.
 
     Plain arrays among the arguments are wrapped, sharing their memory, and what the call writes to them is in
     place when it returns.  Without wrapped arguments the result has plain arrays, evaluated.
@@ -101,7 +102,8 @@ class _Conversion:
         return value
 
     def to_plain(self, value: Any) -> Any:
-        """Return a result with plain arrays for wrapped ones; lists and dictionaries change in place."""
+        """Return a result with plain arrays in place of wrapped ones; lists and dictionaries are changed in
+        place."""
         kind = type(value)
         if kind is ndarray or kind is Selected or _is_on_device(value):
             known = self.pairs.get(id(value))

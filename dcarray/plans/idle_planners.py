@@ -47,7 +47,7 @@ def place_of(command: str) -> str | None:
 
 
 def _folder() -> str | None:
-    """Return the folder of sockets, which nobody else may enter; None if there is none."""
+    """Return the folder of sockets, which only its user may enter; None if there is none."""
     if not hasattr(socket, "AF_UNIX"):
         return None
     user = os.getuid()

@@ -98,7 +98,7 @@ class PlanningProcess:
             raise NoPlanningProcess
 
     def close(self) -> None:
-        """Leave the planning process, which ends when nobody takes it over.
+        """Leave the planning process, which ends unless another program takes it over.
 
         It is not killed, even if starved: the process number that it sent may mean another process in this
         namespace.

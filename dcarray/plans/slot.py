@@ -1,4 +1,4 @@
-"""Slots for plans that are made later: whether a plan was asked for, is ready, or cannot be made."""
+"""Slots for plans that are made later: each is unasked, asked, ready or refused."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class PlanState(Enum):
 
 
 class PlanSlot(Generic[P]):
-    """A place for a plan, or for other code, that is made once it is asked for.
+    """A place for a plan, or for other code, that is made after it has been requested.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class PlanSlot(Generic[P]):
         self.state = PlanState.UNASKED
 
     def ask(self) -> bool:
-        """Ask for the plan; returns whether this is the first time, so that it has to be made."""
+        """Request the plan; return whether this is the first request, so that the plan has to be made."""
         first = self.state is PlanState.UNASKED
         if first:
             self.state = PlanState.ASKED

@@ -234,12 +234,12 @@ class LogTemplate:
 
     @property
     def is_requested(self) -> bool:
-        """Whether any plan has been asked for."""
+        """Whether any plan of the template has been requested."""
         return any([plan.state is not PlanState.UNASKED for plan in self.plans])
 
     @property
     def is_awaited(self) -> bool:
-        """Whether any plan that was asked for is still being made."""
+        """Whether any requested plan of the template is still being made."""
         return any([plan.state is PlanState.ASKED for plan in self.plans])
 
     def slot(self, values: tuple[int, ...]) -> TemplatePlan | None:

@@ -303,6 +303,7 @@ class Recording:
         return entry if type(entry) is Store else entry()
 
     def substitute(self, slot: int) -> Store:
-        """Return a substitute for the store of a slot that another thread has released meanwhile."""
+        """Return a substitute for the store of a slot, which another thread has released since it was
+        recorded."""
         entry = self.declarations()[slot]
         return Store(entry.shape, np.dtype(entry.char))

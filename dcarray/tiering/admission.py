@@ -1,4 +1,4 @@
-"""The policy of compiled code: when code is hot, when a plan is asked for, and when it is kept.
+"""The policy of compiled code: when code counts as hot, when a plan is requested, and when a plan is kept.
 
 All thresholds for plans are here: for sites (`dcarray.jit.loops.sites`) and for recordings.
 `docs/policy.md` explains them.

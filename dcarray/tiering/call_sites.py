@@ -12,10 +12,10 @@ where the rest of the recording runs as a region, which the site's call could ha
 site is blocked: it is promoted again only after NumPy has often been sooner.  Calls that NumPy runs in any
 case are promoted apart from this (``always``), to be sooner.
 
-Where several ranks run a program no site is promoted, for all have to record the same.  The way of a call
-depends on earlier runs, never on clocks.  Sums, whose last bits may depend on who computes them, are NumPy's
-both before and after a site is promoted.  With ``eager_below=0`` no site is promoted, nor without the C
-module, which keeps the table (`call_sites.h`).
+Where several ranks run a program no site is promoted, for all have to record the same.  How a call runs
+depends on earlier runs, never on clocks.  NumPy computes sums, whose last bits depend on the algorithm, both
+before and after a site is promoted.  With ``eager_below=0`` no site is promoted, nor without the C module,
+which keeps the table (`call_sites.h`).
 """
 
 from __future__ import annotations

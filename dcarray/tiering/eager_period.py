@@ -3,10 +3,10 @@
 Only calls on whose operands something is pending are recorded even then, and element-wise calls on so much
 (`MOST_AT_ONCE` bytes) that blocked statements (`dcarray.execution.blocked_statements`) take less time.
 
-There is such a period where a recording comes again whose plan is being made (`begin_wait`): all that the
-program has recorded since has been seen, and to record it once more would only take time.  It ends when a
-plan has come (`expire`), or after a while: then what follows is recorded, and runs by its plan if that is the
-one.  No call site is promoted meanwhile.  Without the C module there are none.
+Such a period begins when a recording comes again while its plan is being made (`begin_wait`): the program is
+in a loop, and to record the loop once more would only take time.  It ends when a plan becomes ready
+(`expire`), or after a while; the next calls are then recorded again.  No call site is promoted during the
+period.  Without the C module there are none.
 """
 
 from __future__ import annotations

@@ -333,7 +333,7 @@ def array(
     object: Any, dtype: Any = None, *, copy: Any = True, order: Any = "K", subok: bool = False,
     ndmin: int = 0, like: Any = None, **more: Any,
 ) -> Any:  # fmt: skip
-    """Return a wrapped array, a copy unless told otherwise; see `numpy.array`."""
+    """Return a wrapped array, by default a copy; see `numpy.array`."""
     if order in (None, "K") and not more and type(object) is ndarray:
         if ndmin > object.ndim:
             object = object[(None,) * (ndmin - object.ndim)]

@@ -271,9 +271,9 @@ def _run(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], quie
 
 
 def call_numpy(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Run ``function`` in NumPy where that is intended, as for small arrays.
+    """Run ``function`` in NumPy in a case where that is intended, such as for small arrays.
 
-    Only a dtype that does not compile is reported.
+    The report notes the call only if a dtype does not compile.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Uniform random numbers, of which threads draw a part each: NumPy's stream, to the bit.
+"""Uniform random numbers drawn by several threads, a part by each: the same bits as NumPy's stream.
 
 A bit generator that can be advanced by any number of steps serves these, since each number takes one step.
 """
@@ -50,7 +50,8 @@ def _random(size: Any = None, dtype: Any = np.float64) -> Any:
 
 
 def _uniform(low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
-    """Return the shape and the bounds of what `numpy.random.Generator.uniform` draws, likewise."""
+    """Return the shape and the bounds of the numbers that `numpy.random.Generator.uniform` draws; else
+    None."""
     numbers = type(low) in (int, float) and type(high) in (int, float)
     if not numbers or not _shape(size) or not 0 <= high - low < math.inf:
         return None

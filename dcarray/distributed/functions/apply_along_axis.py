@@ -71,7 +71,8 @@ def _apply(x: DistArray, axis: int, function: Callable[[Any], Any]) -> DistArray
 
 
 def _like(function: Callable[[Any], Any], line: Any) -> Any:
-    """Return shape and dtype of a function's result; None unless that is an array or a number."""
+    """Return the shape and dtype of a function's result for a line; None unless the result is an array or a
+    number."""
     try:
         found = function(line)
     except Exception:
@@ -83,7 +84,7 @@ def _like(function: Callable[[Any], Any], line: Any) -> Any:
 
 
 def _results(function: Callable[[Any], Any], lines: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    """Return the results for this rank's lines; None if a call raises."""
+    """Return the function's results for this rank's lines; None if a call raises an exception."""
     made: Any = np.empty((*lines.shape[:-1], *shape), dtype)
     try:
         for place in np.ndindex(lines.shape[:-1]):

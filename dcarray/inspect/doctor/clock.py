@@ -86,7 +86,7 @@ class Looks:
 
 
 def _untraced(*_: Any) -> None:
-    """Trace nothing in functions that are called meanwhile."""
+    """A trace function that traces nothing, for functions called while a line is traced."""
 
 
 def _values(frame: FrameType) -> dict[str, Any]:

@@ -45,7 +45,7 @@ def library_function(function: FunctionType) -> Function:
 
 
 def located(error: Refused, function: FunctionType) -> ProgramError:
-    """Return the error of a function that cannot be compiled ahead of time, with file and line."""
+    """Return the error for a function that cannot be compiled ahead of time, with its file and line."""
     file, line = function.__code__.co_filename, function.__code__.co_firstlineno
     where, _, number = error.place.rpartition(":")
     if where and number.isdecimal():

@@ -1,5 +1,4 @@
-"""Types of programs' arguments: ``dc.types.float64[N, N]``, scalars, and what the annotations of a function
-say."""
+"""Types of programs' arguments: ``dc.types.float64[N, N]``, scalars, and the annotations of a function."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ _INT = np.dtype(np.int64)
 
 @record(frozen=True, slots=True)
 class Parameter:
-    """An argument of a program, as its region has it.
+    """A program's argument, in the form that its region has for it.
 
     Attributes
     ----------

@@ -118,9 +118,9 @@ class Schedule:
         ValueError
             If there is no pass of the name.
         TypeError
-            If a pass of one's own is none, or does not return a region.
+            If ``what`` is no pass, or does not return a region.
         ScheduleError
-            If it makes a region that is not valid.
+            If the new region is not valid.
         """
         log = Log()
         name: Any = what
@@ -392,7 +392,7 @@ def repeated(changes: Sequence[Change], region: Region, options: config.Options)
     Raises
     ------
     ScheduleError
-        If one of them is not legal there, or is a pass of one's own, which others do not know.
+        If a change is not legal there, or is a user's own pass, which has no name to find it by.
     """
     verify(region)
     made = Schedule(region, options)

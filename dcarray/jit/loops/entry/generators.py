@@ -208,8 +208,8 @@ def python_instance() -> Any:
 
 
 class Fetcher:
-    """A callable that gives the memory of a generator's part, given the values of names; None if the
-    generator has another bit generator by now.
+    """A callable that takes the values of names and returns the memory of a generator's part; it returns None
+    if the generator now has another bit generator.
 
     Parameters
     ----------

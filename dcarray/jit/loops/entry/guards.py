@@ -63,7 +63,7 @@ class ObjectGuard:
         self._defaults = self._function.__defaults__ if isinstance(entry_value, Function) else None
 
     def of(self, value: Any) -> ObjectGuard:
-        """Return the same guard of an object that does nothing but call its function."""
+        """Return this guard for another object, which does nothing but call the function."""
         return ObjectGuard(value, self.entry_value, self._checks)
 
     def holds(self) -> bool:

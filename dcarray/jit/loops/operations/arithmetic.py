@@ -179,7 +179,8 @@ class Arithmetic(Integers, ComplexNumbers):
         return second
 
     def _is_other(self, *values: Value) -> Data | None:
-        """Return whether one of the scalars of two types is of the second one; None if that is not known."""
+        """Return whether one of some scalars of two types has the second one at run time; None if that is not
+        known."""
         flags = [x.is_numpy for x in values if isinstance(x, PythonOrNumpy)]
         known = [flag for flag in flags if flag is not None]
         if len(known) < len(flags):
@@ -187,7 +188,7 @@ class Arithmetic(Integers, ComplexNumbers):
         return known[0] if len(known) == 1 else self.both("logical_or", *known)
 
     def _int_or_float(self, op: str, first: Value, second: Data, a: Value, b: Value) -> PythonOrNumpy:
-        """Return the result of an operation for ints, or for floats: as a float it is the same number."""
+        """Trace an operation on a number that is an int or a float at run time; both give the same value."""
         is_float = self._is_other(a, b)
         if is_float is None or op == "**":
             raise self.scope.fail(f"{op} of a scalar whose type depends on whether a loop has run")

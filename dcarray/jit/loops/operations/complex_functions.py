@@ -1,4 +1,4 @@
-"""The functions of `cmath` in traced code: their source, written in Python as CPython has them in C.
+"""The functions of `cmath` for traced code: Python source with the steps of CPython's C code.
 
 For numbers that CPython treats in a special way (infinities, NaN, very large or small numbers, and those for
 which it raises an error) an ``assert`` fails, and Python runs the loop.

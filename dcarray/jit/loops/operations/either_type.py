@@ -82,8 +82,8 @@ def int_or_float(
     is_float: Expr | None,
     limits: tuple[int, int] = (-MAX_COUNTER, MAX_COUNTER - 1),
 ) -> PythonOrNumpy:
-    """Return a number of Python's with a float64 value: an int, which is within the limits, or a float; None
-    if it is not known which of these."""
+    """Return a Python number stored as float64: a float if ``is_float`` is true, else an int within
+    ``limits``.  Return None if it is not known which."""
     if is_float is not None:
         value, limits = _limited(memory, value, is_float, limits)
     whole = (

@@ -44,7 +44,7 @@ class Integers(Numbers):
         return self.memory.value(cast(made, _I8), scalar=True, weak=int, limits=found)
 
     def true_quotient(self, a: Value, b: Value) -> Data:
-        """Return the quotient of ints of at most 53 bits, of which the second is not 0."""
+        """Return the quotient of two ints of at most 53 bits; the divisor is not 0."""
         args = self.expr(plain_int(a), _F8), self.expr(plain_int(b), _F8)
         return self.memory.value(Apply("divide", args, _F8), scalar=True, weak=float)
 

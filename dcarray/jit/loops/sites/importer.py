@@ -26,7 +26,7 @@ class _Loader(SourceFileLoader):
         return module
 
     def get_code(self, fullname: str) -> CodeType | None:
-        """Return the module's code, with sites if it is asked for in order to run the module."""
+        """Return the module's code, with sites if the caller is about to run the module."""
         names, self._names = self._names, None
         if names is None:
             return super().get_code(fullname)

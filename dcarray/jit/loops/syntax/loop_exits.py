@@ -12,7 +12,7 @@
                                       if ended == 0:
                                           y = 0
 
-The returned expression is evaluated after the loop; no name has been bound meanwhile.
+The returned expression is evaluated after the loop; no name is bound in between.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Conditions without side effects, which a loop site may evaluate once more; and what expressions read before
-they bind it."""
+"""Conditions without side effects, which a loop site may evaluate once more; and names that expressions read
+first."""
 
 from __future__ import annotations
 

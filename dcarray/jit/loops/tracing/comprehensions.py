@@ -249,7 +249,7 @@ class Comprehensions(LoopStatements):
         return made
 
     def _item(self, made: ReductionLoop, frame: Frame) -> Value:
-        """Return an item of a comprehension, of which only the type is of use."""
+        """Return an item of a comprehension, traced to find its type only."""
         probed = self._probed
         self._probed = "" if made.result in frame.names else made.item
         try:
@@ -333,7 +333,7 @@ class Comprehensions(LoopStatements):
                 raise self.scope.fail("it appends to a list, and the number of items is not known")
 
     def _appended(self, loop: ast.For, name: str, frame: Frame) -> Value:
-        """Return the first item that a loop appends to a list, of which only the type is of use."""
+        """Return the first item that a loop appends to a list, traced to find its type only."""
         self._sought = name
         return self._traced_item(loop, frame)
 

@@ -137,7 +137,7 @@ class Expressions(Operations):
         return self.math.truth(self.evaluate(node, frame))
 
     def _typed_bool(self, found: bool | Data, kinds: set[Any], loose: bool) -> bool | Data:
-        """Return a bool that is one of several, whose types are Python's (bool) or NumPy's (None)."""
+        """Return a bool whose type may be that of any of ``kinds``: bool for Python's, None for NumPy's."""
         if loose or kinds <= {bool}:
             return found
         if kinds != {None} or not isinstance(found, Data):

@@ -99,7 +99,7 @@ class Stacks(Statements):
         return made
 
     def items_of(self, x: Row | Stack) -> RuntimeRange:
-        """Return the items of a loop over a list, also if it changes meanwhile."""
+        """Return the items of a loop over a list, which may change during the loop."""
         end = x.length if isinstance(x, Row) else x
         return RuntimeRange(0, end, 1, lambda k: self.lists.getitem(x.items, self.place_of(x, k)))
 
