@@ -322,8 +322,7 @@ def members_known() -> bool:
 
 
 def counterpart(value: Any) -> Any:
-    """Return the object that replaces a NumPy object in accelerated code; other objects are returned as they
-    are."""
+    """Return the object that replaces a NumPy object in accelerated code; other objects themselves."""
     if isinstance(value, ModuleType):
         return namespace(value)
     if not members_known():

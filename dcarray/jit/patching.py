@@ -11,14 +11,12 @@ from .numpy_proxy import counterpart, members_known, patch_array_method, patch_s
 
 
 def dict_fingerprint(names: dict[str, Any]) -> int:
-    """Return a number that changes when other objects are put into a dictionary; -1 if it cannot be
-    computed."""
+    """Return a number that changes when a dictionary gets other objects; -1 if it cannot be computed."""
     return -1
 
 
 def swap_names(names: dict[str, Any], swapped: tuple[tuple[str, Any, Any], ...], back: bool) -> None:
-    """Replace NumPy's objects in a dictionary by dcarray's; with ``back``, restore those that are still
-    replaced."""
+    """Replace NumPy's objects in a dictionary by dcarray's; with ``back``, restore NumPy's."""
     for name, value, substitute in swapped:
         if not back or names.get(name) is substitute:
             names[name] = value if back else substitute

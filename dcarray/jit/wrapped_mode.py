@@ -102,8 +102,7 @@ class _Conversion:
         return value
 
     def to_plain(self, value: Any) -> Any:
-        """Return a result with plain arrays in place of wrapped ones; lists and dictionaries are changed in
-        place."""
+        """Return a result with plain arrays in place of wrapped ones; lists and dictionaries are changed."""
         kind = type(value)
         if kind is ndarray or kind is Selected or _is_on_device(value):
             known = self.pairs.get(id(value))

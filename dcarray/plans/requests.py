@@ -250,8 +250,8 @@ def make_plan(
 
 
 def _range_check(region: Region, final: Region, target: Target, cache_dir: str | None) -> PlannedCheck | None:
-    """Return the check whether a region's inputs are too small to raise floating-point exceptions; None if
-    none can tell."""
+    """Return the check whether a region's inputs are too small to raise floating-point exceptions, or
+    None."""
     from dcarray.ir.analysis import value_ranges
     from dcarray.lowering.compilation import compile_region
     from dcarray.lowering.program import input_range_check

@@ -181,8 +181,7 @@ class PlanningProcess:
         return bytes(parts)
 
     def processor_seconds(self) -> float:
-        """Return the processor time of the planning process; where unknown, the most that it could have
-        had."""
+        """Return the planning process's processor time; where unknown, the most that it could have had."""
         if not self._pid:  # before it has written its number, all time counts as lost
             return 0.0
         try:

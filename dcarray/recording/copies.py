@@ -64,8 +64,7 @@ def record_copies(target: Any, source: Any, parts: Sequence[Part]) -> bool:
 
 
 def record_joined(target: Any, parts: Sequence[tuple[Any, Any]]) -> bool:
-    """Record the parts of a new array, each copied from an array of its own; the new array is then pending,
-    as in `record_copies`.
+    """Record the parts of a new array, each copied from another array; see `record_copies`.
 
     Parameters
     ----------

@@ -161,8 +161,7 @@ def _array(rec: Recording, x: Any) -> Any:
 
 
 def remember(name: str, inputs: tuple[Any, ...], loop: str, shape: tuple[int, ...]) -> None:
-    """Cache the loop that `recorder.elementwise` found for an operation, if the kinds of the operands
-    determine the loop."""
+    """Cache the loop that `recorder.elementwise` found, if the kinds of the operands determine it."""
     if name[:8] == "logical_" and not all(isinstance(x, Handle) for x in inputs):
         return  # it depends on the value of a number
     if name == "power" and type(inputs[1]) not in (int, float):

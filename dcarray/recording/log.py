@@ -165,8 +165,7 @@ class Recording:
                 left.check()
 
     def check(self) -> None:
-        """Raise the error of an earlier run for which the first statements of this recording are still
-        pending, if any."""
+        """Raise the error of an earlier run for which this recording's first statements are still pending."""
         if self.failure is not None:
             raise copy.copy(self.failure)  # a copy, since a traceback would keep its frames alive
 
@@ -217,8 +216,7 @@ class Recording:
         return slot
 
     def _is_reserved(self, store: Store) -> bool:
-        """Whether a store without elements has a buffer on the recording's device, so that nothing is
-        copied."""
+        """Whether a store without elements has a buffer on the recording's device; nothing is copied then."""
         return self.device is not None and device_backend().reserved(store, self.device)
 
     def begin_whole(self, store: Store) -> int:
@@ -303,7 +301,6 @@ class Recording:
         return entry if type(entry) is Store else entry()
 
     def substitute(self, slot: int) -> Store:
-        """Return a substitute for the store of a slot, which another thread has released since it was
-        recorded."""
+        """Return a substitute for a slot's store that another thread has released since it was recorded."""
         entry = self.declarations()[slot]
         return Store(entry.shape, np.dtype(entry.char))

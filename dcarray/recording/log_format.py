@@ -1,5 +1,4 @@
-"""Logs without their integers: the templates shared by logs that differ only in sizes, strides and
-offsets."""
+"""Logs without their integers: templates of logs that differ only in sizes, strides and offsets."""
 
 from __future__ import annotations
 

@@ -61,8 +61,8 @@ class Mask:
         return kept
 
     def recording(self) -> Recording | None:
-        """Return the pending recording that computes these values, if it contains all changes of the mask
-        array; else None."""
+        """Return the pending recording that computes these values, if it has all changes of the mask, or
+        None."""
         rec = None if self._rec is None else self._rec()
         return rec if rec is not None and not rec.done and rec is session().rec else None
 
@@ -73,8 +73,7 @@ class Mask:
 
 
 def mask_of(mask: Any) -> Mask:
-    """Return the current values of a mask array; the same `Mask` object for the same values, if they are
-    known to be so."""
+    """Return the current values of a mask array; the same object for values known to be the same."""
     known = session().rec.latest_mask
     found: Mask | None = None if known is None else known()
     if found is None or not found.of(mask):
@@ -172,8 +171,8 @@ def is_mask(x: Any, key: Any) -> bool:
 
 
 def choose(x: Any, key: Any, again: Choice | None = None) -> Choice | None:
-    """Return ``x[key]`` as a pending selection, an equal earlier one (``again``) being reused; None if it
-    cannot be one."""
+    """Return ``x[key]`` as a pending selection (``again``: an equal earlier one); None if it cannot be
+    one."""
     if not isinstance(key, Handle) or key._small is not None or key._store.char != "?" or not is_mask(x, key):
         return None
     store = x._store

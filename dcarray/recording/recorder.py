@@ -277,8 +277,7 @@ def record_fold(
     keepdims: bool,
     warned_as: str | None = None,
 ) -> Any:
-    """Record a reduction of ``x``, which is ``arg`` in the log; return the result, a scalar if it has no
-    axes."""
+    """Record a reduction of ``x``, which is ``arg`` in the log; return the result, perhaps a scalar."""
     kept = tuple([1 if k in axes else n for k, n in enumerate(x._shape) if keepdims or k not in axes])
     result, slot, _ = result_of(type(x), rec, kept, loop[-1])
     commit(rec, ("fold", name, loop, x._shape, axes, keepdims, slot, arg), warned_as)

@@ -87,14 +87,12 @@ class Session:
         rec.urgent = rec.one_off = self._unaligned = True
 
     def await_plan(self, rec: Recording, site: tuple[Any, int]) -> None:
-        """Begin an eager period if a recording that began at this one's call site still waits for its
-        plan."""
+        """Begin an eager period if a recording that began at the same call site still waits for its plan."""
         if self.awaited.pop(site)():
             self._stand_alone(rec)
 
     def release_held(self) -> None:
-        """Run the recording, before a library's eager work, if it keeps memory alive that NumPy would
-        free."""
+        """Run the recording before a library's eager work if it keeps memory alive that NumPy would free."""
         rec = self.rec
         if rec.held_elements * 16 > HELD_BEFORE_EAGER:
             self._release(rec, 0, HELD_BEFORE_EAGER)

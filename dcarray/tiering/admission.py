@@ -272,8 +272,8 @@ class InARow:
         self._begun = perf_counter()
 
     def end(self) -> float:
-        """Note that a run has ended.  Return the median time once there are enough runs (one long run is
-        enough), else 0."""
+        """Note that a run has ended; return the median time if it is known (one long run is enough), else
+        0."""
         self._seconds.append(perf_counter() - self._begun)
         enough = len(self._seconds) >= _ROW or self._seconds[-1] >= _LONG
         return _typical(self._seconds) if enough else 0.0

@@ -97,8 +97,7 @@ class CompiledProgram:
         return self.description.is_current()
 
     def serves(self, values: tuple[Any, ...], guards: tuple[Any, ...]) -> bool:
-        """Whether the compiled code may get arguments with these guards: it writes no array that is
-        read-only."""
+        """Whether the compiled code may get arguments with these guards: it writes no read-only array."""
         for (name, annotation), value, guard in zip(self.description.parameters, values, guards, strict=True):
             if guard is None:
                 return False
@@ -111,8 +110,8 @@ class CompiledProgram:
         return True
 
     def plan(self, symbols: tuple[int, ...], guards: tuple[Any, ...], wraps: bool) -> LoopPlan:
-        """Return the plan for arguments with these guards and these values of the symbols; ``wraps``: new
-        arrays are wrapped."""
+        """Return the plan for these guards of arguments and values of symbols; ``wraps``: new arrays are
+        wrapped."""
         found: LoopPlan | None = self._plans.get(guards)
         if found is None:
             loaded, interface, names, live = self._parts(symbols)

@@ -310,8 +310,7 @@ class Program(Elsewhere, Generic[_Arguments, _Result]):
         return self._as_written({name: given(value) for name, value in named.items()}, sizes)
 
     def _of_other_types(self, given: dict[str, Any], error: TypeError, options: config.Options) -> Any:
-        """Run the original function, since arguments do not have the annotated types (``error`` says
-        which)."""
+        """Run the original function, since arguments do not have the annotated types, as ``error`` says."""
         if options.strict:
             raise error
         arrays = []

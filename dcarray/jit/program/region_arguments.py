@@ -108,8 +108,7 @@ def _lies_as_declared(array: Array, value: NDArray, sizes: Mapping[str, int]) ->
 
 
 def _solve(array: Array, shape: tuple[int, ...], sizes: dict[str, int]) -> None:
-    """Compute the symbols that a shape determines, where an axis is a symbol, perhaps with a constant or a
-    factor."""
+    """Compute the symbols that a shape determines: an axis is a symbol, perhaps with a constant or factor."""
     for n, size in zip(array.shape, shape, strict=True):
         free = dims.free_symbols(n) - sizes.keys()
         if len(free) == 1:

@@ -150,8 +150,7 @@ def _is_faithful(node: ast.stmt) -> bool:
 def _functions(
     table: symtable.SymbolTable, nodes: Sequence[ast.AST]
 ) -> Iterator[tuple[symtable.Function, ast.FunctionDef]]:
-    """Yield the symbol table and the syntax tree of each function of a module, also inner ones and
-    methods."""
+    """Yield the symbol table and the syntax tree of each function and method of a module, inner ones, too."""
     tables = {
         (child.get_name(), child.get_lineno()): child
         for child in _all_tables(table)
@@ -189,8 +188,7 @@ def _inner(table: symtable.SymbolTable, generators: bool) -> Iterator[symtable.S
 
 
 def _free(table: symtable.SymbolTable, generators: bool) -> frozenset[str]:
-    """Return the names that inner functions (or, with ``generators``, these) take from the code around
-    them."""
+    """Return the names that inner functions, or generator expressions, take from the code around them."""
     return frozenset(
         symbol.get_name()
         for child in _inner(table, generators)

@@ -95,8 +95,7 @@ class Paths:
         return name
 
     def variable(self, name: str, is_bound: bool = False) -> Path | None:
-        """Return the path of a global name if it is not constant, or is assigned (``is_bound``); else
-        None."""
+        """Return the path of a global name if it is not constant, or ``is_bound`` (assigned); else None."""
         if not is_bound and name not in self.bound and not isinstance(self.names.get(name), _NOT_CONSTANT):
             return None
         return Path("", (Step("item", name),))
@@ -107,8 +106,7 @@ class Paths:
         return isinstance(guard, ObjectGuard) and not self.bound.isdisjoint(constants_in(guard.entry_value))
 
     def cell(self, function: Path, name: str) -> Path:
-        """Return the path of a function's free variable (one of a function around it); raises `Unread` if
-        there is none."""
+        """Return the path of a function's free variable; raises `Unread` if it has none of this name."""
         step = Step("cell", name)
         path = function.longer(step)
         first = self._cells.setdefault(place(self.value(function), step), path)

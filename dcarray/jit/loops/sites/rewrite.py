@@ -190,8 +190,8 @@ class _Adder:
     def _reduction(
         self, stmts: Sequence[ast.stmt], outer: int, counters: Names, at: ast.stmt | None = None
     ) -> int:
-        """Add the site of a statement with comprehensions, a loop of its own; return its number as
-        `_loop`."""
+        """Add the site of a statement with comprehensions, as of a loop; return its number as `_loop`
+        does."""
         source = self._source(stmts, counters, is_loop=True, at=at)
         return outer if source is None else self._site(source, outer, False)
 

@@ -88,8 +88,8 @@ class Sampler:
             return [self._chain(top) for thread, top in sys._current_frames().items() if thread != own]
 
     def _chain(self, top: FrameType) -> list[tuple[CodeType, int]]:
-        """Return the code objects with sites, and the lines they are at, of a frame and its callers,
-        innermost first."""
+        """Return the code objects with sites of a frame and its callers, innermost first, with their
+        lines."""
         chain: list[tuple[CodeType, int]] = []
         frame: FrameType | None = top
         depth = 0
@@ -121,8 +121,8 @@ class Sampler:
             self._count(site, now, seconds)
 
     def _note_refused(self, code: CodeType, seconds: float) -> None:
-        """Have the refused sites removed from a code object that is often seen running: soon at first, then
-        less and less often."""
+        """Have refused sites removed from a code object that is often seen: soon at first, then less
+        often."""
         sites = self._sites[id(code)][1]
         if self.prune is None or not any(site.refused for site in sites):
             return

@@ -114,8 +114,7 @@ class ShortRuns:
         return self._trial is not None
 
     def end_trial(self) -> tuple[Entry, float] | None:
-        """End the trial.  Return its key's entry and the mean seconds of its runs; None if there is no trial,
-        or it has no runs."""
+        """End the trial; return its key's entry and the mean seconds of its runs, None if there are none."""
         if self._trial is None:
             return None
         (entry, short), self._trial = self._trial, None

@@ -129,8 +129,7 @@ _CHANGES = threading.Lock()
 
 
 class Watch:
-    """A flag that says whether the code in an innermost loop has any active site: one look at an attribute in
-    each iteration.
+    """A flag: whether the code in an innermost loop has active sites; an iteration looks at nothing else.
 
     Attributes
     ----------
@@ -296,8 +295,7 @@ class Site:
         return found
 
     def done(self) -> bool:
-        """Return whether the last call of `resume` in this thread ran all remaining iterations.  The next
-        call returns False."""
+        """Return whether the last `resume` in this thread ran all remaining iterations; then False again."""
         found: bool = self.server.done()
         return found
 

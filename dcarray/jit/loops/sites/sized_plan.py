@@ -89,8 +89,8 @@ class SizedPlan:
         return self._symbols
 
     def shapes(self, symbols: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
-        """Return the shapes of the parameters for these values of the symbols; an empty tuple if no shape
-        depends on them."""
+        """Return the shapes of the parameters for these values of the symbols; () if they do not depend on
+        them."""
         found: tuple[tuple[int, ...], ...] = () if self._shapes is None else self._shapes(*symbols)
         return found
 

@@ -190,8 +190,7 @@ class Version:
     def _try_last(
         self, entry: Entry, values: tuple[Any, ...], options: config.Options
     ) -> tuple[Any, ...] | None:
-        """Run the plan that ran last, if the values pass its checks; return `_run_plan`'s result, else
-        None."""
+        """Run the plan that ran last, if the values pass its checks, and return its result; else None."""
         plan = entry.plan
         if (
             plan is None

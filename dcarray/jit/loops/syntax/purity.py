@@ -1,5 +1,4 @@
-"""Conditions without side effects, which a loop site may evaluate once more; and names that expressions read
-first."""
+"""Conditions without side effects, which a loop site may evaluate once more; names that expressions read."""
 
 from __future__ import annotations
 

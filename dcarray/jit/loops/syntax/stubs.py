@@ -147,8 +147,7 @@ def qualname_of(code: CodeType) -> str:
 
 
 def functions_in(tree: ast.AST) -> Iterator[tuple[str, ast.FunctionDef]]:
-    """Yield the functions of a syntax tree with their names (``Class.method``, ``outer.inner``), in no
-    order."""
+    """Yield the functions of a syntax tree with their names (``Class.method``, ``outer.inner``)."""
     todo = [("", node) for node in ast.iter_child_nodes(tree)]
     while todo:
         prefix, node = todo.pop()
@@ -161,8 +160,8 @@ def functions_in(tree: ast.AST) -> Iterator[tuple[str, ast.FunctionDef]]:
 
 
 def function_at(file: str, line: int) -> str:
-    """Return the name of the function that contains a line of a file; ``<module>`` if none does or the file
-    is unreadable."""
+    """Return the name of the function that contains a line; ``<module>`` if none does, or without the
+    file."""
     try:
         tree = ast.parse("".join(linecache.getlines(file)))
     except SyntaxError:

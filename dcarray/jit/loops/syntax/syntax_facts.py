@@ -195,8 +195,7 @@ def stores(*nodes: ast.AST) -> Names:
 
 
 def declared_names(function: ast.FunctionDef, kind: type[ast.Global | ast.Nonlocal]) -> Names:
-    """Return the names that a function declares ``global`` or ``nonlocal`` (``kind``), not in inner
-    functions."""
+    """Return the names that a function itself declares ``global`` or ``nonlocal`` (``kind``)."""
     found: set[str] = set()
     stack: list[ast.AST] = [*function.body]
     while stack:

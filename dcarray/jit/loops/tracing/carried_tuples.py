@@ -38,8 +38,7 @@ class CarriedTuples:
         return names - self.names.keys() | frozenset(items)
 
     def around(self, body: Callable[[], Any]) -> Callable[[], Any]:
-        """Return a loop body that first makes the tuples from their items, and at the end binds the items
-        anew."""
+        """Return a loop body that first makes the tuples from their items, and at the end binds the items."""
         if not self.names:
             return body
 

@@ -33,8 +33,7 @@ _QUIET = frozenset({
 
 
 def check(holds: Expr) -> Expr:
-    """Return a number that is computed only for its check: if the condition ``holds`` is false, Python runs
-    the statements."""
+    """Return a number computed only for its check: if ``holds`` is false, Python runs the statements."""
     return Apply("checked", (holds, const(0.0, _F8)), _F8)
 
 

@@ -186,8 +186,7 @@ class Expressions(Operations):
         return len(self.memory.block), frozenset(self.memory.arrays)
 
     def check_effects(self, begun: tuple[int, frozenset[str]], what: str) -> None:
-        """Raise `Untraceable` if the statements traced since ``begun`` have effects: Python may skip that
-        part."""
+        """Raise `Untraceable` if statements traced since ``begun``, which Python may skip, have effects."""
         for stmt in self.memory.block[begun[0] :]:
             if isinstance(stmt, While) or any(w.array in begun[1] for w in writes(stmt)):
                 raise self.scope.fail(f"{what} may be skipped, and changes arrays")

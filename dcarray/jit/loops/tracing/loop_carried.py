@@ -52,8 +52,8 @@ _MAX_STEP = 16  # of a counter that needs no check of its range
 
 
 class PermutedNames(Exception):
-    """Raised when a loop body exchanges the names of arrays; it has the number of iterations after which they
-    are back."""
+    """Raised when a loop body exchanges the names of arrays, with the number of iterations until they are
+    back."""
 
     def __init__(self, period: int, reason: Untraceable) -> None:
         self.period, self.reason = period, reason
@@ -69,8 +69,7 @@ REORDERED_COPY = Assumption()  # the same, where NumPy's array may have another 
 
 
 class FirstDiffers(Untraceable):
-    """Raised when the first iteration of a loop has other types than the rest, so that it has to be traced by
-    itself."""
+    """Raised when a loop's first iteration has other types than the rest, and is to be traced by itself."""
 
 
 @dataclass

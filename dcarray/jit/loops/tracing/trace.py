@@ -96,8 +96,7 @@ def trace(request: LoopDescription) -> TracedLoop:
 
 
 def _trace(request: LoopDescription, loops_run: bool) -> TracedLoop:
-    """Trace the statements; if lists turn out to get numbers of other types than assumed, trace them
-    again."""
+    """Trace the statements, once more if lists turn out to get numbers of other types than assumed."""
     kinds: dict[str, Any] = {}
     reason: Untraceable | None = None
     for _ in range(_MOST_KINDS):
