@@ -226,7 +226,7 @@ SCOPED = _scoped
 
 
 def scoped() -> Options | None:
-    """Return the options of the innermost block, if there is one."""
+    """Return the options of the innermost `options` block; None outside of all blocks."""
     return _scoped.get()
 
 

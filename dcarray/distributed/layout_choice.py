@@ -1,4 +1,4 @@
-"""The choice of layouts for arrays that are to lie in blocks."""
+"""The choice of layouts for arrays that are to be distributed in blocks."""
 
 from __future__ import annotations
 

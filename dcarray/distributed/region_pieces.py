@@ -284,7 +284,7 @@ def _size_symbols(*exprs: Expr) -> set[str]:
 
 
 def _turn_sizes(stmt: Stmt) -> Iterator[int]:
-    """Yield how many elements the statements in a loop or condition go over at most, each in one turn."""
+    """Yield, for each statement in a loop or condition, the most elements that one iteration covers."""
     if isinstance(stmt, Loop | While | Branch):
         inner = (*stmt.then, *stmt.orelse) if isinstance(stmt, Branch) else stmt.body
         within = dims.ranging(stmt.var, stmt.bounds) if isinstance(stmt, Loop) else nullcontext()

@@ -64,7 +64,7 @@ class Watch:
             self._begun[frame] = perf_counter()
 
     def observed(self) -> list[Observed]:
-        """Return the functions that were called, by file and line."""
+        """Return the functions that were called, sorted by file and line."""
         found = [one for one in self.seen.values() if one is not None and one.kinds]
         return sorted(found, key=lambda one: (one.code.co_filename, one.code.co_firstlineno))
 

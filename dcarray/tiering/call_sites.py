@@ -1,10 +1,10 @@
 """Call sites, each a code object and an instruction of the user's code, and their promotion to NumPy.
 
 To record and to run a region costs some microseconds.  A recording may be a cheap statement or two on some
-ten thousand elements, whose result is wanted at once.  NumPy does such a recording sooner, which is not known
-when a call is recorded, but when the recording runs.  If NumPy's time by `cost_model` is the shorter, it runs
-op by op in NumPy.  If it comes again, the sites of all its calls are promoted: from then on NumPy runs these
-calls at once, on arrays that are hardly larger and on which nothing is pending.
+ten thousand elements, whose result is wanted at once.  NumPy would be faster, but that is known only when the
+recording runs, not when a call is recorded.  If NumPy's time by `cost_model` is the shorter, it runs op by op
+in NumPy.  If it comes again, the sites of all its calls are promoted: from then on NumPy runs these calls at
+once, on arrays that are hardly larger and on which nothing is pending.
 
 If such a result is used by a recorded statement, the site is demoted, and its next calls are recorded: some
 sites of a recording are promoted before others.  That is done a few times.  After that a site is demoted only

@@ -73,7 +73,7 @@ def _contains_distributed(value: Any) -> bool:
 
 @cache
 def definition(function: Any) -> Callable[..., Any]:
-    """Return NumPy's Python function, with global names that stand for NumPy's."""
+    """Return a copy of NumPy's Python function, whose global names mean the stand-ins for NumPy's."""
     body = function._implementation
     found: Callable[..., Any] = _with_globals(body, _stand_ins(body.__module__))
     return found

@@ -121,7 +121,7 @@ _PYTHON: Mapping[Any, DType] = {kind: np.dtype(kind) for kind in (bool, int, flo
 
 
 def annotation_of(value: Any) -> Annotation | None:
-    """Return the type that an annotation means; None if it means none."""
+    """Return the type that an annotation means; None if it does not mean a type."""
     if isinstance(value, ArrayAnnotation | ScalarAnnotation):
         return value
     if isinstance(value, type) and value in _PYTHON:

@@ -127,8 +127,8 @@ def _own_methods() -> tuple[Any, ...] | None:
 
 @cache
 def _place_of_state() -> int:
-    """Return where in a generator's object its state is; 0 if that is not found, or NumPy's bit generator
-    does not make the same of it."""
+    """Return the offset of the state in a generator's object; 0 if it is not found, or NumPy's bit generator
+    draws other numbers from it."""
     value = Random(11)
     words = memory_at(id(value), np.uint32, Random.__basicsize__ // 4).tolist()
     *state, position = value.getstate()[1]

@@ -230,8 +230,8 @@ class Scans(Creation):
     _np_around = _np_round
 
     def _py_round(self, number: Value, ndigits: Value = None) -> Value:
-        """Trace ``round`` of floats without ``ndigits`` only: with digits, Python's exact decimal rounding is
-        not traced."""
+        """Trace ``round``; with ``ndigits`` only of NumPy's floats, since Python's decimal rounding is
+        exact."""
         if isinstance(number, PythonOrNumpy) or is_array(number):
             raise self.scope.fail("a rounding that is not understood")
         if ndigits is None:

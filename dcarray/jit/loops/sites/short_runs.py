@@ -95,9 +95,9 @@ class ShortRuns:
     def begin_trial(
         self, plan: LoopPlan, values: tuple[Any, ...], entry: Entry, members: list[Check]
     ) -> tuple[Any, ...]:
-        """Run a plan once by its short run, have the next runs use it too, and return the results.  Several
-        runs are timed, since the first ones are slow: nothing is in the caches.  Return an empty tuple if the
-        plan has no short run, or may not run with these values."""
+        """Run a plan by its short run and return the results.  The next runs use it, too: several are timed,
+        since the first ones find nothing in the caches.  Return an empty tuple if the plan has no short run,
+        or may not run with these values."""
         short = self._found(plan, values, entry)
         if short is None:
             return ()

@@ -246,7 +246,8 @@ class LoopBodies(Stacks):
         return self.memory.value(Load(variable.window, variable.dtype), scalar=True, weak=weak, limits=limits)
 
     def _refine(self, name: str, assumption: Any, loop: LoopBody, iteration: Iteration) -> Any:
-        """Return the assumption about a name, or another one where the iteration's end contradicts it."""
+        """Return the assumption about a name; a new one if the value at the iteration's end contradicts
+        it."""
         value = loop.before[name]
         end = iteration.names.get(name, Unbound(f"{name} may not be bound"))
         if isinstance(end, Unbound):
