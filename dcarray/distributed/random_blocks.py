@@ -66,7 +66,8 @@ def block(
     Returns
     -------
     ndarray
-        Of the shape of ``array[window]`` and the dtype of the method; a scalar if the window is one element
+        An array with the shape of ``array[window]`` and the dtype of the method; a scalar if the window is
+        one element
         without axes.
 
     Raises

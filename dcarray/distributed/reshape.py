@@ -41,7 +41,7 @@ class _Uses:
     used : set of int
         The slots that statements read or write.
     writer : dict of int to int
-        By the slot of a head the slot through which the family is written.
+        The slot through which a family is written, by the slot of its head.
     clash : int or None
         The first statement that uses a family through another slot than it was written through before.
     """

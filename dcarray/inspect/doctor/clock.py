@@ -40,9 +40,9 @@ class Looks:
     Attributes
     ----------
     seen : dict
-        By file and line: the seconds of runs, and shapes, sizes of items, and integers by name.
+        The seconds of runs, and by name shapes, item sizes and integers, by file and line.
     runs : dict
-        By file and line: how often it was traced.
+        How often a line was traced, by file and line.
     """
 
     def __init__(self, is_own: IsOwn) -> None:

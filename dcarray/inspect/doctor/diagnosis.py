@@ -43,7 +43,7 @@ class Line:
     each : float or None
         Seconds of one run of the line, the median of those that were timed.
     traffic : Traffic or None
-        Of one run.
+        The memory traffic of one run of the line; None if unknown.
     rate : float or None
         Bytes moved in a second, as a part of the memory's bandwidth.
     library : str

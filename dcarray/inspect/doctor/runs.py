@@ -33,7 +33,7 @@ class Run:
     libraries : dict
         Seconds of a line spent in libraries' Python code, by file and line, and library.
     looks : dict
-        By file and line: seconds of single runs, and the values of names.
+        Seconds of single runs of a line, and the values of its names, by file and line.
     hot : list
         The rows of `dcarray.inspect.hot_lines`, for a run under dcarray.
     compiled, known : int

@@ -48,7 +48,7 @@ def traffic(source: str, line: int, values: dict[str, Any]) -> Traffic | None:
         The text of the file.
     line : int
     values : dict
-        By name: an integer, "number", or the shape, the size of items and the kind of an array.
+        The value of each name: an integer, "number", or an array's shape, item size and kind.
     """
     try:
         tree = ast.parse(source)

@@ -53,7 +53,7 @@ class Parameter:
         "array"; "scalar": an array of the region without axes; or "size": a Python int, which is a symbol of
         the region.
     dtype : numpy.dtype
-        Of an int: int64.
+        The dtype of the argument; int64 for an int.
     shape : tuple of Dim
     symbol : str
         The name of its array or symbol in the region; empty if the region does not use it.

@@ -163,7 +163,8 @@ class Schedule:
         Returns
         -------
         Schedule
-            With one loop for each divided axis, the first outermost; that one is parallel if that is proved.
+            The schedule with one loop for each divided axis.  The first is outermost, and parallel if that is
+            proved.
 
         Raises
         ------
@@ -193,7 +194,7 @@ class Schedule:
         Parameters
         ----------
         position : int
-            Of the outermost loop.  Each loop is all that the one around it does.
+            The position of the outermost loop.  The body of each outer loop is only the next loop.
         order : sequence of int
             The old places of the loops in their new order, 0 being the outermost: (1, 0) exchanges two.
 

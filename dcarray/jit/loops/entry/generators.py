@@ -61,7 +61,7 @@ class Parts(NamedTuple):
     Attributes
     ----------
     address : ndarray
-        The address of its interface, in an array without axes.
+        The address of the generator's C interface, in an array without axes.
     state : ndarray
     has_gauss, gauss : ndarray
         Whether a `RandomState` keeps a number from a normal distribution, and that number; of one element,
@@ -69,7 +69,7 @@ class Parts(NamedTuple):
     binomial : ndarray
         The address of memory for what a binomial distribution computes once, in an array without axes.
     memory : ndarray
-        That memory.
+        The memory at the address ``binomial``.
     """
 
     address: Any

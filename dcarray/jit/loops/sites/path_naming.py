@@ -174,7 +174,7 @@ class _Functions:
     Attributes
     ----------
     guards : dict of str to ObjectGuard
-        Of these, by their names.
+        The guards of the rewritten functions, by their names.
     """
 
     def __init__(self, paths: Paths) -> None:
