@@ -39,7 +39,8 @@ class DeviceBackend(Protocol):
         """Whether a store without elements already has a buffer on the device."""
 
     def settle(self, rec: Any) -> None:
-        """Mark the buffers used by a recording that has ended as newer than the host's memory."""
+        """Mark, at a recording's end, the buffers that it has used as work pending on their arrays'
+        memory."""
 
     def created(self, name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return the results of a function that makes arrays, on a device."""

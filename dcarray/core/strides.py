@@ -190,8 +190,8 @@ def _may_be_permuted(x: Any) -> bool:
 
 
 def _lies_inside(strides: list[list[int]], axis: int, other: int) -> bool | None:
-    """Whether all operands have one axis inside another in memory, where C order has it inside, too; None if
-    no operand decides it."""
+    """Whether the stride of ``axis`` is less than that of ``other`` in all operands that have both axes; None
+    if none has."""
     said = [s[axis] < s[other] for s in strides if s[axis] and s[other]]
     return all(said) if said else None
 

@@ -138,7 +138,8 @@ class PlanningProcess:
         return None
 
     def _write(self, data: bytes) -> None:
-        """Send data; nothing happens (and no signal comes) if the planning process has ended."""
+        """Send data; if the planning process has ended, raise an OSError, and let no SIGPIPE end the
+        program."""
         assert self._socket is not None
         self._socket.sendall(data, getattr(socket, "MSG_NOSIGNAL", 0))
 

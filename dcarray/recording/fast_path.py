@@ -215,7 +215,7 @@ def record_known(
     """Record an operation of known loop and domain on large arrays of the domain's shape and NumPy scalars.
 
     The result is written into the array ``target``, or a new one, and is returned; None if an operand is of
-    another kind, or if the arrays are small and no operand is pending (``waits``).
+    another kind, or if the arrays are small, unless an operand ``waits`` (is pending).
     """
     size = prod(shape)
     if not size or (not waits and eager(size)):

@@ -51,7 +51,7 @@ class ListConversion:
 
     def is_pythons_turn(self) -> bool:
         """Whether Python is to run the statements this time although there is a plan, so that its time is
-        known. Conversions may take longer than a run that uses few of the elements.  It is asked after more
+        known. Conversions may take longer than a run that uses few of the elements.  That comes after more
         and more runs."""
         if self._last[-1] < FELT:
             return False
