@@ -105,7 +105,8 @@ def groups(
 
 
 def _group(members: Members) -> Group | None:
-    """Return the group of these statements; None if one of them has no loop, or there are too many arrays."""
+    """Return the group of these statements; None if one has no inner loop of NumPy's, or they use too many
+    arrays."""
     program = _Program(members)
     return program.finished() if all(map(program.add, members.steps)) else None
 

@@ -50,7 +50,8 @@ def _shuffling(function: Callable[..., Any], where: int) -> Callable[..., Any]:
 
 
 def _inside(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a method that calls the NumPy generator inside, whose methods call one another."""
+    """Return a method that calls the method of the NumPy generator inside the wrapper: NumPy's methods call
+    each other."""
     if function.__name__ == "shuffle":
         shuffle = _shuffling(function, 1)
 

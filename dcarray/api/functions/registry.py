@@ -51,8 +51,8 @@ _COMPOSED = frozenset(_NAMES.split())
 
 
 def _small_arrays(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any] | None:
-    """Return the large arrays among the arguments of a composed call if NumPy is to run it, else None.  NumPy
-    is if nothing is pending on the arrays and reading each once is little work."""
+    """Return the large arrays among the arguments of a composed call if NumPy is to run it, else None.  It is
+    if nothing is pending on the arrays and reading each once is little work."""
     large = [x for x in (*args, *kwargs.values()) if type(x) is ndarray and x._small is None]
     done = large and all([x._idle() and policy.eager(math.prod(x._shape), policy.PASS) for x in large])
     return large if done else None

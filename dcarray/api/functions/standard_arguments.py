@@ -42,7 +42,7 @@ class Info(getattr(np, "__array_namespace_info__", object)):  # type: ignore[mis
         return current().device
 
     def default_dtypes(self, *, device: Any = None) -> Any:
-        """Return the dtypes of new arrays that do not say theirs, the same on all devices."""
+        """Return the dtypes of new arrays without ``dtype=``; they are the same on all devices."""
         if device is not None:
             resolve(device)
         return super().default_dtypes()

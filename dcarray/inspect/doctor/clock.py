@@ -90,7 +90,7 @@ def _untraced(*_: Any) -> None:
 
 
 def _values(frame: FrameType) -> dict[str, Any]:
-    """Return the shapes of the arrays, and the integers, that a frame's code may name."""
+    """Return the integers, and the shapes of the arrays, whose names occur in a frame's code."""
     array = getattr(sys.modules.get("numpy"), "ndarray", None)
     names = {**{n: frame.f_globals.get(n) for n in frame.f_code.co_names}, **frame.f_locals}
     found: dict[str, Any] = {}

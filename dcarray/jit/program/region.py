@@ -277,7 +277,8 @@ class _ProgramTracer(Tracer):
         return super().run(function, args, named, frame)
 
     def _checked_argument(self, what: str, annotation: Annotation, value: Value) -> Value:
-        """Return the value of an argument of a called program, which has the type of the annotation."""
+        """Return the value of an argument of a called program; refuse one that does not have the annotated
+        type."""
         if isinstance(annotation, ArrayAnnotation):
             if isinstance(value, NumberList) and value.array.dtype == annotation.dtype:
                 return value

@@ -20,7 +20,7 @@ class _Loader(SourceFileLoader):
     _names: dict[str, Any] | None = None  # of the module, between `create_module` and its run
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        """Return a new module, as the importer would make it."""
+        """Return a new module, as Python's own importer would make it."""
         module = ModuleType(spec.name)
         self._names = vars(module)
         return module

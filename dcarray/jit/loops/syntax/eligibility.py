@@ -213,7 +213,7 @@ def _only_names(target: ast.expr) -> bool:
 
 def may_resume(loop: LoopNode) -> bool:
     """Whether compiled code may do the remaining iterations of a loop that has begun: a ``while``, or a loop
-    over a range whose ends its body does not change."""
+    over a range whose bounds its body does not change."""
     if isinstance(loop, ast.While):
         return is_pure(loop.test)
     items = loop.iter
