@@ -46,7 +46,7 @@ def save(file: File, name: str, x: Any, mode: str = "a", **options: Any) -> None
     ValueError
         If there is no such mode.
     OSError, ValueError, TypeError
-        Those of h5py, on all ranks.
+        If h5py raises them; then on all ranks.
 
     Examples
     --------
@@ -89,7 +89,7 @@ def load(file: File, name: str, window: slice | Iterable[slice] = ()) -> Any:
     ImportError
         If h5py is not installed.
     OSError, KeyError
-        Those of h5py, on all ranks.
+        If h5py raises them; then on all ranks.
     IndexError
         If the dataset has no such window.
 

@@ -1,4 +1,4 @@
-"""The public names of this package, and where each comes from."""
+"""The public names of this package, and the modules that define them."""
 
 from __future__ import annotations
 

@@ -1,3 +1,2 @@
-"""The optional C extension: the short ways of small arrays, in C.
-`dcarray.core.native` says whether it was built.
-"""
+"""The optional C extension: short ways for calls on small arrays; `dcarray.core.native` says if it was
+built."""

@@ -37,7 +37,8 @@ _LIMIT = 1 << 14  # elements; an array with as many or more may have to be large
 
 
 def _eager_operand(x: Any) -> Any:
-    """Return the operand as a plain array or scalar, where NumPy can use it without evaluation; else None."""
+    """Return an operand as a plain array or scalar if NumPy can use it without running pending work; else
+    None."""
     t = type(x)
     if t is ndarray:
         a = x._small
@@ -342,7 +343,8 @@ def wrap(value: Any) -> Any:
 
 
 def placed_by_option(a: NDArray) -> Any:
-    """Return a plain array that was made of no wrapped one as one on the device of the option ``device``."""
+    """Return a plain array, made from no wrapped one, as a wrapped array on the device of the option
+    ``device``."""
     x, name = wrap(a), config.current().device
     return x if name == "cpu" or session().device is not None else device_backend().place(name, x)
 

@@ -1,4 +1,4 @@
-"""The attributes of arrays, and the methods that give their values: lists, bytes, files, buffers."""
+"""The attributes of arrays, and methods that return their elements: as lists, bytes, files, buffers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _BASES: WeakValueDictionary[int, Any] = WeakValueDictionary()
 
 
 def _is_unchanged(head: Store, last: Any) -> bool:
-    """Whether memory is unchanged since ``last`` had used it."""
+    """Whether memory is unchanged since the recording ``last`` used it."""
     if head.remote is None:
         return head.dirty is None or head.dirty.done
     # what has run since then may have written the block
@@ -40,7 +40,7 @@ def _is_unchanged(head: Store, last: Any) -> bool:
 
 
 def _base_handle(base: Any, make: Callable[[Any], Any]) -> Any:
-    """Return the handle of a base: one object as long as it lives."""
+    """Return the handle that wraps a base array, the same one while it lives; ``make`` makes it."""
     found = _BASES.get(id(base))
     places = (getattr(found, name, None) for name in ("_small", "_ndarray", "_store"))
     if found is None or not any(place is base for place in places):
@@ -49,7 +49,7 @@ def _base_handle(base: Any, make: Callable[[Any], Any]) -> Any:
 
 
 def _of_elements(name: str) -> Callable[..., Any]:
-    """Return the method of NumPy's array, called with the elements."""
+    """Return a method that calls NumPy's method of this name on the elements."""
 
     def method(self: Attributes, *args: Any, **kwargs: Any) -> Any:
         return getattr(self._elements_now(), name)(*args, **kwargs)
@@ -63,7 +63,7 @@ def _rebuild(cls: type[Handle], a: NDArray) -> Any:
 
 
 class Attributes(Handle):
-    """The attributes of an array, and the methods that give its values."""
+    """The attributes of an array, and the methods that return its elements."""
 
     __slots__ = ()
     __getitem__: Callable[[Any], Any]
@@ -160,7 +160,7 @@ class Attributes(Handle):
         raise BufferError(refusal(self.dtype, "a buffer"))
 
     def _raise_buffer_error(self) -> None:
-        """Raise the error that an earlier request for the buffer met, unless it was raised already."""
+        """Raise the error of an earlier request for the buffer, unless it has been raised already."""
         this_session = session()
         if this_session.buffer_error is not None:
             (known, error), this_session.buffer_error = this_session.buffer_error, None
@@ -176,7 +176,8 @@ class Attributes(Handle):
         return self._pinned().__array_struct__
 
     def _pinned(self) -> NDArray:
-        """Return the plain view whose address is given away: from now on calls on this memory are eager."""
+        """Return the plain view, whose address the caller passes on; from now on calls on this memory are
+        eager."""
         if not survives(self.dtype):
             raise AttributeError(refusal(self.dtype, "an address"))
         self._raise_buffer_error()
@@ -269,7 +270,7 @@ class Attributes(Handle):
         return (self.__getitem__(k) for k in range(len(self)))
 
     def _elements(self) -> Iterator[Any]:
-        """Yield the elements, each with its value at that time, including writes that were pending."""
+        """Yield the elements one by one, each with its value at that moment, after pending writes."""
         elements = last = None
         for k in range(len(self)):
             if self._small is not None:
@@ -285,14 +286,15 @@ class Attributes(Handle):
 
     # ---- values ------------------------------------------------------------------------------------
     def _read_only_elements(self) -> np.ndarray[Any, Any]:
-        """Return the elements, to be read only; of a view of a distributed array no others are gathered."""
+        """Return the elements for reading only; for a view of a distributed array, no other elements are
+        gathered."""
         if self._small is None and communicator() is not None:
             return backend().elements_of(self)
         return self._evaluated()
 
     def _elements_now(self) -> np.ndarray[Any, Any]:
-        """Return the elements as they are, to be read once; of a part of an array on a device others are
-        brought only where that takes no longer."""
+        """Return the current elements for reading once; for a part of an array on a device, other elements
+        are copied only if that takes no longer."""
         found = self._part_from_device()
         return self._read_only_elements() if found is None else found
 
@@ -313,27 +315,28 @@ class Attributes(Handle):
     # ---- over many ranks -------------------------------------------------------------------------
     @property
     def layout(self) -> Layout:
-        """The layout of the elements over the ranks; of a view, the layout of its base array."""
+        """The layout of the elements over the ranks; for a view, the layout of its base array."""
         return backend().layout_of(self)
 
     @property
     def local(self) -> np.ndarray[Any, Any]:
-        """This rank's elements as a plain array, writable until the array is redistributed; of a view, those
-        of its base array.  Collective: all ranks have to ask for it."""
+        """This rank's elements as a plain array, which may be written until the array is redistributed; for a
+        view, those of its base array.  All ranks have to read this attribute together."""
         return backend().local_of(self)
 
     def gather(self, root: int | None = None) -> np.ndarray[Any, Any] | None:
-        """The whole array as a plain one, on all ranks; with ``root`` on that rank, None on the others."""
+        """Return the whole array as a plain one on all ranks; with ``root`` only on that rank, None on the
+        others."""
         return backend().gather(self, root)
 
     def to_numpy(self) -> np.ndarray[Any, Any]:
-        """Return the plain array, as ``np.asarray`` gives it.  Plotting libraries call this method, and take
-        objects without it for sequences of rows."""
+        """Return the plain array, as ``np.asarray`` does.  Plotting libraries call this method, and treat
+        objects without it as sequences of rows."""
         return np.asarray(self)
 
     def matvec(self, v: Any) -> Any:
-        """Return the product with a vector.  SciPy's iterative solvers call this method, and `rmatvec` for
-        their transposed problems, where a matrix is not of NumPy's own class."""
+        """Return the product with a vector.  SciPy's iterative solvers call this method (and `rmatvec` for
+        transposed problems) of matrices whose class is not NumPy's."""
         return np.asarray(self) @ np.asarray(v)
 
     def rmatvec(self, v: Any) -> Any:

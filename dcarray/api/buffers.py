@@ -37,7 +37,7 @@ def survives(dtype: np.dtype[Any]) -> bool:
 
 
 def refusal(dtype: np.dtype[Any], source: str) -> str:
-    """Return the message with which NumPy is refused a buffer of this dtype."""
+    """Return the message of the error by which NumPy learns that a buffer of this dtype is not available."""
     return f"NumPy would read another dtype than {text_of(dtype)} from {source}"
 
 

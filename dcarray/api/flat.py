@@ -13,8 +13,8 @@ from .indexing import plain_key
 
 
 class Flat:
-    """NumPy's flat iterator on the evaluated array, with wrapped results.  A comparison gives a plain array:
-    it is mostly a mask for iterators, and those of plain arrays take no other."""
+    """NumPy's flat iterator over the evaluated array, with wrapped results.  A comparison gives a plain
+    array: it is mostly used as a mask of a plain array's iterator, which accepts no wrapped one."""
 
     __slots__ = ("_array", "_iterator")
     __hash__ = None  # type: ignore[assignment]
@@ -29,7 +29,7 @@ class Flat:
 
     @property
     def base(self) -> Handle:
-        """The array."""
+        """The array that is iterated over."""
         return self._array
 
     def copy(self) -> Any:

@@ -24,7 +24,7 @@ _INT = frozenset({int})
 
 
 def plain_key(key: Any) -> Any:
-    """Return the key with wrapped arrays as plain ones and NumPy's integers as Python's."""
+    """Return a key in which plain arrays replace wrapped ones, and Python's integers those of NumPy."""
     if type(key) is tuple:
         return tuple(plain_key(k) for k in key)
     if isinstance(key, Handle):
@@ -47,7 +47,7 @@ def _refuse_other_devices(x: Handle, key: Any) -> None:
 
 
 def evaluated_key(x: Handle, key: Any) -> Any:
-    """Return the key of ``x`` with wrapped arrays as plain ones."""
+    """Return a key for ``x`` in which plain arrays, evaluated, replace wrapped ones."""
     _refuse_other_devices(x, key)
     if type(key) is tuple:
         return tuple([operands.plain_of(k) for k in key])
@@ -55,7 +55,7 @@ def evaluated_key(x: Handle, key: Any) -> Any:
 
 
 def get(x: Handle, key: Any) -> Any:
-    """Return ``x[key]`` of a large handle."""
+    """Return ``x[key]`` for a large handle."""
     _refuse_other_devices(x, key)
     slices = (key,) if type(key) is slice else key
     if type(slices) is tuple and 0 < len(slices) <= len(x._shape) and type(slices[-1]) is slice:
@@ -120,7 +120,7 @@ def _view(x: Handle, shape: tuple[int, ...], index: window.Index) -> Any:
 
 
 def element(x: Handle, index: window.Index) -> Any:
-    """The NumPy scalar at a window of one element."""
+    """Return the NumPy scalar at a window of one element."""
     store = x._store
     head = store._head or store
     rec = head.dirty
@@ -176,7 +176,7 @@ def _take(x: Handle, key: Any) -> Any:
 
 
 def on_device(x: Handle, mask: Handle) -> Any:
-    """Return the elements that a mask selects, if a device has them; None for the host to gather them."""
+    """Return the elements that a mask selects, gathered on a device; None if the host has to gather them."""
     if x._small is not None or mask._small is not None:
         return None
     head = x._store.family
@@ -193,7 +193,7 @@ def gather(x: Handle, a: NDArray, mask: NDArray) -> Any:
 
 
 def put(x: Handle, key: Any, value: Any) -> None:
-    """Run or record ``x[key] = value``."""
+    """Execute ``x[key] = value``: record it, or run it in NumPy."""
     if isinstance(value, Handle) and value._device is not x._device:
         common_device(None, x, value)
         value = value._evaluated()

@@ -54,8 +54,8 @@ def _selections_of_one_mask(inputs: tuple[Any, ...]) -> list[Any] | None:
 def _operands(
     function: Callable[..., Any], choices: list[Any], inputs: tuple[Any, ...]
 ) -> tuple[list[Any], Any] | None:
-    """Return the operands in full shape, and the value of elements that are not selected.  These must not
-    raise floating-point exceptions: if they might, they are set to one.  None if they might even so."""
+    """Return the operands in full shape, and the value of elements that are not selected.  An operand that
+    might raise a floating-point exception there is set to one; None if that does not help."""
     fulls = [None if c is None else (c.full, c.mask) for c in choices]  # unchanged
     rest = [x if c is None else c.rest for c, x in zip(choices, inputs, strict=True)]
     value = scalar_result(function, rest)
@@ -253,7 +253,8 @@ class Selected(ndarray):
 
 
 def _read(selection: Any, x: Any) -> Any:
-    """Return the value of an array of one element, without storing the elements of the selection."""
+    """Return the value of an array of one element; the elements of the selection need not be stored for
+    it."""
     if x._has_pending() and (choice := selection._choice).is_unchanged(session().rec):
         choice.full = choice.mask = None
         try:

@@ -26,8 +26,9 @@ from .flags import let_write
 def _method(name: str, fresh: bool = True, function: Callable[..., Any] | None = None) -> Callable[..., Any]:
     """A method that calls NumPy's function of the same name, which dispatches to the implementation here.
 
-    ``fresh``: its result never shares memory with the array; ``function``: NumPy's function takes the array
-    in another position."""
+    With ``fresh`` the result never shares memory with the array.  ``function`` is used in place of NumPy's if
+    that takes the array at another position.
+    """
 
     def method(self: Methods, *args: Any, **kwargs: Any) -> Any:
         a = self._small
@@ -55,7 +56,7 @@ def _method(name: str, fresh: bool = True, function: Callable[..., Any] | None =
 
 
 def _plain_argument(x: Handle, value: Any) -> Any:
-    """An argument of a method of ``x`` as NumPy takes it."""
+    """Return an argument of a method of ``x`` in the form that NumPy accepts."""
     if not isinstance(value, Handle):
         return value
     if value._device is not x._device:
@@ -64,7 +65,8 @@ def _plain_argument(x: Handle, value: Any) -> Any:
 
 
 def _clip(a: Any, min: Any = None, max: Any = None, out: Any = None, **kwargs: Any) -> Any:
-    """Either bound may be left out, also as a positional argument, unlike in `numpy.clip`."""
+    """Limit values to an interval; unlike in `numpy.clip`, either bound may be missing even as a positional
+    argument."""
     return np.clip(a, min, max, out, **kwargs)
 
 
@@ -118,7 +120,7 @@ class Methods(Attributes):
         return self._derive(a)
 
     def _reshaped(self, shape: tuple[int, ...]) -> Any:
-        """Return a reshape without evaluating the array, or None."""
+        """Return a reshape without evaluating the array; None if that is impossible."""
         index = window.reshape_unit_axes(self._shape, self._window(), shape)
         if index is not None:
             return self._view(shape, index)
@@ -202,7 +204,8 @@ class Methods(Attributes):
         return self._derive(self._evaluated().view(*args, **kwargs))
 
     def _as_dtype(self, given: Any) -> Any:
-        """Return a large array's bytes as elements of another dtype, without evaluating it, or None."""
+        """Return a large array's bytes as elements of another dtype, without evaluating it; None if that is
+        impossible."""
         if isinstance(given, type) and issubclass(given, np.ndarray):
             return None
         dtype, shape = np.dtype(given), self.shape
@@ -302,14 +305,14 @@ class Methods(Attributes):
             let_write(self, bool(write))
 
     def to_device(self, device: Any, /, *, stream: Any = None) -> Any:
-        """Return the array on another device, a copy; or the array itself, if it is there.
+        """Return the array itself if it is on the device ``device``, else a copy there.
 
         Parameters
         ----------
         device : str
             One of `dcarray.devices`, such as ``"cpu"`` or ``"opencl:0"``.
         stream : None
-            Devices do their work in order.
+            Only None is allowed: devices do their work in order.
 
         Raises
         ------

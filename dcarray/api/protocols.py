@@ -48,8 +48,8 @@ def _defers(other: Any) -> bool:
 
 
 def _call_other_operator(op: Callable[[Any, Any], Any], x: Any, other: Any) -> Any:
-    """Return the result of ``other``'s own operator for ``x``, or for the plain array if it does not take a
-    wrapped one: sparse matrices take arrays of NumPy's class only."""
+    """Return the result of ``other``'s own operator for ``x``.  If that does not accept wrapped arrays, such
+    as for sparse matrices, it gets the plain array."""
     name = op.__name__.strip("_")
     method = getattr(type(other), _SWAPPED.get(name, f"__r{name}__"), None)
     result = NotImplemented if method is None else method(other, x)
@@ -83,7 +83,7 @@ def binary(name: str, op: Callable[[Any, Any], Any], x: Any, other: Any) -> Any:
 
 
 def reflected(name: str, op: Callable[[Any, Any], Any], other: Any, x: Any) -> Any:
-    """Run or record ``other op x`` of a wrapped array ``x``, where ``other`` has not done it."""
+    """Run or record ``other op x`` for a wrapped array ``x``, after ``other`` itself has not handled it."""
     if x._small is None and type(other) in (int, float):
         result = fast_path.binary(name, other, x)
         if result is not None:
@@ -119,7 +119,8 @@ def inplace(name: str, op: Callable[[Any, Any], Any], x: Any, other: Any) -> Any
 
 
 def _fast_power(x: Any, exponent: Any, out: Any = None) -> Any:
-    """The result of NumPy's ``**`` for some scalar exponents, exact where ``power`` is not; else None."""
+    """Return NumPy's ``**`` for some scalar exponents, for which it is exact and ``power`` is not; else
+    None."""
     if type(exponent) not in (int, float) or not isinstance(x, Handle):
         return None
     name = short_power(x.dtype.kind, exponent)
@@ -209,7 +210,8 @@ def _wrapped_result(cls: type[Handle], result: Any, outs: tuple[Any, ...], plain
 
 
 def _call_override(function: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call the ufunc where operands override it; those that refuse wrapped arrays get plain ones."""
+    """Call the ufunc in the way that operands override it; those that do not accept wrapped arrays get plain
+    ones."""
     outs = kwargs.get("out", ())
     for x in (*inputs, *outs):
         override = getattr(type(x), "__array_ufunc__", None)
@@ -277,7 +279,8 @@ def _accumulate(name: str, x: Any, axis: Any = 0, dtype: Any = None, out: Any = 
 
 
 def _on_blocks(function: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return the ufunc on distributed arrays; NotImplemented if none is, or it has no distributed form."""
+    """Return the ufunc's result on distributed arrays; NotImplemented if no array is, or it has no
+    distributed form."""
     if communicator() is None:
         return NotImplemented
     if method == "__call__":

@@ -34,14 +34,15 @@ def _standard(value: Any) -> Any:
 def unique_values(x: Any, /) -> Any:
     """Return the distinct elements, in ascending order; see `numpy.unique_values`.
 
-    The standard leaves the order open, and NumPy's function has none.  Libraries rely on this one, which
-    other namespaces have, and NumPy's in the array-api-compat package.
+    The standard does not define an order, and NumPy's function has none.  Libraries rely on the ascending
+    order of other namespaces, such as array-api-compat's for NumPy.
     """
     return _names.find("unique")(x, equal_nan=False)
 
 
 def _namespace(original: Callable[[str], Any], known: dict[str, Any]) -> Callable[[str], Any]:
-    """Return ``__getattr__`` of a namespace with what another function finds by name."""
+    """Return a function ``__getattr__`` for a module, which converts what the function ``original`` finds by
+    name."""
 
     def find(name: str) -> Any:
         if name == "__path__":  # this is a module, the other may be a package

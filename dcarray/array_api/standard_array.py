@@ -31,7 +31,7 @@ class _Call:
         self.given: dict[int, tuple[Any, Any]] = {}
 
     def into(self, value: Any) -> Any:
-        """Return a value with ordinary wrapped arrays of the same memory for standard ones."""
+        """Return a value in which ordinary wrapped arrays on the same memory replace standard arrays."""
         kind = type(value)
         if isinstance(value, StandardArray):
             if self.cls is StandardArray:
@@ -48,7 +48,7 @@ class _Call:
         return value
 
     def back(self, value: Any) -> Any:
-        """Return a value with standard arrays for ordinary wrapped ones and for NumPy's scalars."""
+        """Return a value in which standard arrays replace ordinary wrapped arrays and NumPy's scalars."""
         if type(value) is Selected:
             evaluate(value)
         kind = type(value)

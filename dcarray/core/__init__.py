@@ -1,4 +1,7 @@
-"""What all packages stand on, and the doors to those above: options, counters, handles, memory, devices."""
+"""The base of all packages: options, counters, handles, memory, devices, and the doors to packages above.
+
+A *door* is a name by which a lower package gets a module of a higher one, imported when it is first used.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ the table, so that no package names one above it."""
 
 
 def open_door(name: str) -> Any:
-    """Return the module behind a door."""
+    """Return the module of a higher package that a door's name stands for."""
     import sys
 
     found = sys.modules.get(behind[name])

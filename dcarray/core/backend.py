@@ -1,7 +1,8 @@
 """The interface through which lower packages call `dcarray.distributed`.
 
-Where several ranks run a program together, arrays may lie in blocks.  Whoever could meet such arrays asks
-here first; the module that answers is imported when there are ranks, and never in a program of one process.
+Where several ranks run a program together, arrays may lie in blocks.  Code that may get such arrays calls
+this interface first; the implementation is imported when there are ranks, and never in a program of one
+process.
 """
 
 from __future__ import annotations
@@ -34,13 +35,14 @@ class Backend(Protocol):
         """Run a recording on all ranks."""
 
     def RegionOnRanks(self, region: Any, values: Any, name: str, where: tuple[str, int]) -> Any:
-        """Return the region of a program, for runs on all ranks."""
+        """Return a program's region with the values of its symbols, ready to run on all ranks."""
 
     def split_at_reshape(self, rec: Any, large: int) -> Any:
-        """Split off the statements of a recording that have to run in a second one, or None."""
+        """Split off the statements of a recording that have to run in a second one; None if there are
+        none."""
 
     def combine_flags(self, comm: Communicator, flags: int) -> int:
-        """Return the bitwise or of all ranks' flags."""
+        """Return the bitwise or of the floating-point flags of all ranks."""
 
     def default_layout(self, shape: tuple[int, ...], options: Options, comm: Communicator) -> Layout:
         """Return the layout of a new array."""
@@ -52,22 +54,23 @@ class Backend(Protocol):
         """Call a NumPy function on arrays in blocks; `NOT_DISTRIBUTED` if it has no distributed form."""
 
     def try_call_replicated(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call a NumPy function on arrays that every rank has whole; likewise."""
+        """Call a NumPy function on arrays that every rank has as a whole; returns as `try_call`."""
 
     def call_numpy_source(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call a NumPy function by NumPy's own Python source; likewise."""
+        """Run a NumPy function's own Python source on distributed arrays; returns as `try_call`."""
 
     def index_trick(self, original: Any, key: Any) -> Any:
-        """``np.r_[key]`` and the like, or `NOT_DISTRIBUTED`."""
+        """Return ``np.r_[key]`` or ``np.c_[key]`` of distributed arrays; `NOT_DISTRIBUTED` if there are
+        none."""
 
     def load(self, *args: Any, **kwargs: Any) -> Any:
-        """`numpy.load` into blocks, or `NOT_DISTRIBUTED`."""
+        """Load a file as `numpy.load` into a distributed array; `NOT_DISTRIBUTED` if NumPy has to load it."""
 
     def tofile(self, x: Any, fid: Any, *args: Any, **kwargs: Any) -> bool:
-        """``x.tofile`` of a distributed array; False if NumPy has to do it."""
+        """Write a distributed array as ``x.tofile`` does; return False if NumPy has to."""
 
     def distributed_random(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Random numbers of NumPy's stream in blocks, or `NOT_DISTRIBUTED`."""
+        """Draw a large random array of NumPy's stream in blocks; `NOT_DISTRIBUTED` if NumPy has to."""
 
     def block(self, *args: Any, **kwargs: Any) -> Any:
         """Return a window of an array of random numbers; see `dcarray.random.block`."""
@@ -76,7 +79,7 @@ class Backend(Protocol):
         """Return a random seed, the same on all ranks."""
 
     def distributed_range(self, name: str, args: tuple[Any, ...]) -> Any:
-        """Return a distributed `numpy.arange` or `numpy.linspace`, or None."""
+        """Return a large distributed `numpy.arange` or `numpy.linspace`; None if NumPy has to make it."""
 
     def layout_of(self, x: Any) -> Layout:
         """Return the layout of an array."""
@@ -88,7 +91,7 @@ class Backend(Protocol):
         """Return the whole array as a plain one."""
 
     def elements_of(self, x: Any) -> np.ndarray[Any, Any]:
-        """Return the elements of an array, perhaps of a copy: not to be written."""
+        """Return the elements of an array as a plain one, perhaps a copy, that must not be written."""
 
 
 @cache

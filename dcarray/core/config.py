@@ -185,7 +185,8 @@ def _from_environment() -> Options:
 
 
 def _openmp_threads() -> int | None:
-    """Return what OMP_NUM_THREADS says of the outermost level; None if it says nothing, or makes no sense."""
+    """Return the number of threads that OMP_NUM_THREADS sets for the outermost level; None if it is not set
+    or invalid."""
     try:
         return max(0, int(os.environ.get("OMP_NUM_THREADS", "").partition(",")[0])) or None
     except ValueError:
@@ -193,7 +194,7 @@ def _openmp_threads() -> int | None:
 
 
 def _consistent(given: Options) -> Options:
-    """Return options whose ``eager_below`` is at most ``distribute_above``, since only recorded calls are
+    """Return options with ``eager_below`` at most ``distribute_above``: only recorded calls are
     distributed."""
     if given.distribute_above < given.eager_below:
         return replaced(given, eager_below=given.distribute_above)
@@ -225,13 +226,12 @@ SCOPED = _scoped
 
 
 def scoped() -> Options | None:
-    """Return the options of the innermost block, if there is one."""
+    """Return the options of the innermost `options` block; None outside of all blocks."""
     return _scoped.get()
 
 
 def in_force() -> tuple[tuple[dict[str, Any], str, Any], ...]:
-    """Return what the options depend on besides `SCOPED`: dictionaries, names in them, and objects that these
-    are bound to."""
+    """Return the bindings (dictionary, name, object) on which the options depend, besides `SCOPED`."""
     return (globals(), "_process", _process), (globals(), "_limit", _limit)
 
 
@@ -251,9 +251,8 @@ _capped: tuple[Options, Options] | None = None  # options, and the same within t
 
 
 def look_again() -> Options:
-    """Return the current options, with a default number of threads that is up to date.  From time to time it
-    looks which processors this process may use.  That takes microseconds, so it is for calls that take some
-    anyway; others use `current`."""
+    """Return the current options with an up-to-date default number of threads.  Now and then this looks which
+    processors the process may use, which takes microseconds; short calls use `current` instead."""
     global _looked, _pause, _process
     before = _process
     if before is None or _fixed is not None or (now := monotonic()) - _looked < _pause:
@@ -270,8 +269,8 @@ def look_again() -> Options:
 
 
 def set_threads(most: int | None) -> None:
-    """Limit the threads of this process, also in blocks of `options` that ask for more.  None, or the number
-    that there was before, ends the limit."""
+    """Limit the threads of this process, also inside `options` blocks that set more.  None, or the number
+    before the limit, removes the limit."""
     global _limit, _whole
     now = process_threads(limited=False)
     if _limit is None:
@@ -281,8 +280,8 @@ def set_threads(most: int | None) -> None:
 
 
 def process_threads(limited: bool = True) -> int:
-    """Return the number of threads outside of all blocks of `options`, with the limit of other code or
-    without."""
+    """Return the number of threads outside of all blocks of `options`, with or without the limit of other
+    code."""
     whole = _outside().threads
     return min(whole, _limit) if limited and _limit is not None else whole
 
@@ -298,7 +297,7 @@ def _limited(found: Options) -> Options:
 
 
 def _after_fork() -> None:
-    """Have a child look at the processors by itself: it may have to share them."""
+    """Have a forked child find out its own processors: it may have to share them."""
     global _looked, _pause
     _looked = _pause = 0.0
     if _scoped.get() is not None:

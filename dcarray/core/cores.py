@@ -1,7 +1,7 @@
-"""How many processors this process should use: its affinity, its container's quota, its siblings' share.
+"""The number of processors that this process should use, by affinity, the container's quota, and siblings.
 
-Nothing here is kept: the affinity of a process, the quota of its container and the processes beside it change
-while it runs, so `config` looks again now and then.
+Nothing is cached: affinity, quota and the number of sibling processes change during a run, so `config` calls
+this now and then.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def available() -> int:
 
 
 def affinity() -> int:
-    """Return on how many processors the system may put this process."""
+    """Return the number of processors on which the system may run this process."""
     try:
         return max(1, len(os.sched_getaffinity(0)))
     except AttributeError:  # not on every system
@@ -34,8 +34,8 @@ def affinity() -> int:
 
 # ---- the quota of a container -------------------------------------------------------------------------
 def quota(groups: str = "/proc/self/cgroup", root: str = "/sys/fs/cgroup") -> float | None:
-    """Return how many processors' time the control groups of this process may use; None where no group has a
-    limit.  The limits of the groups around a group are its own as well, so the smallest counts.
+    """Return the number of processors whose time this process's control groups may use; None if no group has
+    a limit. Groups nest, so the smallest limit counts.
 
     Parameters
     ----------
@@ -62,8 +62,8 @@ def quota(groups: str = "/proc/self/cgroup", root: str = "/sys/fs/cgroup") -> fl
 
 
 def _around(mount: str, path: str) -> Iterator[str]:
-    """Yield the folders of a group and of those around it.  In a container the path may be that of the host,
-    where only the mount itself is there: folders that are not there have no limit."""
+    """Yield the folder of a control group and those of the groups around it.  In a container the path may be
+    the host's, of which only the mount exists; folders that do not exist have no limit."""
     names = [name for name in path.split("/") if name]
     if ".." not in names:
         for depth in range(len(names), 0, -1):
@@ -77,7 +77,7 @@ def _read(file: str) -> str:
 
 
 def _numbers(file: str) -> list[int]:
-    """Return the integers in a file; none if it is not there, or has something else in it."""
+    """Return the integers in a file; an empty list if the file does not exist or holds anything else."""
     try:
         return [int(word) for word in _read(file).split()]
     except (OSError, ValueError):
@@ -105,7 +105,7 @@ def siblings() -> int:
 
     A worker was started by `multiprocessing`, or forked from a process that had loaded dcarray, and its
     parent is still there.  Its siblings are the processes of the same parent that run the same program.
-    Where the system does not tell which these are, there are taken to be as many as processors.
+    If the system does not list them, as many as there are processors are assumed.
     """
     if not _forked and not _is_of_multiprocessing():
         return 1
@@ -136,8 +136,7 @@ def _children(process: int) -> list[int]:
 
 
 def _runs(process: int, program: str) -> bool:
-    """Whether a process runs a program and is no helper of `multiprocessing`'s; a process that has ended
-    runs none."""
+    """Whether a process runs a program and is no helper of `multiprocessing`; false if it has ended."""
     try:
         if os.readlink(f"/proc/{process}/exe") != program:
             return False

@@ -79,8 +79,8 @@ class Fallback:
         The user's file and line.
     kind : {"fallback", "numpy", "loop", "slower"}
         ``"fallback"``: the function has no compiled form; ``"numpy"``: NumPy's own routine (sorting, LAPACK,
-        FFT) is the intended implementation; ``"loop"``: a loop that Python runs; ``"slower"``: one that is
-        Python's again, since it ran as compiled code, which was measured and not faster.
+        FFT) is the intended implementation; ``"loop"``: a loop that Python runs; ``"slower"``: one that
+        Python runs again, since compiled code was measured and was not faster.
     count : int
         The number of calls.
     bytes : int

@@ -1,7 +1,7 @@
 """The interface through which lower packages call `dcarray.offload`.
 
-Only who has met an array on a device, or was asked for one, calls it: a program without devices never loads
-that package.
+It is called only for arrays on a device, or to make one, so that a program without devices never loads
+`offload`.
 """
 
 from __future__ import annotations
@@ -28,17 +28,19 @@ class DeviceBackend(Protocol):
         """The options by which a recording on a device is planned."""
 
     def remark(self, rec: Any, options: Options) -> str:
-        """Why a recording runs where it does, if there was a choice."""
+        """Return why a recording runs on the device that it does, for explanations; "" if there was no
+        choice."""
 
     def selected(self, x: Any, mask: Any) -> Any:
-        """Return the elements of an array that a mask selects, gathered on its device; None if the host is to
-        do it."""
+        """Return the elements of an array that a mask selects, gathered on its device; None: the host has
+        to."""
 
     def reserved(self, store: Any, device: Any) -> bool:
-        """Whether a device has made a buffer for a store that has no elements yet."""
+        """Whether a store without elements already has a buffer on the device."""
 
     def settle(self, rec: Any) -> None:
-        """Mark the buffers that a recording has used as pending, at its end."""
+        """Mark, at a recording's end, the buffers that it has used as work pending on their arrays'
+        memory."""
 
     def created(self, name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return the results of a function that makes arrays, on a device."""
@@ -50,7 +52,7 @@ class DeviceBackend(Protocol):
         """An array of another library's elements, on a device."""
 
     def place(self, name: str, value: Any) -> Any:
-        """Return a value, its ordinary arrays on a device."""
+        """Return a value in which arrays on the device replace ordinary arrays."""
 
     def synchronise(self) -> None:
         """Wait for the work in the queues of all devices that arrays are on."""

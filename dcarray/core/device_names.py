@@ -1,4 +1,4 @@
-"""Names of devices: the public value, the devices that there are, and what a name that is given means."""
+"""Names of devices: the class of names, the list of devices, and the resolution of a given name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Device(str):
     kind : str
         The name without its number.
     description : str
-        What its maker calls it, with its size.
+        The maker's name for it, and its size.
     """
 
     __slots__ = ("description",)
@@ -47,7 +47,7 @@ class Device(str):
 
 
 def cpu_name() -> str:
-    """Return the processor's name by its maker."""
+    """Return the name that the maker gave the processor."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
             for line in lines:
@@ -84,12 +84,13 @@ def devices() -> tuple[Device, ...]:
 
 
 def resolve(name: Any) -> str:
-    """Return the full name of a device: ``"opencl"`` is the first one of its kind, ``"auto"`` the choice.
+    """Return the full name of a device: ``"opencl"`` means the first OpenCL device, ``"auto"`` stays as it
+    is.
 
     Raises
     ------
     ValueError
-        If there is no such device; the message names those there are, and says why a kind is missing.
+        If there is no such device; the message lists those there are, and says why a kind is missing.
     """
     if isinstance(name, str) and name in ("cpu", AUTO):
         return str(name)

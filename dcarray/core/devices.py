@@ -1,7 +1,7 @@
 """Operands on different devices: found at the call, before anything is recorded.
 
 The device of an array is in its class (`dcarray.core.handle.Handle._device`).  Plain arrays, scalars and
-arrays without axes go along with any device.
+arrays without axes may be combined with arrays on any device.
 """
 
 from __future__ import annotations
@@ -39,8 +39,7 @@ def _arrays(values: Iterable[Any], inside: int) -> Iterable[Handle]:
 
 
 def common_device(default: Any, *values: Any) -> Any:
-    """Return the device of the arrays with axes among values, also in sequences; ``default`` if there are
-    none.
+    """Return the device of the arrays with axes among values or in sequences; ``default``: there are none.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The package's own exceptions; all others are NumPy's."""
+"""The package's own exceptions; other exceptions that it raises are NumPy's or Python's."""
 
 from __future__ import annotations
 
@@ -48,5 +48,5 @@ class Untraceable(Exception):
 
 
 class ScheduleError(ValueError):
-    """Raised for a change of a region that is asked for by hand (``dc.schedule``) and is not legal, or not
-    proved to be, with the reason."""
+    """Raised for a change of a region by ``dc.schedule`` that is not legal, or not proved to be, with the
+    reason."""

@@ -1,13 +1,9 @@
 """The floating-point exceptions that each statement of a log can raise.
 
-A kernel reports the exceptions of all its statements together.  Where only one statement can raise a kind, it
-is the culprit, and the warning gets the user's line of this statement (`fp_state.emit`).  Where none can, the
+A kernel reports the exceptions of all its statements together.  If only one statement can raise a kind, it is
+the culprit, and the warning gets the user's line of this statement (`fp_state.emit`).  If none can, the
 kernel raised it by itself (a comparison with NaN does).  Only kinds that remain in doubt make the region run
 again, which needs copies of what it overwrote.
-
-A kernel reports the exceptions of all its statements together.  Where only one statement can raise a kind, it
-is the culprit; where none can, the kernel raised it by itself (a comparison with NaN does).  Only kinds that
-remain in doubt make the region run again, which needs copies of what it overwrote.
 """
 
 from __future__ import annotations
@@ -34,8 +30,7 @@ _BY_ZERO = frozenset({"floor_divide", "remainder", "fmod", "reciprocal"})
 
 
 def raises(entry: Statement) -> tuple[int, int]:
-    """Return the exceptions that NumPy may raise in a statement, and those that only a kernel may raise, as
-    bits."""
+    """Return the bits of the exceptions that NumPy may raise in a statement, and that only a kernel may."""
     if entry.op == "take":
         return 0, 0
     if entry.kind == "call":
@@ -62,7 +57,7 @@ def raises(entry: Statement) -> tuple[int, int]:
 def culprits(statements: list[Statement], odd: bool = False) -> tuple[int, ...]:
     """Return the statement that raises each kind of exception: its number, `NOBODY`, or `DOUBT`.
 
-    With ``odd``, for error states other than ignore, warn and raise, every possible kind is in doubt.
+    With ``odd``, which stands for modes other than ignore, warn and raise, every possible kind is in doubt.
     """
     both = [raises(entry) for entry in statements]
     found = []

@@ -51,8 +51,8 @@ def under(state: Any) -> Iterator[None]:
 
 @lru_cache(32)  # most programs have one or two states
 def watched_flags(state: Any) -> int:
-    """Return the exceptions that an error state does not ignore, as FPE bits; with `ODD` if it has another
-    mode than to ignore, warn or raise."""
+    """Return the FPE bits of the exceptions that an error state does not ignore, with `ODD` if a mode is not
+    ignore, warn or raise."""
     with under(state):
         err: Any = np.geterr()
     bits = sum(1 << k for k, name in enumerate(KINDS) if err[name] != "ignore")
@@ -61,7 +61,8 @@ def watched_flags(state: Any) -> int:
 
 @lru_cache(32)
 def modes(state: Any) -> dict[str, str] | None:
-    """Return the mode of an error state for each kind, if all are to ignore, warn or raise; else None."""
+    """Return the mode of an error state for each kind of exception; None if a mode is not ignore, warn or
+    raise."""
     with under(state):
         err: Any = np.geterr()
     return err if set(err.values()) <= {"ignore", "warn", "raise"} else None
@@ -109,8 +110,7 @@ def notes_of(loc: Any, state: Any, flags: int) -> list[tuple[Any, str, str]]:
 
 
 def merge_notes(notes: Iterable[Sequence[Note]]) -> list[Note]:
-    """Return the union of the notes of several ranks that ran the same statements on parts of the elements,
-    in order."""
+    """Return the union, in order, of the notes of ranks that ran the same statements on parts of elements."""
     order = list(_TEXTS)
     every = {note for some in notes for note in some}
     return sorted(every, key=lambda note: (note[0], order.index(note[2])))
@@ -123,7 +123,8 @@ def _silent_state(state: Any) -> Any:
 
 
 def silent(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorate a function that never reports floating-point exceptions in NumPy, whatever the error state."""
+    """Decorate a function so that no floating-point exception in it is reported by NumPy, whatever the error
+    state."""
 
     @wraps(function)
     def quiet(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -235,7 +236,8 @@ def _note_handler(err: dict[str, Any], call: Any) -> Callable[[str, int], None]:
 
 
 def call_handlers(notes: Sequence[Note], state: Callable[[Any], Any]) -> list[Note]:
-    """Call the `numpy.seterrcall` functions of the notes that ask for it; returns the other notes."""
+    """Call the functions set by `numpy.seterrcall` for the notes whose mode is "call"; return the other
+    notes."""
     for loc, mode, text in notes:
         if mode == "call":
             with under(state(loc)):
@@ -248,12 +250,12 @@ _registries: dict[str, dict[Any, Any]] = {}
 
 
 def bit_of(text: str) -> int:
-    """Return the FPE bit of the exception of which NumPy has this text."""
+    """Return the FPE bit of the exception that NumPy describes with this text."""
     return 1 << KINDS.index(_TEXTS[text])
 
 
 def message(text: str, name: str) -> str:
-    """Return NumPy's words for a floating-point exception in the function of this name."""
+    """Return NumPy's message for a floating-point exception in the function ``name``."""
     return f"{text} encountered in {name}"
 
 
@@ -263,7 +265,7 @@ def emit(notes: Sequence[Note], name: Callable[[Any], str], line_of: Callable[[A
     Raises
     ------
     FloatingPointError
-        Where the captured state asks for it.
+        If the error state captured with the statement has the mode "raise".
     """
     for loc, mode, text in notes:
         if mode == "raise":
@@ -274,8 +276,8 @@ def emit(notes: Sequence[Note], name: Callable[[Any], str], line_of: Callable[[A
 
 
 def is_silent(said: str, filename: str, line: int) -> bool:
-    """Whether a warning in these words at this place would not be shown: the filters ignore it, or it was
-    given before, and they let it through once."""
+    """Whether a warning with this text at this place would not be shown: the filters ignore it, or show it
+    once and it was shown before."""
     if getattr(sys.flags, "context_aware_warnings", 0):
         return False  # the filters are not to be had
     module = filename.removesuffix(".py")
@@ -304,7 +306,7 @@ def _matches(pattern: Any, text: str) -> bool:
 
 
 class _Refused(Exception):
-    """Raised for a warning that is not to be given."""
+    """Raised by an `_Unhashable` text, which ends a test of the warning filters without showing a warning."""
 
 
 class _Unhashable(str):

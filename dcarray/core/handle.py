@@ -8,9 +8,9 @@ How to make one:
 
 =============================  =======================================================================
 `adopt`                        on any plain array, whose memory it shares
-`wrap_new`                     on a new one, of which nobody else knows
-`derive`                       on what NumPy made of the plain view of a handle: a view or a copy
-`part`                         on a view by a basic key, whose window is found when somebody asks
+`wrap_new`                     on a new one, to which no other object refers
+`derive`                       on NumPy's result from a handle's plain view: a view or a copy of it
+`part`                         on a view by a basic key, whose window is found when it is needed
 `large`                        on a window of a store
 `small`                        on a plain array that is known to be small
 `as_class`                     on the array of a handle of another class
@@ -109,12 +109,13 @@ class Handle:
         return self._store.dtype if a is None else a.dtype
 
     def _select(self, key: Any) -> Any:
-        """``self[key]`` of a large array by a mask, as a pending selection (`dcarray.api.lazy_selection`), or
-        None."""
+        """Return ``self[mask]`` as a pending selection (`dcarray.api.lazy_selection`); None if it cannot
+        be."""
         return None
 
     def _finish_selection(self, rec: Any) -> Callable[[], None]:
-        """Return the action to take for this array when a recording has run: none, if it is no selection."""
+        """Return the function to call for this array after a recording has run; it does nothing unless it is
+        a selection."""
         return _nothing
 
     def _evaluated(self) -> NDArray:
@@ -131,8 +132,8 @@ class Handle:
         return self._ndarray if self._ndarray is not None else self._plain_view()
 
     def _part_from_device(self) -> NDArray | None:
-        """Return a copy of this part of an array on a device, or None.  None means that this is no part, that
-        the host has the elements, or that all of them should be copied."""
+        """Return a copy of this part of an array on a device; None if it is no part, the host has the
+        elements, or all of them should be copied."""
         if self._small is not None or self._index is None or self._store.origin is not None:
             return None
         head = self._store.family
@@ -150,8 +151,8 @@ class Handle:
         return a
 
     def _compute(self) -> None:
-        """Run all pending writes to this array's elements, distributed or not; whole memory that other
-        objects know is brought up to date."""
+        """Run all pending writes to this array's elements, distributed or not.  Whole memory to which other
+        objects refer is updated."""
         head = self._store.family
         rec = head.dirty
         if rec is not None and not rec.done:
@@ -173,8 +174,8 @@ class Handle:
         return self._ndarray
 
     def _writable(self) -> NDArray:
-        """Return the plain array for writing, after all that is pending on its memory, reads too (see
-        `_evaluated`)."""
+        """Return the plain array for writing, after all that is pending on its memory has run, also what
+        reads it."""
         if self._small is not None:
             return self._small
         head = self._store.family
@@ -202,8 +203,7 @@ class Handle:
         return (used is None or used.done) and (dirty is None or dirty.done)
 
     def _has_pending(self) -> bool:
-        """Whether a recording that works on this memory has still to run (distributed memory is not
-        `_idle`)."""
+        """Whether a recording that uses this memory has yet to run; distributed memory is not `_idle`."""
         if self._small is not None:
             return False
         head = self._store.family
@@ -251,7 +251,7 @@ _composed: Any = Handle.__dict__["_index"]  # the slot itself: the attribute wou
 
 
 def as_class(cls: type[Handle], x: Any) -> Any:
-    """Return a handle of another class on the array ``x``."""
+    """Return a handle of the class ``cls`` on the same elements as the array ``x``."""
     y = object.__new__(cls)
     y._small = x._small
     if x._small is None:
@@ -278,8 +278,7 @@ def part(whole: Handle, key: Any, view: NDArray) -> Any:
 
 
 def locate(x: Handle) -> None:
-    """Set the window of a view that NumPy made: of the store that it is a view of, or of a store of its
-    own."""
+    """Set the window of a view that NumPy made: of the store it is a view of, or of its own."""
     store: Store = x._origin
     a = x._ndarray
     assert a is not None
@@ -297,7 +296,7 @@ def locate(x: Handle) -> None:
 def adopt(cls: type[Handle], a: NDArray, eager_below: int) -> Any:
     """Return a handle that shares the memory of ``a``.
 
-    It is small when the owner of the memory is, so that all views of one memory are of one kind.
+    It is small if the owner of the memory is small, so that all views of one memory are of one kind.
     """
     if compilable(a):
         own = owner(a)
@@ -322,10 +321,11 @@ def wrap_new(cls: type[Handle], a: NDArray, eager_below: int) -> Any:
 
 
 def export(x: Handle) -> NDArray:
-    """Return the plain view for code outside: while it or a view of it lives, work on this memory is eager.
+    """Return the plain view for code outside; while that view, or a view of it, lives, work on this memory is
+    eager.
 
-    Its base is a memoryview, or a plain array whose base is one, so that views of it keep that alive rather
-    than the memory alone.
+    Its base is a memoryview, or an array with such a base: views of it keep that alive, by which they are
+    noticed.
     """
     a = x._writable()  # pending reads must not see what is written through it
     if x._small is not None:
@@ -353,8 +353,8 @@ def export(x: Handle) -> NDArray:
 
 
 def _lent(head: Store, mem: NDArray) -> NDArray | None:
-    """Return the plain array of this memory that was handed out last, if somebody still has it.  So many
-    parts of one memory, handed out one by one, are views of one array."""
+    """Return the plain array last given out for this memory, if it is still alive, so that parts given out
+    one by one are views of one array; else None."""
     last = head.exports[-1]() if head.exports else None
     same = (
         type(last) is np.ndarray
@@ -368,8 +368,7 @@ def _lent(head: Store, mem: NDArray) -> NDArray | None:
 
 
 def derive(x: Handle, view: NDArray, eager_below: int) -> Any:
-    """Return a handle on ``view``, which NumPy made of the evaluated view of ``x`` and which may share its
-    memory.
+    """Return a handle on ``view``, which NumPy made from the memory of ``x``, and which may share it.
 
     A view of a small array's memory is small, and so is a copy, but not one of many more elements.
     """

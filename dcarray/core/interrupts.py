@@ -1,4 +1,4 @@
-"""Interrupts of the keyboard while memory is written."""
+"""A context that delays keyboard interrupts while memory is written."""
 
 from __future__ import annotations
 

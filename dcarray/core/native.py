@@ -1,4 +1,4 @@
-"""Whether the C module may be used, and what is known of it if not."""
+"""Whether the C module may be used, and the error message if it exists but cannot be loaded."""
 
 from __future__ import annotations
 

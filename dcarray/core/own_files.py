@@ -1,4 +1,4 @@
-"""Which files are dcarray's own, or NumPy's: their frames are not the user's."""
+"""The files of dcarray and NumPy, whose frames do not count as the user's code."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ _LAYERS = ("dcarray.ir", "dcarray.lowering", "dcarray.comm")
 
 
 def _roots() -> tuple[str, ...]:
-    """Return the folders of this package (and its layers) and of NumPy, whose frames are not the user's."""
+    """Return the folders of this package with its layers, and of NumPy."""
     return _roots_with(tuple([name for name in ("numpy", *_LAYERS) if name in sys.modules]))
 
 
 @cache
 def _roots_with(layers: tuple[str, ...]) -> tuple[str, ...]:
-    """Return these folders, given the layers that have been imported: each look asks the system for links."""
+    """Return the result of `_roots`, given the imported layers; a new look resolves links, which takes
+    time."""
     found = {os.path.dirname(os.path.dirname(os.path.abspath(__file__)))}
     for layer in layers:
         for path in getattr(sys.modules[layer], "__path__", ()):

@@ -1,13 +1,13 @@
 """Parts of one NumPy call, run by several threads.
 
 NumPy gives the interpreter lock up in its loops, so where the elements of a result are independent of each
-other, threads can compute parts of it at the same time.  The results are NumPy's, to the bit: what is cut is
-never what a sum goes along.
+other, threads can compute parts of it at the same time.  The results have NumPy's bits, since no axis of a
+sum is cut.
 
 The helping threads are started when they are first needed, and stay.  Parts are taken one by one, so a helper
-that wakes up late, or a processor that is busy, takes fewer of them; nobody waits for a helper that has none.
-One that has a part and loses its processor to another program is waited for: where that has cost more than
-help gains, no helpers are called for a while.
+that wakes up late, or a processor that is busy, takes fewer of them; a helper without a part is not waited
+for.  A helper with a part may lose its processor to another program, and is waited for; if such waits cost
+more than help gains, no helpers are called for a while.
 """
 
 from __future__ import annotations
@@ -41,14 +41,15 @@ Job = Callable[[], object]
 
 
 def number_of_parts(seconds: float, most: int) -> int:
-    """Return into how many parts a call is divided; 1 for little work, one thread, or several ranks.
+    """Return the number of parts to divide a call into; 1 for little work, for one thread, and for several
+    ranks.
 
     Parameters
     ----------
     seconds : float
-        Of work in one thread.
+        The seconds that the work takes in one thread.
     most : int
-        The parts that there can be.
+        The most parts that are possible.
     """
     if seconds < 2 * LEAST:
         return 1
@@ -70,14 +71,14 @@ def run(jobs: Sequence[Job]) -> bool:
     Returns
     -------
     bool
-        False if one has raised an exception, or a floating-point exception that the error state does not
-        ignore: then not all have run, and the caller has NumPy do the whole, which warns or raises.
+        False if a job raised an exception, or a floating-point exception that is not ignored.  Then some jobs
+        have not run, and the caller runs the whole call in NumPy, which warns or raises.
     """
     return _Call(jobs).run()
 
 
 class _Call:
-    """The jobs of one call that nobody has taken yet, and what has become of the others."""
+    """The jobs of one call: those not yet taken by a thread, and the results of the others."""
 
     __slots__ = ("_called", "_ended", "_failed", "_helping", "_jobs", "_lock", "_modes")
 
@@ -114,7 +115,7 @@ class _Call:
         return not self._failed
 
     def _work(self, helping: bool) -> None:
-        """Run jobs as long as there are any."""
+        """Take and run jobs until none is left."""
         with np.errstate(**self._modes):
             while (job := self._take(helping)) is not None:
                 if not (helping or self._called):
@@ -129,7 +130,7 @@ class _Call:
                         self._ended.put(None)
 
     def _call_helpers(self) -> None:
-        """Have helpers begin, unless that was of no use lately: then a later job asks again."""
+        """Ask helpers to begin, unless they were of no use lately; a later job tries again."""
         helpers = min(config.current().threads - 1, len(self._jobs))
         if helpers > 0 and monotonic() >= _ACCOUNT.until:
             self._called = True
@@ -153,8 +154,7 @@ class _Account:
         self._lost = self._good = self._rest = 0.0
 
     def judge(self, start: float, alone: float, helped: bool) -> None:
-        """Note a call: when it began, when its own thread had nothing left to do, and whether others had done
-        something."""
+        """Note a call: when it began, when its own thread ran out of work, and whether others did some."""
         now = monotonic()
         took = now - start
         self._good += took
@@ -174,8 +174,7 @@ class _Helpers:
         self._waiting: SimpleQueue[Job] = SimpleQueue()
 
     def call(self, tasks: Sequence[Job]) -> None:
-        """Have helpers begin the tasks as soon as they can; one is started for each task that there are too
-        few for."""
+        """Have helpers begin the tasks as soon as they can; one is started for each task without a helper."""
         while self._started < len(tasks):
             try:
                 start_new_thread(_serve, (self._waiting,))
@@ -188,7 +187,7 @@ class _Helpers:
 
 
 def _serve(waiting: SimpleQueue[Job]) -> None:
-    """Run tasks for ever, and keep none of them."""
+    """Run tasks for ever, without keeping a reference to any of them."""
     while True:
         waiting.get()()
 

@@ -1,4 +1,4 @@
-"""Output into a pipe of which the reader has gone, as ``head`` does when it has seen enough."""
+"""Output into a pipe whose reader has ended, such as ``head`` after its last line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["output_is_lost", "quietly"]
 
 
 def output_is_lost() -> bool:
-    """Whether nobody reads the standard output any more."""
+    """Whether the reader of the standard output has ended."""
     try:
         number = sys.stdout.fileno()
     except (AttributeError, OSError, ValueError):  # there is none, or something else in its place
@@ -23,8 +23,8 @@ def output_is_lost() -> bool:
 
 
 def quietly(main: Callable[[], int]) -> int:
-    """Call a main function and return the exit status: that of a process that SIGPIPE ends, without a
-    traceback, where the reader of its output has gone."""
+    """Run a main function and return its exit status.  If the reader of its output has ended, the status is
+    that of a process killed by SIGPIPE, and no traceback is shown."""
     try:
         try:
             return main()

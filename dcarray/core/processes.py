@@ -123,7 +123,7 @@ class communicating:
 def _take_turn(comm: Communicator) -> None:
     """Agree with the other ranks that this thread works on distributed arrays from now on.
 
-    In another order they would exchange blocks of different threads' arrays.
+    With different orders, ranks would exchange blocks of different threads' arrays.
     """
     global _turn
     me = threading.current_thread()

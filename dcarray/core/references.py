@@ -1,7 +1,7 @@
-"""Reference counts: the value of `sys.getrefcount` for an object that only a list or an attribute refers to.
+"""Calibration of reference counts: what `sys.getrefcount` says for an object in only a list or an attribute.
 
-It counts the variables of functions, too, and versions of Python differ in what they count: from 3.14 on, to
-be given to a function is no reference.
+The count includes variables of functions, and differs between versions of Python: from 3.14 on, passing an
+object to a function adds no reference.
 """
 
 from __future__ import annotations

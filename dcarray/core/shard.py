@@ -48,7 +48,7 @@ class Shard:
     filled : Valid or None
         The part of the halo whose values are those of the neighbours.
     done : bool
-        Whether the elements are elsewhere by now.
+        Whether the elements have been moved elsewhere.
     exposed : bool
         Whether the block may be written to without notice.
     device : None
@@ -68,8 +68,8 @@ class Shard:
         """Do nothing: the elements of a shard are computed."""
 
     def materialise(self, head: Store, writing: bool = False) -> None:
-        """Gather the elements in the memory of ``head``; noted in the report for a NumPy function without a
-        distributed form.
+        """Gather the elements in the memory of ``head``.  If a NumPy function without a distributed form
+        needs them, the report notes it.
 
         Raises
         ------
@@ -142,7 +142,7 @@ def gather_exported() -> None:
 
 
 def _is_unshared(mem: NDArray) -> bool:
-    """Whether no object outside knows this memory."""
+    """Whether no object outside this package refers to this memory."""
     if FAMILIES.find(owner(mem)) is not None or not mem.flags.c_contiguous:
         return False
     base = mem.base  # the store has the array, and the array its base

@@ -60,8 +60,7 @@ class Store:
     rec, slot
         The recording in which this store last got a slot, and that slot.
     used, dirty
-        (Family head.)  The recordings that last read and wrote this memory; of no meaning once they have
-        run.
+        (Family head.)  The recordings that last read and wrote this memory; meaningless once these have run.
     exports
         (Family head.)  Weak references to plain ndarrays of this memory that were handed out.
     remote
@@ -72,7 +71,7 @@ class Store:
     views
         (Family head.)  Such views by their geometry, so that each is one store.
     eager_site
-        The call site (code object and instruction) where NumPy wrote it eagerly, if that is of interest
+        The call site (code object and instruction) where NumPy wrote it eagerly, if it is known
         (`dcarray.tiering.call_sites`).
     """
 
@@ -149,8 +148,7 @@ class Store:
             self.permuted = steps != sorted(steps, reverse=True)
 
     def is_exposed(self) -> bool:
-        """(Family head.)  Whether there is whole memory that other objects may know; the same on all
-        ranks."""
+        """(Family head.)  Whether other objects may know its whole memory; the same on all ranks."""
         return self.mem is not None and FAMILIES.find(owner(self.mem)) is not None
 
     def is_unused(self) -> bool:
@@ -167,8 +165,8 @@ class Store:
 
 
 class Origin(NamedTuple):
-    """The elements of a view: those of a window of another store in C order, reinterpreted in the view's
-    dtype, of which one element of the window may hold several."""
+    """The elements of a view as a window of another store: its elements in C order, reinterpreted in the
+    view's dtype, of which one element of the window may hold several."""
 
     parent: Store
     shape: tuple[int, ...]
@@ -215,8 +213,7 @@ def compilable(a: np.ndarray[Any, Any]) -> bool:
 
 
 def writeable(a: np.ndarray[Any, Any]) -> bool:
-    """Whether an array may be written; not those of `numpy.broadcast_arrays`, which would warn of the
-    question."""
+    """Whether an array may be written; False of `numpy.broadcast_arrays`' results, which would warn."""
     flags = a.flags.num
     return bool(flags & 0x400) and not flags & (1 << 31)
 
@@ -277,7 +274,7 @@ class Registry:
         here[id(own)] = weakref.ref(store)
 
     def forget(self, here: _Families | None = None) -> int:
-        """Drop the families that are gone; returns the number of entries at which to do so again."""
+        """Drop the families that no longer exist; return the number of entries at which to do so again."""
         here = self.families if here is None else here
         for key, seen in list(here.items()):
             if seen() is None and here.get(key) is seen:

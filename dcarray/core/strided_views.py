@@ -73,8 +73,7 @@ def reinterpret(x: Handle, shape: tuple[int, ...], dtype: np.dtype[Any] | None =
 
 
 def part_of_complex(x: Handle, which: int) -> Any:
-    """Return a view of the real (0) or imaginary (1) part of a large complex array; None if that is not
-    possible."""
+    """Return a view of the real (0) or imaginary (1) part of a large complex array; None if impossible."""
     real = np.dtype(x.dtype.char.lower())
     pairs = reinterpret(x, (*x._shape, 2), real)
     return None if pairs is None else pairs[..., which]

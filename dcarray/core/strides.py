@@ -154,7 +154,7 @@ def _sorted_axes(axes: Iterable[int], comes_first: Callable[[int, int], bool | N
 def order_of_joined(parts: list[Any], ndim: int) -> tuple[int, ...] | None:
     """Return the axes of a concatenation, the outermost in memory first; None for C order.
 
-    NumPy sorts them by the parts' strides, zero included; where parts disagree, C order wins.
+    NumPy sorts them by the parts' strides, zero included; if parts differ, C order is used.
     """
     steps = [strides_of(p) for p in parts]
     if ndim < 2 or all(contiguous(p.shape, s) for p, s in zip(parts, steps, strict=True)):
@@ -173,8 +173,7 @@ def order_of_joined(parts: list[Any], ndim: int) -> tuple[int, ...] | None:
 
 
 def order_of_copy(x: Handle) -> tuple[int, ...] | None:
-    """Return the axes of a copy that keeps the order of a large array, the outermost first; None for C
-    order."""
+    """Return the axes of a copy that keeps the order of a large array, outermost first; None: C order."""
     if x._index is None and x._store.strides is None:
         return None
     steps = strides_of(x)
@@ -191,8 +190,8 @@ def _may_be_permuted(x: Any) -> bool:
 
 
 def _lies_inside(strides: list[list[int]], axis: int, other: int) -> bool | None:
-    """Whether all operands have an axis inside of another one that C order has inside of it; None if no
-    operand says anything of the two."""
+    """Whether the stride of ``axis`` is less than that of ``other`` in all operands that have both axes; None
+    if none has."""
     said = [s[axis] < s[other] for s in strides if s[axis] and s[other]]
     return all(said) if said else None
 

@@ -16,7 +16,7 @@ _PREFIX = "_multiarray_umath"
 
 
 def announce() -> None:
-    """Tell threadpoolctl of our threads: at once if it is loaded, or as soon as it is."""
+    """Register our threads with threadpoolctl: now if it is loaded, else as soon as it is imported."""
     module = sys.modules.get(_NAME)
     if module is None:
         sys.meta_path.insert(0, _Watch())

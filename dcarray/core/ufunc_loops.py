@@ -94,8 +94,7 @@ def _spell(inputs: tuple[Any, ...], output: Any) -> Loop:
 
 
 def short_power(kind: str, exponent: Any) -> str:
-    """Return the ufunc that NumPy's ``**`` calls for a kind of dtype and an exponent, or "" if it is
-    `power`."""
+    """Return the ufunc that NumPy's ``**`` calls for a kind of dtype and an exponent, "" for `power`."""
     whole = type(exponent) is int
     if exponent == 2:  # of real numbers, `power` multiplies too
         return (

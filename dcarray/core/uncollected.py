@@ -1,8 +1,7 @@
-"""Work of our own without garbage collections.
+"""A context for this package's own work without garbage collection.
 
-What is imported, and the syntax trees of functions, are many objects that live on.  Python then looks for
-garbage, and a full collection goes through all that the program has: a second where that are lists of
-millions.
+Imports and syntax trees make many objects that live long, which start collections.  A full one visits all
+objects of the program: for lists of millions of objects that takes a second.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ __all__ = ["uncollected"]
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Collect no garbage in a block, unless the program does so by itself."""
+    """A context in which no garbage is collected, unless the program starts a collection itself."""
     if not gc.isenabled():
         yield
         return

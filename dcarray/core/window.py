@@ -218,7 +218,7 @@ def find_window(mem: np.ndarray[Any, Any], part: np.ndarray[Any, Any]) -> Index 
 
 
 def infer_shape(shape: tuple[int, ...], size: int) -> tuple[int, ...] | None:
-    """Return a requested shape with its -1 replaced; None if it does not fit (NumPy says why)."""
+    """Return a requested shape with its -1 replaced; None if it does not have ``size`` elements."""
     known = 1
     for n in shape:
         known *= n if n != -1 else 1
@@ -230,8 +230,7 @@ def infer_shape(shape: tuple[int, ...], size: int) -> tuple[int, ...] | None:
 
 
 def reshape_unit_axes(shape: tuple[int, ...], index: Index, wanted: tuple[int, ...]) -> Index | None:
-    """Return the window reshaped by adding and dropping axes of length 1 alone; None if that is not
-    enough."""
+    """Return the window reshaped by adding and dropping axes of length 1 alone; else None."""
     old = [k for k, n in enumerate(shape) if n != 1]
     new = [k for k, n in enumerate(wanted) if n != 1]
     if [shape[k] for k in old] != [wanted[k] for k in new]:

@@ -221,7 +221,7 @@ def run(out: Path, factor: int = FACTOR, rounds: int = ROUNDS, device: str = "cp
     rounds : int
         The number of measurements.
     device : str
-        Where the wrapped arrays are.
+        The device of the wrapped arrays.
 
     Returns
     -------

@@ -122,7 +122,7 @@ def blocks_of(x: Handle) -> tuple[Store | None, Any]:
 
 
 def layout_of(x: Handle) -> Layout:
-    """Return the layout of an array, of a view that of its base."""
+    """Return the layout of a distributed array; of a view, the layout of the array that it views."""
     head, _ = blocks_of(x)
     if head is not None:
         found: Layout = head.remote.layout
@@ -173,7 +173,7 @@ def _plain(x: Any) -> Any:
 
 
 def local_of(x: Handle, halo: bool = False) -> NDArray:
-    """Return this rank's elements of an array, of a view those of its base, writable in place."""
+    """Return this rank's elements, writable in place; of a view, those of the whole array that it views."""
     head, _ = blocks_of(x)
     if head is None:
         return x._writable()
@@ -196,7 +196,7 @@ def elements_of(x: Handle) -> NDArray:
 
 
 def gather(x: Handle, root: int | None = None) -> NDArray | None:
-    """Return a plain copy of an array on all ranks; with ``root`` on that rank, and None on the others."""
+    """Return a plain copy of a distributed array; with ``root`` only that rank gets it, others get None."""
     comm = world()
     if root is not None:
         check_rank(root, comm.size)

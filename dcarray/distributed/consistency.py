@@ -33,7 +33,7 @@ _cached_digest = lru_cache(1024)(digest)
 def agree_on_live(
     rec: Recording, description: tuple[Any, ...], live: tuple[int, ...], comm: Communicator
 ) -> tuple[int, ...]:
-    """Return the slots of new arrays that some rank still holds: garbage collectors of ranks may differ.
+    """Return the slots of new arrays that some rank still holds, since their garbage collectors may differ.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def agree_on_live(
 
 
 def _live_on_some_rank(rec: Recording, live: tuple[int, ...], comm: Communicator) -> tuple[int, ...]:
-    """Return the slots as `agree_on_live`, where ranks hold different arrays."""
+    """Return the result of `agree_on_live` when ranks hold different arrays."""
     words = np.zeros(_WORDS, np.int64)
     for slot in live:
         if slot < _BITS * _WORDS:

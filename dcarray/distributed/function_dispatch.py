@@ -37,7 +37,7 @@ def is_distributed(x: Any) -> bool:
 
 
 def try_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return a NumPy function's result for distributed arrays; `NOT_DISTRIBUTED` without implementation."""
+    """Return a NumPy function's result for distributed arrays; `NOT_DISTRIBUTED` if it has none."""
     if communicator() is None:
         return NOT_DISTRIBUTED
     if function in DISTRIBUTED_WRITES:
@@ -48,7 +48,7 @@ def try_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[s
 
 
 def try_call_replicated(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return the result as `try_call`, for arguments that every rank has whole."""
+    """Return the result of a function as `try_call` does, for arguments that every rank has as a whole."""
     called = args[0] if args and isinstance(args[0], np.ufunc) else function
     try:
         return run_distributed(DISTRIBUTED[function], args, kwargs, called.__name__)
@@ -69,7 +69,7 @@ def run_distributed(
     Raises
     ------
     Unserved
-        If the implementation declines the call.
+        If the implementation does not handle these arguments.
     """
     require(not any(map(_is_object_dtype, (*args, *kwargs.values()))))
     args, kwargs = tuple(map(detach, args)), {name: detach(a) for name, a in kwargs.items()}
@@ -190,11 +190,12 @@ def ndarray_of(piece: DistArray) -> Any:
 
 # ---- arguments of implementations --------------------------------------------------------------------
 def require(condition: object) -> None:
-    """Decline a call, which is left to NumPy, unless a condition holds.
+    """Decline a call, so that NumPy runs it, unless ``condition`` is true.
 
     Raises
     ------
     Unserved
+        If the condition is false.
     """
     if not condition:
         raise Unserved
@@ -215,7 +216,7 @@ def dist_operand(value: Any, convert: type | tuple[type, ...] = ()) -> DistArray
 
 
 def required_axis(axis: Any, ndim: int) -> int:
-    """Return the axis as a number that is not negative; NumPy raises the error for an invalid one."""
+    """Return ``axis`` as a non-negative number; decline an invalid one, for NumPy's error."""
     require(isinstance(axis, (int, np.integer)) and type(axis) is not bool and -ndim <= axis < ndim)
     return int(axis) % ndim
 

@@ -51,7 +51,7 @@ def limit(region: Region, repeated: Collection[str], ranks: int, mask: int) -> L
     Returns
     -------
     Limits or None
-        None if there are none, or if the check takes longer than it saves.
+        None if no limits suffice, or if the check takes longer than it saves.
     """
     if mask & MINDFUL:
         return None

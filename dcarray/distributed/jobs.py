@@ -33,7 +33,7 @@ def begin() -> None:
 
 
 def leads() -> bool:
-    """Whether this process prints for all: rank 0, or the only one."""
+    """Whether this process prints for all ranks: it is rank 0, or the only one."""
     comm = communicator()
     return comm is None or comm.rank == 0
 

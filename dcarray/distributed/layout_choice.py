@@ -1,4 +1,4 @@
-"""The choice of layouts for arrays that are to lie in blocks."""
+"""The choice of layouts for arrays that are to be distributed in blocks."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def chosen_layouts(
     exact: Region, region: Region, known: Mapping[str, Layout], several: bool, options: Options,
     comm: Communicator,
 ) -> dict[str, Layout]:  # fmt: skip
-    """Return the layouts of a region's arrays: of those that lie in blocks, and of others that are to.
+    """Return the layouts of a region's arrays: of those that lie in blocks, and of those that will.
 
     Parameters
     ----------
     exact, region : Region
-        Before and after passes.
+        The region before and after passes.
     known : mapping of str to Layout
-        Those of arrays that lie in blocks.
+        The layouts of arrays that lie in blocks already, by name.
     several : bool
         Whether there are such arrays, so that the planner chooses layouts of new ones.
     """

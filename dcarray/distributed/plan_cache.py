@@ -104,7 +104,7 @@ class LogFacts:
     overwrites : bool
         Whether an array is written that existed before.
     factors : tuple of int
-        If there are sums, the scalars that are factors of products.
+        The scalars that are factors of products, if the log has sums.
     """
 
     __slots__ = ("_plans", "description", "factors", "largest", "one_geometry", "overwrites", "written")
@@ -130,7 +130,8 @@ class LogFacts:
         return tuple([f"c{k}" for k, value in values if np.isfinite(value)])
 
     def is_distributed(self, shards: Mapping[int, Shard], options: Options) -> bool:
-        """Whether an array is distributed, or is to be.  False if a storage family has several geometries."""
+        """Whether an array is distributed or large enough to become so; False if a storage family has several
+        geometries."""
         return self.one_geometry and (bool(shards) or self.largest > options.distribute_above)
 
     def plan(self, key: Any) -> LayoutPlan | None:

@@ -66,7 +66,9 @@ def block(
     Returns
     -------
     ndarray
-        Of the shape of ``array[window]`` and the dtype of the method; a scalar where that is one.
+        An array with the shape of ``array[window]`` and the dtype of the method; a scalar if the window is
+        one element
+        without axes.
 
     Raises
     ------

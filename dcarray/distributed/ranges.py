@@ -14,7 +14,8 @@ __all__ = ["distributed_range"]
 
 
 def distributed_range(name: str, args: tuple[Any, ...]) -> Any:
-    """Return a large `numpy.arange` or `numpy.linspace` of plain numbers, distributed; None for others."""
+    """Return a large `numpy.arange` or `numpy.linspace` of plain numbers, distributed; None for any other
+    call."""
     return {"arange": _arange, "linspace": _linspace}[name](*args)
 
 

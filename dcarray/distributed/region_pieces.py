@@ -56,11 +56,11 @@ class Block:
     ----------
     body : tuple of Stmt
     moved : frozenset of str
-        The variables of loops around that its windows depend on.
+        The variables of surrounding loops on which its windows depend.
     numbers : tuple of (Array, Dim)
-        Arrays without axes that hold values of variables of loops around, with these values.
+        Arrays without axes that hold values of surrounding loops' variables, with these values.
     plans : dict
-        What is planned for it, by what that depends on.
+        The plans of the block, by the layouts and loop values that they depend on.
     """
 
     body: tuple[Stmt, ...]
@@ -84,14 +84,14 @@ class Block:
 
 @dataclass(frozen=True)
 class Turns:
-    """A loop of which each turn runs the pieces in it; without a variable, as long as a number is not 0.
+    """A loop that runs its pieces in each iteration; without a variable, it runs while a number is not 0.
 
     Attributes
     ----------
     var : str
     bounds : tuple of Dim
     test : Block or None
-        Computes the number, the array `condition`.
+        The block that computes this number, in the array `condition`.
     """
 
     var: str
@@ -103,7 +103,7 @@ class Turns:
 
 @dataclass(frozen=True)
 class Choice:
-    """Pieces of which those of one side run: the first, if the number that ``test`` computes is not 0."""
+    """Two sides of pieces, of which one runs: the first if the number computed by ``test`` is not 0."""
 
     test: Block
     condition: str
@@ -224,8 +224,7 @@ class _Pieces:
         return made
 
     def _block(self, body: Sequence[Stmt], around: tuple[str, ...]) -> Block:
-        """Return the block of some statements, in which values of variables of loops around are numbers that
-        it gets."""
+        """Return the block of some statements, which gets the values of surrounding loops' variables."""
         numbers: dict[tuple[Dim, np.dtype[Any]], Array] = {}
         variables = frozenset(around)
 
@@ -285,7 +284,7 @@ def _size_symbols(*exprs: Expr) -> set[str]:
 
 
 def _turn_sizes(stmt: Stmt) -> Iterator[int]:
-    """Yield how many elements the statements in a loop or condition go over at most, each in one turn."""
+    """Yield, for each statement in a loop or condition, the most elements that one iteration covers."""
     if isinstance(stmt, Loop | While | Branch):
         inner = (*stmt.then, *stmt.orelse) if isinstance(stmt, Branch) else stmt.body
         within = dims.ranging(stmt.var, stmt.bounds) if isinstance(stmt, Loop) else nullcontext()

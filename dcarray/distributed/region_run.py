@@ -1,8 +1,8 @@
 """The run of a program's region on all ranks: its blocks of statements, planned as one each, and the loops
 around them.
 
-Nothing is bound before all has run: memory that existed before keeps its elements, so that the program can
-run as it is written where a floating-point exception has been raised.
+Results are stored only when all blocks have run: until then existing memory keeps its elements, so that
+Python can run the program if a floating-point exception is raised.
 """
 
 from __future__ import annotations
@@ -71,9 +71,9 @@ class RegionOnRanks:
     ----------
     region : Region
     values : mapping of str to int
-        The values of its symbols.
+        The values of the region's symbols.
     name : str
-        What ranks call it when they compare what they run.
+        The name by which ranks compare what they run.
     where : (str, int)
         File and line of the program.
     """
@@ -220,7 +220,7 @@ def _count_uses(pieces: tuple[Piece, ...], uses: dict[str, int]) -> None:
 
 
 def _new(array: Array, held: Held, options: Options, comm: Communicator) -> Any:
-    """Return a new array, or of one without axes its memory."""
+    """Return a new array with the elements of a run's result; for a result without axes, its memory."""
     block, layout, filled, _ = held
     if not array.shape:
         return block

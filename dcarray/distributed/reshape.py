@@ -41,7 +41,7 @@ class _Uses:
     used : set of int
         The slots that statements read or write.
     writer : dict of int to int
-        By the slot of a head the slot through which the family is written.
+        The slot through which a family is written, by the slot of its head.
     clash : int or None
         The first statement that uses a family through another slot than it was written through before.
     """
@@ -78,8 +78,8 @@ def split_at_reshape(rec: Recording, large: int) -> tuple[Replay, Callable[[], N
     Returns
     -------
     (Replay, callable) or None
-        The statements to be recorded again, and a function that restores the recording; None if there are
-        none.
+        The statements to be recorded again, and a function that restores the recording; None if it need not
+        be cut.
     """
     declared = rec.declarations()
     if all(entry.head == slot for slot, entry in enumerate(declared)):
@@ -115,7 +115,7 @@ def copy_views(
 ) -> Pairs:
     """Make a recording use distributed copies instead of views that no window describes.
 
-    Where that might not be right, nothing is changed.
+    If the result might be wrong, nothing is changed.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def copy_views(
     comm : Communicator
         The ranks.
     layout_for : callable
-        Gives the layout of an array of a shape; None if it is not distributed.
+        ``layout_for(shape)`` returns the layout of an array; None if it is not distributed.
 
     Returns
     -------

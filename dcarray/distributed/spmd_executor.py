@@ -56,7 +56,8 @@ Local = Callable[["Region", Mapping[str, Any]], None]
 
 
 def run(executor: Executor, rec: Recording, options: Options, comm: Communicator) -> Callable[[], None]:
-    """Run a recording on all ranks; as `dcarray.execution.executor.Executor.run`."""
+    """Run a recording on all ranks; parameters and result are those of
+    `dcarray.execution.executor.Executor.run`."""
     options = job_options(options)
     facts = facts_of(rec)
     copies: list[tuple[Store, Store]] = []
@@ -269,7 +270,7 @@ def compute(plan: LayoutPlan, options: Options, region: Region, arrays: Mapping[
 
 
 def _interpret(region: Region, arrays: Mapping[str, Any]) -> int:
-    """Run local statements by the interpreter; as `_compute`."""
+    """Run local statements by the interpreter, and return their floating-point exceptions as bits."""
     with fp_state.collect_flags() as seen:
         interp.run(region, arrays)
     counters.interpreted += len(region.body)
@@ -330,8 +331,8 @@ def bind(
     store: Store, block: NDArray, layout: Layout | None, filled: ValidHalos | None, written: bool,
     comm: Communicator,
 ) -> bool:  # fmt: skip
-    """Bind the elements that an array has after a run to its store: whole, or a block; returns whether this
-    is a new one."""
+    """Give a store the elements that its array has after a run, whole or as a block; return whether it is a
+    new block."""
     before = store.remote
     if layout is None:
         if before is not None:

@@ -1,4 +1,4 @@
-"""How a program runs while its plans are being made: by NumPy at once, where recording would take longer."""
+"""The behaviour of a program while its plans are being made: NumPy runs calls if that is faster."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ MAX_AWAITED = 256
 
 
 class Awaiting:
-    """The ways of a program while plans that it has asked for are not there.
+    """The decisions how calls run while requested plans are not ready.
 
     Attributes
     ----------
     planned : float
-        Nanoseconds of NumPy's for the recordings that ran by plans since the last wait.
+        The nanoseconds that NumPy would have taken for the recordings that ran by plans since the last wait.
     """
 
     def __init__(self, background: Background) -> None:
@@ -31,11 +31,11 @@ class Awaiting:
         self._statements = 0  # without a plan
 
     def bridge(self, rec: Recording, template: LogTemplate, again: bool) -> None:
-        """Decide how to go on until a plan is there, after a recording that ran without one.
+        """Decide, after a recording that ran without a plan, how calls run until the plan is ready.
 
-        Where a recording comes ``again`` that was asked for before, so has, very likely, all that the program
-        recorded in between: then everything is NumPy's for a while, unless plans do most of it, or statements
-        are so large that to record them takes no time beside theirs.
+        If the recording has come ``again`` since its plan was requested, the program is very likely in a loop
+        whose other plans are requested, too.  Then NumPy runs all calls at once for a while, unless most run
+        by plans, or are so large that recording costs little.
         """
         self._unplanned += template.cost.numpy
         self._statements += len(rec.sites)
@@ -49,7 +49,7 @@ class Awaiting:
             rec.session.awaited[rec.sites[0][:2]] = partial(self._wait, template)
 
     def _wait(self, template: LogTemplate) -> bool:
-        """Begin an eager period until a plan is there; whether that pays, and has begun."""
+        """Begin an eager period until a plan is ready, if that is worth it; return whether it has begun."""
         large = self._unplanned > LARGE * self._statements
         if not template.is_awaited or large or self._unplanned < self.planned:
             return False

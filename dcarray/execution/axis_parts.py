@@ -1,7 +1,7 @@
-"""Reductions along some axes, places of extrema, scans and sorts, in parts along an axis that is kept.
+"""Reductions along some axes, argmax and argmin, scans and sorts, in parts along an axis that is kept.
 
-The op-by-op interpreter runs large ones so, on several threads, as long as they have no plan.  The results
-are NumPy's, to the bit: each element comes of the same additions in the same order.
+The op-by-op interpreter runs large ones in parts on several threads while they have no plan.  The results
+have NumPy's bits: each element is made by the same additions in the same order.
 """
 
 from __future__ import annotations
@@ -65,10 +65,10 @@ def _is_short(ufunc: Any, value: NDArray, axes: tuple[int, ...], dtype: np.dtype
 
 
 def _reduce_short(ufunc: Any, value: NDArray, axis: int, out: NDArray, keepdims: bool) -> bool:
-    """Reduce lines of a few neighbours, the same operation of all lines at once; False if an exception is
-    raised, of which NumPy has to speak.
+    """Reduce short lines of neighbours by doing each operation for all lines at once.  Return False if an
+    exception is raised, which NumPy then has to report.
 
-    NumPy takes as long for the beginning of a line as for some ten elements.
+    NumPy needs as much time to begin a line as for some ten elements.
     """
     lines = np.moveaxis(value, axis, -1)
     result = out.reshape(lines.shape[:-1]) if keepdims else out
@@ -101,8 +101,8 @@ def search(function: Callable[..., Any], value: NDArray, axis: int, out: NDArray
 def accumulate(ufunc: Any, value: NDArray, axis: int, dtype: np.dtype[Any], out: NDArray) -> None:
     """Do ``ufunc.accumulate(value, axis, dtype, out)``.
 
-    NumPy keeps the interpreter's lock meanwhile, so that its calls have no parts; the C module goes along
-    many lines together, on several threads.
+    NumPy holds the interpreter's lock in this call, so that threads could not share it; the C module computes
+    many lines together on several threads.
     """
     large = value.size >= _SCANNED and value.dtype == dtype and not np.may_share_memory(value, out)
     if not BUILT or not large or not accumulate_lines(ufunc, value, axis, out, config.current().threads):
@@ -110,7 +110,7 @@ def accumulate(ufunc: Any, value: NDArray, axis: int, dtype: np.dtype[Any], out:
 
 
 def sort(value: NDArray, axis: int, kind: Any, stable: Any) -> bool:
-    """Do ``value.sort(axis, kind, stable=stable)``; False if NumPy has to do it, or to do it again."""
+    """Do ``value.sort(axis, kind, stable=stable)``; False if NumPy has to do it, perhaps again."""
     if not -value.ndim <= axis < value.ndim or not value.flags.forc or not value.flags.writeable:
         return False  # elsewhere elements may share memory
     lines = axis % value.ndim
@@ -121,10 +121,10 @@ def sort(value: NDArray, axis: int, kind: Any, stable: Any) -> bool:
 
 
 def _keeps_its_order(value: NDArray, dtype: np.dtype[Any]) -> bool:
-    """Whether NumPy reduces a part as it would in the whole.
+    """Whether NumPy reduces a part of an array in the order in which it reduces the whole.
 
     Elements that it converts go through a buffer, whose ends divide sums wherever they happen to be; without
-    one the order depends on strides alone.  Integers and truths do not care.
+    one the order depends on strides alone.  For integers and bools the order does not matter.
     """
     if dtype.kind in "biu" and value.dtype.kind in "biu":
         return True
@@ -133,13 +133,13 @@ def _keeps_its_order(value: NDArray, dtype: np.dtype[Any]) -> bool:
 
 
 def _seconds(value: NDArray) -> float:
-    """Return about how long NumPy needs to go through an array once."""
+    """Return about how many seconds NumPy needs to read an array once."""
     run = value.shape[_nearest(value)]
     return float(_BYTE * value.nbytes + _LINE * (value.size / max(run, 1)))
 
 
 def _nearest(value: NDArray) -> int:
-    """Return the axis along which elements are next to each other, or are the nearest."""
+    """Return the axis with the smallest stride, along which elements are neighbours in memory."""
     return min(range(value.ndim), key=lambda k: (value.shape[k] < 2, abs(value.strides[k])))
 
 
@@ -153,15 +153,15 @@ def _pieces(
     ----------
     value : ndarray
     out : ndarray or None
-        None if the result takes the array's place.
+        The array of the result; None if the result overwrites ``value``.
     axes : collection of int
-        Those that are not kept.
+        The axes that are reduced.
     keepdims : bool
-        Whether the result has them, too.
+        Whether the result has the reduced axes with length 1.
     seconds : float
-        Of work in one thread.
+        The seconds that the work takes in one thread.
     run : int
-        The least bytes of neighbours in each part, where neighbours are kept.
+        The least number of bytes of neighbouring elements in each part.
     """
     if seconds < 2 * parts.LEAST:
         return []

@@ -1,10 +1,10 @@
 """Blocked statements: element-wise statements of a recording without a plan, a block of elements at a time.
 
 NumPy's own inner loops do them, all statements of a group on one block of some thousand elements before the
-next block, and several threads share the blocks.  What only the group itself needs stays in the nearest cache
-and is never stored.  This needs no compiler, so it serves a program from its first call on, until there are
-plans.  The runs are in C (`blocked_statements.h`), and `statement_groups` says which statements may form a
-group; here are the programs of groups, and their operands.
+next block, and several threads share the blocks.  Intermediate results that only the group needs stay in the
+nearest cache and are never stored.  This needs no compiler, so it serves a program from its first call on,
+until there are plans.  The runs are in C (`blocked_statements.h`), and `statement_groups` says which
+statements may form a group; here are the programs of groups, and their operands.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ MOST_THREADS = 64
 
 
 class Operand(NamedTuple):
-    """An array of a group, as a statement's argument or target says it."""
+    """An array that a group uses, as an argument or target in the log describes it."""
 
     given: Any  # the number of a scalar, or (slot, index, shape)
     char: str  # the dtype that the program expects
@@ -50,17 +50,17 @@ class Group(NamedTuple):
     Attributes
     ----------
     length : int
-        How many live steps there are.
+        The number of live steps in the group.
     domain : tuple of int
-        The elements over which all of them go.
+        The shape over which all statements of the group go.
     program : object
-        What the C module runs.
+        The group's program for the C module.
     operands : tuple of Operand
-        Its arrays, those that are written last.
+        The arrays that the group uses; those that it writes come last.
     culprits : tuple of int
         For each of the program's steps, the position of its statement in the log.
     threads : int
-        How many may share the work.
+        The number of threads that may share the work.
     """
 
     length: int
@@ -71,7 +71,8 @@ class Group(NamedTuple):
     threads: int
 
     def run(self, run: OpByOp, threads: int) -> bool:
-        """Run the statements, and note the floating-point exceptions of each; False if nothing was done."""
+        """Run the statements of the group for the interpreter's ``run``, and note the floating-point
+        exceptions of each; return False if nothing was done."""
         arrays = tuple([run.operand(operand.given, operand.char, self.domain) for operand in self.operands])
         raised = run_block_program(self.program, self.domain, arrays, min(threads, self.threads))
         if raised is None:
@@ -104,7 +105,8 @@ def groups(
 
 
 def _group(members: Members) -> Group | None:
-    """Return the group of these statements; None if one of them has no loop, or there are too many arrays."""
+    """Return the group of these statements; None if one has no inner loop of NumPy's, or they use too many
+    arrays."""
     program = _Program(members)
     return program.finished() if all(map(program.add, members.steps)) else None
 
@@ -211,8 +213,8 @@ class _Program:
         return {DTYPES[char].itemsize for char in step[1]}
 
     def _parts(self) -> tuple[dict[int, int], str]:
-        """Return the part of each value, which it shares with those that are no longer needed, and the dtypes
-        that are as wide as the parts have to be."""
+        """Return for each intermediate value the number of its block of memory, which later values reuse, and
+        the dtypes that give the blocks' widths."""
         last = {key: k for k, step in enumerate(self.steps) for kind, key in step[3:] if kind == "value"}
         parts: dict[int, int] = {}
         chars: list[str] = []

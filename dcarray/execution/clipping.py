@@ -1,7 +1,7 @@
 """Bounds in the op-by-op interpreter: a recorded ``where(x < low, low, x)`` is one call of NumPy's ``clip``.
 
-`numpy.clip` of floats is recorded as two of these, which are kernels of their own without branches; NumPy
-takes five times as long for the comparison and the choice as for what it does itself.
+`numpy.clip` of floats is recorded as two of these, which are kernels of their own without branches; in NumPy
+the comparison and ``where`` take five times as long as ``clip``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _BOUNDS = frozenset({"less", "greater"})
 
 def can_join(first: Statement, second: Statement) -> bool:
     """Whether one statement compares an array of floats with a number, and the other chooses that number
-    where it says so, and the array elsewhere."""
+    where the comparison is true, and else the array."""
     if first.kind != "map" or first.op not in _BOUNDS or (second.kind, second.op) != ("map", "where"):
         return False
     x, bound = first.args

@@ -1,6 +1,6 @@
 """Selection by a mask, ``x[mask]`` of plain arrays, by compiled code on all cores.
 
-As long as that is being compiled NumPy finds the places, and takes the elements, in parts.
+While that code is being compiled, NumPy finds the selected indices, and takes the elements, in parts.
 
 A mask of the first axes selects rows, which are moved as one element if a row is not larger than the largest
 dtype.

@@ -18,8 +18,9 @@ MAX_PLANS = 4096
 
 
 def estimated_eager_elements(rec: Recording, plan_entry: PlanEntry, threads: int) -> int:
-    """Return `cost_model.eager_elements` of a log; 0 without an estimate where that was so with about these
-    sizes."""
+    """Return `cost_model.eager_elements` of a log: the elements of its largest statement if NumPy is
+    faster than a region, else 0.  Without a new estimate it is 0 if that was the last answer for about
+    these sizes."""
     template = plan_entry.template
     sizes = tuple([n & (-1 << max(n.bit_length() - 3, 0)) for n in plan_entry.values])
     if sizes in template.region_sizes:
@@ -37,8 +38,8 @@ def estimated_eager_elements(rec: Recording, plan_entry: PlanEntry, threads: int
 
 
 def _calls(rec: Recording) -> int:
-    """Return the number of the user's calls that have recorded it.  One call may have recorded several
-    statements, but of different operations: those of a loop come again."""
+    """Return the number of the user's calls that made a recording.  Statements of different operations at one
+    call site may come from one call; equal operations come from different iterations of a loop."""
     calls, here, names = 0, None, set[str]()
     for (code, instruction, *_), entry in zip(rec.sites, rec.statements(), strict=True):
         place = id(code), instruction

@@ -46,7 +46,7 @@ class Executor:
         self._awaiting = Awaiting(self.background)
 
     def prepare(self, rec: Recording, options: config.Options) -> templates.PlanEntry:
-        """Return the plan-cache entry of a log; its key has the windows' integers and the slots still
+        """Return the plan-cache entry of a log, by its text, its windows' integers and the slots still
         held."""
         slots, unstored = rec.slots, rec.unstored
         live = tuple([k for k in rec.news if slots[k]() is not None and k != unstored])
@@ -74,7 +74,7 @@ class Executor:
         return plan_entry
 
     def run(self, rec: Recording, options: config.Options) -> Callable[[], None]:
-        """Run a recording; returns a function that warns, once everything is in its place."""
+        """Run a recording; return a function that issues its warnings, for when all results are stored."""
         if rec.device is not None:
             return device_backend().run(self, rec, options)
         comm = communicator()
@@ -100,8 +100,7 @@ class Executor:
         return exception_reporter(rec, notes)
 
     def _run_region(self, rec: Recording, options: config.Options) -> list[Any]:
-        """Run a recording by its plan if it has one, else op by op; gives the notes of floating-point
-        exceptions.
+        """Run a recording by its plan if it has one, else op by op; returns the floating-point notes.
 
         Raises
         ------
@@ -161,8 +160,9 @@ class Executor:
     ) -> templates.ExecutablePlan | None:  # fmt: skip
         """Return the plan of a log, or None while there is none.
 
-        If it ``asks`` for one, that is made now, or in the background once it pays; ``sites`` are those of
-        the recording."""
+        With ``asks``, a missing plan is made now, or in the background once that is worth it; ``sites`` are
+        the recording's.
+        """
         if options.jit == "off":
             return None
         if plan_entry.plan is None and plan_entry.find_plan() is None and asks:
@@ -268,7 +268,7 @@ def _load_stored(
     slot: templates.TemplatePlan, plan_entry: templates.PlanEntry, options: config.Options,
     place: Callable[[], tuple[str, str]],
 ) -> None:  # fmt: skip
-    """Fill a slot with the plan that another process has stored, if there is one."""
+    """Fill a slot with the stored plan, made by another process, if there is one."""
     from dcarray.plans import provider
 
     request = _request(plan_entry, options)
@@ -279,7 +279,7 @@ def _load_stored(
 
 
 def exception_reporter(rec: Recording, notes: list[Any]) -> Callable[[], None]:
-    """Return a function that tells the user of floating-point exceptions and of failures."""
+    """Return a function that raises or warns of noted floating-point exceptions and failures."""
     if not notes and not _unreported:
         return _nothing
     calls, sites = rec.statements(), rec.sites
@@ -296,7 +296,7 @@ def exception_reporter(rec: Recording, notes: list[Any]) -> Callable[[], None]:
 
 
 def _attempt(job: Callable[[], None], debug: int) -> None:
-    """Run a planning job; if it fails, the interpreter goes on serving, and the user is told once."""
+    """Run a planning job; if it fails, recordings run without that plan, and the user is warned once."""
     try:
         job()
     except Exception as error:
@@ -306,8 +306,7 @@ def _attempt(job: Callable[[], None], debug: int) -> None:
 
 
 def report_failure(what: str, error: BaseException, where: tuple[str, int]) -> None:
-    """Note a failure in the report, and warn once of each reason, when the user's thread has no work half
-    done."""
+    """Note a failure in the report; warn once of each reason, when no call of the user is half done."""
     reason = f"{type(error).__name__}: {error}"
     note(f"interpreter ({reason})", where=where)
     if reason not in _reported:
@@ -329,8 +328,8 @@ def _run_op_by_op(
     plan_entry: templates.PlanEntry | None,
     worked: Callable[[float], None] | None = None,
 ) -> list[Any]:
-    """Run a recording op by op, or by blocked statements where possible; ``worked`` gets the seconds
-    that a plan might save part of."""
+    """Run a recording op by op, or by blocked statements where possible.  ``worked`` is called with the
+    seconds of it that a plan could save in part."""
     witness = fp_state.Witness(lambda loc: rec.sites[loc][2])
     start = time.perf_counter()
     steps, options, groups = run_plan.steps_of(rec, plan_entry), config.current(), None
@@ -348,8 +347,8 @@ def _run_op_by_op(
 
 
 def _block_sites(rec: Recording) -> None:
-    """Block the promotion of call sites whose results NumPy made at once and a region's kernels read: kernels
-    might have made these, too."""
+    """Block the promotion of call sites at which NumPy made arrays at once that a region's kernels read:
+    kernels might compute these, too."""
     for site in rec.eager_sites:
         call_sites.demote(site, block=True)
 

@@ -1,4 +1,4 @@
-"""Elements of plain arrays by arrays of integers and by masks, in parts of the result on several threads.
+"""Indexing of plain arrays by arrays of integers and by masks, in parts of the result on several threads.
 
 Only where memory is in C's order, so that NumPy's result is, too.
 """
@@ -25,7 +25,7 @@ _MASK = 4e-10  # for an element of a mask
 
 
 def take(a: NDArray, key: Any) -> NDArray | None:
-    """Return ``a[key]`` as a new array in C's order; None if that is little work, or NumPy has to do it.
+    """Return ``a[key]`` as a new array in C order; None if it is small, or only NumPy can.
 
     The key is an array of integers, or a tuple of such arrays of one shape, one for each axis.
     """
@@ -72,8 +72,8 @@ def _at_points(a: NDArray, key: Sequence[NDArray]) -> NDArray | None:
 def choose(a: NDArray, mask: NDArray) -> NDArray:
     """Return ``a[mask]`` by a mask of the first axes as a new array.  Both are in C's order.
 
-    The places are found first, which takes no branches: of a random mask that is seven times as fast as
-    NumPy's selection of elements.
+    The selected indices are found first, without branches; for a random mask that is seven times as fast as
+    NumPy's own selection.
     """
     truths, row = mask.reshape(-1), a.shape[mask.ndim :]
     rows = a.reshape(mask.size, *row)
@@ -101,5 +101,5 @@ def _are_indices(key: Sequence[Any]) -> bool:
 
 
 def _is_plain(a: NDArray) -> bool:
-    """Whether the elements are numbers as the processor has them."""
+    """Whether the elements are numbers in the processor's own format and byte order."""
     return type(a) is np.ndarray and a.dtype.kind in "biufc" and a.dtype.isnative and a.flags.aligned

@@ -48,9 +48,9 @@ class OpByOp:
     memory : mapping of int to ndarray, optional
         Memory by slots to run on instead of that of the recording's stores, which stay as they are.
     groups : mapping of int to Group, optional
-        The steps that may run together, from `blocked_statements.groups`.
+        The groups of steps that may run together, from `blocked_statements.groups`.
     threads : int, optional
-        How many may share the work of a group.
+        The number of threads that may share the work of a group.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class OpByOp:
         return group.length
 
     def operand(self, given: Any, char: str, domain: tuple[int, ...]) -> NDArray:
-        """Return an operand of a group: memory, or a number in the dtype that is asked for."""
+        """Return an operand of a group: memory, or a number in the dtype ``char``."""
         if type(given) is int:
             return self._value(given, domain, char)  # type: ignore[no-any-return]
         slot, index, shape = given
@@ -146,8 +146,8 @@ class OpByOp:
         self._witness.notes += notes_of(position, self._rec.sites[position][2], flags)
 
     def _run_joined(self, k: int, then: Step) -> bool:
-        """Run two statements as one, if possible: one by one they may run otherwise, or raise the right
-        error."""
+        """Run two statements as one call, if possible, and return True.  If it is not, they have to run one
+        by one, and NumPy raises the right error."""
         first, second = self._statements[k], self._statements[then.position]
         self._witness.at(then.position)
         try:
@@ -165,7 +165,7 @@ class OpByOp:
         return masked_reduction.reduce_selected(second.op, result, out, mask, x, rest[()])
 
     def _bound(self, first: Statement, second: Statement, dying: tuple[int, ...]) -> bool:
-        """Run a comparison with a number and the choice of that number as one bound."""
+        """Run a comparison with a number and the choice of that number as one call of ``clip``."""
         char, shape, slot, index = first.loop[0], first.shape, second.out, second.index
         x, bound, number = [self._value(arg, shape, char) for arg in (*first.args, second.args[1])]
         if dying and index is None and self._is_unallocated(slot):
@@ -180,8 +180,7 @@ class OpByOp:
         return Replay(self._rec, left, {k: a for k, a in self._memory.items() if k in done})
 
     def _copy_pending_reads(self, heads: set[int]) -> None:
-        """Copy the arrays of families about to be written that statements which could not run have still to
-        read."""
+        """Copy arrays about to be written that statements which could not run have yet to read."""
         copies: dict[int, int] = {}
         for k in self.left:
             entry = self._statements[k]
@@ -283,8 +282,7 @@ class OpByOp:
         return True
 
     def _take_over(self, slot: int, shape: Any, char: str, args: Any, dying: tuple[int, ...]) -> None:
-        """Give a new array the memory of an operand that is dead afterwards, as NumPy does with
-        temporaries."""
+        """Give a new array the memory of an operand that dies here, as NumPy does with temporaries."""
         for arg in args:
             if type(arg) is int or arg[0] not in dying or arg[1] is not None:
                 continue
@@ -358,7 +356,7 @@ def _where_in_place(target: NDArray, condition: NDArray, value: NDArray, other: 
 
 
 def _are_same_elements(a: NDArray, b: NDArray) -> bool:
-    """Whether two arrays are the same elements of the same memory."""
+    """Whether two arrays are views of the same elements of the same memory."""
     return (a.shape, a.strides, a.dtype) == (b.shape, b.strides, b.dtype) and address_of(a) == address_of(b)
 
 

@@ -1,6 +1,6 @@
 """Masked reductions in the op-by-op interpreter: a recorded ``sum(where(mask, x, 0))`` is ``x[mask].sum()``.
 
-This needs no array of the size of ``x``, and less time the fewer elements are selected.
+It needs no temporary array of the size of ``x``, and the less time the fewer elements are selected.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def can_join(first: Statement, second: Statement) -> bool:
 
 
 def reduce_selected(op: str, dtype: Any, out: NDArray, mask: NDArray, x: NDArray, rest: Any) -> bool:
-    """Do ``out[...] = op.reduce(where(mask, x, rest))`` on the selected elements; False if ``rest``
-    counts."""
+    """Do ``out[...] = op.reduce(where(mask, x, rest))`` on the selected elements; False, with nothing done,
+    if ``rest`` would change the result."""
     if mask.shape != x.shape or mask.dtype != bool or not _is_identity(op, rest):
         return False
     ufunc: Any = OPS[op].reference

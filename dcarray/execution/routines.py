@@ -1,4 +1,5 @@
-"""Routines of `dcarray.lowering.cpu.llvm.routines`, compiled when first asked for, as ``jit`` says."""
+"""Routines of `dcarray.lowering.cpu.llvm.routines`, compiled at their first use, as the option ``jit``
+says."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ __all__ = ["Compiled"]
 
 
 class Compiled(PlanSlot[Any]):
-    """A routine that is compiled when it is first asked for.
+    """A routine that is compiled at its first use.
 
     Parameters
     ----------
@@ -35,10 +36,10 @@ class Compiled(PlanSlot[Any]):
         self._routine = module, name, argument
 
     def launch(self, seconds: float) -> Any:
-        """Return the function that calls the routine; None as long as NumPy serves, which takes about so many
-        seconds.
+        """Return the function that calls the routine; None while it is not compiled and NumPy, which takes
+        about ``seconds``, has to do the work.
 
-        NumPy, which makes the result, gets the memory that is kept for the routine while the code is awaited.
+        While the code is awaited, NumPy's result may use the memory that is kept for the routine.
         """
         options = config.current()
         if options.jit == "off":
@@ -84,8 +85,7 @@ def _compile(request: RoutineRequest) -> tuple[Any, ...]:
 
 
 def _load_or_request(request: RoutineRequest) -> tuple[Any, ...] | None:
-    """Return the code of a routine from the cache folder or the planning process; None if there is no such
-    process."""
+    """Return the code of a routine from the cache folder or the planning process; None: there is none."""
     import pickle
 
     from dcarray.plans import client, disk_store, server_handle

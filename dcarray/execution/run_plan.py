@@ -91,7 +91,7 @@ def run_steps(
     addresses: list[int],
     options: config.Options,
 ) -> list[Any] | None:
-    """Run a plan of any steps; None if it has stopped with all memory unchanged: it has to run op by op."""
+    """Run a plan of any steps; None if it stopped, with memory unchanged, and has to run op by op."""
     given = addresses + rec.scalar_addresses()
     saved = {}
     for k, _ in plan.kept:
@@ -152,8 +152,7 @@ def _attribute_flags(
     saved: dict[int, Any],
     flags: int,
 ) -> list[Any]:
-    """Return the notes of floating-point exceptions that are not ignored, with the statements that raised
-    them.
+    """Return the notes of floating-point exceptions that are not ignored, with their statements.
 
     ``arrays`` and ``saved`` have the overwritten elements as they were, the latter where the plan says.
     """
@@ -186,8 +185,8 @@ def _attribute_flags(
 
 
 def _silent(rec: Recording, flags: int) -> int:
-    """Return those of these exceptions of which nothing would be shown, whichever statement has raised them:
-    it has been said before, or warnings are filtered out."""
+    """Return the exceptions among ``flags`` that would show no warning, whichever statement raised them: the
+    warning was given before, or is filtered out."""
     if rec.watched & fp_state.ODD:
         return 0
     for k, entry in enumerate(rec.statements()):
@@ -200,8 +199,8 @@ def _silent(rec: Recording, flags: int) -> int:
 
 
 def _able(rec: Recording, entry: Statement) -> int:
-    """Return the exceptions that NumPy may raise in a statement; with a number that is finite and not zero,
-    arithmetic on what other statements have computed is never invalid."""
+    """Return the floating-point exceptions that NumPy can raise in a statement.  Arithmetic of results of
+    other statements with a finite number other than zero is never invalid."""
     able = fp_attribution.raises(entry)[0]
     if entry.kind == "map" and entry.op in _ARITHMETIC and set(entry.loop) <= set("fd->"):
         numbers = [float(rec.views[rec.kinds[k]][k]) for k in entry.scalars]

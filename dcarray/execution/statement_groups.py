@@ -1,8 +1,8 @@
-"""Groups of statements that may run together, a block of elements at a time: which ones are legal, and pay.
+"""Groups of statements that may run together, a block of elements at a time: which are legal, and worth it.
 
-A block of a statement runs before other blocks of the statements in front of it.  That changes nothing where
-each element that one statement of the group writes, and another one reads or writes, is at the same place in
-both; other statements begin a group of their own.
+A block of one statement runs before other blocks of earlier statements.  The result is the same if each
+element that one statement of the group writes, and another one reads or writes, is at the same place of both
+their domains. Other statements begin a new group.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Members:
         self.folded: set[int] = set()  # families
 
     def takes(self, number: int) -> bool:
-        """Take a step into the group, if its statement may run block by block with those before it."""
+        """Add a step and return True; False if its statement may not run block by block with the others."""
         step = self.every[number]
         entry = self.statements[step.position]
         fold = entry.kind == "fold"
@@ -96,8 +96,8 @@ class Members:
         return every[number].joined and self.statements[every[number + 1].position].kind == "fold"
 
     def _is_used_soon(self, number: int) -> bool:
-        """Whether the array that a step fills with a number is used by one of the next statements over its
-        elements."""
+        """Whether one of the next statements over its elements uses an array that a step fills with a
+        number."""
         filled = self.statements[self.every[number].position]
         head = self.declared[filled.out].head
         for step in self.every[number + 1 : number + 4]:
@@ -106,7 +106,7 @@ class Members:
         return False
 
     def _is_fold(self, entry: Statement) -> bool:
-        """Whether a statement folds all elements by a loop that gives what it takes."""
+        """Whether a statement reduces all elements by an inner loop whose result has its operand's dtype."""
         op, loop, domain, made = entry.op, entry.loop, entry.shape, self.declared[entry.out]
         (arg,) = entry.args
         kinds = loop[0] == loop[-1] and loop[0] in "lLfdFDiI" and len(loop) == 4
@@ -134,16 +134,15 @@ class Members:
         return head not in self.folded and self._meet_at_once(out, before)
 
     def _meet_at_once(self, access: Any, others: Any) -> bool:
-        """Whether the elements of a window are those of each other window in the same order, or none of
-        them."""
+        """Whether the elements of a window are those of each other window, in order, or none of them."""
         return all(access == other or _are_disjoint(access, other) for other in others)
 
     def pays(self) -> bool:
-        """Whether the group is worth its run."""
+        """Whether running the group is faster than running its statements one by one."""
         return len(self.steps) > 1 or (bool(self.steps) and math.prod(self.domain) >= ALONE)
 
     def parts(self) -> set[int]:
-        """Return the families that only the group itself needs."""
+        """Return the families of memory that only statements of the group use."""
         born = {head for step in self.steps for head in step.born}
         dead = {head for step in self.steps for head in step.dying}
         whole = {

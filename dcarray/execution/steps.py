@@ -14,8 +14,8 @@ from . import clipping, masked_reduction
 class Step(NamedTuple):
     """A statement of a log that is not dead, with the families of memory that it uses.  ``reads`` and
     ``writes`` are all families, ``dying`` those that no later statement needs, and ``born`` those that it is
-    the first to write.  ``joined``: it only serves the next statement, and may run with that as one masked
-    reduction, or as a bound."""
+    the first to write.  ``joined`` says that only the next statement uses its result: both may run as one
+    masked reduction, or one ``clip``."""
 
     position: int
     reads: frozenset[int]

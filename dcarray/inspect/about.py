@@ -17,14 +17,15 @@ from .c_module import why_python
 
 @record(frozen=True, slots=True)
 class Info:
-    """Versions, processor, targets, devices and options; ``print`` shows them as the text for a bug report.
+    """The versions, processor, targets, devices and options of this installation; ``print`` shows them for a
+    bug report.
 
     Attributes
     ----------
     versions : dict of str
         The versions of Python, of this package and of those that it uses.
     device : str
-        Where new arrays are that do not say it.
+        The device of new arrays without ``device=``.
     cpu : str
         The name of the processor.
     cpu_features : tuple of str
@@ -40,14 +41,14 @@ class Info:
     speedups : bool
         Whether the C module is used, which makes small calls faster.
     why_python : str
-        Why it is not; empty if it is.
+        Why the C module is not used; empty if it is.
     targets : dict of str
-        For each target that is built in by what it compiles, or what is missing and the command that
-        installs it.
+        For each built-in target the compiler that it uses, or what is missing and the command that installs
+        it.
     devices : dict of str
-        For each device its description.
+        The description of each device.
     auto : str
-        Between what ``device="auto"`` chooses, and by which rates, if they have been measured.
+        The devices between which ``device="auto"`` chooses, and the measured rates that it compares, if any.
     """
 
     versions: dict[str, str]

@@ -1,4 +1,4 @@
-"""Why small calls are served by Python: the reason why the C module is not there."""
+"""The reason why the C module is missing, so that small calls are slower."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def why_python() -> str:
 
 
 def _why_not_built() -> str:
-    """Compile the source, without making anything of it, and return what is in the way."""
+    """Compile the C module's source without keeping a result, and return the error."""
     compiler = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")
     if shutil.which(compiler[0]) is None:
         return f"built without a C compiler: there is no {compiler[0]}"

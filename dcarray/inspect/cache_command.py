@@ -1,6 +1,7 @@
-"""The command ``python -m dcarray cache``: the cache folder's compiled code and plans, to travel in a file.
+"""The command ``python -m dcarray cache``: exports compiled code and plans of the cache folder to a file, and
+back.
 
-Nothing of a file is run or unpickled here: entries are compared with their checksums, and copied.
+Nothing in such a file is run or unpickled: entries are compared with their checksums, and copied.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ Found = dict[str, tuple[dict[str, str], dict[tuple[str, str], bytes]]]
 
 
 class _Refused(Exception):
-    """A file or folder that is not taken."""
+    """Raised when a file or folder is not a valid export or cache."""
 
 
 def _about() -> dict[str, str]:
@@ -71,7 +72,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _entries(folder: Path) -> dict[tuple[str, str], bytes]:
-    """Return the entries of a cache folder, without what is damaged, or about this machine's files."""
+    """Return the entries of a cache folder, without damaged ones and those about files of this machine."""
     found = {}
     for part in _PARTS:
         store = DiskCache(str(folder / part))
@@ -83,7 +84,7 @@ def _entries(folder: Path) -> dict[tuple[str, str], bytes]:
 
 
 def _read(path: Path) -> Found:
-    """Return all sections of an export, each entry as its checksum says."""
+    """Return all sections of an exported file, with the entries whose checksums are right."""
     try:
         with path.open("rb") as file:
             if not is_private(os.fstat(file.fileno()), stat.S_ISREG, (os.geteuid(), 0)):

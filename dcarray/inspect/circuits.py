@@ -1,5 +1,4 @@
-"""Streaming circuits, as an explanation shows them: processes and FIFOs with their model, as text and as a
-drawing."""
+"""The views of streaming circuits in explanations: processes, FIFOs and their model, as text and drawing."""
 
 from __future__ import annotations
 
@@ -37,7 +36,7 @@ class CircuitView:
     Attributes
     ----------
     target : str
-        Whose tools the text is for.
+        The target ("vitis" or "intel") whose tools read the text.
     reason : str
         Why there is no circuit, naming the statement; else empty.
     network : Network or None
@@ -138,7 +137,8 @@ class CircuitView:
 
 
 def view_circuit(region: Region, target: str, names: Names) -> CircuitView:
-    """View a region as a circuit for a target of `TARGETS`; symbols have the values that they once had."""
+    """Return the view of a region as a circuit for a target of `TARGETS`; symbols have their values of an
+    earlier run."""
     from dcarray.ir.sizes import with_sizes
     from dcarray.lowering.errors import Unsupported
     from dcarray.lowering.hls.kernels import intel, vitis

@@ -34,7 +34,8 @@ _STYLE = (
 
 @dataclass(frozen=True)
 class Node:
-    """A box of the graph: ``kind`` gives its colour, ``head`` is small print, ``lines`` are code."""
+    """A box of the graph: ``kind`` decides its colour, ``head`` is small print above, ``lines`` are its
+    code."""
 
     kind: str
     head: str
@@ -59,7 +60,7 @@ class Panel:
 
 
 def size_text(count: float) -> str:
-    """Return a number of bytes with a unit."""
+    """Return a number of bytes as text with a unit."""
     for unit in ("B", "kB", "MB", "GB"):
         if count < 1000 or unit == "GB":
             break

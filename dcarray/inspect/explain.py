@@ -20,7 +20,7 @@ from dcarray.core.processes import communicator
 from dcarray.execution.executor import EXECUTOR
 from dcarray.execution.run_plan import line_of
 from dcarray.ir.nodes import Branch, Loop, Stmt, While
-from dcarray.jit.loops.sites.requests import LoopRequest
+from dcarray.jit.loops.sites.loop_requests import LoopRequest
 from dcarray.jit.loops.sites.sampler import SAMPLER
 from dcarray.jit.loops.sites.site_plans import watchers
 from dcarray.jit.loops.syntax.path_names import has_own_names, shown
@@ -67,7 +67,7 @@ def explain(
     ValueError
         If there is no such target.
     ProgramError
-        If a circuit is asked for of a function that records nothing, and it does not compile.
+        With ``target``, if the function records nothing and does not compile.
 
     Notes
     -----
@@ -114,7 +114,8 @@ def _circuit(view: RegionView, target: str) -> CircuitView:
 
 
 def _static_view(function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> RegionView:
-    """Return the view of a function as `dcarray.export` takes it: of its source, for these arguments."""
+    """Return the view of a function's region, made from its source for these arguments, as `dcarray.export`
+    makes it."""
     from dcarray.jit.program.static_region import static_region
 
     region = static_region(function, args, kwargs).region
@@ -243,7 +244,7 @@ def _source_lines(body: tuple[Stmt, ...]) -> Iterator[str]:
 
 
 def _watch(seen: Callable[[Recording], None]) -> None:
-    """Call a function with each recording that has run."""
+    """Have ``seen`` called with each recording that has run."""
 
     def run(rec: Recording, *rest: Any) -> Any:
         after = type(EXECUTOR).run(EXECUTOR, rec, *rest)
@@ -257,8 +258,8 @@ def _watch(seen: Callable[[Recording], None]) -> None:
 
 
 class Collection:
-    """The regions run in this process from now on, in all threads: one of each log template, and those of the
-    sites that have run as compiled code."""
+    """The regions that run in this process from now on, in all threads: one for each log template, and those
+    of sites whose compiled code has run."""
 
     MOST = 300
 

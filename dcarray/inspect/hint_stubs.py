@@ -1,4 +1,4 @@
-"""Stubs: functions with the types of arguments that were seen, as text."""
+"""Stub files: functions with the types of their arguments that were observed in a run, as text."""
 
 from __future__ import annotations
 
@@ -18,14 +18,16 @@ _INDENT = "    "
 
 @dataclass(slots=True)
 class _Scope:
-    """A class or function of a stub: its lines without indentation, and what is in it."""
+    """A class or function in a stub file: its lines without indentation, and its inner classes and
+    functions."""
 
     is_class: bool
     lines: list[str] = field(default_factory=list)
     inner: dict[str, _Scope] = field(default_factory=dict)
 
     def at(self, qualname: str) -> _Scope:
-        """Return the scope of a name, which is made with those around it."""
+        """Return the scope with a qualified name; it and the scopes around it are made if they are
+        missing."""
         found = self
         names = qualname.split(".")
         for k, name in enumerate(names):
@@ -55,15 +57,15 @@ class _Scope:
 
 
 def stub(functions: Iterable[Observed], command: str) -> str:
-    """Return the text of a stub: functions that `dcarray.program` may take with annotations, others as
-    comments that say why not; empty if there is none.
+    """Return the text of a stub file; "" if it would be empty.  A function that `dcarray.program` can compile
+    is listed with its annotations; any other is a comment with the reason.
 
     Parameters
     ----------
     functions : iterable of Observed
-        Those without arrays and numbers are left out.
+        The functions; those without arrays and numbers are left out.
     command : str
-        How it was made.
+        The command that made the stub, for its first line.
     """
     texts: list[str] = []
     symbols: dict[str, None] = {}
@@ -89,7 +91,7 @@ def stub(functions: Iterable[Observed], command: str) -> str:
 
 
 def _lines(one: Observed) -> tuple[list[str], Sequence[str]]:
-    """Return a function's lines, and the names of sizes in them."""
+    """Return the lines of a function in the stub, and the names of sizes in them."""
     types, reasons, names = types_of(one)
     code = one.code
     what = f"line {code.co_firstlineno}, {one.calls} call{'s' if one.calls > 1 else ''}"
@@ -123,7 +125,7 @@ def _parameters(one: Observed, types: dict[str, str]) -> str:
 
 
 def _optional(one: Observed) -> tuple[str, ...]:
-    """Return the arguments that have defaults, if the function is still known by its name."""
+    """Return the arguments that have defaults; none if the function is not found by its name any more."""
     function: Any = one.names
     for name in one.code.co_qualname.split("."):
         space = function if isinstance(function, dict) else getattr(function, "__dict__", {})

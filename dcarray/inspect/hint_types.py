@@ -1,4 +1,4 @@
-"""Calls of functions that were seen, and the types of arguments that follow from them."""
+"""Observed calls of functions, and the types of arguments that follow from them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Kind = tuple[Any, ...]
 
 @dataclass(slots=True)
 class Observed:
-    """A function, and the kinds of its arguments.
+    """A function that was called, and the kinds of its arguments.
 
     Attributes
     ----------
@@ -33,15 +33,15 @@ class Observed:
     names : mapping
         Its global names.
     owner : str
-        What the first argument of a method is: "self", "cls" or, of a static method and of any other
-        function, "".
+        The role of the first argument: "self" or "cls" for a method, "" for a static method or any other
+        function.
     parts : tuple of str
-        The attributes of ``self`` that it uses, and that are arrays or numbers.
+        The attributes of ``self`` that the function uses and that are arrays or numbers.
     calls : int
     seconds : float
-        How long these took, with all that they call.
+        Seconds of all calls, with the functions that they call.
     kinds : dict
-        The kinds of arguments, without ``self``, and of the parts, in calls, each once, in order.
+        The kinds that each argument (without ``self``) and each part had in calls, each kind once, in order.
     """
 
     code: CodeType
@@ -59,7 +59,7 @@ class Observed:
         return code.co_varnames[bool(self.owner) : code.co_argcount + code.co_kwonlyargcount]
 
     def note(self, values: Mapping[str, Any], look: bool) -> None:
-        """Note the arguments of a call; ``look``: also into lists."""
+        """Note the arguments of a call; with ``look`` lists are examined, too."""
         kinds = [kind_of(values[name], look) for name in self.arguments]
         if self.parts:
             given = vars(values[self.code.co_varnames[0]])
@@ -68,14 +68,14 @@ class Observed:
 
     @property
     def is_told(self) -> bool:
-        """Whether a stub tells of it: an argument or a part of ``self`` was an array, or all arguments of a
-        function were numbers, of which it may make arrays."""
+        """Whether a stub lists the function: an argument or a part of ``self`` was an array, or all arguments
+        were numbers, from which it may make arrays."""
         found = [kind[0] for kinds in self.kinds for kind in kinds]
         return "array" in found or (not self.owner and {*found} == {"number"})
 
 
 def observed(code: CodeType, names: dict[str, Any], values: Mapping[str, Any]) -> Observed:
-    """Return the notes on a function, from the arguments of its first call."""
+    """Return a new `Observed` for a function, from the arguments of its first call."""
     owner = ""
     parts: tuple[str, ...] = ()
     *outer, _ = code.co_qualname.split(".")
@@ -102,7 +102,7 @@ def _parts(value: Any, code: CodeType) -> tuple[str, ...]:
 
 
 def kind_of(value: Any, look: bool = True) -> Kind:
-    """Return the kind of a value; ``look``: also into lists."""
+    """Return the kind of a value; with ``look`` lists are examined, too."""
     if isinstance(value, np.ndarray | ndarray):
         dtype = value.dtype
         return (
@@ -119,7 +119,7 @@ def kind_of(value: Any, look: bool = True) -> Kind:
 
 # ---- types --------------------------------------------------------------------------------------------
 class _Sizes:
-    """The names of sizes in one function's types: axes that were equal in all calls have one name."""
+    """The names of sizes in one function's types: axes whose lengths were equal in all calls share a name."""
 
     def __init__(self, taken: Sequence[str], changed: bool) -> None:
         self._free = iter([*[n for n in NAMES if n not in taken], *[f"N{k}" for k in range(1, 100)]])
@@ -128,7 +128,7 @@ class _Sizes:
         self.names: list[str] = []
 
     def text(self, sizes: tuple[int, ...]) -> str:
-        """Return the size of an axis, which was this in one call after the other."""
+        """Return the size of an axis as text, given its lengths in all calls."""
         if sizes in self._known:
             return self._known[sizes]
         if len(set(sizes)) == 1 and (self._changed or sizes[0] <= LITERAL):
@@ -146,8 +146,8 @@ class _Sizes:
 
 
 def types_of(one: Observed) -> tuple[dict[str, str], dict[str, str], list[str]]:
-    """Return the types of a function's arguments and of parts of ``self``, as ``self.u``, as text; reasons
-    for arguments without one; and the names of sizes."""
+    """Return, as text, the types of a function's arguments and of parts of ``self`` (as ``self.u``); the
+    reasons for arguments without a type; and the names of sizes."""
     columns = list(zip(*one.kinds, strict=True))
     shapes = [[kind[2] for kind in column] for column in columns if all(k[0] == "array" for k in column)]
     changed = any(len(set(column)) > 1 for column in shapes)
@@ -164,7 +164,7 @@ def types_of(one: Observed) -> tuple[dict[str, str], dict[str, str], list[str]]:
 
 
 def _type(column: Sequence[Kind], sizes: _Sizes) -> tuple[str, str]:
-    """Return the type of an argument, or why it has none."""
+    """Return the type of an argument and "", or "" and the reason why it has no type."""
     sorts = {kind[0] for kind in column}
     seen = sorted({_shown(kind) for kind in column})
     if sorts == {"array"}:

@@ -1,6 +1,6 @@
-"""``python -m dcarray hints script.py``: run a script, and write the types of arguments that it has seen.
+"""``python -m dcarray hints script.py``: run a script, and write stub files with the types of arguments.
 
-The script runs as plain ``python`` runs it.  What comes out are stubs, one beside each of the user's files:
+The script runs as under plain ``python``.  Each of the user's files gets a stub file beside it, which lists
 its functions with annotations for `dcarray.program`.  Sizes that were equal in all calls have one symbol.
 """
 
@@ -40,7 +40,7 @@ class Watch:
         self._begun: dict[FrameType, float] = {}
 
     def prepare(self, root: str | None) -> None:
-        """Set the folder of the script, whose files are the user's in any case."""
+        """Set the folder of the script; files in it always count as the user's."""
         self._files = UserFiles(root)
 
     def __call__(self, frame: FrameType, event: str, _: Any) -> None:
@@ -64,7 +64,7 @@ class Watch:
             self._begun[frame] = perf_counter()
 
     def observed(self) -> list[Observed]:
-        """Return the functions that were called, by file and line."""
+        """Return the functions that were called, sorted by file and line."""
         found = [one for one in self.seen.values() if one is not None and one.kinds]
         return sorted(found, key=lambda one: (one.code.co_filename, one.code.co_firstlineno))
 
@@ -105,7 +105,7 @@ def main(argv: list[str]) -> int:
 
 
 def _write(found: Sequence[Observed], out: str | None, command: str) -> int:
-    """Write the stubs of functions, to a file or one beside each of theirs; returns the exit status."""
+    """Write the stubs to the file ``out``, or else one beside each user's file; return the exit status."""
     if out is None:
         files = dict.fromkeys(one.code.co_filename for one in found)
         texts = {

@@ -17,18 +17,18 @@ _LEAST = 0.01  # of the time of all lines
 
 
 class HotLine(NamedTuple):
-    """A line, or several that are compiled together.
+    """A line of the program, or several lines that are compiled together, and its time.
 
     Attributes
     ----------
     file : str
     line, last : int
     seconds : float
-        In Python and NumPy as the sampler saw it, or as compiled code.
+        Seconds in Python and NumPy, estimated by the sampler, or as compiled code.
     how : str
         "compiled" or "Python and NumPy".
     why : str
-        Of what is not compiled the reason, if one is known.
+        The reason why it is not compiled, if there is a known one; else empty.
     """
 
     file: str

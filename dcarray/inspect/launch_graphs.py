@@ -1,4 +1,4 @@
-"""Graphs of launches, as an explanation shows them: nodes and edges as text, and as a drawing."""
+"""The views of graphs of launches in explanations: nodes and edges as text, and as a drawing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class LaunchGraphView:
     Attributes
     ----------
     title : str
-        The number of the graph, of its nodes, edges and temporaries.
+        The number of the graph, and how many nodes, edges and temporaries it has.
     kinds : tuple of str
         For each node ``"kernel"``, ``"copy"`` or ``"fill"``.
     numbers : tuple of int
@@ -33,7 +33,7 @@ class LaunchGraphView:
     shapes : tuple of str
         For each node the iteration domain.
     before : tuple of tuple of int
-        For each node the positions of those that it waits for.
+        For each node the positions of the nodes that it waits for.
     """
 
     title: str

@@ -121,11 +121,11 @@ class RegionView:
     step : int or None
         The number of the local step that this region is.
     remark : str
-        Why the kernels do not run, where they do not.
+        Why the kernels do not run; empty if they do.
     graphs : tuple of LaunchGraphView
-        The graphs in which a device is given its launches, where it has such.
+        The graphs by which the device gets its launches; empty if it uses none.
     circuit : CircuitView or None
-        The region as a streaming circuit, where one is asked for.
+        The region as a streaming circuit; None unless one was requested.
     """
 
     region: Region
@@ -200,7 +200,7 @@ def view_request(
     step: int | None = None,
     remark: str = "",
 ) -> RegionView:
-    """View what is planned for a request: the plan is made once more, with an observer.
+    """Return the view of what is planned for a request; the plan is made once more, with an observer.
 
     Parameters
     ----------
@@ -245,7 +245,7 @@ def view_request(
 
 
 def _sized(region: Region, symbols: tuple[int, ...]) -> Region:
-    """Return the region with these values as the hints of its symbols."""
+    """Return the region with these values as hints of its symbols."""
     if not symbols:
         return region
     pairs = zip(region.symbols, symbols, strict=True)

@@ -45,7 +45,7 @@ _sent: list[str] = []  # the traffic of the ranks, when the program has ended
 
 
 class Refused(Exception):
-    """Exception: the program cannot be run; with the message and exit status of plain python."""
+    """Raised when the program cannot be run; it has plain Python's message and exit status."""
 
 
 Compiler = Callable[[str | bytes, str, dict[str, Any]], CodeType]
@@ -54,12 +54,13 @@ Compiler = Callable[[str | bytes, str, dict[str, Any]], CodeType]
 
 # ---- what to run -------------------------------------------------------------------------------------
 def plain(source: str | bytes, file: str, names: dict[str, Any]) -> CodeType:
-    """Compile a source as it is."""
+    """Compile a source without sites."""
     return compile(source, file, "exec", dont_inherit=True)
 
 
 def _from_spec(spec: ModuleSpec | None, missing: str, names: dict[str, Any], compiler: Compiler) -> CodeType:
-    """Return the code of a module that is run, whose attributes are put among its global names."""
+    """Return the code of a module to be run, and put the module's attributes (``__file__`` ...) among its
+    global names."""
     loader: Any = None if spec is None else spec.loader
     if spec is not None:
         names.update(
@@ -138,7 +139,8 @@ class Accelerator:
             install_importer(is_wanted, self._eagerly)
 
     def compile(self, source: str | bytes, file: str, names: dict[str, Any]) -> CodeType:
-        """Compile the source of a script, with sites if there are any to be."""
+        """Compile the source of a script; it gets sites unless its arrays are wrapped or nothing is to be
+        compiled."""
         if self._wraps or config.current().jit == "off":
             return plain(source, file, names)
         from dcarray.jit.loops.sites.modules import compile_module
@@ -155,12 +157,12 @@ def execute(
     Parameters
     ----------
     target : str
-        A file, or the name of a module, as ``sys.argv[0]`` has it.
+        A file, or the name of a module, as plain Python's command line takes it.
     is_module : bool
     begin : callable
         Called right before it runs.
     prepare : callable
-        Called before anything of it is looked for, with the folder of the script (None of a module).
+        Called before the script or module is looked for, with the script's folder (None for a module).
     compiler : callable, optional
 
     Raises
@@ -247,7 +249,7 @@ def run_as_python_does(
     Parameters
     ----------
     name : str
-        Of the command, for its messages.
+        The name of the command, for its messages.
     target, is_module, begin, prepare, compiler
         As of `execute`.
     end : callable, optional

@@ -1,4 +1,4 @@
-"""Which files are the user's own: neither installed libraries nor the standard library, nor dcarray's."""
+"""The distinction of the user's own files from libraries, the standard library and dcarray."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _OPAQUE = ("site-packages", "dist-packages")
 
 
 class UserFiles:
-    """The user's files.
+    """A test whether a file is the user's own.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""``dc.accelerate``: functions, classes and modules of which the hot parts run as compiled code."""
+"""``dc.accelerate``: functions, classes and modules whose hot parts run as compiled code."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ _C = TypeVar("_C", bound=type)
 
 # ---- modules and classes ------------------------------------------------------------------------------
 def _functions_in(scope: type | ModuleType, module: str) -> Iterator[FunctionType]:
-    """Yield the functions of a module or class, and those of classes in it, which may have each other as
-    attributes."""
+    """Yield the functions of a module or class, and those of its classes, which may nest."""
     scopes = {id(scope): scope}
     for owner in (todo := [scope]):
         for value in list(vars(owner).values()):
@@ -43,8 +42,7 @@ def _functions_in(scope: type | ModuleType, module: str) -> Iterator[FunctionTyp
 
 
 class Accelerated:
-    """Modules of which the hot parts run as compiled code, until `undo` is called or the ``with`` block
-    ends."""
+    """Modules of which the hot parts run as compiled code until `undo`, or the end of the ``with`` block."""
 
     def __init__(self, modules: tuple[ModuleType, ...]) -> None:
         self._names = tuple(module.__name__ for module in modules)
@@ -69,7 +67,7 @@ class Accelerated:
                 _heat(put_sites(function))
 
     def undo(self) -> None:
-        """Restore the modules; a second call does nothing."""
+        """Restore the modules' functions; further calls do nothing."""
         self._active = False
         while self._held:
             self._held.pop().leave()
@@ -101,7 +99,8 @@ def _module(target: ModuleType | str) -> ModuleType:
 
 
 def _heat(sites: list[Site]) -> None:
-    """Enable sites from their first run on, the outermost ones first, if plans are made at once."""
+    """Let sites ask for plans from their first run on, the outermost ones first, if plans are made at
+    once."""
     if plans_at_once():
         for site in sites:
             if site.may_begin:
@@ -141,8 +140,8 @@ def _function(function: Any) -> Any:
 
 
 def sited(function: Any, inner: FunctionType) -> Callable[[], Any]:
-    """Return a function that gives the callable to be called in place of ``function``: one with sites, unless
-    nothing is to be compiled; ``inner`` is the function within other decorators."""
+    """Return a function that returns what to call in place of ``function``: a copy with sites, or the
+    function itself if nothing is to be compiled.  ``inner`` is the function inside other decorators."""
     sites: list[Site] | None = None
     call = function
 
@@ -158,9 +157,8 @@ def sited(function: Any, inner: FunctionType) -> Callable[[], Any]:
 
 
 def _prepared(function: Any, inner: FunctionType) -> tuple[list[Site], Any]:
-    """Return the sites of a function and of its callees, and the callable in its place.  That is a copy with
-    sites, since the function itself stays as it is.  A function inside of other decorators gets its sites
-    itself."""
+    """Return the sites of a function and its callees, and the callable to use in its place: a copy with
+    sites, so that the function stays as it is.  A function inside other decorators gets the sites itself."""
     others = [one for one in functions_of(inner) if one is not inner]
     sites = [site for one in others for site in put_sites(one)]
     if inner is not function:
@@ -194,8 +192,8 @@ def accelerate(*targets: Any) -> Any:
     Returns
     -------
     function, class or Accelerated
-        Of a function one that does the same, of a class the class.  Of modules an object whose method `undo`
-        restores them.
+        For a function, a function that does the same; for a class, the class.  For modules, an object whose
+        method `undo` restores them.
 
     Raises
     ------

@@ -1,4 +1,5 @@
-"""The ``__import__`` of a process in which the user's code has wrapped arrays: NumPy is dcarray."""
+"""The ``__import__`` of a process in which NumPy means dcarray in the user's code, whose arrays are
+wrapped."""
 
 from __future__ import annotations
 
@@ -14,12 +15,13 @@ MACHINERY = "<frozen importlib._bootstrap>"  # tracebacks and warnings skip its 
 
 
 def hook_imports(is_users: Callable[[str], bool]) -> None:
-    """Have ``import numpy`` give dcarray in the user's files, and NumPy get plain arrays from their classes.
+    """Make ``import numpy`` in the user's files import dcarray, and let their classes give NumPy plain
+    arrays.
 
     Parameters
     ----------
     is_users : callable
-        Whether a file is one of the user's.
+        ``is_users(file)`` says whether a file is the user's.
     """
     plain, build = builtins.__import__, builtins.__build_class__
 

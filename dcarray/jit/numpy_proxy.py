@@ -64,7 +64,7 @@ def _method(name: str, numpy_method: Any) -> Any:
 
 
 def _converting(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function or method of NumPy that is given plain arrays, and whose results are wrapped."""
+    """Return a function or method of NumPy wrapped so that it gets plain arrays, and returns wrapped ones."""
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -253,7 +253,7 @@ def patch_array_method(kind: Any) -> Any:
 
 
 def patch_subclass(kind: Any) -> None:
-    """Let a subclass of ``np.ndarray`` that is older than its module's acceleration live with the stand-in.
+    """Adapt a subclass of ``np.ndarray`` that was defined before its module was accelerated to the stand-in.
 
     Its views as ``np.ndarray`` are plain arrays, which its base knows, and ``obj.__class__ is np.ndarray`` in
     its ``__array_finalize__`` is true of plain arrays while ``np.ndarray`` is the stand-in.
@@ -306,8 +306,8 @@ _unread_modules = set(_HOLDERS)
 
 
 def _read() -> None:
-    """Learn the members of NumPy's modules that have been imported since the last time; importing the others
-    would take time, and no code holds their members."""
+    """Learn the members of the NumPy modules imported since the last call.  Others are not imported: that
+    takes time, and no code has their members."""
     loaded = [name for name in _HOLDERS if name in sys.modules]
     _unread_modules.difference_update(loaded)
     for module in map(sys.modules.__getitem__, loaded):
@@ -322,7 +322,7 @@ def members_known() -> bool:
 
 
 def counterpart(value: Any) -> Any:
-    """Return the object that stands for one of NumPy's in accelerated code; if none does, the object."""
+    """Return the object that replaces a NumPy object in accelerated code; other objects themselves."""
     if isinstance(value, ModuleType):
         return namespace(value)
     if not members_known():

@@ -97,7 +97,7 @@ class ParallelMap:
 
 
 def _axis(axis: Any) -> range:
-    """The range of an axis."""
+    """Return the range that a slice of ``dc.map`` stands for."""
     if not isinstance(axis, slice):
         raise TypeError(f"map[] takes a range start:stop for each axis, not {axis!r}")
     if axis.stop is None:

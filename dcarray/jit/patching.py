@@ -1,4 +1,4 @@
-"""Global names of a module that mean dcarray instead of NumPy, while code of it has wrapped arrays."""
+"""Replacement of NumPy by dcarray in a module's global names, while code of the module has wrapped arrays."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from .numpy_proxy import counterpart, members_known, patch_array_method, patch_s
 
 
 def dict_fingerprint(names: dict[str, Any]) -> int:
-    """Return a number that changes with the objects that a dictionary holds; -1 where it is not computed."""
+    """Return a number that changes when a dictionary gets other objects; -1 if it cannot be computed."""
     return -1
 
 
 def swap_names(names: dict[str, Any], swapped: tuple[tuple[str, Any, Any], ...], back: bool) -> None:
-    """Replace NumPy's objects in a dictionary by dcarray's, or back where those are still there."""
+    """Replace NumPy's objects in a dictionary by dcarray's; with ``back``, restore NumPy's."""
     for name, value, substitute in swapped:
         if not back or names.get(name) is substitute:
             names[name] = value if back else substitute
@@ -27,7 +27,7 @@ if BUILT:
 
 
 class ModuleNames:
-    """The global names of one module.  NumPy's objects come back when its last user has left."""
+    """The global names of one module, with NumPy's objects replaced while the module has users."""
 
     def __init__(self, names: dict[str, Any]) -> None:
         self.names = names
@@ -38,7 +38,7 @@ class ModuleNames:
         self.substitutes: dict[str, tuple[Any, Any]] = {}  # by name: NumPy's object and dcarray's
 
     def enter(self) -> None:
-        """Swap the names for a first user."""
+        """Add a user; the first one has the names replaced."""
         with _lock:
             self.users += 1
             if self.users == 1:
@@ -51,11 +51,12 @@ class ModuleNames:
                 swap_names(self.names, self.swaps, False)
 
     def read(self) -> bool:
-        """Find the names of NumPy's objects, and the module's classes that NumPy asks for arrays; returns
-        whether nothing has changed.
+        """Find the names of NumPy's objects, and the module's classes that give NumPy arrays (``__array__``).
+        Return whether nothing has changed.
 
         Only new objects are looked at: NumPy's objects and those classes are never freed, so that an identity
-        stands for one object."""
+        stands for one object.
+        """
         fresh = members_known()
         fingerprint = dict_fingerprint(self.names)
         if fresh and fingerprint == self.fingerprint >= 0:
@@ -73,7 +74,7 @@ class ModuleNames:
         return False
 
     def leave(self) -> None:
-        """Give the names back if this was the last user."""
+        """Remove a user; the last one has the names restored."""
         with _lock:
             self.users -= 1
             if self.users == 0:

@@ -1,8 +1,8 @@
-"""Accelerated code of which the arrays are wrapped: on devices, and where several ranks run a program.
+"""Accelerated code with wrapped arrays: on devices, and where several ranks run a program.
 
-There ``np.zeros`` has to make an array on the device, or in blocks over the ranks, so that the module's
-global names of NumPy mean dcarray's for the time of a call.  On the processor, in one process, nothing of
-this is used: arrays are NumPy's own.
+There ``np.zeros`` has to make an array on the device, or in blocks over the ranks.  So during a call the
+module's global names of NumPy mean dcarray.  On the processor, in one process, this is not used: arrays are
+NumPy's own.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ def is_needed() -> bool:
 def call_wrapped(
     function: Callable[..., Any], inner: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
-    """Call a function with wrapped arrays; ``inner`` is the one whose module's NumPy is dcarray meanwhile.
+    """Call a function with wrapped arrays.  During the call, NumPy means dcarray in the module of the
+    function ``inner``.
 
     Plain arrays among the arguments are wrapped, sharing their memory, and what the call writes to them is in
     place when it returns.  Without wrapped arguments the result has plain arrays, evaluated.
@@ -101,7 +102,7 @@ class _Conversion:
         return value
 
     def to_plain(self, value: Any) -> Any:
-        """Return a result with plain arrays for wrapped ones; lists and dictionaries change in place."""
+        """Return a result with plain arrays in place of wrapped ones; lists and dictionaries are changed."""
         kind = type(value)
         if kind is ndarray or kind is Selected or _is_on_device(value):
             known = self.pairs.get(id(value))
@@ -132,7 +133,7 @@ def _is_on_device(value: Any) -> bool:
 
 
 def _copy_attributes(given: np.ndarray[Any, Any], now: np.ndarray[Any, Any]) -> None:
-    """Give a plain argument the shape and the writeable flag that the function has left its wrapped array."""
+    """Give a plain argument the shape and the writeable flag that its wrapped array has after the call."""
     if now.shape != given.shape and now.size == given.size and np.may_share_memory(now, given):
         given.shape = now.shape
     if now.flags.writeable != given.flags.writeable:

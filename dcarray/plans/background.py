@@ -1,4 +1,4 @@
-"""The background thread, which has plans made while NumPy runs the program."""
+"""The background thread, which has plans made while the program runs in NumPy."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ REST = 0.25
 
 
 class _Heap:
-    """A periodic return of free memory of the C library's heap to the operating system.
+    """The C library's heap, of which free memory is given back to the operating system now and then.
 
-    Loading plans uses and frees some MB.  Not often, since the program's next arrays then need fresh memory.
+    Loading plans uses and frees some MB.  Memory is not given back often, since the program's next arrays
+    would need fresh pages.
     """
 
     def __init__(self) -> None:
@@ -35,7 +36,7 @@ class _Heap:
         self._due, self._last = False, 0.0
 
     def used(self) -> None:
-        """Note that a job has run; return memory if the last return was long enough ago."""
+        """Note that a job has run; give memory back if that was last done long enough ago."""
         self._due = self._trim is not None
         if time.monotonic() - self._last >= REST:
             self._give_back()
@@ -65,7 +66,8 @@ def _trim() -> Callable[[int], int] | None:
 
 
 class _Job(NamedTuple):
-    """A job: its gain, a number that is lower the later it came, its function, and its plan's request."""
+    """A job: how much time it gains, its number (lower the later it was submitted), its function, and its
+    plan's request."""
 
     gain: float | Callable[[], float]
     serial: int
@@ -73,7 +75,7 @@ class _Job(NamedTuple):
     request: Any
 
     def rank(self) -> tuple[float, int]:
-        """Return the job's gain now, and its number: the best job comes next."""
+        """Return the job's gain now and its number; the job with the greatest rank is next."""
         return (self.gain() if callable(self.gain) else self.gain), self.serial
 
 
@@ -89,11 +91,12 @@ class Background:
     finished : list of callable
         Called after each job.
     start_planning : callable
-        Has the planning process get ready, without waiting for it.
+        Starts the planning process without waiting for it.
     finish : callable
-        Leaves requests to the planning process, for later runs; `dcarray.plans.client` sets it.
+        Leaves requests to the planning process, which makes the plans for later runs; `dcarray.plans.client`
+        sets it.
     is_stopping : bool
-        Whether the program ends, so that nobody makes plans any more.
+        Whether the program is ending, so that no more plans are made.
     """
 
     def __init__(self) -> None:
@@ -118,15 +121,15 @@ class Background:
         atexit.register(self._stop)
 
     def submit_later(self, job: Callable[[], None], gain: float = 0.0) -> None:
-        """Submit a job once the program has run without plans for `PATIENCE` seconds."""
+        """Submit a job once the program has run without plans for `PATIENCE` seconds in all."""
         self._held.append((job, gain))
         self.add_unplanned_work(0.0)
 
     def add_unplanned_work(self, seconds: float) -> None:
-        """Add to the time that the program has run without plans, and give the thread its share of it.
+        """Add to the seconds that the program has run without plans, and give the thread its share.
 
-        Where NumPy holds the interpreter's lock all that time, as in `accumulate`, the thread has it only
-        between two calls, and waits for the end of a call after each file operation.
+        NumPy holds the interpreter's lock in some calls, such as `accumulate`.  Then the thread gets the lock
+        only between two calls, and waits for the end of a call after each file operation.
         """
         self.seconds += seconds
         if self._held and self.seconds >= PATIENCE:
@@ -151,10 +154,10 @@ class Background:
         ----------
         job : callable
         gain : float or callable, optional
-            About how many seconds its result is worth each time, perhaps asked for when another job can
-            begin: what gains most is done first.  By default the job takes hardly any time, and is the next.
+            The seconds that its result saves each time, or a function that estimates them when a job can
+            begin; the job that gains most is next.  By default the job is short and runs next.
         request : Request, optional
-            Of the plan that the job makes, which is made for later runs if the program ends before.
+            The request of the job's plan; if the program ends first, the plan is made for its later runs.
         """
         if self._ended is None or self._pid != os.getpid():  # threads do not survive a fork
             jobs: queue.SimpleQueue[Any] = queue.SimpleQueue()
@@ -173,12 +176,12 @@ class Background:
 
     @property
     def is_working(self) -> bool:
-        """Whether jobs are queued or run and none is held back."""
+        """Whether jobs run or wait to run; false if the only waiting jobs are those of `submit_later`."""
         return not self._held and bool(self._undone) and self._pid == os.getpid()
 
     @property
     def pending(self) -> bool:
-        """Whether any job is not done yet."""
+        """Whether any job is not done yet, also one of `submit_later`."""
         return bool(self._held) or (bool(self._undone) and self._pid == os.getpid())
 
     def _work(self, jobs: queue.SimpleQueue[Any], undone: list[_Job], ended: threading.Lock) -> None:
@@ -197,7 +200,7 @@ class Background:
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """A context inside a job that only waits, in which the process may fork."""
+        """A context inside a job while it only waits; the program may fork its process then."""
         self._busy.release()
         try:
             yield
@@ -218,8 +221,7 @@ class Background:
         self.finish([job.request for job in jobs if job.request is not None][:_MOST_LEFT])
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until all jobs so far, also those held back, are done, or for so many seconds; whether they
-        are."""
+        """Wait until all jobs submitted so far are done, or ``timeout`` is over; return whether they are."""
         self._release()
         if self._ended is None or self._pid != os.getpid():
             return True

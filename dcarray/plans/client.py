@@ -4,11 +4,12 @@ Passes and schedules are Python: a thread that runs them competes for the interp
 which then waits for it after every NumPy call.  A process of its own (`dcarray.plans.server`) only takes a
 core, if one is free.  Where none can be started, the caller plans in its thread.
 
-It takes some time to get ready, so it is started (`PlanningClient.start`) before it is asked.
+The process needs some time to start, so `PlanningClient.start` is called before its first request.
 
 The first planning process only gets processors that are idle.  If other programs keep all of them busy, plans
-would never come: a starved process is abandoned, and another one started at normal priority.  If the program
-itself does - the threads of a BLAS that wait for work do - it is left alone for much longer.
+would never come: a starved process is abandoned, and another one started at normal priority.  If it is the
+program that keeps them busy, such as by threads of a BLAS that wait for work, the process is abandoned only
+much later.
 """
 
 from __future__ import annotations
@@ -47,16 +48,17 @@ class PlanningClient:
             os.register_at_fork(after_in_child=self._leave)
 
     def plan(self, request: Request) -> tuple[Any, ...]:
-        """Have a plan made; returns the serialised plan, the counts and the reasons of `server.answer`.
+        """Have a plan made; returns the serialised plan, and the ``counts`` and ``reasons`` that
+        `server.answer` describes.
 
         Raises
         ------
         NoPlanningProcess
-            If the caller has to make the plan.
+            If there is no planning process, so that the caller has to make the plan.
         Refused, MemoryError
             If the plan cannot be made.
         Untraceable
-            If there is nothing to plan.
+            If the request has no region.
         """
         _, plan, counts, reasons, texts = self._reply(request)
         for text in texts:
@@ -71,7 +73,7 @@ class PlanningClient:
         Raises
         ------
         NoPlanningProcess
-            If the caller has to compile.
+            If there is no planning process, so that the caller has to compile.
         Refused, MemoryError
             If it cannot be compiled.
         """
@@ -90,7 +92,7 @@ class PlanningClient:
         return reply
 
     def start(self) -> None:
-        """Start the planning process, if there is none, without waiting for it: it gets ready meanwhile."""
+        """Start the planning process, if there is none, without waiting until it is ready."""
         if self._process is not None or not self._usable:
             return
         with self._lock, suppress(NoPlanningProcess):
@@ -110,7 +112,7 @@ class PlanningClient:
             self._close()
 
     def _leave(self) -> None:
-        """Leave the planning process to the parent, in a child after a fork."""
+        """Forget the connection in a child process after a fork: it is the parent's."""
         self._lock = threading.Lock()
         self._close()
 

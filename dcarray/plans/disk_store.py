@@ -1,6 +1,6 @@
 """The disk plan store: plans and compiled routines in the cache folder, for later processes.
 
-Loading a plan from it imports next to nothing, and never LLVM.
+Loading a plan from it imports few modules, and never LLVM.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def load_bytes(request: Request | RoutineRequest) -> bytes | None:
 
 
 def make_folder(cache_dir: str | None) -> None:
-    """Make the folder of plans, if it is not there."""
+    """Make the folder for plans if it does not exist."""
     folder = plan_folder(cache_dir)
     if folder:
         with suppress(OSError):  # who writes into it says what is wrong
@@ -69,13 +69,13 @@ def _store(folder: str | None) -> DiskCache | None:
 
 
 def load_data(cache_dir: str | None, kind: str, what: str) -> bytes | None:
-    """Return the bytes that `save_data` has stored for something of a kind, or None."""
+    """Return the bytes that `save_data` stored for ``what``, of the kind ``kind``; None if there are none."""
     store = _store(plan_folder(cache_dir)) if stores_plans(cache_dir) else None
     return store.read(_data_key(store, kind, what)) if store else None
 
 
 def save_data(cache_dir: str | None, kind: str, what: str, data: bytes) -> None:
-    """Store bytes that are no plan."""
+    """Store bytes other than a plan for ``what``, a thing of the kind ``kind``."""
     store = _store(plan_folder(cache_dir))
     if store:
         store.write(_data_key(store, kind, what), data)

@@ -24,8 +24,8 @@ _OLD = 300.0  # seconds after which a socket is one of a planning process that w
 
 
 def place_of(command: str) -> str | None:
-    """Return the path of the socket of planning processes that this one could have started with a command;
-    None if there is no safe folder for it."""
+    """Return the path of the socket at which planning processes started by this command wait; None if there
+    is no safe folder for it."""
     folder = _folder()
     if folder is None:
         return None
@@ -47,7 +47,7 @@ def place_of(command: str) -> str | None:
 
 
 def _folder() -> str | None:
-    """Return the folder of sockets, which nobody else may enter; None if there is none."""
+    """Return the folder of sockets, which only its user may enter; None if there is none."""
     if not hasattr(socket, "AF_UNIX"):
         return None
     user = os.getuid()
@@ -77,7 +77,7 @@ def taken_over(place: str) -> socket.socket | None:
 
 
 class Offer:
-    """A planning process's wait for a program at a place.
+    """The time in which a planning process waits for a program at a place.
 
     Raises
     ------
@@ -103,7 +103,7 @@ class Offer:
             raise
 
     def program(self, seconds: float) -> socket.socket | None:
-        """Return a connection to the program that comes within so many seconds, or None."""
+        """Return a connection to the first program that connects within ``seconds``; None if none does."""
         self._socket.settimeout(seconds)
         with suppress(OSError):  # a time limit, or a program that has left
             connection, _ = self._socket.accept()
@@ -112,7 +112,7 @@ class Offer:
         return None
 
     def end(self) -> None:
-        """Wait no more."""
+        """Stop waiting for programs."""
         with suppress(OSError):
             if os.stat(self._place).st_ino == self._inode:
                 os.unlink(self._place)

@@ -19,7 +19,7 @@ class LogRequest(NamedTuple):
     Attributes
     ----------
     log, live, kinds
-        As for `dcarray.ir.build.build`.
+        The log, its live slots and the kinds of these, as for `dcarray.ir.build.build`.
     old, new : tuple of int
         The integers of two logs of one template; ``new`` are those of ``log``.  Those that differ become
         symbols.

@@ -18,6 +18,7 @@ def shared_folder() -> str | None:
 
 
 def stores_plans(cache_dir: str | None) -> bool:
-    """Whether there are folders with plans.  To look for plans imports a millisecond's worth of modules."""
+    """Whether there are folders with plans.  Looking for plans costs a millisecond, for imports, which is
+    saved if there are none."""
     folders = (plan_folder(cache_dir), plan_folder(shared_folder())) if cache_dir else ()
     return any(folder is not None and os.path.isdir(folder) for folder in folders)

@@ -31,7 +31,7 @@ def obtain(request: requests.Request, options: Options, background: Background) 
     options : Options
         With ``jit="background"`` the planning process plans, if there is one.
     background : Background
-        The thread whose job this is, if the planning process plans.
+        The thread that runs this call as a job, if the planning process plans.
 
     Raises
     ------
@@ -76,5 +76,5 @@ def _count(plan: LoadedPlan, compiled: int, hits: int, disk_hits: int) -> Loaded
 
 
 def _note_uncompiled(reason: str, loc: Any) -> None:
-    """Count a statement that every run of the plan leaves to the interpreter."""
+    """Count and report a statement that every run of the plan leaves to the interpreter, with the reason."""
     note(f"interpreter ({reason})", where=("<compiled region>", 0))

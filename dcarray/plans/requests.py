@@ -1,4 +1,4 @@
-"""Requests for plans as plain values, and the compiler driver that makes a plan of one, in any process."""
+"""Requests for plans as plain values, and the compiler driver `make_plan`, which runs in any process."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class PlanInput(NamedTuple):
     fresh : bool
         Whether the arrays of the role ``out`` are new memory in C order.
     version : str
-        Of a region whose sizes are not known: "some", for what is only worth it for some sizes, which are
-        the plan's guard, or "general"; see `dcarray.ir.analysis.versions`.
+        For a region with symbolic sizes: "some" allows rewrites that are faster for some sizes only, which
+        become the plan's guard; "general" does not; see `dcarray.ir.analysis.versions`.
     steered : bool
         Whether the region is compiled as it is, without passes.
     """
@@ -109,7 +109,8 @@ class RoutineRequest(NamedTuple):
     Attributes
     ----------
     module, name : str
-        The function, in a module of `dcarray.lowering.cpu.llvm.routines`, that makes it; it may use LLVM.
+        The name of the function that makes the routine, and of its module in
+        `dcarray.lowering.cpu.llvm.routines`.
     argument : object
         The argument of the function, a plain value.
     cache_dir : str or None
@@ -249,8 +250,8 @@ def make_plan(
 
 
 def _range_check(region: Region, final: Region, target: Target, cache_dir: str | None) -> PlannedCheck | None:
-    """Return the input range check of a region, which finds out whether its inputs are too small to raise
-    floating-point exceptions; None if no check can."""
+    """Return the check whether a region's inputs are too small to raise floating-point exceptions, or
+    None."""
     from dcarray.ir.analysis import value_ranges
     from dcarray.lowering.compilation import compile_region
     from dcarray.lowering.program import input_range_check

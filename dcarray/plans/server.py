@@ -147,7 +147,7 @@ def _write_held(inside: str | None = None) -> None:
 
 def _serve_program(program: socket.socket, chores: Iterator[bool]) -> list[requests.Request]:
     """Answer requests until the program leaves, or has asked nothing for a while; returns the requests that
-    it leaves."""
+    are still to be planned for later runs."""
     while True:
         with suppress(Exception):  # what is wrong here, requests are told
             while not _is_ready(program, 0) and next(chores, False):

@@ -1,4 +1,4 @@
-"""The program's end of a planning process (`dcarray.plans.server`): finding or starting it, starvation."""
+"""The program's end of a planning process (`dcarray.plans.server`): finding, starting, starvation."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Starved(Exception):
     Attributes
     ----------
     nice : int
-        The priority steps below the program that another one should have.
+        How many priority steps below the program's the next planning process should have.
     """
 
     def __init__(self, nice: int) -> None:
@@ -52,7 +52,7 @@ class PlanningProcess:
     nice : int
         Priority steps below the program; only with `server.NICE` it is ever starved.
     stopping : callable
-        Whether the program ends, so that replies are no longer waited for.
+        ``stopping()`` says whether the program is ending, so that replies are no longer waited for.
 
     Raises
     ------
@@ -81,7 +81,7 @@ class PlanningProcess:
         self._socket = _started(self._words if self._place is None else [*self._words, self._place])
 
     def begin(self) -> None:
-        """Wait until the planning process can be asked."""
+        """Wait until the planning process is ready for requests."""
         ready = b""
         try:
             self._pid = int.from_bytes(self._read(server.HEAD, _PATIENCE), "little")
@@ -98,10 +98,10 @@ class PlanningProcess:
             raise NoPlanningProcess
 
     def close(self) -> None:
-        """Leave the planning process, which ends when nobody takes it over.
+        """Leave the planning process, which ends unless another program takes it over.
 
-        It is not killed, even if starved: its process number is only what it wrote itself, and may be another
-        process's in this namespace.
+        It is not killed, even if starved: the process number that it sent may mean another process in this
+        namespace.
         """
         connection, self._socket = self._socket, None
         if connection is not None:
@@ -121,7 +121,7 @@ class PlanningProcess:
         Raises
         ------
         NoPlanningProcess
-            If it never begins.
+            If the process never becomes ready.
         Starved
         """
         if not self.has_begun:
@@ -138,7 +138,8 @@ class PlanningProcess:
         return None
 
     def _write(self, data: bytes) -> None:
-        """Send data; where the planning process has ended, without a signal, which may end the program."""
+        """Send data; if the planning process has ended, raise an OSError, and let no SIGPIPE end the
+        program."""
         assert self._socket is not None
         self._socket.sendall(data, getattr(socket, "MSG_NOSIGNAL", 0))
 
@@ -181,8 +182,7 @@ class PlanningProcess:
         return bytes(parts)
 
     def processor_seconds(self) -> float:
-        """Return the processor time of the planning process; where it is unknown, all that it could have
-        had."""
+        """Return the planning process's processor time; where unknown, the most that it could have had."""
         if not self._pid:  # before it has written its number, all time counts as lost
             return 0.0
         try:

@@ -1,4 +1,4 @@
-"""Slots for plans that are made later: whether a plan was asked for, is ready, or cannot be made."""
+"""Slots for plans that are made later: each is unasked, asked, ready or refused."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ P = TypeVar("P")
 
 
 class PlanState(Enum):
-    """The states of a plan slot; a plan that was asked for is being made, or waits for that."""
+    """The states of a plan slot; ASKED means that the plan is being made, or waits for that."""
 
     UNASKED = 0
     ASKED = 1
@@ -21,12 +21,12 @@ class PlanState(Enum):
 
 
 class PlanSlot(Generic[P]):
-    """A place for a plan, or for other code, that is made once it is asked for.
+    """A place for a plan, or for other code, that is made after it has been requested.
 
     Attributes
     ----------
     plan : object or None
-        Once it is ready.
+        The plan once it is ready, else None.
     state : PlanState
     """
 
@@ -37,7 +37,7 @@ class PlanSlot(Generic[P]):
         self.state = PlanState.UNASKED
 
     def ask(self) -> bool:
-        """Ask for the plan; returns whether this is the first time, so that it has to be made."""
+        """Request the plan; return whether this is the first request, so that the plan has to be made."""
         first = self.state is PlanState.UNASKED
         if first:
             self.state = PlanState.ASKED
@@ -52,14 +52,14 @@ class PlanSlot(Generic[P]):
         self.plan, self.state = None, PlanState.REFUSED
 
     def make(self, maker: Callable[[], P]) -> None:
-        """Make the plan, unless it is there.
+        """Call ``maker`` and put the plan that it returns into the slot, unless the slot has a plan.
 
         Raises
         ------
         MemoryError
-            It may be asked for again: later there may be more.
+            If memory is too small; the plan may be asked for again.
         Exception
-            It is refused.
+            If no plan can be made; the slot is refused.
         """
         if self.plan is not None:
             return

@@ -64,15 +64,15 @@ class ExecutablePlan:
 def are_related(old: tuple[int, ...], new: tuple[int, ...]) -> bool:
     """Whether the integers of two logs differ by a few sizes or a loop's counter only.
 
-    Where they differ in many ways, as between two parts of a program that look alike, planning with a symbol
-    for each takes minutes, and the plan serves hardly any other log.
+    If many integers differ, such as between two similar parts of a program, planning with a symbol for each
+    takes minutes, and the plan serves hardly any other log.
     """
     return len({b - a for a, b in zip(old, new, strict=True) if a != b}) <= MAX_SYMBOLS
 
 
 class Pattern(NamedTuple):
-    """The integers of a log as functions of those at some leading positions: for each the position of its
-    leader and the difference to it, or -1 and its value."""
+    """The integers of a log as functions of some of them, the leaders: for each integer the position of its
+    leader and the difference to it; or -1 and the integer's value."""
 
     leaders: tuple[int, ...]
     terms: tuple[tuple[int, int], ...]
@@ -98,7 +98,7 @@ class TemplatePlan(PlanSlot[ExecutablePlan]):
     Parameters
     ----------
     old, new
-        The integers of two logs of the template, or twice those of one.
+        The integers of the two logs of the template; equal if the plan is for one log.
     """
 
     __slots__ = ("fits",)
@@ -146,13 +146,13 @@ OP_BY_OP = 8, 512
 
 
 class Doubts:
-    """The runs of plans of a template that had to be repeated op by op, since it was in doubt which statement
-    had raised an exception.  Where that is often, runs are op by op at once for a while.
+    """A count of runs of a template's plans that were repeated op by op, since it was unknown which statement
+    had raised an exception.  If they are frequent, the next runs go op by op at once, for a while.
 
     Attributes
     ----------
     runs : int
-        Of plans, so far.
+        The number of runs of plans so far.
     raised : int
         The exceptions that were in doubt, as FPE bits.
     """
@@ -173,7 +173,7 @@ class Doubts:
             self._left = min(first << (self._often - DOUBTS), most)
 
     def skip_plan(self) -> bool:
-        """Whether the run that begins is op by op for this reason, which counts it."""
+        """Return whether the run that begins is to go op by op at once for this reason, and count it."""
         if not self._left:
             return False
         self._left -= 1
@@ -234,16 +234,16 @@ class LogTemplate:
 
     @property
     def is_requested(self) -> bool:
-        """Whether any plan has been asked for."""
+        """Whether any plan of the template has been requested."""
         return any([plan.state is not PlanState.UNASKED for plan in self.plans])
 
     @property
     def is_awaited(self) -> bool:
-        """Whether any plan that was asked for is still being made."""
+        """Whether any requested plan of the template is still being made."""
         return any([plan.state is PlanState.ASKED for plan in self.plans])
 
     def slot(self, values: tuple[int, ...]) -> TemplatePlan | None:
-        """Return the place of a plan for these integers; None if they differ too much from the sample."""
+        """Return the slot of a plan for these integers; None if they differ too much from the sample."""
         for plan in self.plans:
             if plan.plan is None and plan.fits(values) is not None:
                 return plan

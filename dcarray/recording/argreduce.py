@@ -34,7 +34,7 @@ def argreduce(name: str, x: Any, axis: int | None, keepdims: bool) -> Any:
     Returns
     -------
     Handle, scalar or None
-        None if NumPy has to do it.
+        None if the search is not recorded, so that NumPy has to run it.
     """
     shape = shape_of(x)
     if x._small is not None or not shape:
@@ -64,8 +64,8 @@ _KINDS = frozenset("?bhilqBHILQfd")
 
 
 def _faster_eagerly(x: Any, shape: tuple[int, ...], axis: int | None) -> bool:
-    """Whether NumPy's own search is probably faster, of values that are there or are computed for it.  NumPy
-    reads as fast as memory is, but only along neighbours."""
+    """Whether NumPy's search at once is probably faster than a kernel, given the state of the values.  NumPy
+    reads at the speed of memory, but only along the axis of neighbours."""
     if not config.current().eager_below:
         return False
     size = math.prod(shape)

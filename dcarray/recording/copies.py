@@ -21,8 +21,8 @@ Part = tuple[tuple[int, ...], Maps, Maps]
 def record_copies(target: Any, source: Any, parts: Sequence[Part]) -> bool:
     """Record the copies of all parts of a new array from another one.
 
-    The new array then is one to be computed, which needs no memory if its readers can do without; if its
-    memory existed before, the copies would have to be made.
+    The new array is then pending, and gets no memory if its readers do not need it; an array that has memory
+    already would really be copied into.
 
     Parameters
     ----------
@@ -64,8 +64,7 @@ def record_copies(target: Any, source: Any, parts: Sequence[Part]) -> bool:
 
 
 def record_joined(target: Any, parts: Sequence[tuple[Any, Any]]) -> bool:
-    """Record the parts of a new array, each from an array of its own, which then is one to be computed; see
-    `record_copies`.
+    """Record the parts of a new array, each copied from another array; see `record_copies`.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""The fast path into the log for common calls, whose loops are cached.
+"""The fast path into the log for common calls, with a cache of the inner loops of operations.
 
-The recorder finds out the loop of a call and leaves it here, in one cache by signatures: the name of the
-operation and the kinds of its operands.  The same call on other arrays then costs about two microseconds.
+The recorder finds out the inner loop for a call and caches it here, by the name of the operation and the
+kinds of its operands.  The same call on other arrays then costs about two microseconds.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ def binary(name: str, a: Any, b: Any, where: Session | None = None) -> Any:
     """Record a binary operation of two large arrays, or of one and a Python scalar, in a device's session, or
     in this thread's; returns the result.
 
-    None for any other operands, which `elementwise` then tries."""
+    Returns None for any other operands; the caller then tries `elementwise`.
+    """
     ta, tb = type(a), type(b)
     if ta is tb:
         if a._small is not None or b._small is not None:
@@ -84,8 +85,8 @@ def binary(name: str, a: Any, b: Any, where: Session | None = None) -> Any:
 
 
 def unary(name: str, a: Any, where: Session | None = None) -> Any:
-    """Record an operation of one large array in a session, or in this thread's; returns the result, or None
-    if the recorder has to do it."""
+    """Record an operation of one large array in the session ``where``, or in this thread's; returns the
+    result, or None if only the recorder can record it."""
     store = a._store
     found = SIGNATURES.get((name, store.char))
     if found is None or store.permuted or not a._shape:
@@ -94,8 +95,9 @@ def unary(name: str, a: Any, where: Session | None = None) -> Any:
 
 
 def elementwise(name: str, inputs: tuple[Any, ...], out: Any = None) -> Any:
-    """Record an operation on large arrays of one shape and scalars, into one of them, another such array, or
-    a new one; None if `recorder.elementwise` has to record it."""
+    """Record an operation on large arrays of one shape and scalars.  Its result is written into ``out``, one
+    of them or another array of this shape, or a new array.  Return it; None if only `recorder.elementwise`
+    can record it."""
     first = out if out is not None else next((x for x in inputs if isinstance(x, Handle)), None)
     if not isinstance(first, Handle) or first._small is not None or (out is not None and out._readonly):
         return None
@@ -149,7 +151,7 @@ def outer(name: str, a: Any, b: Any) -> Any:
 
 
 def _array(rec: Recording, x: Any) -> Any:
-    """Return the log's argument for an array of the domain's shape."""
+    """Return the argument in the log that stands for an array of the domain's shape."""
     store = x._store
     head = store._head or store
     if store.rec is not rec or head.exports is not None:
@@ -159,8 +161,7 @@ def _array(rec: Recording, x: Any) -> Any:
 
 
 def remember(name: str, inputs: tuple[Any, ...], loop: str, shape: tuple[int, ...]) -> None:
-    """Cache the loop that `recorder.elementwise` found for an operation, if the operands' kinds determine
-    it."""
+    """Cache the loop that `recorder.elementwise` found, if the kinds of the operands determine it."""
     if name[:8] == "logical_" and not all(isinstance(x, Handle) for x in inputs):
         return  # it depends on the value of a number
     if name == "power" and type(inputs[1]) not in (int, float):
@@ -213,8 +214,9 @@ def record_known(
 ) -> Any:
     """Record an operation of known loop and domain on large arrays of the domain's shape and NumPy scalars.
 
-    The result goes into the array ``target``, or a new one, and is returned; None if an operand is not of
-    this kind, or if there is little to do and nothing that it ``waits`` for."""
+    The result is written into the array ``target``, or a new one, and is returned; None if an operand is of
+    another kind, or if the arrays are small, unless an operand ``waits`` (is pending).
+    """
     size = prod(shape)
     if not size or (not waits and eager(size)):
         return None

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def windows_move(rec: Recording) -> bool:
-    """Whether the loop whose iteration ends with the last statement uses other windows in each iteration."""
+    """Whether the loop whose iteration ends with the last statement uses other windows in each one."""
     here = rec.sites[-1][:2]
     ends = [k for k, site in enumerate(rec.sites) if site[:2] == here]
     if len(ends) < 3:
@@ -25,7 +25,7 @@ def windows_move(rec: Recording) -> bool:
 
 
 def is_outermost(rec: Recording) -> bool:
-    """Whether the last statement has been repeated, and as seldom as any that has: it is in no inner loop."""
+    """Whether the last statement repeats, and no other one repeats less often: it is in no inner loop."""
     counts = Counter([site[:2] for site in rec.sites])
     here = counts[rec.sites[-1][:2]]
     return here > 1 and here == min(count for count in counts.values() if count > 1)

@@ -61,7 +61,8 @@ class Recording:
     writes : bool
         Whether it changes memory that existed before.
     composed : int
-        Its length after the last entry of a new array made in parts, which is not taken for a loop's write.
+        The log's length after the last part of a new array made in parts; such a part does not count as a
+        write of a loop.
     eager_sites : list of (code, int)
         The call sites where NumPy eagerly made arrays that it uses; see `dcarray.tiering.call_sites`.
     leftover : (Replay, Exception) or None
@@ -69,17 +70,17 @@ class Recording:
     failure : Exception or None
         The error for which the statements that it begins with could not run before.
     one_off : bool
-        Whether it is not expected to come again, so that it is not planned.
+        Whether an equal recording is not expected later, so that no plan is made.
     for_numpy : bool
-        After a run: whether NumPy does at once what comes at these call sites, if nothing is pending.
+        After a run: whether NumPy runs further calls at these call sites at once, if nothing is pending.
     iteration_ends : dict
         The ends of iterations of loops whose windows move: code objects by instruction.
     unstored : int
         The slot of an array that is not to be stored though it is alive; see
         `dcarray.recording.rematerialise`.
     selections : list of weak reference
-        The selections by masks (`dcarray.api.lazy_selection`) made meanwhile, which are gathered after the
-        run.
+        The selections by masks (`dcarray.api.lazy_selection`) made while it was recorded, which are gathered
+        after the run.
     history : object
         The value numbering of its entries; see `dcarray.recording.value_numbering`.
     program : Program or None
@@ -144,7 +145,7 @@ class Recording:
         return k
 
     def materialise(self, head: Store, writing: bool = False) -> None:
-        """As `run`, so that the memory of ``head`` may be read (or written)."""
+        """Run the recording so that ``head``'s memory may be read (``writing``: written); see `run`."""
         self.run(head, writing)
         if head.remote is not None:
             head.remote.materialise(head, writing)
@@ -155,7 +156,7 @@ class Recording:
         Raises
         ------
         MemoryError
-            If it cannot be computed for want of memory; it stays pending.
+            If memory is too small to compute ``head``, which stays pending.
         """
         if not self.done:
             self.session.flush(self)
@@ -164,12 +165,12 @@ class Recording:
                 left.check()
 
     def check(self) -> None:
-        """Raise the error for which the statements that this recording begins with could not run before."""
+        """Raise the error of an earlier run for which this recording's first statements are still pending."""
         if self.failure is not None:
             raise copy.copy(self.failure)  # a copy, since a traceback would keep its frames alive
 
     def declare(self, store: Store) -> int:
-        """Declare a store that is read or written (``old``), or reshapes a pending one (``new``); returns its
+        """Declare a store that is read or written (``old``), or reshapes a pending one (``new``); return its
         slot."""
         slots = self.slots
         head = store._head
@@ -215,7 +216,7 @@ class Recording:
         return slot
 
     def _is_reserved(self, store: Store) -> bool:
-        """Whether a store without elements got a buffer on the recording's device: there is none to copy."""
+        """Whether a store without elements has a buffer on the recording's device; nothing is copied then."""
         return self.device is not None and device_backend().reserved(store, self.device)
 
     def begin_whole(self, store: Store) -> int:
@@ -253,8 +254,8 @@ class Recording:
         """Note a statement on a part of an array that is so small that NumPy would have done it at once, had
         nothing been pending on it.
 
-        Where the call site has done the same before with nothing large in between, the program sweeps over
-        parts: the recording ends here, and at this site in future, so that what follows is NumPy's.
+        If the call site has done so before with no large statement in between, the program sweeps over parts
+        of an array.  Then the recording ends here, now and in future, and NumPy runs the calls that follow.
         """
         if communicator() is not None:
             return
@@ -292,7 +293,7 @@ class Recording:
         return {f"c{k}": self.views[char][k : k + 1].reshape(()) for k, char in enumerate(self.kinds)}
 
     def scalar_values(self) -> list[np.generic]:
-        """Return the scalars as NumPy's."""
+        """Return the scalar arguments as NumPy scalars."""
         return [self.views[char][k] for k, char in enumerate(self.kinds)]
 
     def store_at(self, slot: int) -> Store | None:
@@ -300,6 +301,6 @@ class Recording:
         return entry if type(entry) is Store else entry()
 
     def substitute(self, slot: int) -> Store:
-        """Return a substitute for the store of a slot that another thread has released meanwhile."""
+        """Return a substitute for a slot's store that another thread has released since it was recorded."""
         entry = self.declarations()[slot]
         return Store(entry.shape, np.dtype(entry.char))

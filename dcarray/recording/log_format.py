@@ -1,4 +1,4 @@
-"""Logs without their integers: the templates of logs that differ in sizes, strides and offsets alone."""
+"""Logs without their integers: templates of logs that differ only in sizes, strides and offsets."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class Mask:
         self._length = 0 if rec is None else len(rec.log)
 
     def of(self, mask: Any) -> bool:
-        """Whether a mask has these values, as far as the recording shows."""
+        """Whether a mask array has these values now, as far as the recording shows."""
         rec = self.recording()
         store = mask._store
         if rec is None or mask._shape != self._shape or mask._index != self._index or store.rec is not rec:
@@ -61,19 +61,19 @@ class Mask:
         return kept
 
     def recording(self) -> Recording | None:
-        """Return the pending recording that computes these values, which has all changes of the mask; else
+        """Return the pending recording that computes these values, if it has all changes of the mask, or
         None."""
         rec = None if self._rec is None else self._rec()
         return rec if rec is not None and not rec.done and rec is session().rec else None
 
     def along(self, ndim: int) -> Any:
-        """Return the values for each element of an array of so many axes."""
+        """Return the mask broadcast to the elements of an array with ``ndim`` axes."""
         v = self.values
         return v if v.ndim == ndim else v[(..., *(None,) * (ndim - v.ndim))]
 
 
 def mask_of(mask: Any) -> Mask:
-    """Return the values of a mask as they are now; the same object for the same values, if that is known."""
+    """Return the current values of a mask array; the same object for values known to be the same."""
     known = session().rec.latest_mask
     found: Mask | None = None if known is None else known()
     if found is None or not found.of(mask):
@@ -89,8 +89,8 @@ class Choice:
     Parameters
     ----------
     full : Handle
-        An array that nothing else changes.  None, as the mask, while a recording runs, if the source
-        suffices.
+        An array that nothing else changes.  ``full`` and ``mask`` are None while a recording runs, if
+        ``source`` is enough to compute them.
     mask : Mask
     rest : scalar
         The value of all elements that are not selected.
@@ -102,7 +102,7 @@ class Choice:
     Attributes
     ----------
     folded : bool
-        Whether a reduction of it has been recorded.
+        Whether a reduction of the selection has been recorded.
     """
 
     __slots__ = ("_length", "folded", "full", "mask", "rest", "site", "source")
@@ -119,7 +119,7 @@ class Choice:
         self._length = len(session().rec.log)
 
     def is_unchanged(self, rec: Recording) -> bool:
-        """Whether array and mask are unchanged since the selection was made."""
+        """Whether the array and the mask in ``source`` are unchanged since the selection was made."""
         if self.source is None or self.mask.recording() is not rec:
             return False
         stores = [x._store for x in self.source]
@@ -129,7 +129,7 @@ class Choice:
 
 
 def select(mask: Mask, x: Any, other: Any) -> Any:
-    """Return ``x`` with the scalar ``other``, which is of its dtype, where the mask is false."""
+    """Return ``where(mask, x, other)``; the scalar ``other`` has the dtype of ``x``."""
     char = x._store.char if x._small is None else ""
     found = (
         fast_path.record_known("where", f"?{char}{char}->{char}", x._shape, (mask.values, x, other))
@@ -140,19 +140,20 @@ def select(mask: Mask, x: Any, other: Any) -> Any:
 
 
 def note_gathered(choice: Choice) -> None:
-    """Note that a pending selection is gathered: if that comes often, its call site gathers at once."""
+    """Note that a pending selection had to be gathered; if that is frequent, its call site gathers at
+    once."""
     if len(_IN_VAIN) > _MOST:
         _IN_VAIN.clear()
     _IN_VAIN[choice.site] = _IN_VAIN.get(choice.site, 0) + (2 if choice.folded else 1)
 
 
 def note_served(choice: Choice, times: int = _OFTEN) -> None:
-    """Note that a selection saved work before it was gathered."""
+    """Note that a selection saved work, ``times`` times, before it was gathered."""
     _IN_VAIN[choice.site] = max(_IN_VAIN.get(choice.site, 0) - times, 0)
 
 
 def note_reduced(choice: Choice) -> None:
-    """Note that a selection is reduced, which saves work if it is not gathered all the same."""
+    """Note that a selection was reduced; that saves work unless it has to be gathered later."""
     if not choice.folded:
         choice.folded = True
         note_served(choice, 1)
@@ -170,7 +171,8 @@ def is_mask(x: Any, key: Any) -> bool:
 
 
 def choose(x: Any, key: Any, again: Choice | None = None) -> Choice | None:
-    """Return ``x[key]`` as a pending selection, or None; ``again`` is an equal earlier selection."""
+    """Return ``x[key]`` as a pending selection (``again``: an equal earlier one); None if it cannot be
+    one."""
     if not isinstance(key, Handle) or key._small is not None or key._store.char != "?" or not is_mask(x, key):
         return None
     store = x._store
@@ -196,8 +198,8 @@ def choose(x: Any, key: Any, again: Choice | None = None) -> Choice | None:
 
 
 def _site(size: int) -> Any:
-    """Return the call site of a selection; None if selections made there did not pay.  NumPy then gathers
-    there eagerly from now on, from arrays of at most ``size`` elements."""
+    """Return the call site of a selection by a mask; None if earlier selections made there were slower than
+    NumPy's.  NumPy then gathers there at once from now on, from arrays of at most ``size`` elements."""
     frame = user_frame(3)
     code, rank = frame.f_code, simulated()  # each simulated rank learns for itself, and so all alike
     # for all ranks to learn alike, nothing may depend on addresses
@@ -253,7 +255,7 @@ def _assign_choice(x: Any, key: Any, choice: Choice) -> bool:
 
 
 def _convert(x: Any, value: Any, shape: tuple[int, ...]) -> Any:
-    """Return the value converted to the dtype of ``x``, or None if NumPy has to do the conversion."""
+    """Return a value converted to the dtype of ``x``; None if only NumPy can convert it."""
     if type(value) in SCALARS or (isinstance(value, np.generic) and _safe(value.dtype, x.dtype)):
         one = np.empty(1, x.dtype)
         one[_ONE] = value  # raises NumPy's errors

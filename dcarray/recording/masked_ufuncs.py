@@ -1,7 +1,7 @@
 """Ufuncs with ``where=``, recorded as operations on all elements.
 
-NumPy computes the selected elements only; the others are computed from ones, so that they raise no
-floating-point exceptions.
+NumPy computes the selected elements only; kernels compute all, with ones as operands of the unselected ones,
+so that these raise no floating-point exceptions.
 """
 
 from __future__ import annotations

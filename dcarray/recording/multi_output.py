@@ -17,7 +17,7 @@ __all__ = ["pair"]
 
 
 def pair(name: str, inputs: tuple[Any, ...]) -> Any:
-    """Record both results of a ufunc.
+    """Record both results of a ufunc with two results.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def pair(name: str, inputs: tuple[Any, ...]) -> Any:
     Returns
     -------
     tuple of Handle or NotImplemented
-        NotImplemented if NumPy has to do it.
+        NotImplemented if the call cannot be recorded.
     """
     try:
         shape = np.broadcast_shapes(*map(shape_of, inputs))

@@ -31,7 +31,7 @@ class RunEagerly(Exception):
 
 
 class NoCompiledForm(RunEagerly):
-    """Raised for a call that has no compiled form: it is noted in the report, and refused in strict mode."""
+    """Raised for a call that has no compiled form; the report notes it, and strict mode refuses it."""
 
 
 # ---- results -----------------------------------------------------------------------------------------
@@ -41,7 +41,7 @@ def wrap_result(cls: type[Handle], value: Any) -> Any:
 
 
 def fits(out: Any, shape: tuple[int, ...], char: str) -> bool:
-    """Whether an array has the shape and dtype of a result."""
+    """Whether the array ``out`` has the shape and dtype that a result will have."""
     if not isinstance(out, Handle) and type(out) is not np.ndarray:
         return False
     return out.dtype == np.dtype(char) and shape_of(out) == shape
@@ -70,9 +70,9 @@ def run_eagerly(
 ) -> Any:
     """Run a call in NumPy on evaluated operands, because it is small or ``lacking`` a lowering.
 
-    ``always``: NumPy is to do it whatever the sizes; ``forget``: the call site learns nothing of it.  The
-    exception that kept the call from the log is not passed: it would keep its frames, and in them the
-    operands, alive until the garbage collector runs.
+    With ``always`` NumPy runs this call whatever the sizes; with ``forget`` the call site is not promoted for
+    it.  The exception that kept the call from the log is not passed: it would keep its frames, and in them
+    the operands, alive until the garbage collector runs.
     """
     if out is None and communicator() is not None:
         found = _in_blocks(function, inputs, kwargs)
@@ -126,9 +126,9 @@ def _product_in_blocks(name: str, inputs: tuple[Any, ...], kwargs: dict[str, Any
 
 
 def promote_call_site(inputs: Iterable[Any], always: bool = False) -> None:
-    """Promote the user's call site, so that NumPy does its calls at once.  It does where no operand is
-    pending, or larger than now.  A call site is promoted if its operands are not too large, or if NumPy does
-    the call ``always``."""
+    """Promote the user's call site, so that NumPy runs its calls at once from now on, where no operand is
+    pending or larger than now.  This happens if the operands are not too large, or if NumPy runs the call
+    ``always``."""
     if eager_period.is_active():  # which says nothing of the call site
         return
     values = list(inputs)
@@ -142,7 +142,7 @@ def promote_call_site(inputs: Iterable[Any], always: bool = False) -> None:
 
 
 def note_fallback(function: str, inputs: tuple[Any, ...]) -> None:
-    """Note that a call on large or uncompiled arrays goes through NumPy for want of a lowering.
+    """Note in the report that NumPy runs a call on large arrays since there is no compiled form for it.
 
     Raises
     ------
@@ -176,8 +176,7 @@ IS_INTERNAL: dict[int, bool] = {}  # by the identity of the code object, since h
 
 
 def is_lossy_truth(x: Any) -> bool:
-    """Whether a Python number may be true and become zero in a dtype of fewer bits, or is too large for a C
-    long."""
+    """Whether a Python number, not 0, becomes 0 in a dtype of fewer bits, or is too large for a C long."""
     if type(x) is int:
         return not -(2**63) <= x < 2**63
     return type(x) in (float, complex) and 0.0 < abs(x) < 1e-7
@@ -185,8 +184,7 @@ def is_lossy_truth(x: Any) -> bool:
 
 # ---- operands ----------------------------------------------------------------------------------------
 def operand(rec: Recording, x: Any, domain: tuple[int, ...] | None, char: str) -> Any:
-    """Enter an operand into a recording; returns the log's argument for it, with its shape if that is not the
-    ``domain``."""
+    """Add an operand to a recording; return its argument in the log, with its shape if not the ``domain``."""
     if isinstance(x, Handle):
         if x._small is None:
             store = x._store
@@ -213,9 +211,10 @@ def operand(rec: Recording, x: Any, domain: tuple[int, ...] | None, char: str) -
 
 
 def enter(rec: Recording, store: Store) -> int:
-    """Enter a store into a recording; returns its slot.
+    """Add a store to a recording; returns its slot.
 
-    Other work pending on its memory runs first; memory that has been handed out makes the recording urgent.
+    Other work pending on its memory runs first.  If the program holds a plain view of the memory, the
+    recording becomes urgent.
     """
     head = store._head or store
     if head.exports is not None and store.is_exported():
@@ -229,8 +228,7 @@ def enter(rec: Recording, store: Store) -> int:
 
 
 def target_of(rec: Recording, out: Handle) -> tuple[int, window.Index | None]:
-    """Return the slot and window of the array that the next entry writes; the operands must have been entered
-    before."""
+    """Return the slot and window of the array that the next entry writes; enter its operands before."""
     store = out._store
     head = store._head or store
     if head.is_unused() and _all_of(store, out):

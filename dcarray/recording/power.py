@@ -18,21 +18,21 @@ __all__ = ["power_operation"]
 
 
 def power_operation(exponent: Any, loop: str, shape: tuple[int, ...]) -> str:
-    """Return the operation of `dcarray.ir.ops` that ``numpy.power`` is.
+    """Return the name of the operation in `dcarray.ir.ops` that computes ``numpy.power`` for these operands.
 
     Parameters
     ----------
     exponent : Handle, ndarray or scalar
-        Its second operand.
+        The second operand of the call.
     loop : str
-        The dtypes of its loop.
+        The dtypes of the inner loop.
     shape : tuple of int
-        The shape of its result.
+        The shape of the result.
 
     Raises
     ------
     Missing
-        If only NumPy itself can tell.
+        If that depends on NumPy's internals.
     """
     if loop[0] not in "efdFD":
         raise NoCompiledForm  # a negative exponent is an error, which depends on values

@@ -1,7 +1,7 @@
-"""The recorder: makes calls on large handles entries of the log.
+"""The recorder: turns calls on large handles into entries of the log.
 
-Calls that cannot be recorded (small arrays, dtypes that do not compile, unusual arguments) run eagerly in
-NumPy; so do invalid ones, so that NumPy raises its own errors, at the call.
+Calls that cannot be recorded (on small arrays, of dtypes that do not compile, with unusual arguments) run at
+once in NumPy.  So do invalid calls, for which NumPy raises its own errors.
 """
 
 from __future__ import annotations
@@ -115,8 +115,8 @@ NOT_RECORDED = (RunEagerly, AttributeError, OverflowError, RuntimeError, TypeErr
 def _loop_and_domain(
     name: str, inputs: tuple[Any, ...], out: Any, casting: str
 ) -> tuple[str, tuple[int, ...], bool]:
-    """Return the loop and domain of a call that can be recorded, and whether the inputs broadcast to that
-    domain."""
+    """Return the inner loop and the domain of a call that can be recorded, and whether the inputs alone
+    broadcast to the domain."""
     loop = resolve(name, tuple([kind_of(x) for x in inputs]))
     if loop is None:
         raise NoCompiledForm
@@ -171,8 +171,8 @@ def class_of(*operands: Any) -> type[Handle]:
 def refuse_small(
     shape: tuple[int, ...], inputs: tuple[Any, ...], out: Any, factor: int = 1, loop: str = ""
 ) -> None:
-    """Raise `RunEagerly` for small work on evaluated memory, and for empty work always; ``loop`` is that of
-    an element-wise call."""
+    """Raise `RunEagerly` if there are few elements and no operand is pending, and for empty arrays always.
+    ``loop`` is that of an element-wise call."""
     size = 1
     for n in shape:
         size *= n
@@ -183,7 +183,7 @@ def refuse_small(
 
 
 def _as_target(cls: type[Handle], out: Any) -> Handle:
-    """Return the large handle to write into."""
+    """Return ``out`` as a large handle into which a recorded call can write."""
     if isinstance(out, Handle):
         if out._small is not None or out._readonly:
             raise RunEagerly
@@ -277,8 +277,7 @@ def record_fold(
     keepdims: bool,
     warned_as: str | None = None,
 ) -> Any:
-    """Record a reduction of ``x``, which is ``arg`` in the log; returns its result, which is a scalar if it
-    has no axes."""
+    """Record a reduction of ``x``, which is ``arg`` in the log; return the result, perhaps a scalar."""
     kept = tuple([1 if k in axes else n for k, n in enumerate(x._shape) if keepdims or k not in axes])
     result, slot, _ = result_of(type(x), rec, kept, loop[-1])
     commit(rec, ("fold", name, loop, x._shape, axes, keepdims, slot, arg), warned_as)

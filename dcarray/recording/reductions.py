@@ -1,7 +1,7 @@
 """Reductions with ``where``, ``initial`` or ``out``, made of recorded entries.
 
 Elements that the mask leaves out are replaced by the identity, and the result is combined with the initial
-value.  NumPy does invalid calls, and raises its errors.
+value.  NumPy runs invalid calls, and raises its errors.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def reduce(
     Returns
     -------
     Handle, scalar or NotImplemented
-        NotImplemented if NumPy has to do it.
+        NotImplemented if the call cannot be recorded.
     """
     shape = shape_of(x)
     size = math.prod(shape)
@@ -87,8 +87,8 @@ def _is_mask(where: Any, shape: tuple[int, ...]) -> bool:
 
 
 def _initial_value(name: str, char: str, initial: Any, masked: bool) -> Any:
-    """Return the initial value in the dtype of the result, ``_NOTHING``, or None if NumPy has to do the
-    call."""
+    """Return the initial value in the dtype of the result; ``_NOTHING`` if there is none; None if NumPy has
+    to run the call."""
     if initial is np._NoValue:
         if not masked:
             return _NOTHING
@@ -105,15 +105,15 @@ def _initial_value(name: str, char: str, initial: Any, masked: bool) -> Any:
 
 
 def _order_matters(name: str, begin: Any) -> bool:
-    """Whether the position of the initial value in the reduction matters: floating-point products are in
-    NumPy's order, and a sum that begins with -0.0 may be that."""
+    """Whether the result depends on where the initial value enters the reduction: floating-point products
+    follow NumPy's order, and a sum that begins with -0.0 may be -0.0."""
     if begin.dtype.kind != "f":
         return False
     return bool(begin != 1 if name == "multiply" else name == "add" and begin == 0 and np.signbit(begin))
 
 
 def _is_identity(name: str, begin: Any) -> bool:
-    """Whether a value is the identity of a reduction; 0.0 is none, since it changes -0.0."""
+    """Whether a value is the identity of a reduction; 0.0 is not that of a sum, since it changes -0.0."""
     identity = OPS[name].identity
     return identity is not None and (begin.dtype.kind != "f" or name != "add") and bool(begin == identity)
 

@@ -1,6 +1,6 @@
 """Rematerialisation: operands of a full reduction are not stored if they are cheap to compute again.
 
-``np.sum((x - y) ** 2)`` has a reference to the square while it sums it, and rarely afterwards.  When a full
+``np.sum((x - y) ** 2)`` refers to the square only while it is summed.  When a full
 reduction makes a recording run, such an array is left out as if it were dead, and the statements that compute
 it are recorded again: it stays pending, and costs a few operations more should it be read after all.
 """
@@ -24,7 +24,7 @@ LEAST = 1 << 18  # elements; to store fewer takes less time than this analysis
 
 
 class Unstored:
-    """The statements that compute a store which is not stored in the current run."""
+    """The statements that compute a store which the current run leaves out."""
 
     def __init__(self, store: Store, entries: dict[int, Statement], rec: Recording) -> None:
         self.store = store
@@ -38,8 +38,7 @@ class Unstored:
 
 
 def leave_out(rec: Recording, store: Store) -> Unstored | None:
-    """Return the statements to record again if ``store`` is left out of this run; None if it has to be
-    stored."""
+    """Return the statements to record again if this run does not store ``store``; None if it has to."""
     if store.rec is not rec or store.mem is not None or store.remote is not None or store.family is not store:
         return None
     if rec.writes or rec.urgent or (store.size < LEAST and config.current().eager_below):

@@ -1,8 +1,4 @@
-"""Replay: statements of one recording, recorded again in another with all that they need.
-
-Statements that a run leaves out on purpose (`dcarray.recording.rematerialise`) and those that it could not
-compute (`dcarray.execution.interpreter`) stay pending in this way.
-"""
+"""Replay: statements of one recording that are recorded again in another one, with all they depend on."""
 
 from __future__ import annotations
 
@@ -54,7 +50,7 @@ class Replay:
     def _take(
         self, rec: Recording, declared: list[Declaration], slot: int, memory: Mapping[int, Any]
     ) -> None:
-        """Keep the store of a slot, or make one if it is dead; that of its head comes first."""
+        """Keep the store of a slot, or a new one if it is dead; its family's head comes first."""
         if slot in self._stores:
             return
         store = rec.store_at(slot) if slot < len(declared) else None
@@ -70,7 +66,7 @@ class Replay:
         self._stores[slot] = store
 
     def held(self, slot: int) -> Store | None:
-        """Return the store of a slot, if the statements use it."""
+        """Return the store of a slot if the statements use it; else None."""
         return self._stores.get(slot)
 
     def record(self, rec: Recording) -> None:

@@ -37,7 +37,7 @@ def accumulate(name: str, x: Any, axis: int, dtype: Any = None, out: Any = None)
     Returns
     -------
     Handle, ndarray or NotImplemented
-        NotImplemented if NumPy has to do it.
+        NotImplemented if the call cannot be recorded.
     """
     shape = shape_of(x)
     if x._small is not None or name not in _FOLDS or not math.prod(shape):

@@ -65,15 +65,15 @@ class Session:
         return address, {c: arena.view(c)[:: 16 // np.dtype(c).itemsize] for c in CHARS}
 
     def ready(self) -> Recording:
-        """Return the recording for the next entry.  A large one runs first: by the user's next call,
-        temporaries of the last one are dead."""
+        """Return the recording for the next entry.  A long recording is run first, since at the user's next
+        call the temporaries of the last one are dead."""
         rec = self.rec
         if rec.due:
             self._limit_recording(rec)
         return self.rec
 
     def _limit_recording(self, rec: Recording) -> None:
-        """Run a recording that has grown large, if it may end here."""
+        """Run a recording that has become long, if it may end at its last statement."""
         if len(rec.kinds) > ARENA - 16 or (rec.sites and self._ends_iteration(rec)):
             self.flush(rec)
         if rec.held_elements > HELD_ELEMENTS:
@@ -82,25 +82,23 @@ class Session:
             self._stand_alone(self.rec)
 
     def _stand_alone(self, rec: Recording) -> None:
-        """Run a recording by itself, and NumPy at once after it: otherwise its results would be pending, and
-        so would all that reads them."""
+        """Run a recording by itself, and have NumPy run the next calls at once: otherwise its results, and
+        all that reads them, would be pending."""
         rec.urgent = rec.one_off = self._unaligned = True
 
     def await_plan(self, rec: Recording, site: tuple[Any, int]) -> None:
-        """Begin an eager period if the plan is still being made of a recording that began at the same call
-        site as this one."""
+        """Begin an eager period if a recording that began at the same call site still waits for its plan."""
         if self.awaited.pop(site)():
             self._stand_alone(rec)
 
     def release_held(self) -> None:
-        """Run the recording, before eager work of a library, if it keeps memory alive that eager code would
-        have freed."""
+        """Run the recording before a library's eager work if it keeps memory alive that NumPy would free."""
         rec = self.rec
         if rec.held_elements * 16 > HELD_BEFORE_EAGER:
             self._release(rec, 0, HELD_BEFORE_EAGER)
 
     def _ends_iteration(self, rec: Recording) -> bool:
-        """Whether a recording ends at the last statement.
+        """Whether a recording may be cut after its last statement.
 
         A long program is cut at the same call site each time, after a write if there are any in place, so
         that a loop records the same region again and again.  A loop whose windows move is cut in each
@@ -135,7 +133,7 @@ class Session:
         return True
 
     def _release(self, rec: Recording, arrays: int, most: int) -> None:
-        """Flush when only the log keeps more than ``arrays`` arrays, and more than ``most`` bytes, alive."""
+        """Run the recording if the log alone keeps more than ``arrays`` arrays and ``most`` bytes alive."""
         kept = together = number = 0
         for entry in rec.slots:
             if type(entry) is Store and sys.getrefcount(entry) <= LISTED:
@@ -151,16 +149,17 @@ class Session:
 
     # ---- running -----------------------------------------------------------------------------------
     def flush(self, rec: Recording | None = None) -> None:
-        """Run the pending statements of this thread (up to a given recording).
+        """Run the pending statements of this thread; with ``rec``, only up to that recording.
 
         Statements that cannot be computed (for want of memory, say) stay pending.
 
         Raises
         ------
         MemoryError
-            If something is left, and no recording was given.
+            If a statement cannot be computed, and no recording was given.
         FloatingPointError, Warning
-            As `numpy.errstate` asked when the calls were recorded.
+            If a statement raises a floating-point exception that `numpy.errstate` did not ignore when it was
+            recorded.
         """
         with LOCK:
             current = self.rec
@@ -182,7 +181,7 @@ class Session:
             left.check()
 
     def flush_sparing(self, rec: Recording, store: Store) -> None:
-        """Run a recording for a result taken from ``store``, which is not stored if that saves work."""
+        """Run a recording because a result of ``store`` is read; it is not stored if that saves work."""
         with LOCK:
             # several ranks may find out at different times that it is dead
             left_out = leave_out(rec, store) if rec is self.rec and communicator() is None else None
@@ -199,7 +198,7 @@ class Session:
     def forget(self, rec: Recording, length: int) -> None:
         """Drop a recording of this length, if all its results are dead.
 
-        Not with several ranks, which may find out at different times.
+        This does nothing with several ranks, where garbage collectors free results at different times.
         """
         if communicator() is not None:
             return
@@ -211,7 +210,7 @@ class Session:
                 LOCK.release()
 
     def unalign(self) -> None:
-        """Begin a period in which recordings may begin anywhere."""
+        """Begin a period in which a recording may begin at any call, not only where earlier ones began."""
         self._unaligned = True
 
     def _end(self, rec: Recording) -> None:
@@ -309,8 +308,7 @@ class recording_for:
 
 
 def session_for(device: Any) -> Session:
-    """Return the session of this thread for a device, whose recordings are pending beside those for
-    others."""
+    """Return this thread's session for a device; recordings for several devices are pending together."""
     try:
         known: dict[Any, Session] = _local.known
     except AttributeError:

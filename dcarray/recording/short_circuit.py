@@ -1,7 +1,7 @@
-"""Reductions like `all` and `any` of boolean arrays that NumPy decides early.
+"""Reductions such as `all` and `any` of boolean arrays, when NumPy can decide them early.
 
-NumPy stops at the first element that decides, and reads at memory speed: a kernel only wins where work is
-pending or several cores share it.
+NumPy stops at the first element that decides the result, and reads at memory speed.  A kernel is faster only
+if work is pending or several cores share it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _AND = frozenset(["logical_and", "bitwise_and", "minimum", "fmin"])
 
 
 def decide_early(name: str, x: Handle) -> Any:
-    """Return the reduction of all elements if NumPy decides it early, else None.
+    """Return the reduction of all elements if it can be decided from the first ones, else None.
 
     Parameters
     ----------

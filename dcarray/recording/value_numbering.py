@@ -1,4 +1,4 @@
-"""Value numbering of a recording: equal computations, and memory written since."""
+"""Value numbering of a recording: which computations are equal, and which memory was written in between."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class _History:
     Attributes
     ----------
     heads : list of int
-        By slot, the slot that heads its family.
+        For each slot, the slot of its family's head.
     last : dict of int to int
-        By the slot of a family's head, the position of the last entry that writes its memory.
+        The position of the last entry that writes a family's memory, by the slot of its head.
     first, single : dict of int to int, set of int
-        By slot, the position of the first entry that writes it; the slots that only that one writes.
+        For each slot, the position of the first entry that writes it; the slots that only one entry writes.
     """
 
     __slots__ = ("_seen", "declared", "first", "heads", "last", "single")

@@ -1,6 +1,6 @@
-"""The policy of compiled code: when code is hot, when a plan is asked for, and when it is kept.
+"""The policy of compiled code: when code counts as hot, when a plan is requested, and when a plan is kept.
 
-All numbers that decide about plans stand here, of sites (`dcarray.jit.loops.sites`) and of recordings.
+All thresholds for plans are here: for sites (`dcarray.jit.loops.sites`) and for recordings.
 `docs/policy.md` explains them.
 """
 
@@ -110,28 +110,28 @@ _PART = 0.05  # and of the time for which its statements are seen
 
 
 def operations_may_pay(count: int) -> bool:
-    """Whether compiled code may be faster than Python with so many operations on numbers."""
+    """Whether compiled code may be faster than Python for ``count`` operations on numbers."""
     return count * _OPERATION >= _LEAST
 
 
 class Measured:
     """The times of statements in Python and as compiled code.
 
-    Where compiled code is not clearly faster, both run in turn for a while: what else the program and the
-    machine do at the time then slows down both.
+    If compiled code is not clearly faster, both run in turn for a while, so that other load on the machine
+    slows both down alike.
 
     Attributes
     ----------
     seconds : float
         The least time in Python.
     recent : float
-        The median of the last ones in Python.
+        The median of the last times in Python.
     runs : int
         The number of runs in Python that were measured.
     judged : bool
         Whether compiled code is known to be faster, or not to be.
     kept : bool
-        Whether it was faster in an earlier run of the program: then it is tried again, but Python seldom.
+        Whether compiled code was faster in an earlier run of the program: then Python is seldom timed again.
     """
 
     __slots__ = (
@@ -156,7 +156,7 @@ class Measured:
 
     @property
     def both(self) -> tuple[float, float]:
-        """Typical times of compiled code and of Python, once compiled code has been judged."""
+        """The typical seconds of compiled code and of Python, once it is judged which is faster."""
         return _typical(self._compiled), _typical(self._python or self._lasts)
 
     def python(self, seconds: float, in_a_row: bool = False) -> None:
@@ -185,15 +185,15 @@ class Measured:
         return self.runs >= _SURE or self.seconds >= _LONG
 
     def may_pay(self) -> bool:
-        """Whether compiled code may be faster."""
+        """Whether compiled code may be faster than Python, by the times in Python so far."""
         return self.seconds >= _LEAST and self.runs >= (1 if self.seconds >= _LONG else _SURE)
 
     def cannot_pay(self) -> bool:
-        """Whether compiled code is known not to be faster, before there is any."""
+        """Whether the times in Python already show that compiled code cannot be faster."""
         return self.runs >= 8 and self.seconds < _LEAST
 
     def is_pythons_turn(self) -> bool:
-        """Whether Python does the next run, although there is compiled code.
+        """Whether Python is to run the statements next, to be timed, although there is compiled code.
 
         Compiled code that was judged to be faster is now and then compared once more: when Python was
         measured, another program may have had the processor.
@@ -208,7 +208,9 @@ class Measured:
     def compiled(self, seconds: float) -> bool:
         """Note a run of compiled code; returns whether it is now known not to be faster than Python.
 
-        Where the time in Python is not known since compiled code was kept, Python has its turns later."""
+        If an earlier run of the program kept compiled code, Python's time is not known yet and is measured
+        later.
+        """
         if self.judged:
             return False
         self._compiled.append(seconds)
@@ -231,7 +233,7 @@ def _typical(seconds: Sequence[float]) -> float:
 
 
 class Pace:
-    """The time of an iteration of a loop that has begun: in Python, and as compiled code."""
+    """The seconds that an iteration of a running loop takes, in Python and as compiled code."""
 
     __slots__ = ("_from", "seconds")
 
@@ -248,8 +250,8 @@ class Pace:
             self.seconds = (now - begun[0]) / ((start - begun[1]) // items.step)
 
     def ends_soon(self, start: int, items: range) -> bool:
-        """Whether the remaining iterations take less time than to make a plan; as long as the time of one
-        is not known, too."""
+        """Whether the remaining iterations will take less time than making a plan; also true while the time
+        of an iteration is unknown."""
         return self.seconds * len(range(start, items.stop, items.step)) < _SOON
 
     def is_slow(self) -> bool:
@@ -257,27 +259,26 @@ class Pace:
         return self.seconds > _SLOW
 
     def is_faster(self, seconds: float, start: int, items: range) -> bool:
-        """Whether compiled code that has done the remaining iterations in so many seconds was faster."""
+        """Whether compiled code that ran the remaining iterations in ``seconds`` beat Python."""
         remaining = len(range(start, items.stop, items.step))
         return not self.seconds or seconds < _FASTER * self.seconds * remaining
 
 
 def priority(recent: float, length: int) -> float:
-    """Return which plan is to be made first: the seconds of late that it would have served, for the time that
-    it takes to make it.
+    """Return a plan's urgency: the seconds that it would lately have served, by those that making it takes.
 
     Parameters
     ----------
     recent : float
         Seconds for which its statements have been seen running of late.
     length : int
-        Characters of what its plan depends on, the source of functions included.
+        The number of characters in the text of the plan's request, with the source of functions.
     """
     return recent / (_SHORT + length)
 
 
 class InARow:
-    """The times of runs in Python that follow one another, without a question before them."""
+    """The times of consecutive runs in Python, between which the site is not asked for compiled code."""
 
     __slots__ = ("_begun", "_seconds")
 
@@ -290,16 +291,16 @@ class InARow:
         self._begun = perf_counter()
 
     def end(self) -> float:
-        """Note that a run has ended; returns the median when there are enough, of long ones one, and 0
-        before."""
+        """Note that a run has ended; return the median time if it is known (one long run is enough), else
+        0."""
         self._seconds.append(perf_counter() - self._begun)
         enough = len(self._seconds) >= _ROW or self._seconds[-1] >= _LONG
         return _typical(self._seconds) if enough else 0.0
 
 
 class Questions:
-    """The time of a site's questions that came to nothing: a small part of that for which its statements
-    have been seen running."""
+    """The time lost when a site was asked for compiled code and had none; it is kept to a small part of the
+    time that its statements take."""
 
     __slots__ = ("_hopeless", "_spent")
 
@@ -313,7 +314,8 @@ class Questions:
         Returns
         -------
         float
-            For how long they have to be seen running until the site may ask again; 0 if it may at once.
+            How many seconds the statements have to be seen running before the site asks again; 0 if it may
+            ask at once.
         """
         seconds = min(seconds, _FIRST)
         self._spent += seconds
@@ -321,12 +323,12 @@ class Questions:
         return self._spent / _PART if self._spent > _ALLOWED + _PART * seen else 0.0
 
     def are_hopeless(self) -> bool:
-        """Whether most questions came with values that are left to Python."""
+        """Whether most questions were about values that are left to Python."""
         return 2 * self._hopeless > self._spent
 
 
 class KindCounts:
-    """The counts of a site's values of known kinds, and of new kinds, some of which may get a plan."""
+    """Counts of a site's runs with known and new kinds of values, which decide on plans for new kinds."""
 
     __slots__ = ("_admitted", "_hits", "_misses", "_new")
 
@@ -339,15 +341,15 @@ class KindCounts:
         self._hits += 1
 
     def admits_general(self) -> bool:
-        """Whether there may be a plan for sizes of which others have one."""
+        """Whether a plan with symbolic sizes may be made for a kind that has a plan for other sizes."""
         if self._admitted >= _MOST_PLANS:
             return False
         self._admitted += 1
         return True
 
     def admits(self, key: Any, entries: MutableMapping[Any, Any], eagerly: bool = False) -> bool:
-        """Whether a new kind of values may get a plan, perhaps at once; one that is not used any more makes
-        room for it."""
+        """Whether a new kind of values may get a plan, at once if ``eagerly``.  An unused kind in ``entries``
+        is dropped to make room."""
         if not entries:
             return True
         self._misses += 1
@@ -365,5 +367,5 @@ class KindCounts:
         return True
 
     def is_a_loss(self) -> bool:
-        """Whether most runs have new kinds of values."""
+        """Whether most runs have new kinds of values, so that plans are of no use."""
         return self._misses >= _LOSS and self._misses > 4 * self._hits

@@ -32,7 +32,7 @@ _AFTER_KERNEL = 8
 
 
 def is_large_matvec(a: Sequence[int], b: Sequence[int]) -> bool:
-    """Whether a product is of a vector with so large a matrix that others may share the pass over it."""
+    """Whether a product is one of a vector and a matrix large enough for several threads."""
     return len(a) + len(b) == 3 and max(math.prod(a), math.prod(b)) >= WIDE
 
 

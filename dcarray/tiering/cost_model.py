@@ -47,7 +47,7 @@ class Estimate(NamedTuple):
     Attributes
     ----------
     elements : int
-        The elements of its largest statement; 0 if it is not for NumPy.
+        The number of elements of the largest statement; 0 if a region is estimated to be faster than NumPy.
     numpy : float
         Nanoseconds that NumPy takes, call by call.
     region : float
@@ -90,7 +90,7 @@ def estimate(
     steps : sequence of Step, optional
         The steps of the op-by-op interpreter; by default one for each statement.
     values : mapping of str to array, optional
-        Its numbers, by dtype, from which exponents are known.
+        The log's scalars, by dtype, from which the exponents of powers are taken.
 
     Returns
     -------
@@ -184,7 +184,7 @@ def estimate(
 
 
 def _cache_factor(nbytes: float) -> float:
-    """Return the factor of a byte's time that comes from how far away so many bytes are: in caches or not."""
+    """Return the factor by which a byte's time grows when so many bytes are used: in a cache it is small."""
     return 1.0 if nbytes < _DEEP else _MEMORY
 
 

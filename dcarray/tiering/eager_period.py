@@ -3,10 +3,10 @@
 Only calls on whose operands something is pending are recorded even then, and element-wise calls on so much
 (`MOST_AT_ONCE` bytes) that blocked statements (`dcarray.execution.blocked_statements`) take less time.
 
-There is such a period where a recording comes again whose plan is being made (`begin_wait`): all that the
-program has recorded since has been seen, and to record it once more would only take time.  It ends when a
-plan has come (`expire`), or after a while: then what follows is recorded, and runs by its plan if that is the
-one.  No call site is promoted meanwhile.  Without the C module there are none.
+Such a period begins when a recording comes again while its plan is being made (`begin_wait`): the program is
+in a loop, and to record the loop once more would only take time.  It ends when a plan becomes ready
+(`expire`), or after a while; the next calls are then recorded again.  No call site is promoted during the
+period.  Without the C module there are none.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ else:
 
 
 def begin(seconds: float) -> bool:
-    """Begin an eager period of this thread of at most so many seconds.
+    """Begin an eager period of this thread that lasts at most ``seconds``.
 
     Returns
     -------
     bool
-        False if a thread, this one or another, is in a period already, or there are none: then nothing has
-        begun.
+        False if nothing has begun: a thread is in an eager period already, or the C module, which they need,
+        is missing.
     """
     options = config.current()
     if not BUILT or not options.eager_below or options.strict:
@@ -61,8 +61,7 @@ def end() -> None:
 
 
 def begin_wait(seconds: float) -> bool:
-    """Begin an eager period of a thread whose recording came again before its plan; returns whether it has
-    begun."""
+    """Begin an eager period, for a recording that came again before its plan; return whether it began."""
     begun = begin(seconds)
     if begun:
         _waiting.add(get_ident())
@@ -70,7 +69,7 @@ def begin_wait(seconds: float) -> bool:
 
 
 def _end_wait() -> None:
-    """End the eager period that this thread waits in: under other options it may have to record."""
+    """End this thread's eager period while it waits: under other options it may have to record."""
     if get_ident() in _waiting:
         _waiting.discard(get_ident())
         end()
@@ -80,7 +79,7 @@ config.ON_CHANGE.append(_end_wait)
 
 
 def expire() -> None:
-    """End the eager periods of threads that wait, since a plan has come that they may have waited for."""
+    """End the eager periods of threads that wait for a plan, since a plan has become ready."""
     if _waiting:
         _waiting.clear()
         expire_eager_period()

@@ -87,8 +87,7 @@ def _one_by_one(name: str) -> tuple[float, float]:
 
 @cache
 def _vectors() -> bool:
-    """Whether NumPy has vector loops of doubles for functions of the C library; assumed where it does not
-    tell."""
+    """Whether NumPy has vector loops of doubles for functions of the C library; assumed if unknown."""
     try:  # the table behind `np.lib.introspect.opt_func_info`, which takes a millisecond to search it
         from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
 

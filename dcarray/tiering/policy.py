@@ -1,8 +1,8 @@
 """The size limits below which NumPy runs a call at once, instead of recording it.
 
-Little work on memory on which nothing is pending is NumPy's, and empty work always.  How much is little is
-the option `eager_below` times a factor of this table.  Beyond that NumPy works at once where a call site is
-promoted (`call_sites`), and on everything in an eager period (`eager_period`).
+NumPy runs calls on few elements at once if nothing is pending on them, and calls on no elements always.
+"Few" is the option `eager_below` times a factor of this table.  NumPy also runs calls at once where a call
+site is promoted (`call_sites`), and on everything in an eager period (`eager_period`).
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ _WIDTHS = {char: np.dtype(char).itemsize for char in COMPILED}
 
 
 def eager(elements: float, factor: int = 1) -> bool:
-    """Whether work on so many elements is little, or none."""
+    """Whether a call on ``elements`` elements is small enough (or empty) for NumPy to run it at once."""
     return elements < 1 or elements < factor * current().eager_below
 
 
 def eager_call(elements: int, operands: tuple[Any, ...], factor: int = 1, loop: str = "") -> bool:
-    """Whether NumPy does a call at once: little work, or any in an eager period, on settled operands.
+    """Whether NumPy runs a call at once: small, or in an eager period, with nothing pending on operands.
 
-    A call that has a ``loop`` of a ufunc, as in ``"dd->d"``, and a large result is not for NumPy in an eager
-    period: blocked statements do it sooner.
+    In an eager period a ufunc with an inner ``loop``, such as ``"dd->d"``, and a large result is recorded all
+    the same: blocked statements are faster.
     """
     if elements >= factor * current().eager_below and elements:
         sooner = loop and elements * _WIDTHS.get(loop[-1], 0) > MOST_AT_ONCE
@@ -59,5 +59,5 @@ def eager_call(elements: int, operands: tuple[Any, ...], factor: int = 1, loop: 
 
 
 def idle(operands: tuple[Any, ...]) -> bool:
-    """Whether nothing is pending on the memory of operands; else even little work is recorded with that."""
+    """Whether nothing is pending on the operands' memory; otherwise even small calls are recorded."""
     return not any([isinstance(x, Handle) and not x._idle() for x in operands])

@@ -13,7 +13,7 @@ from program_runs import module
 import dcarray as dc
 from dcarray.ir.passes import Pass
 from dcarray.jit.program.description import describe
-from dcarray.jit.program.requests import ProgramRequest
+from dcarray.jit.program.program_requests import ProgramRequest
 from dcarray.lowering import targets
 from dcarray.lowering.targets import get
 

@@ -11,7 +11,7 @@ from outcomes import outcome
 from written import written
 
 import dcarray as dc
-from dcarray.jit.loops.sites import requests, run_loop
+from dcarray.jit.loops.sites import loop_requests, run_loop
 from dcarray.jit.loops.sites.undo_copies import CompressedCopy
 
 pytestmark = pytest.mark.eager(eager_below=0)
@@ -84,7 +84,7 @@ def test_completely_overwritten_arrays_have_no_undo_copies(monkeypatch: pytest.M
             kept.append(a)
             super().__init__(a)
 
-    drawn = requests.LoopRequest.plan_input
+    drawn = loop_requests.LoopRequest.plan_input
 
     def noted(self: Any) -> Any:
         made = drawn(self)
@@ -93,7 +93,7 @@ def test_completely_overwritten_arrays_have_no_undo_copies(monkeypatch: pytest.M
         return made
 
     monkeypatch.setattr(run_loop, "CompressedCopy", Noted)
-    monkeypatch.setattr(requests.LoopRequest, "plan_input", noted)
+    monkeypatch.setattr(loop_requests.LoopRequest, "plan_input", noted)
     f = dc.accelerate(written(THOMAS))
     for _ in range(2):
         f(*inputs())

@@ -15,10 +15,10 @@ from written import written
 import dcarray as dc
 from dcarray.jit.loops.sites import codes, pruning, sampler
 from dcarray.jit.loops.sites.functions import put_sites
+from dcarray.jit.loops.sites.loop_requests import TOO_SHORT
 from dcarray.jit.loops.sites.main_thread import have_done
 from dcarray.jit.loops.sites.modules import compile_module
 from dcarray.jit.loops.sites.pruning import prune
-from dcarray.jit.loops.sites.requests import TOO_SHORT
 from dcarray.jit.loops.sites.sampler import SAMPLER, Sampler
 from dcarray.jit.loops.sites.site import Site
 from dcarray.jit.loops.syntax.originals import original

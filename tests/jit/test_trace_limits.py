@@ -11,7 +11,7 @@ from loop_requests import check, request
 
 from dcarray.core.errors import Untraceable
 from dcarray.jit.loops.entry.entry_values import Function, LoopDescription
-from dcarray.jit.loops.sites.requests import LoopRequest
+from dcarray.jit.loops.sites.loop_requests import LoopRequest
 from dcarray.jit.loops.tracing.trace import trace
 
 X = np.arange(20.0)

@@ -77,7 +77,7 @@ def operand(value: Any) -> Any:
 
 
 def axis_of(axis: Any, ndim: int) -> int:
-    """Return a non-negative axis number; NumPy raises the error for a bad one."""
+    """Return an axis as a non-negative number; an invalid one raises NumPy's error."""
     try:
         return int(normalize_axis_index(axis, ndim))
     except (TypeError, ValueError, IndexError):
@@ -105,7 +105,8 @@ def new_array(shape: tuple[int, ...], dtype: Any, order: str = "C") -> Any:
 
 
 def eager_arrays(*arrays: Any) -> list[Any] | None:
-    """Return the plain arrays if nothing is pending on them and eager calls may use them, else None."""
+    """Return plain arrays for the arrays if nothing is pending on any and NumPy may use them at once; else
+    None."""
     if not current().eager_below or not all(x._idle() for x in arrays if type(x) is ndarray):
         return None
     promote_call_site(arrays, always=True)
@@ -123,7 +124,7 @@ def contiguous_array(x: Any) -> Any:
 
 
 def vector(a: Any) -> Any:
-    """Return a non-empty vector of real numbers as an array that may be pending.
+    """Return a non-empty vector of real numbers as an array, on which work may be pending.
 
     Raises
     ------

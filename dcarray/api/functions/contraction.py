@@ -80,9 +80,9 @@ def layout(text: str, arrays: list[Any], optimize: bool, result: str) -> str:
 
 @lru_cache(maxsize=1024)
 def _layout(text: str, corners: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...], optimize: bool) -> Any:
-    """Return the axes of NumPy's result in their order in memory, the outermost first.  A small sum of
-    products finds it.  Its operands have two elements along each axis.  ``corners`` has the extents of each
-    operand, negative where all elements are one, and the order of its axes."""
+    """Return the axes of NumPy's result in their order in memory, outermost first.  They are read from a
+    small sum of products, whose operands have two elements along each axis.  ``corners`` has the extents of
+    each operand (negative where all elements are one) and the order of its axes."""
     arrays = []
     for extents, places in corners:
         a = np.zeros([max(extents[k], 1) for k in places]).transpose(np.argsort(places))
@@ -100,7 +100,7 @@ def _in_memory_order(a: Any, result: str, wanted: str) -> Any:
 
 
 def single(a: Any, labels: str, result: str, wanted: str) -> Any:
-    """Return the sum of one operand: a view of it, if nothing is summed."""
+    """Return the sum over axes of one operand; if no axis is summed, a view of it."""
     a, labels = _distinct(a, labels)
     summed, left = _sum_out(a, labels, result)
     made = _order(summed, left, result)

@@ -11,7 +11,8 @@ from .registry import Unserved, implements, prefer_numpy
 
 
 def _covariances(m: Any, rowvar: bool, lost: int) -> Any:
-    """Return the covariances of rows or columns: sums by the number of observations less ``lost``."""
+    """Return the covariances of rows or columns: sums divided by the number of observations minus
+    ``lost``."""
     if not is_wrapped(m) or m.ndim != 2 or m.dtype.kind not in "iuf" or m.dtype.itemsize > 8:
         raise Unserved
     x = m if rowvar else m.transpose()
@@ -47,7 +48,8 @@ def cov(
 
 @implements(np.corrcoef)
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Any:
-    """Return the covariances by the standard deviations of both variables."""
+    """Return the correlation coefficients: covariances divided by the standard deviations of both
+    variables."""
     if y is not None or type(rowvar) is not bool or dtype is not None:
         raise Unserved
     c = _covariances(x, rowvar, 1)

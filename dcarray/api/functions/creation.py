@@ -76,9 +76,9 @@ def _scalar(value: Any, kind: np.dtype[Any]) -> Any:
 
 
 def _creates(body: Callable[..., Any], converts: bool = False) -> Callable[..., Any]:
-    """Register a creation function.  With ``like=`` an array of another library that library's is called; its
-    result is on the device of ``device=``, else, if it ``converts`` an array, on that one's, else on the
-    device of the option."""
+    """Register a creation function.  With ``like=`` an array of another library, that library's function is
+    called.  The result is on ``device=``, else (if it ``converts`` an array) on that array's device, else on
+    the option's."""
     original = getattr(np, body.__name__)
 
     @wraps(body)
@@ -240,7 +240,8 @@ def _stacks(values: Sequence[Any]) -> bool:
 
 
 def _with_plain(value: Any, seen: dict[int, Any] | None = None) -> Any:
-    """Return a value with plain arrays for the wrapped ones in sequences; itself if there are none."""
+    """Return a value with plain arrays in place of wrapped ones in sequences; the same object if there are
+    none."""
     kind = type(value)
     if kind is ndarray:
         return unwrap(value)
@@ -306,8 +307,7 @@ def asarray(
 
 
 def _wrapped(function: Any, a: Any, dtype: Any, order: Any, copy: Any) -> Any:
-    """Return the array that `asarray` gives on the CPU; other objects are converted by NumPy's
-    ``function``."""
+    """Return the array that `asarray` gives on the CPU; NumPy's ``function`` converts other objects."""
     if order in (None, "K"):
         if type(a) is np.ndarray and dtype is None and copy is None:
             return wrap(a)
@@ -333,7 +333,7 @@ def array(
     object: Any, dtype: Any = None, *, copy: Any = True, order: Any = "K", subok: bool = False,
     ndmin: int = 0, like: Any = None, **more: Any,
 ) -> Any:  # fmt: skip
-    """Return a wrapped array, a copy unless told otherwise; see `numpy.array`."""
+    """Return a wrapped array, by default a copy; see `numpy.array`."""
     if order in (None, "K") and not more and type(object) is ndarray:
         if ndmin > object.ndim:
             object = object[(None,) * (ndmin - object.ndim)]
@@ -343,7 +343,7 @@ def array(
 
 @_converts
 def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
-    """Return ``a`` in C order, with one axis at least."""
+    """Return ``a`` in C order, with at least one axis."""
     if _same(a, dtype) and a.ndim and a.flags.c_contiguous:
         return a
     return _converted(np.ascontiguousarray, a, dtype=dtype)

@@ -1,4 +1,5 @@
-"""The fallback for NumPy functions: run NumPy on the memory, wrap the results, and note it for the report."""
+"""The fallback for NumPy functions: runs NumPy on the memory, wraps the results, and notes the call for the
+report."""
 
 from __future__ import annotations
 
@@ -71,7 +72,7 @@ class _Conversion:
         return value
 
     def note_pairs(self, values: Iterable[Any], plain: Iterable[Any]) -> None:
-        """Note arguments, and what each was for NumPy."""
+        """Note which plain values NumPy got in place of the arguments."""
         for value, p in zip(values, plain, strict=True):
             if isinstance(value, ndarray):
                 if value._small is None:
@@ -135,7 +136,7 @@ _leaves = _LEAVES.issuperset
 
 
 def _is_sequence(value: Any) -> bool:
-    """Whether NumPy takes a value for a sequence and looks for arrays in it."""
+    """Whether NumPy treats a value as a sequence and looks for arrays in it."""
     if isinstance(value, SEQUENCES):
         return True
     kind: Any = type(value)
@@ -150,7 +151,7 @@ def _is_sequence(value: Any) -> bool:
 
 @cache
 def _is_iterated(kind: type) -> bool:
-    """Whether objects of a class have items, by number, and do not say what arrays they are."""
+    """Whether objects of a class have items by number, and no protocol that says what array they are."""
     if issubclass(kind, (_NO_SEQUENCES, np.ndarray, np.generic, ndarray)):
         return False
     has = partial(hasattr, kind)
@@ -195,14 +196,14 @@ def _small_arguments(values: Any) -> list[Any] | None:
 
 
 def _rebuilt(value: Any, kind: type, inner: list[Any]) -> Any:
-    """Return a sequence with other elements; itself if none differs and it is of the user's own type."""
+    """Return a sequence of this class with other elements; the same object if no element differs."""
     if kind is tuple:
         return tuple(inner)
     return value if kind is not list and all(a is b for a, b in zip(inner, value, strict=True)) else inner
 
 
 def call_small(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return the call in NumPy if all wrapped arrays are small, else `NOT_SMALL`."""
+    """Run the call in NumPy and return its result if all wrapped arrays are small; else `NOT_SMALL`."""
     plain = _small_arguments(args)
     if plain is None:
         return NOT_SMALL
@@ -270,9 +271,9 @@ def _run(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], quie
 
 
 def call_numpy(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Run ``function`` in NumPy where that is intended, as for small arrays.
+    """Run ``function`` in NumPy in a case where that is intended, such as for small arrays.
 
-    Only a dtype that does not compile is reported.
+    The report notes the call only if a dtype does not compile.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Elements or rows by their numbers: NumPy's, which threads select a part of each."""
+"""Elements or rows by their indices: NumPy's selection, of which several threads do a part each."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .registry import Unserved, implements
 
 @implements(np.take)
 def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: Any = "raise") -> Any:
-    """Return the elements of a vector, or the rows of an array, at some places."""
+    """Return the elements of a vector, or the rows of an array, at given indices."""
     if out is not None or mode != "raise" or not is_array(a) or not is_array(indices):
         raise Unserved
     along_rows = type(axis) is int and axis == 0 if a.ndim > 1 else axis is None or axis == 0

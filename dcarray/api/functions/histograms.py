@@ -73,7 +73,8 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, we
 
 
 def _regular(edges: Any) -> bool:
-    """Whether the routine computes these edges, and its first bin, like NumPy's, is at most one off."""
+    """Whether the compiled routine finds NumPy's bins for these edges: its first guess is at most one bin
+    off."""
     first, last, bins = edges[0], edges[-1], len(edges) - 1
     step = (last - first) / bins
     apart = step > _COARSE * max(abs(first), abs(last), _SMALL)

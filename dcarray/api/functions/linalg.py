@@ -112,7 +112,7 @@ def inner(a: Any, b: Any, /) -> Any:
 
 @implements(np.outer, views=True)
 def outer(a: Any, b: Any, out: Any = None) -> Any:
-    """All products of two vectors."""
+    """Return the products of all pairs of elements of two vectors."""
     a, b = operand(a).reshape(-1)[:, None], operand(b).reshape(-1)[None, :]
     if not policy.eager(a.size * b.size) and (out is None or is_wrapped(out)):
         return elementwise("multiply", (a, b), out=out)  # two small operands may have a large result
@@ -157,7 +157,7 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
 
 @implements(np.kron)
 def kron(a: Any, b: Any) -> Any:
-    """The Kronecker product."""
+    """Return the Kronecker product."""
     a, b = _pair(a, b)
     if a.ndim == 0 or b.ndim == 0:
         return np.multiply(a, b)

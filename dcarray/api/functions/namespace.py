@@ -100,8 +100,8 @@ def _reduced_list(ufunc: np.ufunc, arrays: Any) -> Any:
     """Return the reduction of a list of arrays of one shape and dtype; None for anything else.  One operation
     follows the other, so no array of all of them is made.
 
-    Only operations that give what they take, and of which the first operand begins the reduction: their
-    results are NumPy's, to the bit.
+    Only operations whose result has their operands' dtype, and which begin with the first operand, are done
+    so: these have NumPy's bits.
     """
     if type(arrays) not in (list, tuple) or not 2 <= len(arrays) <= _MOST_REDUCED:
         return None
@@ -147,7 +147,8 @@ def _named(name: str) -> Any:
 
 
 class _Builtin:
-    """A function that does not become a method as an attribute of a class, like NumPy's built-in ones."""
+    """A function that does not turn into a method when it is a class attribute, like NumPy's built-in
+    functions."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         update_wrapper(self, function)
@@ -220,8 +221,8 @@ def _dispatched(function: Callable[..., Any], place: str = "") -> Callable[..., 
 
 
 def _undispatched(function: Callable[..., Any], place: str = "") -> Callable[..., Any]:
-    """Return a function of NumPy without dispatch, called with plain arrays; pickled by the module ``place``,
-    if given."""
+    """Return a function of NumPy that lacks dispatch, called with plain arrays; ``place`` is its module in
+    pickles."""
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:

@@ -78,8 +78,7 @@ def shortened(function: Callable[..., Any], slow: Callable[..., Any]) -> Callabl
 
 
 def shorten_calls(cls: type, name: str, method: str = "__call__") -> None:
-    """Let calls of instances, or of one method, call the NumPy function in the slot ``name`` directly with
-    small arrays."""
+    """Have instances' calls, or one method, call the NumPy function in the slot ``name`` for small arrays."""
 
 
 def made_small(function: Any, slow: Any) -> Any:
@@ -94,8 +93,7 @@ def made_by_generator(function: Any, slow: Any, in_parts: bool) -> Any:
 
 
 def _reduced(function: Any) -> tuple[Any, tuple[str, str]]:
-    """Return the pickle of a route of the C module, which stands for a function or a method: its module and
-    name.
+    """Return the pickle of a route of the C module, which stands for a function or method.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """NumPy's own routines for the lines along one axis, on all cores: sorts, quantiles and Fourier transforms.
 
-They release the interpreter lock, so several threads can have parts of the lines.  The results are NumPy's,
-to the bit: no line is divided.
+They release the interpreter's lock, so several threads can each compute some of the lines.  No line is
+divided, so that results have NumPy's bits.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ def _to_real(axes: list[int]) -> list[tuple[Any, int]]:
 
 
 def _distinct(axes: list[int]) -> list[int]:
-    """Return axes, which have other extents afterwards, if no two of them are the same."""
+    """Return the axes if no two are the same, or else refuse: a transform changes the extent of an axis."""
     if len(set(axes)) < len(axes):
         raise Unserved
     return axes

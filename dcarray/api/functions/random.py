@@ -50,7 +50,8 @@ def _shuffling(function: Callable[..., Any], where: int) -> Callable[..., Any]:
 
 
 def _inside(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a method that calls the NumPy generator inside, whose methods call one another."""
+    """Return a method that calls the method of the NumPy generator inside the wrapper: NumPy's methods call
+    each other."""
     if function.__name__ == "shuffle":
         shuffle = _shuffling(function, 1)
 
@@ -88,7 +89,8 @@ _NUMBERS = frozenset(_NAMES.split())
 
 
 class _LazyMethod:
-    """A method of a generator, made when it is first asked for: programs use a few of some ninety."""
+    """A method of a generator that is made at its first use, since programs use few of the some ninety
+    methods."""
 
     __slots__ = ("_cls", "_name")
 
@@ -102,7 +104,8 @@ class _LazyMethod:
 
 
 def _with_wrapped_arrays(cls: type) -> type:
-    """Class decorator: every public method of the base class takes and gives wrapped arrays."""
+    """Return a class decorator by which every public method of the base class takes and returns wrapped
+    arrays."""
     for name in dir(cls.__base__):
         if not name.startswith("_") and name not in vars(cls) and callable(getattr(cls.__base__, name)):
             setattr(cls, name, _LazyMethod(cls, name))
@@ -146,7 +149,8 @@ def _random_state(state: Any) -> RandomState:
 def over(value: Any) -> Any:
     """Return a wrapped generator that draws from a given one of NumPy's own class; anything else as it is.
 
-    NumPy's `shuffle` takes a wrapped array for a sequence: it exchanges views of rows, and loses some.
+    NumPy's own `shuffle` treats a wrapped array as a sequence, and would lose rows by exchanging views of
+    them.
     """
     found: Any
     if type(value) is np.random.Generator:
@@ -210,7 +214,7 @@ def default_rng(seed: Any = None) -> Generator:
 
 def function(name: str) -> Any:
     """Return the counterpart of a name of `numpy.random`: a wrapped function, a seeded class, or NumPy's
-    own object."""
+    object."""
     value = getattr(np.random, name)
     if name == "shuffle":
         return _shuffling(value, 0)

@@ -1,4 +1,4 @@
-"""Uniform random numbers, of which threads draw a part each: NumPy's stream, to the bit.
+"""Uniform random numbers drawn by several threads, a part by each: the same bits as NumPy's stream.
 
 A bit generator that can be advanced by any number of steps serves these, since each number takes one step.
 """
@@ -23,8 +23,8 @@ _GENERATORS = (np.random.PCG64, np.random.PCG64DXSM)
 
 
 def draw(name: str, generator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return the numbers that a method of a generator draws, and advance the generator; None if NumPy has to
-    draw them."""
+    """Return the numbers that a method of a generator draws, and advance the generator; None if only NumPy
+    can."""
     bits: Any = getattr(generator, "bit_generator", None)
     if type(generator) is not np.random.Generator or type(bits) not in _GENERATORS:
         return None
@@ -45,13 +45,13 @@ def draw(name: str, generator: Any, args: tuple[Any, ...], kwargs: dict[str, Any
 
 
 def _random(size: Any = None, dtype: Any = np.float64) -> Any:
-    """Return the shape of the numbers that `numpy.random.Generator.random` draws; None for calls that are not
-    served here."""
+    """Return the shape of the numbers that `numpy.random.Generator.random` draws; None for other calls."""
     return (_shape(size), None) if dtype in (np.float64, float, "d", "f8") and _shape(size) else None
 
 
 def _uniform(low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
-    """Return the shape and the bounds of what `numpy.random.Generator.uniform` draws, likewise."""
+    """Return the shape and the bounds of the numbers that `numpy.random.Generator.uniform` draws; else
+    None."""
     numbers = type(low) in (int, float) and type(high) in (int, float)
     if not numbers or not _shape(size) or not 0 <= high - low < math.inf:
         return None

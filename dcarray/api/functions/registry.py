@@ -51,8 +51,8 @@ _COMPOSED = frozenset(_NAMES.split())
 
 
 def _small_arrays(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any] | None:
-    """Return the large arrays among the arguments of a composed call if NumPy runs it, else None.  NumPy does
-    where nothing is pending on them, and one pass over each is little work."""
+    """Return the large arrays among the arguments of a composed call if NumPy is to run it, else None.  It is
+    if nothing is pending on the arrays and reading each once is little work."""
     large = [x for x in (*args, *kwargs.values()) if type(x) is ndarray and x._small is None]
     done = large and all([x._idle() and policy.eager(math.prod(x._shape), policy.PASS) for x in large])
     return large if done else None
@@ -81,19 +81,22 @@ def prefer_numpy(arrays: Sequence[ndarray], count: int | None = None) -> None:
 
 
 class Unserved(Exception):
-    """Exception: an implementation does not support this call; NumPy computes it, or raises its own error."""
+    """Raised when an implementation does not support a call; NumPy then computes it, or raises its own
+    error."""
 
 
 class NumpyIsFaster(Unserved):
-    """Exception: NumPy is faster for this call, though it has a compiled form."""
+    """Raised when NumPy is faster for a call that has a compiled form; NumPy then runs it."""
 
 
 class NotYetCompiled(Unserved):
-    """Exception: the code for the call is being compiled; nothing is learned of the call site."""
+    """Raised while the code for a call is being compiled; NumPy runs the call, and its call site is not
+    promoted."""
 
 
 def launch_of(routine: Compiled, seconds: float) -> Any:
-    """Return a routine's code for work of these seconds in NumPy; raise `NotYetCompiled` before."""
+    """Return a routine's compiled code; raise `NotYetCompiled` before it is ready.  NumPy would take
+    ``seconds``."""
     launch = routine.launch(seconds)
     if launch is None:
         raise NotYetCompiled

@@ -1,6 +1,6 @@
 """Binary search in sorted tables, and linear interpolation, on all cores.
 
-As long as the routine for a call is being compiled, threads have NumPy look up a part of the elements each.
+While the routine for a call is being compiled, threads call NumPy, each for a part of the elements.
 """
 
 from __future__ import annotations
@@ -115,9 +115,10 @@ def _search(a: Any, v: Any, side: str) -> Any:
 
 
 def _in_parts(look_up: Callable[[Any], Any], x: Any, dtype: Any, least: int = 1) -> Any:
-    """Return what NumPy finds for the elements of ``x``, at least so many at a time, by several threads.
+    """Return the results of ``look_up`` for the elements of ``x``, at least ``least`` at a time, by several
+    threads.
 
-    The table has to be sorted: else NumPy may find other places for an element, depending on those before.
+    The table has to be sorted: else NumPy's result for an element may depend on the elements before it.
     """
     number = parts.number_of_parts(_SECONDS * x.size, x.size // least)
     if number < 2:
@@ -159,7 +160,8 @@ def _run(launch: Any, size: int, *arguments: int) -> None:
 
 @cache
 def _rounds_twice() -> bool:
-    """Whether NumPy rounds products before it adds to them: its compiler may have contracted the two."""
+    """Whether NumPy's interpolation rounds products before adding; its compiler may have fused the two
+    operations."""
     points = np.linspace(0.1, 3.7, 60) ** 2
     values, x = np.sin(points * 7), np.linspace(0.2, 10.0, 500)
     at = np.searchsorted(points, x, "right") - 1

@@ -53,8 +53,9 @@ def inv(a: Any) -> Any:
 def cholesky(a: Any, /, *, upper: bool = False) -> Any:
     """Return the triangular factor of a Hermitian positive definite matrix.
 
-    NumPy transposes the matrix before and after, which for some thousand rows takes half as long as the
-    factorisation.  In C order, one triangle is the other one of the transposed matrix."""
+    NumPy transposes the matrix before and after, which takes half as long as factorising some thousand rows.
+    That is not needed: a triangle in C order is the other triangle in LAPACK's order.
+    """
     if type(a) is not ndarray or a.ndim != 2 or a.shape[0] != a.shape[1] or is_distributed(a):
         raise Unserved
     if a.dtype.char not in _ROUTINES or not a.dtype.isnative or type(upper) is not bool:
@@ -75,7 +76,7 @@ def cholesky(a: Any, /, *, upper: bool = False) -> Any:
 
 
 def _clear(matrix: np.ndarray[Any, Any], upper: bool) -> None:
-    """Put zeros above the diagonal of a matrix, or below it, in place."""
+    """Put zeros above the diagonal of a matrix (``upper``), or below it, in place."""
     n = len(matrix)
     beyond = np.tri(_ROWS, k=-1, dtype=bool)
     mask = beyond.T if upper else beyond

@@ -38,11 +38,11 @@ class Info(getattr(np, "__array_namespace_info__", object)):  # type: ignore[mis
         return Devices(devices())
 
     def default_device(self) -> str:
-        """Return the device of arrays that do not say ``device=``."""
+        """Return the device of new arrays without ``device=``."""
         return current().device
 
     def default_dtypes(self, *, device: Any = None) -> Any:
-        """Return the dtypes of new arrays that do not say theirs, the same on all devices."""
+        """Return the dtypes of new arrays without ``dtype=``; they are the same on all devices."""
         if device is not None:
             resolve(device)
         return super().default_dtypes()
@@ -100,7 +100,7 @@ def argsort(
 
 
 def _in_order(a: Any, axis: Any, order: Any) -> Any:
-    """Return `numpy.argsort` with ``stable=True``, in less time where no two elements are equal."""
+    """Return `numpy.argsort` with ``stable=True``, faster if no two elements are equal."""
     if is_array(a) and a.size >= _MANY and a.dtype.kind in "iuf" and a.dtype.itemsize >= 4:
         found = np.argsort(a, axis)
         rising = np.moveaxis(np.take_along_axis(a, found, axis), axis, -1)
@@ -129,18 +129,8 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
-    """An array of another library's elements, shared where the device has no memory of its own; see
-    `numpy.from_dlpack`.
-
-    Parameters
-    ----------
-    x : object
-        An array with a method ``__dlpack__``.
-    device : str, optional
-        One of `dcarray.devices`; by default that of ``x``, if it is a GPU, or that of the option ``device``.
-    copy : bool, optional
-        Whether to copy; without it only where that is needed.
-    """
+    """Return an array with another library's elements, which it shares unless the device has memory of its
+    own; see `numpy.from_dlpack`."""
     if isinstance(x, Handle) and x._device is not None:
         return creation.asarray(x, device=device, copy=copy)
     there = x.__dlpack_device__()

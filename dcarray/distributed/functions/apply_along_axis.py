@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 @decomposition_of(np.apply_along_axis)
 def _apply_along_axis(func1d: Any, axis: Any, arr: Any, *args: Any, **kwargs: Any) -> Any:
-    """Call a function that is known to be pure, on each rank for its own lines.
+    """Call a function that is known to be pure for the lines of each rank's block.
 
-    Results have the shape and dtype of the first one, as in NumPy.
+    The results have the shape and dtype of the first one, as in NumPy.
     """
     x = operand(arr)
     at = axis_of(axis, x.ndim)
@@ -71,7 +71,8 @@ def _apply(x: DistArray, axis: int, function: Callable[[Any], Any]) -> DistArray
 
 
 def _like(function: Callable[[Any], Any], line: Any) -> Any:
-    """Return shape and dtype of a function's result; None unless that is an array or a number."""
+    """Return the shape and dtype of a function's result for a line; None unless the result is an array or a
+    number."""
     try:
         found = function(line)
     except Exception:
@@ -83,7 +84,7 @@ def _like(function: Callable[[Any], Any], line: Any) -> Any:
 
 
 def _results(function: Callable[[Any], Any], lines: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    """Return the results for this rank's lines; None if a call raises."""
+    """Return the function's results for this rank's lines; None if a call raises an exception."""
     made: Any = np.empty((*lines.shape[:-1], *shape), dtype)
     try:
         for place in np.ndindex(lines.shape[:-1]):

@@ -17,13 +17,13 @@ from .numpy_source import decomposition_of
 
 
 def _own_elements(x: DistArray) -> Any:
-    """Return the elements that this rank counts: of ranks with copies of a block, one does."""
+    """Return the elements that this rank counts; of ranks with copies of a block, only one counts it."""
     elements = x.local.reshape(-1)
     return elements if x.layout.is_first_copy(x.comm.rank) else elements[:0]
 
 
 def _own_weights(weights: Any, x: DistArray, kinds: str) -> Any:
-    """Return the weights of the elements that this rank counts; None if all count alike."""
+    """Return the weights of the elements that this rank counts; None if there are no weights."""
     if weights is None:
         return None
     given = dist_operand(weights)

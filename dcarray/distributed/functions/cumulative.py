@@ -33,7 +33,7 @@ _ASSOCIATIVE = frozenset(
 
 
 def _in_blocks(x: DistArray) -> DistArray:
-    """Return the array distributed: in the default layout if every rank has it whole."""
+    """Return an array distributed; one that every rank has as a whole gets the default layout."""
     if any(map(x.layout.is_cut, range(x.ndim))):
         return x
     return x.redistribute(default_layout(x.shape, current(), x.comm))

@@ -83,12 +83,12 @@ for _function in (np.savez, np.savez_compressed, np.savetxt):
 
 
 def load(*args: Any, **kwargs: Any) -> Any:
-    """Return the array of a file, distributed; `NOT_DISTRIBUTED` for small ones, and in a single process.
+    """Return the array of a file, distributed; `NOT_DISTRIBUTED` if it is small, or without ranks.
 
     Raises
     ------
     OSError
-        As NumPy's, on all ranks.
+        NumPy's error, on all ranks, if the file cannot be read.
     """
     comm, options = communicator(), current()
     if comm is None or len(args) != 1 or kwargs:

@@ -18,7 +18,7 @@ from .index_keys import Item, parse_key, take_along_axis_key
 
 
 def _with_axes(value: Any, convert: type | tuple[type, ...] = ()) -> DistArray:
-    """Return the distributed form of an array with at least one axis."""
+    """Return the distributed form of an array; one without axes is declined."""
     x = dist_operand(value, convert)
     require(x.ndim)
     return x

@@ -100,14 +100,14 @@ def _ufunc_at(ufunc: np.ufunc, a: Any, key: Any, values: Any = None) -> Write:
 
 # ---- values that repeat ------------------------------------------------------------------------------
 def _repeated_values(value: Any, dtype: np.dtype[Any]) -> DistArray:
-    """Return values that are written over and over again; not empty, of a dtype that fits."""
+    """Return values that are repeated as often as needed; they are not empty, and their dtype fits."""
     values = _values(value, dtype)
     require(values.size and np.can_cast(values.dtype, dtype, "safe"))
     return values
 
 
 def _cycle(values: DistArray, numbers: Any, dtype: np.dtype[Any]) -> Any:
-    """Return the elements with some numbers of the endless repetition of values."""
+    """Return the elements with the positions ``numbers`` in the endless repetition of values."""
     return read_elements(values, numbers % values.size).astype(dtype, copy=False)
 
 

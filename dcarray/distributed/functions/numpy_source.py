@@ -27,8 +27,8 @@ __all__ = ["DECOMPOSITIONS", "call_numpy_source", "decomposition_of", "definitio
 def call_numpy_source(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return the result of a NumPy function by its source or decomposition, or `NOT_DISTRIBUTED`.
 
-    The latter if it has neither, if no argument is distributed, or if that raises: then NumPy is called, and
-    raises its own error.
+    It is `NOT_DISTRIBUTED` if the function has neither, if no argument is distributed, or if running it
+    raises: NumPy is then called, and raises its own error.
     """
     if communicator() is None:
         return NOT_DISTRIBUTED
@@ -73,7 +73,7 @@ def _contains_distributed(value: Any) -> bool:
 
 @cache
 def definition(function: Any) -> Callable[..., Any]:
-    """Return NumPy's Python function, with global names that stand for NumPy's."""
+    """Return a copy of NumPy's Python function, whose global names mean the stand-ins for NumPy's."""
     body = function._implementation
     found: Callable[..., Any] = _with_globals(body, _stand_ins(body.__module__))
     return found

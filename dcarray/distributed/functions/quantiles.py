@@ -78,7 +78,8 @@ def _quantile(function: Any, scale: int, skips_nan: bool) -> Callable[..., Any]:
 
 # ---- all elements ------------------------------------------------------------------------------------
 def _sorted_numbers(x: DistArray, skips_nan: bool) -> tuple[DistArray, int]:
-    """Return the sorted elements, and how many are not NaN; 0 if there is a NaN that may not be skipped."""
+    """Return the sorted elements, and the number of those that are not NaN (0 if there is a NaN and it may
+    not be skipped)."""
     values, nans = sorted_values(x.ravel()), 0
     if x.dtype.kind == "f":
         nans = int(allgather(x.comm, np.count_nonzero(np.isnan(values.local))).sum())
@@ -124,7 +125,7 @@ def _record_warnings(call: Callable[[], Any], caught: list[tuple[str, type[Warni
 
 
 def _warn_on_all(comm: Communicator, caught: list[tuple[str, type[Warning]]]) -> None:
-    """Issue on all ranks the warnings that NumPy has issued on one."""
+    """Issue, on all ranks, the warnings that NumPy gave on one of them."""
     source = np.array(comm.rank if caught else -1)
     comm.allreduce(source, source, "max")
     if source >= 0:

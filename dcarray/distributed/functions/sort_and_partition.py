@@ -61,7 +61,8 @@ def _argpartition(a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", o
 
 
 def _places(kth: Any, length: int) -> Any:
-    """Return the places of a partition of a line; NumPy raises the error for invalid ones."""
+    """Return the non-negative positions ``kth`` at which lines are partitioned; NumPy raises the error for
+    invalid ones."""
     places = dist_operand(kth, (int, list, tuple)).gather()
     require(places.dtype.kind in "iu" and places.ndim < 2)
     require(((places >= -length) & (places < length)).all())

@@ -1,4 +1,5 @@
-"""The process whose program is watched: it runs the program in one way, and says at the end what was seen."""
+"""The process that the doctor watches: it runs the program in one way, and reports its measurements at the
+end."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ def main(argv: list[str]) -> int:
     Parameters
     ----------
     argv : list of str
-        The file that is told how to run it, and that gets what was seen; the script or module; its arguments.
+        The path of the file that says how to run the program and receives the measurements; the script or
+        module; its arguments.
     """
     notes, *program = argv
     with open(notes, encoding="utf-8") as file:
@@ -88,7 +90,7 @@ def _run(files: UserFiles, functions: list[tuple[str, int]]) -> Way:
 
 
 def _accelerate(files: UserFiles, functions: list[tuple[str, int]]) -> Way:
-    """Put the decorator `dcarray.accelerate` on some functions, by file and line."""
+    """Prepare to decorate some functions, given by file and line, with `dcarray.accelerate`."""
     loaders: Any = SourceFileLoader  # which is changed
     load = loaders.get_code
 
@@ -109,7 +111,7 @@ def _accelerate(files: UserFiles, functions: list[tuple[str, int]]) -> Way:
 
 
 def _asarray(files: UserFiles, functions: list[tuple[str, int]]) -> Way:
-    """Give the program dcarray where it imports NumPy."""
+    """Prepare to give the program dcarray where it imports NumPy."""
     from dcarray.jit.imports import hook_imports
 
     return lambda root: hook_imports(files.has), runner.plain
@@ -119,8 +121,8 @@ _ways = {"plain": _plain, "run": _run, "accelerate": _accelerate, "asarray": _as
 
 
 def decorated(source: str | bytes, lines: set[int]) -> ast.Module:
-    """Return the tree of a source of which the functions at some lines are decorated: innermost, so that what
-    other decorators make of them stays as it is."""
+    """Return the syntax tree of a source whose functions at some lines are decorated.  Theirs is the
+    innermost decorator, so that the others get its result."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef) and node.lineno in lines:

@@ -1,8 +1,8 @@
-"""The doctor's clock: a thread that looks at the line that a program is at.
+"""The doctor's clock: a thread that looks, every few milliseconds, at the line that a program is running.
 
-Each look counts the time since the one before it, so the lines add up to the whole.  Python switches
-threads at calls and at jumps back only: time that is seen at a jump is shared out to the lines that were
-traced in its code, by the seconds that they took then.
+Each look counts the time since the look before, so that all lines add up to the whole.  Python switches
+threads only at calls and at backward jumps.  Time seen at a jump is divided among the lines traced in its
+code, by the seconds that they took when traced.
 """
 
 from __future__ import annotations
@@ -34,14 +34,15 @@ IsOwn = Callable[[str], bool]
 
 
 class Looks:
-    """Closer looks at lines: how long some of their runs take, and the arrays and integers that are there.
+    """Closer looks at lines: the durations of some runs of each line, with the arrays and integers that it
+    uses.
 
     Attributes
     ----------
     seen : dict
-        By file and line: the seconds of runs, and shapes, sizes of items, and integers by name.
+        The seconds of runs, and by name shapes, item sizes and integers, by file and line.
     runs : dict
-        By file and line: how often it was traced.
+        How often a line was traced, by file and line.
     """
 
     def __init__(self, is_own: IsOwn) -> None:
@@ -52,7 +53,7 @@ class Looks:
         self._frame: FrameType | None = None
 
     def __call__(self, _: int, frame: FrameType | None) -> None:
-        """Trace the program's innermost frame for a moment: the handler of a signal."""
+        """Trace the program's innermost frame for a moment; this is the handler of a signal."""
         while frame is not None and not self._is_own(frame.f_code.co_filename):
             frame = frame.f_back
         if frame is None or sys.gettrace() not in (None, _untraced):  # a debugger's
@@ -85,11 +86,11 @@ class Looks:
 
 
 def _untraced(*_: Any) -> None:
-    """Trace nothing in functions that are called meanwhile."""
+    """A trace function that traces nothing, for functions called while a line is traced."""
 
 
 def _values(frame: FrameType) -> dict[str, Any]:
-    """Return the shapes of the arrays, and the integers, that a frame's code may name."""
+    """Return the integers, and the shapes of the arrays, whose names occur in a frame's code."""
     array = getattr(sys.modules.get("numpy"), "ndarray", None)
     names = {**{n: frame.f_globals.get(n) for n in frame.f_code.co_names}, **frame.f_locals}
     found: dict[str, Any] = {}
@@ -102,14 +103,14 @@ def _values(frame: FrameType) -> dict[str, Any]:
 
 
 class Clock:
-    """The looks of a thread at the thread that makes the clock, and the seconds that they stand for.
+    """The thread's looks at the thread that made the clock, and the seconds that they stand for.
 
     Parameters
     ----------
     is_own : callable
-        Whether a file is one of the program's own, whose lines count.
+        ``is_own(file)`` says whether a file is one of the program's own, whose lines count.
     traced : bool
-        Whether lines are traced for a moment: not under dcarray, whose own sampler then looks, too.
+        Whether lines are traced now and then; not if dcarray's own sampler looks at the program, too.
     """
 
     def __init__(self, is_own: IsOwn, traced: bool) -> None:
@@ -133,7 +134,8 @@ class Clock:
         start_new_thread(self._watch, (rest,))
 
     def end(self) -> dict[str, Any]:
-        """Stop looking; return what was seen, as JSON has it: see `dcarray.inspect.doctor.runs.Run`."""
+        """Stop looking and return the measurements as JSON values; `dcarray.inspect.doctor.runs.Run` has
+        their meaning."""
         with self._lock:
             self._ended = True
         now = time.perf_counter()
@@ -187,7 +189,7 @@ class Clock:
             signal.pthread_kill(self._watched, _LOOK)
 
     def _share(self) -> None:
-        """Give the time seen at jumps to the lines that were traced in the same code."""
+        """Divide the time seen at jumps among the lines that were traced in the same code."""
         seen = self.looks.seen
         for (file, line, first, last), seconds in self.jumps.items():
             sums = {
@@ -203,7 +205,8 @@ class Clock:
 
 
 def _is_between(code: bytes) -> bool:
-    """Whether bytecode begins where threads are switched: a jump back, or its test (one in Python 3.11)."""
+    """Whether an instruction at which Python switches threads begins here: a backward jump, or its test
+    (Python 3.11)."""
     name = dis.opname[code[0]]
     jumps = "BACKWARD" in name or (name == "COMPARE_OP" and "BACKWARD" in dis.opname[(code[6:7] or code)[0]])
     return jumps or name == "RESUME"

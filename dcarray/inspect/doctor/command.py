@@ -1,4 +1,5 @@
-"""``python -m dcarray doctor script.py``: where the time of a program goes, and what dcarray would gain."""
+"""``python -m dcarray doctor script.py``: reports where the time of a program goes, and what dcarray would
+gain."""
 
 from __future__ import annotations
 
@@ -73,7 +74,7 @@ def _examined(program: Program, args: argparse.Namespace) -> int:
 
 
 def told(plain: Run, measured: list[Gain], lines: list[Line], most: float) -> dict[str, Any]:
-    """Return all figures, as JSON has them."""
+    """Return all measurements and advice as values for JSON."""
     rows = []
     for one in lines:
         row = dataclasses.asdict(one)  # type: ignore[call-overload,unused-ignore]

@@ -1,4 +1,5 @@
-"""What the doctor says of each hot line: its time, its bytes, how it runs, and what measured runs gained."""
+"""The doctor's findings for each hot line: its time, its bytes, how it runs, and what measured runs
+gained."""
 
 from __future__ import annotations
 
@@ -35,18 +36,18 @@ class Line:
     file : str
     line : int
     place : str
-        Both, as they are shown.
+        File and line, as they are shown.
     text : str
     seconds, share : float
-        In the plain run.
+        Seconds in the plain run, and their share of its time.
     each : float or None
         Seconds of one run of the line, the median of those that were timed.
     traffic : Traffic or None
-        Of one run.
+        The memory traffic of one run of the line; None if unknown.
     rate : float or None
-        Bytes moved in a second, of what the machine's memory can do.
+        Bytes moved in a second, as a part of the memory's bandwidth.
     library : str
-        The library in whose Python code most of this time is, and its share; or empty.
+        The library whose Python code takes most of this time, and its share; empty if none.
     how, why : str
         How the line ran under ``python -m dcarray run``, and why it was not compiled; or empty.
     accelerated : float or None
@@ -97,7 +98,7 @@ def diagnosis(
     most : float
         The machine's bandwidth, in bytes a second.
     called : callable, optional
-        Gives the name of a file.
+        ``called(file)`` gives the name shown for a file.
     """
     ordered = sorted(plain.lines.items(), key=lambda item: -item[1])
     return [
@@ -151,7 +152,8 @@ def _line(
 
 
 def _accelerated(where: tuple[str, int], fast: Run) -> tuple[str, str, float | None]:
-    """Return how a line ran, why it was not compiled, and its seconds; none if it shares its time."""
+    """Return how a line ran in the run with dcarray, why it was not compiled, and its seconds (None if it
+    shares them with other lines)."""
     file, number = where
     around: list[list[Any]] = [h for h in fast.hot if h[0] == file and h[1] <= number <= h[2]]
     compiled = [h for h in around if h[4].startswith("compiled")]
@@ -167,7 +169,7 @@ def _advice(
     moved: Traffic | None, each: float | None, library: str, how: str, why: str,
     seconds: float, spent: float | None,
 ) -> str:  # fmt: skip
-    """Return the advice that holds for certain, and the measurements."""
+    """Return the advice for a line: what is certain to help, and what was measured."""
     said = []
     if moved and moved.temporaries:
         arrays = f"{moved.temporaries} temporaries of up to {moved.largest / 1e6:.3g} MB"

@@ -1,7 +1,7 @@
 """The ``%%dcarray`` magic of notebooks and IPython: a cell under the doctor, or as compiled code.
 
-The cell runs once in the notebook, as always.  What compiled code gains is measured by a child of a fork,
-which has the notebook's variables as they were before, and of which nothing comes back but times.
+The cell runs once in the notebook as usual.  The gain of compiled code is measured in a forked child, which
+has the notebook's variables from before, and returns nothing but times.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _PATIENCE = 30.0, 10.0  # seconds, and times what the cell took, after which the
 
 
 class Report:
-    """What was seen of a cell: a table in a notebook, text in a terminal."""
+    """The doctor's findings for a cell: a table in a notebook, text in a terminal."""
 
     def __init__(self, shown: str, html: str) -> None:
         self._shown, self._html = shown, html
@@ -52,7 +52,7 @@ class Report:
 
 
 def load(shell: Any) -> None:
-    """Give a shell of IPython's the magic ``%%dcarray``.
+    """Add the magic ``%%dcarray`` to a shell of IPython.
 
     Raises
     ------
@@ -80,15 +80,15 @@ def load(shell: Any) -> None:
 
 
 def compiled_run(shell: Any, source: str, file: str, shows: Callable[[Any], None]) -> None:
-    """Run a cell, and functions of earlier cells that it calls, with what is hot as compiled code.
+    """Run a cell, and functions of earlier cells that it calls, with their hot parts as compiled code.
 
     Parameters
     ----------
     shell : IPython.core.interactiveshell.InteractiveShell
     source, file : str
-        The cell's, as `_source` has them.
+        The cell's text and file name, from `_source`.
     shows : callable
-        Gets the value of its last expression.
+        Called with the value of the cell's last expression.
     """
     from dcarray.jit.loops.sites.modules import compile_module
 
@@ -106,7 +106,7 @@ def compiled_run(shell: Any, source: str, file: str, shows: Callable[[Any], None
 
 
 def examined(shell: Any, cell: str, compares: bool) -> Report:
-    """Run a cell in the notebook, and in a child as compiled code; return what is to be said."""
+    """Run a cell in the notebook, and in a child as compiled code; return the report of both."""
     source, here = _source(shell, cell)
     files, outer = UserFiles(None), {frame.f_code.co_filename for frame, _ in walk_stack(None)}
 
@@ -158,7 +158,7 @@ def _gain(child: _Child, plain: Run, success: bool) -> Gain:
 
 
 def _compiled(shell: Any, source: str, file: str, is_own: Callable[[str], bool]) -> dict[str, Any]:
-    """Run a cell as compiled code, in the child; return what was seen."""
+    """Run a cell as compiled code, in the child; return the measurements."""
     from dcarray.inspect.hot_lines import hot_lines
     from dcarray.jit.loops.sites.sampler import SAMPLER
 
@@ -178,12 +178,12 @@ def _compiled(shell: Any, source: str, file: str, is_own: Callable[[str], bool])
 
 
 class _Child:
-    """A fork of this process that waits until it is asked to do something.
+    """A fork of this process that waits for `told`, and then calls a function.
 
     Parameters
     ----------
     does : callable
-        Gives what JSON can hold.
+        The function that the child calls; its result must be a JSON value.
     """
 
     def __init__(self, does: Callable[[], Any]) -> None:
@@ -203,7 +203,7 @@ class _Child:
         os.close(answers)
 
     def told(self, patience: float) -> Any:
-        """Have the child begin; return what it tells, or a text: why it tells nothing."""
+        """Let the child run its function and return the result; or a text, the reason, if there is none."""
         os.write(self._asks, b"!")
         due, parts = time.monotonic() + patience, []
         try:
@@ -224,7 +224,7 @@ class _Child:
 
 
 def _answer(does: Callable[[], Any], answers: int) -> None:
-    """Do something in a child, without input and output."""
+    """Call the function in the child, without input and output, and send the result."""
     null = os.open(os.devnull, os.O_RDWR)
     for number in range(3):
         os.dup2(null, number)

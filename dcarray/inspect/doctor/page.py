@@ -26,7 +26,7 @@ _STYLE = """.doctor table{border-collapse:collapse;width:100%}
 def page(plain: Run, gains: list[Gain], lines: list[Line]) -> str:
     """Return the page.
 
-    Shades of one colour, bars and numbers say the same: no colour has to be told from another.
+    Times are shown by bars, numbers and shades of one colour, so that no colours have to be distinguished.
     """
     files = list(dict.fromkeys(one.file for one in lines))
     return (

@@ -1,4 +1,4 @@
-"""Runs of a program in processes of their own, and what was seen of them."""
+"""Runs of a program, each in a process of its own, and the measurements from them."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ __all__ = ["Program", "Run", "run_of", "watch"]
 
 @record(frozen=True, slots=True)
 class Run:
-    """What was seen of one run of a program.
+    """The measurements of one run of a program.
 
     Attributes
     ----------
     status : int
         Exit status; minus the number of the signal that killed it.
     seconds : float
-        Of the program; zero if it ended without saying what was seen, as ``os._exit`` and crashes do.
+        Seconds of the program; zero if it ended without a report, such as by ``os._exit`` or a crash.
     outside : float
-        Seconds of these outside of the program's own lines.
+        The part of these seconds outside the program's own lines.
     lines : dict
         Seconds by file and line of the program's own code.
     libraries : dict
-        Seconds of these in Python code of libraries: by file and line, and library.
+        Seconds of a line spent in libraries' Python code, by file and line, and library.
     looks : dict
-        By file and line: seconds of single runs, and the values of names.
+        Seconds of single runs of a line, and the values of its names, by file and line.
     hot : list
-        Rows of `dcarray.inspect.hot_lines`, of a run under dcarray.
+        The rows of `dcarray.inspect.hot_lines`, for a run under dcarray.
     compiled, known : int
         The kernels of such a run that were compiled for it, and those that earlier runs had left.
     """
@@ -52,7 +52,7 @@ class Run:
 
 
 def run_of(status: int, told: dict[str, Any]) -> Run:
-    """Return the run of which `dcarray.inspect.doctor.clock.Clock.end` has told."""
+    """Return the `Run` with the measurements that `dcarray.inspect.doctor.clock.Clock.end` returned."""
 
     def by_line(name: str) -> dict[tuple[str, int], Any]:
         return {(row[0], row[1]): row[2] if len(row) == 3 else tuple(row[2:]) for row in told.get(name, [])}
@@ -72,7 +72,7 @@ class Program:
     module : bool
         Whether it is the name of a module.
     stdin : bool
-        Whether it came from the standard input, and so has no file for itself.
+        Whether the source came from the standard input, so that it has no file.
     words : list of str
         The script or module, and its arguments.
     """
@@ -93,7 +93,7 @@ def watch(way: str, program: Program, quiet: bool = False, functions: Sequence[t
     quiet : bool, optional
         Whether what it prints is dropped.
     functions : sequence of (str, int), optional
-        Those that are accelerated, by file and line.
+        The functions to accelerate, by file and line.
     """
     with tempfile.TemporaryDirectory(prefix="dcarray-doctor-") as folder:
         notes = Path(folder, "notes.json")

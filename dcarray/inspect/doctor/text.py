@@ -27,7 +27,7 @@ def text(
     most : float
         The machine's bandwidth, in bytes a second.
     called : callable, optional
-        Gives the name of a file.
+        ``called(file)`` gives the name shown for a file.
     """
     fast = next((one.run for one in gains if one.way == "run"), None)
     rows = [
@@ -61,7 +61,7 @@ def remarks(one: Line) -> list[str]:
 
 
 def shown(seconds: float | None) -> str:
-    """Return a time in a unit that suits it; empty if it is not known."""
+    """Return a duration as text in a suitable unit; "" if it is None."""
     if seconds is None:
         return ""
     scale, unit = next(

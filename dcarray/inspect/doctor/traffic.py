@@ -1,4 +1,4 @@
-"""The bytes that a line of NumPy code moves, and those that it would need to: for arithmetic of arrays."""
+"""The bytes that a line of array arithmetic moves in NumPy, and the bytes that it would need to move."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class Traffic(NamedTuple):
 
 
 class _Unknown(Exception):
-    """Exception: something of the line has no known size."""
+    """Raised when the size of something in a line is unknown."""
 
 
 def traffic(source: str, line: int, values: dict[str, Any]) -> Traffic | None:
-    """Return what a line moves; None where that is not known.
+    """Return the memory traffic of a line; None if a size in it is unknown.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def traffic(source: str, line: int, values: dict[str, Any]) -> Traffic | None:
         The text of the file.
     line : int
     values : dict
-        By name: an integer, "number", or the shape, the size of items and the kind of an array.
+        The value of each name: an integer, "number", or an array's shape, item size and kind.
     """
     try:
         tree = ast.parse(source)

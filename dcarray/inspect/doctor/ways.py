@@ -1,4 +1,4 @@
-"""What a program gains by each way of using dcarray: measured, by a run of it in that way."""
+"""The gain of a program by each way of using dcarray, measured by a run in that way."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ WAYS = {
 
 @record(frozen=True, slots=True)
 class Gain:
-    """A way of using dcarray, and what was measured of it.
+    """A way of using dcarray, and the measurement of it.
 
     Attributes
     ----------
     way, name : str
-        A key of `WAYS`, and what is said of it.
+        A key of `WAYS`, and the name shown for it.
     run : Run or None
         None if it was not measured.
     why : str
-        Why not.
+        Why it was not measured.
     """
 
     way: str
@@ -41,7 +41,7 @@ class Gain:
     why: str = ""
 
     def text(self, plain: Run) -> str:
-        """Return what is to be said, in comparison with a plain run."""
+        """Return the sentence that compares this way with the plain run."""
         if self.run is None:
             return f"{self.name}: not measured, {self.why}"
         times = plain.seconds / self.run.seconds
@@ -56,7 +56,7 @@ def gains(program: Program, plain: Run, which: list[str]) -> list[Gain]:
     ----------
     program : Program
     plain : Run
-        As plain Python.
+        The run as plain Python.
     which : list of str
         Keys of `WAYS`.
     """

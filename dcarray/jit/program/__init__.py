@@ -1,1 +1,1 @@
-"""``dc.program``: functions with types by annotation, compiled ahead of their calls for all sizes."""
+"""``dc.program``: functions with annotated types, compiled ahead of their calls for all sizes."""

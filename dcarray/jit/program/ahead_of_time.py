@@ -14,7 +14,7 @@ from dcarray.core.errors import ProgramError
 from dcarray.lowering.aot.header import c_name
 from dcarray.lowering.aot.interface import Function, Parameter, Refused, Result
 
-from ..loops.sites.requests import is_checked
+from ..loops.sites.loop_requests import is_checked
 from .annotations import ScalarAnnotation
 from .description import describe
 from .region import TracedProgram, trace_program
@@ -23,7 +23,7 @@ __all__ = ["library_function", "located"]
 
 
 def library_function(function: FunctionType) -> Function:
-    """Return a function with types by annotation as one of a library.
+    """Return a function with annotated types as a function for a C library.
 
     Raises
     ------
@@ -45,7 +45,7 @@ def library_function(function: FunctionType) -> Function:
 
 
 def located(error: Refused, function: FunctionType) -> ProgramError:
-    """Return the error of a function that cannot be compiled ahead of time, with file and line."""
+    """Return the error for a function that cannot be compiled ahead of time, with its file and line."""
     file, line = function.__code__.co_filename, function.__code__.co_firstlineno
     where, _, number = error.place.rpartition(":")
     if where and number.isdecimal():
@@ -111,6 +111,6 @@ def _default(value: object) -> str:
 
 
 def _number(text: str) -> object:
-    """The value of a literal of the tracer."""
+    """Return the value of a Python literal that the tracer wrote."""
     names = {"__builtins__": {}, "inf": math.inf, "nan": math.nan}
     return eval(text, names)  # text of the tracer

@@ -1,5 +1,4 @@
-"""Types of programs' arguments: ``dc.types.float64[N, N]``, scalars, and what the annotations of a function
-say."""
+"""Types of programs' arguments: ``dc.types.float64[N, N]``, scalars, and the annotations of a function."""
 
 from __future__ import annotations
 
@@ -40,7 +39,7 @@ class ArrayAnnotation:
     dtype : numpy.dtype
     shape : tuple of int or SymbolicSize
     as_list : bool
-        Whether a call has given a list of its elements, or of such lists.
+        Whether a call passed a list, or nested lists, in place of an array.
     """
 
     dtype: DType
@@ -59,8 +58,8 @@ class ScalarAnnotation:
     ----------
     dtype : numpy.dtype
     kind : type or None
-        Python's type that the function sees; None: it sees a NumPy scalar.  An `int` is part of what a call
-        is specialised for: it may be a size, an index or the number of a loop's iterations.
+        The Python type of the argument; None for a NumPy scalar.  The code may be specialised for the value
+        of an `int`: it may be a size, an index or a number of iterations.
     """
 
     dtype: DType
@@ -84,7 +83,7 @@ Annotation = ArrayAnnotation | ScalarAnnotation
 
 
 class ElementType:
-    """A type of elements that has types of arrays: ``float64[N, M]``.
+    """A dtype in annotations, of which subscripts make types of arrays: ``float64[N, M]``.
 
     Parameters
     ----------
@@ -122,7 +121,7 @@ _PYTHON: Mapping[Any, DType] = {kind: np.dtype(kind) for kind in (bool, int, flo
 
 
 def annotation_of(value: Any) -> Annotation | None:
-    """Return the type that an annotation means; None if it means none."""
+    """Return the type that an annotation means; None if it does not mean a type."""
     if isinstance(value, ArrayAnnotation | ScalarAnnotation):
         return value
     if isinstance(value, type) and value in _PYTHON:
@@ -160,7 +159,7 @@ def evaluated(
 def evaluated_or_passed(
     spec: ast.arguments, names: Mapping[str, Any], file: str
 ) -> Iterator[tuple[str, Annotation | PassedAnnotation | None, int]]:
-    """Yield the same, with any other class for arguments that are only passed on.
+    """Yield the same as `evaluated`, but accept any other class for arguments that are only passed on.
 
     Annotations are read from the source, where ``np.float64[N, N]`` means the array type even though NumPy's
     class does not support it at run time; that needs ``from __future__ import annotations``.
@@ -214,12 +213,12 @@ def sizes_of(
     arrays : sequence of (str, ArrayAnnotation, array)
         The name of an argument, its type, and an array of its number of axes.
     given : mapping of str to int, optional
-        Values that are known without them.
+        Values of symbols that are known already.
 
     Raises
     ------
     ValueError
-        If they contradict each other.
+        If two sizes contradict each other.
     """
     sizes = dict(given or {})
     for _, annotation, value in arrays:

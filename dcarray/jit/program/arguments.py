@@ -1,4 +1,4 @@
-"""Arguments of a program as its annotations have them, and what a call returns."""
+"""A program's arguments, converted to the types of its annotations, and its results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NUMBERS = (bool, int, float, complex)
 def argument_of(
     program: str, name: str, annotation: Annotation | PassedAnnotation, value: Any
 ) -> tuple[Any, Annotation | PassedAnnotation]:
-    """Return an argument and its type: that of its annotation, or of a number its own."""
+    """Return an argument and its type: that of its annotation; for a number of another type, its own."""
 
     def wrong(given: str) -> TypeError:
         return TypeError(f"{program}(): the argument {name} is expected to be {annotation}, not {given}")
@@ -52,7 +52,7 @@ def argument_of(
 
 
 def array_given(value: Any) -> Any:
-    """Return an argument as an array; None if it is neither one nor a list of numbers."""
+    """Return an argument as an array; None if it is no array and no list of numbers."""
     found = elements_of(value) if type(value) is list else value
     array = found if found is None else array_of(found)
     return array if isinstance(array, np.ndarray | ndarray) else None
@@ -64,8 +64,8 @@ def on_devices(values: Iterable[Any]) -> bool:
 
 
 def device_of(values: Iterable[Any], options: Options) -> Any:
-    """Return the device that all arrays are on, or that new ones are to be; None if there are several, or
-    recordings choose it."""
+    """Return the device of all arrays, or that of new ones if there are none; None if arrays are on several
+    devices, or recordings choose it ("auto")."""
     arrays = [v for v in values if isinstance(v, np.ndarray | ndarray | ListElements)]
     there = {getattr(v, "_device", None) for v in arrays}
     if not there:
@@ -81,7 +81,7 @@ def wrapped(value: Any) -> Any:
 
 
 def returned(found: tuple[Any, ...], returns: str) -> Any:
-    """Return the result of a call."""
+    """Return the result of a call: nothing, one value, or a tuple, as ``returns`` says."""
     if returns == "none":
         return None
     return found[0] if returns == "one" else found

@@ -1,8 +1,8 @@
 """Programs that send messages: functions that call `dcarray.comm` between statements on their own arrays.
 
 The statements between these calls, and loops without any, are sites (`dcarray.jit.loops.sites`), compiled for
-the values that come at the first call; the calls run in their order, with the loops around them.  Arrays are
-each rank's own, and are never shared out.
+the values of the first call; the calls of `dcarray.comm` run in their order, with the loops around them.
+Arrays are each rank's own, and are never shared out.
 """
 
 from __future__ import annotations
@@ -63,13 +63,13 @@ def _communicates(function: FunctionType, seen: list[FunctionType]) -> bool:
 
 
 def _is_users(function: FunctionType) -> bool:
-    """Whether a function may be one of the program's: not of NumPy's or of Python's own modules."""
+    """Whether a function may be the program's: it is not of a module of NumPy or Python."""
     package = str(function.__module__).partition(".")[0]
     return package not in ("numpy", "scipy", "dcarray") and package not in sys.stdlib_module_names
 
 
 def _value(node: ast.AST, names: Mapping[str, Any], local: set[str]) -> Any:
-    """Return the value of an expression, as far as modules lead to it; for a method, its object."""
+    """Return the value of an expression that names modules and their attributes; for a method, its object."""
     if isinstance(node, ast.Name):
         return _MISSING if node.id in local else names.get(node.id, _MISSING)
     if not isinstance(node, ast.Attribute):
@@ -85,8 +85,8 @@ def _is_comms(value: Any) -> bool:
 
 
 def parameters_of(function: FunctionType) -> tuple[tuple[str, Annotation | PassedAnnotation], ...]:
-    """Return the names and types of the arguments of a program that sends messages; of those without a type,
-    that of any object.
+    """Return the names and types of the arguments of a program that sends messages; any object is accepted
+    without a type.
 
     Raises
     ------
@@ -120,12 +120,12 @@ def _symbols(shape: tuple[Any, ...]) -> list[str]:
 
 
 class PieceCall:
-    """A callable that runs a function that sends messages, in pieces.
+    """A callable that runs a function that sends messages; the statements between messages are compiled.
 
     Parameters
     ----------
     function : function
-        With its sizes as arguments.
+        The function, with its symbolic sizes as further arguments.
     """
 
     def __init__(self, function: FunctionType) -> None:
@@ -133,7 +133,7 @@ class PieceCall:
         self._name = function.__name__
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the function, whose arrays stay as they are.
+        """Call the function; its arrays are used as they are, not wrapped.
 
         Raises
         ------

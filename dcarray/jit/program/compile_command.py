@@ -71,7 +71,7 @@ def compile_library(
     Parameters
     ----------
     functions : sequence of function
-        With types by annotation, as `dcarray.program` takes them.
+        The functions, with types by annotation as for `dcarray.program`.
     out : Path
         The folder for the files; it is made if it is missing.
     stem : str, optional

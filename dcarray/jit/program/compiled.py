@@ -17,14 +17,14 @@ from ..loops.entry.lists import ListElements
 from ..loops.sites.run_loop import LoopPlan
 from .annotations import ArrayAnnotation
 from .description import Description
-from .requests import ProgramInterface, ProgramRequest
+from .program_requests import ProgramInterface, ProgramRequest
 
 if TYPE_CHECKING:
     from dcarray.lowering.gpu.device import Device
     from dcarray.lowering.program.loaded_plan import LoadedPlan
 
     from ..loops.sites.device_loop_plan import DeviceLoopPlan
-    from ..loops.sites.requests import LoopInterface
+    from ..loops.sites.loop_requests import LoopInterface
     from .rank_runs import RankRuns
     from .schedule import Change
 
@@ -34,11 +34,11 @@ _MAX_SIZES = 64  # that are remembered with their shapes
 
 
 class CompiledProgram:
-    """A compiled program: its plans for all sizes, and what is derived from them for some.
+    """A program's compiled code: its plans for all sizes, and those bound to particular sizes.
 
-    Which plan serves a call is decided by its sizes alone: the first is for those for which all that the
-    passes have found is worth it, the general one for the others (`dcarray.ir.analysis.versions`).  There is
-    no general plan where the first serves all sizes.
+    The sizes of a call decide which plan serves it.  The first plan has all rewrites, and serves the sizes
+    for which they are faster.  The general plan serves all others (`dcarray.ir.analysis.versions`); there is
+    none if the first serves all sizes.
     """
 
     def __init__(
@@ -82,23 +82,22 @@ class CompiledProgram:
 
     @cached_property
     def general(self) -> LoadedPlan:
-        """The plan that serves all sizes, compiled when it is first asked for."""
+        """The plan that serves all sizes, compiled at the first access."""
         return self._first if self._first.guard is None else self._made("general")
 
     @cached_property
     def on_ranks(self) -> RankRuns:
-        """Its runs on several ranks."""
+        """The program's runs on several ranks."""
         from .rank_runs import RankRuns
 
         return RankRuns(self.description)
 
     def is_current(self) -> bool:
-        """Whether the globals that the program was compiled with are the same."""
+        """Whether the global names that were compiled in still have the same values."""
         return self.description.is_current()
 
     def serves(self, values: tuple[Any, ...], guards: tuple[Any, ...]) -> bool:
-        """Whether the compiled code may get arguments with these guards: it would write no array that may
-        not be written."""
+        """Whether the compiled code may get arguments with these guards: it writes no read-only array."""
         for (name, annotation), value, guard in zip(self.description.parameters, values, guards, strict=True):
             if guard is None:
                 return False
@@ -111,8 +110,8 @@ class CompiledProgram:
         return True
 
     def plan(self, symbols: tuple[int, ...], guards: tuple[Any, ...], wraps: bool) -> LoopPlan:
-        """Return the plan for arguments with these guards, of which some are wrapped or none is, and these
-        values of its symbols."""
+        """Return the plan for these guards of arguments and values of symbols; ``wraps``: new arrays are
+        wrapped."""
         found: LoopPlan | None = self._plans.get(guards)
         if found is None:
             loaded, interface, names, live = self._parts(symbols)
@@ -127,7 +126,7 @@ class CompiledProgram:
         Raises
         ------
         PlanMismatch
-            If the device would not know of exceptions that it may raise.
+            If the program may raise exceptions, which a device cannot detect.
         """
         from ..loops.sites.device_loop_plan import DeviceLoopPlan
 

@@ -47,9 +47,9 @@ _MOST_VERSIONS = 16  # with which there is another one for numbers of other type
 class Program(Elsewhere, Generic[_Arguments, _Result]):
     """A function whose arguments have types.
 
-    Its calls run code that was compiled once for all sizes.  Where that does not serve a call, because an
-    argument has another type, an index might be out of bounds, or arrays share memory, say, the function runs
-    as it is written and accelerated, with the same results.
+    Its calls run code that was compiled once for all sizes.  If it does not serve a call, such as when an
+    argument has another type, an index might be out of bounds, or arrays share memory, Python runs the
+    function, accelerated, with the same results.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class Program(Elsewhere, Generic[_Arguments, _Result]):
     Attributes
     ----------
     written : function
-        The function as it is written.
+        The original function.
     typed : bool
         Whether an argument has a type.
     """
@@ -91,24 +91,24 @@ class Program(Elsewhere, Generic[_Arguments, _Result]):
 
     # ---- compiling ----------------------------------------------------------------------------------
     def compile(self, schedule: Schedule | None = None) -> Program[_Arguments, _Result]:
-        """Compile the program with the options in force, unless that has been done; returns the program.
+        """Compile the program with the options in force, unless that was done before; returns the program.
 
-        What is compiled serves all sizes.  Where something is only worth it for some, as a library call,
-        there is a second version for the others.
+        The compiled code serves all sizes.  If a rewrite, such as a library call, is faster for some sizes
+        only, there is a second version for the others.
 
         Parameters
         ----------
         schedule : Schedule, optional
-            What has been made of ``f.schedule()``: calls from now on run that, in place of what the target's
-            passes make of the program; without a schedule, they run the latter again.
+            A schedule that began as ``f.schedule()``: calls run it from now on, instead of the region after
+            the target's passes.  Without a schedule, they run that region again.
 
         Raises
         ------
         ProgramError
             If it does not compile, with file and line.
         ScheduleError
-            If it is no schedule of this program, or its steps do not make the same of it with the options in
-            force, with the reason.
+            If it is no schedule of this program, or its steps do not give the same region with the options in
+            force; the text has the reason.
         """
         options = config.current()
         if self._in_pieces and schedule is None:
@@ -209,8 +209,8 @@ class Program(Elsewhere, Generic[_Arguments, _Result]):
         self, options: config.Options, lists: frozenset[str] = frozenset(), numbers: Numbers = frozenset(),
         on_device: bool = False,
     ) -> CompiledProgram:  # fmt: skip
-        """Return the program compiled with these options, where the arguments ``lists`` are lists, and
-        ``numbers`` have these types instead of those of their annotations."""
+        """Return the program compiled with these options, for lists as the arguments ``lists``, and numbers
+        of the types ``numbers`` in place of the annotated ones."""
         # positions are those of the program as it is, and steps are the processor's
         changes = None if lists or numbers or on_device else self._changes
         key = options.fastmath, options.threads, options.cache_dir, options.target, lists, numbers, changes
@@ -310,7 +310,7 @@ class Program(Elsewhere, Generic[_Arguments, _Result]):
         return self._as_written({name: given(value) for name, value in named.items()}, sizes)
 
     def _of_other_types(self, given: dict[str, Any], error: TypeError, options: config.Options) -> Any:
-        """Run the function as it is written, since arguments have other types than their annotations say."""
+        """Run the original function, since arguments do not have the annotated types, as ``error`` says."""
         if options.strict:
             raise error
         arrays = []
@@ -355,7 +355,7 @@ class Program(Elsewhere, Generic[_Arguments, _Result]):
             raise TypeError(reason) from error
 
     def _as_written(self, given: dict[str, Any], sizes: dict[str, int]) -> Any:
-        """Run the function as it is written, with sizes for its symbols."""
+        """Run the original function, with these values of its symbols."""
         return self._plain(given, sizes)
 
     @property

@@ -1,6 +1,6 @@
 """Descriptions of programs as plain data: the source, the types of arguments, and the values of globals.
 
-Equal descriptions have equal regions, so that a description is the key of what is compiled of it.
+Equal descriptions have equal regions, so that a description is the key of the compiled code.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _NUMBERS = (int, float, complex, bool, str, type(None))
 
 
 class Names(Mapping[str, Any]):
-    """The names around a function, as they are now: those of enclosing functions, and globals."""
+    """The names around a function with their current values: those of enclosing functions, and globals."""
 
     def __init__(self, function: FunctionType) -> None:
         self._cells = dict(zip(original(function).co_freevars, function.__closure__ or (), strict=True))
@@ -64,7 +64,7 @@ class ProgramLike:
     Attributes
     ----------
     written : function
-        The function as it is written.
+        The original function.
     typed : bool
         Whether its arguments have types; otherwise it is called like any function.
     """
@@ -84,13 +84,13 @@ class Description:
     parameters : tuple of (str, Annotation)
         Its arguments in order.
     called : tuple of (Function, tuple of (str, Annotation))
-        The programs that it calls, with theirs.
+        The programs that it calls, with their arguments.
     watched : tuple
         The globals that it depends on: namespace, name and value of each.
     constants : tuple of (str, int)
-        Integer arguments that always have one value, which is part of what is compiled.
+        Integer arguments with a fixed value, which is compiled in.
     sizes : tuple of (str, int)
-        Symbols that do.
+        Symbols with a fixed value.
     """
 
     function: Function
@@ -101,7 +101,7 @@ class Description:
     sizes: tuple[tuple[str, int], ...] = ()
 
     def is_current(self) -> bool:
-        """Whether the globals that it depends on are the same."""
+        """Whether the global names that it depends on still have the same values."""
         for names, name, value in self.watched:
             now = names.get(name, _MISSING)
             if now is not value and counterpart(now) is not counterpart(value):
@@ -127,8 +127,8 @@ def describe(
     Raises
     ------
     ProgramError
-        If the source is not certain, an argument has no type or an unknown one, sizes contradict each other,
-        or functions call themselves.
+        If the source file may have changed, an argument has no type or an unknown one, sizes contradict each
+        other, or functions call themselves.
     """
     found = _Describer(annotations, constants or {})
     made, parameters = found.program(function)

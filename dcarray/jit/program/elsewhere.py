@@ -47,8 +47,8 @@ class Elsewhere(ProgramLike):
     def _wrapped(
         self, run: Callable[..., Any], named: dict[str, Any], sizes: dict[str, int], options: config.Options
     ) -> Any:
-        """Return the result of ``run`` on the wrapped arguments and their sizes, the only item of a tuple; if
-        that is empty, the function runs as it is written."""
+        """Return the result of ``run`` on the wrapped arguments and sizes.  ``run`` returns it as a tuple's
+        only item; if the tuple is empty, Python runs the original function."""
 
         def call(*values: Any) -> Any:
             both = dict(zip(named, values, strict=True))

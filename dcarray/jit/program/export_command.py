@@ -19,7 +19,7 @@ __all__ = ["main"]
 
 
 def main(argv: list[str]) -> int:
-    """Export a function and return the exit status."""
+    """Run the command: export a function, and return the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m dcarray export",
         description="Make a folder for the tools of FPGA vendors of a function: kernel, host program, build "

@@ -13,7 +13,7 @@ __all__ = ["UsageError", "function_at"]
 
 
 class UsageError(Exception):
-    """A command line that does not make sense; the text says why."""
+    """Raised when a command line is invalid; the text says why."""
 
 
 def function_at(place: str) -> Any:

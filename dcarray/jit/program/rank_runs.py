@@ -1,4 +1,4 @@
-"""Runs of a program's region on all ranks, where arrays lie in blocks or are so large that they are to."""
+"""Runs of a program's region on all ranks, if arrays lie in blocks or are large enough to be distributed."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from dcarray.ir import dims
 
 from ..loops.entry import generators
 from ..loops.entry.lists import ListElements
+from ..loops.sites.loop_requests import is_checked
 from ..loops.sites.plan_values import PlanMismatch, binding, fetcher, number
-from ..loops.sites.requests import is_checked
 from .description import Description
 
 __all__ = ["RankRuns"]
@@ -63,7 +63,7 @@ class RankRuns:
             self._refused = True
 
     def is_needed(self, values: Sequence[Any], symbols: tuple[int, ...], options: Options) -> bool:
-        """Whether an array lies in blocks, or one of the region is to."""
+        """Whether an array lies in blocks, or an array of the region is large enough to be distributed."""
         if any(isinstance(x, Handle) and is_distributed(x) for x in values):
             return True
         known = dict(zip([s.name for s in self._traced.region.symbols], symbols, strict=True))
@@ -76,7 +76,7 @@ class RankRuns:
     def run(
         self, values: Sequence[Any], symbols: tuple[int, ...], options: Options
     ) -> tuple[Any, ...] | None:
-        """Return what the program returns; None if it has to run as it is written.
+        """Return the program's result; None if the original function has to run.
 
         Parameters
         ----------

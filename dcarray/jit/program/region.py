@@ -44,7 +44,7 @@ _INT = np.dtype(np.int64)
 
 @record(frozen=True, slots=True)
 class Parameter:
-    """An argument of a program, as its region has it.
+    """A program's argument, in the form that its region has for it.
 
     Attributes
     ----------
@@ -53,12 +53,12 @@ class Parameter:
         "array"; "scalar": an array of the region without axes; or "size": a Python int, which is a symbol of
         the region.
     dtype : numpy.dtype
-        Of an int: int64.
+        The dtype of the argument; int64 for an int.
     shape : tuple of Dim
     symbol : str
-        The region's name of it: of an array, or of a symbol; empty where the region does not use it.
+        The name of its array or symbol in the region; empty if the region does not use it.
     read, written : bool
-        Whether the region reads its elements from before, and writes them.
+        Whether the region reads elements that it was given, and whether it writes elements.
     """
 
     name: str
@@ -243,7 +243,7 @@ class _ProgramTracer(Tracer):
         raise self.scope.fail("a list is returned")
 
     def _check_aliases(self, results: tuple[Result, ...]) -> None:
-        """Refuse results that would be copies of each other's memory instead of views."""
+        """Refuse results that share memory in NumPy but would be copies in compiled code."""
         if any(one.kind == "view" for one in results):
             raise self.scope.fail("a view is returned")
         arrays = [one.name for one in results if one.kind == "array"]
@@ -277,7 +277,8 @@ class _ProgramTracer(Tracer):
         return super().run(function, args, named, frame)
 
     def _checked_argument(self, what: str, annotation: Annotation, value: Value) -> Value:
-        """Return the value of an argument of a called program, which has the type of the annotation."""
+        """Return the value of an argument of a called program; refuse one that does not have the annotated
+        type."""
         if isinstance(annotation, ArrayAnnotation):
             if isinstance(value, NumberList) and value.array.dtype == annotation.dtype:
                 return value

@@ -20,7 +20,7 @@ __all__ = ["Arguments", "arguments_of"]
 
 @record(frozen=True, slots=True)
 class Arguments:
-    """The memory that a region is given and the values of its symbols."""
+    """The memory of a region's arrays, and the values of its symbols, for one run."""
 
     memory: dict[str, NDArray]
     sizes: dict[str, int]
@@ -108,7 +108,7 @@ def _lies_as_declared(array: Array, value: NDArray, sizes: Mapping[str, int]) ->
 
 
 def _solve(array: Array, shape: tuple[int, ...], sizes: dict[str, int]) -> None:
-    """Add the symbols that a shape decides: alone, or with a constant or a factor."""
+    """Compute the symbols that a shape determines: an axis is a symbol, perhaps with a constant or factor."""
     for n, size in zip(array.shape, shape, strict=True):
         free = dims.free_symbols(n) - sizes.keys()
         if len(free) == 1:

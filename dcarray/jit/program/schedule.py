@@ -56,14 +56,14 @@ class Schedule:
     ----------
     region : Region
     options : config.Options
-        Those in force when it was made: target, threads and ``fastmath`` are used.
+        The options in force when it was made; target, threads and ``fastmath`` matter.
     notes : tuple of Note
         What the last pass did, and what it refused with the reason: each has ``kind`` ("done" or "refused"),
         ``text``, ``pass_name`` and ``loc``.
     changes : tuple of Change
-        What has been done so far; ``steps`` has it as text.
+        The changes made so far; ``steps`` has them as text.
     known : tuple of (str, number)
-        Arrays without axes whose values are known: constants of the program, as ``inf``.
+        Arrays without axes whose values are known: constants of the program, such as ``inf``.
     """
 
     region: Region
@@ -118,9 +118,9 @@ class Schedule:
         ValueError
             If there is no pass of the name.
         TypeError
-            If a pass of one's own is none, or does not return a region.
+            If ``what`` is no pass, or does not return a region.
         ScheduleError
-            If it makes a region that is not valid.
+            If the new region is not valid.
         """
         log = Log()
         name: Any = what
@@ -155,7 +155,7 @@ class Schedule:
         Parameters
         ----------
         position : int
-            Of a statement over a domain.
+            The position of a statement over a domain.
         sizes : sequence of int or None
             The length of blocks along each axis; the last block may be shorter.  None: the axis is not
             divided.  With 1 an axis becomes a loop.
@@ -163,7 +163,8 @@ class Schedule:
         Returns
         -------
         Schedule
-            With one loop for each divided axis, the first outermost; that one is parallel if that is proved.
+            The schedule with one loop for each divided axis.  The first is outermost, and parallel if that is
+            proved.
 
         Raises
         ------
@@ -193,7 +194,7 @@ class Schedule:
         Parameters
         ----------
         position : int
-            Of the outermost loop.  Each loop is all that the one around it does.
+            The position of the outermost loop.  The body of each outer loop is only the next loop.
         order : sequence of int
             The old places of the loops in their new order, 0 being the outermost: (1, 0) exchanges two.
 
@@ -241,9 +242,9 @@ class Schedule:
         Parameters
         ----------
         position : int
-            Of a loop whose number of iterations is known.
+            The position of a loop whose number of iterations is known.
         factor : int
-            How many; those that are left over are a second loop.
+            How many iterations are joined; the remaining ones become a second loop.
 
         Raises
         ------
@@ -392,7 +393,7 @@ def repeated(changes: Sequence[Change], region: Region, options: config.Options)
     Raises
     ------
     ScheduleError
-        If one of them is not legal there, or is a pass of one's own, which others do not know.
+        If a change is not legal there, or is a user's own pass, which has no name to find it by.
     """
     verify(region)
     made = Schedule(region, options)

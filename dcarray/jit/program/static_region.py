@@ -37,7 +37,7 @@ class StaticRegion:
         The function's.
     region : Region
     memory : mapping of str to numpy.ndarray
-        A value of each array of the region that is given one, not shared with the arguments.
+        The values of the region's input arrays, which share no memory with the arguments.
     traced : TracedProgram
         The region with what its arrays are as arguments and results.
     """

@@ -1,4 +1,4 @@
-"""The function of a program as it is written, called where its region does not serve, or has none."""
+"""The original function of a program, called when its region does not serve a call, or it has none."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["WrittenFunction"]
 
 
 class WrittenFunction:
-    """A function with symbolic sizes, as it is written.
+    """A program's original function, with symbolic sizes.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class WrittenFunction:
     Attributes
     ----------
     names : Names
-        The names around it.
+        The names around the function, with their values.
     signature : inspect.Signature
     """
 
@@ -42,7 +42,8 @@ class WrittenFunction:
         self._calls: dict[tuple[str, ...], Any] = {}  # what calls it, by the names of its sizes
 
     def __call__(self, given: dict[str, Any], sizes: Mapping[str, int]) -> Any:
-        """Call the function, its hot parts compiled, with all arguments by name and sizes for its symbols."""
+        """Call the function, with its hot parts compiled; ``given`` has all arguments by name, ``sizes`` its
+        symbols' values."""
         spec, values = self._function.__code__, {}
         for name, size in self._sizes():
             if sizes.keys() >= {*size.names}:
@@ -70,7 +71,7 @@ class WrittenFunction:
         return tuple([name for name, _ in self._sizes()])
 
     def _sizes(self) -> tuple[tuple[str, SymbolicSize], ...]:
-        """Return the names of sizes that the function reads, and these."""
+        """Return the names of the sizes that the function reads, with the sizes."""
         if any(self.names.get(name) is not size for name, size in self._known):
             del self._known  # a name is bound anew
         return self._known
@@ -82,7 +83,7 @@ class WrittenFunction:
         return tuple([(name, size) for name, size in found if isinstance(size, SymbolicSize)])
 
     def with_sizes(self, symbols: tuple[str, ...]) -> FunctionType:
-        """Return the function with the values of some sizes as further arguments."""
+        """Return the function with further arguments: the values of these symbolic sizes."""
         function = self._function
         made = with_parameters(function, original(function), symbols) if symbols else function
         assert made is not None  # the source has been read

@@ -22,9 +22,9 @@ DType = np.dtype[Any]
 
 @record(frozen=True, slots=True)
 class ArrayType:
-    """Geometry and dtype of an array, wrapped or plain; ``strides`` in elements, none of an array in C order
-    that has symbolic sizes.  Arrays of different names share no memory, but for ``same``: another name that
-    is bound to the same object."""
+    """The dtype, shape and strides of an array, wrapped or plain.  ``strides`` count elements, and are empty
+    for an array in C order with symbolic sizes.  Arrays of different names share no memory, except with
+    ``same``, another name of the same array."""
 
     dtype: DType
     shape: tuple[int | SymbolicSize, ...]
@@ -61,7 +61,7 @@ class ScalarType:
 
 @record(frozen=True, slots=True, eq=False)
 class Constant:
-    """A value that the plan is specialised for: an int, bool, str, None, a dtype, or a tuple or list of
+    """A value compiled into the plan: an int, bool, str, None, a dtype, or a tuple or list of
     `EntryValue`, ints of which may be symbolic.  Floats and complex numbers are constants only as globals and
     defaults of functions.  Equal constants have the same type: 1, True and 1.0 differ, as do 0.0 and -0.0."""
 
@@ -97,7 +97,7 @@ class Function:
 
 @record(frozen=True, slots=True)
 class Recursion:
-    """A global name of a function that is bound to the function itself, or to one by which it is called."""
+    """A global name that is bound to the function itself, or to one that calls it (recursion)."""
 
     name: str
     file: str
@@ -114,7 +114,7 @@ def calls_itself(function: Function) -> bool:
 
 
 def calls_others(function: Function) -> bool:
-    """Whether a function calls another one by which it is called."""
+    """Whether a function calls another one that calls it back."""
     return not all(one.names(function) for one in _inside(function))
 
 

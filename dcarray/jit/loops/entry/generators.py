@@ -3,7 +3,7 @@
 Compiled code calls NumPy's own functions, which change a generator's state where it is.  So the state is an
 array that a loop reads and writes, with undo copies as any other: memory of the bit generator's object, and
 for a `numpy.random.RandomState` also the second number of a pair from a normal distribution, which it keeps.
-For Python's own generators NumPy's draw (`python_generators`).
+For Python's own generators, NumPy's bit generators draw (`python_generators`).
 """
 
 from __future__ import annotations
@@ -42,8 +42,7 @@ _PCG64 = 24  # bytes from the beginning of its state to the other part, to which
 
 
 class Generator(NamedTuple):
-    """The description of a generator: the names of its bit generator and of its class, where "Random" is
-    Python's."""
+    """The description of a generator: the names of its bit generator ("Random": Python's) and its class."""
 
     bits: str
     owner: str
@@ -62,7 +61,7 @@ class Parts(NamedTuple):
     Attributes
     ----------
     address : ndarray
-        The address of its interface, in an array without axes.
+        The address of the generator's C interface, in an array without axes.
     state : ndarray
     has_gauss, gauss : ndarray
         Whether a `RandomState` keeps a number from a normal distribution, and that number; of one element,
@@ -70,7 +69,7 @@ class Parts(NamedTuple):
     binomial : ndarray
         The address of memory for what a binomial distribution computes once, in an array without axes.
     memory : ndarray
-        That memory.
+        The memory at the address ``binomial``.
     """
 
     address: Any
@@ -83,7 +82,7 @@ class Parts(NamedTuple):
 
 # ---- of values ----------------------------------------------------------------------------------------
 def guard(value: Any) -> tuple[str, Generator] | None:
-    """Return the guard of a generator; None if it is none, or compiled code does not know its bits."""
+    """Return the guard of a generator; None if the value is none, or its bit generator is not supported."""
     found = _parts(value)
     return None if found is None else ("generator", found[0])
 
@@ -98,7 +97,7 @@ def global_generator(value: Any, name: str, names: dict[str, Any]) -> GlobalGene
 
 
 def described(value: tuple[str, Generator]) -> Generator:
-    """Return the description in a guard."""
+    """Return the description of the generator in a guard."""
     return value[1]
 
 
@@ -200,7 +199,7 @@ def _global() -> Any:
 
 
 def python_instance() -> Any:
-    """Return the generator of the functions of Python's module `random`; None if that is not imported."""
+    """Return the generator behind the functions of Python's module `random`; None if that is not imported."""
     if "random" not in sys.modules:
         return None
     from .python_generators import INSTANCE
@@ -209,8 +208,8 @@ def python_instance() -> Any:
 
 
 class Fetcher:
-    """A callable that gives the memory of a generator's part, given the values of names; None if the
-    generator has another bit generator by now.
+    """A callable that takes the values of names and returns the memory of a generator's part; it returns None
+    if the generator now has another bit generator.
 
     Parameters
     ----------
@@ -235,13 +234,13 @@ def is_copied(text: str) -> bool:
 
 
 def is_state(fetch: Any) -> bool:
-    """Whether something gives the state of a generator, which two generators may share."""
+    """Whether an input is the state of a generator, which two generators may share."""
     return type(fetch) is Fetcher and fetch.part == "state"
 
 
 def acquired(generators: Sequence[Any]) -> list[Any] | None:
-    """Return the locks of generators, which this thread has now, of NumPy's; None, without them, if another
-    thread has one, or may draw from one of Python's."""
+    """Return the locks of NumPy's generators, which this thread now holds; None, holding none, if another
+    thread holds one, or may draw from a generator of Python's."""
     locks: list[Any] = []
     for generator in generators:
         if _is_pythons(generator):

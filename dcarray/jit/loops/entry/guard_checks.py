@@ -74,8 +74,7 @@ def _check(value: Any, guard: Any, written: bool) -> tuple[Any, ...] | None:
 
 
 def span(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> tuple[int, int]:
-    """Return the range of bytes that an array occupies, relative to its first element: start, and end
-    (exclusive)."""
+    """Return the range of bytes (end exclusive) that an array occupies, relative to its first element."""
     low = high = 0
     for stride, n in zip(strides, shape, strict=True):
         if n == 0:

@@ -1,5 +1,4 @@
-"""Guards: hashable keys of the properties of a value that a loop's plan depends on, as a JIT's type
-signature.
+"""Guards: hashable keys of the properties of a value that a loop's plan depends on, as type signatures.
 
 Each entry into a loop computes the guard of each name's value, so it is cheap.  Values with equal guards have
 equal `EntryValue`s; a value without a guard is of a type that compiled code does not support.  The guard of a
@@ -64,7 +63,7 @@ class ObjectGuard:
         self._defaults = self._function.__defaults__ if isinstance(entry_value, Function) else None
 
     def of(self, value: Any) -> ObjectGuard:
-        """Return the same guard of an object that does nothing but call its function."""
+        """Return this guard for another object, which does nothing but call the function."""
         return ObjectGuard(value, self.entry_value, self._checks)
 
     def holds(self) -> bool:
@@ -116,7 +115,7 @@ def guard_of(value: Any) -> Hashable | None:
 
 
 def knows_wrapped() -> bool:
-    """Whether values may be wrapped arrays: their package is loaded."""
+    """Whether values may be wrapped arrays, since their package is loaded."""
     return "dcarray.api.array" in sys.modules
 
 
@@ -169,7 +168,8 @@ def _make_guard(value: Any, inside: Mapping[Any, Recursion]) -> ObjectGuard | No
 
 
 def described(function: Any) -> Function | None:
-    """Return the description of a Python function whose source is traced; None if it is not supported."""
+    """Return the description of a Python function whose source is traced; None if a part of it is not
+    supported."""
     guard = object_guard(function)
     found = None if guard is None else guard.entry_value
     return found if isinstance(found, Function) else None
@@ -291,8 +291,7 @@ GUARDS: dict[type, Callable[[Any], Hashable | None]] = {
 
 
 def entry_value(value: Any, guard: Any, same: str | None = None) -> EntryValue:
-    """Return the description of a value with this guard; ``same`` is another name that is bound to the same
-    array."""
+    """Return the description of a value with this guard; ``same`` is another name of the same array."""
     if isinstance(guard, ObjectGuard):
         return guard.entry_value
     if isinstance(guard, DeviceGuard):

@@ -39,8 +39,8 @@ _MAX_DEPTH = 8
 def read_numbers(
     rows: list[list[Any]], kind: type | None, width: int, array: np.ndarray[Any, Any], /
 ) -> bool:
-    """Fill an array with the numbers of lists; False if these do not fit.  They do not if a list has another
-    length, an element is not of just this type, or an int is too large.  The kind of mixed lists is None."""
+    """Fill an array with the numbers of lists; False if these do not fit.  That is so if a list has another
+    length, an element has another type, or an int is too large.  ``kind`` is None for mixed lists."""
     kinds = set(map(type, chain.from_iterable(rows)))
     if set(map(len, rows)) != {width} or not kinds <= ({float, int} if kind is None else {kind}):
         return False
@@ -76,13 +76,13 @@ class ListElements:
     ----------
     given : list
     array : numpy.ndarray
-        Of the dtype of its numbers, or complex128 if it is mixed; with one axis if it is ragged.
+        The numbers, with their dtype, or complex128 if the list is mixed; with one axis if it is ragged.
     lists : tuple of int
         The identities of the list and of those in it.
     of_tuples : bool
-        Whether there are tuples in it, and no lists.
+        Whether its items are tuples, not lists.
     starts, lengths : numpy.ndarray or None
-        Of a ragged list, for each list in it: where its elements begin in the array, and how many these are.
+        For a ragged list: where each inner list begins in the array, and its number of elements.
     """
 
     __slots__ = ("_kind", "_rows", "array", "given", "lengths", "lists", "of_tuples", "starts")
@@ -234,10 +234,10 @@ def mixed_numbers(array: np.ndarray[Any, Any]) -> list[Any]:
 
 
 def array_of(value: Any) -> Any:
-    """Return the array of `ListElements`, and any other value."""
+    """Return the array of a `ListElements`; any other value as it is."""
     return value.array if type(value) is ListElements else value
 
 
 def given(value: Any) -> Any:
-    """Return the list that `ListElements` are of, and any other value."""
+    """Return the list whose elements a `ListElements` holds; any other value as it is."""
     return value.given if type(value) is ListElements else value

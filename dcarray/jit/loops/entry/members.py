@@ -1,4 +1,4 @@
-"""Members of modules that compiled code stands for, like ``np.sqrt``: the program may bind them anew."""
+"""Members of modules that are built into compiled code, such as ``np.sqrt``: the program may rebind them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NUMBERS = {"pi": math.pi, "e": math.e, "inf": math.inf, "euler_gamma": 0.577215
 
 
 def member_paths(*nodes: ast.AST) -> tuple[tuple[str, ...], ...]:
-    """Return the attributes of names in syntax trees, as ``("np", "linalg", "norm")``, each once."""
+    """Return the attributes of names in syntax trees, such as ``("np", "linalg", "norm")``, each once."""
     found: dict[tuple[str, ...], None] = {}
     for root in nodes:
         for node in walk(root):
@@ -45,8 +45,8 @@ def member_paths(*nodes: ast.AST) -> tuple[tuple[str, ...], ...]:
 
 
 def watched_members(paths: tuple[tuple[str, ...], ...], names: Mapping[str, Any]) -> list[Check] | None:
-    """Return the checks that members of modules are what they are now, given what names mean; None if one is
-    not its module's own."""
+    """Return the checks that members of modules still are what they are now; None if one is not the module's
+    own object. ``names`` has the values of names."""
     checks: list[Check] = []
     for path in paths:
         value = names.get(path[0])

@@ -1,4 +1,4 @@
-"""Arrays of memory that objects of NumPy or Python have, at its address."""
+"""Arrays over memory inside objects of NumPy or Python, given by its address."""
 
 from __future__ import annotations
 

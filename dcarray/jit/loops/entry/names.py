@@ -1,4 +1,4 @@
-"""Names of values that no name of a program has."""
+"""Names of values in compiled code that no program uses."""
 
 START = "start of the remaining iterations"
 """The symbol at which a resumed loop begins."""

@@ -26,8 +26,7 @@ _MODULES = (
 
 
 def public_description(value: Any) -> PublicObject | None:
-    """Return the description of an object with a public name, NumPy's or its counterpart here; None if it has
-    none."""
+    """Return the description of an object with a public name (NumPy's, or its counterpart's); else None."""
     if value is parallel_map.map:
         return PublicObject("dcarray.map")
     name = getattr(value, "__name__", None)
@@ -60,13 +59,13 @@ _OTHER_NAMES = {
 
 
 def _counterpart(member: Any) -> Any:
-    """Return what stands for an object of NumPy's in code of which the arrays are wrapped."""
+    """Return the object that replaces a NumPy object in code with wrapped arrays."""
     proxy = sys.modules.get("dcarray.jit.numpy_proxy")
     return member if proxy is None else proxy.counterpart(member)
 
 
 def makes_wrapped(value: Any) -> bool:
-    """Whether an object stands for one of NumPy's in code of which the arrays are wrapped."""
+    """Whether an object replaces one of NumPy's in code with wrapped arrays."""
     if "dcarray.jit.numpy_proxy" not in sys.modules:
         return False
     if isinstance(value, ModuleType):

@@ -1,4 +1,4 @@
-"""Generators of Python's module `random`: bit generators of NumPy's from which compiled code draws for them.
+"""Generators of Python's module `random`: compiled code draws for them from bit generators of NumPy.
 
 Both are the Mersenne Twister.  A run copies the state from Python's generator to that of NumPy's, and back if
 it succeeds; so there is nothing to undo if it fails.
@@ -36,14 +36,14 @@ _methods = attrgetter("random", "getrandbits", *[f"{name}.__code__" for name in 
 
 
 class Twin:
-    """A bit generator of NumPy's that stands for a generator of Python's while compiled code draws.
+    """A bit generator of NumPy that compiled code draws from in place of a generator of Python's.
 
     Attributes
     ----------
     address, state, has_gauss, gauss : ndarray
         As in `generators.Parts`.
     own : ndarray
-        The state in the object of Python's generator: the position, and the words.
+        The memory of the Python generator's state: the position, and the words.
     """
 
     __slots__ = ("_bits", "address", "gauss", "has_gauss", "own", "state")
@@ -78,8 +78,8 @@ def twin(value: Random) -> Twin | None:
 
 
 def copied_here(value: Random) -> bool:
-    """Copy the state of a generator to what draws for it; returns whether that may be done: another thread
-    could draw the same numbers meanwhile."""
+    """Copy the state of a generator to its twin; return False if another thread could draw the same numbers
+    meanwhile."""
     found = twin(value)
     kept = vars(value).get("gauss_next")
     if found is None or has_other_threads() or not (kept is None or type(kept) is float):
@@ -92,7 +92,7 @@ def copied_here(value: Random) -> bool:
 
 
 def copied_back(value: Random) -> None:
-    """Copy the state of a generator's twin back to it."""
+    """Copy the state of a generator's twin back to the generator."""
     found = _twins[value]
     found.own[1:] = found.state[:_WORDS]
     found.own[0] = found.state[_WORDS]
@@ -101,7 +101,7 @@ def copied_back(value: Random) -> None:
 
 # ---- what is as expected --------------------------------------------------------------------------------
 def own_method(name: str) -> FunctionType | None:
-    """Return a method that is written in Python; None if one of these is not Python's own."""
+    """Return a method of `random.Random` written in Python; None if a method is not Python's own."""
     return getattr(Random, name) if _are_own() else None
 
 
@@ -127,8 +127,8 @@ def _own_methods() -> tuple[Any, ...] | None:
 
 @cache
 def _place_of_state() -> int:
-    """Return where in a generator's object its state is; 0 if that is not found, or NumPy's bit generator
-    does not make the same of it."""
+    """Return the offset of the state in a generator's object; 0 if it is not found, or NumPy's bit generator
+    draws other numbers from it."""
     value = Random(11)
     words = memory_at(id(value), np.uint32, Random.__basicsize__ // 4).tolist()
     *state, position = value.getstate()[1]

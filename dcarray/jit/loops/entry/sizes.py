@@ -94,7 +94,7 @@ def symbol(name: str) -> SymbolicSize:
     Raises
     ------
     TypeError, ValueError
-        If it is none.
+        If the name is no string, or no identifier.
     """
     if not isinstance(name, str):
         raise TypeError(f"symbol() takes a name, not {type(name).__name__}")

@@ -21,8 +21,7 @@ def is_handle(value: Any) -> bool:
 
 
 def on_device(x: Handle) -> Hashable | None:
-    """Return the guard of an array on a device; None of a part of one, and where recordings choose the
-    device."""
+    """Return the guard of an array on a device; None for a part of an array, and for the device "auto"."""
     a = x._small
     if not x._device.target:
         return None

@@ -157,8 +157,8 @@ class Arithmetic(Integers, ComplexNumbers):
         return self.ufunc(name, (a, b))
 
     def _same_for_both(self, op: str, a: Value, b: Value) -> Value:
-        """Return an operation on a scalar that is Python's or NumPy's: the same result for both, or again a
-        scalar of the one type or the other."""
+        """Trace an operation on a scalar that is of Python's or of NumPy's type at run time: the result has
+        one type in both cases, or is again a scalar of either type."""
         first, second = (
             self.binary(op, *[getattr(x, side) if isinstance(x, PythonOrNumpy) else x for x in (a, b)])
             for side in ("python", "numpy")
@@ -179,7 +179,8 @@ class Arithmetic(Integers, ComplexNumbers):
         return second
 
     def _is_other(self, *values: Value) -> Data | None:
-        """Return whether one of the scalars of two types is of the second one; None if that is not known."""
+        """Return whether one of some scalars of two types has the second one at run time; None if that is not
+        known."""
         flags = [x.is_numpy for x in values if isinstance(x, PythonOrNumpy)]
         known = [flag for flag in flags if flag is not None]
         if len(known) < len(flags):
@@ -187,7 +188,7 @@ class Arithmetic(Integers, ComplexNumbers):
         return known[0] if len(known) == 1 else self.both("logical_or", *known)
 
     def _int_or_float(self, op: str, first: Value, second: Data, a: Value, b: Value) -> PythonOrNumpy:
-        """Return the result of an operation for ints, or for floats: as a float it is the same number."""
+        """Trace an operation on a number that is an int or a float at run time; both give the same value."""
         is_float = self._is_other(a, b)
         if is_float is None or op == "**":
             raise self.scope.fail(f"{op} of a scalar whose type depends on whether a loop has run")
@@ -234,7 +235,7 @@ class Arithmetic(Integers, ComplexNumbers):
         return self.memory.value(expr, scalar=True, weak=bool)
 
     def _scalars(self, op: str, a: Value, b: Value) -> Value:
-        """Return an operation on scalars; None where it is that of the ufunc."""
+        """Trace an operation on scalars; return None if the ufunc of the operation computes the same."""
         kinds = [kind_of(x) for x in (a, b)]
         if kinds == [complex, "d"]:  # Python takes a float64 for a float: the result is no NumPy scalar
             raise self.scope.fail(f"{op} of a Python complex number and a float64")
@@ -275,8 +276,8 @@ class Arithmetic(Integers, ComplexNumbers):
         raise self.scope.fail(f"{op} of Python scalars")
 
     def of_c(self, name: str, args: Sequence[Value], weak: type | None = float) -> Data:
-        """Return a function of the C library on scalars; for Python's (``weak``), with a run-time check for
-        the results of which Python raises an error."""
+        """Trace a function of the C library on scalars.  For Python's numbers (``weak``) results for which
+        Python raises an error are checked at run time."""
         given = tuple([self.expr(x, _F8) for x in args])
         made: Expr = Apply(f"c_{name}", given, _F8)
         if weak:
@@ -333,7 +334,7 @@ class Arithmetic(Integers, ComplexNumbers):
         )
 
     def _checked_operator(self, name: str, inputs: tuple[Value, ...]) -> Data:
-        """Return an operator on NumPy scalars, with a check for integer overflow, of which NumPy warns."""
+        """Trace an operator on NumPy scalars, with a check for integer overflow, since NumPy warns of it."""
         value = self.elementwise(name, inputs)
         if value.dtype.kind == "c" and name == "multiply":
             return self.memory.value(product(*[self.expr(x, value.dtype) for x in inputs]), scalar=True)
@@ -370,7 +371,7 @@ class Arithmetic(Integers, ComplexNumbers):
         raise self.scope.fail("the truth of a value that is not understood")
 
     def length(self, stack: Stack | Row) -> Data:
-        """Return how many numbers a list has."""
+        """Return how many numbers a list that grows and shrinks has now."""
         if isinstance(stack, Row):
             return stack.length
         limits = 0, self.scope.limits(stack.items.array.shape[0])[1]
@@ -398,15 +399,16 @@ class Operations:
 
 
 def _text(value: Value) -> str:
-    """A Python expression for a scalar that depends only on names bound when the loop begins, else empty."""
+    """Return the Python expression of a scalar that depends only on names bound at the loop's begin, or
+    ""."""
     if isinstance(value, Data):
         return value.text
     return repr(value) if type(value) in PYTHON and value == value and abs(value) < np.inf else ""
 
 
 def _fast_power(x: Value, exponent: Value) -> str:
-    """Return the ufunc to which NumPy's ``**`` maps some scalar exponents of arrays, which is exact unlike
-    ``power``."""
+    """Return the ufunc that NumPy's ``**`` uses for some scalar exponents of arrays, such as ``square``:
+    these are exact, ``power`` is not."""
     if not (is_array(x) or isinstance(x, Masked)) or type(exponent) not in (int, float):
         return ""
     return short_power(x.dtype.kind, exponent)

@@ -50,7 +50,7 @@ class Arrays(Operations):
 
     # ---- views --------------------------------------------------------------------------------------
     def view_or_value(self, x: Data, selection: Selection) -> Data:
-        """Return a view of an array; of a value that is not stored, a value."""
+        """Return a selection of an array: a view; if the array is not stored in memory, a computed value."""
         amap, shape = selection
         if x.window is not None:
             view = self.memory.view(compose(x.window, amap, shape), x.dtype)
@@ -113,7 +113,7 @@ class Arrays(Operations):
         return self.memory.note_order(made, a)
 
     def shape(self, given: Value, old: Shape | None = None) -> Shape:
-        """Return the shape of a program's argument."""
+        """Return the shape that a program's argument such as ``shape=(n, 3)`` means."""
         shape = tuple(given) if isinstance(given, tuple | list) else (given,)
         if not all(map(is_int, shape)):
             raise self.scope.fail("a shape is not known")
@@ -128,7 +128,7 @@ class Arrays(Operations):
         return shape
 
     def axes(self, axis: Value, ndim: int) -> tuple[int, ...]:
-        """Return the non-negative axes of a program's argument; None: all."""
+        """Return the non-negative axes that a program's argument ``axis`` means; None means all."""
         if axis is None:
             return tuple(range(ndim))
         given = axis if isinstance(axis, tuple | list) else (axis,)
@@ -140,12 +140,12 @@ class Arrays(Operations):
             raise self.scope.fail(str(error)) from error
 
     def count(self, shape: Shape, axis: Value) -> Dim:
-        """Return the number of elements along axes."""
+        """Return the product of the lengths of a shape along the axes ``axis``."""
         return size_of(tuple(shape[k] for k in self.axes(axis, len(shape))))
 
     # ---- creation -----------------------------------------------------------------------------------
     def dtype(self, given: Value) -> DType:
-        """Return the dtype of a program's argument."""
+        """Return the dtype that a program's argument ``dtype`` means."""
         if isinstance(given, PublicObject):
             kind = {"builtins." + t.__name__: t for t in PYTHON}.get(given.name)
             name = given.name.removeprefix("numpy.")
@@ -161,7 +161,7 @@ class Arrays(Operations):
         return self.memory.view(self.memory.new(shape, dtype), dtype)
 
     def filled(self, x: Data, value: Value) -> Data:
-        """Return a new array after all of its elements were assigned a value."""
+        """Assign a value to all elements of a new array, and return the array."""
         self.assign(x, value)
         return x
 
@@ -222,8 +222,8 @@ class Arrays(Operations):
         self.memory.write(window, self.math.expand(expr, shape, window.shape), *done)
 
     def _check_direction(self, target: Window, source: Window) -> None:
-        """Refuse to assign a vector to a part of its own memory with another step.  NumPy goes through both
-        element by element then, and reads elements that it has written."""
+        """Refuse to assign a vector to a part of its own memory that has another step.  NumPy copies element
+        by element then, and reads elements that it has already written."""
         if target.array != source.array or len(target.shape) != 1 or len(source.shape) != 1:
             return
         if overlap(target, source) is False or self._meet_at_their_starts(target, source):
@@ -232,14 +232,14 @@ class Arrays(Operations):
             raise self.scope.fail("a vector is assigned to a part of itself with another step")
 
     def _meet_at_their_starts(self, a: Window, b: Window) -> bool:
-        """Whether vectors along different dimensions begin at the same element: no other is in both."""
+        """Whether two vectors along different dimensions of an array share just their first element."""
         pairs = list(zip(a.index, b.index, strict=True))
         if any(x.axis == 0 == y.axis for x, y in pairs):
             return False
         return all(self.scope.eq(x.offset, y.offset) is True for x, y in pairs)
 
     def _steps_equal(self, a: Window, b: Window) -> bool:
-        """Whether vectors in the memory of the same array have the same step, or opposite ones."""
+        """Whether two vectors in the same array have the same step through memory, or opposite steps."""
         array = self.memory.arrays[a.array]
         each = array.strides or c_strides(array.shape)
         steps = [
@@ -252,8 +252,7 @@ class Arrays(Operations):
         return self.scope.eq(*steps) is True or set(backwards) == {True, False}
 
     def _checked_cast(self, value: Data, dtype: DType) -> Expr:
-        """Return a scalar cast to a dtype; to integers with a check that it fits, as NumPy converts it by
-        ``int()``."""
+        """Return a scalar cast to a dtype.  A cast to integers checks that it fits, as ``int()`` does."""
         if dtype.kind not in "iu":
             return cast(value.expr, dtype)
         self.memory.may_raise = True

@@ -16,7 +16,7 @@ MOST_BITS = 63  # of a shift
 
 def result_bounds(op: str, a: Bounds, b: Bounds) -> Bounds | None:
     """Return bounds of ``x op y`` for all ``x`` and ``y`` within bounds for which Python has a result; None
-    if there are none."""
+    if no bounds are known."""
     if op in ("//", "%"):
         b = b[0] + (not b[0]), b[1] - (not b[1])
         if b[0] > b[1]:
@@ -40,5 +40,5 @@ def result_bounds(op: str, a: Bounds, b: Bounds) -> Bounds | None:
 
 
 def _bits(x: int) -> int:
-    """Return the bits of a number in two's complement, without the sign bit."""
+    """Return the number of bits of an int in two's complement, without the sign bit."""
     return (x if x >= 0 else ~x).bit_length()

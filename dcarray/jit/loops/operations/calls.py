@@ -134,9 +134,10 @@ class Calls(Scans):
 
     # ---- calls --------------------------------------------------------------------------------------
     def inlined(self, function: Value, args: list[Value], named: Named) -> tuple[Value, list[Value]]:
-        """Return what is traced when a function is called, and its arguments.  It is the source, for
-        functions of `cmath` and for methods of Python's generators that are written in Python; our
-        definition, for functions of NumPy's that have one; else the function itself."""
+        """Return the function that is traced in place of a called one, and its arguments.  For functions of
+        `cmath`, and methods of Python's generators that are written in Python, it is their source; for
+        functions of NumPy that `numpy_definitions` has, the definition there; else the called function
+        itself."""
         defined = definition(function, [*args, *named.values()])
         if defined is not None:
             return defined, args
@@ -261,7 +262,7 @@ class Calls(Scans):
         return out
 
     def _scalar(self, dtype: DType, value: Value = 0.0, /) -> Value:
-        """Trace ``numpy.float64(value)``."""
+        """Trace the conversion of a number to a NumPy scalar, such as ``numpy.float64(value)``."""
         if not is_number(value) or is_array(value) or dtype.kind not in "fiub":
             raise self.scope.fail("a scalar's constructor")
         if isinstance(value, Data):

@@ -22,7 +22,7 @@ _CLOSE = 1e-9  # to 1, for a sum of probabilities; NumPy's own bound is larger
 
 
 def choice(d: Draws, g: RandomGenerator, items: Value, size: Value, p: Value) -> Value:
-    """Trace a draw, with replacement."""
+    """Trace a random draw of ``size`` of the ``items``, with replacement and optional probabilities ``p``."""
     single = is_number(items) and not is_array(items)
     array = None if single else _called(d, "asarray", items)
     if array is not None and len(array.shape) != 1:
@@ -37,13 +37,13 @@ def choice(d: Draws, g: RandomGenerator, items: Value, size: Value, p: Value) ->
 
 
 def _called(d: Draws, name: str, *args: Value) -> Any:
-    """Return the result of a function of NumPy's."""
+    """Trace a call of the NumPy function ``name`` and return its result."""
     return d.call(PublicObject(f"numpy.{name}"), args, {})
 
 
 def _place(d: Draws, g: RandomGenerator, count: Value, size: Value, p: Data) -> Data:
-    """Trace a draw of an integer with probabilities: the number of running sums that are not above a random
-    number."""
+    """Trace a draw of an index with the probabilities ``p``: the number of running sums of ``p`` that a
+    random number reaches or exceeds."""
     if size is not None or type(count) is not int or p.dtype != _F8 or p.shape != (count,) or not count:
         raise d.scope.fail("a choice with probabilities that is not understood")
     sums = _running_sums(d, d.memory.array(p), count)
@@ -62,7 +62,7 @@ def _place(d: Draws, g: RandomGenerator, count: Value, size: Value, p: Data) -> 
 
 
 def _running_sums(d: Draws, p: Data, count: int) -> Data:
-    """Return the sums up to each element of a vector: one after the other, which is a part of any kernel."""
+    """Return the running sums of a vector, added one after the other, which any kernel can contain."""
     memory, loc = d.memory, d.memory.loc
     made, total = d.arrays.empty((count,), _F8), memory.new((), _F8, "total")
     assert made.window is not None
@@ -79,5 +79,5 @@ def _running_sums(d: Draws, p: Data, count: int) -> Data:
 
 
 def _distance(total: Expr) -> Expr:
-    """Return how far a number is from 1."""
+    """Return the absolute difference of a number from 1."""
     return Apply("absolute", (Apply("subtract", (total, const(1.0, _F8)), _F8),), _F8)

@@ -1,7 +1,7 @@
-"""The functions of `cmath` in traced code: their source, written in Python as CPython has them in C.
+"""The functions of `cmath` for traced code: Python source with the steps of CPython's C code.
 
-Where CPython treats numbers in another way, an ``assert`` fails: infinities, NaN, very large or small
-numbers, and where it raises an error.  Python runs the loop then.
+For numbers that CPython treats in a special way (infinities, NaN, very large or small numbers, and those for
+which it raises an error) an ``assert`` fails, and Python runs the loop.
 """
 
 from __future__ import annotations
@@ -199,7 +199,7 @@ _SAMPLES = (0.5 + 0.25j, -1.25 + 3.5j, 0.75 - 0.125j, -0.3 - 7.1j, 1.0 + 0.7j, 2
 
 @cache
 def written(name: str) -> Function | None:
-    """Return the source of a function of `cmath`; None if there is none, or it is not as this Python's."""
+    """Return the source for a function of `cmath`; None if there is none, or this Python's differs."""
     function = _WRITTEN.get(name)
     if function is None or not _is_as_expected(name, function):
         return None

@@ -77,7 +77,7 @@ class ComplexNumbers(Numbers):
         return self.complex_of(*[Apply("negative", (part,), _F8) for part in self.parts(x)])
 
     def _complex_power(self, a: Value, b: Value) -> Data:
-        """Trace a power, for a small positive exponent: Python multiplies then, too."""
+        """Trace a power with a small positive int as exponent, for which Python multiplies, too."""
         whole = b.real if type(b) is complex and not b.imag else b
         if type(whole) not in (int, float) or not 0 < whole <= _MAX_POWER or whole != int(whole):
             raise self.scope.fail("a power of complex numbers")
@@ -95,8 +95,7 @@ class ComplexNumbers(Numbers):
 
 
 def product(a: Expr, b: Expr) -> Expr:
-    """Return the product of complex scalars, computed without the fused operations that NumPy uses for
-    arrays."""
+    """Return the product of complex scalars, without the fused operations of NumPy's arrays."""
     part = np.empty(0, a.dtype).real.dtype
     x, y = [(Apply("real", (z,), part), Apply("imag", (z,), part)) for z in (a, b)]
     return Apply("complex", _times(x, y), a.dtype)

@@ -52,7 +52,7 @@ class Creation(Joining):
         return a if kind is None or kind == a.dtype else self.arrays.astype(a, kind)
 
     def _of_number(self, x: Value, kind: DType | None) -> Data:
-        """Return an array without axes."""
+        """Return an array without axes that holds a number."""
         if not is_number(x) or not (isinstance(x, Data) or is_int(x) or type(x) in PYTHON):
             raise self.scope.fail("an array is made of something that is not a number")
         made = self.arrays.empty((), kind or self._dtype_of(x))
@@ -60,7 +60,7 @@ class Creation(Joining):
         return made
 
     def array_of_sequence(self, items: Value, dtype: DType) -> Data:
-        """Return the array of a sequence of numbers, to be assigned to elements of an array."""
+        """Return a sequence of numbers as an array, to be assigned to elements of another one."""
         return self._of_sequence(items, dtype)
 
     def _of_sequence(self, items: Value, kind: DType | None) -> Data:
@@ -76,7 +76,7 @@ class Creation(Joining):
         return made
 
     def _leaves(self, items: Value) -> tuple[Shape, dict[tuple[int, ...], Value]]:
-        """Return the shape of the array of a nested sequence, and its numbers or arrays by their places."""
+        """Return the shape of the array that a nested sequence makes, and its items by their indices."""
         if isinstance(items, NumberList):
             items = self.iterables.lists.as_array(items)
         if not isinstance(items, tuple | list):
@@ -129,7 +129,8 @@ class Creation(Joining):
         return Apply("add", (value, self.math.expr(start, dtype)), dtype)
 
     def _float_range(self, start: Value, stop: Value, step: Value, kind: DType | None) -> Data:
-        """Return a range of known floats: the first two elements, and then multiples of their difference."""
+        """Return a range of floats known when tracing: the first two are computed, the next are multiples of
+        their difference, as in NumPy."""
         if kind not in (None, _F8) or not all(type(x) in (int, float) for x in (start, stop, step)):
             raise self.scope.fail("a range of floats that is not known")
         try:
@@ -224,7 +225,7 @@ class Creation(Joining):
         return self.memory.note_order(made, array)
 
     def _widths(self, given: Value, ndim: int) -> list[tuple[int, int]]:
-        """Return how much goes before and after along each axis."""
+        """Return the number of elements that `numpy.pad` adds before and after, along each axis."""
         try:
             widths = np.broadcast_to(np.asarray(given), (ndim, 2))
         except (ValueError, TypeError) as error:
@@ -263,7 +264,8 @@ def _wrap(n: int, before: int, after: int) -> list[tuple[slice, int]]:
 
 
 def _mirror(n: int, before: int, after: int, skip: int) -> list[tuple[slice, int]]:
-    """Return the parts of a mirrored array; ``skip`` elements at each end are not repeated."""
+    """Return the slices and steps of which `numpy.pad` makes a mirrored axis; the outermost ``skip`` elements
+    are not repeated."""
     low = slice(before - 1 + skip, skip - 1 if skip else None, -1)
     high_stop = n - 1 - skip - after
     high = slice(n - 1 - skip, high_stop if high_stop >= 0 else None, -1)

@@ -1,4 +1,4 @@
-"""What values are, and how they change in a loop, in words for users: with the change that helps."""
+"""Descriptions of traced values, and of changes of their types in a loop, for the report: with advice."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["change_of", "described"]
 
 
 def described(value: Value) -> str:
-    """Return a value's kind in words; nothing for values other than numbers, arrays and None."""
+    """Return a value's kind in words, such as "an array"; "" unless it is a number, an array or None."""
     if is_array(value):
         axes = len(value.shape)
         return f"an array of {value.dtype} with {axes} {'axis' if axes == 1 else 'axes'}"
@@ -28,7 +28,7 @@ def _type_name(value: Value) -> str:
 
 
 def change_of(name: str, before: Value, after: Value) -> str:
-    """Return how the value of a name changes in a loop, and what to write instead."""
+    """Return a text: how the type of a name changes in a loop, and what to write instead."""
     was, becomes = described(before), described(after)
     if not was or not becomes or was == becomes:
         return f"{name} changes from one iteration to the next"

@@ -23,7 +23,7 @@ _INTEGERS = frozenset({"binomial", "geometric", "poisson"})
 def drawn(
     d: Draws, g: RandomGenerator, name: str, method: Callable[..., Value], *args: Value, **named: Value
 ) -> Value:
-    """Trace a method of a generator, given what traces it for parameters that are numbers."""
+    """Trace a random method whose parameters may be arrays, given ``method``, which traces it for numbers."""
     try:
         given = signature(method).bind(d, g, *args, **named).arguments
     except TypeError as error:
@@ -51,6 +51,6 @@ def drawn(
 
 
 def _element(d: Draws, array: Data, places: list[Any]) -> Value:
-    """Return the element that is broadcast to a place."""
+    """Return the element of an array that broadcasting puts at the index ``places``."""
     own = places[len(places) - len(array.shape) :]
     return d.arrays.getitem(array, tuple([0 if n == 1 else k for n, k in zip(array.shape, own, strict=True)]))

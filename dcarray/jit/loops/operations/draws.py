@@ -42,9 +42,9 @@ class Draws(Operations):
     Attributes
     ----------
     allowed : bool
-        Whether the code may draw: it runs where the generators are.
+        Whether the code may draw random numbers: it runs on the processor, where the generators are.
     call : callable
-        What traces calls of other functions.
+        The function that traces calls of other functions.
     """
 
     def __init__(self, reductions: Reductions, call: Callable[[Value, Any, Any], Value]) -> None:
@@ -62,7 +62,7 @@ class Draws(Operations):
         return RandomGenerator(PYTHON, Generator("MT19937", "Random"))
 
     def part(self, generator: RandomGenerator, part: str) -> Window:
-        """Return the memory of a part of a generator, as `generators.Parts` has it."""
+        """Return the memory of one part of a generator, such as its state; `generators.Parts` lists them."""
         found = self._parts.get((generator.name, part))
         if found is None:
             if not self.allowed:
@@ -80,13 +80,13 @@ class Draws(Operations):
     def native(
         self, generator: RandomGenerator, name: str, args: Sequence[Load | Const], target: Window
     ) -> None:
-        """Draw a number by a function of `DRAWS`, whose arguments are stored."""
+        """Draw a number by a NumPy function of the table `DRAWS`, and store it in ``target``."""
         state, address = self.part(generator, "state"), self.part(generator, "address")
         order, loc = self.memory.order_of_draws(), self.memory.loc
         self.memory.emit(call_of(state, order, address, name, args, target, loc))
 
     def stored(self, expr: Expr) -> Load | Const:
-        """Return an argument as a constant, or as memory: it is computed now."""
+        """Return an argument as a constant, or as memory into which it is computed now."""
         if isinstance(expr, Const) and np.isfinite(const_value(expr)):
             return expr
         if isinstance(expr, Load) and not expr.window.shape:
@@ -109,7 +109,7 @@ class Draws(Operations):
         return made
 
     def _each(self, array: str, shape: Shape, index: tuple[Index, ...], write: Write) -> None:
-        """Write the elements of an array in order; those of the first axes are at ``index``."""
+        """Emit writes of an array's elements in order; ``index`` holds the indices of its first axes."""
         if len(index) == len(shape):
             write(Window(array, (), index))
             return
@@ -123,7 +123,7 @@ class Draws(Operations):
 
     # ---- arguments ----------------------------------------------------------------------------------
     def real(self, value: Value) -> Expr:
-        """Return an argument as a double; arrays of arguments are not understood."""
+        """Return an argument, a number, as a double; arrays are refused."""
         if not is_number(value) or is_array(value):
             raise self.scope.fail("an argument of a random number that is not a scalar")
         if isinstance(value, Data) and value.dtype.kind not in "fiub":
@@ -140,27 +140,28 @@ class Draws(Operations):
         return Apply("checked", (fits, kept), value.dtype)
 
     def at_least_0(self, value: Value) -> Expr:
-        """Return an argument that is neither negative nor the negative zero."""
+        """Return an argument with a check that it is not negative (nor -0.0)."""
         expr = self.real(value)
         if type(value) in (int, float, bool) and value >= 0 and not np.signbit(value):
             return expr
         return self.checked(expr, 1.0, Apply("logical_not", (Apply("signbit", (expr,), _BOOL),), _BOOL))
 
     def above_0(self, value: Value) -> Expr:
-        """Return an argument that is positive."""
+        """Return an argument with a check that it is positive."""
         expr = self.real(value)
         if type(value) in (int, float) and value > 0:
             return expr
         return self.checked(expr, 1.0, Apply("greater", (expr, const(0.0, _F8)), _BOOL))
 
     def chance(self, value: Value, least: float) -> Expr:
-        """Return an argument between a least one and 1."""
+        """Return an argument with a check that it is between ``least`` and 1."""
         expr = self.real(value)
         ends = [("greater_equal", least), ("less_equal", 1.0)]
         return self.checked(expr, 1.0, *[Apply(op, (expr, const(end, _F8)), _BOOL) for op, end in ends])
 
     def range_of(self, low: Expr, high: Expr, may_be_negative: bool) -> Expr:
-        """Return the length of an interval, which is finite."""
+        """Return the length of an interval with a check that it is finite, and, unless allowed, not
+        negative."""
         if isinstance(low, Const) and isinstance(high, Const):
             known = float(const_value(high)) - float(const_value(low))
             if np.isfinite(known) and known >= 0.0:
@@ -220,7 +221,7 @@ class Draws(Operations):
         self.memory.emit(Compute(target, made, loc=self.memory.loc))
 
     def _below(self, generator: RandomGenerator, start: Expr, span: Expr, target: Window) -> None:
-        """Write an integer as Python draws it: the first bits of a word, until they are not above a span."""
+        """Write a random integer as Python draws it: upper bits of words, until they are at most ``span``."""
         memory, loc = self.memory, self.memory.loc
         if isinstance(span, Const):
             shift: Expr = const(WORD - (int(const_value(span)) + 1).bit_length(), _I8)
@@ -240,7 +241,7 @@ class Draws(Operations):
         memory.emit(Compute(target, made, loc=loc))
 
     def end(self, value: Value) -> Value:
-        """Return a bound of random integers, as one of Python's."""
+        """Return a bound of random integers as a Python int."""
         if not is_number(value) or is_array(value) or type(value) in (float, complex, bool):
             raise self.scope.fail("bounds of random integers that are not integers")
         if not isinstance(value, Data) or value.weak is int:
@@ -250,7 +251,7 @@ class Draws(Operations):
         return self.math.as_counter(value)
 
     def of_function(self, generator: RandomGenerator, name: str, args: list[Expr], size: Value) -> Data:
-        """Trace numbers of a function of `DRAWS`."""
+        """Trace one number or ``size`` numbers drawn by a function of the table `DRAWS`."""
         dtype = DRAWS[name].result
         write = partial(self.native, generator, name, [self.stored(arg) for arg in args])
         made = self.numbers(size, dtype, write, (float if dtype == _F8 else int) if size is None else None)
@@ -260,7 +261,7 @@ class Draws(Operations):
 
 
 def _mask(span: Expr) -> Expr:
-    """Return the least number of ones in binary that is not below a number."""
+    """Return the least number of the form 2**k - 1 that is not below ``span``."""
     if isinstance(span, Const):
         return const((1 << int(const_value(span)).bit_length()) - 1, _U8)
     for shift in (1, 2, 4, 8, 16, 32):

@@ -1,5 +1,5 @@
-"""Scalars whose type is Python's or NumPy's, or int or float, as conditions and loops have run: ``s = 0.0``,
-and in a branch ``s += x[i]``.  Their value and their type are in memory of their own."""
+"""Scalars whose type is known at run time only: Python's or NumPy's, or int or float.  An example is ``s =
+0.0``, and in a branch ``s += x[i]``.  Their value and their type are stored in memory, each by itself."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ _BOOL = np.dtype(np.bool_)
 
 
 def either_kind(*values: Value) -> Either | None:
-    """Return the types of a scalar that may be one of several; None if these do not go together, or it is not
-    known which one it is."""
+    """Return the two types that a scalar may have, given its possible values; None if they cannot be
+    combined, or it is not known at run time which one it has."""
     kinds: set[Any] = set()
     for x in values:
         either = isinstance(x, PythonOrNumpy)
@@ -46,7 +46,7 @@ def either_kind(*values: Value) -> Either | None:
 
 
 def value_and_type(math: Numbers, x: Value, kind: Either) -> tuple[Expr, Expr]:
-    """Return the value of a scalar of one of two types, and whether it is of NumPy's."""
+    """Return the value of a scalar of one of two types, and whether that is NumPy's, as expressions."""
     if isinstance(x, PythonOrNumpy):
         assert x.is_numpy is not None
         return x.numpy.expr, x.is_numpy.expr
@@ -63,7 +63,7 @@ def choice(memory: Memory, math: Numbers, cond: Expr, a: Value, b: Value, kind: 
 
 
 def of_both(function: Callable[[Value], Value], x: PythonOrNumpy, scope: Scope) -> PythonOrNumpy:
-    """Return a function of a scalar, whose result is of Python's type or NumPy's as the scalar is."""
+    """Return the result of applying ``function`` to a scalar; it has Python's or NumPy's type as that has."""
     python, numpy = function(x.python), function(x.numpy)
     same = isinstance(python, Data) and isinstance(numpy, Data) and x.numpy.kind == numpy.kind
     if not same or kind_of(python) is not kind_of(x.python):
@@ -82,8 +82,8 @@ def int_or_float(
     is_float: Expr | None,
     limits: tuple[int, int] = (-MAX_COUNTER, MAX_COUNTER - 1),
 ) -> PythonOrNumpy:
-    """Return a number of Python's with a float64 value: an int, which is within the limits, or a float; None
-    if it is not known which of these."""
+    """Return a Python number stored as float64: a float if ``is_float`` is true, else an int within
+    ``limits``.  Return None if it is not known which."""
     if is_float is not None:
         value, limits = _limited(memory, value, is_float, limits)
     whole = (

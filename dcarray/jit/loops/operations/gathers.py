@@ -34,8 +34,8 @@ class Gathers(Operations):
         return any(found) and plain
 
     def with_run_time_ints(self, x: Data, key: Value) -> Value:
-        """Return the key with run-time ints for those of loop variables that are negative in some iterations
-        alone, and count from the end there."""
+        """Return the key, in which loop variables that are negative in some iterations only (where they count
+        from the end) are run-time ints."""
         keys = key if type(key) is tuple else (key,)
         if len(keys) > len(x.shape) or not all(is_int(k) or isinstance(k, slice | Data) for k in keys):
             return key
@@ -83,7 +83,7 @@ class Gathers(Operations):
         )
 
     def _index_along(self, k: Value, size: Dim, place: int, domain: Shape, spread: Shape) -> Expr:
-        """Return the index along an axis, as an expression over the domain."""
+        """Return the index along one axis as an expression over the domain of the result."""
         if isinstance(k, Data):
             after = len(domain) - place - len(spread)
             full_rank = (*k.shape, *(1,) * after)
@@ -147,7 +147,7 @@ class Gathers(Operations):
 
     @contextmanager
     def write_at(self, x: Data, key: Value, *spent: Value) -> Iterator[Value]:
-        """A context for statements that write at a normalised key; gives that key with loop variables in
+        """A context for statements that write at a normalised key.  It yields the key with loop variables in
         place of run-time scalars."""
         keys, loc = list(key), self.memory.loc
         if any(isinstance(k, Data) and k.shape for k in keys):

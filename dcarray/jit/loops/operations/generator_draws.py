@@ -29,13 +29,13 @@ _MOST_POISSON = float(1 << 40)  # the mean of numbers that are surely below `dra
 
 
 def need(d: Draws, holds: bool) -> None:
-    """Refuse a call unless its arguments are understood."""
+    """Refuse a call, by raising `Untraceable`, unless ``holds``."""
     if not holds:
         raise d.scope.fail("an argument of random numbers that is not understood")
 
 
 def is_dtype(value: Value, *kinds: type) -> bool:
-    """Whether a dtype that is given, None if it is not, is one of some."""
+    """Whether the argument ``dtype`` of a call is one of some kinds; None stands for no argument."""
     names = {f"{kind.__module__}.{kind.__name__}" for kind in kinds}
     return getattr(value, "name", None) in names or value in kinds
 
@@ -62,7 +62,7 @@ def _standard_exponential(
 
 
 def uniform(d: Draws, g: RandomGenerator, low: Value = 0.0, high: Value = 1.0, size: Value = None) -> Data:
-    """Trace ``uniform`` of either kind of generator."""
+    """Trace ``uniform`` of a `Generator` or a `RandomState`."""
     first = d.stored(d.real(low))
     length = d.range_of(first, d.real(high), g.kind.owner == "RandomState")
     return d.of_function(g, "random_uniform", [first, length], size)
@@ -104,7 +104,7 @@ def _vonmises(d: Draws, g: RandomGenerator, mu: Value, kappa: Value, size: Value
 def triangular(
     d: Draws, g: RandomGenerator, left: Value, mode: Value, right: Value, size: Value = None
 ) -> Data:
-    """Trace ``triangular`` of either kind of generator."""
+    """Trace ``triangular`` of a `Generator` or a `RandomState`."""
     low, top, high = [d.stored(d.real(x)) for x in (left, mode, right)]
     pairs = [("less_equal", low, top), ("less_equal", top, high), ("less", low, high)]
     holds = [Apply(name, (a, b), _BOOL) for name, a, b in pairs]
@@ -133,7 +133,7 @@ def _choice(
 
 
 def of_location(name: str) -> Callable[..., Data]:
-    """Return what traces a distribution with a location and a scale, by a function of `DRAWS`."""
+    """Return a function that traces a distribution with a location and a scale, by a function of `DRAWS`."""
 
     def traced(
         d: Draws, g: RandomGenerator, loc: Value = 0.0, scale: Value = 1.0, size: Value = None
@@ -181,7 +181,7 @@ def _weibull(d: Draws, g: RandomGenerator, a: Value, size: Value = None) -> Data
 
 
 def poisson(d: Draws, g: RandomGenerator, lam: Value = 1.0, size: Value = None) -> Data:
-    """Trace ``poisson`` of either kind of generator."""
+    """Trace ``poisson`` of a `Generator` or a `RandomState`."""
     rate = d.stored(d.at_least_0(lam))
     fits = Apply("less_equal", (rate, const(_MOST_POISSON, _F8)), _BOOL)
     return d.of_function(g, "random_poisson", [d.checked(rate, 1.0, fits)], size)

@@ -33,7 +33,8 @@ def select(scope: Scope, shape: Shape, key: Value) -> Selection:
     Raises
     ------
     Untraceable
-        If it is not proved to be in bounds, or its shape is no affine function of loop variables.
+        If the key is not proved to be in bounds, or the result's shape is no affine function of loop
+        variables.
     """
     keys = list(key) if type(key) is tuple else [key]
     given = sum(k is not None and k is not Ellipsis for k in keys)
@@ -60,7 +61,7 @@ def select(scope: Scope, shape: Shape, key: Value) -> Selection:
 
 
 def proved_position(scope: Scope, k: Dim, size: Dim) -> Dim | None:
-    """Return the non-negative index; None unless it is proved to be in bounds, and its sign is known."""
+    """Return an index as a non-negative one; None unless it is proved in bounds, and its sign is known."""
     if scope.nonneg(k) is True and scope.lt(k, size) is True:
         return k
     if scope.le(k, -1) is True and scope.need_le(-size, k):
@@ -71,7 +72,7 @@ def proved_position(scope: Scope, k: Dim, size: Dim) -> Dim | None:
 
 
 def position(scope: Scope, k: Dim, size: Dim) -> Dim:
-    """Return the non-negative index; fails unless it is proved to be in bounds."""
+    """Return an index as a non-negative one; raises `Untraceable` unless it is proved to be in bounds."""
     found = proved_position(scope, k, size)
     if found is None:
         raise scope.fail("an index is not proved to be in bounds")
@@ -79,7 +80,7 @@ def position(scope: Scope, k: Dim, size: Dim) -> Dim:
 
 
 def _slice(scope: Scope, k: slice, size: Dim) -> tuple[Dim, int, Dim]:
-    """Return first element, step and length."""
+    """Return the first element, the step and the length of a slice of an axis of length ``size``."""
     step: Any = 1 if k.step is None else k.step
     if not all(v is None or is_int(v) for v in (k.start, k.stop)) or type(step) is not int or not step:
         raise scope.fail("a slice's bounds are not plain integers")
@@ -137,7 +138,7 @@ def flipped(shape: Shape, axes: tuple[int, ...]) -> Selection:
 
 def resized(scope: Scope, shape: Shape, wanted: Shape, proved: bool = False) -> Selection | None:
     """Return the selection that adds and drops axes of length 1; None if the reshape needs more.
-    ``proved``: equal sizes have to be proved."""
+    With ``proved`` sizes count as equal only if that is proved."""
     old = [k for k, n in enumerate(shape) if n != 1]
     new = [k for k, n in enumerate(wanted) if n != 1]
     same = scope.same_shape if proved else scope.need_same_shape
@@ -148,8 +149,8 @@ def resized(scope: Scope, shape: Shape, wanted: Shape, proved: bool = False) -> 
 
 
 def basic_key(window: Window, shape: Shape) -> tuple[tuple[Any, ...], tuple[int, ...]] | None:
-    """Return the key of basic indexing, and the order of axes of its result, that make a window of an array;
-    None if there are none.  Bounds of slices are given as ``(start, stop, step)``."""
+    """Return the basic indexing key, and the order of the axes of its result, that select a window of an
+    array; None if no key does.  Bounds of slices are given as ``(start, stop, step)``."""
     keys: list[Any] = []
     places: list[int] = []
     for ix, size in zip(window.index, shape, strict=True):

@@ -1,4 +1,4 @@
-"""Arithmetic of Python's ints whose values are known at run time: in 64 bits, with checks that these do."""
+"""Arithmetic of Python's ints whose values are known at run time: 64 bits, with checks that results fit."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Integers(Numbers):
     """Arithmetic of Python's ints; values are stored in ``memory``."""
 
     def integer(self, op: str, a: Value, b: Value) -> Data:
-        """Arithmetic of run-time Python ints."""
+        """Trace ``a op b`` for Python ints known at run time."""
         if op == "**" and type(b) is int and 1 < b <= _MAX_POWER:
             power: Data = reduce(partial(self.integer, "*"), [a] * b)
             return power
@@ -44,7 +44,7 @@ class Integers(Numbers):
         return self.memory.value(cast(made, _I8), scalar=True, weak=int, limits=found)
 
     def true_quotient(self, a: Value, b: Value) -> Data:
-        """Return the quotient of ints of at most 53 bits, of which the second is not 0."""
+        """Return the quotient of two ints of at most 53 bits; the divisor is not 0."""
         args = self.expr(plain_int(a), _F8), self.expr(plain_int(b), _F8)
         return self.memory.value(Apply("divide", args, _F8), scalar=True, weak=float)
 
@@ -60,7 +60,7 @@ class Integers(Numbers):
         return self.memory.value(made, scalar=True, weak=int, limits=limits)
 
     def _checked_integer(self, op: str, a: Value, b: Value) -> Data:
-        """Arithmetic of run-time Python ints, with a check that the result has no more than 64 bits."""
+        """Trace ``a op b`` for Python ints known at run time, with a check that the result has 64 bits."""
         name = BINARY[op][0]
         if name not in ("add", "subtract", "multiply"):
             raise self.scope.fail("an integer may be too large")

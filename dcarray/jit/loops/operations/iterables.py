@@ -64,7 +64,7 @@ class Iterables(Operations):
         return ItemRange(0, steps.stop, 1, lambda k: steps.item(self._at(steps.stop - 1, k, -1)))
 
     def _from_zero(self, value: Value) -> ItemRange:
-        """Return the items over a range from 0 with step 1."""
+        """Return the same items as ones of a range from 0 with step 1."""
         steps = self.items(value)
         start, step = steps.start, steps.step
         count = run_length(self.scope, start, steps.stop, step)
@@ -72,7 +72,7 @@ class Iterables(Operations):
         return ItemRange(0, count, 1, lambda k: steps.item(self._at(start, k, step)))
 
     def _at(self, start: Dim, k: Value, step: int = 1) -> Value:
-        """Trace ``start + k * step``, for a counter ``k`` of either kind."""
+        """Trace ``start + k * step``; the counter ``k`` is known exactly or at run time only."""
         if not isinstance(k, Data):
             return start + k * step
         return self.math.binary("+", start, k if step == 1 else self.math.binary("*", k, step))

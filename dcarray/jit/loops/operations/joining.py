@@ -95,7 +95,7 @@ class Joining(NumpyCalls):
         return self.memory.note_order(made, a)
 
     def _rolled(self, a: Data, shift: Data, axis: int) -> Data:
-        """Return an array rolled by a number that is known at run time only."""
+        """Return an array rolled by a number of places that is known at run time only."""
         size = a.shape[axis]
         if shift.dtype.kind not in "iu" or shift.dtype == np.uint64 or type(size) is not int or not size:
             raise self.scope.fail("how far an array is rolled is not known")
@@ -216,7 +216,7 @@ class Joining(NumpyCalls):
         return self.memory.value(expr, a.shape, scalar=a.scalar)
 
     def _bound(self, v: Value, dtype: DType, shape: Shape) -> Expr:
-        """Return a bound of `numpy.clip`, a scalar: a NaN would be the result, so it must be none."""
+        """Return a scalar bound of `numpy.clip`, with a check that it is not NaN."""
         fits = kind_of(v) in ((bool, int, float) if dtype.kind == "f" else (bool, int)) or (
             isinstance(v, Data) and v.dtype == dtype
         )

@@ -1,6 +1,6 @@
 """Methods of `numpy.random.RandomState` in traced code, which are NumPy's functions, too.
 
-What is drawn from a normal distribution comes in pairs, of which the generator keeps the second number.
+Normal numbers are drawn in pairs; the generator keeps the second number for the next call.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _op(name: str, *args: Expr) -> Expr:
 
 # ---- one number -----------------------------------------------------------------------------------------
 def _uniform(d: Draws, g: RandomGenerator) -> Expr:
-    """Return a number between 0 and 1, which is drawn now."""
+    """Draw a number between 0 and 1 and return it."""
     window = d.memory.new((), _F8, "drawn")
     d.native(g, _UNIFORM, [], window)
     return Load(window, _F8)
@@ -50,7 +50,8 @@ def _uniform(d: Draws, g: RandomGenerator) -> Expr:
 def kept_or_new(
     d: Draws, g: RandomGenerator, target: Window, pair: Callable[[], tuple[Expr, Expr]]
 ) -> None:  # fmt: skip
-    """Write the number that a generator has kept, or the first of a new pair: it keeps the second."""
+    """Write the number that a generator has kept; if there is none, write one of a new pair, keep the
+    other."""
     first = (Index(0),)
     has_gauss, gauss = [Window(d.part(g, part).array, (), first) for part in ("has_gauss", "gauss")]
 
@@ -95,7 +96,7 @@ def _pair(d: Draws, g: RandomGenerator) -> tuple[Expr, Expr]:
 
 
 def _gauss(d: Draws, g: RandomGenerator, target: Window, change: Callable[[Expr], Expr]) -> None:
-    """Write a number from the standard normal distribution, after a change of it."""
+    """Draw a standard normal number, apply ``change`` to it, and write the result."""
     normal = d.memory.new((), _F8, "normal")
     kept_or_new(d, g, normal, lambda: _pair(d, g))
     d.memory.emit(Compute(target, change(Load(normal, _F8)), loc=d.memory.loc))
@@ -110,7 +111,7 @@ def _exponential_number(d: Draws, g: RandomGenerator, target: Window, scale: Exp
 
 @cache
 def _as_expected() -> bool:
-    """Whether NumPy's numbers are computed operation by operation, as here, on this processor."""
+    """Whether NumPy on this processor computes its numbers with the same roundings as the operations here."""
     one, other = (np.random.RandomState(11) for _ in range(2))
     plain = [0.1 + 0.3 * other.standard_normal() for _ in range(64)]
     return plain == [one.normal(0.1, 0.3) for _ in range(64)]
@@ -141,7 +142,7 @@ def _randn(d: Draws, g: RandomGenerator, *shape: Value) -> Data:
 def _scaled(
     d: Draws, g: RandomGenerator, loc: Value, scale: Value, size: Value, last: Callable[[Expr], Expr]
 ) -> Data:  # fmt: skip
-    """Trace numbers from a normal distribution, after a last operation on each."""
+    """Trace numbers from a normal distribution, to each of which the operation ``last`` is applied."""
     mean, width = [d.stored(x) for x in (d.real(loc), d.at_least_0(scale))]
 
     def change(x: Expr) -> Expr:

@@ -1,4 +1,4 @@
-"""Lists of numbers, and lists of these, on traced values: arrays of which programs get Python's numbers."""
+"""Lists of numbers, and nested lists, in traced code: arrays to compiled code."""
 
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ _F8, _BOOL = np.dtype(np.float64), np.dtype(np.bool_)
 
 
 class Lists(Operations):
-    """Elements and parts of lists.  All else of a list, as `+` or `insert`, makes another list of it, and
-    stays Python's.
+    """Elements and slices of lists, and assignments to them.  Code with other operations on lists, such as
+    `+` or `insert`, runs in Python.
 
     Attributes
     ----------
     kinds : mapping of str to Any
-        The `kind_of` the numbers of lists, by their origins, where an earlier try has found it.
+        By a list's origin (a name or a place in the source) the `kind_of` its numbers found in an earlier
+        trace.
     wanted : dict of str to Any
-        And what it had better been.
+        The kinds that this trace found to be needed instead.
     """
 
     def __init__(self, arrays: Arrays) -> None:
@@ -39,21 +40,22 @@ class Lists(Operations):
         self.wanted: dict[str, Any] = {}
 
     def new(self, shape: Shape, kind: Any, origin: str, of_tuples: bool = False) -> NumberList:
-        """Return a new list of numbers of a `kind_of`, or of such lists, or tuples."""
+        """Return a new list of this shape (nested if it has several axes) with numbers of the `kind_of`
+        ``kind``."""
         kind = self.kinds.get(origin, kind)
         mixed = kind == INT_OR_FLOAT
         array = self.arrays.empty(shape, np.dtype(complex) if mixed else np.dtype(kind))
         return NumberList(array, isinstance(kind, str), mixed, origin, of_tuples)
 
     def ragged(self, items: NumberList, starts: Data, lengths: Data) -> RaggedList:
-        """Return a list of lists, given where the numbers of these are; no statement writes that."""
+        """Return a list of lists of several lengths, given each one's start and length."""
         for places in (starts, lengths):
             assert places.window is not None
             self.memory.immutable.add(places.window.array)
         return RaggedList(items, starts, lengths, items.origin)
 
     def row(self, x: RaggedList, key: Value) -> Row:
-        """Trace ``x[key]``."""
+        """Trace ``x[key]`` of a list of lists of several lengths."""
         self._check_key(key)
         most = self.scope.limits(x.items.array.shape[0])[1]
         parts = [self.arrays.getitem(places, key) for places in (x.starts, x.lengths)]
@@ -79,14 +81,14 @@ class Lists(Operations):
         return replace(x, array=row)
 
     def _slice(self, x: NumberList, key: slice) -> NumberList:
-        """Trace ``x[start:stop]``: another list, of which the lists in it are those in ``x``."""
+        """Trace ``x[start:stop]``: a new list; lists among its items are the same objects as in ``x``."""
         part = self.arrays.getitem(x.array, key)
         if not isinstance(part, Data) or not all(self.scope.need_le(1, n) for n in part.shape):
             raise self.scope.fail("a part of a list that may be empty, or is as long as data say")
         return replace(x, array=self.memory.copy(part) if x.of_tuples or len(part.shape) == 1 else part)
 
     def _element(self, x: NumberList, key: Value) -> Value:
-        """Return a number of a list; of one of tuples by a key for each axis."""
+        """Return one number of a list; ``key`` has an index for each level."""
         item = self.arrays.getitem(x.array, key)
         if x.mixed:
             value, is_float = [Apply(part, (item.expr,), _F8) for part in ("real", "imag")]
@@ -95,7 +97,7 @@ class Lists(Operations):
         return item if x.of_numpy else self.arrays.python(x.kind, item)
 
     def as_array(self, x: NumberList) -> Data:
-        """Return the array that NumPy makes of a list, whose memory is the list's."""
+        """Return the array that NumPy makes of a list; it shares the memory that stands for the list."""
         shape, dtype = x.array.shape, x.array.dtype
         if x.mixed:
             raise self.scope.fail("an array is made of a list of ints and floats: begin the list with floats")
@@ -138,7 +140,7 @@ class Lists(Operations):
         raise self.scope.fail(f"a list of lists of {x.array.dtype} gets another list")
 
     def number_for(self, x: NumberList, value: Value) -> Value:
-        """Return the number that stands for one of a list in its array; raises as `assigned`."""
+        """Return the number that represents ``value`` in the array of a list; raises as `assigned`."""
         if x.mixed and either_kind(value, 0, 0.0) == INT_OR_FLOAT:
             pair = value_and_type(self.math, value, INT_OR_FLOAT)
             made = Apply("complex", (pair[0], cast(pair[1], _F8)), np.dtype(complex))
@@ -150,7 +152,7 @@ class Lists(Operations):
         raise self.scope.fail(f"a list of {x.array.dtype} gets another element")
 
     def want(self, origin: str, kind: Any) -> None:
-        """Note that a list gets numbers of a `kind_of`, too."""
+        """Note that a list gets numbers of the `kind_of` ``kind``, for the next trace."""
         known = self.wanted.get(origin, self.kinds.get(origin, kind))
         self.wanted[origin] = kind if known == kind else INT_OR_FLOAT
 

@@ -86,8 +86,8 @@ class Memory:
         return whole_window(array.name, array.shape)
 
     def new(self, shape: Shape, dtype: DType, name: str = "t", role: Any = "temp") -> Window:
-        """Declare an array and return the window of a shape in it; where the shape depends on loop variables,
-        the array has room for its largest value."""
+        """Declare an array and return the window of ``shape`` in it.  If the shape depends on loop variables,
+        the array is as large as the largest shape."""
         if dtype.char not in COMPILED:
             raise self.scope.fail(f"{dtype} does not compile")
         room = tuple(self.scope.room(n) for n in shape)
@@ -96,7 +96,7 @@ class Memory:
         return whole_window(name, shape)
 
     def checkpoint(self) -> Checkpoint:
-        """Return the state now."""
+        """Return the current state, for `restore`."""
         values = {key: (value, value.expr) for key, value in self._values.items()}
         return Checkpoint(
             dict(self.arrays),
@@ -109,7 +109,7 @@ class Memory:
         )
 
     def restore(self, checkpoint: Checkpoint) -> None:
-        """Go back to a state; scalar inputs declared since stay declared."""
+        """Go back to a saved state; scalar inputs that were declared after it stay declared."""
         kept = [*self.inputs, *[one.array for one in (self.checks_passed, self.draws) if one is not None]]
         self.arrays = {**checkpoint.arrays, **{name: self.arrays[name] for name in kept}}
         self.block[:] = checkpoint.block
@@ -123,8 +123,8 @@ class Memory:
 
     @contextmanager
     def variable(self, wanted: str) -> Iterator[str]:
-        """The name of a loop variable while the loop is traced; without underscores, which passes use in the
-        names of the loops that they make."""
+        """A context in which a loop is traced, that yields the name of its loop variable.  The name has no
+        underscores: passes use these in names of loops that they make."""
         wanted = wanted.replace("_", "")
         name, taken = wanted if wanted.isidentifier() else "k", {*self.arrays, *_TAKEN, *self._moving}
         name = numbered(name, taken) if name in taken else name
@@ -137,7 +137,7 @@ class Memory:
 
     @contextmanager
     def nested_block(self) -> Iterator[list[Stmt]]:
-        """A context in which statements go to the block that it gives."""
+        """A context in which statements are added to a new block, which it yields."""
         outer, self.block = self.block, []
         try:
             yield self.block
@@ -159,19 +159,19 @@ class Memory:
         return Data(Load(window, dtype), window.shape, window, entry_name=entry_name)
 
     def pending(self) -> list[Data]:
-        """Return the values that are not stored yet and read memory that may be written."""
+        """Return the values that are not stored yet and that read memory which may be written."""
         values = list(self._values.values())
         return [v for v in values if any(n.window.array not in self.immutable for n in loads(v.expr))]
 
     def forget(self, var: str) -> None:
-        """Forget the values that depend on a loop variable whose loop has ended: no name has them."""
+        """Forget the values that depend on the variable of an ended loop: no name is bound to them."""
         for key, value in list(self._values.items()):
             if expression_at(value.expr, {var: 0}) is not value.expr:
                 del self._values[key]
 
     def materialise(self, *spent: Data) -> None:
-        """Store all pending values, before statements that may run several times or not at all, but for the
-        values ``spent``, which are not used any more."""
+        """Store all pending values, except ``spent``, which are not used any more.  This comes before
+        statements that may run several times or not at all."""
         for key, value in list(self._values.items()):
             if any(value is one for one in spent):
                 del self._values[key]
@@ -187,8 +187,8 @@ class Memory:
         value.expr = Load(window, value.dtype)
 
     def pin_sources(self, value: Data) -> None:
-        """Require of a value's memory that it is not written, if NumPy has a view of it where this stores a
-        copy."""
+        """Forbid further writes to the memory that a value reads, if NumPy has a view of it where compiled
+        code has a copy."""
         if value.views_in_numpy:
             self.assumed_unwritten |= {n.window.array for n in loads(value.expr)} - self.immutable
 
@@ -222,7 +222,8 @@ class Memory:
         return self.view(whole_window(name, shape), value.dtype)
 
     def perhaps_view(self, made: Data, value: Data) -> Data:
-        """Return a copy that may be a view in NumPy: neither of them may be written from now on."""
+        """Return a copy, which may be a view in NumPy; neither it nor its source may be written
+        afterwards."""
         if value.window is not None:
             made.readonly = True
             inside = self.block is not self.whole  # where an earlier statement may run later
@@ -230,19 +231,19 @@ class Memory:
         return made
 
     def join(self, made: Window, *sources: Window) -> None:
-        """Note that a copy stands for one of several arrays, to which NumPy gives a second name.  So none of
-        them may change."""
+        """Note that ``made`` is a copy of one of several arrays, for which NumPy has only a second name.  So
+        none of them may be written."""
         names = [name for w in sources for name in (w.array, *self.joined.get(w.array, ()))]
         self.joined[made.array] = frozenset(names)
         self.unwriteable.add(made.array)
 
     def with_joined(self, arrays: Iterable[str]) -> frozenset[str]:
-        """Return arrays, and the copies that stand for one of them."""
+        """Return the arrays, with the copies that stand for one of them (`join`)."""
         held = frozenset(arrays)
         return held | {name for name, sources in self.joined.items() if sources & held}
 
     def note_order(self, made: Data, *sources: Data) -> Data:
-        """Return a new array, noted as perhaps not in C order if NumPy follows the order of its sources."""
+        """Return a new array, marked as perhaps not in C order if NumPy's result follows its sources."""
         if len(made.shape) > 1 and made.window is not None and not all(map(self._in_order, sources)):
             self.reordered.add(made.window.array)
         return made
@@ -297,7 +298,7 @@ class Memory:
         return True
 
     def _at_least(self, a: Dim, b: Dim) -> bool:
-        """Whether a stride is known to be at least as large as another, where no size is 0."""
+        """Whether one stride is known to be at least as large as another one, if no size is 0."""
         if type(a) is int and type(b) is int:
             return a >= b
         more = {name: dims.symbol(name, low) + 1 for name, (low, _) in self.scope.sizes.items() if low == 0}
@@ -330,12 +331,12 @@ class Memory:
         self.block.append(stmt)
 
     def track_checks(self) -> None:
-        """Combine all further run-time checks in one bool, so that a loop can end where one fails.  Python
-        may raise an error there, and the loop might not end otherwise."""
+        """Combine all further run-time checks in one bool, by which loops end once a check has failed.
+        Python may raise an error there, and the compiled loop might not end otherwise."""
         self.checks_passed = self.new((), _BOOL, "sound")
 
     def _track(self, stmt: Stmt, sound: Window) -> None:
-        """Combine the checks of the next statement into the bool."""
+        """Add the result of the next statement's checks to this bool."""
         if isinstance(stmt, Branch):
             expr, domain = stmt.cond, ()
         elif isinstance(stmt, Compute) and stmt.target.array != sound.array:
@@ -353,8 +354,8 @@ class Memory:
                 self.block.append(made)
 
     def write(self, target: Window, expr: Expr, *spent: Data) -> None:
-        """Emit ``target[i] = expr(i)``, with all of ``expr`` evaluated first.  It was made from the values
-        ``spent``."""
+        """Emit ``target[i] = expr(i)``, where all of ``expr`` is evaluated before anything is written.
+        ``spent`` are the values from which ``expr`` was made."""
         # a value without a name is not used any more; names are bound to stored values only
         done = [value for value in spent if not isinstance(value.expr, Load)]
         self.protect_values(target, done)
@@ -365,14 +366,14 @@ class Memory:
         self.emit(Compute(target, expr, loc=self.loc))
 
     def fold(self, op: str, target: Window, body: Expr, start: Any) -> None:
-        """Reduce the body over the axes that ``target`` does not have."""
+        """Emit the reduction of ``body`` by ``op`` over the axes that ``target`` does not have."""
         self.emit(Compute(target, body, op, const(start, body.dtype), loc=self.loc))
 
     def call(self, op: str, writes: tuple[Window, ...], reads: tuple[Window, ...]) -> None:
         self.emit(Call(op, reads, writes, loc=self.loc))
 
     def protect_values(self, target: Window, spent: Sequence[Data] = ()) -> None:
-        """Store the values that a write to ``target`` would change."""
+        """Store the pending values that a write to ``target`` would change."""
         for value in self.pending():
             if not any(value is one for one in spent) and any(
                 n.window.array == target.array
@@ -382,7 +383,7 @@ class Memory:
                 self.store(value)
 
     def _overlaps(self, target: Window, expr: Expr) -> bool:
-        """Whether an element may be written before another point of the domain reads it."""
+        """Whether a statement may write an element before it is read for another one of the result."""
         for node in loads(expr):
             if node.window.array != target.array:
                 continue
@@ -403,7 +404,7 @@ def _goes_forward(window: Window) -> bool:
 
 
 def _takes_rows(node: Gather, array: Array) -> bool:
-    """Whether a gather takes elements of a vector, or rows of an array in C order at a vector of places."""
+    """Whether a gather takes elements of a vector, or whole rows of an array in C order."""
     rank = len(array.shape)
     at, *others = node.index
     if rank == 1:  # elements lie as their places do

@@ -41,7 +41,7 @@ class Numbers:
         return tuple(out)
 
     def expand(self, expr: Expr, shape: Shape, domain: Shape) -> Expr:
-        """Return an expression over ``shape``, broadcast to a domain."""
+        """Return an expression over ``shape``, broadcast to ``domain``."""
         if shape == domain:
             return expr
         shift = len(domain) - len(shape)
@@ -51,7 +51,7 @@ class Numbers:
         return remap(expr, amap, domain)
 
     def fits(self, shape: Shape, target: Shape) -> Shape:
-        """Return the shape of an assigned value, without the leading axes that NumPy drops."""
+        """Return the shape of an assigned value without leading axes of length 1 that NumPy drops."""
         while len(shape) > len(target) and shape[0] == 1:
             shape = shape[1:]
         if len(shape) > len(target):
@@ -63,7 +63,7 @@ class Numbers:
 
     # ---- expressions --------------------------------------------------------------------------------
     def expr(self, value: Value, dtype: DType) -> Expr:
-        """Return a number as an expression of a dtype; fails if it may not fit."""
+        """Return a number as an expression of a dtype; raises `Untraceable` if it may not fit."""
         if isinstance(value, Data):
             return cast(self._fitting(value, dtype) if value.weak is int else value.expr, dtype)
         if is_int(value) and type(value) is not int:
@@ -76,7 +76,7 @@ class Numbers:
             raise self.scope.fail(f"a number does not fit {dtype}") from error
 
     def _fitting(self, value: Data, dtype: DType) -> Expr:
-        """Return a Python int, with a check that a floating-point dtype has it exactly if it may not."""
+        """Return a Python int, with a check (if needed) that a floating-point dtype has it exactly."""
         (low, high), limits = _exact(dtype), value.limits
         if dtype.kind != "f" or limits is None or (low <= limits[0] and limits[1] <= high):
             self._fits(limits, dtype)
@@ -151,7 +151,7 @@ class Numbers:
 
 
 def _exact(dtype: DType) -> Bounds:
-    """Return the bounds of the integers that a dtype has exactly."""
+    """Return the bounds within which a dtype represents all integers exactly."""
     if dtype.kind in "iu":
         return int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
     return (-_EXACT, _EXACT) if dtype.kind in "fc" else (0, 1)

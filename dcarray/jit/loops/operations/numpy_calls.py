@@ -42,7 +42,7 @@ class NumpyCalls(PythonCalls):
         return self.reductions.reduce(ufunc, a, axis, self._dtype(dtype), self._flag(keepdims))
 
     def _of_scalar(self, ufunc: str, x: Data) -> Data:
-        """Return a reduction of a scalar, which is itself but for the sign of zero."""
+        """Return the reduction of a scalar by a ufunc: the scalar itself, except that -0.0 may become 0.0."""
         if ufunc not in ("add", "multiply", "maximum", "minimum"):
             raise self.scope.fail("a fold of a scalar")
         x = self.math.as_numpy(x)

@@ -1,7 +1,7 @@
 """Functions of NumPy's as functions of Python, whose source is traced where a program calls them.
 
-For the types that `definition` takes they have NumPy's results, or raise an exception, upon which the call
-runs as it is written.  Factorisations have last bits of their own.
+For the types that `definition` accepts they give NumPy's results, or raise an exception; then NumPy runs the
+call.  Factorisations may differ from NumPy's in the last bits.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _edges(a: Any, bins: Any) -> Any:
 
 
 def _bin(x: Any, low: Any, width: Any, edges: Any, bins: Any) -> Any:
-    """The bin of an element."""
+    """Return the index of the bin that the element ``x`` belongs to."""
     place = int((x - low) / width * bins)
     if place == bins:
         place -= 1
@@ -100,7 +100,7 @@ def _complex_size(x: Any) -> Any:
 
 
 def _solved(a: Any, b: Any, size: Any) -> Any:
-    """The solution for the columns of ``b``: elimination with row exchanges."""
+    """Return the solution for the columns of ``b``, by elimination with row exchanges."""
     n = len(a)
     if a.shape[1] != n or len(b) != n:
         raise ValueError
@@ -175,7 +175,7 @@ _DEFINITIONS: dict[tuple[str, tuple[str, ...]], Callable[..., Any]] = {
 
 
 def definition(function: Value, args: Sequence[Value]) -> Function | None:
-    """Return the definition of a function of NumPy's for arguments of these types, if there is one."""
+    """Return the Python definition of a NumPy function for arguments of these types, or None."""
     if not isinstance(function, PublicObject) or not function.name.startswith("numpy."):
         return None
     arrays = [x for x in args if isinstance(x, Data) and is_array(x)]

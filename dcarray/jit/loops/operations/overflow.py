@@ -1,7 +1,8 @@
-"""Run-time checks for overflows of NumPy's integer scalars, of which NumPy warns (not so of arrays).
+"""Run-time checks for overflows of NumPy's integer scalars: NumPy warns of these, but not of arrays'
+overflows.
 
-As for indices out of bounds (`gathers`), compiled code raises the floating-point flag of an invalid
-operation; then the loop runs in Python, where NumPy warns.
+Where a check fails, compiled code raises the floating-point flag of an invalid operation, as for indices out
+of bounds (`gathers`).  Then Python runs the loop, and NumPy warns.
 """
 
 from __future__ import annotations

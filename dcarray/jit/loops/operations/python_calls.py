@@ -58,7 +58,7 @@ class PythonCalls(Operations):
 
     # ---- arguments ------
     def invoke(self, function: Callable[..., Value], args: Args, named: Named) -> Value:
-        """Call the method that traces a function with the program's arguments."""
+        """Call a method of this class that traces a function, with the arguments of the program's call."""
         try:
             if isinstance(function, MethodType):
                 _signature(function.__func__).bind(function.__self__, *args, **named)
@@ -232,7 +232,7 @@ class PythonCalls(Operations):
         return self._connected("logical_and", iterable)
 
     def _connected(self, name: str, iterable: Value) -> Value:
-        """Return whether any or all of a few values are true."""
+        """Trace ``any`` or ``all`` of a few values."""
         if not isinstance(iterable, tuple | list):
             raise self.scope.fail("any() or all() of something that is neither a tuple nor a list")
         decides = name == "logical_or"
@@ -252,7 +252,7 @@ class PythonCalls(Operations):
         return self.math.binary("**", base, exp)
 
     def _extremum(self, op: str, values: Args) -> Value:
-        """Return the first extreme one of several values."""
+        """Trace ``min`` or ``max`` of several values: the first extreme one."""
         if len(values) == 1:
             values = tuple(values[0]) if isinstance(values[0], tuple | list) else ()
         if not values:
@@ -283,7 +283,7 @@ class PythonCalls(Operations):
         return best
 
     def _extreme_integer(self, op: str, better: Data, x: Value, best: Value) -> Data:
-        """Return the one or the other Python int."""
+        """Return ``x`` if it is ``better`` than ``best``, else ``best``, for Python ints."""
         lows, highs = zip(self.math.limits(x), self.math.limits(best), strict=True)
         choose = max if op == ">" else min
         made = Apply("where", (better.expr, self.math.expr(x, _I8), self.math.expr(best, _I8)), _I8)

@@ -35,7 +35,8 @@ _ONE = 1
 
 @cache
 def _are_as_expected() -> bool:
-    """Whether this Python draws as the methods here, which are not traced from its source."""
+    """Whether this Python's generator draws the same numbers as the methods here, which are not made from its
+    source."""
     one, other = Random(11), Random(11)
 
     def below(n: int) -> int:
@@ -116,7 +117,7 @@ NAMES = frozenset([*METHODS, *IN_PYTHON])
 
 @cache
 def written_in_python(name: str) -> Function | None:
-    """Return a method that is to be traced from its source; None if it is none of these."""
+    """Return a generator's method if its Python source is to be traced; else None."""
     if name in METHODS or name not in IN_PYTHON:
         return None
     method = own_method(name)

@@ -57,7 +57,7 @@ class Reductions(Operations):
     def fold(
         self, name: str, domain: Shape, axes: tuple[int, ...], body: Expr, start: Any, keepdims: bool = False
     ) -> Data:
-        """Return the body, folded over axes of its domain."""
+        """Return ``body`` reduced over the axes ``axes`` of its domain, by the operation ``name``."""
         kept = tuple(1 if k in axes else n for k, n in enumerate(domain) if keepdims or k not in axes)
         window = self.memory.new(kept, body.dtype)
         index: list[Index] = []
@@ -94,8 +94,7 @@ class Reductions(Operations):
         return self.memory.value(expr, total.shape, scalar=total.scalar)
 
     def _reduce_masked(self, name: str, x: Masked, axis: Value, dtype: DType | None, keepdims: bool) -> Data:
-        """Return a reduction of a selection: of the full array, with the identity in place of unselected
-        elements."""
+        """Reduce a boolean selection: the full array with the operation's identity at unselected elements."""
         axes = self._masked_axes(x, axis, keepdims)
         loop = resolve_fold(name, x.dtype.char, dtype)
         if loop is None:
@@ -131,7 +130,7 @@ class Reductions(Operations):
         return self.memory.value(found.expr, scalar=True, weak=int, limits=(0, size)) if plain else found
 
     def _check_nonempty(self, found: Data, count: Data) -> Data:
-        """Return a reduction of ``count`` elements, with a run-time check that there is one."""
+        """Return a reduction of ``count`` elements, with a run-time check that ``count`` is not 0."""
         less = self._minus(count, 1)
         self.memory.may_raise = True
         some = Apply("greater_equal", (less, const(0, count.dtype)), _BOOL)
@@ -147,7 +146,8 @@ class Reductions(Operations):
         return self.memory.value(Apply("divide", args, total.dtype), total.shape, scalar=total.scalar)
 
     def masked_variance(self, x: Masked, ddof: int) -> Data:
-        """Return the variance of a selection; with too few elements it divides by zero."""
+        """Return the variance of a boolean selection; too few elements give a division by zero, as in
+        NumPy."""
         mean = self._masked_mean(x, None, None, False)
         deviations = self.math.ufunc("subtract", (x, mean))
         total = self.reduce("add", self.math.ufunc("multiply", (deviations, deviations)))

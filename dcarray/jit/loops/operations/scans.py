@@ -28,7 +28,8 @@ class Scans(Creation):
         return self._place("argmin", a, axis)
 
     def _place(self, name: str, a: Value, axis: Value) -> Data:
-        """Return the first place of the extremum, in C order if along no axis; NaN is one."""
+        """Return the first index of the extremum along an axis, or in C order if ``axis`` is None; NaN counts
+        as extreme."""
         x = self._sequence(a)
         if not x.shape or x.dtype.char not in _PLACED or not (axis is None or type(axis) is int):
             raise self.scope.fail("the place of an extremum in a value that is not understood")
@@ -54,7 +55,7 @@ class Scans(Creation):
         return self.memory.note_order(made, x) if made.shape else made
 
     def _sequence(self, a: Value) -> Data:
-        """Return an array, or that of a sequence."""
+        """Return an array as it is, and a sequence as an array."""
         if isinstance(a, NumberList | tuple | list):
             a = self._np_array(a)
         if not is_array(a):
@@ -172,7 +173,8 @@ class Scans(Creation):
 
     # ---- at places ----------------------------------------------------------------------------------
     def _at(self, ufunc: str, a: Value, indices: Value, b: Value) -> None:
-        """Trace ``ufunc.at``: element after element, so that places that come twice count twice."""
+        """Trace ``ufunc.at``: one element after the other, so that an index that occurs twice has effect
+        twice."""
         if ufunc not in ("add", "subtract", "multiply", "maximum", "minimum") or not is_array(a):
             raise self.scope.fail("values that are combined at indices are not understood")
         key = indices if isinstance(indices, tuple) else (indices,)
@@ -228,7 +230,8 @@ class Scans(Creation):
     _np_around = _np_round
 
     def _py_round(self, number: Value, ndigits: Value = None) -> Value:
-        """Trace ``round``: of Python's floats without digits, whose decimal rounding is exact."""
+        """Trace ``round``; with ``ndigits`` only of NumPy's floats, since Python's decimal rounding is
+        exact."""
         if isinstance(number, PythonOrNumpy) or is_array(number):
             raise self.scope.fail("a rounding that is not understood")
         if ndigits is None:

@@ -32,7 +32,8 @@ class Scatters(Operations):
     def write(
         self, x: Data, key: Value, value: Value, combined: Callable[[Value, Value], Value] | None = None
     ) -> None:
-        """Trace ``x[key] = value``; with ``combined``, of the element and the value, as ``ufunc.at``."""
+        """Trace ``x[key] = value``; with ``combined``, assign its result for the element and the value, as
+        ``ufunc.at``."""
         keys = list(key) if type(key) is tuple else [key]
         keys += [slice(None)] * (len(x.shape) - len(keys))
         chosen = [n for n, k in enumerate(keys) if not isinstance(k, slice)]
@@ -66,7 +67,7 @@ class Scatters(Operations):
         after: int,
         combined: Callable[[Value, Value], Value] | None,
     ) -> None:  # fmt: skip
-        """Trace the write at one of the places."""
+        """Trace the write for one of the indices; ``turn`` is its number."""
         here = list(keys)
         for n, k in stored.items():
             here[n] = self.arrays.getitem(k, turn) if k.shape else k
@@ -86,7 +87,7 @@ class Scatters(Operations):
             self.arrays.assign(self.arrays.element(x, inside), value)
 
     def _apart(self, k: Data, x: Data) -> Data:
-        """Return a stored value of which no element is an element of an array."""
+        """Return a stored value that shares no element with the array ``x``: a copy if it might."""
         if not k.shape:
             if not isinstance(k.expr, Load):
                 self.memory.store(k)
@@ -97,7 +98,7 @@ class Scatters(Operations):
         return k
 
     def _values(self, value: Value, x: Data, after: int, count: int) -> tuple[Value, bool]:
-        """Return the stored values, and whether there is one for each place."""
+        """Return the values in memory, and whether there is one for each index, not one for all."""
         if not is_array(value):
             if isinstance(value, Data) and not isinstance(value.expr, Load):
                 self.memory.store(value)

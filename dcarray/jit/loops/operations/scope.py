@@ -19,9 +19,8 @@ _MAX_STATEMENTS = 4_000  # that come of them, with those of attempts that failed
 class Scope:
     """Proofs about dimensions.  Answers are three-valued (None: unknown), as in `ir.dims`.
 
-    The methods ``need_...`` answer whether a relation holds whenever the program is run: it is proved, or it
-    becomes a guard, since it is one of symbolic sizes alone.  They are asked where the program could not be
-    traced otherwise.
+    The methods ``need_...`` return whether a relation may be relied on: it is proved, or it relates only
+    symbolic sizes and becomes a guard.  They are called where the program could not be traced without it.
 
     Attributes
     ----------
@@ -49,17 +48,17 @@ class Scope:
 
     # ---- work ---------------------------------------------------------------------------------------
     def count_expression(self) -> None:
-        """Count an expression that is evaluated.
+        """Count an evaluated expression; raises `Untraceable` if they become too many.
 
-        What is traced again for iterations, calls or sides of conditions inside of one another may be very
-        much more than the source.
+        Nested iterations, calls and sides of conditions are traced again and again, so that they may be very
+        many more than the source has.
         """
         self._expressions += 1
         if self._expressions > _MAX_EXPRESSIONS:
             raise self.fail("it is too long to compile: too many iterations, calls or cases are written out")
 
     def count_statement(self) -> None:
-        """Count a statement that is made, as `count_expression`."""
+        """Count an emitted statement; raises `Untraceable` as `count_expression` does."""
         self._statements += 1
         if self._statements > _MAX_STATEMENTS:
             raise self.fail("it is too long to compile: too many iterations, calls or cases are written out")
@@ -67,13 +66,13 @@ class Scope:
     # ---- facts --------------------------------------------------------------------------------------
     @contextmanager
     def loop(self, var: str, low: Dim, high: Dim) -> Iterator[None]:
-        """A context in which ``low <= var <= high``, and the loop runs."""
+        """A context in which ``low <= var <= high`` is known, and that the loop runs."""
         with dims.between({var: (low, high)}), self.given([dims.simplify(high - low)]):
             yield
 
     @contextmanager
     def given(self, facts: Iterable[Dim]) -> Iterator[None]:
-        """A context in which these dimensions are at least 0."""
+        """A context in which the dimensions ``facts`` are known to be at least 0."""
         count, proofs = len(self._facts), self._proofs
         self._facts += [f for f in facts if type(f) is not int]
         self._proofs = {}
@@ -120,7 +119,7 @@ class Scope:
 
     # ---- guards -------------------------------------------------------------------------------------
     def is_fixed(self, a: Dim) -> bool:
-        """Whether an integer depends on nothing but symbolic sizes, if at all."""
+        """Whether an integer depends on no loop variable: on symbolic sizes at most."""
         return type(a) is int or (bool(self.sizes) and dims.free_symbols(a) <= self.sizes.keys())
 
     def need_nonneg(self, a: Dim) -> bool:

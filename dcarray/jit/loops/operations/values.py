@@ -42,9 +42,9 @@ class Data:
     window : Window or None
         The memory of the array, if it is stored.
     scalar : bool
-        Whether it is a scalar instead of an array without axes.
+        Whether it is a scalar, not an array without axes.
     weak : type or None
-        The type of a Python scalar.
+        The type of a Python scalar; None of NumPy's values.
     entry_name : str
         The name that was bound to this object when the loop began.
     text : str
@@ -54,8 +54,8 @@ class Data:
     views_in_numpy : bool
         Whether NumPy has a view here, which sees later writes, where this is a copy.
     part_of : (Data, Selection) or None
-        A value that is not stored, and the selection of it that this is, where NumPy has a view that may
-        not lie in C order.
+        If NumPy has a view here that may not lie in C order: the value, which is not stored, and the
+        selection of it.
     limits : (int, int) or None
         The bounds of a Python int.
     """
@@ -84,13 +84,13 @@ class Data:
 
 @dataclass(frozen=True, eq=False)
 class Masked:
-    """A boolean selection, ``full[mask]``, whose length is known at run time only.
+    """A boolean selection ``full[mask]``, whose length is known at run time only.
 
     Attributes
     ----------
     full : Data
     mask : Data
-        Of the shape of ``full``.
+        The mask, broadcast to the shape of ``full``.
     along : int
         The number of axes of the program's mask, which become the first axis of the selection.
     """
@@ -113,9 +113,9 @@ class Ragged:
     count : Data
         Its length.
     span : tuple
-        Its bounds: slices with equal bounds have the same length.
+        The slice's bounds; slices with equal bounds have the same length.
     at : callable
-        Gives the element at a position; may emit statements.
+        ``at(position)`` returns an element; it may emit statements.
     """
 
     dtype: DType
@@ -134,7 +134,7 @@ class Method:
 
 @dataclass(frozen=True, eq=False)
 class RandomGenerator:
-    """A generator, which ``name`` was bound to when the loop began; see `generators.GLOBAL`."""
+    """A random generator that the name ``name`` was bound to when the loop began; see `generators.GLOBAL`."""
 
     name: str
     kind: Generator
@@ -161,9 +161,9 @@ class ItemRange:
 
 @dataclass(frozen=True, eq=False)
 class PythonOrNumpy:
-    """A scalar of Python's type or of NumPy's, with the same value, as loops and conditions have run; NumPy's
-    is used where the type does not matter.  ``is_numpy`` is the run-time truth of its being NumPy's, if that
-    is known.  Or a number of Python's alone: an int as ``python``, or a float as ``numpy``."""
+    """A scalar whose type, Python's or NumPy's, depends on the loops and conditions that have run.  The value
+    is the same; where the type does not matter NumPy's is used.  ``is_numpy`` is a run-time bool for its
+    type, if known. Or a Python number that is an int, in ``python``, or a float, in ``numpy``."""
 
     python: Data
     numpy: Data
@@ -171,7 +171,7 @@ class PythonOrNumpy:
 
 
 class Either(NamedTuple):
-    """The `kind_of` a `PythonOrNumpy`: a Python type, and a dtype's character, or the type float."""
+    """The `kind_of` a `PythonOrNumpy`: a Python type, and the character of a dtype or the type float."""
 
     python: type
     numpy: Any
@@ -184,9 +184,9 @@ EITHER = {Either(float, "d"), Either(int, "d"), Either(int, "l"), INT_OR_FLOAT}
 
 @dataclass(frozen=True, eq=False)
 class RuntimeRange:
-    """A range (see `ItemRange`) whose ends are known at run time only, or which a ``break`` may end.  The
-    ends are Python ints; so is the step, which is above 0 if it is not known.  The end may also be a `Stack`:
-    it is the length of that list at the time."""
+    """A range (see `ItemRange`) whose ends are known at run time only, or which a ``break`` may end.  Ends
+    and step are Python ints; an unknown step is positive.  If the end is a `Stack`, it means the current
+    length of that list."""
 
     start: Value
     stop: Value
@@ -202,11 +202,11 @@ class NumberList:
     ----------
     array : Data
     of_numpy : bool
-        Whether the numbers are NumPy's.
+        Whether the numbers are NumPy scalars.
     mixed : bool
         Whether they are Python's ints and floats (see `entry.lists`).
     origin : str
-        Where it is from: a name, or a place in the source.
+        Where the list was made: a name, or a place in the source.
     of_tuples : bool
         Whether its items are tuples of numbers.
     """
@@ -230,7 +230,7 @@ _PYTHON_KINDS = {"b": bool, "i": int, "f": float, "c": complex}
 
 @dataclass(frozen=True, eq=False)
 class GrownList:
-    """A Python list of the first elements of an array; how many is known at run time only."""
+    """A Python list of the first elements of an array; their number is known at run time only."""
 
     items: NumberList
     count: Data
@@ -243,9 +243,9 @@ class Stack:
     Attributes
     ----------
     items : NumberList
-        With room for more than it has.
+        Memory with room for more numbers than the list has.
     count : Window
-        The memory that holds how many of these it has.
+        The memory that holds the number of items.
     is_typed : bool
         Whether the type of its items is known.
     """
@@ -264,7 +264,7 @@ class RaggedList:
     items : NumberList
         The numbers of all lists.
     starts, lengths : Data
-        For each list where its numbers begin among these, and how many they are.
+        For each list, the index of its first number in ``items``, and how many numbers it has.
     name : str
         Its name when the loop began.
     """
@@ -292,9 +292,9 @@ class RangeProduct:
     ----------
     ranges : tuple of ItemRange or RuntimeRange
     tuples : bool
-        Whether there are tuples also of one range.
+        Whether the items of a single range are tuples, too.
     array : Data, optional
-        Of which there are the items at these places instead.
+        If given, the items are the elements of this array at these indices.
     """
 
     ranges: tuple[ItemRange | RuntimeRange, ...]
@@ -349,7 +349,7 @@ def whole_window(array: str, shape: Shape) -> Window:
 
 
 def numpy_scalar(value: Any) -> Data:
-    """Return a known NumPy scalar."""
+    """Return a NumPy scalar that is known when tracing, as a traced value."""
     return Data(const(value, value.dtype), scalar=True)
 
 
@@ -365,7 +365,7 @@ def is_view_of_any(value: Value, arrays: Set[str]) -> bool:
 
 
 def identical(a: Value, b: Value) -> bool:
-    """Whether two values are known to be the same."""
+    """Whether two values are known to be the same at run time."""
     if a is b:
         return True
     if isinstance(a, Data) and isinstance(b, Data):

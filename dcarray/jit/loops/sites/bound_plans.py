@@ -16,13 +16,14 @@ __all__ = ["bound_plan"]
 
 
 def bound_plan(source: SiteSource, loaded: Any, entry: Entry) -> Any:
-    """Return a loaded plan of a key, which runs on the values of the names that statements read, and gives
-    those of the live ones.
+    """Return a loaded plan ready to run on the values of the names that a site's statements read: a
+    `LoopPlan`, or a `DeviceLoopPlan` if the arrays of ``entry`` are on a device.
 
     Raises
     ------
     PlanMismatch
-        If NumPy's own calls would not be slower: it has statements that do not compile.
+        If the plan has statements that do not compile, or makes new arrays on a device: NumPy, or a recording
+        for the device, is at least as fast then.
     """
     if loaded.interpreted:
         raise PlanMismatch("some of it does not compile")

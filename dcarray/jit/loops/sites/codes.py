@@ -1,4 +1,4 @@
-"""Code objects with sites, paired with the originals, and those in them."""
+"""The code objects with sites: the original of each, and the sites in it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ every: dict[int, list[Site]] = {}
 
 
 def note_codes(made: CodeType, plain: CodeType, sites_of: Mapping[tuple[str, int], list[Site]]) -> list[Site]:
-    """Note the original of a code object with sites, and of those in it, and have them watched; returns all
-    their sites."""
+    """Register a code object with sites, and the code objects in it: `original` finds ``plain`` for ``made``
+    from now on, and the sampler watches ``made``.  Return all sites in it."""
     own = sites_of.get((made.co_name, made.co_firstlineno), ())
     found = [*own]
     for inner, before in zip(inner_codes(made), inner_codes(plain), strict=True):
@@ -32,5 +32,6 @@ def note_codes(made: CodeType, plain: CodeType, sites_of: Mapping[tuple[str, int
 
 
 def inner_codes(code: CodeType) -> list[CodeType]:
-    """Return the code objects directly in a code object."""
+    """Return the code objects that are constants of a code object: those of its inner functions and
+    classes."""
     return [const for const in code.co_consts if type(const) is CodeType]

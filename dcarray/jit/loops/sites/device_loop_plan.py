@@ -20,8 +20,8 @@ from dcarray.offload.arrays import array_class
 from dcarray.offload.buffer import DeviceBuffer, array_in, least_elements, resident, uploaded
 
 from ..entry.entry_values import Result
+from .loop_requests import LoopInterface
 from .plan_values import PlanMismatch, number
-from .requests import LoopInterface
 from .sized_plan import SizedPlan
 
 if TYPE_CHECKING:
@@ -38,10 +38,10 @@ class DeviceLoopPlan(SizedPlan):
     ----------
     loaded : LoadedPlan
     names, live : sequence of str
-        The names of the values that a run gets, and those of its results.
+        The names of the values that ``run`` takes, and of those that it returns.
     device : Device
     interface : LoopInterface, optional
-        The plan's arguments and results, if these are not what travels with the plan.
+        The plan's arguments and results; by default what is stored with the plan.
     symbols : tuple of int, optional
         The values of the region's symbols.
 
@@ -79,7 +79,7 @@ class DeviceLoopPlan(SizedPlan):
             self._results.append((result, (place if result.kind == "alias" else at_of).get(result.name, -1)))
 
     def remember(self, values: Sequence[Any], guards: Sequence[Any]) -> None:
-        """Remember nothing: guards are computed anew in each run."""
+        """Do nothing: a plan for a device computes the guards of its values in each run."""
 
     def addresses(self, values: tuple[Any, ...]) -> None:
         """Return None: arrays on a device have no addresses."""
@@ -87,14 +87,15 @@ class DeviceLoopPlan(SizedPlan):
     def run(
         self, values: Sequence[Any], options: config.Options, places: Sequence[int] | None = None
     ) -> tuple[Any, ...] | None:
-        """Return the values of ``live`` after the loop; None if it has to run in Python.
+        """Run the loop on the device.  Return the values of the names ``live`` after it; None if the loop has
+        to run in Python.
 
         Raises
         ------
         MemoryError
-            With all memory unchanged.
+            If the device or the host has too little memory; all arrays are unchanged.
         DeviceError
-            If elements that it reads are lost.
+            If the device has lost elements that the loop reads.
         """
         if fp_state.raises_or_calls(fp_state.current_state()):
             return None
@@ -128,8 +129,8 @@ class DeviceLoopPlan(SizedPlan):
     def _arguments(
         self, values: Sequence[Any]
     ) -> tuple[list[Any] | None, list[tuple[Any, DeviceBuffer, bool]]]:
-        """Return the buffers and scalars of the plan, and the arrays, their buffers and whether they are
-        written; None if a written array shares memory with another."""
+        """Return the plan's arguments (buffers and scalars), and for each array the array, its buffer and
+        whether the plan writes it.  The first is None if a written array shares memory with another one."""
         given: list[Any] = []
         used: list[tuple[Any, DeviceBuffer, bool]] = []
         heads: list[tuple[int, bool]] = []
@@ -159,8 +160,8 @@ class DeviceLoopPlan(SizedPlan):
         return given, used
 
     def _buffer(self, x: Any, writes: bool) -> DeviceBuffer | None:
-        """Return the buffer of an array's elements, after what is pending on them; a small array gets one for
-        the run."""
+        """Return the device's buffer with an array's elements, once the recording that is pending on the
+        array has run. A small array, which lies in the host's memory, gets a buffer for this run only."""
         if x._small is not None:
             return uploaded(self._device, x._small)
         head = x._store.family
@@ -170,8 +171,9 @@ class DeviceLoopPlan(SizedPlan):
         return resident(self._device, x._store)
 
     def _settle(self, x: Any, held: DeviceBuffer, writes: bool) -> None:
-        """Note that a buffer has the elements of an array, and the newest ones if it was written.  Plain
-        views that are in use get them; they may be written at any time."""
+        """Note after a run that a buffer and an array's memory have the same elements; if the plan wrote the
+        buffer, that the memory has to be updated from it.  It is updated at once if plain views of the array
+        are in use, since the program may write through these at any time."""
         if x._small is not None:
             if writes and x._small.size:
                 found = np.empty(x._small.shape, x._small.dtype)

@@ -18,7 +18,7 @@
 
 A site returns the values of the names that its statements bind, or nothing: then they run in Python.  The
 body of an innermost loop stands there twice, since it may be run millions of times, and one look in each
-iteration says that no site in it is asked::
+iteration at ``watch.on`` tells whether any site in it is active::
 
     while j < n:     is    while j < n:
         s[j] = 0               if watch.on:
@@ -27,9 +27,11 @@ iteration says that no site in it is asked::
                                    s[j] = 0
                                    j += m
 
+
+
 The program gets no new names, lines keep their numbers, and errors are raised where they are in the source.
-What statements return has a name of its own, which is no identifier; so has how a loop with an ``else`` has
-ended, which is run after it.
+Two hidden names, which are no identifiers, hold the value of a ``return`` in the statements, and how a loop
+with an ``else`` ended: the ``else`` is run after compiled code by that.
 """
 
 from __future__ import annotations
@@ -56,9 +58,9 @@ class PlainBody(NamedTuple):
     Attributes
     ----------
     watch : str
-        The constant in place of the loop's watch.
+        The constant that stands for the loop's `Watch` until the code is compiled.
     stmts : list of ast.stmt
-        Which nobody else changes.
+        A copy of the body's statements, which no other code changes.
     """
 
     watch: str
@@ -66,7 +68,8 @@ class PlainBody(NamedTuple):
 
 
 def watch(loop: ast.For | ast.While, plainly: PlainBody) -> None:
-    """Have a loop run its body as it is in the program where no site in it is asked."""
+    """Change an innermost loop so that it runs its original body (``plainly``) while no site in it is
+    active."""
     at = loop.body[0]
     watched = ast.copy_location(ast.Constant(plainly.watch), at)
     test = ast.copy_location(ast.Attribute(watched, "on", _LOAD), at)
@@ -84,22 +87,22 @@ def with_site(
     ----------
     stmts : sequence of ast.stmt
     constant : str
-        A constant in place of the site, which is put there when all is compiled.
+        The constant that stands for the site until the code is compiled.
     source : SiteSource
     resumable : bool
-        Whether a loop also asks in each iteration.
+        Whether the statements are a loop that asks the site in each iteration, too.
     returns : sequence of ast.Return, optional
-        Those of a loop, one of which may be due after compiled code has run
+        The ``return`` statements of a loop, one of which may have to be executed after compiled code has run
         (`dcarray.jit.loops.syntax.loop_exits`).
     tested : ast.If or ast.Assert, optional
-        The statement whose condition is what the given ones, one ``return``, return.
+        The statement whose condition the site computes; ``stmts`` is then one ``return`` of this condition.
     plainly : PlainBody, optional
         The body of an innermost loop as it is in the program.
     """
     first, body = stmts[0], [*stmts]
 
     def new(kind: type[_Node], at: ast.stmt, *fields: Any) -> _Node:
-        """Return a node at the source position of the statement that it stands before."""
+        """Return a new node of class ``kind`` with the source position of the statement ``at``."""
         node = kind(*fields)
         node.lineno = node.end_lineno = at.lineno
         node.col_offset, node.end_col_offset = at.col_offset, at.col_offset + 3
@@ -115,7 +118,8 @@ def with_site(
         return [new(ast.Name, first, name, _LOAD) for name in source.needed]
 
     def pattern(names: list[str], ended: int | None) -> ast.pattern:
-        """Return the pattern that binds names if a loop has ended in this way."""
+        """Return the pattern that matches a site's results and binds the live names, if the loop ended in the
+        way ``ended``."""
         parts: list[ast.pattern] = [new(ast.MatchAs, first, None, name) for name in names]
         if ended is not None:
             value = new(ast.Constant, first, ended)
@@ -125,8 +129,8 @@ def with_site(
         return new(ast.MatchSequence, first, [new(ast.MatchSequence, first, parts)])
 
     def taking(values: ast.expr, otherwise: list[ast.stmt], *before: ast.stmt) -> ast.Match:
-        """Return the statement that takes over a site's values, if there are any, and then does ``before``
-        ahead of each ``return``."""
+        """Return the ``match`` statement that binds the names to ``values`` if the site returned any, and
+        else runs ``otherwise``.  The statements ``before`` run ahead of each ``return``."""
         names = [*source.live, *[RETURNED] * source.returns]  # the first ones for ``finally`` and ``except``
         then: list[ast.stmt] = []
         due = [ast.copy_location(ast.Return(one.value), one) for one in returns]
@@ -203,7 +207,7 @@ def with_site(
 
 
 def _put_before_returns(made: Callable[[ast.stmt], ast.stmt], body: list[ast.stmt]) -> None:
-    """Put a new statement before each ``return``, in a block and in the blocks inside of it."""
+    """Insert a copy of a new statement before each ``return`` in a block and in the blocks nested in it."""
     for k in reversed(range(len(body))):
         one = body[k]
         if isinstance(one, ast.Return):

@@ -36,7 +36,7 @@ _known: dict[tuple[int, int], tuple[CodeType, dict[str, Any], tuple[CodeType, li
 
 
 class Sited(NamedTuple):
-    """A function's code with sites, also in the functions that are defined in it.
+    """A function's code in which constants stand for sites, also in the functions that are defined in it.
 
     Attributes
     ----------
@@ -51,14 +51,16 @@ class Sited(NamedTuple):
     places_of: dict[tuple[str, int], list[int]]
 
     def filled(self, plain: CodeType, sites: list[Site]) -> CodeType:
-        """Return the code with these sites in their places, noted as one of the code of its source."""
+        """Return the code with the given sites in place of its constants, registered with ``plain`` as its
+        original."""
         made = with_constants(self.code, self.places, sites)
         note_codes(made, plain, {code: [sites[k] for k in found] for code, found in self.places_of.items()})
         return made
 
 
 def with_sites(function: FunctionType) -> tuple[CodeType, list[Site]] | None:
-    """Return a function's code with sites, and these; None if it has none, or its source is not certain."""
+    """Return a function's code with sites, and the list of these; None if nothing in it can be a site, or if
+    its source file may not be what it was compiled from."""
     code, names = original(function), function.__globals__
     found = _known.get((id(code), id(names)))
     if found is None:
@@ -77,16 +79,16 @@ def _with_sites(function: FunctionType, code: CodeType) -> tuple[CodeType, list[
 def function_code(
     function: FunctionType, code: CodeType, without: Set[SiteSource] = frozenset()
 ) -> Sited | None:
-    """Return a function's code with constants in place of sites; None if it has none, or its source is not
-    certain.
+    """Return a function's code with constants in place of sites; None if nothing in it can be a site, or if
+    its source file may not be what it was compiled from.
 
     Parameters
     ----------
     function : FunctionType
     code : CodeType
-        The code of its source.
+        The function's original code, without sites.
     without : set of SiteSource, optional
-        Sites that are left out.
+        The sources of sites to leave out.
     """
     source = source_of(function, code)
     if source is None:
@@ -106,8 +108,8 @@ def function_code(
 
 
 def _definitions(code: CodeType, tree: ast.FunctionDef) -> Iterator[tuple[CodeType, ast.FunctionDef]]:
-    """Yield a function's code and tree, and those of the functions that are defined in it, outer ones
-    first; not of generators, whose names live on while others run."""
+    """Yield a function's code and syntax tree, then those of the functions that are defined in it.
+    Generators are left out: their variables live on while other code runs."""
     yield code, tree
     inside = {
         (node.name, node.lineno): node
@@ -150,8 +152,8 @@ _PYTHONS = ("dcarray.comm", "dcarray.jit.program")
 
 
 def stays_pythons(value: Any) -> bool:
-    """Whether a value is a function, class or object that sends messages, or a program, so that calls of it
-    are no part of a site."""
+    """Whether a value belongs to `dcarray.comm` (it sends messages) or to `dcarray.jit.program`, so that a
+    statement which calls it cannot be part of a site."""
     kind = type(value)
     where = value.__globals__.get("__name__") if kind is FunctionType else None
     if where is None:
@@ -160,7 +162,7 @@ def stays_pythons(value: Any) -> bool:
 
 
 def _bound_names(names: Mapping[str, Any]) -> frozenset[str]:
-    """Return a superset of the global names that a module's functions and methods bind."""
+    """Return global names that a module's functions and methods may assign: too many rather than too few."""
     kinds = [vars(one) for one in list(names.values()) if isinstance(one, type)]
     held = [one for space in (names, *kinds) for one in list(space.values())]
     codes = [original(one) for one in held if type(one) is FunctionType and one.__globals__ is names]
@@ -215,7 +217,8 @@ class _MethodTrees(Mapping[str, list[ast.FunctionDef]]):
 
 
 def functions_of(root: FunctionType) -> list[FunctionType]:
-    """Return a function and those of its module that it may call by name, transitively."""
+    """Return a function and the functions of its module that it may call by their global names, directly or
+    through each other."""
     names = root.__globals__
     found, todo = [root], [root]
     while todo:
@@ -228,7 +231,8 @@ def functions_of(root: FunctionType) -> list[FunctionType]:
 
 
 def put_sites(function: FunctionType) -> list[Site]:
-    """Replace a function's code by its code with sites, until `remove_sites`; returns the sites."""
+    """Replace a function's code by its code with sites, until `remove_sites`.  Return the sites; an empty
+    list if it can have none."""
     made = with_sites(function)
     if made is None:
         return []
@@ -240,5 +244,5 @@ def put_sites(function: FunctionType) -> list[Site]:
 
 
 def remove_sites(function: FunctionType) -> None:
-    """Give a function its own code again."""
+    """Give a function its original code again, without sites."""
     function.__code__ = original(function)

@@ -20,13 +20,13 @@ class _Loader(SourceFileLoader):
     _names: dict[str, Any] | None = None  # of the module, between `create_module` and its run
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        """Return a new module, as the importer would make it."""
+        """Return a new module, as Python's own importer would make it."""
         module = ModuleType(spec.name)
         self._names = vars(module)
         return module
 
     def get_code(self, fullname: str) -> CodeType | None:
-        """Return the module's code, with sites where it is about to run."""
+        """Return the module's code, with sites if the caller is about to run the module."""
         names, self._names = self._names, None
         if names is None:
             return super().get_code(fullname)
@@ -41,7 +41,7 @@ class _Finder:
         self._wanted, self._eagerly = wanted, eagerly
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: Any = None) -> ModuleSpec | None:
-        """Return the specification of a module with sites; None of any other."""
+        """Return the import specification of a module that is to get sites; None for any other module."""
         if name.partition(".")[0] in sys.stdlib_module_names:
             return None
         spec = PathFinder.find_spec(name, path, target)
@@ -55,14 +55,14 @@ class _Finder:
 
 
 def install_importer(wanted: Callable[[str, str], bool], eagerly: bool = False) -> None:
-    """Have modules get sites from now on.
+    """Add an importer to `sys.meta_path` that puts sites into modules as they are imported.
 
     Parameters
     ----------
     wanted : callable
-        Whether a module, by its name and file, gets some.
+        ``wanted(name, file)`` says whether a module gets sites.
     eagerly : bool, optional
-        Whether they ask for plans at once.
+        Whether the modules' sites ask for plans at once, not when they are hot.
     """
     finder: Any = _Finder(wanted, eagerly)
     places = [k for k, one in enumerate(sys.meta_path) if one is PathFinder]

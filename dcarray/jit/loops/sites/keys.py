@@ -1,4 +1,4 @@
-"""The keys of a site: kinds of values, with a plan each."""
+"""The keys of a site's plans.  A key is what a plan depends on: options, the guards of values, and sizes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..entry.entry_values import ArrayType, Constant, DeviceGuard, EntryValue, L
 from ..entry.guards import ARRAYS, ObjectGuard, constants_in, entry_value, guard_of
 from ..entry.public_names import makes_wrapped
 from ..syntax.syntax_facts import stores
-from .requests import LoopRequest
+from .loop_requests import LoopRequest
 from .site import SiteSource
 from .sizes import Place, SizePattern, open_guards, places_of
 
@@ -33,26 +33,28 @@ MISSING = object()
 
 
 class Entry(PlanSlot[Any]):
-    """A key: its plan, and what runs with the key have taken.
+    """The plan slot of one key of a site: its plan, once there is one, and how long its runs took.
 
     Attributes
     ----------
     kind : tuple
-        Options, watched floating-point exceptions, guards without sizes.
+        The part of the key without sizes: options, watched floating-point exceptions, guards.
     pattern : SizePattern
-        The sizes.
+        The part of the key with the sizes: which are numbers, and which are symbols.
     guards : tuple or None
-        The guards of the values that its plan is for, without the sizes that depend on symbols
-        (`dcarray.jit.loops.sites.sizes.open_guards`); None if there are none.
+        The guards of the values that its plan serves, without the sizes that depend on symbols
+        (`dcarray.jit.loops.sites.sizes.open_guards`); None if a value has no guard without its sizes.
     sizes : tuple of (Place, int, int)
-        These sizes: where they are, the number of their symbol and what is added.
+        For each size of a value whose sizes depend on symbols: its place, the number of its symbol (-1:
+        none), and the number added to that.
     symbols : tuple of Place
-        Where the values of the plan's symbols are.
+        The places among the values from which the plan's symbols are read.
     device : object or None
-        That its arrays are on.
+        The device that the arrays are on; None for the processor.
     gain : dcarray.tiering.admission.Measured
     wraps : bool
-        Whether new arrays among its results are wrapped: some of the values are, or make such arrays.
+        Whether new arrays among the results are wrapped, since a value is a wrapped array or makes such
+        arrays.
     """
 
     __slots__ = (
@@ -77,18 +79,19 @@ class Entry(PlanSlot[Any]):
         self.wraps = False
 
     def serves(self, values: Sequence[Any], start: Any) -> bool:
-        """Whether its plan, if it is there, may run with the sizes of these values."""
+        """Whether the plan may run with the sizes of these values; also true while there is no plan."""
         if self.plan is None or not (self.symbols or type(start) is int):
             return True
         found: bool = self.plan.holds(self.symbols_of(values, start))
         return found
 
     def has_sizes_of(self, values: Sequence[Any]) -> bool:
-        """Whether the sizes of values that have its guards are as its pattern says."""
+        """Whether the sizes of values, which have the entry's guards, match its pattern."""
         return not self.symbols or self.pattern.fits([place.of(values) for place in self._places])
 
     def symbols_of(self, values: Sequence[Any], start: Any) -> tuple[int, ...]:
-        """Return the values of the plan's symbols; ``start`` is None, or where a loop is resumed."""
+        """Return the values of the plan's symbols: sizes of ``values``, and then ``start`` (the number at
+        which a loop is resumed) if it is not None."""
         found = tuple([place.of(values) for place in self.symbols])
         return found if start is None else (*found, start)
 
@@ -102,13 +105,14 @@ class Entry(PlanSlot[Any]):
 
 
 def watched_exceptions() -> int:
-    """Return the floating-point exceptions that are not ignored, of those that plans depend on."""
+    """Return the bits of the floating-point exceptions that `numpy.errstate` does not ignore, of those that a
+    plan may depend on."""
     return fp_state.watched_flags(fp_state.current_state()) & RAISING
 
 
 def guards_of(names: Sequence[str], values: Sequence[Any]) -> list[Any] | str:
-    """Return the guards of values, and which of them are the same array if any are; if a value has none, the
-    reason."""
+    """Return the guard of each value, and at the end, if names share an array, which ones do.  If a value has
+    no guard, return the reason, a text."""
     guards: list[Any] = []
     arrays = []
     for name, value in zip(names, values, strict=True):
@@ -124,7 +128,7 @@ def guards_of(names: Sequence[str], values: Sequence[Any]) -> list[Any] | str:
 
 
 def why_unknown(name: str, value: Any) -> str:
-    """Return why a value has no guard."""
+    """Return the reason why a value has no guard, with its name, as a text for the report."""
     if value is MISSING:
         return f"{name} is not bound"
     if type(value) is list:
@@ -139,7 +143,7 @@ def request_of(
     source: SiteSource, values: tuple[Any, ...], guards: list[Any], kind: tuple[Any, ...],
     pattern: SizePattern, resumed: bool, options: config.Options,
 ) -> LoopRequest:  # fmt: skip
-    """Return the request to plan statements for values with these guards."""
+    """Return the `LoopRequest` to plan a site's statements for values with these guards."""
     every = (*source.needed, *source.others)
     places = places_of(kind[2:])
     texts = [_text(every, values, places[k]) for k in pattern.firsts]
@@ -174,7 +178,7 @@ def request_of(
 
 
 def _text(names: Sequence[str], values: Sequence[Any], place: Place) -> str:
-    """Return a size as Python code."""
+    """Return the Python expression of a size, such as ``n`` or ``x.shape[0]``."""
     name = names[place.value]
     if place.axis < 0:
         return name
@@ -182,7 +186,7 @@ def _text(names: Sequence[str], values: Sequence[Any], place: Place) -> str:
 
 
 def _symbolic(value: EntryValue, sizes: list[Any]) -> EntryValue:
-    """Return the description of a value that has symbolic sizes."""
+    """Return the description of a value with these sizes, some of which are symbols, in place of its own."""
     if isinstance(value, ArrayType):
         return replaced(value, shape=tuple(sizes), strides=())
     if isinstance(value, ListType):
@@ -195,12 +199,13 @@ def _symbolic(value: EntryValue, sizes: list[Any]) -> EntryValue:
 
 
 def is_wrapped(value: Any) -> bool:
-    """Whether a value is a wrapped array, or makes such arrays."""
+    """Whether a value is a wrapped array, or a function or class that makes such arrays."""
     return (type(value) in ARRAYS and type(value) is not np.ndarray) or makes_wrapped(value)
 
 
 def reads_bound(source: SiteSource, values: Iterable[Any]) -> bool:
-    """Whether functions among the values have those of global names that a site's statements bind."""
+    """Whether a function among the values was described with the value of a global name that the site's own
+    statements assign."""
     if not source.shared:
         return False
     guards = [guard_of(value) for value in values if type(value) is FunctionType]

@@ -1,4 +1,5 @@
-"""The lists among the values of a site, and whether to convert them takes longer than its statements."""
+"""The conversion of lists among a site's values to arrays: its time, and whether that exceeds what it
+saves."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ _NUMBERS = (bool, int, float, complex)
 
 
 class ListConversion:
-    """The conversions of one site."""
+    """The times of the conversions of lists to arrays of one site."""
 
     __slots__ = ("_items", "_last", "_ran", "_seconds", "_until")
 
@@ -33,7 +34,8 @@ class ListConversion:
         self._last: deque[float] = deque(maxlen=LAST)
 
     def elements(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return `list_elements` of values."""
+        """Return the values with arrays of elements in place of lists (`list_elements`); the time this takes
+        is noted."""
         start = time.perf_counter()
         found = list_elements(values)
         self._last.append(time.perf_counter() - start)
@@ -42,14 +44,15 @@ class ListConversion:
         return found
 
     def expected(self, values: tuple[Any, ...]) -> float:
-        """Return how many seconds a conversion of values will take; 0 if that does not matter."""
+        """Return how many seconds a conversion of these values will take; 0 if it is too short to matter."""
         each = self._seconds / self._items if self._items else ITEM
         seconds = each * sum(map(_length, values))
         return seconds if seconds > FELT else 0.0
 
     def is_pythons_turn(self) -> bool:
-        """Whether a run that has a plan is to be Python's: to convert a list takes the same for each run,
-        however little that does with it."""
+        """Whether Python is to run the statements this time although there is a plan, so that its time is
+        known. Conversions may take longer than a run that uses few of the elements.  That comes after more
+        and more runs."""
         if self._last[-1] < FELT:
             return False
         self._ran += 1
@@ -59,12 +62,12 @@ class ListConversion:
         return True
 
     def ran(self, seconds: float) -> None:
-        """Note that compiled code has run, and made lists of its results, after the last conversion."""
+        """Add the seconds of a compiled run, with the lists made of its results, to its conversion's time."""
         self._last[-1] += seconds
 
     def are_a_loss(self, entries: Iterable[Any]) -> bool:
-        """Whether the conversions of lists, with the runs that they led to, took longer than Python does.
-        Where there is no hope of a plan, a small part of Python's time is too much."""
+        """Whether a conversion and the run after it usually take longer than Python's run.  If all
+        ``entries`` are refused, so that no plan is to be expected, 5% of Python's time is too much."""
         known = [*entries]
         seconds = max((entry.gain.recent for entry in known), default=0.0)
         share = 1.0 if any(entry.state is not PlanState.REFUSED for entry in known) else IN_VAIN
@@ -74,7 +77,7 @@ class ListConversion:
 
 
 def _length(value: Any) -> int:
-    """Return the number of items of a list of numbers, or of such lists, as its first items have it."""
+    """Return the number of numbers in a list or nested lists, by the first item of each; else 0."""
     count = 1
     while type(value) is list and value:
         count, value = count * len(value), value[0]

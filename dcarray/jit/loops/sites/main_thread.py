@@ -1,4 +1,4 @@
-"""Work of other threads that the main thread does, between two of its bytecode instructions.
+"""Work that other threads have the main thread do, between two of its bytecode instructions.
 
 Syntax trees are made there: CPython 3.11 counts the depth of all that are being made in one place, so that
 two threads that make one at the same time may fail ("AST constructor recursion depth mismatch").
@@ -20,7 +20,7 @@ _waiting: deque[Callable[[], None]] = deque()
 
 
 def have_done(work: Callable[[], None]) -> None:
-    """Have the main thread call a function soon; its exceptions are ignored."""
+    """Have the main thread call ``work()`` soon, between two instructions; its exceptions are ignored."""
     _waiting.append(work)
     ctypes.pythonapi.Py_AddPendingCall(_CALL, None)  # if too many wait, one of them does this, too
 

@@ -29,19 +29,19 @@ _YIELDS = frozenset({ast.Yield, ast.YieldFrom, ast.Await})
 
 
 def rewritten(source: str | bytes, file: str, is_script: bool) -> SitedModule:
-    """Return the code of a module that asks sites, and these.
+    """Return a module compiled with constants in place of sites, with the list of the sites' sources.
 
     Parameters
     ----------
     source : str or bytes
     file : str
     is_script : bool
-        Whether nobody else imports its names.
+        Whether it is the script, whose global names no other module imports.
 
     Raises
     ------
     SyntaxError, ValueError, RecursionError
-        If it cannot be compiled.
+        If the module cannot be compiled.
     """
     tree = ast.parse(source, file)
     text = decode_source(source) if isinstance(source, bytes) else source
@@ -109,7 +109,8 @@ class _Module:
         self._add(self._tree.body, scope, ("<module>", 1))
 
     def _keeps_code(self, decorator: ast.expr) -> bool:
-        """Whether a decorator is known not to read a function's code, as compilers of others do."""
+        """Whether a decorator is known to leave the function's code alone: it is of the module itself or of
+        the standard library.  Others may be compilers, which read the code."""
         while not isinstance(decorator, ast.Name):
             if not isinstance(decorator, ast.Attribute | ast.Call):
                 return False
@@ -149,7 +150,7 @@ def _is_faithful(node: ast.stmt) -> bool:
 def _functions(
     table: symtable.SymbolTable, nodes: Sequence[ast.AST]
 ) -> Iterator[tuple[symtable.Function, ast.FunctionDef]]:
-    """Yield the functions of a module with their tables of symbols: inner ones, and methods, too."""
+    """Yield the symbol table and the syntax tree of each function and method of a module, inner ones, too."""
     tables = {
         (child.get_name(), child.get_lineno()): child
         for child in _all_tables(table)
@@ -176,8 +177,8 @@ _LATER = "genexpr"
 
 
 def _inner(table: symtable.SymbolTable, generators: bool) -> Iterator[symtable.SymbolTable]:
-    """Yield the tables of inner functions and classes, or of generator expressions; those of comprehensions
-    are passed through."""
+    """Yield the symbol tables of the inner functions and classes of a table; with ``generators``, those of
+    its generator expressions instead.  Comprehensions count as part of the code around them."""
     for child in table.get_children():
         name = child.get_name()
         if name in _AT_ONCE or (name == _LATER and not generators):
@@ -187,7 +188,7 @@ def _inner(table: symtable.SymbolTable, generators: bool) -> Iterator[symtable.S
 
 
 def _free(table: symtable.SymbolTable, generators: bool) -> frozenset[str]:
-    """Return the names that inner functions, or generator expressions, have from the code around them."""
+    """Return the names that inner functions, or generator expressions, take from the code around them."""
     return frozenset(
         symbol.get_name()
         for child in _inner(table, generators)
@@ -197,13 +198,14 @@ def _free(table: symtable.SymbolTable, generators: bool) -> frozenset[str]:
 
 
 def _global_reads(table: symtable.SymbolTable, generators: bool = False) -> frozenset[str]:
-    """Return the global names that functions and classes of a module use, or generator expressions."""
+    """Return the global names that a module's functions and classes use; with ``generators``, those that
+    generator expressions use."""
     tables = [inner for child in _inner(table, generators) for inner in (child, *_all_tables(child))]
     return frozenset(s.get_name() for child in tables for s in child.get_symbols() if s.is_global())
 
 
 def _is_generator(node: ast.FunctionDef) -> bool:
-    """Whether a function's own code yields."""
+    """Whether a function is a generator: its own code has a ``yield``, not only an inner one's."""
     if facts(node).kinds.isdisjoint(_YIELDS):
         return False
     stack: list[ast.AST] = [*node.body]
@@ -228,7 +230,7 @@ def _imported(nodes: Sequence[ast.AST]) -> frozenset[str]:
 
 
 def _homes(nodes: Sequence[ast.AST]) -> dict[str, str]:
-    """Return the modules that a module's imported names come from."""
+    """Return a dictionary from each imported name of a module to the module that it comes from."""
     found: dict[str, str] = {}
     for node in nodes:
         if isinstance(node, ast.ImportFrom):
@@ -239,7 +241,8 @@ def _homes(nodes: Sequence[ast.AST]) -> dict[str, str]:
 
 
 def _given_away(nodes: Sequence[ast.AST], homes: Mapping[str, str]) -> frozenset[str]:
-    """Return the functions that are arguments of calls of other compilers, which read their code."""
+    """Return the names of functions that are passed to functions of other libraries; these may be compilers,
+    which read the functions' code."""
     found: set[str] = set()
     for node in nodes:
         if isinstance(node, ast.Call):

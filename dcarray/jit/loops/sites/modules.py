@@ -30,16 +30,16 @@ def compile_module(
     source : str or bytes
     file : str
     names : dict
-        The module's global names, as they will be when it runs.
+        The dictionary that will hold the module's global names when it runs.
     is_script : bool
-        Whether nobody else imports its names.
+        Whether it is the script, whose global names no other module imports.
     eagerly : bool, optional
         Whether the outermost sites ask for plans at once.
 
     Raises
     ------
     SyntaxError, ValueError
-        As `compile` does.
+        If the source cannot be compiled.
     """
     plain = compile(source, file, "exec", dont_inherit=True)  # with the warnings and errors of the source
     profile = profile_of(source, file, is_script)
@@ -64,8 +64,8 @@ def compile_module(
 
 
 def _heat_hinted(source: str | bytes, file: str, module: SitedModule, sites: Sequence[Site]) -> None:
-    """Have functions that are in a module's stub ask for plans in their first call.  These are functions that
-    get arrays, and that would be hot by the times of the run from which the stub comes."""
+    """Have functions that the module's stub file describes ask for plans in their first call.  These
+    functions take arrays, and took long enough in the run from which the stub was made."""
     stub = stub_of(file)
     if stub is None or not sites:
         return
@@ -91,10 +91,11 @@ def _heat_hinted(source: str | bytes, file: str, module: SitedModule, sites: Seq
 
 @contextmanager
 def _unwarned() -> Iterator[None]:
-    """A context in which the compiler does not repeat its warnings.
+    """A context in which the compiler repeats no warning that it has already given for this module.
 
-    The list of filters is changed itself: `warnings.catch_warnings` would have all warnings that have been
-    shown once be shown again."""
+     The list of warning filters is changed in place: `warnings.catch_warnings` would make Python forget which
+    warnings it has shown, and show all of them again.
+    """
     added: list[Any] = [("ignore", None, kind, None, 0) for kind in (SyntaxWarning, DeprecationWarning)]
     filters: Any = warnings.filters
     filters[:0] = added

@@ -1,4 +1,4 @@
-"""Names in place of the parts of objects, in one body: of statements, or of a function of the program."""
+"""Replacement of the parts of objects by names in one body: statements, or a function of the program."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ _NOT_CONSTANT = (np.ndarray, np.generic, tuple, list)
 
 
 class Lookup(NamedTuple):
-    """A function of the program and where it was found: on the object at ``path``, or under a name, if the
-    path has no steps."""
+    """A function of the program and the access path that led to it: an attribute of the object at ``path``;
+    or a global name, if the path has no steps."""
 
     path: Path
     function: Any
 
 
 class Rewritten(NamedTuple):
-    """A function that gets parts of objects as its first arguments: its name, the names of the parts, and of
-    those that it binds, which it returns before its result."""
+    """A function rewritten to take parts of objects as its first arguments: its name, the names of these
+    parts, and the names of the parts that it assigns, which it returns before its result."""
 
     name: str
     parts: tuple[str, ...]
@@ -50,19 +50,19 @@ class Paths:
     names : mapping
         The global names.
     bound : frozenset of str
-        Global names that are bound anew.
+        Global names that the statements, or functions that they call, assign.
     shared : frozenset of str
-        Those of the variables that are global names.
+        The variables that are global names.
 
     Attributes
     ----------
     found : dict of str to Path
-        Those that have names so far, by these.
+        The paths that have been given names so far, by name.
     lookups : list of Lookup
     values : dict of str
-        The objects that paths begin with, by name; without a name, all global names.
+        The objects that paths begin with, by name; the empty name stands for the dictionary of global names.
     same : list of (Path, Path)
-        Paths that lead to one variable of several functions, of which the first one is used.
+        Pairs of paths that lead to the same variable, which several functions share; the first one is used.
     """
 
     def __init__(self, variables: Names, names: Mapping[str, Any], bound: Names, shared: Names) -> None:
@@ -81,33 +81,32 @@ class Paths:
         return value
 
     def current(self, path: Path) -> Any:
-        """Return the object at the end of an access path; `MISSING` if it cannot be read."""
+        """Return the object at the end of an access path now; `MISSING` if it cannot be read."""
         try:
             return self.value(path)
         except Unread:
             return MISSING
 
     def name(self, path: Path) -> str:
-        """Return the name in place of a path."""
+        """Return the name that replaces a path; the path gets one if it has none."""
         name = str(path.steps[-1].key) if not path.root else ""
         name = name if name in self._shared else path.name
         self.found[name] = path
         return name
 
     def variable(self, name: str, is_bound: bool = False) -> Path | None:
-        """Return the path of a global name that is not constant, or is bound anew; None of others."""
+        """Return the path of a global name if it is not constant, or ``is_bound`` (assigned); else None."""
         if not is_bound and name not in self.bound and not isinstance(self.names.get(name), _NOT_CONSTANT):
             return None
         return Path("", (Step("item", name),))
 
     def binds(self, function: FunctionType) -> bool:
-        """Whether a function that is known has the value of a name that is bound anew."""
+        """Whether the value of a name that is assigned somewhere is part of this function's description."""
         guard = guard_of(function) if self.bound else None
         return isinstance(guard, ObjectGuard) and not self.bound.isdisjoint(constants_in(guard.entry_value))
 
     def cell(self, function: Path, name: str) -> Path:
-        """Return the path of a variable of a function that is bound in a function around it; raises `Unread`
-        if there is none."""
+        """Return the path of a function's free variable; raises `Unread` if it has none of this name."""
         step = Step("cell", name)
         path = function.longer(step)
         first = self._cells.setdefault(place(self.value(function), step), path)
@@ -116,7 +115,7 @@ class Paths:
         return first
 
     def global_object(self, name: str, names: Mapping[str, Any]) -> Path | None:
-        """Return the path of an object with a global name; None if there is none, or it may be another's."""
+        """Return the path of the object with a global name; None: none, or not certainly this."""
         if names is not self.names or name in self._variables:
             return None
         if name not in self.values:
@@ -134,17 +133,17 @@ class NamedBody:
     ----------
     paths : Paths
     rewrite : callable
-        Rewrites a function that has a path, for the objects that some of its parameters are.
+        ``rewrite(function, path, objects)`` gives a function that takes parts of its object arguments.
     lines : sequence of bytes
-        Its text.
+        The lines of the body's source.
     objects : mapping of str to Path
-        The names that are objects, or variables of functions around this one.
+        The paths of names that mean objects, or variables of functions around this one.
     value_of : callable
-        Gives the value of another name, or None.
+        Gives the value of any other name, or None if it has none.
     own : frozenset of str, optional
-        Local names of a function.
+        The function's local names, if the body is a function's.
     names : mapping, optional
-        The global names of a function.
+        The function's global names, if the body is a function's.
     """
 
     def __init__(
@@ -164,7 +163,7 @@ class NamedBody:
         self.changes.append(made)
 
     def visit(self, node: ast.AST, apart: frozenset[Any]) -> None:
-        """Make the changes of a node, without some that are in it."""
+        """Note the replacements for a node and its children, except the nodes in ``apart``."""
         if id(node) in apart:
             return
         if isinstance(node, ast.Expr | ast.Assign) and isinstance(node.value, ast.Call):
@@ -187,7 +186,7 @@ class NamedBody:
             self.visit(child, apart)
 
     def _path(self, root: str) -> Path | None:
-        """Return the path of the object that a name is; None if it is none."""
+        """Return the path of the object that a name means; None if it means no object with parts."""
         found = self._objects.get(root)
         if found is None and self._names is not None and root not in self._own:
             found = self._paths.global_object(root, self._names)
@@ -236,8 +235,8 @@ class NamedBody:
         self.change(node, name)
 
     def _call(self, node: ast.Call, apart: frozenset[Any], stmt: ast.Expr | ast.Assign | None = None) -> bool:
-        """Make the changes of a call of a function that has to be rewritten; returns whether it is one. A
-        function that binds parts of objects may be all of a statement only."""
+        """Note the replacements for a call of a function that has to be rewritten; return whether the call is
+        of that kind.  A function that assigns parts of objects may only be called as a whole statement."""
         chain = chain_of(node.func)
         if chain is None or any(isinstance(arg, ast.Starred) for arg in node.args):
             return False
@@ -273,7 +272,7 @@ class NamedBody:
         return True
 
     def _bind(self, stmt: ast.Expr | ast.Assign | None, call: ast.Call, made: Rewritten) -> None:
-        """Make the changes by which a statement binds the parts that a function returns before its result."""
+        """Note the replacements to assign the parts that a function returns before its result."""
         if stmt is None or (isinstance(stmt, ast.Assign) and len(stmt.targets) > 1):
             raise InsideExpression(call)
         self.used.update(made.written)
@@ -286,15 +285,15 @@ class NamedBody:
         self.changes.append(Change(stmt.targets[0].end_lineno or 0, end, end, ")"))
 
     def _replace_callee(self, node: ast.expr, text: str) -> None:
-        """Replace the callee, and the parenthesis after it."""
+        """Replace the callee of a call by a text, which includes the opening parenthesis."""
         made = Change.of(node, text)
         if made is None or self._lines[made.line - 1][made.end : made.end + 1] != b"(":
             raise Unnamed("the name of the called function is written on several lines")
         self.changes.append(made._replace(end=made.end + 1))
 
     def _callee(self, chain: Chain) -> tuple[Any, Path | None, Lookup] | None:
-        """Return the function of the program that is called, the object whose method it is, and how it was
-        found."""
+        """Return the program's function that a chain of attributes calls, the path of the object whose method
+        it is, and its `Lookup`; None if it calls no such function."""
         path = self._path(chain.root)
         if not chain.steps:
             function: Any = MISSING
@@ -323,7 +322,7 @@ class NamedBody:
         return callee.function, path if callee.kind == "method" else None, lookup
 
     def _object(self, node: ast.expr) -> Path | None:
-        """Return the path of the object that an argument is; None if it is none."""
+        """Return the path of the object that is passed as an argument; None if it is no object."""
         chain = chain_of(node)
         path = self._path(chain.root) if chain is not None else None
         if chain is None or path is None or not path.root:

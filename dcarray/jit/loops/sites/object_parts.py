@@ -32,19 +32,19 @@ _FIELD = type(vars(_Fields)["field"])
 
 
 class Unread(Exception):
-    """To read a part of an object may run code of the program, or there is none."""
+    """Raised if a part of an object cannot be read: it does not exist, or reading may run program code."""
 
 
 class Callee(NamedTuple):
-    """A function of the program that an object has: ``kind`` is "method", "property" or "plain"."""
+    """A function of the program that is found on an object: ``kind`` is "method", "property" or "plain"."""
 
     function: Any
     kind: str
 
 
 def is_object(value: Any) -> bool:
-    """Whether a value is an object whose parts get names: an instance, a dictionary, a class or a module.  So
-    is a function that is defined in another one, or that has no guard."""
+    """Whether the parts of a value get names in compiled code: those of an instance, a dictionary, a class or
+    a module; and of a function that is defined in another one, or that has no guard."""
     kind = type(value)
     if kind is FunctionType:
         return "<locals>" in called_by(value).__qualname__ or guard_of(value) is None
@@ -59,7 +59,8 @@ def is_object(value: Any) -> bool:
 
 
 def part(owner: Any, step: Step) -> Any:
-    """Return a part of an object; raises `Unread` if there is none, or if code may run."""
+    """Return a part of an object, such as an attribute or an item; raises `Unread` if there is none, or if
+    reading it may run code of the program."""
     kind, key = type(owner), step.key
     if step.kind == "item":
         if kind is not dict or key not in owner:
@@ -95,7 +96,8 @@ def part(owner: Any, step: Step) -> Any:
 
 
 def function_of(owner: Any, step: Step) -> Callee | None:
-    """Return the function that an object has as an attribute, or that computes one; None if it has none."""
+    """Return the program's function behind an attribute of an object: the method, or the function that
+    computes the property; None if the attribute is no function."""
     kind = type(owner)
     try:
         found = part(owner, step)
@@ -114,7 +116,7 @@ def function_of(owner: Any, step: Step) -> Callee | None:
 
 
 def _cell(function: Any, name: Any) -> CellType:
-    """Return the variable of a function that is bound in a function around it."""
+    """Return the cell of a function's free variable, which belongs to a function around it."""
     function = called_by(function)
     names = function.__code__.co_freevars if type(function) is FunctionType else ()
     if name not in names:
@@ -124,8 +126,8 @@ def _cell(function: Any, name: Any) -> CellType:
 
 
 def is_same_function(a: Any, b: FunctionType) -> bool:
-    """Whether two functions do the same, but for their variables that are bound in functions around them:
-    they come of one definition."""
+    """Whether two functions were made from one definition with equal defaults, so that they differ at most in
+    the variables of the functions around them."""
     a = called_by(a)
     if a is b:
         return True
@@ -143,7 +145,7 @@ def _is_same_default(a: Any, b: Any) -> bool:
 
 
 def is_own(owner: Any, step: Step) -> bool:
-    """Whether an object has a part itself, not its class."""
+    """Whether a part belongs to the object itself, and not to its class."""
     if step.kind == "cell":
         return True
     own = space(owner)
@@ -153,7 +155,7 @@ def is_own(owner: Any, step: Step) -> bool:
 
 
 def is_bindable(owner: Any, step: Step) -> bool:
-    """Whether to bind a part of an object runs no code of the program."""
+    """Whether assigning a part of an object runs no code of the program."""
     kind = type(owner)
     if step.kind != "attribute":
         return kind is (dict if step.kind == "item" else FunctionType)
@@ -176,19 +178,19 @@ def bind(owner: Any, step: Step, value: Any) -> None:
 
 
 def place(owner: Any, step: Step) -> tuple[int, int | str]:
-    """Return where a part of an object is: equal for paths that lead to the same part."""
+    """Return where a part of an object is stored; equal for all paths that lead to the same part."""
     if step.kind == "cell":
         return id(_cell(owner, step.key)), ""
     return id(space(owner)), step.key
 
 
 def space(owner: Any) -> Any:
-    """Return the dictionary that has an object's parts; itself if it has none."""
+    """Return the dictionary that stores an object's parts; the object itself if it has no such dictionary."""
     return owner if issubclass(type(owner), type) else getattr(owner, "__dict__", owner)
 
 
 def _of_class(kind: type, key: Any) -> Any:
-    """Return the attribute of a class, or of its bases, with a name."""
+    """Return the attribute of a class or of its bases with this name."""
     for base in kind.__mro__:
         found = base.__dict__.get(key, MISSING)
         if found is not MISSING:
@@ -197,7 +199,7 @@ def _of_class(kind: type, key: Any) -> Any:
 
 
 def _is_setting(descriptor: type) -> bool:
-    """Whether a class's attribute of this type comes before those of its objects."""
+    """Whether a class's attribute of this type takes precedence over an attribute of the object itself."""
     return hasattr(descriptor, "__set__") or hasattr(descriptor, "__delete__")
 
 

@@ -30,22 +30,22 @@ __all__ = ["NamedStatements", "named_statements"]
 
 
 class NamedStatements(NamedTuple):
-    """Statements with names in place of parts of objects, and of items that are appended.
+    """A site's statements in which names stand for parts of objects and for the items appended to lists.
 
     Attributes
     ----------
     source : str
     read, written : tuple of (str, Path)
-        The names of parts that they may read before they bind them, and of those that they bind; the latter
-        in order.
+        The names, with access paths, of the parts that the statements may read before they assign them, and
+        of those that they assign (in order).
     loads : frozenset of str
         The names that are read somewhere in them.
     lists : tuple of str
         The names of the lists to which they append, in this order.
     grows : bool
-        Whether they are a loop, which may append several items to each.
+        Whether the statements are a loop, which may append several items to each list.
     stacks : tuple of str
-        The names of the lists that they read, and let grow or shrink.
+        The names of the lists that the statements read, and also lengthen or shorten.
     functions : dict of str to ObjectGuard
         The guards of rewritten functions by their names.
     lookups : tuple of Lookup
@@ -69,7 +69,7 @@ def named_statements(
     source: str, live: Names, lists: Sequence[str], values: Mapping[str, Any], variables: Names,
     names: Mapping[str, Any], shared: Names = NONE,
 ) -> NamedStatements:  # fmt: skip
-    """Return statements with names in place of parts of objects, and of what is appended.
+    """Return statements in which names stand for parts of objects, and for the items appended to lists.
 
     Parameters
     ----------
@@ -81,11 +81,11 @@ def named_statements(
     values : mapping
         The values of the names that they read.
     variables : frozenset of str
-        Those of them that may be local ones.
+        The names among them that may be local variables.
     names : mapping
         The global names.
     shared : frozenset of str, optional
-        Those of the names that they read or bind that are variables and global names.
+        The variables of the statements that are global names.
 
     Raises
     ------
@@ -100,7 +100,7 @@ def _named(
     source: str, live: Names, lists: Sequence[str], values: Mapping[str, Any], variables: Names,
     names: Mapping[str, Any], shared: Names, rebound: Names,
 ) -> NamedStatements:  # fmt: skip
-    """Return statements with names, given global names that the functions that they call bind anew."""
+    """Return the result of `named_statements`, given the global names that callees assign (``rebound``)."""
     tree = ast.parse(source)
     lines = [line.encode() for line in source.split("\n")]
     growing = {name: calls for name, calls in appending_calls(tree.body[0]).items() if name in lists}
@@ -174,7 +174,7 @@ class _Functions:
     Attributes
     ----------
     guards : dict of str to ObjectGuard
-        Of these, by their names.
+        The guards of the rewritten functions, by their names.
     """
 
     def __init__(self, paths: Paths) -> None:
@@ -183,8 +183,8 @@ class _Functions:
         self._known: dict[Any, Rewritten | None] = {}
 
     def rewritten(self, function: FunctionType, path: Path, objects: Mapping[str, Path]) -> Rewritten:
-        """Return a function with names for parts of the objects that some of its parameters are, and for its
-        variables that are bound in functions around it."""
+        """Return a function rewritten to take, as arguments, the parts of its object parameters and the free
+        variables that it has from functions around it."""
         try:
             cells = {name: self._paths.cell(path, name) for name in original(function).co_freevars}
         except Unread:
@@ -200,7 +200,7 @@ class _Functions:
         return found
 
     def _variables(self, function: FunctionType, tree: ast.FunctionDef) -> dict[str, Path]:
-        """Return the paths of the global names of a function that are not constant, or that it binds."""
+        """Return the paths of a function's global names that are not constant, or that it assigns."""
         code = original(function)
         declared = {name for node in walk(tree) if isinstance(node, ast.Global) for name in node.names}
         if function.__globals__ is not self._paths.names:

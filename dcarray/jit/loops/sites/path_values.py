@@ -1,6 +1,6 @@
-"""Parts of the program's objects as values of a site: read before its plan runs, bound after.
+"""Parts of the program's objects as values of a site: read before its plan runs, assigned after.
 
-Which of its access paths lead through objects is found out from the values of its first run.
+The values of a site's first run show which of its access paths lead through objects.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["PathValues"]
 
 
 class _Owner(NamedTuple):
-    """An object on a path: a value of the site or a global name, or the part of another owner."""
+    """An object on an access path: a value of the site, a global name's value, or a part of another owner."""
 
     root: int | str
     parent: int
@@ -41,7 +41,7 @@ class _Owner(NamedTuple):
 
 
 def _are_apart(growing: Sequence[Any], given: Sequence[Any]) -> bool:
-    """Whether objects are lists, each another one, and none of them is among values or in lists of these."""
+    """Whether objects are different lists, none of which is among ``given`` or an item of a list there."""
     if not growing:
         return True
     known = {*map(id, growing)}
@@ -59,15 +59,15 @@ def _are_apart(growing: Sequence[Any], given: Sequence[Any]) -> bool:
 
 
 class PathValues:
-    """The parts of objects that the statements of one site use, and the lists to which they append.
+    """The parts of objects that a site's statements use, and the lists to which they append.
 
     Parameters
     ----------
     source : SiteSource
     named : NamedStatements
-        The statements with names for these.
+        The statements with names in place of these parts and lists.
     values : sequence
-        Those of the first run.
+        The values of the site's names in the first run.
     names : mapping
         The global names.
 
@@ -76,7 +76,7 @@ class PathValues:
     source : SiteSource
         The statements with names in place of the parts and of appended items, which are values like others.
     unread : str
-        Why `read` may return None.
+        The reason for the report when `read` returns None.
     """
 
     def __init__(
@@ -142,8 +142,8 @@ class PathValues:
 
     @staticmethod
     def of(source: SiteSource, values: Sequence[Any], names: Mapping[str, Any]) -> PathValues | str | None:
-        """Return those of a site's statements, given the values of its first run; None if they use none, and
-        if they use some that cannot be values, why."""
+        """Return the `PathValues` of a site, given the values of its first run; None if the statements use no
+        parts of objects; a text, the reason, if a part cannot be a value of compiled code."""
         known = {name: names.get(name, MISSING) for name in source.others}
         known |= dict(zip(source.needed, values, strict=True))
         if not (source.lists or any(map(is_object, known.values())) or reads_bound(source, known.values())):
@@ -170,8 +170,8 @@ class PathValues:
         return self._names.get(root, MISSING) if root else self._names
 
     def read(self, values: Sequence[Any]) -> tuple[tuple[Any, ...], list[Any]] | None:
-        """Return the values that the plan gets, and the owners for `bind`; None if that is not safe.  It is
-        not if reading or binding a part may run code, or if a part that is bound may have two names."""
+        """Return the values for the plan, and the owners for `bind`; None if that is not safe: reading or
+        assigning a part may run code of the program, or two paths may lead to a part that is assigned."""
         try:
             return self._found(values)
         except Unread:
@@ -206,7 +206,7 @@ class PathValues:
         return None if callee is None else callee.function
 
     def _may_bind(self, owners: Sequence[Any]) -> bool:
-        """Whether binding the parts runs no code, and none of them has another path."""
+        """Whether assigning the parts runs no code of the program, and no part has a second path."""
         if not all(is_bindable(owners[at], step) for at, step in self._written):
             return False
         if not all(is_own(owners[at], step) for at, step in self._updated):
@@ -219,8 +219,8 @@ class PathValues:
         return all(found[place(owners[at], step)] == 1 for at, step in self._written)
 
     def bind(self, values: Sequence[Any], owners: Sequence[Any], given: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Bind parts to the first of the values that a plan gave, and append the next to lists, or put them
-        into these; returns the others."""
+        """Store the results of a plan: the first ones in parts of objects, the next in lists, by appending
+        them or as the lists' new items.  Return the rest."""
         for (at, step), value in zip(self._written, given, strict=False):
             bind(owners[at], step, value)
         count = len(self._written)

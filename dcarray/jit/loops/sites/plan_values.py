@@ -1,4 +1,4 @@
-"""A plan's arguments from the values of names, and the values of names from its results."""
+"""Conversion of the values of names to a plan's arguments, and of its results to values of names."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ class PlanMismatch(Exception):
 
 
 def fetcher(text: str, place: dict[str, int]) -> int | Callable[[Sequence[Any]], Any]:
-    """Return the position of an input's value, or a function that evaluates its Python expression."""
+    """Return what gets an input from the values of the names: a position among them, or a function of them
+    that evaluates a Python expression."""
     if text in place:
         return place[text]
     if generators.is_input(text):
@@ -46,8 +47,8 @@ def fetcher(text: str, place: dict[str, int]) -> int | Callable[[Sequence[Any]],
 
 
 def number(value: Any, dtype: np.dtype[Any]) -> NDArray | None:
-    """Return a number as an array without axes, and memory as it is; None if a number does not have the
-    dtype's kind."""
+    """Return a number as an array without axes; an array as it is; None if the number cannot have the dtype's
+    kind (a complex number, but a real dtype)."""
     if type(value) is np.ndarray:
         return value
     if value is None or (type(value) is complex and dtype.kind != "c"):  # as the square root of -1
@@ -62,7 +63,7 @@ Binding = Callable[[Sequence[Any], list[NDArray], list[int], int], Any]
 def binding(
     result: Result | None, name: str, place: dict[str, int], at_of: dict[str, int], wraps: bool
 ) -> Binding:
-    """Return a function that gives the value of a name after a run."""
+    """Return a function that gives the value of the name ``name`` after a run of the plan."""
     if result is None:  # the loop does not bind it
         if name not in place:
             raise PlanMismatch(f"{name} is not bound")
@@ -103,7 +104,8 @@ def binding(
 
 
 def _list(k: int, count: int, convert: Callable[[NDArray], list[Any]], of_tuples: bool) -> Binding:
-    """Return a function that gives a new list of the elements of an array, or of as many as another says."""
+    """Return a function that gives a new list: of all elements of the result ``k``, or, if ``count`` is not
+    negative, of as many as the result ``count`` says."""
 
     def made_list(values: Sequence[Any], made: list[NDArray], addresses: list[int], below: int) -> Any:
         found = made[k] if count < 0 else made[k][: int(made[count])]
@@ -113,20 +115,20 @@ def _list(k: int, count: int, convert: Callable[[NDArray], list[Any]], of_tuples
 
 
 def _numbers(array: NDArray) -> list[Any]:
-    """Return Python's numbers in an array, in lists of lists."""
+    """Return an array's elements as Python's numbers, in nested lists."""
     found: list[Any] = array.tolist()
     return found
 
 
 def _items(array: NDArray) -> list[Any]:
-    """Return the scalars of an array, in lists of lists."""
+    """Return an array's elements as NumPy scalars, in nested lists."""
     return [*array] if array.ndim == 1 else [*map(_items, array)]
 
 
 def _view(
     result: Result, name: str, place: dict[str, int], at_of: dict[str, int], wraps: bool
 ) -> Binding:  # fmt: skip
-    """Return a function that gives a view of an entry value, or of a new array."""
+    """Return a function that gives a view of a value that the loop got, or of a new array."""
     if wraps:
         raise PlanMismatch(f"{name} is a view of a wrapped array")
     base, keys, order = result.value

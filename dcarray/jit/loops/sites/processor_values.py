@@ -1,6 +1,6 @@
-"""The values of loops that run on the processor, but have to do with arrays on a device.  These loops get
-small arrays of a device, or arrays of ``"auto"``; or they get none, and make arrays, which the option
-``device`` puts on a device."""
+"""The values of loops that run on the processor although a device is involved: their arrays on the device are
+small, or of the device ``"auto"``; or they get no arrays, and make some, which the option ``device`` puts on
+a device."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["ProcessorValues"]
 
 
 class ProcessorValues:
-    """The values of a loop's names with ordinary arrays of the same memory for those on a device.
+    """The values of a loop's names, with ordinary arrays on the same memory for those of a device.
 
     Attributes
     ----------
@@ -39,9 +39,9 @@ class ProcessorValues:
 
     @classmethod
     def of(cls, values: Sequence[Any], option: str) -> Self | None:
-        """Return the values of a loop if the processor may work on all its arrays on devices, else None.  It
-        may on small arrays of one device, and on arrays for which each recording chooses the device.  Without
-        any array, the option ``device`` says where new ones are."""
+        """Return the values of a loop if the processor may work on all its arrays of devices, else None.  It
+        may if they are small and of one device, or of ``"auto"``, where each recording chooses its device.
+        If there is no array, ``option``, the option ``device``, says where new arrays are."""
         wrapped = [v for v in values if isinstance(v, Handle)]
         if not wrapped and option != "cpu":
             return cls(values, type(device_backend().place(option, _no_array())))
@@ -52,11 +52,11 @@ class ProcessorValues:
         return cls(values, type(placed[0])) if chosen or all(v._small is not None for v in placed) else None
 
     def back(self, found: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return results with arrays on the device for ordinary ones."""
+        """Return results with arrays of the device in place of ordinary ones."""
         known = [self._given.get(id(value), value) for value in found]
         return tuple([as_class(self._class, v) if type(v) is ndarray else v for v in known])
 
 
 def _no_array() -> Any:
-    """Return an array without axes, to see what class it gets."""
+    """Return an array without axes of the current default device, whose class shows where new arrays are."""
     return wrap(np.zeros(()))

@@ -1,6 +1,6 @@
-"""Profiles of earlier runs of a module, with which the next run begins.  A profile has the code with sites.
-It says which sites were faster as compiled code, or were not judged: these ask for plans at once.  Sites that
-were left to Python are planned later."""
+"""Profiles: what earlier runs of a program found out about a module's sites, for the next run.  A profile
+holds the module's code with sites.  It says which sites were faster as compiled code, or not yet known to be:
+these ask for plans at once.  Sites that were left to Python are planned later."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SITES, _CODE = "sites", "code"
 
 
 def profile_of(source: str | bytes, file: str, is_script: bool) -> Profile | None:
-    """Return the profile of a module; None where nothing is kept between runs."""
+    """Return the profile of a module; None if no cache folder is in use."""
     options = config.current()
     if options.jit != "background" or options.cache_dir is None:
         return None
@@ -29,14 +29,14 @@ def profile_of(source: str | bytes, file: str, is_script: bool) -> Profile | Non
 
 
 class Profile:
-    """The profile of a module: the findings of earlier runs, and those of this one for the next.
+    """The profile of a module: what earlier runs found out, and what this run leaves for the next.
 
     Parameters
     ----------
     folder : str
         The cache folder.
     key : str
-        The module.
+        The identification of the module, by its source among others.
     """
 
     def __init__(self, folder: str, key: str) -> None:
@@ -45,7 +45,7 @@ class Profile:
         self._known = ""  # numbers of sites that were faster, refused, and asked for
 
     def module(self) -> SitedModule | None:
-        """Return the module's code with sites, if an earlier run has made it."""
+        """Return the module's code with sites from the profile; None if no earlier run has stored it."""
         if not os.path.isdir(self._folder):
             return None
         from dcarray.plans import disk_store
@@ -58,8 +58,8 @@ class Profile:
         return SitedModule.loads(found)
 
     def begin(self, module: SitedModule, sites: Sequence[Site]) -> None:
-        """Give the sites what an earlier run has found out: plans at once, or later for those left to
-        Python.  What becomes of them in this run is noted at its end."""
+        """Apply what an earlier run found out to the sites: those that gained ask for plans at once, those
+        left to Python do so later.  What this run finds out is stored when it ends."""
         if not sites:
             return
         if not self._is_new:

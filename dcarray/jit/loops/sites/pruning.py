@@ -1,4 +1,4 @@
-"""Functions whose refused sites are taken out of their code: what Python runs for good then costs nothing."""
+"""Removal of refused sites from the code of functions, so that they cost nothing."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ __all__ = ["prune", "prune_soon"]
 
 
 def prune(code: CodeType, sites: Sequence[Site]) -> None:
-    """Give the functions that run a code object one without those of its sites that are left to Python.
+    """Give the functions that run the code object ``code`` one without refused ``sites``.
 
-    What runs now goes on as it is; nothing changes where the functions are not found.
+    Calls that are running keep the old code.  If no such function is found, nothing changes.
     """
     functions = [one for one in _functions(code, sites) if one.__code__ is code]
     known = {site.source: site for site in every.get(id(code), sites)}
@@ -42,12 +42,12 @@ def prune(code: CodeType, sites: Sequence[Site]) -> None:
 
 
 def prune_soon(code: CodeType, sites: Sequence[Site]) -> None:
-    """Have the main thread prune a code object."""
+    """Have the main thread call `prune` soon."""
     have_done(lambda: prune(code, sites))
 
 
 def _functions(code: CodeType, sites: Sequence[Site]) -> list[FunctionType]:
-    """Return the functions that run a code object, as far as they are known or have names."""
+    """Return the functions that run a code object, if they were noted, or have global names."""
     found: list[Any] = [*holders.get(id(code), ())]
     names: Any = sites[0].names if sites else {}
     for part in code.co_qualname.split("."):

@@ -1,4 +1,4 @@
-"""Sites for the statements of functions and modules: which get one, and the code that asks them."""
+"""The choice of statements that get sites, in functions and modules, and their rewriting to ask these."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ _FRAME_READERS = frozenset(
 
 
 class Text(NamedTuple):
-    """The source text of statements.
+    """Access to the source text of statements.
 
     Attributes
     ----------
     of : callable
-        Gives the text of consecutive statements without indentation.
+        ``of(statements)`` gives the text of consecutive statements without indentation.
     is_faithful : callable
-        Whether that means the same as in its place.
+        ``is_faithful(statement)`` says whether this text means the same as the text in its place.
     file : str
     """
 
@@ -52,22 +52,22 @@ class Text(NamedTuple):
 
 
 class Scope(NamedTuple):
-    """The names of the code of one function, or of a module.
+    """The names used in the code of one function, or of a module, by their roles.
 
     Attributes
     ----------
     variables : frozenset of str
-        The names that its statements may get as values.
+        The names whose values compiled statements may get.
     own : frozenset of str
-        Those that its statements may bind.
+        The names that compiled statements may bind.
     bound : frozenset of str
-        Those that are bound whenever it runs, besides its parameters.
+        The names that are bound whenever the code runs, besides its parameters.
     parameters : frozenset of str
     always : frozenset of str
-        Those that other code may read at any time.
+        The names that other code may read at any time.
     known : KnownCalls
     shared : frozenset of str
-        Those of the variables that are global names.
+        The variables that are global names.
     """
 
     variables: Names
@@ -80,7 +80,8 @@ class Scope(NamedTuple):
 
 
 def reads_frames(root: ast.AST, known: KnownCalls) -> bool:
-    """Whether code may read the names of frames: its own, those of its callers, or its module's."""
+    """Whether code may read local variables by way of frames, as with `locals` or `sys._getframe`: its own,
+    its callers', or its module's."""
     others = {
         node.id for node in walk(root) if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)
     }
@@ -98,8 +99,9 @@ def add_sites(
     body: list[ast.stmt], scope: Scope, text: Text, places: list[SitePlace],
     without: Set[SiteSource] = frozenset(),
 ) -> None:  # fmt: skip
-    """Put the code that asks sites before the statements of a body that may be compiled.  The sites' places
-    are appended to ``places``, outer ones first.  The sites in ``without`` are left out."""
+    """Put the code that asks sites before the statements of a body that may be compiled.  The `SitePlace`
+    of each site is appended to ``places``, outer ones first.  Sites whose source is in ``without`` are
+    left out."""
     _Adder(body, scope, text, places, without).block(body, -1, frozenset())
 
 
@@ -132,7 +134,7 @@ class _Adder:
         self._liveness = Liveness(body, scope.parameters, scope.always)
 
     def block(self, body: list[ast.stmt], outer: int, counters: Names) -> None:
-        """Add the sites of a block, and of the blocks inside of it."""
+        """Add the sites of a block, and of the blocks nested in it."""
         runs = [run for run in runs_of(body, self._scope.known)]
         in_runs = {id(stmt) for run in runs for stmt in run}
         for stmt in list(body):
@@ -166,7 +168,7 @@ class _Adder:
             self._run(body, run, outer, counters)
 
     def _loop(self, loop: LoopNode, outer: int, counters: Names) -> int:
-        """Return the number of a loop's site; ``outer``, that of the site around it, if it has none."""
+        """Add the site of a loop; return its number, or ``outer`` (the site around it) if it has none."""
         plain = without_else(loop)
         appending = [call for calls in appending_calls(plain).values() for call in calls]
         appending += every_growing_call([plain])
@@ -181,14 +183,15 @@ class _Adder:
         return site
 
     def _may_bind_ends(self, loop: LoopNode) -> bool:
-        """Whether functions may bind names anew that are the ends of a loop's range."""
+        """Whether functions that the loop calls may assign names that are the bounds of its range."""
         scope, ends = self._scope, loads(loop.iter) if isinstance(loop, ast.For) else NONE
         return scope.known.may_bind(ends - (scope.variables - scope.shared))
 
     def _reduction(
         self, stmts: Sequence[ast.stmt], outer: int, counters: Names, at: ast.stmt | None = None
     ) -> int:
-        """Return the number of the site of a statement with comprehensions, as of a loop."""
+        """Add the site of a statement with comprehensions, as of a loop; return its number as `_loop`
+        does."""
         source = self._source(stmts, counters, is_loop=True, at=at)
         return outer if source is None else self._site(source, outer, False)
 
@@ -206,7 +209,8 @@ class _Adder:
         body[at : at + len(run)] = self._asking(inside, site)
 
     def _watch(self, first: int) -> None:
-        """Have the sites of an innermost loop, from a number on, watched; in its ``else`` may be another."""
+        """Have the sites from the number ``first`` on, those of an innermost loop, watched by one `Watch`.
+        The loop's ``else`` may have further sites."""
         for k, place in enumerate(self._places[first:], first):
             if place.watch < 0:
                 self._places[k] = place._replace(watch=first)
@@ -227,8 +231,8 @@ class _Adder:
         self, stmts: Sequence[ast.stmt], counters: Names, returns: Sequence[ast.Return] = (),
         is_loop: bool = False, at: ast.stmt | None = None,
     ) -> SiteSource | None:  # fmt: skip
-        """Return the source of statements that may have a site, or of a condition of the statement ``at``;
-        None if a name is in the way."""
+        """Return the source of statements that may have a site, or of the condition of the statement ``at``;
+        None if they use a name that compiled code cannot."""
         scope, first, last = self._scope, stmts[0], stmts[-1]
         needed = self._liveness.needed(stmts) & scope.variables
         if not needed <= self._liveness.bound(at or first) | scope.bound:
@@ -269,12 +273,12 @@ class _Adder:
 
 
 def _has_loop(body: Sequence[ast.stmt]) -> bool:
-    """Whether there is a loop among statements or in them, or a comprehension."""
+    """Whether statements are or contain a loop or a comprehension."""
     return any(not facts(stmt).kinds.isdisjoint(_LOOPS) for stmt in body)
 
 
 def _is_innermost(loop: LoopNode) -> bool:
-    """Whether there is no loop in a loop, and nothing that may not be there twice."""
+    """Whether a loop contains no other loop, and nothing that may not be duplicated."""
     return all(facts(stmt).kinds.isdisjoint(_OWN_CODE) for stmt in loop.body)
 
 
@@ -283,7 +287,7 @@ def _position(body: Sequence[ast.stmt], stmt: ast.stmt) -> int:
 
 
 def _counters(loop: LoopNode) -> Names:
-    """Return the variables of a loop that are ints which change."""
+    """Return the variables of a loop that count: of a ``range`` or ``enumerate``."""
     if isinstance(loop, ast.While):
         return frozenset()
     call = loop.iter.func if isinstance(loop.iter, ast.Call) else None

@@ -1,4 +1,4 @@
-"""The run of a site's plan: its arguments, the restoration of memory where it fails, and its results."""
+"""The run of a site's plan: its arguments, restoring memory if it fails, and its results."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from ..entry import generators
 from ..entry.guard_checks import Checks, checks_hold, checks_of, span
 from ..entry.guards import ARRAYS, knows_wrapped
 from ..entry.lists import ListElements
+from .loop_requests import LoopInterface
 from .plan_values import binding, number
-from .requests import LoopInterface
 from .sized_plan import SizedPlan
 from .undo_copies import CompressedCopy
 
@@ -43,13 +43,13 @@ class LoopPlan(SizedPlan):
     live : sequence of str
         The names that the loop binds and that are read afterwards.
     interface : LoopInterface, optional
-        The plan's arguments and results, if these are not what travels with the plan.
+        The plan's arguments and results; by default what is stored with the plan.
     symbols : tuple of int, optional
         The values of the region's symbols.
     wraps : bool, optional
         Whether new arrays among the results are wrapped.
     owned : bool, optional
-        Whether new plain arrays own their memory, as NumPy's results do; else it is reused memory.
+        Whether new plain arrays own their memory, as NumPy's results do; else it comes from a pool for reuse.
     is_loop : bool, optional
         Whether its runs count as those of a loop.
 
@@ -101,24 +101,25 @@ class LoopPlan(SizedPlan):
 
     @property
     def driver(self) -> Callable[..., int]:
-        """What runs the plan, given addresses."""
+        """The compiled function that runs the plan; it takes addresses."""
         return self._loaded.run
 
     @property
     def parameters(self) -> list[tuple[Any, np.dtype[Any], tuple[int, ...], int]]:
-        """For each parameter what fetches its value (None of new memory), its dtype, shape and size."""
+        """The plan's parameters: for each the position or function that gets its value (None for new memory),
+        its dtype, shape and number of elements."""
         return [(fetch, dtype, shape, size) for _, fetch, dtype, shape, _, size in self._parameters]
 
     @property
     def is_simple(self) -> bool:
-        """Whether a run needs addresses alone, and has nothing to take back that is not written anew."""
+        """Whether a run needs nothing but addresses, and has nothing to restore."""
         undone = self._windows_undone or self._undone or self._undone_unless_small or self._rewritten
         whole = not self._writes or self._loaded.single
         others = self._arrays or undone or self._generators
         return self._owned and not others and whole
 
     def count(self, runs: int) -> None:
-        """Count runs of the plan."""
+        """Add a number of runs of the plan to the counters."""
         counters.loops += runs * self._is_loop
         counters.runs += runs * (not self._is_loop)
         counters.kernels += runs * self._loaded.kernels
@@ -126,7 +127,7 @@ class LoopPlan(SizedPlan):
         counters.bytes += runs * self._bytes
 
     def remember(self, values: Sequence[Any], guards: Sequence[Any]) -> None:
-        """Make the checks of values with which the plan has run, for `addresses`."""
+        """Make the checks by which `addresses` recognises values like these, with which the plan has run."""
         if self.checks is None:
             written = [fetch for role, fetch, *_ in self._parameters if role == "inout"]
             self.checks = checks_of(values, guards, written) or ()
@@ -135,24 +136,25 @@ class LoopPlan(SizedPlan):
                 self._plain = fetches
 
     def addresses(self, values: tuple[Any, ...]) -> tuple[int, ...] | None:
-        """Return the addresses of arrays among values that pass the checks of `remember`, else None.  The
-        lock must be held until the run."""
+        """Return the addresses of the arrays among values that pass the checks made by `remember`, else None.
+        The caller must hold `LOCK` until the run."""
         return checks_hold(self.checks, values) if self.checks else None
 
     def run(
         self, values: Sequence[Any], options: config.Options, places: Sequence[int] | None = None
     ) -> tuple[Any, ...] | None:
-        """Return the values of ``live`` after the loop; None if the loop has to run in Python, with all
-        memory restored.
+        """Run the loop.  Return the values of the names ``live`` after it; None if the loop has to run in
+        Python, with all memory restored.
 
-        ``places`` are what `addresses` has given, since the lock is held.
+        ``places`` are the addresses from `addresses`, if the caller has them, and has held `LOCK` since.
 
         Raises
         ------
         MemoryError
-            With all memory unchanged.
+            If memory is too small; all arrays are unchanged.
         FloatingPointError, Warning
-            As `numpy.errstate` asked when calls were recorded that are still pending on its arrays.
+            If a call that is still pending on the loop's arrays raises or warns, as the `numpy.errstate` of
+            that call says.
         """
         if not self._generators:
             return self._run(values, options, places)
@@ -188,7 +190,7 @@ class LoopPlan(SizedPlan):
     def _arguments_at(
         self, values: Sequence[Any], made: list[NDArray], places: Sequence[int]
     ) -> list[int] | None:
-        """Return the same as `_arguments`, given the addresses of arrays."""
+        """Return the result of `_arguments`, given the addresses of the arrays that the loop gets."""
         if self._plain is not None:
             made += [values[k] for k in self._plain]
             return [places[k] for k in self._plain]
@@ -211,8 +213,8 @@ class LoopPlan(SizedPlan):
         return addresses
 
     def _arguments(self, values: Sequence[Any], made: list[NDArray]) -> list[int] | None:
-        """Return the addresses of the plan's arrays, which are appended to ``made``; None if a written one
-        shares memory with another, or one has another geometry than planned."""
+        """Return the addresses of the plan's arrays, and append the arrays to ``made``; None if a written
+        array shares memory with another one, or an array's shape or strides are not as planned."""
         addresses: list[int] = []
         spans: list[tuple[int, int, bool]] = []
         for role, fetch, dtype, shape, strides, size in self._parameters:
@@ -252,11 +254,12 @@ class LoopPlan(SizedPlan):
         return None if self._writes and _written_range_overlaps(spans) else addresses
 
     def _new(self, shape: tuple[int, ...], dtype: np.dtype[Any], size: int) -> tuple[NDArray, int]:
-        """Return memory for a result, and its address."""
+        """Return new memory for a result, and its address."""
         return _memory(shape, dtype, 0 if self._owned else size)
 
     def _execute(self, made: list[NDArray], addresses: list[int], options: config.Options) -> bool:
-        """Run the plan; False if it failed, with memory restored, or left to be overwritten by the loop."""
+        """Run the plan and return True; False if it failed.  Then memory is restored, unless the loop, which
+        Python runs next, overwrites it anyway."""
         state = fp_state.current_state()
         counted_flags = fp_state.watched_flags(state)
         if self.may_raise:
@@ -285,7 +288,7 @@ class LoopPlan(SizedPlan):
         self, made: list[NDArray], addresses: list[int], options: config.Options, counted_flags: int,
         undone: Sequence[int],
     ) -> bool:  # fmt: skip
-        """Run the plan with undo copies, which are restored if it fails."""
+        """Run the plan with undo copies; if it fails, restore the arrays from these and return False."""
         given = len(made)
         copies = [(made[k], CompressedCopy(made[k])) for k in dict.fromkeys(undone)] if undone else ()
         kept, self._kept = self._kept, None  # a signal handler may run the plan, too
@@ -325,7 +328,7 @@ def _memory(shape: tuple[int, ...], dtype: np.dtype[Any], size: int) -> tuple[ND
 
 
 def _evaluate_plain(a: NDArray, writing: bool) -> None:
-    """Run what is pending on a plain array's memory."""
+    """Run the recording that is pending on the memory of a plain array, if there is one."""
     if not knows_wrapped():
         return
     head = FAMILIES.find(owner(a))
@@ -341,7 +344,7 @@ def _same_strides(a: NDArray, strides: tuple[int, ...]) -> bool:
 
 
 def _span(a: NDArray, address: int) -> tuple[int, int]:
-    """Return the range of addresses that an array occupies, end exclusive."""
+    """Return the first address that an array occupies, and the one after its last."""
     if a.flags.c_contiguous:
         return address, address + a.nbytes
     low, high = span(a.shape, a.strides, a.itemsize)
@@ -349,7 +352,7 @@ def _span(a: NDArray, address: int) -> tuple[int, int]:
 
 
 def _written_range_overlaps(spans: list[tuple[int, int, bool]]) -> bool:
-    """Whether a written range overlaps another."""
+    """Whether a range of addresses that is written overlaps another range."""
     spans.sort()
     # of the ranges before that overlap each other: their end, and whether one is written
     end, written = 0, False

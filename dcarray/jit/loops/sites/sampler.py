@@ -1,7 +1,7 @@
 """The sampler: a thread that looks every few milliseconds at what the program runs, and heats its sites.
 
-Code that is not seen is not touched.  What is seen counts for all sites around it, also in the functions that
-call it: the plan of a small part is there soon, that of a whole loop gains most.
+Code that it never sees running gets no plans.  Time seen in a statement counts for all sites around it, also
+those in the calling functions: a plan of a small part is ready sooner, one of a whole loop gains most.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _ASLEEP = 1.0  # seconds between two looks, beyond which the process has been st
 
 
 class Sampler:
-    """The looks at a program, and the codes that have sites.
+    """The sampler's state: the code objects that have sites, and the times seen so far.
 
     Attributes
     ----------
     lines : dict
-        Seconds seen, by file and line: of the innermost line of the program's own code.
+        Seconds for which each (file, line) was the innermost line of the program's own code.
     prune : callable or None
-        Takes the refused sites out of a code object (`dcarray.jit.loops.sites.pruning`).
+        Function that removes the refused sites of a code object (`dcarray.jit.loops.sites.pruning`).
     """
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class Sampler:
         self._pause = PERIOD  # until the next look
 
     def add(self, code: CodeType, sites: Iterable[Site]) -> None:
-        """Watch a code object with sites; outer ones come first."""
+        """Watch a code object with its sites, outer ones first."""
         self._sites[id(code)] = code, [*sites]
         self._nearby.clear()
         self._pause = PERIOD
@@ -79,16 +79,17 @@ class Sampler:
                 self._note_refused(chain[0][0], min(took, _ASLEEP))
 
     def _chains(self, own: int) -> list[list[tuple[CodeType, int]]]:
-        """Return the chain of each thread but this one.
+        """Return the frames with sites of each thread but ``own``, as `_chain` does.
 
-        The frames are let go at once: one that is held keeps all variables of a function alive after its
-        return, and so memory that the program then closes.
+        No reference to a frame is kept: it would keep all variables of the function alive after its return,
+        and so memory that the program means to free.
         """
         with uncollected() if _COLLECTS else nullcontext():
             return [self._chain(top) for thread, top in sys._current_frames().items() if thread != own]
 
     def _chain(self, top: FrameType) -> list[tuple[CodeType, int]]:
-        """Return the codes with sites, and their lines, of a frame and its callers, innermost first."""
+        """Return the code objects with sites of a frame and its callers, innermost first, with their
+        lines."""
         chain: list[tuple[CodeType, int]] = []
         frame: FrameType | None = top
         depth = 0
@@ -100,7 +101,7 @@ class Sampler:
         return chain
 
     def _look(self, chain: list[tuple[CodeType, int]], seconds: float) -> None:
-        """Count what one thread does for the sites around it."""
+        """Add the time that one thread was seen running to the sites around its current lines."""
         now = time.perf_counter()
         code, line = chain[0]
         if not any(
@@ -120,7 +121,8 @@ class Sampler:
             self._count(site, now, seconds)
 
     def _note_refused(self, code: CodeType, seconds: float) -> None:
-        """Have refused sites taken out of code that is seen: soon, then less and less often."""
+        """Have refused sites removed from a code object that is often seen: soon at first, then less
+        often."""
         sites = self._sites[id(code)][1]
         if self.prune is None or not any(site.refused for site in sites):
             return
@@ -135,10 +137,10 @@ class Sampler:
         self.lines[where] = self.lines.get(where, 0.0) + seconds
 
     def _near(self, code: CodeType) -> list[Site]:
-        """Return the runs of statements in a code object, and in the functions that it may call.
+        """Return the sites at runs of statements, not loops, in a code object and in its possible callees.
 
-        The interpreter's lock is often had where the program gives it up, as in a call of a random number
-        generator: what runs before and after that is seldom seen.
+        The sampler mostly gets the interpreter's lock where the program releases it, such as in a call of a
+        random number generator, and seldom sees the statements before and after that.
         """
         found = self._nearby.get(id(code))
         if found is None:
@@ -161,7 +163,7 @@ class Sampler:
 
 
 def _rest() -> Callable[[float], None]:
-    """Return the function that waits between two looks."""
+    """Return the function that waits for given seconds between two looks."""
     from dcarray.core import native  # which imports NumPy, as a program with sites does
 
     if not native.BUILT:
@@ -173,7 +175,7 @@ def _rest() -> Callable[[float], None]:
 
 
 def _line_before(frame: FrameType) -> int:
-    """Return the last line before the instruction of a frame, which has none itself: a jump back, say."""
+    """Return the last line before a frame's current instruction, such as a jump back, that has no line."""
     found = 0
     for start, _, line in frame.f_code.co_lines():
         if start > frame.f_lasti:

@@ -1,7 +1,7 @@
 """Short runs: a site's plan on values like those of its last run, by one call in C instead of many in Python.
 
-The run that the site's server does in Python takes some ten microseconds, in which NumPy adds up thousands of
-elements.  A short run makes the same checks, and leaves the run to the server where one fails.
+A run by the site's server, in Python, takes some ten microseconds, in which NumPy adds up thousands of
+elements.  A short run makes the same checks in C, and leaves the run to the server if one fails.
 """
 
 from __future__ import annotations
@@ -40,18 +40,19 @@ _Part = tuple[str, int, Any, Any]
 
 
 class ShortRuns:
-    """The short runs of one site, a callable for each plan that can have one.
+    """The short runs of one site: C functions, one for each plan that can have one.
 
     Parameters
     ----------
     site : Site
     source : SiteSource
-        Its statements as they are planned.
+        The site's statements as they are planned.
 
     Attributes
     ----------
     run : callable or None
-        The short run of a site that has other values than the plan, whose arguments are those of the plan.
+        The current short run if the plan's arguments are not the site's values but parts of objects; it takes
+        the plan's arguments.
     """
 
     def __init__(self, site: Site, source: SiteSource) -> None:
@@ -64,20 +65,21 @@ class ShortRuns:
         self, plan: LoopPlan, values: tuple[Any, ...], entry: Entry, members: list[Check],
         lasts: float = _LASTS,
     ) -> Any:  # fmt: skip
-        """Have a plan's values go its short run's way for a while; returns that, or None if it has none.
+        """Have the site call a plan's short run directly for the next ``lasts`` seconds.  Return the short
+        run; None if the plan can have none.
 
         Parameters
         ----------
         plan : LoopPlan
-            It has just run, and has checks.
+            The plan, which has just run and has checks of its values.
         values : tuple
-            What it ran with: the arguments of the site, and the values of its other names.
+            The values with which it ran: the site's arguments, then the values of its other names.
         entry : Entry
             The plan's key.
         members : list of Check
-            The members of modules that it stands for.
+            Checks that functions of modules are still those that were compiled.
         lasts : float, optional
-            For how many seconds.
+            For how many seconds the site calls the short run.
         """
         short = self._found(plan, values, entry)
         if short is None:
@@ -93,9 +95,9 @@ class ShortRuns:
     def begin_trial(
         self, plan: LoopPlan, values: tuple[Any, ...], entry: Entry, members: list[Check]
     ) -> tuple[Any, ...]:
-        """Return the results of a plan's short run, which serves the next runs, too: the first ones find
-        nothing in the caches.  An empty tuple if the plan has no short run, or may not run with these
-        values."""
+        """Run a plan by its short run and return the results.  The next runs use it, too: several are timed,
+        since the first ones find nothing in the caches.  Return an empty tuple if the plan has no short run,
+        or may not run with these values."""
         short = self._found(plan, values, entry)
         if short is None:
             return ()
@@ -108,12 +110,11 @@ class ShortRuns:
 
     @property
     def in_trial(self) -> bool:
-        """Whether a trial has begun, and is not over."""
+        """Whether a trial (`begin_trial`) is under way."""
         return self._trial is not None
 
     def end_trial(self) -> tuple[Entry, float] | None:
-        """Return the key of a trial that has ended, and the mean seconds of its runs; None if there is
-        none."""
+        """End the trial; return its key's entry and the mean seconds of its runs, None if there are none."""
         if self._trial is None:
             return None
         (entry, short), self._trial = self._trial, None
@@ -121,7 +122,7 @@ class ShortRuns:
         return (entry, seconds / runs) if runs else None
 
     def _settle(self, short: Any, plan: LoopPlan | None) -> tuple[int, float]:
-        """Count the runs since the last time; returns their number, and their seconds."""
+        """Add the short runs since the last call to the counts; return their number and their seconds."""
         found: tuple[int, float] = short.take()
         runs, seconds = found
         self._site.runs += runs
@@ -131,7 +132,7 @@ class ShortRuns:
         return found
 
     def may_have_one(self, plan: LoopPlan) -> bool:
-        """Whether a plan that has checks has a short run, or it is not known yet."""
+        """Whether a plan that has checks has a short run, or may turn out to have one."""
         found = self._made.get(id(plan))
         return found is None or found[1] is not None
 
@@ -156,8 +157,8 @@ class ShortRuns:
         short.arm(otherwise, lasts, options.threads, flags, plan.symbols, bound, contexts)
 
     def _make(self, plan: LoopPlan, values: tuple[Any, ...], entry: Entry) -> Any:
-        """Return a plan's short run; None if it cannot have one. The values have passed its checks: their
-        types say where the parameters' memory is."""
+        """Return a new short run of a plan; None if it cannot have one.  ``values`` have passed the plan's
+        checks; their types say from where each parameter's memory is."""
         source = self._source
         given = len(values) - len(source.others)
         parameters = _parameters(plan, values)
@@ -186,9 +187,9 @@ class ShortRuns:
 
 
 def _serves(plan: LoopPlan) -> Callable[[tuple[int, ...]], Any]:
-    """Return a function of symbols that says whether a short run may serve them.  It gives None if the plan
-    may not run with them, or makes large arrays; else the shapes of the parameters, which are empty where
-    these do not depend on symbols."""
+    """Return a function that takes the symbols' values and says whether a short run may serve them: None if
+    the plan may not run with them, or makes large arrays; else the shapes of the parameters (empty if no
+    shape depends on symbols)."""
 
     def serves(symbols: tuple[int, ...]) -> Any:
         if not plan.holds(symbols):
@@ -206,7 +207,7 @@ def _declined(*values: Any) -> tuple[Any, ...]:
 
 
 def _parameters(plan: LoopPlan, values: tuple[Any, ...]) -> tuple[_Part, ...] | None:
-    """Return where the memory of each parameter is from; None if a short run cannot have it."""
+    """Return for each parameter how a short run gets its memory; None if it cannot for one of them."""
     found: list[_Part] = []
     for fetch, dtype, shape, size in plan.parameters:
         if fetch is None:
@@ -230,7 +231,7 @@ def _parameters(plan: LoopPlan, values: tuple[Any, ...]) -> tuple[_Part, ...] | 
 
 
 def _results(plan: LoopPlan) -> tuple[_Part, ...] | None:
-    """Return what each live name is bound to; None if a short run cannot bind one."""
+    """Return for each live name how a short run makes its value; None if it cannot for one of them."""
     found: list[_Part] = []
     first: dict[str, int] = {}
     for k, (name, result) in enumerate(plan.results):

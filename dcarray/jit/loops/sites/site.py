@@ -1,8 +1,8 @@
 """Sites: places in the program's code where compiled code may take over.
 
-A site is before a loop, in each iteration of one that has begun, or at a run of statements.  The program's
+A site is before a loop, in each iteration of a loop, or before a run of statements.  The program's
 own code asks it (`dcarray.jit.loops.sites.emit`), which costs one look at an attribute as long as the site is
-cold.  All that plans and runs compiled code is loaded when the first site is hot.
+cold.  The modules that plan and run compiled code are imported when the first site is hot.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = [
 
 @record(frozen=True, slots=True)
 class SiteSource:
-    """The source of a site's statements, and their names.
+    """The source text of a site's statements, and the names that they use.
 
     Attributes
     ----------
@@ -34,22 +34,23 @@ class SiteSource:
     line, last : int
         Its place in the program.
     needed, others : tuple of str
-        The variables that it reads before it binds them, and the other global names that it reads.
+        The variables that the statements read before they bind them, and other global names that they read.
     live : tuple of str
-        The variables that it binds and that may be read afterwards.
+        The variables that the statements bind and that may be read afterwards.
     counters : frozenset of str
-        Of those that are needed, the variables of loops around it: ints that change from run to run.
+        The variables among ``needed`` that are loop variables of loops around the site: ints that change from
+        run to run.
     is_loop : bool
     returns : bool
         Whether the last statement is a ``return``.
     is_nested : bool
-        Whether there is a loop in a loop.
+        Whether the statements have a loop inside a loop.
     members : tuple of tuple of str
-        The attributes of names that it reads, as ``("np", "sqrt")``.
+        The attributes of names that the statements read, such as ``("np", "sqrt")``.
     lists : tuple of str
-        The names of the lists that they let grow or shrink.
+        The names of the lists that the statements lengthen or shorten.
     shared : tuple of str
-        Those of its variables that are global names.
+        The variables that are global names.
     """
 
     source: str
@@ -69,17 +70,17 @@ class SiteSource:
 
 
 class SitePlace(NamedTuple):
-    """A site's source, and its place among the module's sites.
+    """A site's source, and its relation to the module's other sites.
 
     Attributes
     ----------
     source : SiteSource
     outer : int
-        The number of the site around it, or -1.
+        The number of the site around it; -1: none.
     resumable : bool
-        Whether a loop asks it in each iteration.
+        Whether it is a loop's site that is asked in each iteration, too.
     watch : int
-        The number of the innermost loop that it is, or is in, or -1.
+        The number of the innermost loop that it is at or in; -1: none.
     """
 
     source: SiteSource
@@ -89,13 +90,13 @@ class SitePlace(NamedTuple):
 
 
 def constant(number: int) -> str:
-    """Return the constant that stands for a site in a syntax tree; `with_constants` puts the site there, once
-    the tree has been compiled."""
+    """Return the text constant that stands for a site in a syntax tree, until `with_constants` replaces it by
+    the site in the compiled code."""
     return f"dcarray's site {number}"
 
 
 def sites_at(places: Sequence[SitePlace], names: dict[str, Any]) -> list[Site]:
-    """Return the sites at some places in code with these global names."""
+    """Return new sites for these places, in code with the global names ``names``."""
     sites: list[Site] = []
     for source, outer, resumable, _ in places:
         sites.append(Site(source, names, None if outer < 0 else sites[outer], resumable))
@@ -103,12 +104,12 @@ def sites_at(places: Sequence[SitePlace], names: dict[str, Any]) -> list[Site]:
 
 
 def watch_constant(number: int) -> str:
-    """Return the constant that stands for the watch of an innermost loop."""
+    """Return the text constant that stands for the watch of an innermost loop."""
     return f"dcarray's watch {number}"
 
 
 def with_constants(code: CodeType, places: Sequence[SitePlace], sites: Sequence[Site]) -> CodeType:
-    """Return a code object, and those inside of it, in which sites have the places of their constants."""
+    """Return a code object, with its inner ones, with the sites in place of their constants."""
     known: dict[str, Any] = {constant(k): site for k, site in enumerate(sites)}
     for place, site in zip(places, sites, strict=True):
         if place.watch >= 0:
@@ -128,7 +129,7 @@ _CHANGES = threading.Lock()
 
 
 class Watch:
-    """Whether the code in an innermost loop asks any site: one look at an attribute in each iteration.
+    """A flag: whether the code in an innermost loop has active sites; an iteration looks at nothing else.
 
     Attributes
     ----------
@@ -142,17 +143,17 @@ class Watch:
         self._sites: list[Site] = []
 
     def add(self, site: Site) -> None:
-        """Look at a site, too: the loop's own, or one in its body."""
+        """Watch another site, the loop's own or one in its body."""
         self._sites.append(site)
         site.watches += (self,)
         self.look()
 
     def look(self) -> None:
-        """Find out anew, since a site has changed."""
+        """Compute ``on`` anew, since a site has changed."""
         self.on = any(site.resuming or (site.enabled and not site.resumable) for site in self._sites)
 
     def __reduce__(self) -> Any:
-        """Serialise as one that is off."""
+        """Pickle as a watch that is off."""
         return SimpleNamespace, (), {"on": False}
 
 
@@ -165,41 +166,41 @@ class Site:
     names : dict
         The global names of its code.
     outer : Site or None
-        The site whose statements it is among.
+        The site whose statements contain it; None: there is no such site.
     resumable : bool
-        Whether a loop asks it in each iteration.
+        Whether it is a loop's site that is asked in each iteration, too.
 
     Attributes
     ----------
     asks, asks_again : bool
-        Whether the code before its statements, and that in each iteration, asks it: what the program's code
-        reads.
+        Whether the program's code is to call `enter` before the statements, and `resume` in each iteration;
+        the program's code reads these.
     enabled, resuming : bool
-        The same, which are also set.
+        The same, as properties that can be set.
     watches : tuple of Watch
-        Those of the innermost loop that it is, or is in.
+        The watches of the innermost loop that it is at or in.
     known : bool
-        Whether an earlier run of the program asked for a plan of it.
+        Whether an earlier run of the program asked for a plan of the site.
     kept : bool
         Whether compiled code was faster, in this run or an earlier one.
     asked : bool
-        Whether this run has asked for one.
+        Whether this run of the program has asked for a plan.
     doubtful : bool
-        Whether it had no plan for some values, or an earlier run left it to Python.
+        Whether there was no plan for some values, or an earlier run of the program left the site to Python.
     refused : str
-        Why it is left to Python for good; empty if it is not.
+        The reason why its statements are left to Python for good; empty if they are not.
     seconds : float
-        For how long the sampler has seen its statements run, also inside of what they call.
+        For how many seconds the sampler has seen the statements run, with the functions that they call.
     due : float
-        For how long they have to be seen running until it asks for plans, after `put_off`.
+        The value of ``seconds`` at which the site asks for plans, after `put_off`.
     recent : float
-        And of late: what was seen longer ago counts less.
+        Like ``seconds``, but time seen longer ago counts less.
     compiled : float
-        Seconds of its runs as compiled code.
+        Seconds of all runs of compiled code.
     runs : int
-        And their number.
+        The number of these runs.
     enter : callable
-        What the program calls: `ask`, or what does the same for values like those of the last run
+        The function that the program calls: `ask`, or a short run for values like those of the last run
         (`dcarray.jit.loops.sites.short_runs`).
     """
 
@@ -243,7 +244,7 @@ class Site:
             outer.inner.append(self)
 
     def __reduce__(self) -> Any:
-        """Serialise as a disabled site: in another process its statements run in Python."""
+        """Pickle as a disabled site, so that in another process its statements run in Python."""
         return SimpleNamespace, (), {"asks": False, "asks_again": False}
 
     @property
@@ -271,77 +272,76 @@ class Site:
 
     @property
     def server(self) -> Any:
-        """The `dcarray.jit.loops.sites.site_server.SiteServer` with its plans, made when first asked for."""
+        """The site's server (`dcarray.jit.loops.sites.site_server.SiteServer`), made at the first access."""
         if self._server is None:
             self._server = open_door("sites").SiteServer(self)
         return self._server
 
     # ---- from the program -------------------------------------------------------------------------------
     def ask(self, *values: Any) -> tuple[Any, ...]:
-        """Return the values of ``source.live`` after the statements, as the only item of a tuple; an empty
-        tuple if they have to run in Python."""
+        """Run the statements by compiled code if possible.  Return ``(results,)``, where ``results`` are the
+        values of ``source.live`` after them; an empty tuple if the statements have to run in Python."""
         found: tuple[Any, ...] = self.server.enter(values)
         return found
 
     def leave(self) -> None:
-        """Note that the statements have run in Python after `ask`."""
+        """Note that the statements have run in Python, after `ask` returned an empty tuple."""
         self.server.leave()
 
     def resume(self, start: Any, items: range | None, *values: Any) -> tuple[Any, ...]:
-        """Return what `ask` does, of the remaining iterations of a loop over a range: from ``start`` on,
-        which is the loop variable now.  Both are None of a ``while``."""
+        """Do what `ask` does for the remaining iterations of a loop: over the range ``items``, from ``start``
+        (the current loop variable) on.  For a ``while`` loop both are None."""
         found: tuple[Any, ...] = self.server.resume(start, items, values)
         return found
 
     def done(self) -> bool:
-        """Return whether the last call of `resume` in this thread ran all remaining iterations; the answer is
-        forgotten when it has been given."""
+        """Return whether the last `resume` in this thread ran all remaining iterations; then False again."""
         found: bool = self.server.done()
         return found
 
     def every_inner(self) -> list[Site]:
-        """Return the sites inside of it, and inside of those."""
+        """Return all sites in the site's statements, at any depth."""
         return [*self.inner, *(one for site in self.inner for one in site.every_inner())]
 
     @property
     def is_alternative(self) -> bool:
-        """Whether its statements are a part of a run that may have a plan: then it needs none."""
+        """Whether its statements are part of a longer run that may have a plan, so that it needs none."""
         outer = self.outer
         return outer is not None and not (outer.source.is_loop or outer.refused or outer.doubtful)
 
     @property
     def leaves_to_inner(self) -> bool:
-        """Whether the sites inside of a loop may each have a plan, so that a slow loop needs none."""
+        """Whether each site directly inside the loop may have a plan: then a slow loop needs none."""
         return not (self.source.is_nested or any(one.refused or one.doubtful for one in self.inner))
 
     @property
     def may_begin(self) -> bool:
-        """Whether it is disabled, and its statements are no part of another site's that may have a plan."""
+        """Whether it is disabled, and its statements are not part of another site's that may have a plan."""
         return not (self.enabled or self.refused) and (self.outer is None or bool(self.outer.refused))
 
     # ---- from others ------------------------------------------------------------------------------------
     def count(self, now: float, seconds: float) -> None:
-        """Note that its statements have been seen running for so long."""
+        """Note that the statements have been seen running for ``seconds`` more, at the time ``now``."""
         self.recent = self.recency(now) + seconds
         self._seen = now
         self.seconds += seconds
 
     def recency(self, now: float) -> float:
-        """Return `recent` as it is now, having faded since its statements were last seen."""
+        """Return `recent` at the time ``now``: it decays while the statements are not seen running."""
         return self.recent * math.exp((self._seen - now) / FADING)
 
     def heat(self) -> None:
-        """Ask for a plan as soon as the program comes by."""
+        """Activate the site: it asks for a plan when the program reaches it next."""
         self.enabled = True
         self.resuming = self.resumable
 
     def put_off(self, seconds: float) -> None:
-        """Ask for no plan until the sampler has seen the statements run for so long."""
+        """Have the site ask for no plan until its statements were seen running for ``seconds`` in all."""
         self.due = seconds
         self.enabled = self.resuming = False
 
     def refuse(self, reason: str) -> None:
-        """Leave the statements to Python for good."""
+        """Leave the statements to Python for good, for the reason ``reason``."""
         self.enabled = self.resuming = False
         self.enter = self.ask
         self.refused = reason

@@ -30,8 +30,8 @@ from ..syntax.stubs import function_at
 from . import keys
 from .bound_plans import bound_plan
 from .keys import Entry, guards_of, is_wrapped, reads_bound, watched_exceptions
+from .loop_requests import TOO_SHORT, LoopRequest
 from .plan_values import PlanMismatch
-from .requests import TOO_SHORT, LoopRequest
 from .run_loop import LoopPlan
 from .site import Site, SiteSource
 from .sizes import SizePattern, SizesSeen, kind_of, places_of
@@ -41,8 +41,8 @@ watchers: list[Callable[[LoopRequest], None]] = []
 
 
 def plans_at_once() -> bool:
-    """Whether sites are asked from their first run on: ranks, which find at different times what is hot, have
-    to do the same."""
+    """Whether sites ask for plans from their first run on, without waiting until they are hot.  On several
+    ranks they do: ranks find at different times what is hot, but have to do the same."""
     jit = config.current().jit
     return jit == "eager" or bool(watchers) or (jit == "background" and communicator() is not None)
 
@@ -54,14 +54,14 @@ class SitePlans:
     ----------
     site : Site
     source : SiteSource
-        Its statements as they are planned.
+        The site's statements as they are planned.
     give_up : callable
-        Leaves the values that come to Python for good, for a reason.
+        ``give_up(reason)`` leaves the statements to Python for good.
 
     Attributes
     ----------
     entries : dict
-        By key.
+        The entries, by key.
     counts : KindCounts
     """
 
@@ -97,7 +97,11 @@ class SitePlans:
     def find(
         self, values: tuple[Any, ...], start: Any, options: config.Options, admitted: bool = False
     ) -> Entry | None:
-        """Return the entry of the values' key; None if a value has no guard, or keys are too many."""
+        """Return the entry of the values' key, a new one if there is none yet; None if a value has no guard,
+        or too many keys exist.
+
+        ``start`` is an int if a loop is to be resumed there, else None.
+        """
         guards = guards_of(self._names, values)
         if isinstance(guards, str):
             self.refuse_value(guards)
@@ -144,7 +148,7 @@ class SitePlans:
         return self._new(kind, pattern, guards, values, resumed, options, device)
 
     def _device(self, guards: list[Any], values: tuple[Any, ...]) -> Any:
-        """Return the device that all arrays are on, None for the processor; False if there are several."""
+        """Return the device that all arrays are on; None for the processor; False if they are on several."""
         there = {guard.device for guard in guards if isinstance(guard, DeviceGuard)}
         if there and (len(there) > 1 or any(type(v) in ARRAYS or type(v) is ListElements for v in values)):
             self.refuse("some of its arrays are on another device", self.source.line)
@@ -177,7 +181,8 @@ class SitePlans:
             BACKGROUND.submit(partial(self._plan, entry, config.current()), gain, entry.request)
 
     def _gain(self, length: int) -> float:
-        """Return how urgent a plan is; not at all if that of statements around is there."""
+        """Return the urgency of a plan whose request has a text of ``length`` characters; 0.0 if a plan of
+        the statements around it is in use."""
         outer = self.site.outer
         while outer is not None:
             if outer.enabled and outer.runs:
@@ -186,7 +191,7 @@ class SitePlans:
         return admission.priority(self.site.recency(perf_counter()), length)
 
     def _plan(self, entry: Entry, options: config.Options) -> None:
-        """Make the plan of a key."""
+        """Make the plan of a key; if it cannot be made, refuse the key."""
 
         def made() -> Any:
             with perf_map.named(self._place):
@@ -210,12 +215,12 @@ class SitePlans:
             self.site.heat()
 
     def _place(self) -> tuple[str, str]:
-        """Return the name of the function around the statements, and their lines."""
+        """Return the name of the function that contains the statements, and their file and lines."""
         file, first, last = self.source.file, self.source.line, self.source.last
         return function_at(file, first), f"{file}:{first}" + (f"-{last}" if last > first else "")
 
     def requests(self) -> list[LoopRequest]:
-        """Return the requests of the plans that are there."""
+        """Return the requests of all plans that are ready."""
         return [entry.request for entry in [*self.entries.values()] if entry.plan is not None]
 
     def is_ready(self) -> bool:
@@ -225,7 +230,7 @@ class SitePlans:
         return [entry for entry in self.entries.values() if entry.state is PlanState.REFUSED]
 
     def refuse_slow(self, entry: Entry, reason: str, kind: str = "loop") -> None:
-        """Report that compiled code of a key is not faster, with the lines of a kind; see `refuse_entry`."""
+        """Report that compiled code of a key is not faster, as a line of the kind ``kind`` in the report."""
         resumed = entry.request.loop.resumed
         self._doubt(resumed)
         if resumed:
@@ -235,7 +240,7 @@ class SitePlans:
             self._report(entry, reason, self.source.line, kind)
 
     def refuse_entry(self, entry: Entry, reason: str, line: int) -> None:
-        """Report that a key has no plan; the site is left to Python if no key has one."""
+        """Report that a key has no plan, and leave the site to Python if no key has one."""
         resumed = entry.request.loop.resumed  # a whole loop may have one
         self._doubt(resumed)
         if self._make_exact(entry) or resumed:  # perhaps sizes only have to be known
@@ -258,8 +263,8 @@ class SitePlans:
             note(shown(reason), kind=kind, where=(self.source.file, line))
 
     def _make_exact(self, entry: Entry) -> bool:
-        """Make plans of a kind for single sizes from now on, if the entry's is for several and those may have
-        one; returns whether that is so."""
+        """If an entry's plan was for several sizes, and plans for single sizes may still be possible, make
+        those from now on for its kind; return whether that is so."""
         seen = self._sizes.get(entry.kind)
         if seen is None or not seen.is_general(entry.pattern):
             return False
@@ -270,7 +275,7 @@ class SitePlans:
         return True
 
     def refuse_value(self, reason: str) -> None:
-        """Leave the statements to Python since a value has no guard: for good if there are many of these."""
+        """Leave this run to Python since a value has no guard; the site, for good, if that happens often."""
         if not self._strange:
             note(shown(reason), kind="loop", where=(self.source.file, self.source.line))
             self._heat_inner()
@@ -279,7 +284,7 @@ class SitePlans:
             self._give_up(shown(reason))
 
     def refuse(self, reason: str, line: int, kind: str = "loop") -> None:
-        """Leave the statements to Python from now on; sites inside of them may be hot instead."""
+        """Leave the statements to Python from now on.  The sites inside of them may become hot instead."""
         if not self.site.refused:
             note(shown(reason), kind=kind, where=(self.source.file, line))
         self._give_up(shown(reason))
@@ -290,13 +295,14 @@ class SitePlans:
         self._heat_outer()
 
     def _heat_outer(self) -> None:
-        """Have the loop around this site ask for a plan, if it is hot: it may have left that to this one."""
+        """Have the loop around this site ask for a plan, if its site is active and has run nothing compiled:
+        it may have waited for this one."""
         outer = self.site.outer
         if outer is not None and outer.enabled and not outer.runs:
             outer.heat()
 
     def _heat_inner(self) -> None:
-        """Have the sites inside of this one ask for plans, where the sampler does not decide that."""
+        """Have the sites inside this one ask for plans, if they are not activated by the sampler."""
         if plans_at_once():
             for inner in self.site.inner:
                 inner.heat()

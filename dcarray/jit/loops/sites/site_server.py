@@ -1,5 +1,5 @@
-"""The server of a site: it finds the version for the values that come, has it serve them, and measures
-Python's runs.
+"""The server of a site: it finds the version of the statements for the current values, has that run them, and
+measures how long Python's runs take.
 
 A plan that is not faster than Python is not used again.
 """
@@ -16,9 +16,9 @@ from dcarray.plans.slot import PlanState
 from dcarray.tiering import admission
 
 from .keys import Entry
+from .loop_requests import TOO_SHORT, LoopRequest
 from .path_values import PathValues
 from .pruning import prune_soon
-from .requests import TOO_SHORT, LoopRequest
 from .sampler import SAMPLER
 from .site import Site
 from .version import Version, not_faster
@@ -30,8 +30,8 @@ _MOST_VERSIONS = 4
 
 
 class SiteServer:
-    """The server of one site: a version of its statements for each combination of classes of objects and of
-    functions that comes.
+    """The server of one site, with a version of its statements for each combination of classes of objects and
+    of functions among the values.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class SiteServer:
         self.versions: list[Version] = []
 
     def requests(self) -> list[LoopRequest]:
-        """Return the requests of the plans that are there."""
+        """Return the requests of all plans that are ready."""
         return [request for version in self.versions for request in version.plans.requests()]
 
     def _another(self, values: tuple[Any, ...]) -> Version | None:
@@ -77,7 +77,7 @@ class SiteServer:
         return None
 
     def _give_up(self, version: Version, reason: str) -> None:
-        """Leave the values of a version to Python; all of them, if there is no other version."""
+        """Leave a version's values to Python for good; the whole site, if no version is left."""
         version.is_refused = True
         if all(one.is_refused for one in self.versions):
             self.site.refuse(reason)
@@ -103,7 +103,8 @@ class SiteServer:
         return found
 
     def _note_vain(self, version: Version | None, entry: Entry | None, took: float) -> None:
-        """Note a question that came to nothing, and see that they take little of the statements' time."""
+        """Note that the site was asked, for ``took`` seconds, without a result.  If that takes too much of
+        the statements' time, have it asked later or never again."""
         hopeless = entry is None or entry.state is PlanState.REFUSED
         due = self._questions.in_vain(took, self.site.seconds, hopeless)
         if not due or config.current().jit == "eager":
@@ -114,7 +115,7 @@ class SiteServer:
             self.site.put_off(due)
 
     def _enter_in_a_row(self, *values: Any) -> tuple[Any, ...]:
-        """Leave a run to Python, as one of several whose time is measured."""
+        """Leave this run to Python; the next runs, too, are measured together."""
         if self._row is not None:
             self._row[2].begin()
         return ()
@@ -201,7 +202,7 @@ class SiteServer:
     def _serve(
         self, values: tuple[Any, ...], start: Any
     ) -> tuple[Version | None, tuple[Any, ...], Entry | None]:
-        """Return the version for the values, if there is one, and what `Version.serve` returns."""
+        """Return the version for the values (None: there is none), and the result of its `Version.serve`."""
         for version in self.versions:
             read = version.read(values)
             if read is not None:

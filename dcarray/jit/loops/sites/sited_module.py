@@ -1,4 +1,4 @@
-"""The code of a module that asks sites, and where these are: plain data, which is kept for the next run."""
+"""The code of a module with sites, and the places of these, as plain data that is stored for the next run."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class SitedModule(NamedTuple):
     ----------
     code : code
     places : list of SitePlace
-        By the numbers in these constants.
+        The sites' places; a constant has the index of its place.
     places_of : dict
-        Lists of these numbers, by the name and first line of the code that they are in.
+        Lists of these indices, by the name and first line of the code object that has the sites.
     """
 
     code: CodeType
@@ -29,7 +29,7 @@ class SitedModule(NamedTuple):
 
     @staticmethod
     def loads(data: bytes) -> SitedModule:
-        """Return what `dumps` has made of a module."""
+        """Return the module whose bytes `dumps` returned."""
         code, places, places_of = marshal.loads(data)
         return SitedModule(
             code,
@@ -38,7 +38,7 @@ class SitedModule(NamedTuple):
         )
 
     def dumps(self) -> bytes:
-        """Return the module as bytes, for the same version of Python."""
+        """Return the module as bytes, which only the same version of Python can load."""
         places = [(_values(source), *others) for source, *others in self.places]
         return marshal.dumps((self.code, places, self.places_of))
 

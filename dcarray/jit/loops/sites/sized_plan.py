@@ -1,4 +1,4 @@
-"""The parameters of a serialised plan, bound to the names of its site, for the values of its symbols."""
+"""The parameters of a serialised plan, bound to its site's names, with shapes by its symbols."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import numpy as np
 from dcarray.core.strides import c_strides
 
 from ..entry.sizes import LARGEST
+from .loop_requests import LoopInterface
 from .plan_values import fetcher
-from .requests import LoopInterface
 
 if TYPE_CHECKING:
     from dcarray.lowering.program.loaded_plan import LoadedPlan
@@ -35,7 +35,7 @@ class SizedPlan:
     Raises
     ------
     PlanMismatch
-        If a parameter is not known when the loop begins.
+        If a parameter's value is not known when the loop begins.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class SizedPlan:
         self._bytes = 0
 
     def _bind_symbols(self, symbols: tuple[int, ...]) -> None:
-        """Derive what depends on the values of the symbols."""
+        """Compute the shapes and strides for these values of the symbols."""
         self._symbols = symbols
         self._bytes = int(self._loaded.bytes(*symbols))
         if self._shapes is not None:
@@ -65,7 +65,7 @@ class SizedPlan:
                 self._parameters[k] = role, fetch, dtype, shape, strides, math.prod(shape)
 
     def holds(self, symbols: tuple[int, ...]) -> bool:
-        """Whether the plan is for these values of its symbols."""
+        """Whether the plan's guard is true for these values of its symbols."""
         holds, guard = self._serves
         return (
             all(abs(n) <= LARGEST for n in symbols)
@@ -74,8 +74,8 @@ class SizedPlan:
         )
 
     def serves(self, symbols: tuple[int, ...]) -> bool:
-        """Whether the plan may run with these values of its symbols; they hold for the next run.  The lock
-        must be held until then."""
+        """Whether the plan may run with these values of its symbols; if so the next run uses them.  The
+        caller must hold `LOCK` until that run."""
         if symbols == self._symbols:
             return True
         if not self.holds(symbols):
@@ -85,18 +85,19 @@ class SizedPlan:
 
     @property
     def symbols(self) -> tuple[int, ...]:
-        """The values of the region's symbols that the plan is bound to."""
+        """The values of the region's symbols for which the shapes are computed."""
         return self._symbols
 
     def shapes(self, symbols: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
-        """Return the shapes of the parameters for these values of the symbols; nothing if they are the same
-        for all."""
+        """Return the shapes of the parameters for these values of the symbols; () if they do not depend on
+        them."""
         found: tuple[tuple[int, ...], ...] = () if self._shapes is None else self._shapes(*symbols)
         return found
 
 
 def _expression(symbols: Sequence[tuple[str, str]], text: str) -> Callable[..., Any]:
-    """Return a function of the symbols' values: only names, integers and operators of `dims.show`."""
+    """Return a function of the symbols' values that evaluates an expression in the notation of `dims.show`:
+    names, integers and operators only."""
     names = ", ".join(symbol for symbol, _ in symbols)
     found: Callable[..., Any] = eval(f"lambda {names}: {text}", {"max": max, "min": min})
     return found

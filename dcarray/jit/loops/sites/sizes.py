@@ -1,10 +1,10 @@
-"""Sizes of a site's values: the lengths of arrays, lists and tuples, and the ints, of which those are symbols
-of a plan that were seen to change.
+"""Sizes of a site's values: lengths of arrays, lists and tuples, and ints.  Sizes that were seen to change
+are symbols in a plan.
 
-Values of one *kind* differ in nothing but sizes.  The first plan of a kind holds for the sizes that it was
-made for.  When others come, the next plan has symbols for those that differ: one symbol for all whose
-difference has always been the same, as ``n`` and a length of ``n + 1``.  Where such a relation turns out not
-to hold, a plan without it takes the place of the last one.
+Values of one *kind* differ only in their sizes.  The first plan of a kind holds for the sizes of its values.
+When other sizes come, the next plan has symbols for those that differ.  Sizes whose difference has always
+been the same, such as ``n`` and a length of ``n + 1``, share a symbol.  If such a relation turns out not to
+hold, a plan without it replaces the last one.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def kind_of(
 ) -> tuple[tuple[Any, ...], Sizes]:
     """Return the kind of values with these guards, and their sizes.
 
-    Only arrays in C order have sizes apart from their kind, and without ``lengths`` only ints.
+    Only arrays in C order have sizes apart from their kind.  Without ``lengths`` only ints do.
     """
     kind: list[Any] = []
     sizes: list[int] = []
@@ -92,8 +92,8 @@ def places_of(kind: Sequence[Any]) -> tuple[Place, ...]:
 
 
 def open_guards(kind: Sequence[Any], guards: Sequence[Any], sized: Collection[int]) -> tuple[Any, ...] | None:
-    """Return the guards of values of a kind, without the sizes of those at the positions ``sized``; None if
-    one has none."""
+    """Return the guards of values of a kind, where the guards of the values at the positions ``sized`` leave
+    out the sizes; None if a guard cannot."""
     found = list(guards)
     for k in sized:
         one = kind[k]
@@ -108,17 +108,16 @@ def open_guards(kind: Sequence[Any], guards: Sequence[Any], sized: Collection[in
 
 @record(frozen=True, slots=True)
 class SizePattern:
-    """The form of the sizes in a plan: numbers that it was made for, symbols, or sums of a symbol and a
-    number.
+    """The form of the sizes in a plan: each is a number, a symbol, or a symbol plus a number.
 
     Attributes
     ----------
     firsts : tuple of int
-        For each symbol, which size is its value.
+        For each symbol, the position of the size that is its value.
     parts : tuple of (int, int)
-        For each size the number of its symbol, or -1, and what is added.
+        For each size the number of its symbol (-1: none), and the number that is added.
     all_sizes : bool
-        Whether the plan does nothing that is worth it for some sizes only
+        Whether the plan leaves out rewrites that are faster for some sizes only
         (`dcarray.ir.analysis.versions`).
     """
 
@@ -127,7 +126,7 @@ class SizePattern:
     all_sizes: bool = False
 
     def fits(self, sizes: Sequence[int]) -> bool:
-        """Whether a plan of this pattern may be used for sizes: the numbers are equal, and the sums hold."""
+        """Whether sizes match the pattern: its numbers are equal to theirs, and its sums hold."""
         firsts = [sizes[k] for k in self.firsts]
         return all(
             n == (added if symbol < 0 else firsts[symbol] + added)
@@ -135,29 +134,31 @@ class SizePattern:
         )
 
     def described(self, k: int, texts: Sequence[str]) -> int | SymbolicSize:
-        """Return a size, where symbols have these names."""
+        """Return the size number ``k``: an int, or an expression of the symbols named ``texts``."""
         symbol, added = self.parts[k]
         return added if symbol < 0 else SymbolicSize(((texts[symbol], 1),), added)
 
     def least(self, symbol: int, places: Sequence[Place], ints: Collection[int]) -> int:
-        """Return the least value of a symbol: lengths are not negative, and ``ints`` are no lengths."""
+        """Return the least value that a symbol may have, given that lengths are not negative.  The values at
+        the positions ``ints`` are ints, not lengths."""
         added = [-n for k, (one, n) in enumerate(self.parts) if one == symbol and places[k].value not in ints]
         return max(added, default=-LARGEST)
 
 
 class SizesSeen:
-    """The sizes that values of a kind had, and the patterns of its plans.
+    """The sizes that values of a kind have had, and the patterns of the plans for this kind.
 
     Parameters
     ----------
     counters : collection of int
-        The sizes that are variables of loops around: symbols from the first plan on.
+        The positions of the sizes that are loop variables of loops around the site: these are symbols from
+        the first plan on.
 
     Attributes
     ----------
     patterns : list of SizePattern
     exact : bool
-        Whether no further sizes become symbols, since there was no plan then.
+        Whether no further sizes become symbols, since a plan with them could not be made.
     """
 
     __slots__ = ("_counters", "_seen", "exact", "patterns")
@@ -169,17 +170,17 @@ class SizesSeen:
         self.exact = False
 
     def pattern(self, sizes: Sizes) -> SizePattern:
-        """Return the pattern of a new plan, which these sizes fit."""
+        """Return the pattern for a new plan that serves these sizes."""
         return self._pattern([sizes] if self.exact else [*self._seen, sizes])
 
     def note(self, sizes: Sizes, pattern: SizePattern) -> None:
-        """Note that a plan of this pattern is to be made."""
+        """Note that a plan of this pattern, for these sizes among others, will be made."""
         self._seen = [*self._seen[1 - _REMEMBERED :], sizes]
         if pattern not in self.patterns:
             self.patterns.append(pattern)
 
     def is_general(self, pattern: SizePattern) -> bool:
-        """Whether other sizes than variables of loops are symbols."""
+        """Whether a pattern has symbols for sizes other than loop variables."""
         return any(k not in self._counters for k, (symbol, _) in enumerate(pattern.parts) if symbol >= 0)
 
     def _pattern(self, seen: Sequence[Sizes]) -> SizePattern:

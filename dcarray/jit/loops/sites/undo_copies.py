@@ -1,7 +1,7 @@
 """Undo copies of arrays that a loop overwrites.
 
-Of an array in which nearly all elements are equal, like the zeros or the identity matrix that a loop fills,
-the copy has that element and those that differ from it.
+If nearly all elements of an array are equal, such as zeros or an identity matrix before a loop fills it, the
+copy holds the most frequent element and the elements that differ from it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class CompressedCopy:
             self._whole[...] = a
 
     def _compress(self, bits: NDArray) -> bool:
-        """Store the elements that differ from the most frequent one; False if there are too many."""
+        """Store the most frequent element and those that differ, and return True; False if too many do."""
         left = bits.size // _RARITY
         for start in range(0, bits.size, _CHUNK):
             part = bits[start : start + _CHUNK]
@@ -62,14 +62,13 @@ class CompressedCopy:
 
 
 def _most_frequent(bits: NDArray) -> Any:
-    """Return the most frequent element of a sample."""
+    """Return the most frequent element of a sample of the array."""
     values, counts = np.unique(bits[:: bits.size // _SAMPLE], return_counts=True)
     return values[counts.argmax()]
 
 
 def _bits(a: NDArray) -> NDArray | None:
-    """Return the elements as a vector of unsigned integers, equal only bit for bit; None of small or
-    non-contiguous arrays."""
+    """Return the elements' bits as a vector of unsigned integers; None: small or not contiguous."""
     integer = _BITS.get(a.itemsize)
     if integer is None or a.size < _CHUNK or not a.flags.c_contiguous:
         return None

@@ -1,4 +1,4 @@
-"""A version of a site: its statements for objects of certain classes, and the runs of their plans."""
+"""A version of a site: its statements for objects of certain classes, with their plans and runs."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ Served = tuple[tuple[Any, ...], Entry | None]
 
 
 class Version:
-    """A version of a site.
+    """A version of a site's statements: it serves values whose objects have certain classes.
 
     Parameters
     ----------
     site : Site
     paths : PathValues or None
-        The parts of objects that it uses; None of one that gets the values as they are.
+        The parts of objects that the statements use; None if plans get the values as they are.
     give_up : callable
-        Leaves its values to Python for good, for a reason.
+        ``give_up(version, reason)`` leaves the version's values to Python for good.
 
     Attributes
     ----------
     plans : SitePlans
     short : ShortRuns
     is_refused : bool
-        Whether its values are left to Python.
+        Whether the values that it serves are left to Python.
     """
 
     def __init__(self, site: Site, paths: PathValues | None, give_up: Callable[[Version, str], None]) -> None:
@@ -65,26 +65,26 @@ class Version:
         self._texts = Texts(self.source.source, (*self.source.needed, *self.source.others))
 
     def read(self, values: tuple[Any, ...]) -> tuple[tuple[Any, ...], list[Any]] | None:
-        """Return the values that plans get, and the objects whose parts are bound afterwards; None if it is
-        not for these."""
+        """Return the values that plans get, and the objects whose parts are assigned afterwards; None if the
+        version does not serve these values."""
         return (values, []) if self._paths is None else self._paths.read(values)
 
     @property
     def unread(self) -> str:
-        """Why `read` may return None."""
+        """The reason for the report when `read` returns None."""
         return "" if self._paths is None else self._paths.unread
 
     def serve(self, values: tuple[Any, ...], given: tuple[Any, ...], owners: list[Any], start: Any) -> Served:
-        """Return the results of the statements in a tuple of one item, and the entry of the values' key.  The
-        results are the values of the names that are live afterwards.  The tuple is empty if Python has to run
-        the statements.
+        """Run the statements by a plan.  Return ``((results,), entry)``, where ``results`` are the values of
+        the live names afterwards, and ``entry`` belongs to the values' key.  If Python has to run the
+        statements, return ``((), entry)``; ``entry`` may be None then.
 
         Parameters
         ----------
         values, given, owners
-            The values of the site, and what `read` made of them.
+            The site's values, and the two results of `read` for them.
         start : int or None
-            Where a loop is resumed.
+            The loop variable at which a loop is resumed; None: the statements run from their beginning.
         """
         if self.is_refused:
             return (), None
@@ -96,11 +96,11 @@ class Version:
         return tuple([self._paths.bind(values, owners, one) for one in found]), entry
 
     def refuse(self, reason: str, kind: str = "loop") -> None:
-        """Leave its values to Python from now on; the report has the reason with those of its kind."""
+        """Leave the version's values to Python from now on; report the reason as a line of this kind."""
         self.plans.refuse(reason, self.source.line, kind)
 
     def judge(self, entry: Entry, seconds: float) -> None:
-        """Note how long compiled code took; it is given up if that is known not to be faster."""
+        """Note that a run of compiled code took ``seconds``; give its plan up if it is not faster."""
         if config.current().jit == "eager":
             return
         known = entry.gain.judged
@@ -112,7 +112,7 @@ class Version:
             self.plans.refuse_slow(entry, not_faster(*entry.gain.both), "slower")
 
     def _serve(self, values: tuple[Any, ...], start: Any) -> Served:
-        """Return the result of a plan for the values, or an empty tuple, and the entry of their key."""
+        """Run a plan for the values.  Return ``((results,), entry)``, ``((), entry)`` if Python has to."""
         ended = self.short.end_trial()
         if ended is not None:
             self.judge(*ended)
@@ -190,7 +190,7 @@ class Version:
     def _try_last(
         self, entry: Entry, values: tuple[Any, ...], options: config.Options
     ) -> tuple[Any, ...] | None:
-        """Return the result of the last key's plan if the values pass its checks, else None."""
+        """Run the plan that ran last, if the values pass its checks, and return its result; else None."""
         plan = entry.plan
         if (
             plan is None
@@ -217,7 +217,8 @@ class Version:
         self, entry: Entry, plan: LoopPlan, values: tuple[Any, ...], start: Any, options: config.Options,
         addresses: tuple[int, ...] | None = None,
     ) -> tuple[Any, ...]:  # fmt: skip
-        """Run a plan; returns the values of the live names in a tuple, or an empty tuple."""
+        """Run a plan.  Return ``(results,)``, the values of the live names; an empty tuple if it failed or
+        does not serve these sizes."""
         begun = perf_counter()
         try:
             with LOCK:
@@ -249,6 +250,6 @@ class Version:
 
 
 def not_faster(compiled: float, python: float) -> str:
-    """Return the reason not to use compiled code that takes so many seconds, and Python so many."""
+    """Return the reason not to use compiled code, with the seconds that it and Python take, as a text."""
     times = f"{1e6 * compiled:,.1f} us compiled, {1e6 * python:,.1f} us as it is written"
     return f"compiled code is not faster than NumPy: {times}"

@@ -18,7 +18,7 @@ NDArray = np.ndarray[Any, Any]
 
 
 def evaluated(x: Handle, writing: bool) -> NDArray:
-    """Return the evaluated memory of a wrapped array, gathered if it is distributed."""
+    """Return a wrapped array's memory as a plain array, after pending work; gathered if distributed."""
     if x._small is None and communicator() is not None:
         x._compute()
         head = x._store.family
@@ -28,7 +28,7 @@ def evaluated(x: Handle, writing: bool) -> NDArray:
 
 
 def wrapped(a: NDArray, address: int, below: int) -> Any:
-    """Return a wrapped array with new memory."""
+    """Return a wrapped array for the plain array ``a`` that a plan has made."""
     if a.size < below:
         return small(ndarray, a)
     store = Store(a.shape, a.dtype, None, a.size)

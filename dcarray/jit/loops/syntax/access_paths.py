@@ -12,11 +12,12 @@ __all__ = ["Chain", "Change", "Unnamed", "chain_of", "changed"]
 
 
 class Unnamed(Exception):
-    """Parts of objects cannot be names, for the reason that it gives."""
+    """Raised when parts of objects cannot be replaced by names, with the reason."""
 
 
 class Chain(NamedTuple):
-    """A name with attributes or constant indices after it: ``nodes[k]`` has the first ``k + 1`` steps."""
+    """A name followed by attributes or constant indices, such as ``a.b[0]``; ``nodes[k]`` is the expression
+    with the first ``k + 1`` of these steps."""
 
     name: ast.Name
     steps: tuple[Step, ...]
@@ -27,12 +28,12 @@ class Chain(NamedTuple):
         return self.name.id
 
     def is_bound(self) -> bool:
-        """Whether the path is bound or deleted there."""
+        """Whether the statement with the chain assigns or deletes the part."""
         return not isinstance(getattr(self.nodes[-1], "ctx", None), ast.Load)
 
 
 def chain_of(node: ast.expr) -> Chain | None:
-    """Return the chain that an expression is; None if it is something else. A name is one without steps."""
+    """Return the chain that an expression is (a name alone has no steps); None if it is no chain."""
     nodes: list[ast.expr] = []
     steps: list[Step] = []
     while not isinstance(node, ast.Name):
@@ -48,7 +49,7 @@ def chain_of(node: ast.expr) -> Chain | None:
 
 
 def _key(index: ast.expr) -> str | int | None:
-    """Return a constant index that may be a part of a name; None if it is none."""
+    """Return an index that is a constant str or int; None for any other index."""
     key = index.value if isinstance(index, ast.Constant) else None
     if isinstance(key, int):
         return key if type(key) is int and key >= 0 else None
@@ -56,7 +57,7 @@ def _key(index: ast.expr) -> str | int | None:
 
 
 class Change(NamedTuple):
-    """A text in place of what is between two columns of a line, in bytes as those of syntax trees."""
+    """A replacement of the text between two columns of a line; columns count bytes, as in syntax trees."""
 
     line: int
     start: int
@@ -65,14 +66,14 @@ class Change(NamedTuple):
 
     @staticmethod
     def of(node: ast.expr | ast.stmt, text: str) -> Change | None:
-        """Return the change of a node; None if it is on several lines."""
+        """Return the change that replaces a node by ``text``; None if the node is on several lines."""
         if node.lineno != node.end_lineno or node.end_col_offset is None:
             return None
         return Change(node.lineno, node.col_offset, node.end_col_offset, text)
 
 
 def changed(lines: Sequence[bytes], changes: Sequence[Change]) -> str:
-    """Return a source, given as its lines, with some changes, in this order where they are at one place."""
+    """Return a source, given as lines, after the changes; those at the same place apply in their order."""
     found = [*lines]
     for line, start, end, text in reversed(sorted(changes, key=lambda change: change[:3])):
         before = found[line - 1]

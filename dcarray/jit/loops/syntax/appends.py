@@ -1,4 +1,4 @@
-"""Statements that append to lists: compiled code gives the items, which are appended when it has run."""
+"""Statements that append to lists: compiled code returns the items, which are appended after it has run."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ __all__ = [
 
 
 def growing_calls(stmts: Sequence[ast.stmt]) -> dict[str, list[ast.Call]]:
-    """Return the calls ``name.append(item)`` and ``name.pop()`` anywhere in statements, by the names of the
-    lists: of those of which no other attribute is used."""
+    """Return the calls ``name.append(item)`` and ``name.pop()`` anywhere in statements, by the lists' names.
+    Lists of which the statements use another attribute are left out."""
     found: dict[str, list[ast.Call]] = {}
     others: set[str] = set()
     calls = {}
@@ -50,12 +50,12 @@ def every_growing_call(stmts: Sequence[ast.stmt]) -> list[ast.Call]:
 
 
 def growing_names(stmts: Sequence[ast.stmt]) -> frozenset[str]:
-    """Return the names of the lists that statements let grow or shrink."""
+    """Return the names of the lists that statements lengthen or shorten."""
     return frozenset(growing_calls(stmts))
 
 
 def append_call(stmt: ast.stmt) -> ast.Call | None:
-    """Return the call of a statement ``name.append(item)``; None if it is another."""
+    """Return the call in a statement ``name.append(item)``; None for any other statement."""
     match stmt:
         case ast.Expr(ast.Call(ast.Attribute(ast.Name(), "append"), [item], []) as call):
             return None if isinstance(item, ast.Starred) else call
@@ -63,7 +63,7 @@ def append_call(stmt: ast.stmt) -> ast.Call | None:
 
 
 def list_of(stmt: ast.stmt) -> str:
-    """Return the name of the list to which a statement ``name.append(item)`` appends; empty of others."""
+    """Return the name of the list in a statement ``name.append(item)``; "" for any other statement."""
     call = append_call(stmt)
     if call is None:
         return ""
@@ -72,7 +72,7 @@ def list_of(stmt: ast.stmt) -> str:
 
 
 def drop_comma(call: ast.Call, lines: list[bytes]) -> None:
-    """Drop the comma after the item that is appended, or what is left would be a tuple."""
+    """Remove the comma after an appended item: without the call, the text would be a tuple."""
     item = call.args[0]
     assert item.end_lineno and call.end_lineno and item.end_col_offset and call.end_col_offset
     for k in range(item.end_lineno - 1, call.end_lineno):
@@ -104,8 +104,8 @@ def _find(body: Sequence[ast.stmt], found: dict[str, list[ast.Call]]) -> None:
 
 
 def counting_loop(loop: ast.For) -> tuple[ast.For, dict[str, int]]:
-    """Return a loop with ``items[count] = item`` and ``count += 1`` in place of ``items.append(item)``, where
-    compiled code appends; and how often that is, by the names of the lists."""
+    """Return a loop in which ``items.append(item)`` is replaced by ``items[count] = item`` and ``count +=
+    1``; and, by the lists' names, how many appends there are."""
     found: dict[str, int] = {}
     made = copy.copy(loop)
     forget(made)
@@ -148,7 +148,8 @@ def appended_items(loop: ast.For, name: str) -> list[ast.expr]:
 
 
 def counting(body: list[ast.stmt]) -> tuple[list[ast.stmt], dict[str, int]]:
-    """Return statements in which a loop counts what it appends to lists, and to which of these how often."""
+    """Return statements with each append of a loop replaced by an assignment and a count; and the number of
+    appends for each list."""
     if not isinstance(body[-1], ast.For):
         return body, {}
     loop, growing = counting_loop(body[-1])

@@ -1,4 +1,4 @@
-"""The names of a code object that the code inside of it has, too: its cells, and who may read them when."""
+"""The cells of a code object: variables that inner code uses, too."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ _LATER = "<genexpr>"
 
 
 def free_names(code: CodeType, generators: bool) -> frozenset[str]:
-    """Return the names that inner functions, or generator expressions, have from the code around them;
-    comprehensions run where they stand."""
+    """Return the names that inner functions (with ``generators``: generator expressions) take from the code
+    around them; comprehensions count as that code."""
     found: set[str] = set()
     for inner in code.co_consts:
         if type(inner) is CodeType:

@@ -43,18 +43,20 @@ class ReductionLoop(NamedTuple):
     ----------
     loop : ast.For
     items : str
-        The name of its first iterable; of a list from which no item is left out of ``enumerate`` of that.
+        The name of the first iterable; for a list comprehension without ``if`` the name of ``enumerate`` of
+        it.
     result : str
         The name of the result: a sum so far, whether any or all items are true so far, an extremum of those
         so far, which begins as any number of their type, or a list that has room for all.
     item : str
-        The name of the last item; of a list of its place.
+        The name of the last item; for a list comprehension, of its index.
     began : str
-        The name that says of an extremum, or a sum of floats, whether there was an item; begins as False.
+        The name of the bool that says whether there was an item, for an extremum or a sum of floats; it
+        begins as False.
     error : str
-        The name of what is to be added to a compensated sum at the end; begins as 0.0.
+        The name of the correction that is added to a compensated sum at the end; it begins as 0.0.
     names : frozenset of str
-        All names that it binds.
+        All names that the loop binds.
     """
 
     loop: ast.For
@@ -67,7 +69,7 @@ class ReductionLoop(NamedTuple):
 
 
 def is_known(items: ast.expr) -> bool:
-    """Whether an iterable has items whose number is seen in the source."""
+    """Whether the source shows how many items an iterable has."""
     if isinstance(items, ast.Call):
         name = items.func.id if isinstance(items.func, ast.Name) else ""
         return name == "range" and all(isinstance(arg, ast.Constant) for arg in items.args)
@@ -75,7 +77,7 @@ def is_known(items: ast.expr) -> bool:
 
 
 def comprehensions_in(node: ast.AST) -> list[Comprehension]:
-    """Return the comprehensions in an expression, without those inside of them."""
+    """Return the comprehensions in an expression, except those nested in another one."""
     if isinstance(node, Comprehension):
         return [node]
     if facts(node).kinds.isdisjoint(COMPREHENSIONS):
@@ -84,7 +86,7 @@ def comprehensions_in(node: ast.AST) -> list[Comprehension]:
 
 
 def reduction_loop(name: str, node: Comprehension) -> ReductionLoop:
-    """Return the loop that a reduction is; that of a list goes on when its result is known.
+    """Return the loop that computes a reduction; for ``any([...])`` it does not stop early.
 
     Parameters
     ----------
@@ -129,7 +131,7 @@ def reduction_loop(name: str, node: Comprehension) -> ReductionLoop:
 
 
 def _compensated(total: str, item: str, error: str, new: str) -> list[ast.stmt]:
-    """Return the statements of Neumaier's sum: what an addition loses is added up apart."""
+    """Return the statements of Neumaier's sum: the rounding error of each addition is added to ``error``."""
 
     def lost(large: str, small: str) -> ast.stmt:
         found = ast.BinOp(ast.BinOp(_read(large), ast.Sub(), _read(new)), ast.Add(), _read(small))
@@ -158,7 +160,7 @@ def _call(function: str, name: str) -> ast.expr:
 
 
 def leaves_out(node: Comprehension) -> bool:
-    """Whether a comprehension may leave out items."""
+    """Whether a comprehension has a condition, so that it may leave out items."""
     return any(one.ifs for one in node.generators)
 
 
@@ -183,7 +185,7 @@ def _assigned(name: str, value: ast.expr) -> ast.stmt:
 
 
 def _with_own_names(node: Comprehension, place: str) -> Comprehension:
-    """Return a copy of a comprehension in which the names that it binds are no names of a program."""
+    """Return a copy of a comprehension in which names that no program uses replace those that it binds."""
     names = {name: f"{name} of {place}" for name in _targets(node)}
     made = copy.deepcopy(node)
     for one in ast.walk(made):
@@ -198,7 +200,7 @@ def _targets(node: ast.AST) -> Names:
 
 
 def _rename(node: ast.AST, names: dict[str, str], skipped: Sequence[ast.AST] = ()) -> None:
-    """Give names in a comprehension, but not in its first iterable, which is evaluated outside of it."""
+    """Rename names in a comprehension, except in its first iterable, which is evaluated outside of it."""
     if isinstance(node, ast.Name):
         node.id = names.get(node.id, node.id)
     for child in ast.iter_child_nodes(node):
@@ -214,7 +216,7 @@ def _rename(node: ast.AST, names: dict[str, str], skipped: Sequence[ast.AST] = (
 
 
 def _locate(node: ast.AST, at: ast.AST) -> None:
-    """Give nodes that have no place in the source that of the node around them."""
+    """Give nodes without a source position the position of the node around them."""
     if isinstance(node, ast.expr | ast.stmt):
         if not hasattr(node, "lineno"):
             ast.copy_location(node, at)

@@ -1,4 +1,4 @@
-"""Changes of the definition of a function: it gets more parameters, and returns more values."""
+"""Changes of a function's source: further parameters, and further values that it returns."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ __all__ = ["definition", "first_parameters", "function_of_text", "returning", "u
 
 
 def definition(source: Source) -> tuple[str, ast.FunctionDef]:
-    """Return the text of a function without decorators, and its syntax tree, with positions in that text;
-    raises `Unnamed` if the text would mean something else."""
+    """Return the text of a function without decorators, and its syntax tree with positions in that text.
+    Raises `Unnamed` if the text alone would mean something else."""
     name = source.tree.name
     if not source.is_faithful(source.tree):
         raise Unnamed(f"{name} has a string over several lines")
@@ -40,7 +40,7 @@ def function_of_text(text: str) -> ast.FunctionDef:
 
 
 def first_parameters(function: ast.FunctionDef, lines: Sequence[bytes], names: Sequence[str]) -> Change:
-    """Return the change by which a function has more parameters before its own."""
+    """Return the change that adds the parameters ``names`` before a function's own."""
     at = lines[0].find(b"(") + 1
     given = function.args
     has_others = given.posonlyargs or given.args or given.vararg or given.kwonlyargs or given.kwarg
@@ -48,7 +48,7 @@ def first_parameters(function: ast.FunctionDef, lines: Sequence[bytes], names: S
 
 
 def returning(function: ast.FunctionDef, names: Sequence[str]) -> list[Change]:
-    """Return the changes by which a function returns the values of names before its result."""
+    """Return the changes by which a function returns the values of ``names`` before its result."""
     last, first = function.body[-1], ", ".join(names)
     made: list[Change] = []
     for node in (node for stmt in function.body for node in walk(stmt)):

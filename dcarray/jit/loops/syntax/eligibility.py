@@ -54,9 +54,9 @@ def runs_of(body: Sequence[ast.stmt], known: KnownCalls) -> Iterator[list[ast.st
 
 
 def parts_of(run: Sequence[ast.stmt], known: KnownCalls) -> list[list[ast.stmt]]:
-    """Return the parts of a run that lie between statements for which there may be no plan.  Such statements
-    are conditions, draws of random numbers, calls of methods of the program, appends to lists,
-    comprehensions, and ``return``."""
+    """Return the parts of a run of statements between statements that may have no plan.  These are
+    conditions, draws of random numbers, calls of methods of the program, appends to lists, comprehensions,
+    and ``return``."""
     found: list[list[ast.stmt]] = [[]]
     for stmt in run:
         if _is_doubtful(stmt, known):
@@ -81,13 +81,13 @@ def _is_doubtful(stmt: ast.stmt, known: KnownCalls) -> bool:
 
 
 def _parts(stmt: ast.stmt) -> list[ast.AST]:
-    """Return a statement as a list, or of ``name.append(item)`` the item."""
+    """Return the parts of a statement that count: ``item`` of ``name.append(item)``, else all of it."""
     call = append_call(stmt)
     return [stmt] if call is None else [*call.args]
 
 
 def _uses_list_otherwise(run: Sequence[ast.stmt]) -> bool:
-    """Whether statements do something else to lists to which they append."""
+    """Whether statements use a list to which they append in any other way."""
     lists = set(filter(None, map(list_of, run)))
     return any(not lists.isdisjoint(loads(*_parts(stmt)) | stores(stmt)) for stmt in run)
 
@@ -99,8 +99,8 @@ def _is_plain(stmt: ast.stmt, excluded: frozenset[type]) -> bool:
 
 
 def _has_none(stmt: ast.stmt, excluded: frozenset[type]) -> bool:
-    """Whether a statement has no nodes of excluded types, but comprehensions over a few known items, and
-    arguments ``*items``."""
+    """Whether a statement has no nodes of the types ``excluded``.  Comprehensions over a few known items, and
+    arguments ``*items``, are allowed."""
     found = facts(stmt).kinds & excluded
     if ast.Starred in found and _are_arguments(walk(stmt)):
         found -= {ast.Starred}
@@ -108,7 +108,7 @@ def _has_none(stmt: ast.stmt, excluded: frozenset[type]) -> bool:
 
 
 def _are_arguments(nodes: Sequence[ast.AST]) -> bool:
-    """Whether all that is starred among nodes are positional arguments."""
+    """Whether all starred expressions among nodes are positional arguments of calls."""
     calls = [node for node in nodes if isinstance(node, ast.Call)]
     given = {id(arg) for call in calls for arg in call.args}
     named = [one for call in calls for one in call.keywords]
@@ -118,8 +118,8 @@ def _are_arguments(nodes: Sequence[ast.AST]) -> bool:
 
 
 def _are_taken(nodes: Sequence[ast.AST], few: bool) -> bool:
-    """Whether all generator expressions among nodes are used up at once; with ``few`` all comprehensions are
-    over items seen in the source."""
+    """Whether all generator expressions among nodes are consumed at once; with ``few`` all comprehensions
+    must also be over items that the source shows."""
     used = {
         id(arg)
         for node in nodes
@@ -162,8 +162,8 @@ def is_eligible_statement(stmt: ast.stmt, known: KnownCalls) -> bool:
 
 
 def eligible_test(stmt: ast.stmt, known: KnownCalls) -> ast.Return | None:
-    """Return a statement that returns the condition of another one, if that gets a site of its own as it has
-    comprehensions over many items."""
+    """Return a ``return`` of a statement's condition, if that condition gets a site of its own since it has
+    comprehensions over many items; else None."""
     if not isinstance(stmt, ast.If) and not (isinstance(stmt, ast.Assert) and __debug__):
         return None
     made = ast.copy_location(ast.Return(stmt.test), stmt.test)
@@ -187,7 +187,7 @@ def is_eligible(loop: LoopNode) -> bool:
 
 
 def _is_iterable(items: ast.expr) -> bool:
-    """Whether an iterable is supported; a compiled loop does not evaluate it."""
+    """Whether an iterable of a ``for`` loop is supported; a compiled loop does not evaluate it."""
     if not isinstance(items, ast.Call):
         return isinstance(items, ast.Name | ast.Attribute | ast.Subscript) and is_pure(items)
     name = items.func.id if isinstance(items.func, ast.Name) else ""
@@ -213,7 +213,7 @@ def _only_names(target: ast.expr) -> bool:
 
 def may_resume(loop: LoopNode) -> bool:
     """Whether compiled code may do the remaining iterations of a loop that has begun: a ``while``, or a loop
-    over a range whose ends its body does not change."""
+    over a range whose bounds its body does not change."""
     if isinstance(loop, ast.While):
         return is_pure(loop.test)
     items = loop.iter
@@ -230,7 +230,7 @@ def may_resume(loop: LoopNode) -> bool:
 
 
 def _may_change(ends: Sequence[ast.expr], body: Sequence[ast.stmt]) -> bool:
-    """Whether statements may bind an attribute or item that is read in expressions; shapes are not bound."""
+    """Whether statements may assign an attribute or item that ``ends`` read; shapes are not assigned."""
     bound = [node for stmt in body for node in walk(stmt) if isinstance(node, ast.Attribute | ast.Subscript)]
     bound = [node for node in bound if isinstance(node.ctx, ast.Store)]
     attributes = {node.attr for node in bound if isinstance(node, ast.Attribute)}

@@ -54,8 +54,7 @@ def blocks_of(stmt: ast.stmt) -> list[list[ast.stmt]]:
 
 
 def copied_block(block: Sequence[ast.stmt]) -> list[ast.stmt]:
-    """Return a block whose statements and their blocks may change without the given ones; their expressions
-    are the same nodes."""
+    """Return a copy of a block with nested blocks; its statements may be changed, not their expressions."""
     return [_copied(stmt) for stmt in block]
 
 

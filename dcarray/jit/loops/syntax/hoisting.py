@@ -1,4 +1,4 @@
-"""Calls that are moved out of the statement that they are a part of, to one before it."""
+"""Hoisting: a call inside a statement is moved to a statement of its own before that."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TEMPORARY = "result"
 
 
 class InsideExpression(Unnamed):
-    """A call that has to be a statement of its own is a part of one."""
+    """Raised when a call that has to be a statement of its own is part of another statement."""
 
     def __init__(self, call: ast.Call) -> None:
         super().__init__(_INSIDE)
@@ -34,7 +34,7 @@ def hoisted(text: str, tree: ast.AST, call: ast.Call, others: Collection[str]) -
         The source, and its syntax tree.
     call : ast.Call
     others : collection of str
-        The names that a call may bind anew.
+        The names that the call may assign.
     """
     for stmt in (node for node in walk(tree) if isinstance(node, ast.stmt)):
         match stmt:
@@ -69,8 +69,7 @@ def hoisted(text: str, tree: ast.AST, call: ast.Call, others: Collection[str]) -
 
 
 def _is_first(root: ast.expr, call: ast.Call, others: Collection[str]) -> bool:
-    """Whether nothing that a call could change is read before it: constants, and names that it cannot bind
-    anew."""
+    """Whether nothing that the call could change is read before it: constants and names it cannot assign."""
     node: ast.AST = root
     while node is not call:
         if not isinstance(node, _VALUES) or (isinstance(node, ast.Compare) and len(node.ops) > 1):

@@ -1,4 +1,4 @@
-"""The verified source of a function or lambda, as a definition whose statements are inlined."""
+"""The verified source of a function or lambda; of a lambda, as a ``def``."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _KNOWN = 64  # files whose lambdas are known
 
 
 def inlined_source(function: FunctionType, code: CodeType) -> Source | None:
-    """Return the source of a function with this code object, of a lambda as the ``def`` that it stands for;
-    None if it cannot be verified."""
+    """Return the source of a function with this code object, a lambda's as the equivalent ``def``; None if it
+    cannot be verified."""
     return source_of(function, code) if code.co_name != "<lambda>" else _lambda_source(function, code)
 
 

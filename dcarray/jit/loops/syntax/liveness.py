@@ -22,9 +22,9 @@ class Liveness:
     ----------
     body : sequence of ast.stmt
     parameters : frozenset of str
-        Names that are bound when it begins.
+        Names that are bound when the body begins.
     always : frozenset of str
-        Names that other code may read at any time, as inner functions do.
+        Names that other code, such as inner functions, may read at any time.
     """
 
     def __init__(self, body: Sequence[ast.stmt], parameters: Names, always: Names) -> None:
@@ -42,8 +42,8 @@ class Liveness:
         return self._after.get(stmts[-1], bound) & bound
 
     def needed(self, stmts: Sequence[ast.stmt]) -> Names:
-        """Return the names whose values before consecutive statements may be read; of a loop, if it runs at
-        least once."""
+        """Return the names whose values from before the statements may be read by them; a loop counts as run
+        at least once."""
         live, first = self.live(stmts), stmts[0]
         if len(stmts) > 1 or not isinstance(first, ast.For | ast.While):
             return live_before(stmts, live)
@@ -73,7 +73,7 @@ def parameters_of(function: ast.FunctionDef) -> Names:
 
 
 def live_before(stmts: Sequence[ast.stmt], after: Names) -> Names:
-    """Return the names live before statements, given those live after them and where they exit."""
+    """Return the names live before statements, given those live after them and at their exits."""
     return _LiveNames({}, NONE).loop_body(stmts, after, after)
 
 

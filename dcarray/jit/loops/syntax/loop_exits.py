@@ -12,7 +12,7 @@
                                       if ended == 0:
                                           y = 0
 
-What is returned is evaluated after the loop: nothing has been bound since.
+The returned expression is evaluated after the loop; no name is bound in between.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ def lowered(body: Sequence[ast.stmt]) -> list[ast.stmt]:
 
 
 def _if(stmt: ast.If, body: list[ast.stmt], orelse: list[ast.stmt]) -> ast.stmt:
-    """Return a condition with other blocks; of ``a and (b := c)`` each part has its own, so that what it
-    binds is bound in the block."""
+    """Return a condition with other blocks.  Each part of ``a and (b := c)`` gets a condition of its own, so
+    that ``b`` is certainly bound in the block."""
     tests = [stmt.test]
     if isinstance(stmt.test, ast.BoolOp) and isinstance(stmt.test.op, ast.And) and not orelse:
         tests = stmt.test.values if ast.NamedExpr in facts(stmt.test).kinds else tests
@@ -87,8 +87,8 @@ def _with_body(loop: LoopNode, body: list[ast.stmt]) -> LoopNode:
 
 
 def lowered_loop(loop: LoopNode, name: str, of_site: bool = False) -> tuple[list[ast.stmt], list[ast.Return]]:
-    """Return the statements of a loop that is left by ``break`` alone, without its ``else``, and the
-    ``return`` statements that may be due after it.
+    """Return the statements of a loop changed so that only ``break`` leaves it, without its ``else``; and the
+    ``return`` statements that may have to follow it.
 
     Parameters
     ----------
@@ -97,7 +97,8 @@ def lowered_loop(loop: LoopNode, name: str, of_site: bool = False) -> tuple[list
         The variable that says how the loop has ended: 0, the number of the ``return`` that is due, from 1 on,
         or `BROKEN`.
     of_site : bool, optional
-        Whether it is a site's: its end is always noted, since the program has the ``else`` that it may have.
+        Whether the loop is a site's: then it always notes how it ended, since the ``else`` stays in the
+        program.
     """
     body = lowered(loop.body)
     returns: list[ast.Return] = []
@@ -143,7 +144,7 @@ class _Exits:
 
 
 def _is_endless(loop: LoopNode) -> bool:
-    """Whether a loop is left by ``return`` alone."""
+    """Whether only ``return`` leaves a loop."""
     endless = isinstance(loop, ast.While) and isinstance(loop.test, ast.Constant) and bool(loop.test.value)
     return endless and not has_break(loop)
 
@@ -160,7 +161,7 @@ def _renamed(stmt: ast.Return, names: dict[str, str]) -> ast.Return:
 
 
 def is_kept(name: str) -> bool:
-    """Whether a name is one that only a ``return`` after a loop reads; it is bound if that is due."""
+    """Whether a name holds a value for a ``return`` after the loop; bound only if that follows."""
     return name.startswith(_KEPT)
 
 
@@ -170,7 +171,7 @@ def _assigned(name: str, value: ast.expr, at: ast.stmt) -> ast.stmt:
 
 
 def _if_ended(name: str, value: int, body: list[ast.stmt]) -> ast.stmt:
-    """Return statements that are run if a loop has ended in this way."""
+    """Return a condition that runs ``body`` if the loop ended in the way ``value``."""
     at = body[0]
     parts = [ast.copy_location(node, at) for node in (ast.Name(name, ast.Load()), ast.Constant(value))]
     test = ast.Compare(parts[0], [ast.Eq()], [parts[1]])

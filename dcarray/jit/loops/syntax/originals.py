@@ -1,4 +1,4 @@
-"""The original code objects of functions that run code with sites, and what stands for them."""
+"""The original code objects of functions whose code has sites."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ wrapping: set[CodeType] = set()
 
 
 def called_by(value: Any) -> Any:
-    """Return the function that one of `accelerate` calls; anything else itself."""
+    """Return the function that a wrapper made by `accelerate` calls; any other value itself."""
     while type(value) is FunctionType and value.__code__ in wrapping:
         value = value.__wrapped__  # type: ignore[attr-defined]
     return value
 
 
 def original(function: FunctionType) -> CodeType:
-    """Return the code object of a function's source, also while it runs one with sites."""
+    """Return the code object compiled from a function's source, also while it runs one with sites."""
     found = originals.get(id(function.__code__))
     return function.__code__ if found is None else found[1]

@@ -1,5 +1,5 @@
-"""The names that compiled code has for access paths (``self.p.dt``, ``cfg["k"]``, a variable of an inner
-function), and for items that are appended to lists."""
+"""The names in compiled code that stand for access paths (``self.p.dt``, ``cfg["k"]``, a variable of an outer
+function), and for items appended to lists."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ IGNORED = f"ignored{_DOT}"
 
 
 class Step(NamedTuple):
-    """A step from an object to a part of it: an attribute, an item, or a cell, by its name or number
-    ``key``.  A cell is a variable that is bound in the function around another one."""
+    """A step from an object to its part ``key``: an attribute, an item, or a cell.  A cell is a variable of a
+    function that belongs to a function around it."""
 
     kind: Literal["attribute", "item", "cell"]
     key: str | int
 
 
 class Path(NamedTuple):
-    """An access path: the name of an object, and the steps from there on; without a name they begin with a
-    global name."""
+    """An access path: the name of an object, and the steps from there.  With an empty name the first step is
+    a global name."""
 
     root: str
     steps: tuple[Step, ...]
 
     @property
     def name(self) -> str:
-        """An identifier in its place."""
+        """The identifier that stands for the path."""
         parts = [self.root]
         for kind, key in self.steps:
             parts.append(f"{_MARKS[kind]}{key}")  # no attribute begins with a digit
@@ -49,42 +49,42 @@ class Path(NamedTuple):
 
 
 def appended(k: int) -> str:
-    """Return the name in place of an item that is appended, or of a list to which a loop appends."""
+    """Return the name number ``k`` for an appended item, or for a list to which a loop appends."""
     return f"appended{_DOT}{k}"
 
 
 def is_appended(name: str) -> bool:
-    """Whether a name is in place of an item that is appended, or of a list to which a loop appends."""
+    """Whether a name was made by `appended`."""
     return name.startswith(f"appended{_DOT}")
 
 
 def stacked(k: int) -> str:
-    """Return the name in place of a list that a loop reads, and lets grow or shrink."""
+    """Return the name number ``k`` that stands for a list that a loop reads, and lengthens or shortens."""
     return f"stacked{_DOT}{k}"
 
 
 def is_stacked(name: str) -> bool:
-    """Whether a name is in place of a list that a loop reads, and lets grow or shrink."""
+    """Whether a name was made by `stacked`."""
     return name.startswith(f"stacked{_DOT}")
 
 
 def counted(name: str) -> str:
-    """Return the name of how many items a loop has appended."""
+    """Return the name of the number of items that a loop has appended to the list ``name``."""
     return f"{name}{_DOT}count"
 
 
 def numbered(function: str, k: int) -> str:
-    """Return the name of a function that is rewritten."""
+    """Return the name of the rewritten function number ``k``."""
     return f"{function}{_DOT}{k}"
 
 
 def has_own_names(text: str) -> bool:
-    """Whether a text has such names already."""
+    """Whether a program's text already contains names like the ones made here."""
     return any(mark in text for mark in _MARKS.values())
 
 
 def shown(text: str) -> str:
-    """Return a text with the program's paths in place of names."""
+    """Return a text in which the program's paths replace the names made here."""
     if not has_own_names(text):
         return text
     text = re.sub(f"(?<!\\w){_ITEM}(?=\\w)", "", text)  # a global name

@@ -1,5 +1,4 @@
-"""Conditions without side effects, which a loop site may evaluate once more; and what expressions read before
-they bind it."""
+"""Conditions without side effects, which a loop site may evaluate once more; names that expressions read."""
 
 from __future__ import annotations
 
@@ -47,7 +46,7 @@ def binds(*nodes: ast.expr | None) -> Names:
 
 
 def binds_if_true(test: ast.expr) -> Names:
-    """Return the names that a condition has bound if it is true."""
+    """Return the names that a condition has certainly bound, by ``:=``, if it is true."""
     match test:
         case ast.BoolOp(ast.And(), values):
             return NONE.union(*map(binds_if_true, values))
@@ -57,7 +56,7 @@ def binds_if_true(test: ast.expr) -> Names:
 
 
 def _flow(nodes: Sequence[ast.expr], bound: Names) -> tuple[Names, Names]:
-    """Return what expressions read before it is bound, and what is bound after them."""
+    """Return the names that expressions read before binding them, and those that are bound after them."""
     read: Names = NONE
     for node in nodes:
         found = facts(node)
@@ -72,8 +71,8 @@ def _flow(nodes: Sequence[ast.expr], bound: Names) -> tuple[Names, Names]:
 
 
 def _parts(node: ast.expr) -> tuple[list[ast.expr], list[list[ast.expr]]]:
-    """Return the parts of an expression that are certainly evaluated, and chains of others, each of which is
-    evaluated up to some part."""
+    """Return the parts of an expression that are always evaluated, and chains of parts that are evaluated one
+    by one up to some part, as in ``a and b``."""
     match node:
         case ast.IfExp(test, body, orelse):
             return [test], [[body], [orelse]]

@@ -30,7 +30,7 @@ class Source:
     Attributes
     ----------
     tree : ast.FunctionDef
-        With the positions of the file.
+        The function's syntax tree, with the positions of the file.
     lines : tuple of str
         The lines of the file from ``first`` on.
     first : int
@@ -51,8 +51,7 @@ class Source:
         return text_of(self.lines, self.first, stmts)
 
     def is_faithful(self, node: ast.stmt) -> bool:
-        """Whether the unindented text of a statement means the same: strings over several lines lose
-        blanks."""
+        """Whether a statement's text without its indentation means the same; strings over lines change."""
         return node.col_offset == 0 or not facts(node).long
 
     def compile_tree(self, tree: ast.FunctionDef) -> CodeType | None:
@@ -98,8 +97,8 @@ _made: dict[int, tuple[CodeType, FunctionType, tuple[str, ...]]] = {}
 
 
 def with_parameters(function: FunctionType, code: CodeType, names: tuple[str, ...]) -> FunctionType | None:
-    """Return a function that gets the values of some global names as further arguments, by keyword; None if
-    the source cannot be verified."""
+    """Return a copy of a function that takes the values of some global names as keyword arguments; None if
+    its source cannot be verified."""
     source = _with_parameters(function, code, names)
     if source is None:
         return None

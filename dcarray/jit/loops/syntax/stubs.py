@@ -1,6 +1,7 @@
 """Stubs of ``python -m dcarray hints``: ``script.hints.pyi`` beside ``script.py`` has types of its functions.
 
-A stub is of the functions as they were: where one has other arguments now, it says nothing of it.
+A stub describes the functions as they were when it was made: functions whose arguments have changed since are
+ignored.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ class Hint(NamedTuple):
     Attributes
     ----------
     arguments : ast.arguments
-        The function's, with types.
+        The function's arguments, annotated with types.
     file : str
         The stub's path.
     names : dict
         The names that the types use.
     seconds : float
-        How long its calls took in the run that the stub is of; 0.0 if that is not noted.
+        How long the calls took in the run from which the stub was made; 0.0 if the stub does not say.
     """
 
     arguments: ast.arguments
@@ -48,12 +49,12 @@ class Hint(NamedTuple):
 
     @property
     def is_complete(self) -> bool:
-        """Whether all arguments have types: of a method the object has none."""
+        """Whether all arguments have types; ``self`` of a method needs none."""
         return all(a.annotation for a in _arguments(self.arguments))
 
 
 class Stub:
-    """A stub that has been read.
+    """The hints that a stub file holds.
 
     Parameters
     ----------
@@ -141,12 +142,12 @@ def stub_of(file: str) -> Stub | None:
 
 
 def qualname_of(code: CodeType) -> str:
-    """Return the name by which a stub has a function."""
+    """Return a code object's qualified name as stubs write it, such as ``Class.method``."""
     return code.co_qualname.replace(".<locals>", "")
 
 
 def functions_in(tree: ast.AST) -> Iterator[tuple[str, ast.FunctionDef]]:
-    """Yield the functions of a tree by their names, ``Class.method`` and ``outer.inner``, not in order."""
+    """Yield the functions of a syntax tree with their names (``Class.method``, ``outer.inner``)."""
     todo = [("", node) for node in ast.iter_child_nodes(tree)]
     while todo:
         prefix, node = todo.pop()
@@ -159,7 +160,8 @@ def functions_in(tree: ast.AST) -> Iterator[tuple[str, ast.FunctionDef]]:
 
 
 def function_at(file: str, line: int) -> str:
-    """Return the name of the function around a line, or ``<module>``; of a file that can be read."""
+    """Return the name of the function that contains a line; ``<module>`` if none does, or without the
+    file."""
     try:
         tree = ast.parse("".join(linecache.getlines(file)))
     except SyntaxError:
@@ -177,7 +179,7 @@ def _arguments(spec: ast.arguments) -> list[ast.arg]:
 
 
 def _signature(spec: ast.arguments) -> str:
-    """The arguments of a function without types and defaults."""
+    """Return the arguments of a function as a text without types and defaults."""
     bare = ast.arguments(
         [ast.arg(a.arg) for a in spec.posonlyargs],
         [ast.arg(a.arg) for a in spec.args],

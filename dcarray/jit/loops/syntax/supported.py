@@ -107,11 +107,11 @@ class KnownCalls:
     functions : mapping of str to ast.FunctionDef
         The program's functions, by their global names.
     methods : mapping of str to sequence of ast.FunctionDef, optional
-        Those of its classes that have a name.
+        The methods of the program's classes, by name.
     unknown : frozenset of str, optional
-        Global names whose calls are not understood, as those of its classes: no objects can be made.
+        Global names whose calls are not understood, such as classes: compiled code cannot make objects.
     bound : callable, optional
-        Gives the global names that its functions bind.
+        Returns the global names that the program's functions assign.
     """
 
     def __init__(
@@ -132,8 +132,8 @@ class KnownCalls:
             self.is_method(name)
 
     def all_known(self, *nodes: ast.AST, without: Sequence[ast.AST] = ()) -> bool:
-        """Whether all calls in these nodes may be understood, without some, those that make exceptions, and
-        those of handlers."""
+        """Whether all calls in these nodes may be understood.  Not looked at are the nodes ``without``, calls
+        that make exceptions, and handlers of exceptions."""
         calls: list[ast.Call] = []
         made: list[ast.AST] = []
         for root in nodes:
@@ -148,11 +148,11 @@ class KnownCalls:
         return all(self._is_known(call.func) for call in calls if id(call) not in apart)
 
     def may_bind(self, names: Names) -> bool:
-        """Whether functions may bind some names anew, if these are global."""
+        """Whether functions of the program may assign some of these names, if they are global."""
         return bool(names) and not names.isdisjoint(self._bound())
 
     def is_numpys(self, node: ast.Attribute) -> bool:
-        """Whether an attribute is that of the module numpy."""
+        """Whether an attribute is one of the module numpy, such as ``np.sin``."""
         return isinstance(node.value, ast.Name) and self._modules.get(node.value.id) == "numpy"
 
     def _is_known(self, callee: ast.expr) -> bool:

@@ -40,7 +40,7 @@ def facts(node: ast.AST) -> Facts:
 
 
 def forget(node: ast.AST) -> None:
-    """Drop what was found out of a node: it is a copy that is about to change."""
+    """Drop the facts cached on a node: it is a copy that is about to change."""
     for cached in [key for key in vars(node) if key.startswith("_")]:
         delattr(node, cached)
 
@@ -85,7 +85,7 @@ def _find(root: ast.AST) -> Facts:
 
 
 def _has_facts(node: ast.AST) -> bool:
-    """Whether the facts of a node are found apart from those of the nodes around it."""
+    """Whether a node has facts of its own cache, and not only as part of the nodes around it."""
     return isinstance(node, ast.stmt) or type(node) in COMPREHENSIONS
 
 
@@ -195,7 +195,7 @@ def stores(*nodes: ast.AST) -> Names:
 
 
 def declared_names(function: ast.FunctionDef, kind: type[ast.Global | ast.Nonlocal]) -> Names:
-    """Return the names that a function declares, not those that functions in it do."""
+    """Return the names that a function itself declares ``global`` or ``nonlocal`` (``kind``)."""
     found: set[str] = set()
     stack: list[ast.AST] = [*function.body]
     while stack:

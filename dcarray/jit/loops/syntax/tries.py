@@ -1,7 +1,7 @@
-"""Statements ``try`` in compiled code: what they guard stands in their place, with the ``else``.
+"""Removal of ``try`` in compiled code: the guarded statements and the ``else`` take its place.
 
-Where that raises an exception, a check fails, and Python runs all of it again, from the values before, with
-the handlers.  So these are no part of what is compiled.
+If one of them raises an exception, a check fails, and Python runs all statements again with the handlers,
+from the values before.  So the handlers are not compiled.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["caught_names", "guard_statements", "without_tries"]
 
 
 def without_tries(body: Sequence[ast.stmt]) -> list[ast.stmt]:
-    """Return statements without ``try``, given new ones, which change."""
+    """Return statements in which the guarded ones replace each ``try``; the given statements are changed."""
     found: list[ast.stmt] = []
     for stmt in body:
         made: Any = _Without().visit(stmt)
@@ -31,7 +31,7 @@ class _Without(ast.NodeTransformer):
 
 
 def guard_statements(root: ast.AST) -> bool:
-    """Whether each ``try`` in a loop may be compiled: it has no ``finally`` and no ``return``."""
+    """Whether each ``try`` in a loop may be compiled: none has a ``finally`` or a ``return``."""
     tries = [node for node in walk(root) if isinstance(node, ast.Try)]
     return not any(node.finalbody or ast.Return in facts(node).kinds for node in tries)
 

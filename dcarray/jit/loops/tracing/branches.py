@@ -49,7 +49,8 @@ class Branches(Expressions):
 
     def conditional(self, test: Data, holds: bool, node: ast.expr, frame: Frame, loose: bool) -> Data:
         """Trace ``test and node`` (``holds``) or ``test or node`` with a run-time test: the expression is
-        evaluated only if the test decides nothing.  Unless ``loose``, the result has its type of bool."""
+        evaluated only if the test leaves it open.  Unless ``loose``, the result has the bool type (Python's
+        or NumPy's) of the operand that decides."""
         kinds: list[Any] = []
 
         def evaluate() -> Data:
@@ -109,7 +110,7 @@ class Branches(Expressions):
         return result
 
     def _zero_of(self, value: Value) -> Value:
-        """Return a number of the type of a value; None if that is no number."""
+        """Return a zero of the type of a number; None if the value is no number."""
         if not is_number(value) or is_array(value):
             return None
         kind = kind_of(value)
@@ -161,8 +162,7 @@ class Branches(Expressions):
         return self.memory.value(made.expr, scalar=True, weak=weak, limits=limits)
 
     def _either(self, a: Value, b: Value, blocks: list[list[Stmt]], name: str) -> Value:
-        """Return the scalar that is ``a`` after the first block and ``b`` after the second, which differ in
-        type."""
+        """Return the scalar that is ``a`` after the first block and ``b`` after the second, of two types."""
         kind = either_kind(a, b)
         if kind is None:
             return Unbound(
@@ -178,7 +178,7 @@ class Branches(Expressions):
         return either_in(self.memory, windows, kind)
 
     def discard(self, value: Value) -> None:
-        """Compute a value that is not used, for its floating-point flags."""
+        """Compute a value that is not used, since its floating-point flags count."""
         if isinstance(value, Data) and value.window is None and not value.shape:
             value.expr = with_flag_check(value.expr, self.request.watched)
             if not isinstance(value.expr, Load):

@@ -33,12 +33,12 @@ class CarriedTuples:
         self._spread()
 
     def parts(self, names: Names) -> Names:
-        """Return names with those of the items in place of tuples."""
+        """Return names, with the names of the items in place of those of tuples."""
         items = [part for name in names & self.names.keys() for part in self.names[name]]
         return names - self.names.keys() | frozenset(items)
 
     def around(self, body: Callable[[], Any]) -> Callable[[], Any]:
-        """Return a loop body that begins with tuples of the items, and ends with the items of these."""
+        """Return a loop body that first makes the tuples from their items, and at the end binds the items."""
         if not self.names:
             return body
 
@@ -61,7 +61,7 @@ class CarriedTuples:
             names.update(zip(parts, value, strict=True))
 
     def gather(self) -> None:
-        """Bind the names of tuples to the items, as far as these are bound."""
+        """Bind the names of tuples to tuples of their items, if all items are bound."""
         names = self._frame.names
         for name, parts in self.names.items():
             values: list[Value] = [names.pop(part, None) for part in parts]

@@ -129,7 +129,7 @@ class Comprehensions(LoopStatements):
         return self._wholes[node]
 
     def _first_of(self, ways: Sequence[Callable[[], Value]], frame: Frame) -> Value:
-        """Return what the first of ways gives that is understood."""
+        """Return the result of the first of several ways of tracing that is supported."""
         checkpoint, names, line = self.memory.checkpoint(), dict(frame.names), self.scope.line
         flag = frame.break_flag
         reason: Untraceable | None = None
@@ -249,7 +249,7 @@ class Comprehensions(LoopStatements):
         return made
 
     def _item(self, made: ReductionLoop, frame: Frame) -> Value:
-        """Return an item of a comprehension, of which only the type is of use."""
+        """Return an item of a comprehension, traced to find its type only."""
         probed = self._probed
         self._probed = "" if made.result in frame.names else made.item
         try:
@@ -258,7 +258,7 @@ class Comprehensions(LoopStatements):
             self._probed = probed
 
     def _traced_item(self, loop: ast.For, frame: Frame) -> Value:
-        """Return the item that is looked for where a loop has it."""
+        """Return the item that a loop computes, found by tracing the loop up to it."""
         checkpoint, names, line = self.memory.checkpoint(), frame.names, self.scope.line
         flag = frame.break_flag
         frame.names = dict(names)
@@ -305,7 +305,7 @@ class Comprehensions(LoopStatements):
         ----------
         loop : ast.For
         lists : mapping of str to int
-            How often it may append in one turn, by the names of the lists.
+            How many items one iteration may append, by the names of the lists.
         frame : Frame
         """
         steps = self.calls.iterables.enumerate(self.evaluate(loop.iter, frame))
@@ -333,7 +333,7 @@ class Comprehensions(LoopStatements):
                 raise self.scope.fail("it appends to a list, and the number of items is not known")
 
     def _appended(self, loop: ast.For, name: str, frame: Frame) -> Value:
-        """Return the first item that a loop appends to a list, of which only the type is of use."""
+        """Return the first item that a loop appends to a list, traced to find its type only."""
         self._sought = name
         return self._traced_item(loop, frame)
 
@@ -380,13 +380,13 @@ _SOUGHT = object()  # stands for a list until the type of an item is known
 
 
 class _Sought(NamedTuple):
-    """The same of a list to which a loop appends."""
+    """A name to look for in a loop that appends to a list."""
 
     name: str
 
 
 class _Probed(Exception):
-    """Exception: the name that is looked for gets a value."""
+    """Raised when the name that is looked for gets a value, which ends the tracing."""
 
     def __init__(self, item: Value) -> None:
         self.item = item

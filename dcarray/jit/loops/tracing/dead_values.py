@@ -1,8 +1,7 @@
-"""Dead values of a loop, whose floating-point exceptions must still be reported.
+"""Values of a loop that nothing reads, but whose floating-point exceptions must be reported.
 
-NumPy warns of them as of any other, but compiled code may drop them, or compute them only where they are
-used.  So they get run-time checks, as integer overflows do (`overflow`): a raised flag shows in an
-operation's result.
+NumPy warns of their exceptions, but compiled code may drop the values, or compute only part of them.  So they
+get run-time checks, as integer overflows do (`overflow`): a raised flag shows in an operation's result.
 """
 
 from __future__ import annotations
@@ -34,16 +33,15 @@ _QUIET = frozenset({
 
 
 def check(holds: Expr) -> Expr:
-    """Return a number that is computed for its check alone: where a condition does not hold, the statements
-    run in Python."""
+    """Return a number computed only for its check: if ``holds`` is false, Python runs the statements."""
     return Apply("checked", (holds, const(0.0, _F8)), _F8)
 
 
 # ---- in the source ------------------------------------------------------------------------------------
 def dead_targets(body: Sequence[ast.stmt]) -> frozenset[ast.expr]:
-    """Return the assignments' targets and the comprehensions whose values may be dead.  A target is if its
-    name is bound again before it is certainly read, or if its element is assigned again.  A comprehension is
-    if its result may be, or if it is perhaps not evaluated."""
+    """Return the assignments' targets and the comprehensions whose values may be dead.  A target may be dead
+    if its name is bound again before it is certainly read, or its element is assigned again.  A comprehension
+    may be if its result may be, or if it may not be evaluated."""
     return frozenset(_DeadTargets().of_block(body, []))
 
 
@@ -109,7 +107,7 @@ class _DeadTargets:
         return self._read[key]
 
     def _look(self, name: str, stmts: Sequence[ast.stmt]) -> bool:
-        """Find out what `_is_certainly_read` keeps."""
+        """Compute the answer that `_is_certainly_read` caches."""
         for k, stmt in enumerate(stmts):
             match stmt:
                 case ast.Assign() | ast.AnnAssign():

@@ -137,7 +137,7 @@ class Expressions(Operations):
         return self.math.truth(self.evaluate(node, frame))
 
     def _typed_bool(self, found: bool | Data, kinds: set[Any], loose: bool) -> bool | Data:
-        """Return a bool that is one of several, whose types are Python's (bool) or NumPy's (None)."""
+        """Return a bool whose type may be that of any of ``kinds``: bool for Python's, None for NumPy's."""
         if loose or kinds <= {bool}:
             return found
         if kinds != {None} or not isinstance(found, Data):
@@ -171,8 +171,8 @@ class Expressions(Operations):
         return self._typed_bool(found, kinds, loose)
 
     def _speculative(self, node: ast.expr, frame: Frame, surely: Value) -> Value:
-        """Return the value of an operand that Python may not evaluate, unless ``surely`` is True: it is
-        computed in any case, so it must have no side effects."""
+        """Return the value of an operand that Python may skip, unless ``surely`` is True.  Compiled code
+        always computes it, so it must have no side effects."""
         state = self.begun()
         value = self.evaluate(node, frame)
         if surely is not True:
@@ -182,12 +182,11 @@ class Expressions(Operations):
         return value
 
     def begun(self) -> tuple[int, frozenset[str]]:
-        """Return what `check_effects` has to know of the state before."""
+        """Return the current state, with which `check_effects` compares later."""
         return len(self.memory.block), frozenset(self.memory.arrays)
 
     def check_effects(self, begun: tuple[int, frozenset[str]], what: str) -> None:
-        """Raise `Untraceable` if the statements traced since then have effects, since Python may leave that
-        part out."""
+        """Raise `Untraceable` if statements traced since ``begun``, which Python may skip, have effects."""
         for stmt in self.memory.block[begun[0] :]:
             if isinstance(stmt, While) or any(w.array in begun[1] for w in writes(stmt)):
                 raise self.scope.fail(f"{what} may be skipped, and changes arrays")
@@ -296,7 +295,7 @@ class Expressions(Operations):
         return self.calls.call(function, tuple(given), named)
 
     def _given(self, node: ast.expr, frame: Frame) -> Sequence[Value]:
-        """Return the value of an argument; of what is starred, several."""
+        """Return the value of an argument; several values for a starred one."""
         if not isinstance(node, ast.Starred):
             return [self.evaluate(node, frame)]
         value = self.evaluate(node.value, frame)

@@ -52,14 +52,15 @@ _MAX_STEP = 16  # of a counter that needs no check of its range
 
 
 class PermutedNames(Exception):
-    """Exception: a loop body permutes the names of arrays, with this period in iterations."""
+    """Raised when a loop body exchanges the names of arrays, with the number of iterations until they are
+    back."""
 
     def __init__(self, period: int, reason: Untraceable) -> None:
         self.period, self.reason = period, reason
 
 
 class Assumption:
-    """The assumption about a name's array at the start of an iteration; of a scalar it is its `kind_of`."""
+    """What is assumed of a name's array at the start of an iteration; for a scalar it is its `kind_of`."""
 
 
 INVARIANT = Assumption()  # the object that it was before the loop
@@ -68,7 +69,7 @@ REORDERED_COPY = Assumption()  # the same, where NumPy's array may have another 
 
 
 class FirstDiffers(Untraceable):
-    """Exception: the first iteration of a loop has other types than the rest: it is traced by itself."""
+    """Raised when a loop's first iteration has other types than the rest, and is to be traced by itself."""
 
 
 @dataclass
@@ -245,7 +246,8 @@ class LoopBodies(Stacks):
         return self.memory.value(Load(variable.window, variable.dtype), scalar=True, weak=weak, limits=limits)
 
     def _refine(self, name: str, assumption: Any, loop: LoopBody, iteration: Iteration) -> Any:
-        """Return the assumption about a name, or another one where the iteration's end contradicts it."""
+        """Return the assumption about a name; a new one if the value at the iteration's end contradicts
+        it."""
         value = loop.before[name]
         end = iteration.names.get(name, Unbound(f"{name} may not be bound"))
         if isinstance(end, Unbound):

@@ -70,9 +70,9 @@ class Given:
     value : object
         A constant; of an array None.
     dtype, shape
-        Of an array that is memory of its own.
+        The dtype and shape of an array with memory of its own.
     items : tuple
-        Of a list of numbers, all but the array of its `NumberList`.
+        For a list of numbers, the fields of its `NumberList` except the array.
     """
 
     value: Any = None
@@ -92,13 +92,13 @@ class Signature:
     parameters : tuple of (str, kind or Given)
         The arguments, with the `kind_of` those that are numbers.
     results : tuple of kinds
-        What it returns: as long as it is being traced, a guess.
+        The kinds of its results; a guess while the function is being traced.
     is_tuple : bool
         Whether it returns a tuple.
     written : frozenset of str
         The arguments that it may write: as long as it is being traced, those seen so far.
     region : Region or None
-        None as long as it is being traced.
+        The function's region; None while it is being traced.
     """
 
     name: str
@@ -145,7 +145,7 @@ class Recursions(Comprehensions):
         return tuple(found.items())
 
     def _kind(self, function: Function, name: str, value: Value) -> Any:
-        """Return the type of an argument that is a number, or what else the function is traced for."""
+        """Return the type of an argument that is a number, or a `Given` for any other argument."""
         if isinstance(value, Unbound):
             raise self.scope.fail(value.reason)
         if is_number(value) and not is_array(value) and not isinstance(kind_of(value), Either):
@@ -321,13 +321,12 @@ def _is_array_kind(kind: Any) -> bool:
 
 
 def _array_of(value: Value) -> Any:
-    """Return an array, that of the numbers of a list, or what else a value is."""
+    """Return an array as it is, the array of a list of numbers, and any other value as it is."""
     return value.array if isinstance(value, NumberList) else value
 
 
 def _results_of(tree: ast.FunctionDef) -> int | None:
-    """Return how many numbers a function returns as a tuple, 0 if it returns nothing, and None if it returns
-    a number."""
+    """Return how many numbers a function returns as a tuple; 0 for no result, None for a single number."""
     found = [node.value for node in walk(tree) if isinstance(node, ast.Return) and node.value is not None]
     for value in found:
         if isinstance(value, ast.Tuple):

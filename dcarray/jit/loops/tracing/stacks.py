@@ -1,7 +1,7 @@
 """Tracing of lists that grow and shrink at their end: ``append``, ``pop()``, elements and the length.
 
-Such a list is memory with room for many numbers, and how many of these are there.  Where it is full, a check
-fails, and Python runs the loop.
+Such a list is memory with room for many numbers, and a count.  When it is full, a check fails, and Python
+runs the loop.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Stacks(Statements):
     """Tracing of lists that grow and shrink; the subclasses add loops."""
 
     def made_stack(self, value: Value, node: ast.expr, frame: Frame) -> Value:
-        """Return a list that has just been made, as one that grows, if it is one of numbers."""
+        """Return a newly made list as a list that grows, if it holds numbers; else as it is."""
         origin = f"{frame.file}:{frame.line + node.lineno}:{node.col_offset}"
         if isinstance(value, NumberList):
             return (
@@ -99,7 +99,7 @@ class Stacks(Statements):
         return made
 
     def items_of(self, x: Row | Stack) -> RuntimeRange:
-        """Return the items of a loop over a list, also if it changes meanwhile."""
+        """Return the items of a loop over a list, which may change during the loop."""
         end = x.length if isinstance(x, Row) else x
         return RuntimeRange(0, end, 1, lambda k: self.lists.getitem(x.items, self.place_of(x, k)))
 
@@ -128,7 +128,7 @@ class Stacks(Statements):
         return found
 
     def place_of(self, x: Stack | Row, key: Value) -> Data:
-        """Return where ``x[key]`` is among the items, with a check that there is one."""
+        """Return the index of ``x[key]`` in the list's memory, with a check that the item exists."""
         run_time = isinstance(key, Data) and key.scalar and key.dtype.kind in "iu"
         if not (is_int(key) or run_time):
             raise self.scope.fail("a list is indexed by something that is not an integer")

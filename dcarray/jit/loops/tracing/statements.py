@@ -107,7 +107,7 @@ class Statements(Branches):
         return False
 
     def _require(self, test: ast.expr, holds: bool, frame: Frame) -> None:
-        """Trace a condition without which an exception is raised."""
+        """Trace a condition that must hold; otherwise Python runs the loop and raises an exception."""
         decided = self.condition(test, frame)
         if isinstance(decided, bool):
             if decided is not holds:
@@ -313,7 +313,7 @@ class Statements(Branches):
 
 
 def _is_new_list(node: ast.expr) -> bool:
-    """Whether an expression makes a list that nothing else can have."""
+    """Whether an expression makes a new list, to which no other name can refer."""
     if isinstance(node, ast.Call):
         return isinstance(node.func, ast.Name) and node.func.id == "list"
     return isinstance(node, ast.List | ast.ListComp | ast.BinOp)

@@ -96,7 +96,7 @@ def trace(request: LoopDescription) -> TracedLoop:
 
 
 def _trace(request: LoopDescription, loops_run: bool) -> TracedLoop:
-    """Trace it once more where lists get numbers of other types than was known."""
+    """Trace the statements, once more if lists turn out to get numbers of other types than assumed."""
     kinds: dict[str, Any] = {}
     reason: Untraceable | None = None
     for _ in range(_MOST_KINDS):
@@ -127,7 +127,7 @@ def _tracer(request: LoopDescription, loops_run: bool) -> Tracer:
 
 
 def _symbols(request: LoopDescription) -> tuple[tuple[str, int], ...]:
-    """Return what are symbols, and the least value of each."""
+    """Return the names of the symbols, and the least value of each."""
     return (*request.symbols, (START, -LARGEST)) if request.resumed else request.symbols
 
 
@@ -139,7 +139,7 @@ class Tracer(Recursions):
     symbols : tuple of Symbol
         The symbolic sizes of the region.
     given : dict of str to str
-        What they are, by their names.
+        The Python expressions of the symbols' values, by their names.
     """
 
     symbols: tuple[Symbol, ...] = ()
@@ -379,8 +379,7 @@ class Tracer(Recursions):
         return Result("view", value=(base, *key))
 
     def region(self) -> tuple[Region, tuple[str, ...]]:
-        """Return the region of what has been traced, and for each input the name or expression of its
-        value."""
+        """Return the traced region, and for each of its inputs the name or expression of the value."""
         region, inputs = self._region()
         try:
             verify(region)

@@ -31,23 +31,23 @@ class LoopInterface(NamedTuple):
         For each array argument, in order, before the undo copies: its name in the region, role, dtype, shape
         and strides (in bytes).
     inputs : tuple of str
-        For each of them that is not "out": the variable whose value it is.
+        For each array argument whose role is not "out": the variable whose value it is.
     results : tuple of (str, Result)
-        The objects that names are bound to afterwards.
+        For each name that the loop binds, how its value is made from the plan's results.
     rewritten : tuple of str
-        The overwritten arrays without undo copies: a second run overwrites them again
+        The overwritten arrays that need no undo copies, since a second run overwrites them again
         (`ir.analysis.idempotence`), unless it is interrupted.
     may_raise : bool
-        Whether floating-point flags count also where they are ignored, since they may stand for other
-        exceptions.
+        Whether floating-point flags are looked at even where `numpy.errstate` ignores them, since they may
+        stand for other exceptions.
     checked : bool
         Whether the region checks values, and raises the flag of an invalid operation where a check fails.
     by_value : frozenset of str
-        The arrays without axes that a device is given as values.
+        The arrays without axes that are passed to a device as values, not as buffers.
     symbols : tuple of (str, str)
-        The symbols of the region, with what is their value: an int's name, or a length.
+        The symbols of the region, each with the Python expression of its value: an int's name, or a length.
     guard : str
-        Whether the plan serves these values of the symbols, as a Python expression.
+        The Python expression that says whether the plan serves given values of the symbols.
     shapes : str
         The shapes of the arrays, as a Python expression of the symbols; empty where none depends on them.
     """
@@ -65,18 +65,18 @@ class LoopInterface(NamedTuple):
 
 
 class LoopRequest(NamedTuple):
-    """A loop, or a run of statements, to be planned, with the options that its plan depends on.
+    """A request to plan a loop, or a run of statements, with the options that its plan depends on.
 
     Attributes
     ----------
     max_elements : int or None
-        The elements above which a statement is left to distributed execution.
+        The number of elements above which a statement is left to distributed execution; None: no limit.
     undone : bool
-        Whether memory is restored where a floating-point exception is raised.
+        Whether memory is restored when a floating-point exception is raised.
     all_sizes : bool
-        Whether nothing is done that is worth it for some values of the symbols only.
+        Whether the plan is to leave out rewrites that are faster for some values of the symbols only.
     pays : bool
-        Whether it has to take longer in Python than to ask for compiled code.
+        Whether a region is refused that Python runs faster than it can call compiled code.
     """
 
     loop: LoopDescription
@@ -90,7 +90,7 @@ class LoopRequest(NamedTuple):
     pays: bool = False
 
     def plan_input(self) -> PlanInput:
-        """Return the region of the loop."""
+        """Trace the statements and return the region to plan, with what goes with it."""
         from dcarray.ir import dims
         from dcarray.ir.analysis.idempotence import idempotent_arrays
         from dcarray.ir.build import is_scalar_argument
@@ -139,8 +139,8 @@ class LoopRequest(NamedTuple):
         return PlanInput(traced.region, {}, saved, interface, True, True, version if traced.symbols else "")
 
     def _copied(self, traced: TracedLoop) -> frozenset[str]:
-        """The arrays that are copied back where a run succeeds, and that one that fails need not restore:
-        those of lists' elements, and of Python's random generators."""
+        """Return the arrays that are copies of Python objects: lists' elements and the state of Python's
+        random generators.  They are copied back after a successful run only."""
         given = dict(self.loop.names)
         arrays = [a.name for a in traced.region.arrays if a.role in ("in", "inout")]
         pairs = zip(arrays, traced.inputs, strict=True)
@@ -149,7 +149,7 @@ class LoopRequest(NamedTuple):
         )
 
     def text(self) -> str:
-        """Return the text of everything that the plan depends on, as its key."""
+        """Return a text of everything that the plan depends on; it is the plan's key in the cache."""
         loop = self.loop
         options = (
             *(self.fastmath, self.threads, self.target, self.max_elements),
@@ -198,8 +198,8 @@ def _is_too_long(region: Region) -> bool:
 
 
 def _is_too_short(region: Region) -> bool:
-    """Whether a region does a few operations on numbers, which take Python less time than to ask for compiled
-    code."""
+    """Whether a region consists of so few operations on numbers that Python runs them faster than it can call
+    compiled code."""
     from dcarray.ir.nodes import Apply, Branch, Gather, Load
     from dcarray.ir.statements import all_statements, is_point
     from dcarray.ir.windows import walk
@@ -215,7 +215,7 @@ def _is_too_short(region: Region) -> bool:
 
 
 def is_checked(region: Region) -> bool:
-    """Whether a statement of a region checks values at run time."""
+    """Whether a statement of a region has checks of values while it runs."""
     from dcarray.ir.nodes import Apply, Branch, Compute, While
     from dcarray.ir.statements import all_statements
     from dcarray.ir.windows import walk

@@ -10,7 +10,7 @@ from dcarray.core.strides import c_strides
 from dcarray.plans.requests import PlanInput
 
 from ..loops.entry.entry_values import Result
-from ..loops.sites.requests import LoopInterface, is_checked
+from ..loops.sites.loop_requests import LoopInterface, is_checked
 from .annotations import ArrayAnnotation
 from .description import Description
 
@@ -29,7 +29,7 @@ class ProgramInterface(NamedTuple):
     shapes : str
         The shapes of the arrays, as a Python expression of the symbols.
     guard : str
-        Whether the plan serves these values of the symbols, as a Python expression.
+        The Python expression that says whether the plan serves given values of the symbols.
     integers : tuple of (str, str)
         The arguments that are Python ints, with the symbols that they are.
     inputs, results, rewritten, may_raise, checked, by_value
@@ -76,9 +76,9 @@ class ProgramRequest(NamedTuple):
     version : str
         As in `dcarray.plans.requests.PlanInput`.
     changes : tuple of (str, tuple) or None
-        What is done with the region in place of passes: each as `dcarray.jit.program.schedule.Change`.
+        The changes of the region that replace the passes, each as a `dcarray.jit.program.schedule.Change`.
     undone : bool
-        Whether memory is restored where a floating-point exception is raised.
+        Whether memory is restored when a floating-point exception is raised.
     """
 
     program: Description
