@@ -52,7 +52,8 @@ class _Printer(DriverPrinter):
             self.node(alloc, depth)
         number = len(self.things)
         before = tuple([tuple(sorted(earlier)) for earlier in segment.before])
-        self.things[f"_r{number}"] = LaunchGraph(before, segment.uses)
+        parents = tuple([operation.parent for operation in segment.operations])
+        self.things[f"_r{number}"] = LaunchGraph(before, segment.uses, parents)
         sizes: dict[str, str] = {}
         for array in segment.temporaries:
             self.declare(array)
@@ -77,16 +78,22 @@ class _Printer(DriverPrinter):
 
     def task(self, operation: Operation, sizes: dict[str, str]) -> Iterator[str]:
         """Yield the text of what does an operation; add the memory that it needs for itself to ``sizes``."""
-        if operation.kind == "kernel":
-            kernel, arguments, scratch = self.prepared(operation.launch)
+        if isinstance(operation.node, nodes.While | nodes.Branch):
+            known = f"{self.buffer(operation.node.cond)}, {operation.negated}"
+            if operation.kind == "test":
+                yield f"SetCondition({known}, {operation.conditional})"
+            else:
+                yield f"Conditional({known}, {operation.kind == 'while'})"
+        elif operation.kind == "kernel":
+            kernel, arguments, scratch = self.prepared(operation.node)
             sizes.update(scratch)
             yield f"LaunchKernel({kernel}, {arguments})"
-            return
-        nbytes = self.nbytes(operation.target[0], operation.elements)
-        if operation.kind == "fill":
-            yield f"FillMemory({self.place(*operation.target)}, {operation.byte}, {nbytes})"
         else:
-            yield f"CopyMemory({self.place(*operation.target)}, {self.place(*operation.source)}, {nbytes})"
+            nbytes = self.nbytes(operation.target[0], operation.elements)
+            if operation.kind == "fill":
+                yield f"FillMemory({self.place(*operation.target)}, {operation.byte}, {nbytes})"
+            else:
+                yield f"CopyMemory({self.place(*operation.target)}, {self.place(*operation.source)}, {nbytes})"
 
     def place(self, name: str, first: Dim) -> str:
         """An array's buffer, and the byte of an element in it."""
@@ -101,9 +108,8 @@ class _Printer(DriverPrinter):
         things = self.things.values()
         if any(isinstance(thing, CallStep) for thing in things):
             lines = ["from dcarray.lowering.gpu.cuda.libraries import on_device", *lines]
-        if any(isinstance(thing, LaunchGraph) for thing in things):
-            lines = [
-                "from dcarray.lowering.gpu.cuda.graph import CopyMemory, FillMemory, LaunchKernel",
-                *lines,
-            ]
+        names = "Conditional", "CopyMemory", "FillMemory", "LaunchKernel", "SetCondition"
+        used = [name for name in names if any(f"    {name}(" in line for line in self._lines)]
+        if used:
+            lines = [f"from dcarray.lowering.gpu.cuda.graph import {', '.join(used)}", *lines]
         return lines

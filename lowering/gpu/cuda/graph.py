@@ -4,6 +4,9 @@ A graph is instantiated for an order of its nodes, which depends on the sizes of
 edges that their layout adds.  Pointers, scalars, integers and grids are parameters of its nodes: a run
 updates those that have changed since the last one.  What has no elements is disabled.  Memory nodes could not
 be updated, so temporaries lie in one block outside of the graph.
+
+Loops and branches that the device decides are conditional nodes with a body.  The documents do not say
+whether nodes in bodies can be updated or disabled: such a graph is instantiated anew for other parameters.
 """
 
 from __future__ import annotations
@@ -11,21 +14,33 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
+
+import numpy as np
 
 from dcarray.ir.records import record
+from dcarray.lowering.gpu.host_calls import flag
+from dcarray.lowering.gpu.kernels import DeviceKernel
 
 from .arena import Layout, layout
 from .device import CudaBuffer, CudaDevice, parameters
 
-if TYPE_CHECKING:
-    from dcarray.lowering.gpu.kernels import DeviceKernel
-
-__all__ = ["CopyMemory", "FillMemory", "LaunchGraph", "LaunchKernel"]
+__all__ = ["Conditional", "CopyMemory", "FillMemory", "LaunchGraph", "LaunchKernel", "SetCondition"]
 
 _MOST = 8  # instantiated graphs that are kept
 ALIKE = 4
 """Instantiated graphs that are kept for one order of their nodes."""
+
+_TEST = DeviceKernel(
+    """extern "C" __device__ void cudaGraphSetConditional(unsigned long long handle, unsigned int value);
+extern "C" __global__ __launch_bounds__(1) void phase0(const bool *flag, unsigned long long handle, bool no) {
+  cudaGraphSetConditional(handle, *flag != no);
+}
+""",
+    (1,),
+    (1,),
+)
+"""The kernel that sets a condition of a graph; the driver resolves the function."""
 
 
 @record(frozen=True, slots=True)
@@ -92,7 +107,36 @@ class FillMemory:
         return [_Parameters("memset", self.nbytes > 0, given)]
 
 
-Task = LaunchKernel | CopyMemory | FillMemory
+@record(frozen=True, slots=True)
+class SetCondition:
+    """A test that decides a conditional task, of the given position, by a boolean or (``negated``) its
+    opposite."""
+
+    flag: CudaBuffer
+    negated: bool
+    conditional: int
+
+    def nodes(self, device: CudaDevice) -> list[_Parameters]:
+        """The parameters of the graph's node for the test."""
+        (function,) = device.functions(_TEST, False)
+        return [_Parameters("test", True, (function, self.flag.ptr, self.negated, self.conditional))]
+
+
+@record(frozen=True, slots=True)
+class Conditional:
+    """Tasks, those whose parent it is, that run if a boolean or (``negated``) its opposite is true, and, if
+    they are ``repeated``, until it is not."""
+
+    flag: CudaBuffer
+    negated: bool
+    repeated: bool
+
+    def nodes(self, device: CudaDevice) -> list[_Parameters]:
+        """The parameters of the graph's conditional node."""
+        return [_Parameters("while_loop" if self.repeated else "if_then", True, ())]
+
+
+Task = LaunchKernel | CopyMemory | FillMemory | SetCondition | Conditional
 
 
 @record(frozen=True, slots=True)
@@ -127,35 +171,55 @@ class _Parameters:
 
 
 class _Instance:
-    """An instantiated graph with the parameters that its nodes have."""
+    """An instantiated graph with the parameters that its nodes have; of the tasks with a parent, the nodes
+    are in its body."""
 
     def __init__(
         self,
         device: CudaDevice,
         core: Any,
         tasks: Sequence[list[_Parameters]],
-        before: Sequence[Sequence[int]],
+        before: Sequence[Iterable[int]],
+        parents: Sequence[int],
     ) -> None:
         self.device = device
-        self.definition = core.graph.GraphDefinition()
+        self.bodies = {-1: core.graph.GraphDefinition()}
+        self.conditions: dict[int, Any] = {}
         self.nodes: list[Any] = []
         self.steps: list[_Parameters] = []
         self.enabled: list[bool] = []
+        updated = not any(step.kind == "test" for steps in tasks for step in steps)
         last: list[Any] = []
-        for steps, earlier in zip(tasks, before, strict=True):
+        for number, (steps, earlier) in enumerate(zip(tasks, before, strict=True)):
+            body = self.bodies[parents[number]]
             previous = [last[k] for k in earlier]
             for step in steps:
-                node = getattr(self.definition, step.kind)(*self.arguments(step))
+                node = self.add(body, number, step) if updated or step.enabled else body.empty()
                 if previous:
                     node.pred = previous
                 previous = [node]
                 self.nodes.append(node)
                 self.steps.append(step)
-                self.enabled.append(True)
+                self.enabled.append(updated or step.enabled)
             last += previous
-        self.executable = self.definition.instantiate()
-        for position, step in enumerate(step for steps in tasks for step in steps):
+        self.executable = self.bodies[-1].instantiate()
+        for position, step in enumerate(self.steps):
             self.enable(position, step.enabled)
+
+    def add(self, body: Any, number: int, step: _Parameters) -> Any:
+        """Add a node of a task to a body, and return it."""
+        match step.kind, step.values:
+            case "test", (function, flag, negated, conditional):
+                if conditional not in self.conditions:  # it decides a node of the same body, or this body
+                    self.conditions[conditional] = body.create_condition()
+                handle = np.uint64(int(self.conditions[conditional].handle))
+                return body.launch(self.device.config(1, 1), function, flag, handle, np.bool_(negated))
+            case "while_loop" | "if_then", _:
+                node = getattr(body, step.kind)(self.conditions[number])
+                self.bodies[number] = node.body if step.kind == "while_loop" else node.then
+                return node
+            case _:
+                return getattr(body, step.kind)(*self.arguments(step))
 
     def arguments(self, step: _Parameters) -> tuple[Any, ...]:
         """The arguments that add a node."""
@@ -217,13 +281,26 @@ class LaunchGraph:
         For each task the earlier ones that it has to follow.
     uses : tuple of tuple of int
         For each temporary the tasks that touch it.
+    parents : tuple of int
+        For each task the conditional one in whose body it is, or -1.
     """
 
     loader: ClassVar[str] = f"{__name__}:LaunchGraph"
 
-    def __init__(self, before: tuple[tuple[int, ...], ...], uses: tuple[tuple[int, ...], ...]) -> None:
-        self.parts = before, uses
-        self.before, self.uses = before, uses
+    def __init__(
+        self,
+        before: tuple[tuple[int, ...], ...],
+        uses: tuple[tuple[int, ...], ...],
+        parents: tuple[int, ...],
+    ) -> None:
+        self.parts = before, uses, parents
+        self.before, self.uses, self.parents = before, uses, parents
+        self.ends = list(range(1, len(parents) + 1))  # after each task and its body
+        for task in reversed(range(len(parents))):
+            if parents[task] >= 0:
+                self.ends[parents[task]] = max(self.ends[parents[task]], self.ends[task])
+        self.is_conditional = max(parents, default=-1) >= 0
+        self.refused = False
         self._states: dict[str, _State] = {}
         self._lock = threading.Lock()
 
@@ -263,10 +340,22 @@ class LaunchGraph:
             made = tasks(*(None if block is None else block.part(*part) for part in parts))
             graph = self._instance(device, state, place, made, key)
             if graph is None:
-                for task in made:
-                    task.run(device)
+                self._run(device, made, 0, len(made))
             else:
                 device.launch_graph(graph.executable)
+
+    def _run(self, device: CudaDevice, tasks: tuple[Task, ...], start: int, stop: int) -> None:
+        """Enqueue some of the tasks one by one."""
+        while start < stop:
+            task, after = tasks[start], self.ends[start]
+            if isinstance(task, Conditional):
+                while flag(device, task.flag) != task.negated:
+                    self._run(device, tasks, start + 1, after)
+                    if not task.repeated:
+                        break
+            elif not isinstance(task, SetCondition):
+                task.run(device)
+            start = after
 
     def room(self, device: CudaDevice, sizes: tuple[int, ...]) -> int:
         """Return the bytes of the block in which temporaries of given sizes lie."""
@@ -290,14 +379,14 @@ class LaunchGraph:
         A graph is updated, unless what it had before comes back, as where two results take turns: then there
         is one for each.
         """
-        if not device.graphs or device.core is None or device.graph_refusal is not None:
+        if not device.graphs or device.core is None or device.graph_refusal is not None or self.refused:
             return None
         alike = [other for other, (_, edges) in state.instances.items() if edges == place.edges]
         try:
             with device.core_current() as core:
                 steps = [task.nodes(device) for task in tasks]
-                if not alike or (key in state.gone and len(alike) < ALIKE):
-                    graph = _Instance(device, core, steps, self._ordered(place))
+                if not alike or self.is_conditional or (key in state.gone and len(alike) < ALIKE):
+                    graph = _Instance(device, core, steps, self._ordered(place), self.parents)
                 else:
                     graph, _ = state.instances.pop(alike[0])
                     state.gone[alike[0]] = None
@@ -305,7 +394,8 @@ class LaunchGraph:
         except MemoryError:
             raise
         except Exception as error:  # whatever the driver refuses, the program has to run
-            device.refuse_graphs(f"{type(error).__name__}: {error}")
+            self.refused = True
+            device.refuse_graphs(f"{type(error).__name__}: {error}", self.is_conditional)
             return None
         for kept, most in ((state.instances, _MOST - 1), (state.gone, 2 * _MOST)):
             while len(kept) > most:
@@ -313,12 +403,18 @@ class LaunchGraph:
         state.instances[key] = graph, place.edges
         return graph
 
-    def _ordered(self, place: Layout) -> list[list[int]]:
-        """The order that tasks need, with what their memory adds."""
-        before = [set(earlier) for earlier in self.before]
-        for first, second in place.edges:
-            before[second].add(first)
-        return [sorted(earlier) for earlier in before]
+    def _ordered(self, place: Layout) -> list[set[int]]:
+        """For each task those of the same body that it has to follow, also for what their memory adds."""
+        before: list[set[int]] = [set() for _ in self.before]
+        edges = [(first, second) for second, earlier in enumerate(self.before) for first in earlier]
+        for first, second in (*edges, *place.edges):
+            while self.parents[first] >= 0 and self.ends[self.parents[first]] <= second:
+                first = self.parents[first]
+            while self.parents[second] != self.parents[first]:
+                second = self.parents[second]
+            if first != second:
+                before[second].add(first)
+        return before
 
 
 def _identity(one: Any) -> Any:
