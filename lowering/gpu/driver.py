@@ -5,21 +5,21 @@
     def run(_arrays, _buffers, _symbols=(), _device=None, _minded=0):
         _a0, _a1, = _buffers
         N, = _symbols
-        prepare(_device, (_g0, ), (('_t2', N*8), ('_t2', None), ))
-        _t2 = _device.allocate(N*8)
+        prepare(_device, (_g0, ), ())
+        _t2 = allocate(_device, N*8)
         _g0(_device, (N // 256 + 1,), ((_a0, 0), (_t2, 0)), (N,))
         _t2 = None
         return 0
 
-Temporaries lie in buffers of their own, which go back to the device's pool when the text lets go of them.
-Before anything is written kernels are built and all buffers are allocated once, so that a run that fails for
-want of these changes nothing.
+Temporaries lie in buffers of their own, which go back to the device's pool when the text lets go of them.  A
+run that fails for want of memory or of a kernel changes nothing: kernels are built first, and if buffers are
+allocated after an array that was given has been written, all are allocated and freed once beforehand.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from dcarray.ir import dims
@@ -49,6 +49,10 @@ class DriverPrinter:
     ----------
     library_calls : str
         The function that runs library calls.
+    begun : bool
+        Whether an array that the run was given is written before the next line.
+    late : bool
+        Whether memory is allocated after that.
     reserved : list of str
         Variables and the bytes of their buffers, in the order of the run; None where one is freed.
     """
@@ -61,6 +65,7 @@ class DriverPrinter:
         self.declared = {array.name: array for array in self.region.arrays}
         self._lines: list[str] = []
         self._kernels: list[str] = []
+        self.begun = self.late = False
         self.reserved: list[str] = []
         self.things: dict[str, Any] = {}  # what the text calls by name
 
@@ -84,6 +89,8 @@ class DriverPrinter:
 
     def node(self, node: nodes.Node, depth: int) -> None:
         """Write one node."""
+        if not isinstance(node, nodes.Launch):  # which has its own memory allocated before
+            self.begin([node])
         match node:
             case nodes.Alloc(array):
                 self.declare(array)
@@ -122,9 +129,24 @@ class DriverPrinter:
                 self.line(depth + 1, "pass")
                 self.block(orelse, depth + 1)
 
+    def begin(self, some: Iterable[nodes.Node]) -> None:
+        """Note that nodes come next, which may be the first ones to write to what the run was given."""
+        if not self.begun:
+            self.begun = any(self.is_given(window.array) for node in some for window in nodes.writes(node))
+
+    def is_given(self, name: str) -> bool:
+        """Whether an array lies in a buffer that a run is given."""
+        while name not in self.given:
+            array = self.declared.get(name)
+            if array is None or array.base is None:
+                return False
+            name = array.base
+        return True
+
     def allocate(self, depth: int, name: str, size: str) -> None:
         """Allocate a buffer."""
-        self.line(depth, f"{name} = _device.allocate({size})")
+        how = "_device.allocate(" if self.begun else "allocate(_device, "
+        self.line(depth, f"{name} = {how}{size})")
         self.reserve(name, size)
 
     def free(self, depth: int, name: str) -> None:
@@ -136,6 +158,7 @@ class DriverPrinter:
         """Have memory allocated, or freed (None), before the run as it will be in it, unless its size depends
         on a loop's variable."""
         if self.is_known(size):
+            self.late |= self.begun and size != "None"
             self.reserved.append(f"({name!r}, {size}), ")
 
     def is_known(self, size: str) -> bool:
@@ -150,6 +173,7 @@ class DriverPrinter:
         kernel, arguments, scratch = self.prepared(node)
         for name, size in scratch.items():
             self.allocate(depth, name, size)
+        self.begin([node])
         self.line(depth, f"{kernel}(_device, {arguments})")
         for name in scratch:
             self.free(depth, name)
@@ -201,8 +225,8 @@ class DriverPrinter:
 
     def imports(self) -> list[str]:
         """Return the lines that import what the text uses."""
-        used = [name for name in ("flag", "on_host") if any(f"{name}(" in line for line in self._lines)]
-        used += ["prepare"] if self._kernels or self.reserved else []
+        names = r"\b(?<!\.)(allocate|flag|on_host|prepare)\("
+        used = sorted({name for line in self._lines for name in re.findall(names, line)})
         return [f"from dcarray.lowering.gpu.host_calls import {', '.join(used)}", ""] if used else []
 
     def text(self) -> str:
@@ -213,9 +237,9 @@ class DriverPrinter:
         if self.region.symbols:
             head.append("".join(f"{symbol.name}, " for symbol in self.region.symbols) + "= _symbols")
         first = "def run(_arrays, _buffers, _symbols=(), _device=None, _minded=0):"
-        if self._kernels or self.reserved:
-            kernels = "".join(f"{name}, " for name in self._kernels)
-            head.append(f"prepare(_device, ({kernels}), ({''.join(self.reserved)}))")
+        if self._kernels or self.late:
+            kernels, buffers = "".join(f"{name}, " for name in self._kernels), "".join(self.reserved)
+            self._lines.insert(0, f"    prepare(_device, ({kernels}), ({buffers if self.late else ''}))")
         lines = [*self.imports(), first, *("    " + line for line in head), *self._lines]
         return "\n".join([*lines, "    return 0", ""])
 

@@ -141,7 +141,9 @@ class Graph:
         self.parameters = {node: node.parameters for node in self.nodes}
         self.bodies = {node: Graph(node.body) for node in self.nodes if node.body is not None}
         self.disabled: set[Node] = set()
-        assert all(one in self.parameters for edges in self.edges.values() for one in edges), "of another body"
+        assert all(one in self.parameters for edges in self.edges.values() for one in edges), (
+            "of another body"
+        )
         assert all(one.decides is not None for one in definition.conditions), "a condition without a node"
 
     def __getitem__(self, node: Node) -> View:

@@ -5,7 +5,7 @@
     def run(_arrays, _buffers, _symbols=(), _device=None, _minded=0):
         _a0, _a1, = _buffers
         N, = _symbols
-        _r1(_device, (_a0, _a1, ), (N, ), (N*8, ), lambda _t2: (
+        _r1(_device, True, (_a0, _a1, ), (N, ), (N*8, ), lambda _t2: (
             LaunchKernel(_g2, (N // 256 + 1, ), ((_a0, 0), (_t2, 0), ), (N, )),
             CopyMemory(_a1, 0, _t2, 0, N*8),
         ))
@@ -65,12 +65,15 @@ class _Printer(DriverPrinter):
         # the number of an iteration that changes nothing must not look like a change
         words = set(re.findall(r"[A-Za-z_]\w*", " ".join([*tasks, block])))
         values = "".join(f"{name}, " for name in self.variables if name in words)
-        head = f"_r{number}(_device, ({given}), ({values}), ({block}), lambda {', '.join(sizes)}: ("
+        fresh = not self.begun
+        self.begin([operation.node for operation in segment.operations])
+        head = f"_r{number}(_device, {fresh}, ({given}), ({values}), ({block}), lambda {', '.join(sizes)}: ("
         self.line(depth, head.replace("lambda :", "lambda:"))
         for text in tasks:
             self.line(depth + 1, text + ",")
         self.line(depth, "))")
         if sizes and all(map(self.is_known, sizes.values())):
+            self.late |= not fresh
             room = f"_r{number}.room(_device, ({block}))"
             self.reserved.append(f"('_r{number}', {room}), ('_r{number}', None), ")
         for free in segment.later:
@@ -93,7 +96,8 @@ class _Printer(DriverPrinter):
             if operation.kind == "fill":
                 yield f"FillMemory({self.place(*operation.target)}, {operation.byte}, {nbytes})"
             else:
-                yield f"CopyMemory({self.place(*operation.target)}, {self.place(*operation.source)}, {nbytes})"
+                places = f"{self.place(*operation.target)}, {self.place(*operation.source)}"
+                yield f"CopyMemory({places}, {nbytes})"
 
     def place(self, name: str, first: Dim) -> str:
         """An array's buffer, and the byte of an element in it."""

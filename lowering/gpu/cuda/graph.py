@@ -12,14 +12,14 @@ whether nodes in bodies can be updated or disabled: such a graph is instantiated
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
 from dcarray.ir.records import record
-from dcarray.lowering.gpu.host_calls import flag
+from dcarray.lowering.gpu.host_calls import allocate, flag
 from dcarray.lowering.gpu.kernels import DeviceKernel
 
 from .arena import Layout, layout
@@ -307,6 +307,7 @@ class LaunchGraph:
     def __call__(
         self,
         device: CudaDevice,
+        fresh: bool,
         given: tuple[Any, ...],
         values: tuple[int, ...],
         sizes: tuple[int, ...],
@@ -317,6 +318,8 @@ class LaunchGraph:
         Parameters
         ----------
         device : CudaDevice
+        fresh : bool
+            Whether the run has changed nothing yet.
         given : tuple
             The buffers and scalars that the tasks use.
         values : tuple of int
@@ -325,11 +328,16 @@ class LaunchGraph:
             The bytes of each temporary.
         tasks : callable
             The tasks, given the temporaries; called if anything is different from the last run.
+
+        Raises
+        ------
+        NotStarted
+            If there is no memory for the temporaries of a ``fresh`` run.
         """
         with self._lock:
             state = self._states.setdefault(device.name, _State())
             place = self._layout(state, sizes, device.graph_bound)
-            block = _allocated(device, place)
+            block = _allocated(device, place, fresh)
             key = values, sizes, place, block and block.ptr, tuple([_identity(one) for one in given])
             known = state.instances.pop(key, None)
             if known is not None and device.graphs and not device.graph_refusal:
@@ -421,5 +429,9 @@ def _identity(one: Any) -> Any:
     return one.ptr if type(one) is CudaBuffer else one.tobytes()
 
 
-def _allocated(device: CudaDevice, place: Layout) -> CudaBuffer | None:
-    return device.allocate(max(place.size, 1)) if place.offsets else None
+def _allocated(device: CudaDevice, place: Layout, fresh: bool) -> CudaBuffer | None:
+    size = max(place.size, 1)
+    if not place.offsets:
+        return None
+    found: CudaBuffer = allocate(device, size) if fresh else device.allocate(size)
+    return found

@@ -71,17 +71,17 @@ def test_a_loop_ends_itself(machine: Machine, bound: int) -> None:
 
 
 BRANCHES = """region() {
-  inout a: i64[40];  inout n: i64[];  inout m: i64[]
+  inout a: i64[40];  inout n: i64[];  inout m: i64[];  temp t: i64[40]
   while less(n[], 9) {
     if equal(remainder(n[], 2), 0) {
-      a[i] = add(a[39-i], 1) for i<40
       m[] = 0
       while less(m[], n[]) {
         m[] = add(m[], 3)
-        a[i+1] = subtract(a[i], m[]) for i<39
+        t[i] = add(a[39-i], m[]) for i<40
+        a[i] = multiply(t[i], t[39-i]) for i<40
       }
     } else {
-      a[i] = multiply(a[i], 2) for i<40
+      a[i] = bitwise_and(a[i], 255) for i<40
     }
     if less(n[], 3) { m[] = add(m[], 100) }
     n[] = add(n[], 1)
@@ -93,7 +93,7 @@ BRANCHES = """region() {
 def test_loops_and_branches_inside_of_each_other(machine: Machine) -> None:
     plan, core = compile_region(parse(BRANCHES), "cuda"), machine.core
     (graph,) = all_segments(plan.program)
-    assert {one.kind for one in graph.operations} == {"kernel", "copy", "test", "while", "if"} - {"copy"}
+    assert {one.kind for one in graph.operations} == {"kernel", "fill", "test", "while", "if"}
     for run in range(6):
         core.rng = random.Random(run)
         found = {"a": np.arange(40), "n": np.array(run), "m": np.array(5)}
@@ -101,12 +101,13 @@ def test_loops_and_branches_inside_of_each_other(machine: Machine) -> None:
         machine.run(plan, parse(BRANCHES), found, {})
         while n < 9:
             if n % 2 == 0:
-                a, m = a[::-1] + 1, 0
+                m = 0
                 while m < n:
                     m += 3
-                    a[1:] = a[:-1] - m
+                    t = a[::-1] + m
+                    a = t * t[::-1]
             else:
-                a *= 2
+                a = a & 255
             m += 100 * (n < 3)
             n += 1
         np.testing.assert_array_equal(found["a"], a)
@@ -115,18 +116,17 @@ def test_loops_and_branches_inside_of_each_other(machine: Machine) -> None:
 
 
 def made(seed: int) -> tuple[Loops, Any] | None:
-    """A random region with a loop or branch; None if one array is used by two names."""
+    """A short random region with loops or branches; None if it is none, or an array has two names."""
     loops = Loops(random.Random(seed))
-    loops.around, whole = [], loops.region()
-    text = dump(replace(whole, arrays=tuple(a for a in whole.arrays), body=whole.body))
-    body = text.split("\n", 1)[1]
-    if re.search(r"\bv\[", body.replace("v: ", "")) or not re.search(r"\b(while|if) ", body):
+    whole = loops.region()
+    text = dump(whole)
+    if len(re.findall(" = | while | if ", text)) > 9 or re.search(r"\bv\[", text) or "while " not in text:
         return None
     return loops, replace(whole, arrays=tuple(array for array in whole.arrays if array.name != "v"))
 
 
 @needs_gxx
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(3))
 def test_random_loops_in_random_orders(machine: Machine, seed: int) -> None:
     found = next(filter(None, map(made, range(1000 * seed, 1000 * seed + 1000))))
     loops, region = found
