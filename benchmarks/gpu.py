@@ -26,11 +26,8 @@ from typing import Any
 import numpy as np
 
 import dcarray as dc
-from dcarray.ir.parse import parse
-from dcarray.lowering.compilation import compile_region
-from dcarray.lowering.gpu import devices
 
-from . import document, host_time, npbench_device, speed
+from . import branches, document, host_time, npbench_device, speed
 from .measure import Row, described, in_turns, machine, ratio
 
 BANDWIDTH, TARGET, GRAPH = 0.85, 1.5, 8.0
@@ -163,44 +160,7 @@ def graph_rows(device: str, rounds: int) -> Iterator[Row]:
             least = GRAPH if name == "one by one" and elements > 1000 else 0.0
             title = f"ten sums and updates of {elements:,}, by {name}"
             yield Row(title, ratio(times, name, "graph"), "x", least, True, detail)
-    yield from branch_rows(device, rounds)
-
-
-CHAINS = "region(N: int>=1) {{\n  in x: f64[N];  {};  {}\n{}}}".format(
-    "; ".join(f"temp t{k}: f64[N]" for k in range(8)),
-    "; ".join(f"out o{k}: f64[N]" for k in range(8)),
-    "".join(
-        f"  t{k}[i] = sqrt(add(x[i], {k}.0)) for i<N\n  o{k}[i] = divide(t{k}[i], t{k}[N-1-i]) for i<N\n"
-        for k in range(8)
-    ),
-)
-"""Eight independent chains of two kernels each."""
-
-
-def branch_rows(name: str, rounds: int) -> Iterator[Row]:
-    """The plan of `CHAINS` as a graph, against one that is so short of memory that it orders all chains, and
-    against kernels one by one.  A run is nothing but the launch."""
-    plan, device = compile_region(parse(CHAINS), "cuda"), devices.get(name)
-
-    def run(buffers: list[Any], elements: int, graphs: bool, bound: int | None) -> None:
-        device.graphs, device.graph_memory = graphs, bound
-        with device.running():
-            for _ in range(CALLS):
-                plan.run((), buffers, (elements,), device)
-            device.synchronise()
-
-    for elements in (1000, 10_000, 100_000, 1_000_000):
-        buffers = [device.allocate(8 * elements) for _ in plan.arrays]
-        device.upload(np.linspace(0.0, 1.0, elements), buffers[plan.arrays.index("x")])
-        ways = {"free": (True, None), "in order": (True, 1), "one by one": (False, None)}
-        jobs = {way: partial(run, buffers, elements, *how) for way, how in ways.items()}
-        for job in jobs.values():
-            job()
-        times = in_turns(jobs, rounds)
-        detail = ", ".join(f"{way} {min(took) / CALLS * 1e6:.0f} us" for way, took in times.items())
-        for way in ("in order", "one by one"):
-            title = f"eight chains of {elements:,}, {way}"
-            yield Row(title, ratio(times, way, "free"), "x", 0.0, True, detail)
+    yield from branches.rows(device, rounds)
 
 
 def _separately(x: Any) -> Callable[[], Any]:
@@ -315,7 +275,7 @@ def _host_time(args: argparse.Namespace, tell: document.Telling) -> int:
         for row in host_time.rows():
             tell(_line(row))
         tell("\nthe memory of a graph's temporaries, beside its results")
-        for row in host_time.memory_rows():
+        for row in branches.memory_rows():
             tell(_line(row))
         tell("\nthe parts of the time, in microseconds")
         for number, (name, spent) in enumerate(host_time.parts()):

@@ -24,9 +24,9 @@ from dcarray.offload import executor
 from dcarray.recording.session import Session
 
 from .measure import Row
-from .null_device import install, taken
+from .null_device import install
 
-__all__ = ["memory_rows", "parts", "rows"]
+__all__ = ["parts", "rows"]
 
 RECORDING, LOOP = 12.0, 5.0
 """Microseconds that are aimed at: a recording of ten statements that has a plan, a compiled loop."""
@@ -78,24 +78,6 @@ def rows() -> Iterator[Row]:
     for name, (work, aim) in cases().items():
         least = _least(work)
         yield Row(name, least, "us", aim, False, "")
-
-
-def chains(x: Any) -> list[Any]:
-    """Eight running sums, each times its own reverse, that do not depend on each other."""
-    return [t * t[::-1] for t in (np.cumsum(x + k) for k in range(8))]
-
-
-def memory_rows() -> Iterator[Row]:
-    """The memory for temporaries of a graph with room, and with room for one of them."""
-    x = dc.evaluate(dc.asarray(np.ones(1_000_000), device=install().name))
-    for name, bound in (("as much as is good", None), ("least", x.nbytes)):
-        before = taken["most"] = taken["now"]
-        with dc.options(graph_memory=bound):
-            made = chains(x)
-            dc.evaluate(*made)
-        most = (taken["most"] - before) / x.nbytes - len(made)
-        del made
-        yield Row(f"eight temporaries, {name}", most, "arrays", 0.0, False, "")
 
 
 def _least(work: Callable[[], Any]) -> float:

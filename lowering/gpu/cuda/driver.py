@@ -115,5 +115,5 @@ class _Printer(DriverPrinter):
         names = "Conditional", "CopyMemory", "FillMemory", "LaunchKernel", "SetCondition"
         used = [name for name in names if any(f"    {name}(" in line for line in self._lines)]
         if used:
-            lines = [f"from dcarray.lowering.gpu.cuda.graph import {', '.join(used)}", *lines]
+            lines = [f"from dcarray.lowering.gpu.cuda.tasks import {', '.join(used)}", *lines]
         return lines

@@ -18,156 +18,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dcarray.ir.records import record
 from dcarray.lowering.gpu.host_calls import allocate, flag
-from dcarray.lowering.gpu.kernels import DeviceKernel
 
 from .arena import Layout, layout
-from .device import CudaBuffer, CudaDevice, parameters
+from .device import CudaBuffer, CudaDevice
+from .tasks import Conditional, Parameters, SetCondition, Task
 
-__all__ = ["Conditional", "CopyMemory", "FillMemory", "LaunchGraph", "LaunchKernel", "SetCondition"]
+__all__ = ["LaunchGraph"]
 
 _MOST = 8  # instantiated graphs that are kept
 ALIKE = 4
 """Instantiated graphs that are kept for one order of their nodes."""
-
-_TEST = DeviceKernel(
-    """extern "C" __device__ void cudaGraphSetConditional(unsigned long long handle, unsigned int value);
-extern "C" __global__ __launch_bounds__(1) void phase0(const bool *flag, unsigned long long handle, bool no) {
-  cudaGraphSetConditional(handle, *flag != no);
-}
-""",
-    (1,),
-    (1,),
-)
-"""The kernel that sets a condition of a graph; the driver resolves the function."""
-
-
-@record(frozen=True, slots=True)
-class LaunchKernel:
-    """A launch of a kernel, as a driver makes it; see `dcarray.lowering.gpu.kernels.DeviceKernel`."""
-
-    kernel: DeviceKernel
-    blocks: tuple[int, ...]
-    arguments: tuple[Any, ...]
-    ints: tuple[int, ...]
-
-    def run(self, device: CudaDevice) -> None:
-        """Enqueue the task by itself."""
-        self.kernel(device, self.blocks, self.arguments, self.ints)
-
-    def nodes(self, device: CudaDevice) -> list[_Parameters]:
-        """The parameters of the graph's nodes for the kernel, one for each phase."""
-        narrow, given = self.kernel.prepare(device, self.blocks, self.arguments, self.ints)
-        values = parameters(given, self.ints, narrow)
-        functions = device.functions(self.kernel, narrow)
-        launches = zip(functions, self.blocks, self.kernel.threads, strict=True)
-        return [
-            _Parameters("launch", count > 0, (function, max(count, 1), threads, values))
-            for function, count, threads in launches
-        ]
-
-
-@record(frozen=True, slots=True)
-class CopyMemory:
-    """A copy of bytes: target and its first byte, source and its first byte, and their number."""
-
-    target: CudaBuffer
-    to: int
-    source: CudaBuffer
-    start: int
-    nbytes: int
-
-    def run(self, device: CudaDevice) -> None:
-        """Enqueue the task by itself."""
-        device.copy_bytes(self.target.ptr + self.to, self.source.ptr + self.start, self.nbytes)
-
-    def nodes(self, device: CudaDevice) -> list[_Parameters]:
-        """The parameters of the graph's node for the copy."""
-        places = self.target.ptr + self.to, self.source.ptr + self.start
-        return [_Parameters("memcpy", self.nbytes > 0, (*places, max(self.nbytes, 1)))]
-
-
-@record(frozen=True, slots=True)
-class FillMemory:
-    """Memory filled with one byte: the target and its first byte, the byte, and how many."""
-
-    target: CudaBuffer
-    to: int
-    byte: int
-    nbytes: int
-
-    def run(self, device: CudaDevice) -> None:
-        """Enqueue the task by itself."""
-        device.fill_bytes(self.target.ptr + self.to, self.byte, self.nbytes)
-
-    def nodes(self, device: CudaDevice) -> list[_Parameters]:
-        """The parameters of the graph's node for the fill."""
-        given = self.target.ptr + self.to, self.byte, max(self.nbytes, 1)
-        return [_Parameters("memset", self.nbytes > 0, given)]
-
-
-@record(frozen=True, slots=True)
-class SetCondition:
-    """A test that decides a conditional task, of the given position, by a boolean or (``negated``) its
-    opposite."""
-
-    flag: CudaBuffer
-    negated: bool
-    conditional: int
-
-    def nodes(self, device: CudaDevice) -> list[_Parameters]:
-        """The parameters of the graph's node for the test."""
-        (function,) = device.functions(_TEST, False)
-        return [_Parameters("test", True, (function, self.flag.ptr, self.negated, self.conditional))]
-
-
-@record(frozen=True, slots=True)
-class Conditional:
-    """Tasks, those whose parent it is, that run if a boolean or (``negated``) its opposite is true, and, if
-    they are ``repeated``, until it is not."""
-
-    flag: CudaBuffer
-    negated: bool
-    repeated: bool
-
-    def nodes(self, device: CudaDevice) -> list[_Parameters]:
-        """The parameters of the graph's conditional node."""
-        return [_Parameters("while_loop" if self.repeated else "if_then", True, ())]
-
-
-Task = LaunchKernel | CopyMemory | FillMemory | SetCondition | Conditional
-
-
-@record(frozen=True, slots=True)
-class _Parameters:
-    """The parameters of a node of a graph.
-
-    Attributes
-    ----------
-    kind : str
-        The method of cuda.core's nodes that adds it.
-    enabled : bool
-        Whether there is anything to do.
-    values : tuple
-        Of a launch the kernel, blocks, threads and arguments; of a copy or a fill its arguments.
-    """
-
-    kind: str
-    enabled: bool
-    values: tuple[Any, ...]
-
-    def is_like(self, other: _Parameters) -> bool:
-        """Whether it does the same as another of the same node: floating-point values are told by their
-        bits."""
-        if self.kind != "launch":
-            return self.values == other.values
-        if self.values[:3] != other.values[:3]:
-            return False
-        for one, two in zip(self.values[3], other.values[3], strict=True):
-            if one is not two and (one != two if type(one) is int else one.tobytes() != two.tobytes()):
-                return False
-        return True
 
 
 class _Instance:
@@ -178,7 +39,7 @@ class _Instance:
         self,
         device: CudaDevice,
         core: Any,
-        tasks: Sequence[list[_Parameters]],
+        tasks: Sequence[list[Parameters]],
         before: Sequence[Iterable[int]],
         parents: Sequence[int],
     ) -> None:
@@ -186,7 +47,7 @@ class _Instance:
         self.bodies = {-1: core.graph.GraphDefinition()}
         self.conditions: dict[int, Any] = {}
         self.nodes: list[Any] = []
-        self.steps: list[_Parameters] = []
+        self.steps: list[Parameters] = []
         self.enabled: list[bool] = []
         updated = not any(step.kind == "test" for steps in tasks for step in steps)
         last: list[Any] = []
@@ -206,7 +67,7 @@ class _Instance:
         for position, step in enumerate(self.steps):
             self.enable(position, step.enabled)
 
-    def add(self, body: Any, number: int, step: _Parameters) -> Any:
+    def add(self, body: Any, number: int, step: Parameters) -> Any:
         """Add a node of a task to a body, and return it."""
         match step.kind, step.values:
             case "test", (function, flag, negated, conditional):
@@ -221,14 +82,14 @@ class _Instance:
             case _:
                 return getattr(body, step.kind)(*self.arguments(step))
 
-    def arguments(self, step: _Parameters) -> tuple[Any, ...]:
+    def arguments(self, step: Parameters) -> tuple[Any, ...]:
         """The arguments that add a node."""
         if step.kind != "launch":
             return step.values
         function, blocks, threads, given = step.values
         return (self.device.config(blocks, threads), function, *given)
 
-    def update(self, tasks: Sequence[list[_Parameters]]) -> None:
+    def update(self, tasks: Sequence[list[Parameters]]) -> None:
         """Update the parameters that have changed."""
         for position, step in enumerate(step for steps in tasks for step in steps):
             self.enable(position, step.enabled)
@@ -339,9 +200,9 @@ class LaunchGraph:
             place = self._layout(state, sizes, device.graph_bound)
             block = _allocated(device, place, fresh)
             key = values, sizes, place, block and block.ptr, tuple([_identity(one) for one in given])
-            known = state.instances.pop(key, None)
-            if known is not None and device.graphs and not device.graph_refusal:
-                state.instances[key] = known
+            known = state.instances.get(key) if device.graphs and not device.graph_refusal else None
+            if known is not None:
+                state.instances[key] = state.instances.pop(key)  # the latest
                 device.launch_graph(known[0].executable)
                 return
             parts = zip(place.offsets, sizes, strict=True)

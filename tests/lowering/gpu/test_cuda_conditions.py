@@ -15,9 +15,9 @@ from loop_regions import Loops, agree, memory, wanted
 from dcarray.ir.parse import parse
 from dcarray.ir.text import dump
 from dcarray.lowering.compilation import compile_region
-from dcarray.lowering.gpu.cuda import graph as graph_module
 from dcarray.lowering.gpu.cuda import nvrtc
 from dcarray.lowering.gpu.cuda.segments import all_segments
+from dcarray.lowering.gpu.cuda.tasks import TEST
 
 __all__ = ["machine"]
 
@@ -158,7 +158,7 @@ def test_a_driver_without_conditions_has_the_other_graphs(machine: Machine) -> N
 @pytest.mark.skipif(nvrtc.unavailable() is not None, reason="no NVRTC")
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_90", "sm_100"])
 def test_the_test_is_compiled_by_nvrtc(architecture: str) -> None:
-    assert b"cudaGraphSetConditional" in nvrtc.compile_source(graph_module._TEST.source, architecture).cubin
+    assert b"cudaGraphSetConditional" in nvrtc.compile_source(TEST.source, architecture).cubin
 
 
 def test_the_made_up_driver_has_the_methods_of_the_real_one() -> None:
