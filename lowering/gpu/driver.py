@@ -72,6 +72,9 @@ class DriverPrinter:
     def driver(self) -> Driver:
         """Return the driver."""
         self.block(self.program.body, 1)
+        if self._kernels or self.late:
+            kernels, buffers = "".join(f"{name}, " for name in self._kernels), "".join(self.reserved)
+            self._lines.insert(0, f"    prepare(_device, ({kernels}), ({buffers if self.late else ''}))")
         return Driver(self.text(), self.things, False)
 
     def line(self, depth: int, text: str) -> None:
@@ -237,9 +240,6 @@ class DriverPrinter:
         if self.region.symbols:
             head.append("".join(f"{symbol.name}, " for symbol in self.region.symbols) + "= _symbols")
         first = "def run(_arrays, _buffers, _symbols=(), _device=None, _minded=0):"
-        if self._kernels or self.late:
-            kernels, buffers = "".join(f"{name}, " for name in self._kernels), "".join(self.reserved)
-            self._lines.insert(0, f"    prepare(_device, ({kernels}), ({buffers if self.late else ''}))")
         lines = [*self.imports(), first, *("    " + line for line in head), *self._lines]
         return "\n".join([*lines, "    return 0", ""])
 
