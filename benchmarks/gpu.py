@@ -27,7 +27,7 @@ import numpy as np
 
 import dcarray as dc
 
-from . import document, host_time, npbench_device, speed
+from . import branches, document, host_time, npbench_device, speed
 from .measure import Row, described, in_turns, machine, ratio
 
 BANDWIDTH, TARGET, GRAPH = 0.85, 1.5, 8.0
@@ -142,7 +142,7 @@ def graph_rows(device: str, rounds: int) -> Iterator[Row]:
         with dc.options(graphs=graphs, jit="eager", eager_below=0):
             return _job(partial(work, x))()
 
-    for elements in (1000, 100_000):
+    for elements in (1000, 10_000, 100_000, 1_000_000):
         with dc.options(eager_below=0):
             x = dc.asarray(np.linspace(0.0, 1.0, elements), device=device)
         jobs: dict[str, Callable[[], Any]] = {
@@ -160,6 +160,7 @@ def graph_rows(device: str, rounds: int) -> Iterator[Row]:
             least = GRAPH if name == "one by one" and elements > 1000 else 0.0
             title = f"ten sums and updates of {elements:,}, by {name}"
             yield Row(title, ratio(times, name, "graph"), "x", least, True, detail)
+    yield from branches.rows(device, rounds)
 
 
 def _separately(x: Any) -> Callable[[], Any]:
@@ -273,7 +274,10 @@ def _host_time(args: argparse.Namespace, tell: document.Telling) -> int:
         tell("\nthe host's time of a call")
         for row in host_time.rows():
             tell(_line(row))
-        tell("\nthe parts of it, in microseconds")
+        tell("\nthe memory of a graph's temporaries, beside its results")
+        for row in branches.memory_rows():
+            tell(_line(row))
+        tell("\nthe parts of the time, in microseconds")
         for number, (name, spent) in enumerate(host_time.parts()):
             if not number:
                 tell(f"  {'':<28}" + "".join(f"{part:>22}" for part in spent))

@@ -17,10 +17,12 @@ from dcarray.lowering.gpu.cuda.device import CudaDevice
 if TYPE_CHECKING:
     from dcarray.lowering.gpu.kernels import DeviceKernel
 
-__all__ = ["NullDevice", "install"]
+__all__ = ["NullDevice", "install", "taken"]
 
 _ADDRESSES = itertools.count(1 << 40, 1 << 32)
 _free: dict[int, list[int]] = {}  # addresses by sizes, as a pool keeps them
+taken = {"now": 0, "most": 0}
+"""Bytes of memory that are in use, and that ever were."""
 
 
 class _Block:
@@ -32,8 +34,11 @@ class _Block:
         self.size = -(-size // 512) * 512
         known = _free.get(self.size)
         self.ptr = known.pop() if known else next(_ADDRESSES)
+        taken["now"] += self.size
+        taken["most"] = max(taken["most"], taken["now"])
 
     def __del__(self) -> None:
+        taken["now"] -= self.size
         _free.setdefault(self.size, []).append(self.ptr)
 
 
@@ -72,9 +77,17 @@ class _Array:
 
 
 class _Node:
-    """A stand-in for a node of a CUDA graph, or for the view by which a node is updated."""
+    """A stand-in for a node of a CUDA graph, for the view that updates it, or for a condition."""
 
     pred: Any = ()
+    handle = 0
+
+    @property
+    def body(self) -> _Graph:
+        """Return a body."""
+        return _Graph()
+
+    then = body
 
     def update(self, **parameters: Any) -> None:
         """Do nothing."""
@@ -89,7 +102,7 @@ class _Graph:
         """Add a node or launch the graph: return a node."""
         return _Node()
 
-    memcpy = memset = launch
+    memcpy = memset = empty = create_condition = while_loop = if_then = launch
 
     def instantiate(self) -> _Graph:
         """Return the same graph."""

@@ -25,7 +25,8 @@ class LaunchGraphView:
     title : str
         The number of the graph, and how many nodes, edges and temporaries it has.
     kinds : tuple of str
-        For each node ``"kernel"``, ``"copy"`` or ``"fill"``.
+        For each node ``"kernel"``, ``"copy"`` or ``"fill"``; ``"while"`` or ``"if"`` where it has a body, and
+        ``"test"`` for what tells the device the condition.
     numbers : tuple of int
         For each node the number of the statement in the final region.
     formulas : tuple of tuple of str
@@ -96,15 +97,24 @@ def _view(graph: Any, number: int, count: int, names: Mapping[str, str]) -> Laun
     if graph.temporaries and all(type(n) is int for array in graph.temporaries for n in array.shape):
         size = sum(prod(array.shape) * array.dtype.itemsize for array in graph.temporaries)
         title += f" of {size_text(size)} at most"
-    launches = [operation.launch for operation in graph.operations]
+    nodes = [operation.node for operation in graph.operations]
+    stmts = [getattr(node, "stmt", None) for node in nodes]
     return LaunchGraphView(
         title,
         tuple([operation.kind for operation in graph.operations]),
-        tuple([launch.position + 1 for launch in launches]),
-        tuple([tuple(statement_lines(launch.stmt, names)) for launch in launches]),
-        tuple([shape_text(domain_of(launch.stmt)) for launch in launches]),
+        tuple([node.position + 1 for node in nodes]),
+        tuple([
+            tuple(statement_lines(stmt, names)) if stmt else (_condition(operation, names),)
+            for operation, stmt in zip(graph.operations, stmts, strict=True)
+        ]),
+        tuple([shape_text(domain_of(stmt)) if stmt else "" for stmt in stmts]),
         tuple([tuple(sorted(before)) for before in graph.before]),
-    )
+    )  # fmt: skip
+
+
+def _condition(operation: Any, names: Mapping[str, str]) -> str:
+    """The condition of a test or a body."""
+    return f"{'not ' if operation.negated else ''}{names.get(operation.node.cond, operation.node.cond)}"
 
 
 def _count(n: int, noun: str, plural: str = "") -> str:

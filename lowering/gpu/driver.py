@@ -5,21 +5,21 @@
     def run(_arrays, _buffers, _symbols=(), _device=None, _minded=0):
         _a0, _a1, = _buffers
         N, = _symbols
-        prepare(_device, (_g0, ), (('_t2', N*8), ('_t2', None), ))
-        _t2 = _device.allocate(N*8)
+        prepare(_device, (_g0, ), ())
+        _t2 = allocate(_device, N*8)
         _g0(_device, (N // 256 + 1,), ((_a0, 0), (_t2, 0)), (N,))
         _t2 = None
         return 0
 
-Each temporary has its own buffer, which returns to the device's pool when the function drops it.  ``prepare``
-builds the kernels and allocates all buffers once before anything is written, so that a run that fails in
-one of these steps changes nothing.
+Each temporary has its own buffer, which returns to the device's pool when the function drops it.  A run that
+fails for lack of memory or of a kernel changes nothing.  ``prepare`` builds the kernels first.  If a buffer is
+allocated after a given array has been written, ``prepare`` also allocates and frees all buffers once.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from dcarray.ir import dims
@@ -49,6 +49,10 @@ class DriverPrinter:
     ----------
     library_calls : str
         The function that runs library calls.
+    begun : bool
+        Whether an array that the run was given is written before the next line.
+    late : bool
+        Whether memory is allocated after that.
     reserved : list of str
         The texts of pairs of a buffer's variable and its bytes, in the order of allocations; where a buffer
         is freed, of the variable and None.
@@ -62,12 +66,16 @@ class DriverPrinter:
         self.declared = {array.name: array for array in self.region.arrays}
         self._lines: list[str] = []
         self._kernels: list[str] = []
+        self.begun = self.late = False
         self.reserved: list[str] = []
         self.things: dict[str, Any] = {}  # what the text calls by name
 
     def driver(self) -> Driver:
         """Return the driver."""
         self.block(self.program.body, 1)
+        if self._kernels or self.late:
+            kernels, buffers = "".join(f"{name}, " for name in self._kernels), "".join(self.reserved)
+            self._lines.insert(0, f"    prepare(_device, ({kernels}), ({buffers if self.late else ''}))")
         return Driver(self.text(), self.things, False)
 
     def line(self, depth: int, text: str) -> None:
@@ -85,6 +93,8 @@ class DriverPrinter:
 
     def node(self, node: nodes.Node, depth: int) -> None:
         """Write one node."""
+        if not isinstance(node, nodes.Launch):  # which has its own memory allocated before
+            self.begin([node])
         match node:
             case nodes.Alloc(array):
                 self.declare(array)
@@ -123,9 +133,24 @@ class DriverPrinter:
                 self.line(depth + 1, "pass")
                 self.block(orelse, depth + 1)
 
+    def begin(self, some: Iterable[nodes.Node]) -> None:
+        """Note that nodes come next, which may be the first ones to write to what the run was given."""
+        if not self.begun:
+            self.begun = any(self.is_given(window.array) for node in some for window in nodes.writes(node))
+
+    def is_given(self, name: str) -> bool:
+        """Whether an array lies in a buffer that a run is given."""
+        while name not in self.given:
+            array = self.declared.get(name)
+            if array is None or array.base is None:
+                return False
+            name = array.base
+        return True
+
     def allocate(self, depth: int, name: str, size: str) -> None:
         """Write the allocation of a buffer of ``size`` bytes to the variable ``name``."""
-        self.line(depth, f"{name} = _device.allocate({size})")
+        how = "_device.allocate(" if self.begun else "allocate(_device, "
+        self.line(depth, f"{name} = {how}{size})")
         self.reserve(name, size)
 
     def free(self, depth: int, name: str) -> None:
@@ -137,6 +162,7 @@ class DriverPrinter:
         """Record an allocation, or with the size "None" a freeing, for ``prepare`` to try before the run; not
         if the size depends on a loop's variable."""
         if self.is_known(size):
+            self.late |= self.begun and size != "None"
             self.reserved.append(f"({name!r}, {size}), ")
 
     def is_known(self, size: str) -> bool:
@@ -151,6 +177,7 @@ class DriverPrinter:
         kernel, arguments, scratch = self.prepared(node)
         for name, size in scratch.items():
             self.allocate(depth, name, size)
+        self.begin([node])
         self.line(depth, f"{kernel}(_device, {arguments})")
         for name in scratch:
             self.free(depth, name)
@@ -202,8 +229,8 @@ class DriverPrinter:
 
     def imports(self) -> list[str]:
         """Return the import lines of the driver."""
-        used = [name for name in ("flag", "on_host") if any(f"{name}(" in line for line in self._lines)]
-        used += ["prepare"] if self._kernels or self.reserved else []
+        names = r"\b(?<!\.)(allocate|flag|on_host|prepare)\("
+        used = sorted({name for line in self._lines for name in re.findall(names, line)})
         return [f"from dcarray.lowering.gpu.host_calls import {', '.join(used)}", ""] if used else []
 
     def text(self) -> str:
@@ -214,9 +241,6 @@ class DriverPrinter:
         if self.region.symbols:
             head.append("".join(f"{symbol.name}, " for symbol in self.region.symbols) + "= _symbols")
         first = "def run(_arrays, _buffers, _symbols=(), _device=None, _minded=0):"
-        if self._kernels or self.reserved:
-            kernels = "".join(f"{name}, " for name in self._kernels)
-            head.append(f"prepare(_device, ({kernels}), ({''.join(self.reserved)}))")
         lines = [*self.imports(), first, *("    " + line for line in head), *self._lines]
         return "\n".join([*lines, "    return 0", ""])
 

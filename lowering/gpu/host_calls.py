@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from dcarray.lowering.gpu.device import Device
     from dcarray.lowering.gpu.kernels import DeviceKernel
 
-__all__ = ["NotStarted", "flag", "on_host", "prepare"]
+__all__ = ["NotStarted", "allocate", "flag", "on_host", "prepare"]
 
 #: The buffer or value of an array, its shape and strides in elements, its dtype, and whether it is written.
 Given = tuple[Any, tuple[int, ...], tuple[int, ...], np.dtype[Any], bool]
@@ -50,11 +50,25 @@ class NotStarted(Exception):
     """A run on a device has not begun, and nothing has been changed; its cause says why."""
 
 
+def allocate(device: Device, nbytes: int) -> Any:
+    """Return a buffer for a run that has changed nothing yet.
+
+    Raises
+    ------
+    NotStarted
+        If the device has not enough memory.
+    """
+    try:
+        return device.allocate(nbytes)
+    except Exception as error:
+        raise NotStarted from error
+
+
 def prepare(
     device: Device, kernels: tuple[DeviceKernel, ...], buffers: tuple[tuple[str, int | None], ...]
 ) -> None:
-    """Build the kernels of a run, and allocate and free its buffers once, in its order: they come from the
-    device's pool afterwards.
+    """Build kernels of a run that has changed nothing yet, and allocate and free buffers that it will need,
+    in its order: they come from the device's pool afterwards.
 
     Raises
     ------

@@ -351,10 +351,13 @@ class CudaDevice:
         with self.core_current() as core:
             executable.launch(core.LEGACY_DEFAULT_STREAM)
 
-    def refuse_graphs(self, reason: str) -> None:
-        """From now on launch one by one, for a reason that is said once."""
-        self.graph_refusal = reason
-        warnings.warn(f"no CUDA graphs on {self.name}: {reason}", RuntimeWarning, stacklevel=2)
+    def refuse_graphs(self, reason: str, conditional: bool) -> None:
+        """From now on launch one by one, for a reason that is said once; or, if it was a graph with
+        conditional nodes, which not all drivers know, only what was in that."""
+        if not conditional:
+            self.graph_refusal = reason
+        kind = "graph of a loop or branch" if conditional else "CUDA graphs"
+        warnings.warn(f"no {kind} on {self.name}: {reason}", RuntimeWarning, stacklevel=2)
 
     def library(self, name: str) -> Callable[..., Any] | None:
         """Return a function of the vendor's libraries by its NumPy name, or None."""

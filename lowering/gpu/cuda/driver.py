@@ -5,7 +5,7 @@
     def run(_arrays, _buffers, _symbols=(), _device=None, _minded=0):
         _a0, _a1, = _buffers
         N, = _symbols
-        _r1(_device, (_a0, _a1, ), (N, ), (N*8, ), lambda _t2: (
+        _r1(_device, True, (_a0, _a1, ), (N, ), (N*8, ), lambda _t2: (
             LaunchKernel(_g2, (N // 256 + 1, ), ((_a0, 0), (_t2, 0), ), (N, )),
             CopyMemory(_a1, 0, _t2, 0, N*8),
         ))
@@ -52,7 +52,8 @@ class _Printer(DriverPrinter):
             self.node(alloc, depth)
         number = len(self.things)
         before = tuple([tuple(sorted(earlier)) for earlier in segment.before])
-        self.things[f"_r{number}"] = LaunchGraph(before, segment.uses)
+        parents = tuple([operation.parent for operation in segment.operations])
+        self.things[f"_r{number}"] = LaunchGraph(before, segment.uses, parents)
         sizes: dict[str, str] = {}
         for array in segment.temporaries:
             self.declare(array)
@@ -64,12 +65,15 @@ class _Printer(DriverPrinter):
         # the number of an iteration that changes nothing must not look like a change
         words = set(re.findall(r"[A-Za-z_]\w*", " ".join([*tasks, block])))
         values = "".join(f"{name}, " for name in self.variables if name in words)
-        head = f"_r{number}(_device, ({given}), ({values}), ({block}), lambda {', '.join(sizes)}: ("
+        fresh = not self.begun
+        self.begin([operation.node for operation in segment.operations])
+        head = f"_r{number}(_device, {fresh}, ({given}), ({values}), ({block}), lambda {', '.join(sizes)}: ("
         self.line(depth, head.replace("lambda :", "lambda:"))
         for text in tasks:
             self.line(depth + 1, text + ",")
         self.line(depth, "))")
         if sizes and all(map(self.is_known, sizes.values())):
+            self.late |= not fresh
             room = f"_r{number}.room(_device, ({block}))"
             self.reserved.append(f"('_r{number}', {room}), ('_r{number}', None), ")
         for free in segment.later:
@@ -77,16 +81,23 @@ class _Printer(DriverPrinter):
 
     def task(self, operation: Operation, sizes: dict[str, str]) -> Iterator[str]:
         """Yield the text of what does an operation; add the memory that it needs for itself to ``sizes``."""
-        if operation.kind == "kernel":
-            kernel, arguments, scratch = self.prepared(operation.launch)
+        if isinstance(operation.node, nodes.While | nodes.Branch):
+            known = f"{self.buffer(operation.node.cond)}, {operation.negated}"
+            if operation.kind == "test":
+                yield f"SetCondition({known}, {operation.conditional})"
+            else:
+                yield f"Conditional({known}, {operation.kind == 'while'})"
+        elif operation.kind == "kernel":
+            kernel, arguments, scratch = self.prepared(operation.node)
             sizes.update(scratch)
             yield f"LaunchKernel({kernel}, {arguments})"
-            return
-        nbytes = self.nbytes(operation.target[0], operation.elements)
-        if operation.kind == "fill":
-            yield f"FillMemory({self.place(*operation.target)}, {operation.byte}, {nbytes})"
         else:
-            yield f"CopyMemory({self.place(*operation.target)}, {self.place(*operation.source)}, {nbytes})"
+            nbytes = self.nbytes(operation.target[0], operation.elements)
+            if operation.kind == "fill":
+                yield f"FillMemory({self.place(*operation.target)}, {operation.byte}, {nbytes})"
+            else:
+                places = f"{self.place(*operation.target)}, {self.place(*operation.source)}"
+                yield f"CopyMemory({places}, {nbytes})"
 
     def place(self, name: str, first: Dim) -> str:
         """An array's buffer, and the byte of an element in it."""
@@ -101,9 +112,8 @@ class _Printer(DriverPrinter):
         things = self.things.values()
         if any(isinstance(thing, CallStep) for thing in things):
             lines = ["from dcarray.lowering.gpu.cuda.libraries import on_device", *lines]
-        if any(isinstance(thing, LaunchGraph) for thing in things):
-            lines = [
-                "from dcarray.lowering.gpu.cuda.graph import CopyMemory, FillMemory, LaunchKernel",
-                *lines,
-            ]
+        names = "Conditional", "CopyMemory", "FillMemory", "LaunchKernel", "SetCondition"
+        used = [name for name in names if any(f"    {name}(" in line for line in self._lines)]
+        if used:
+            lines = [f"from dcarray.lowering.gpu.cuda.tasks import {', '.join(used)}", *lines]
         return lines

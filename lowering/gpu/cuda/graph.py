@@ -4,167 +4,92 @@ A graph is instantiated for an order of its nodes, which depends on the sizes of
 edges that their layout adds.  Pointers, scalars, integers and grids are parameters of its nodes: a run
 updates those that have changed since the last one.  What has no elements is disabled.  Memory nodes could not
 be updated, so temporaries lie in one block outside of the graph.
+
+Loops and branches that the device decides are conditional nodes with a body.  The documents do not say
+whether nodes in bodies can be updated or disabled: such a graph is instantiated anew for other parameters.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-from dcarray.ir.records import record
+import numpy as np
+
+from dcarray.lowering.gpu.host_calls import allocate, flag
 
 from .arena import Layout, layout
-from .device import CudaBuffer, CudaDevice, parameters
+from .device import CudaBuffer, CudaDevice
+from .tasks import Conditional, Parameters, SetCondition, Task
 
-if TYPE_CHECKING:
-    from dcarray.lowering.gpu.kernels import DeviceKernel
-
-__all__ = ["CopyMemory", "FillMemory", "LaunchGraph", "LaunchKernel"]
+__all__ = ["LaunchGraph"]
 
 _MOST = 8  # instantiated graphs that are kept
 ALIKE = 4
 """Instantiated graphs that are kept for one order of their nodes."""
 
 
-@record(frozen=True, slots=True)
-class LaunchKernel:
-    """A launch of a kernel, as a driver makes it; see `dcarray.lowering.gpu.kernels.DeviceKernel`."""
-
-    kernel: DeviceKernel
-    blocks: tuple[int, ...]
-    arguments: tuple[Any, ...]
-    ints: tuple[int, ...]
-
-    def run(self, device: CudaDevice) -> None:
-        """Enqueue the task by itself."""
-        self.kernel(device, self.blocks, self.arguments, self.ints)
-
-    def nodes(self, device: CudaDevice) -> list[_Parameters]:
-        """The parameters of the graph's nodes for the kernel, one for each phase."""
-        narrow, given = self.kernel.prepare(device, self.blocks, self.arguments, self.ints)
-        values = parameters(given, self.ints, narrow)
-        functions = device.functions(self.kernel, narrow)
-        launches = zip(functions, self.blocks, self.kernel.threads, strict=True)
-        return [
-            _Parameters("launch", count > 0, (function, max(count, 1), threads, values))
-            for function, count, threads in launches
-        ]
-
-
-@record(frozen=True, slots=True)
-class CopyMemory:
-    """A copy of bytes: target and its first byte, source and its first byte, and their number."""
-
-    target: CudaBuffer
-    to: int
-    source: CudaBuffer
-    start: int
-    nbytes: int
-
-    def run(self, device: CudaDevice) -> None:
-        """Enqueue the task by itself."""
-        device.copy_bytes(self.target.ptr + self.to, self.source.ptr + self.start, self.nbytes)
-
-    def nodes(self, device: CudaDevice) -> list[_Parameters]:
-        """The parameters of the graph's node for the copy."""
-        places = self.target.ptr + self.to, self.source.ptr + self.start
-        return [_Parameters("memcpy", self.nbytes > 0, (*places, max(self.nbytes, 1)))]
-
-
-@record(frozen=True, slots=True)
-class FillMemory:
-    """Memory filled with one byte: the target and its first byte, the byte, and how many."""
-
-    target: CudaBuffer
-    to: int
-    byte: int
-    nbytes: int
-
-    def run(self, device: CudaDevice) -> None:
-        """Enqueue the task by itself."""
-        device.fill_bytes(self.target.ptr + self.to, self.byte, self.nbytes)
-
-    def nodes(self, device: CudaDevice) -> list[_Parameters]:
-        """The parameters of the graph's node for the fill."""
-        given = self.target.ptr + self.to, self.byte, max(self.nbytes, 1)
-        return [_Parameters("memset", self.nbytes > 0, given)]
-
-
-Task = LaunchKernel | CopyMemory | FillMemory
-
-
-@record(frozen=True, slots=True)
-class _Parameters:
-    """The parameters of a node of a graph.
-
-    Attributes
-    ----------
-    kind : str
-        The method of cuda.core's nodes that adds it.
-    enabled : bool
-        Whether there is anything to do.
-    values : tuple
-        Of a launch the kernel, blocks, threads and arguments; of a copy or a fill its arguments.
-    """
-
-    kind: str
-    enabled: bool
-    values: tuple[Any, ...]
-
-    def is_like(self, other: _Parameters) -> bool:
-        """Whether it does the same as another of the same node: floating-point values are told by their
-        bits."""
-        if self.kind != "launch":
-            return self.values == other.values
-        if self.values[:3] != other.values[:3]:
-            return False
-        for one, two in zip(self.values[3], other.values[3], strict=True):
-            if one is not two and (one != two if type(one) is int else one.tobytes() != two.tobytes()):
-                return False
-        return True
-
-
 class _Instance:
-    """An instantiated graph with the parameters that its nodes have."""
+    """An instantiated graph with the parameters that its nodes have; of the tasks with a parent, the nodes
+    are in its body."""
 
     def __init__(
         self,
         device: CudaDevice,
         core: Any,
-        tasks: Sequence[list[_Parameters]],
-        before: Sequence[Sequence[int]],
+        tasks: Sequence[list[Parameters]],
+        before: Sequence[Iterable[int]],
+        parents: Sequence[int],
     ) -> None:
         self.device = device
-        self.definition = core.graph.GraphDefinition()
+        self.bodies = {-1: core.graph.GraphDefinition()}
+        self.conditions: dict[int, Any] = {}
         self.nodes: list[Any] = []
-        self.steps: list[_Parameters] = []
+        self.steps: list[Parameters] = []
         self.enabled: list[bool] = []
+        updated = not any(step.kind == "test" for steps in tasks for step in steps)
         last: list[Any] = []
-        for steps, earlier in zip(tasks, before, strict=True):
+        for number, (steps, earlier) in enumerate(zip(tasks, before, strict=True)):
+            body = self.bodies[parents[number]]
             previous = [last[k] for k in earlier]
             for step in steps:
-                node = getattr(self.definition, step.kind)(*self.arguments(step))
+                node = self.add(body, number, step) if updated or step.enabled else body.empty()
                 if previous:
                     node.pred = previous
                 previous = [node]
                 self.nodes.append(node)
                 self.steps.append(step)
-                self.enabled.append(True)
+                self.enabled.append(updated or step.enabled)
             last += previous
-        self.executable = self.definition.instantiate()
-        for position, step in enumerate(step for steps in tasks for step in steps):
+        self.executable = self.bodies[-1].instantiate()
+        for position, step in enumerate(self.steps):
             self.enable(position, step.enabled)
 
-    def arguments(self, step: _Parameters) -> tuple[Any, ...]:
+    def add(self, body: Any, number: int, step: Parameters) -> Any:
+        """Add a node of a task to a body, and return it."""
+        match step.kind, step.values:
+            case "test", (function, flag, negated, conditional):
+                if conditional not in self.conditions:  # it decides a node of the same body, or this body
+                    self.conditions[conditional] = body.create_condition()
+                handle = np.uint64(int(self.conditions[conditional].handle))
+                return body.launch(self.device.config(1, 1), function, flag, handle, np.bool_(negated))
+            case "while_loop" | "if_then", _:
+                node = getattr(body, step.kind)(self.conditions[number])
+                self.bodies[number] = node.body if step.kind == "while_loop" else node.then
+                return node
+            case _:
+                return getattr(body, step.kind)(*self.arguments(step))
+
+    def arguments(self, step: Parameters) -> tuple[Any, ...]:
         """The arguments that add a node."""
         if step.kind != "launch":
             return step.values
         function, blocks, threads, given = step.values
         return (self.device.config(blocks, threads), function, *given)
 
-    def update(self, tasks: Sequence[list[_Parameters]]) -> None:
+    def update(self, tasks: Sequence[list[Parameters]]) -> None:
         """Update the parameters that have changed."""
         for position, step in enumerate(step for steps in tasks for step in steps):
             self.enable(position, step.enabled)
@@ -217,19 +142,33 @@ class LaunchGraph:
         For each task the earlier ones that it has to follow.
     uses : tuple of tuple of int
         For each temporary the tasks that touch it.
+    parents : tuple of int
+        For each task the conditional one in whose body it is, or -1.
     """
 
     loader: ClassVar[str] = f"{__name__}:LaunchGraph"
 
-    def __init__(self, before: tuple[tuple[int, ...], ...], uses: tuple[tuple[int, ...], ...]) -> None:
-        self.parts = before, uses
-        self.before, self.uses = before, uses
+    def __init__(
+        self,
+        before: tuple[tuple[int, ...], ...],
+        uses: tuple[tuple[int, ...], ...],
+        parents: tuple[int, ...],
+    ) -> None:
+        self.parts = before, uses, parents
+        self.before, self.uses, self.parents = before, uses, parents
+        self.ends = list(range(1, len(parents) + 1))  # after each task and its body
+        for task in reversed(range(len(parents))):
+            if parents[task] >= 0:
+                self.ends[parents[task]] = max(self.ends[parents[task]], self.ends[task])
+        self.is_conditional = max(parents, default=-1) >= 0
+        self.refused = False
         self._states: dict[str, _State] = {}
         self._lock = threading.Lock()
 
     def __call__(
         self,
         device: CudaDevice,
+        fresh: bool,
         given: tuple[Any, ...],
         values: tuple[int, ...],
         sizes: tuple[int, ...],
@@ -240,6 +179,8 @@ class LaunchGraph:
         Parameters
         ----------
         device : CudaDevice
+        fresh : bool
+            Whether the run has changed nothing yet.
         given : tuple
             The buffers and scalars that the tasks use.
         values : tuple of int
@@ -248,25 +189,42 @@ class LaunchGraph:
             The bytes of each temporary.
         tasks : callable
             The tasks, given the temporaries; called if anything is different from the last run.
+
+        Raises
+        ------
+        NotStarted
+            If there is no memory for the temporaries of a ``fresh`` run.
         """
         with self._lock:
             state = self._states.setdefault(device.name, _State())
             place = self._layout(state, sizes, device.graph_bound)
-            block = _allocated(device, place)
+            block = _allocated(device, place, fresh)
             key = values, sizes, place, block and block.ptr, tuple([_identity(one) for one in given])
-            known = state.instances.pop(key, None)
-            if known is not None and device.graphs and not device.graph_refusal:
-                state.instances[key] = known
+            known = state.instances.get(key) if device.graphs and not device.graph_refusal else None
+            if known is not None:
+                state.instances[key] = state.instances.pop(key)  # the latest
                 device.launch_graph(known[0].executable)
                 return
             parts = zip(place.offsets, sizes, strict=True)
             made = tasks(*(None if block is None else block.part(*part) for part in parts))
             graph = self._instance(device, state, place, made, key)
             if graph is None:
-                for task in made:
-                    task.run(device)
+                self._run(device, made, 0, len(made))
             else:
                 device.launch_graph(graph.executable)
+
+    def _run(self, device: CudaDevice, tasks: tuple[Task, ...], start: int, stop: int) -> None:
+        """Enqueue some of the tasks one by one."""
+        while start < stop:
+            task, after = tasks[start], self.ends[start]
+            if isinstance(task, Conditional):
+                while flag(device, task.flag) != task.negated:
+                    self._run(device, tasks, start + 1, after)
+                    if not task.repeated:
+                        break
+            elif not isinstance(task, SetCondition):
+                task.run(device)
+            start = after
 
     def room(self, device: CudaDevice, sizes: tuple[int, ...]) -> int:
         """Return the bytes of the block in which temporaries of given sizes lie."""
@@ -290,14 +248,14 @@ class LaunchGraph:
         A graph is updated, unless what it had before comes back, as where two results take turns: then there
         is one for each.
         """
-        if not device.graphs or device.core is None or device.graph_refusal is not None:
+        if not device.graphs or device.core is None or device.graph_refusal is not None or self.refused:
             return None
         alike = [other for other, (_, edges) in state.instances.items() if edges == place.edges]
         try:
             with device.core_current() as core:
                 steps = [task.nodes(device) for task in tasks]
-                if not alike or (key in state.gone and len(alike) < ALIKE):
-                    graph = _Instance(device, core, steps, self._ordered(place))
+                if not alike or self.is_conditional or (key in state.gone and len(alike) < ALIKE):
+                    graph = _Instance(device, core, steps, self._ordered(place), self.parents)
                 else:
                     graph, _ = state.instances.pop(alike[0])
                     state.gone[alike[0]] = None
@@ -305,7 +263,8 @@ class LaunchGraph:
         except MemoryError:
             raise
         except Exception as error:  # whatever the driver refuses, the program has to run
-            device.refuse_graphs(f"{type(error).__name__}: {error}")
+            self.refused = True
+            device.refuse_graphs(f"{type(error).__name__}: {error}", self.is_conditional)
             return None
         for kept, most in ((state.instances, _MOST - 1), (state.gone, 2 * _MOST)):
             while len(kept) > most:
@@ -313,17 +272,27 @@ class LaunchGraph:
         state.instances[key] = graph, place.edges
         return graph
 
-    def _ordered(self, place: Layout) -> list[list[int]]:
-        """The order that tasks need, with what their memory adds."""
-        before = [set(earlier) for earlier in self.before]
-        for first, second in place.edges:
-            before[second].add(first)
-        return [sorted(earlier) for earlier in before]
+    def _ordered(self, place: Layout) -> list[set[int]]:
+        """For each task those of the same body that it has to follow, also for what their memory adds."""
+        before: list[set[int]] = [set() for _ in self.before]
+        edges = [(first, second) for second, earlier in enumerate(self.before) for first in earlier]
+        for first, second in (*edges, *place.edges):
+            while self.parents[first] >= 0 and self.ends[self.parents[first]] <= second:
+                first = self.parents[first]
+            while self.parents[second] != self.parents[first]:
+                second = self.parents[second]
+            if first != second:
+                before[second].add(first)
+        return before
 
 
 def _identity(one: Any) -> Any:
     return one.ptr if type(one) is CudaBuffer else one.tobytes()
 
 
-def _allocated(device: CudaDevice, place: Layout) -> CudaBuffer | None:
-    return device.allocate(max(place.size, 1)) if place.offsets else None
+def _allocated(device: CudaDevice, place: Layout, fresh: bool) -> CudaBuffer | None:
+    size = max(place.size, 1)
+    if not place.offsets:
+        return None
+    found: CudaBuffer = allocate(device, size) if fresh else device.allocate(size)
+    return found

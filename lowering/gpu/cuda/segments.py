@@ -1,8 +1,12 @@
 """Segments of a program: what becomes a graph, its nodes, and the order that they need.
 
 A segment is a stretch of launches, copies and fills of memory, unbroken by anything that the host takes part
-in.  Loops with constant bounds are unrolled into it while they are short.  The edges are those of
+in.  Loops with constant bounds are unrolled into it while they are short.  Loops and branches that a boolean
+on the device decides are nodes that have bodies.  The edges are those of
 `dcarray.lowering.program.nodes.edges`, derived from windows, so that independent nodes overlap.
+
+All operations are numbered in one row, each before those in its body.  A loop is what makes its condition, a
+*test* that tells the device of it, and a node of which the body ends with the same two.
 """
 
 from __future__ import annotations
@@ -32,22 +36,32 @@ class Operation:
     Attributes
     ----------
     kind : str
-        A kernel, a copy of memory, or memory filled with one byte.
-    launch : Launch
-        The kernel, which does the same as a copy or a fill.
+        A kernel, a copy of memory, or memory filled with one byte; the test of a condition, or the body that
+        it decides.
+    node : Launch, While or Branch
+        The kernel, which does the same as a copy or a fill; or whose condition, or body, it is.
     target, source : tuple of str and Dim
         Of a copy or a fill: the array, and the first element in it.
     elements : Dim
         Of a copy or a fill: how many.
     byte : int
+    parent : int
+        The position of the operation in whose body it is; -1 for none.
+    conditional : int
+        Of a test: the position of the operation that it decides.
+    negated : bool
+        Of a test or a body: whether the condition has to be false.
     """
 
-    kind: Literal["kernel", "copy", "fill"]
-    launch: nodes.Launch
+    kind: Literal["kernel", "copy", "fill", "test", "while", "if"]
+    node: nodes.Launch | nodes.While | nodes.Branch
     target: tuple[str, Dim] = ("", 0)
     source: tuple[str, Dim] = ("", 0)
     elements: Dim = 0
     byte: int = 0
+    parent: int = -1
+    conditional: int = -1
+    negated: bool = False
 
 
 @record(frozen=True, slots=True)
@@ -58,7 +72,8 @@ class Segment:
     ----------
     operations : tuple of Operation
     before : tuple of frozenset of int
-        For each operation the earlier ones that it has to follow, without those that others imply.
+        For each operation the earlier ones that it has to follow, without those that others imply.  The
+        first ones of a body follow the operation that has it; what follows that follows the last ones.
     temporaries : tuple of Array
         Arrays that live in this segment only.
     uses : tuple of tuple of int
@@ -84,7 +99,7 @@ def partition(body: Iterable[nodes.Node], region: Region) -> Iterator[Segment | 
     for node in body:
         if isinstance(node, nodes.Stop):  # no flags are raised
             continue
-        straight = _unrolled(node, LIMIT - len(pending))
+        straight = _unrolled(node, LIMIT - _count(pending))
         if straight is None:
             yield from _segment(pending, region)
             pending = []
@@ -118,17 +133,41 @@ def _unrolled(node: nodes.Node, limit: int) -> list[nodes.Node] | None:
         case nodes.Launch(binding=Binding(then=None)):
             return [node] if limit > 0 else None
         case nodes.Loop(var, (int(start), int(stop), int(step)), body):
-            found: list[nodes.Node] = []
+            iterations: list[nodes.Node] = []
             for value in range(start, stop, step):
-                for inner in body:
-                    made = _at(inner, var, value)
-                    straight = None if made is None else _unrolled(made, limit - len(found))
-                    if straight is None:
-                        return None
-                    found += straight
-            return found
+                made = _all_at(body, var, value)
+                straight = None if made is None else _all_unrolled(made, limit - _count(iterations))
+                if straight is None:
+                    return None
+                iterations += straight
+            return iterations
+        case nodes.While(_, head, body):
+            first, again = _all_unrolled(head, limit), _all_unrolled((*body, *head), limit)
+            if first is None or again is None or _count(first) + _count(again) > limit - 3:
+                return None
+            return [*first, replace(node, head=(), body=tuple(again))]
+        case nodes.Branch(_, then, orelse):
+            sides = _all_unrolled(then, limit), _all_unrolled(orelse, limit)
+            if sides[0] is None or sides[1] is None or _count(sides[0]) + _count(sides[1]) > limit - 4:
+                return None
+            return [replace(node, then=tuple(sides[0]), orelse=tuple(sides[1]))]
         case _:
             return None
+
+
+def _all_unrolled(body: Iterable[nodes.Node], limit: int) -> list[nodes.Node] | None:
+    found: list[nodes.Node] = []
+    for node in body:
+        straight = _unrolled(node, limit - _count(found))
+        if straight is None:
+            return None
+        found += straight
+    return found
+
+
+def _count(body: Iterable[nodes.Node]) -> int:
+    """How many operations nodes are, or some more."""
+    return sum(1 + sum(map(_count, nodes.parts(node))) for node in body)
 
 
 def _at(node: nodes.Node, var: str, value: int) -> nodes.Node | None:
@@ -138,12 +177,23 @@ def _at(node: nodes.Node, var: str, value: int) -> nodes.Node | None:
         case nodes.Launch(Compute() | Nest() | Rows() as stmt, _, binding):
             return replace(node, stmt=stmt_at(stmt, values), binding=_binding_at(binding, values))
         case nodes.Loop(_, bounds, body):
-            inner = [_at(one, var, value) for one in body]
             start, stop, step = (dims.substitute(bound, values) for bound in bounds)
-            known = tuple(one for one in inner if one is not None)
-            return replace(node, bounds=(start, stop, step), body=known) if len(known) == len(inner) else None
+            inner = _all_at(body, var, value)
+            return None if inner is None else replace(node, bounds=(start, stop, step), body=inner)
+        case nodes.While(_, head, body):
+            first, inner = _all_at(head, var, value), _all_at(body, var, value)
+            return None if first is None or inner is None else replace(node, head=first, body=inner)
+        case nodes.Branch(_, then, orelse):
+            one, other = _all_at(then, var, value), _all_at(orelse, var, value)
+            return None if one is None or other is None else replace(node, then=one, orelse=other)
         case _:
             return None
+
+
+def _all_at(body: Iterable[nodes.Node], var: str, value: int) -> tuple[nodes.Node, ...] | None:
+    inner = [_at(node, var, value) for node in body]
+    known = tuple([node for node in inner if node is not None])
+    return known if len(known) == len(inner) else None
 
 
 def _binding_at(binding: Binding, values: dict[str, Dim]) -> Binding:
@@ -164,26 +214,119 @@ def _binding_at(binding: Binding, values: dict[str, Dim]) -> Binding:
 
 def _segment(body: list[nodes.Node], region: Region) -> Iterator[Segment | nodes.Node]:
     """Yield the segment of some nodes, or the nodes if there is too little for a graph."""
-    launches = [node for node in body if isinstance(node, nodes.Launch)]
-    if len(launches) < 2:
+    made = _Operations(region)
+    made.body(body, -1)
+    if len(made.operations) < 2:
         yield from body
         return
     allocated = {node.array.name: node for node in body if isinstance(node, nodes.Alloc)}
     freed = {node.array.name: node for node in body if isinstance(node, nodes.Free)}
-    inside = [node.array for name, node in allocated.items() if name in freed]
-    root = families(region)
-    used = [{root.get(name, name) for name in touched_arrays(launch.stmt)} for launch in launches]
-    uses = [tuple(k for k, names in enumerate(used) if array.name in names) for array in inside]
-    for k, launch in enumerate(launches):
-        uses += [(k,) for pointer in launch.binding.pointers if isinstance(pointer, Scratch)]
+    inside = [node for node, _ in made.allocated.values() if node.array.name not in allocated.keys() - freed]
+    uses = [made.users(node.array.name) for node in inside]
+    for k, operation in enumerate(made.operations):
+        if isinstance(operation.node, nodes.Launch):
+            uses += [(k,) for one in operation.node.binding.pointers if isinstance(one, Scratch)]
     yield Segment(
-        tuple([_operation(launch, region) for launch in launches]),
-        _reduced(nodes.edges(tuple(launches), region)),
-        tuple(inside),
+        tuple(made.operations),
+        tuple(made.before),
+        tuple([node.array for node in inside]),
         tuple(uses),
         tuple([node for name, node in allocated.items() if name not in freed]),
         tuple([node for name, node in freed.items() if name not in allocated]),
     )
+
+
+class _Operations:
+    """The operations of a segment that is being made.
+
+    Attributes
+    ----------
+    allocated : dict
+        For each array a node that allocates it, and the operation in whose body all that do are, or -1.
+    touched : list of set of str
+        For each operation the arrays that it uses.
+    """
+
+    def __init__(self, region: Region) -> None:
+        self.region, self.root = region, families(region)
+        self.operations: list[Operation] = []
+        self.before: list[frozenset[int]] = []
+        self.touched: list[set[str]] = []
+        self.allocated: dict[str, tuple[nodes.Alloc, int]] = {}
+
+    def body(self, body: Iterable[nodes.Node], parent: int) -> tuple[int, ...]:
+        """Add the nodes of a body; returns the operations that come last in it."""
+        doing: list[nodes.Launch | nodes.While | nodes.Branch] = []
+        for node in body:
+            if isinstance(node, nodes.Launch | nodes.While | nodes.Branch):
+                doing.append(node)
+            elif isinstance(node, nodes.Alloc):
+                name = node.array.name
+                known = self.allocated.get(name, (node, parent))
+                self.allocated[name] = known if known[1] == parent else (node, -1)
+        before = _reduced(nodes.edges(tuple(doing), self.region))
+        last: list[tuple[int, ...]] = []
+        for node, earlier in zip(doing, before, strict=True):
+            last.append(self.node(node, parent, [k for one in earlier for k in last[one]]))
+        followed = frozenset().union(*before)
+        return tuple([k for one, ends in enumerate(last) if one not in followed for k in ends])
+
+    def node(
+        self, node: nodes.Launch | nodes.While | nodes.Branch, parent: int, earlier: Iterable[int]
+    ) -> tuple[int, ...]:
+        """Add a node that follows operations; returns those that come last in it."""
+        match node:
+            case nodes.Launch():
+                operation = replace(_operation(node, self.region), parent=parent)
+                return (self.add(operation, earlier, touched_arrays(node.stmt)),)
+            case nodes.While(cond, _, body):
+                inside = self.decided(node, "while", parent, earlier)
+                ends = self.body(body, inside)
+                return (self.add(Operation("test", node, parent=inside, conditional=inside), ends, [cond]),)
+            case nodes.Branch(_, then, orelse):
+                for negated, side in ((False, then), (True, orelse)):
+                    if any(not isinstance(one, nodes.Alloc | nodes.Free) for one in side):
+                        inside = self.decided(node, "if", parent, earlier, negated)
+                        earlier = self.body(side, inside) or (inside,)
+                return tuple(earlier)
+
+    def decided(
+        self, node: nodes.While | nodes.Branch, kind: Literal["while", "if"], parent: int,
+        earlier: Iterable[int], negated: bool = False,
+    ) -> int:  # fmt: skip
+        """Add the test of a condition, and the operation that it decides; returns the position of that."""
+        test = Operation("test", node, parent=parent, conditional=len(self.operations) + 1, negated=negated)
+        at = self.add(test, earlier, [node.cond])
+        return self.add(Operation(kind, node, parent=parent, negated=negated), [at], [node.cond])
+
+    def add(self, operation: Operation, earlier: Iterable[int], touched: Iterable[str]) -> int:
+        """Add an operation; returns its position."""
+        self.operations.append(operation)
+        first = {operation.parent} - {-1}
+        self.before.append(frozenset(earlier) or frozenset(first))
+        self.touched.append({self.root.get(name, name) for name in touched})
+        return len(self.operations) - 1
+
+    def users(self, name: str) -> tuple[int, ...]:
+        """The operations between which an array's memory has to last: if a body uses one from outside, all of
+        that body, since its next round may need what is there."""
+        home = self.allocated[name][1]
+        found: set[int] = set()
+        for k, names in enumerate(self.touched):
+            if name in names and k not in found:
+                while (parent := self.operations[k].parent) != home:
+                    k = parent
+                found.update(range(k, self.end(k)))
+        return tuple(sorted(found))
+
+    def end(self, at: int) -> int:
+        """The position after an operation and its body."""
+        inside = {at}
+        for k in range(at + 1, len(self.operations)):
+            if self.operations[k].parent not in inside:
+                return k
+            inside.add(k)
+        return len(self.operations)
 
 
 def _reduced(before: tuple[frozenset[int], ...]) -> tuple[frozenset[int], ...]:

@@ -268,7 +268,7 @@ def test_edges_are_the_dependences_of_elements(seed: int) -> None:
     plan = compiled(case.region)
     aliases = any(array.base for array in plan.program.region.arrays)
     for graph in graphs(plan):
-        launches = [one.launch for one in graph.operations]
+        launches = [one.node for one in graph.operations]
         want, got = needed(launches, plan.program.region), closed(graph.before)
         windows = [w for one in launches for w in (*nodes.reads(one), *nodes.writes(one))]
         empty = any(0 in window.shape for window in windows)  # these count as if they had elements
