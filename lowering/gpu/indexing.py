@@ -41,7 +41,6 @@ __all__ = [
     "RUN",
     "THREADS",
     "binned",
-    "gather",
     "grouped",
     "merge",
     "ranks",
@@ -111,6 +110,7 @@ def _halving(low: Expr, high: Expr, middle: tuple[Stmt, ...], right: Expr) -> tu
     )
 
 
+_AT = affine(0, variable("at"))
 _LOW, _MIDDLE = Local("low", _INT), Local("middle", _INT)
 
 
@@ -139,42 +139,26 @@ def selection(dtype: DType | None) -> Kernel:
     return _kernel(buffers if dtype is None else [buffers[0], (dtype, "r"), buffers[1]], 3, body)
 
 
-def _place(index: DType, full: bool) -> tuple[Stmt, ...]:
-    """Return the statements that bind ``at``, the place in an array along one of whose axes ``p2`` indexes.
+def scatter(dtype: DType, index: DType) -> Kernel:
+    """Return the kernel ``p0[at] = p1[k * n4]``, in which ``n4`` is 0 or 1, and ``at`` a place in an array
+    along one of whose axes ``p2`` indexes.
 
     The integer arguments after the first are the elements behind an index of that axis, the number of indices
-    along it, and its extent.  ``full``: there are indices for each element, not for each place of the axis.
+    along it, and its extent.
     """
     inner, outer = _whole("remainder", Index(_K), _given(1)), _whole("floor_divide", Index(_K), _given(1))
-    where = Index(_K) if full else _whole("remainder", Local("q", _INT), _given(2))
-    j = Local("j", _INT)
-    behind = _whole("add", j, _given(3))
-    row = _whole("multiply", _whole("floor_divide", Local("q", _INT), _given(2)), _given(3))
-    wrapped = Op("where", (_true("less", j, _number(0)), behind, j), _INT)
+    j, q = Local("j", _INT), Local("q", _INT)
+    wrapped = Op("where", (_true("less", j, _number(0)), _whole("add", j, _given(3)), j), _INT)
+    row = _whole("multiply", _whole("floor_divide", q, _given(2)), _given(3))
     place = _whole("add", _whole("multiply", _whole("add", row, wrapped), _given(1)), Local("i", _INT))
-    return (
+    body = (
         Let("i", inner),
         Let("q", outer),
-        Let("j", _cast(_element("p2", where, index), _INT)),
+        Let("j", _cast(_element("p2", _whole("remainder", q, _given(2)), index), _INT)),
         Let("at", place),
+        Store("p0", _AT, _element("p1", _whole("multiply", Index(_K), _given(4)), dtype)),
     )
-
-
-_AT = affine(0, variable("at"))
-
-
-def gather(dtype: DType, index: DType, full: bool) -> Kernel:
-    """Return the kernel ``p0[k] = p1[at]``; see `_place`."""
-    body = (*_place(index, full), Store("p0", _K, Elem("p1", _AT, dtype)))
-    return _kernel([(dtype, "w"), (dtype, "r"), (index, "r")], 5, body)
-
-
-def scatter(dtype: DType, index: DType, full: bool) -> Kernel:
-    """Return the kernel ``p0[at] = p1[k * n4]``, in which ``n4`` is 0 or 1; see `_place`."""
-    value = _element("p1", _whole("multiply", Index(_K), _given(4)), dtype)
-    return _kernel(
-        [(dtype, "w"), (dtype, "r"), (index, "r")], 6, (*_place(index, full), Store("p0", _AT, value))
-    )
+    return _kernel([(dtype, "w"), (dtype, "r"), (index, "r")], 6, body)
 
 
 def search(table: DType, values: DType, common: DType, right: bool) -> Kernel:
