@@ -28,8 +28,9 @@ from dcarray.core.window import is_basic
 from dcarray.recording import fast_path, products, recorder
 from dcarray.recording.session import recording_for, session_for
 
-from . import functions as _functions  # noqa: F401  (its functions enter the table)
 from . import indexed
+from . import order_statistics as _statistics  # noqa: F401  (its functions enter the table)
+from . import sums_of_products as _products  # noqa: F401  (likewise)
 from .function_table import try_kernels
 from .interchange import cuda_array_interface, dlpack, dlpack_device
 from .kernel_calls import is_large

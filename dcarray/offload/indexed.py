@@ -83,6 +83,20 @@ def _take_along_axis(k: Kernels, arr: Any, indices: Any, axis: Any = -1) -> Any:
     return record(k.cls, a, [at], at.shape, kinds)
 
 
+@does(np.put_along_axis)
+def _put_along_axis(k: Kernels, arr: Any, indices: Any, values: Any, axis: Any) -> None:
+    x, at, axis = _along_axis(k, arr, indices, axis)
+    require(is_large(x) and x._index is None)
+    bounds(at, x.shape[axis])
+    whole = 0
+    for n, extent in enumerate(x.shape):
+        own = np.arange(extent).reshape([-1 if m == n else 1 for m in range(x.ndim)])
+        whole = whole * extent + (np.where(at < 0, at + extent, at) if n == axis else own)
+    if np.ndim(values):
+        values = row(np.broadcast_to(values, at.shape))
+    _assign(k, row(x), whole.reshape(-1), values)
+
+
 def _along_axis(k: Kernels, arr: Any, indices: Any, axis: Any) -> tuple[Any, Any, int]:
     """Return an array, the indices of an axis for each of its elements, and the axis."""
     require(type(axis) is int and arr.ndim == indices.ndim)

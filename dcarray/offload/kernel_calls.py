@@ -180,6 +180,14 @@ class Kernels:
         self._run(indexing.binned(values.dtype, *kinds), buffers, threads, size, bins)
         return sums.sum(axis=1)
 
+    def slid(self, x: Any, weights: Any, before: int, size: int) -> Any:
+        """Return the sums of products of a vector with a shorter one that slides along it; so many of the
+        first sum's terms lie ``before`` the vector."""
+        made = self.fresh((size,), x.dtype)
+        buffers = made._store.remote.buffer, self.held(x), self.held(weights)
+        self._run(indexing.sliding(x.dtype), buffers, size, x.size, weights.size, before)
+        return made
+
     def grouped(self, total: Any, values: Any, weights: Any = None) -> Any:
         """Return ``total`` with one, or a weight, added to the element that each value is the place of, in
         the order of values, as NumPy does."""

@@ -47,11 +47,13 @@ __all__ = [
     "scatter",
     "search",
     "selection",
+    "sliding",
 ]
 
 THREADS = 256
 RUN = 32
 """Elements that `ranks` sorts among themselves."""
+_SUMMED = 32  # terms that `sliding` adds up one by one: sums of sums are more accurate
 _INT, _BOOL = np.dtype(np.int64), np.dtype(np.bool_)
 _K = affine(0, Term(THREADS, None, "block"), variable("lane"))
 
@@ -311,3 +313,33 @@ def grouped(total: DType, keys: DType, weights: DType | None) -> Kernel:
         Store("p0", _K, Local("sum", total)),
     )
     return _kernel(buffers, 3, body)
+
+
+def sliding(dtype: DType) -> Kernel:
+    """Return the kernel ``p0[k] = sum over j of p1[k + j - n3] * p2[j]``, of the terms that there are.
+
+    Its integer arguments are the elements of ``p0``, of ``p1`` and of ``p2``, and how many terms of the first
+    result lie before the elements.
+    """
+    first = _whole("subtract", _given(3), Index(_K))  # of the terms that have an element
+    end = _whole("minimum", _given(2), _whole("add", _given(1), first))
+    i, j = affine(0, variable("i")), affine(0, variable("j"))
+    at = _whole("subtract", Index(j), first)
+    term = Op("multiply", (_element("p1", at, dtype), Elem("p2", j, dtype)), dtype)
+
+    def added(name: str, value: Expr) -> Stmt:
+        return Assign(name, Op("add", (Local(name, dtype), value), dtype))
+
+    few = For(
+        "j", i, (affine(_SUMMED, variable("i")), affine(0, variable("end"))), 1, "serial",
+        (added("part", term),),
+    )  # fmt: skip
+    part = (Declare("part", literal(0, dtype)), few, added("sum", Local("part", dtype)))
+    body = (
+        Let("begin", _whole("maximum", first, _number(0))),
+        Let("end", end),
+        Declare("sum", literal(0, dtype)),
+        For("i", affine(0, variable("begin")), (affine(0, variable("end")),), _SUMMED, "serial", part),
+        Store("p0", _K, Local("sum", dtype)),
+    )
+    return _kernel([(dtype, "w"), (dtype, "r"), (dtype, "r")], 5, body)

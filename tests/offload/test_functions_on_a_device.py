@@ -97,6 +97,12 @@ np.quantile(w, 0.3)
 np.quantile(w, [0, 0.25, 1])
 np.percentile(w, (10, 99.5))
 np.percentile(holes, 5)
+np.median(A, axis=0)
+np.median(few.reshape(60, 50), axis=1, keepdims=True)
+np.median(holes.reshape(2, 30, 50), axis=1)
+np.quantile(A, 0.3, axis=0)
+np.percentile(holes.reshape(60, 50), [10, 90], axis=1)
+np.argmax(A, axis=0, keepdims=True)
 np.argmax(x)
 np.argmin(holes)
 np.argmax(A, axis=0)
@@ -126,6 +132,10 @@ x.take(i)
 np.take_along_axis(A, cols, axis=1)
 np.repeat(w, i)
 x[::2].argsort(kind='stable')
+np.take_along_axis(A.reshape(30, 2, 50), cols.reshape(30, 14, 1)[:, :, [0] * 50] % 4 - 2, axis=1)
+np.einsum('ij,ij->i', few.reshape(60, 50), few.reshape(60, 50))
+np.convolve(i, i[:30])
+np.correlate(few, few[:30], 'same')
 """
 CLOSE = """
 np.histogram(w, 12, weights=x * 0.5)
@@ -134,6 +144,12 @@ np.histogram(w, np.sort(e), weights=w)
 np.bincount(i, w)
 np.bincount(wide, w)
 np.bincount(i, single)
+np.einsum('ij,ij->i', A, A)
+np.einsum('ij,ij->', A, A)
+np.einsum('bij,bj->bi', w.reshape(60, 25, 2), A[:, :2])
+np.einsum('bij,bjk,bkl->lbi', *[w.reshape(120, 5, 5)] * 3)
+np.convolve(w, e, 'same')
+np.convolve(e, w)
 """
 WRITTEN = """
 x[once] = w
@@ -146,6 +162,8 @@ A[:, c[:20]] = 7
 x[m] = w[:m.sum()]
 few[i] = w
 np.put(x, signed, w[:700])
+np.put_along_axis(A, cols, cols * 0.5, 1)
+np.put_along_axis(A, cols[:50].T - 25, -1.0, 0)
 np.add.at(x, i, w)
 np.add.at(x, signed, 1.5)
 np.add.at(few, i, 1)
@@ -165,6 +183,9 @@ x.__setitem__(i, w[:5])
 np.searchsorted(s, x, side='middle')
 np.quantile(w, 1.5)
 np.repeat(w, few)
+np.put_along_axis(A, cols + 1, 0.0, 1)
+np.convolve(w, e, 'most')
+np.einsum('ij,ij->k', A, A)
 """
 
 
