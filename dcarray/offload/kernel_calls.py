@@ -13,7 +13,7 @@ from dcarray.core.config import current
 from dcarray.core.handle import Handle, as_class
 from dcarray.core.store import compiles
 from dcarray.ir.ops import COUNTED, KEPT
-from dcarray.lowering.gpu import indexing
+from dcarray.lowering.gpu import indexing, streams
 from dcarray.lowering.gpu.indexing import THREADS
 from dcarray.lowering.gpu.kernels import DeviceKernel
 from dcarray.lowering.kernel.nodes import Kernel
@@ -186,6 +186,13 @@ class Kernels:
         made = self.fresh((size,), x.dtype)
         buffers = made._store.remote.buffer, self.held(x), self.held(weights)
         self._run(indexing.sliding(x.dtype), buffers, size, x.size, weights.size, before)
+        return made
+
+    def streamed(self, state: Any, jumps: Any, count: int, digits: int) -> Any:
+        """Return so many numbers of 64 bits of a stream; see `dcarray.lowering.gpu.streams`."""
+        made = self.fresh((count,), np.uint64)
+        buffers = made._store.remote.buffer, self.held(state), self.held(jumps)
+        self._run(streams.numbers(), buffers, count, digits)
         return made
 
     def grouped(self, total: Any, values: Any, weights: Any = None) -> Any:

@@ -15,6 +15,7 @@ from fake_cupy import FakeCupy
 import dcarray as dc
 from dcarray.lowering.gpu import devices as table
 from dcarray.lowering.gpu.cuda.device import CudaDevice
+from dcarray.offload.kernel_calls import Kernels
 
 N = 3000
 
@@ -282,6 +283,41 @@ def test_errors_are_numpys(text: str) -> None:
     assert not isinstance(want, str)
     given = {name: dc.asarray(a, device=DEVICE) for name, a in _data().items()}
     assert _error(lambda: eval(text, {"np": np, "N": N, **given})) == want
+
+
+NUMBERS = """
+random(1500)
+random((70, 300), dtype=np.float64)
+uniform(-2, 5.5, 4000)
+integers(3, 1000, 5001)
+random(4000)
+integers(0, 7, 5000)
+integers(5001, size=(100, 51))
+standard_normal(2000)
+integers(1, 6, 3000, endpoint=True)
+integers(9, size=3)
+integers(-9, 2**31, 1111)
+integers(10**12, size=2000)
+random(2000, dtype=np.float32)
+uniform(high=3, size=1500)
+random(5)
+"""
+
+
+@needs_device
+def test_random_numbers_are_numpys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table.get(DEVICE), "is_processor", False)
+    mine, numpys, drawn = dc.random.default_rng(3), np.random.default_rng(3), []
+    known = Kernels.streamed
+    monkeypatch.setattr(Kernels, "streamed", lambda *given: drawn.append(given) or known(*given))
+    for text in _lines(NUMBERS):
+        with dc.options(device=DEVICE, jit="eager"):
+            found = eval(f"rng.{text}", {"np": np, "rng": mine})
+        want = eval(f"rng.{text}", {"np": np, "rng": numpys})
+        assert found.dtype == want.dtype and found.shape == want.shape and found.device == DEVICE
+        np.testing.assert_array_equal(np.asarray(found), want)
+        assert mine.bit_generator.state == numpys.bit_generator.state
+    assert len(drawn) == 10
 
 
 @needs_device
