@@ -27,7 +27,8 @@ _TABLE: dict[Any, Callable[..., Any]] = {}
 NUMPYS_ON_PROCESSORS = frozenset(
     {
         np.sort, np.argsort, np.lexsort, np.unique, np.median, np.quantile, np.percentile,
-        np.histogram, np.bincount, np.nonzero, np.flatnonzero, np.argwhere, np.argmax, np.argmin,
+        np.histogram, np.bincount, np.nonzero, np.flatnonzero, np.argwhere, np.argmax, np.argmin, np.convolve,
+        np.correlate,
     }
 )  # fmt: skip
 """Functions that NumPy does sooner where the device is the processor: kernels are cut for many threads."""
