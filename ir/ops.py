@@ -238,7 +238,7 @@ def _matmul(writes: tuple[Any, ...], reads: tuple[Any, ...], attrs: dict[str, An
 def _take(writes: tuple[Any, ...], reads: tuple[Any, ...], attrs: dict[str, Any]) -> None:
     kinds, places = attrs["key"], iter(reads[1:])
     if ALONG in kinds:
-        writes[0][...] = np.take_along_axis(*reads, len(kinds) - len(kinds.lstrip(ALONG)))
+        writes[0][...] = np.take_along_axis(reads[0], reads[1], len(kinds) - len(kinds.lstrip(ALONG)))
     else:
         writes[0][...] = reads[0][tuple([slice(None) if kind == KEPT else next(places) for kind in kinds])]
 

@@ -88,7 +88,7 @@ def _put_along_axis(k: Kernels, arr: Any, indices: Any, values: Any, axis: Any) 
     x, at, axis = _along_axis(k, arr, indices, axis)
     require(is_large(x) and x._index is None)
     bounds(at, x.shape[axis])
-    whole = 0
+    whole: Any = 0
     for n, extent in enumerate(x.shape):
         own = np.arange(extent).reshape([-1 if m == n else 1 for m in range(x.ndim)])
         whole = whole * extent + (np.where(at < 0, at + extent, at) if n == axis else own)
