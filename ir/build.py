@@ -31,7 +31,7 @@ from .nodes import (
     Stmt,
     Window,
 )
-from .ops import FROM_END, KEPT, OPS, PLACES, SCANS, const
+from .ops import ALONG, FROM_END, KEPT, OPS, PLACES, SCANS, const
 
 SCALAR = "c"  # the names of scalars begin with it, and a number follows
 
@@ -204,7 +204,7 @@ class _Builder:
     def _take(self, position: int, entry: Statement) -> None:
         """Add the statement ``out = x[key]`` with index arrays, whose axes replace the indexed axes of
         ``x``."""
-        (slot, index, shape), *places = entry.args
+        (slot, index, shape), *args = entry.args
         kinds, place = dict(entry.attrs)["key"], dtype_of("l")
         given = self._window(slot, index, shape, shape)
         target = self._window(entry.out, None, None, self.arrays[entry.out].shape)
@@ -212,8 +212,12 @@ class _Builder:
         after = len(kinds.rstrip(KEPT))
         stop = len(target.shape) - (len(kinds) - after)
         axes: list[Expr] = [Iota(axis, place) for axis in range(first)]
-        for kind, length, arg in zip(kinds[first:after], shape[first:after], places, strict=True):
-            read = self._read(arg, target.shape[:stop])
+        places = iter(args)
+        for kind, length in zip(kinds[first:after], shape[first:after], strict=True):
+            if kind == ALONG:
+                axes.append(Iota(len(axes), place))
+                continue
+            read = self._read(next(places), target.shape[:stop])
             assert isinstance(read, Load)
             at = cast(Load(replace(read.window, shape=target.shape), read.dtype), place.char)
             if kind == FROM_END:

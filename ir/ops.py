@@ -236,8 +236,11 @@ def _matmul(writes: tuple[Any, ...], reads: tuple[Any, ...], attrs: dict[str, An
 
 
 def _take(writes: tuple[Any, ...], reads: tuple[Any, ...], attrs: dict[str, Any]) -> None:
-    places = iter(reads[1:])
-    writes[0][...] = reads[0][tuple([slice(None) if kind == KEPT else next(places) for kind in attrs["key"]])]
+    kinds, places = attrs["key"], iter(reads[1:])
+    if ALONG in kinds:
+        writes[0][...] = np.take_along_axis(reads[0], reads[1], len(kinds) - len(kinds.lstrip(ALONG)))
+    else:
+        writes[0][...] = reads[0][tuple([slice(None) if kind == KEPT else next(places) for kind in kinds])]
 
 
 def _draw(writes: tuple[Any, ...], reads: tuple[Any, ...], attrs: dict[str, Any]) -> None:
@@ -255,15 +258,16 @@ def _copy(writes: tuple[Any, ...], reads: tuple[Any, ...], attrs: dict[str, Any]
         writes[0][...] = reads[0]
 
 
-KEPT, COUNTED, FROM_END = ".", "+", "-"
-"""The axes of an array whose elements are taken: kept, indexed from 0 on, indexed from either end."""
+KEPT, COUNTED, FROM_END, ALONG = ".", "+", "-", "="
+"""The axes of an array whose elements are taken: kept, indexed from 0 on, indexed from either end, gone along
+with the indices'."""
 
 CALLS: dict[str, CallOp] = {
     # writes[0] = reads[0] @ reads[1]; shapes, stacks and broadcasting as in numpy.matmul
     "blas.matmul": CallOp("blas.matmul", _matmul, over=0),
     # writes[0] = reads[0][key], where the key has reads[1:], in order, for neighbouring axes: those that
-    # `key`, a letter for each axis, does not say are kept.  Their elements are in bounds.  A recording has
-    # it; in its region it is a statement with a ``Gather``.
+    # `key`, a letter for each axis, does not say are kept; or as in numpy.take_along_axis, for all axes.
+    # Their elements are in bounds.  A recording has it; in its region it is a statement with a ``Gather``.
     "take": CallOp("take", _take, fails=False),
     # writes[2] is the next number of a generator, by the `function` of `draws.DRAWS`, whose arguments are
     # `given`, and reads[3:] for those that are None there; reads[2] is the address of the generator's

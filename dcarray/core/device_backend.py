@@ -51,6 +51,12 @@ class DeviceBackend(Protocol):
     def from_dlpack(self, x: Any, device: str, copy: bool | None) -> Any:
         """An array of another library's elements, on a device."""
 
+    def drawn(
+        self, name: str, method: str, generator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """Return the numbers that a method of a generator draws, on a device; None if the host is to draw
+        them."""
+
     def place(self, name: str, value: Any) -> Any:
         """Return a value in which arrays on the device replace ordinary arrays."""
 

@@ -24,18 +24,17 @@ from dcarray.api.lazy_selection import Selected
 from dcarray.core.devices import common_device
 from dcarray.core.handle import Handle, as_class, small
 from dcarray.core.strides import strides_of
-from dcarray.core.ufunc_loops import UFUNCS
 from dcarray.core.window import is_basic
 from dcarray.recording import fast_path, products, recorder
 from dcarray.recording.session import recording_for, session_for
 
-from . import functions as _functions  # noqa: F401  (its functions enter the table)
 from . import indexed
+from . import order_statistics as _statistics  # noqa: F401  (its functions enter the table)
+from . import sums_of_products as _products  # noqa: F401  (likewise)
 from .function_table import try_kernels
 from .interchange import cuda_array_interface, dlpack, dlpack_device
 from .kernel_calls import is_large
 from .library_calls import try_library
-from .taking import taken
 
 __all__ = ["DeviceArray", "array_class", "call", "of_class", "synchronise"]
 
@@ -227,65 +226,71 @@ def _forwarded(function: Callable[..., Any]) -> Callable[..., Any]:
     return method
 
 
-def _operator(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """An operator, whose most usual kind is recorded at once."""
-    usual = _forwarded(function)
-
-    @wraps(function)
-    def method(self: DeviceArray, other: Any) -> Any:
-        kind = type(other)
-        if self._small is None and (kind is type(self) or kind is float or kind is int):
-            found = fast_path.binary(name, self, other, session_for(self._device))
-            if found is not None:
-                return found
-        return usual(self, other)
-
-    return method
-
-
-def _on_its_own(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A method that changes an array by another one, mostly of the same device or a number, for which no
-    device has to be looked for."""
-    usual = _forwarded(function)
-
-    @wraps(function)
-    def method(self: DeviceArray, *args: Any) -> Any:
-        *keys, other = args
-        kind = type(other)
-        alike = kind is type(self) or kind is float or kind is int
-        if alike and self._small is None and all(map(is_basic, keys)):
-            with recording_for(self._device):
-                return _placed(type(self), function(self, *args))
-        return usual(self, *args)
-
-    return method
-
-
-_usual_product = _forwarded(ndarray.__matmul__)
-
-
-def _matmul(self: DeviceArray, other: Any) -> Any:
-    """``self @ other``, which is recorded at once where both are on the device."""
-    if type(other) is not type(self) or self._small is not None or other._small is not None:
-        return _usual_product(self, other)
-    with recording_for(self._device):
-        return _placed(type(self), products.matmul(self, other))
-
-
-def _fold(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """A reduction, which is recorded at once where only axes are asked for."""
+def _sooner(function: Callable[..., Any], way: Callable[..., Any]) -> Callable[..., Any]:
+    """A method of which the most usual kind goes a shorter way; that gives None for any other."""
     usual = _forwarded(function)
 
     @wraps(function)
     def method(self: DeviceArray, *args: Any, **kwargs: Any) -> Any:
-        axis, kept = kwargs.get("axis"), kwargs.get("keepdims", False)
-        usual_kind = not args and kwargs.keys() <= _AXES and type(axis) in _AXIS and type(kept) is bool
-        if usual_kind and self._small is None:
-            with recording_for(self._device):
-                return _placed(type(self), recorder.reduce(name, self, axis, keepdims=kept))
-        return usual(self, *args, **kwargs)
+        found = way(self, *args, **kwargs) if self._small is None else None
+        return usual(self, *args, **kwargs) if found is None else found
 
     return method
+
+
+def _operator(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """An operator, likewise: written out, since a call more would cost a tenth of the whole."""
+    usual = _forwarded(function)
+
+    @wraps(function)
+    def method(self: DeviceArray, other: Any) -> Any:
+        found = None
+        if self._small is None:
+            found = fast_path.binary(name, self, other, session_for(self._device))
+        return usual(self, other) if found is None else found
+
+    return method
+
+
+def _alone(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The way of a method with another array of the device, or a number: no device has to be looked for."""
+
+    def way(self: DeviceArray, other: Any) -> Any:
+        if not _is_own(self, other):
+            return None
+        with recording_for(self._device):
+            return _placed(type(self), function(self, other))
+
+    return way
+
+
+def _is_own(x: DeviceArray, other: Any) -> bool:
+    """Whether a value is an array of the same device, or a number."""
+    kind = type(other)
+    return kind is type(x) or kind is float or kind is int
+
+
+def _fold(name: str) -> Callable[..., Any]:
+    """The way of a reduction where only axes are asked for."""
+
+    def way(self: DeviceArray, *args: Any, axis: Any = None, keepdims: Any = False, **other: Any) -> Any:
+        if args or other or type(axis) not in _AXIS or type(keepdims) is not bool:
+            return None
+        with recording_for(self._device):
+            return _placed(type(self), recorder.reduce(name, self, axis, keepdims=keepdims))
+
+    return way
+
+
+def _by_kernels(name: str) -> Callable[..., Any]:
+    """The way of a method that is a function which kernels may do."""
+    function = getattr(np, name)
+
+    def way(self: DeviceArray, *args: Any, **kwargs: Any) -> Any:
+        found = try_kernels(type(self), function, (self, *args), kwargs)
+        return None if found is NotImplemented else found
+
+    return way
 
 
 _AXES = frozenset({"axis", "keepdims"})
@@ -296,47 +301,35 @@ _FOLDS = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum"}
 
 
 def _getitem(self: DeviceArray, key: Any) -> Any:
-    """``self[key]``; parts by basic keys record nothing."""
-    if self._small is None and is_basic(key):
+    """The way of ``self[key]``; parts by basic keys record nothing."""
+    if is_basic(key):
         return indexing.get(self, key)
     if is_large(self) and not _is_mask(self, key):
         common_device(self._device, self, key)
-        found = taken(self, key)
-        if found is None:
-            found = indexed.item(type(self), self, key)
+        found = indexed.item(self, key)
         if found is not NotImplemented:
             return found
-    return _usual_getitem(self, key)
-
-
-_usual_getitem = _forwarded(ndarray.__getitem__)
+    return None
 
 
 def _setitem(self: DeviceArray, key: Any, value: Any) -> None:
     """``self[key] = value``; what a mask assigns is recorded if it is one number, or chosen by this mask."""
-    recorded = is_basic(key) or (_is_mask(self, key) and (type(value) is Selected or not np.ndim(value)))
+    basic = is_basic(key)
+    if basic and self._small is None and _is_own(self, value):
+        with recording_for(self._device):
+            ndarray.__setitem__(self, key, value)
+        return
+    recorded = basic or (_is_mask(self, key) and (type(value) is Selected or not np.ndim(value)))
     if recorded or not is_large(self) or not indexed.set_items(type(self), self, key, value):
         _usual_setitem(self, key, value)
 
 
-_usual_setitem = _on_its_own(ndarray.__setitem__)
+_usual_setitem = _forwarded(ndarray.__setitem__)
 
 
 def _is_mask(x: Any, key: Any) -> bool:
     """Whether a key is a mask of the whole shape."""
     return isinstance(key, (Handle, np.ndarray)) and key.dtype == bool and key.shape == x.shape
-
-
-def _method(name: str) -> Any:
-    """A method that is a function which kernels may do."""
-    function, usual = getattr(np, name), _forwarded(getattr(ndarray, name))
-
-    @wraps(usual)
-    def method(self: DeviceArray, *args: Any, **kwargs: Any) -> Any:
-        found = try_kernels(type(self), function, (self, *args), kwargs)
-        return usual(self, *args, **kwargs) if found is NotImplemented else found
-
-    return method
 
 
 def _property(name: str) -> property:
@@ -353,10 +346,10 @@ _OPERATORS = [
     "rshift",
 ]  # fmt: skip
 _UFUNC_NAMES = {
-    "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide", "mod": "remainder",
-    "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor", "lshift": "left_shift",
-    "rshift": "right_shift", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal",
-    "eq": "equal", "ne": "not_equal",
+    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide",
+    "mod": "remainder", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor",
+    "lshift": "left_shift", "rshift": "right_shift", "lt": "less", "le": "less_equal",
+    "gt": "greater", "ge": "greater_equal", "eq": "equal", "ne": "not_equal",
 }  # fmt: skip
 _SPECIAL = [
     "divmod", "rdivmod", "lt", "le", "gt", "ge", "eq", "ne", "neg", "pos", "abs", "invert", "getitem",
@@ -378,14 +371,14 @@ def _made() -> dict[str, Any]:
     names += [name for name in dir(ndarray) if not name.startswith("_") and callable(getattr(ndarray, name))]
     found: dict[str, Any] = {name: _forwarded(getattr(ndarray, name)) for name in names if name not in _HERE}
     found |= {name: _property(name) for name in ("T", "mT", "real", "imag", "base", "flat", "shape")}
-    for name in _OPERATORS + ["lt", "le", "gt", "ge", "eq", "ne"]:
-        ufunc = _UFUNC_NAMES.get(name, name)
-        if name != "pow" and ufunc in UFUNCS:  # powers of numbers have ways of their own
-            found[f"__{name}__"] = _operator(getattr(ndarray, f"__{name}__"), ufunc)
-    found |= {name: _on_its_own(getattr(ndarray, name)) for name in [f"__i{one}__" for one in _OPERATORS]}
-    found |= {name: _fold(getattr(ndarray, name), ufunc) for name, ufunc in _FOLDS.items()}
-    found |= {name: _method(name) for name in _BY_KERNELS}
-    found["__getitem__"], found["__setitem__"], found["__matmul__"] = _getitem, _setitem, _matmul
+    for name, ufunc in _UFUNC_NAMES.items():
+        found[f"__{name}__"] = _operator(getattr(ndarray, f"__{name}__"), ufunc)
+    ways = {f"__i{one}__": _alone(getattr(ndarray, f"__i{one}__")) for one in _OPERATORS}
+    ways |= {name: _fold(ufunc) for name, ufunc in _FOLDS.items()}
+    ways |= {name: _by_kernels(name) for name in _BY_KERNELS}
+    ways |= {"__matmul__": _alone(products.matmul), "__getitem__": _getitem}
+    found |= {name: _sooner(getattr(ndarray, name), way) for name, way in ways.items()}
+    found["__setitem__"] = _setitem
     found["strides"] = property(_strides, getattr_static(ndarray, "strides").fset)
     return found
 

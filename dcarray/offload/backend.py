@@ -10,6 +10,7 @@ from .arrays import synchronise
 from .buffer import reserved, settle
 from .placing import converted, created, from_dlpack, moved, place
 from .selection import selected
+from .streams import drawn
 
 if TYPE_CHECKING:
     from dcarray.core.config import Options
@@ -17,9 +18,8 @@ if TYPE_CHECKING:
     from dcarray.recording.log import Recording
 
 __all__ = [
-    "converted", "created", "from_dlpack", "moved", "place", "planning_options", "remark", "reserved",
-    "run",
-    "selected", "settle", "synchronise",
+    "converted", "created", "drawn", "from_dlpack", "moved", "place", "planning_options", "remark",
+    "reserved", "run", "selected", "settle", "synchronise",
 ]  # fmt: skip
 
 

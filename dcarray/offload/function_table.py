@@ -16,18 +16,19 @@ from dcarray.core.handle import Handle
 from dcarray.core.store import compiles
 
 from .kernel_calls import Declined, Kernels, is_large
-from .taking import limits
+from .taking import kind_of_index
 
 __all__ = [
-    "NUMPYS_ON_PROCESSORS", "does", "extremes", "host", "in_bounds", "numbers", "require", "there", "tried",
-    "try_kernels",
+    "NUMPYS_ON_PROCESSORS", "bounds", "does", "extremes", "host", "in_bounds", "numbers", "require", "there",
+    "tried", "try_kernels",
 ]  # fmt: skip
 
 _TABLE: dict[Any, Callable[..., Any]] = {}
 NUMPYS_ON_PROCESSORS = frozenset(
     {
         np.sort, np.argsort, np.lexsort, np.unique, np.median, np.quantile, np.percentile,
-        np.histogram, np.bincount, np.nonzero, np.flatnonzero, np.argwhere, np.argmax, np.argmin,
+        np.histogram, np.bincount, np.nonzero, np.flatnonzero, np.argwhere, np.argmax, np.argmin, np.convolve,
+        np.correlate,
     }
 )  # fmt: skip
 """Functions that NumPy does sooner where the device is the processor: kernels are cut for many threads."""
@@ -102,10 +103,16 @@ def require(condition: Any) -> None:
         raise Declined
 
 
+def bounds(at: Any, extent: int) -> str:
+    """Return from where indices, all in the bounds of an axis of this extent, count along it."""
+    kind = None if at.dtype == np.uint64 else kind_of_index(at, extent)
+    if kind is None:
+        raise Declined
+    return kind
+
+
 def in_bounds(k: Kernels, at: Any, extent: int) -> Any:
     """Return indices that are in the bounds of an axis."""
     at = numbers(k, at, "iu")
-    require(at.dtype != np.uint64)
-    low, high = limits(at)
-    require(-extent <= low and high < extent)
+    bounds(at, extent)
     return at

@@ -11,7 +11,7 @@ import numpy as np
 from .function_table import does, extremes, host, numbers, require, there
 from .kernel_calls import Kernels, is_large, row
 
-__all__: list[str] = []
+__all__ = ["in_rows"]
 
 
 # ---- counting ------------------------------------------------------------------------------------------
@@ -123,7 +123,7 @@ def _sort(
     k: Kernels, a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None
 ) -> Any:
     require(order is None and kind in _KINDS)
-    return _in_rows(k, a, axis, lambda keys, places, length: keys)
+    return in_rows(k, a, axis, lambda keys, places, length: keys)
 
 
 @does(np.argsort)
@@ -137,13 +137,13 @@ def _argsort(
             require(not ((keys[..., 1:] == keys[..., :-1]) | (keys[..., 1:] != keys[..., 1:])).any())
         return places % length
 
-    return _in_rows(k, a, axis, where)
+    return in_rows(k, a, axis, where)
 
 
 _KINDS = (None, "quicksort", "heapsort", "mergesort", "stable")
 
 
-def _in_rows(k: Kernels, a: Any, axis: Any, wanted: Callable[[Any, Any, int], Any]) -> Any:
+def in_rows(k: Kernels, a: Any, axis: Any, wanted: Callable[[Any, Any, int], Any]) -> Any:
     """Return what is wanted of the sorted elements along an axis, of the places where they were among all,
     and of the length of the axis."""
     x = there(k, a)
@@ -198,47 +198,6 @@ def _unique(
     return tuple(found) if len(found) > 1 else found[0]
 
 
-@does(np.median)
-def _median(
-    k: Kernels,
-    a: Any,
-    axis: Any = None,
-    out: Any = None,
-    overwrite_input: bool = False,
-    keepdims: Any = False,
-) -> Any:
-    require(out is None and not keepdims and not overwrite_input and (axis is None or a.ndim == 1))
-    x = row(there(k, a, "iuf"))
-    keys, middle = k.sorted(x)[0], x.size // 2
-    *few, last = host(k.taken(keys, np.array([(x.size - 1) // 2, middle, x.size - 1]), 0))
-    return np.median(np.array(few[x.size % 2 :] if last == last else [last], x.dtype))
-
-
-@does(np.quantile)
-def _quantile(
-    k: Kernels, a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False,
-    method: str = "linear", keepdims: Any = False, *, weights: Any = None, interpolation: Any = None,
-) -> Any:  # fmt: skip
-    require(out is None and not keepdims and not overwrite_input and (axis is None or a.ndim == 1))
-    require(method == "linear" and weights is None and interpolation is None)
-    x, q = row(there(k, a, "f")), host(q)
-    require(x.dtype == q.dtype == np.float64 and q.ndim < 2 and q.size and q.min() >= 0 and q.max() <= 1)
-    keys, last = k.sorted(x)[0], x.size - 1
-    at = last * q
-    low = np.floor(at)
-    places = np.clip(np.stack([low, low + 1, np.full_like(low, last)]), 0, last).astype(np.int64)
-    below, above, ends = host(k.taken(keys, row(places), 0)).reshape(places.shape)
-    part, step = at - low, above - below
-    found = np.where(part >= 0.5, above - step * (1 - part), below + step * part)
-    found = np.where(ends == ends, found, ends)
-    return found[()] if not q.ndim else k.small(found)
-
-
-@does(np.percentile)
-def _percentile(k: Kernels, a: Any, q: Any, *args: Any, **kwargs: Any) -> Any:
-    return _quantile(k, a, host(q) / 100, *args, **kwargs)
-
-
 @does(np.argmax)
 def _argmax(k: Kernels, a: Any, axis: Any = None, out: Any = None, *, keepdims: bool = False) -> Any:
     return _first_extreme(k, a, axis, out, keepdims, np.max)
@@ -252,10 +211,13 @@ def _argmin(k: Kernels, a: Any, axis: Any = None, out: Any = None, *, keepdims: 
 def _first_extreme(k: Kernels, a: Any, axis: Any, out: Any, keepdims: bool, extreme: Any) -> Any:
     """Return how many elements come before the first that is the extreme, or NaN."""
     x = there(k, a)
-    require(out is None and not keepdims and (axis is None or type(axis) is int))
+    require(out is None and type(keepdims) is bool and (axis is None or type(axis) is int))
+    kept = (1,) * x.ndim if axis is None else None
     if axis is None:
         x, axis = row(x), 0
     chosen = (x == extreme(x, axis=axis, keepdims=True)) | (x != x)
     before = np.cumsum(chosen, axis=axis) == 0
-    found = np.sum(before, axis=axis)
+    found = np.sum(before, axis=axis, keepdims=keepdims and kept is None)
+    if keepdims and kept is not None:
+        return found.reshape(kept)
     return found if found.ndim else host(found)[()]

@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 
 from dcarray.core.handle import Handle
+from dcarray.ir.ops import ALONG
 
-from .function_table import does, extremes, host, in_bounds, numbers, require, there, tried
+from .function_table import bounds, does, extremes, host, in_bounds, numbers, require, there, tried
 from .kernel_calls import Kernels, is_large, row
+from .taking import record, taken
 
 __all__ = ["add_at", "item", "set_items"]
 
@@ -62,23 +64,46 @@ def _repeat(k: Kernels, a: Any, repeats: Any, axis: Any = None) -> Any:
 
 @does(np.take)
 def _take(k: Kernels, a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Any:
-    a = numbers(k, a, "biufc")
-    require(is_large(a) or is_large(indices))
+    a, at = numbers(k, a, "biufc"), numbers(k, indices, "iu")
+    require(is_large(a) or is_large(at))
     require(out is None and mode == "raise" and (axis is None or type(axis) is int))
     if axis is None:
         a, axis = row(a), 0
     axis = range(a.ndim)[axis]
-    found = k.taken(a, in_bounds(k, indices, a.shape[axis]), axis)
+    found = k.taken(a, at if at.ndim else at.reshape(1), axis, bounds(at, a.shape[axis]))
+    found = found.reshape(*a.shape[:axis], *at.shape, *a.shape[axis + 1 :])
     return found if found.ndim else host(found)[()]
 
 
 @does(np.take_along_axis)
 def _take_along_axis(k: Kernels, arr: Any, indices: Any, axis: Any = -1) -> Any:
+    a, at, axis = _along_axis(k, arr, indices, axis)
+    kinds = [ALONG] * a.ndim
+    kinds[axis] = bounds(at, a.shape[axis])
+    return record(k.cls, a, [at], at.shape, kinds)
+
+
+@does(np.put_along_axis)
+def _put_along_axis(k: Kernels, arr: Any, indices: Any, values: Any, axis: Any) -> None:
+    x, at, axis = _along_axis(k, arr, indices, axis)
+    require(is_large(x) and x._index is None)
+    bounds(at, x.shape[axis])
+    whole: Any = 0
+    for n, extent in enumerate(x.shape):
+        own = np.arange(extent).reshape([-1 if m == n else 1 for m in range(x.ndim)])
+        whole = whole * extent + (np.where(at < 0, at + extent, at) if n == axis else own)
+    if np.ndim(values):
+        values = row(np.broadcast_to(values, at.shape))
+    _assign(k, row(x), whole.reshape(-1), values)
+
+
+def _along_axis(k: Kernels, arr: Any, indices: Any, axis: Any) -> tuple[Any, Any, int]:
+    """Return an array, the indices of an axis for each of its elements, and the axis."""
     require(type(axis) is int and arr.ndim == indices.ndim)
     require(is_large(arr) or is_large(indices))
-    a, axis = numbers(k, arr, "biufc"), range(arr.ndim)[axis]
-    require(a.shape[:axis] == indices.shape[:axis] and a.shape[axis + 1 :] == indices.shape[axis + 1 :])
-    return k.taken(a, in_bounds(k, indices, a.shape[axis]), axis, True)
+    a, at, axis = numbers(k, arr, "biufc"), numbers(k, indices, "iu"), range(arr.ndim)[axis]
+    require(a.shape[:axis] == at.shape[:axis] and a.shape[axis + 1 :] == at.shape[axis + 1 :])
+    return a, at, axis
 
 
 def _places(k: Kernels, shape: tuple[int, ...], key: Any) -> tuple[Any, int]:
@@ -116,14 +141,15 @@ def _put(k: Kernels, a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     _assign(k, row(a), ind, v)
 
 
-def item(cls: Any, x: Any, key: Any) -> Any:
+def item(x: Any, key: Any) -> Any:
     """Return the elements at a key of indices or masks; NotImplemented if NumPy has to do it."""
-
-    def body(k: Kernels) -> Any:
-        at, axis = _places(k, x.shape, key)
-        return k.taken(row(x), at, 0) if axis < 0 else k.taken(x, at, axis)
-
-    return tried(body, cls)
+    key = [np.asarray(k) if type(k) is list else k for k in (key if type(key) is tuple else (key,))]
+    for n, mask in enumerate(key):
+        if _is_mask(mask):
+            if not is_large(mask) or mask.shape != x.shape[n : n + 1]:
+                return NotImplemented
+            key[n] = tried(Kernels.positions, type(x), mask)
+    return taken(x, tuple(key))
 
 
 def set_items(cls: Any, x: Any, key: Any, value: Any) -> bool:

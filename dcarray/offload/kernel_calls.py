@@ -12,7 +12,8 @@ from dcarray.api.array import evaluate, ndarray, wrap
 from dcarray.core.config import current
 from dcarray.core.handle import Handle, as_class
 from dcarray.core.store import compiles
-from dcarray.lowering.gpu import indexing
+from dcarray.ir.ops import COUNTED, KEPT
+from dcarray.lowering.gpu import indexing, streams
 from dcarray.lowering.gpu.indexing import THREADS
 from dcarray.lowering.gpu.kernels import DeviceKernel
 from dcarray.lowering.kernel.nodes import Kernel
@@ -20,6 +21,7 @@ from dcarray.lowering.targets import get
 from dcarray.recording.session import recording_for
 
 from .buffer import DeviceBuffer, array_in, resident, uploaded
+from .taking import record
 
 __all__ = ["Declined", "Kernels", "compiled", "is_large", "row"]
 
@@ -110,16 +112,12 @@ class Kernels:
         self._run(indexing.selection(None), buffers, made.size, counts.size)
         return made
 
-    def taken(self, x: Any, at: Any, axis: int, full: bool = False) -> Any:
-        """Return the elements of an array at indices of an axis that are in its bounds; ``full``: there are
-        indices for each element."""
-        inner, count = math.prod(x.shape[axis + 1 :]), at.shape[axis] if full else at.size
-        shape = at.shape if full else (*x.shape[:axis], *at.shape, *x.shape[axis + 1 :])
-        made = self.fresh(shape, x.dtype)
-        buffers = made._store.remote.buffer, self.held(x), self.held(at)
-        kernel = indexing.gather(x.dtype, at.dtype, full)
-        self._run(kernel, buffers, made.size, inner, count, x.shape[axis])
-        return made
+    def taken(self, x: Any, at: Any, axis: int, kind: str = COUNTED) -> Any:
+        """Return the elements of an array at indices of an axis that are in its bounds."""
+        shape = (*x.shape[:axis], *at.shape, *x.shape[axis + 1 :])
+        if not math.prod(shape):
+            return self.fresh(shape, x.dtype)
+        return record(self.cls, x, [at], shape, KEPT * axis + kind + KEPT * (x.ndim - axis - 1))
 
     def put(self, x: Any, at: Any, values: Any, axis: int) -> None:
         """Write values, or one, to indices of an axis that are in bounds; each comes once, or the values are
@@ -128,7 +126,7 @@ class Kernels:
         size = math.prod(x.shape[:axis]) * count * inner
         written = x.copy()  # what is pending may read `x`
         buffers = self.held(written), self.held(values), self.held(at)
-        kernel = indexing.scatter(x.dtype, at.dtype, False)
+        kernel = indexing.scatter(x.dtype, at.dtype)
         self._run(kernel, buffers, size, inner, count, x.shape[axis], int(values.size > 1))
         x[...] = written
 
@@ -181,6 +179,21 @@ class Kernels:
         kinds = [None if x is None else x.dtype for x in (edges, weights)]
         self._run(indexing.binned(values.dtype, *kinds), buffers, threads, size, bins)
         return sums.sum(axis=1)
+
+    def slid(self, x: Any, weights: Any, before: int, size: int) -> Any:
+        """Return the sums of products of a vector with a shorter one that slides along it; so many of the
+        first sum's terms lie ``before`` the vector."""
+        made = self.fresh((size,), x.dtype)
+        buffers = made._store.remote.buffer, self.held(x), self.held(weights)
+        self._run(indexing.sliding(x.dtype), buffers, size, x.size, weights.size, before)
+        return made
+
+    def streamed(self, state: Any, jumps: Any, count: int, digits: int) -> Any:
+        """Return so many numbers of 64 bits of a stream; see `dcarray.lowering.gpu.streams`."""
+        made = self.fresh((count,), np.uint64)
+        buffers = made._store.remote.buffer, self.held(state), self.held(jumps)
+        self._run(streams.numbers(), buffers, count, digits)
+        return made
 
     def grouped(self, total: Any, values: Any, weights: Any = None) -> Any:
         """Return ``total`` with one, or a weight, added to the element that each value is the place of, in

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from dcarray.api.array import ndarray
-from dcarray.core import config
 from dcarray.core.handle import Handle, as_class
 from dcarray.core.store import memory
 from dcarray.ir.ops import COUNTED, FROM_END, KEPT
@@ -18,49 +18,63 @@ from dcarray.recording.session import LOCK, recording_for, session
 
 from .buffer import DeviceBuffer
 
-__all__ = ["limits", "taken"]
+__all__ = ["kind_of_index", "limits", "record", "taken"]
 
 
-def taken(x: Any, key: Any) -> Any:
+def taken(x: Any, key: tuple[Any, ...]) -> Any:
     """Return ``x[key]`` of a large array on a device, where the key has arrays of integers.
 
     Returns
     -------
-    ndarray or None
-        None where the host is to do it: the result is small, the key has other things than integers, slices
-        and arrays of integers beside each other, or NumPy would raise an error.
+    ndarray or NotImplemented
+        NotImplemented where the host is to do it: the result is empty, the key has other things than
+        integers, slices and arrays of integers beside each other, or NumPy would raise an error.
     """
-    keys = key if type(key) is tuple else (key,)
-    chosen = [n for n, k in enumerate(keys) if not isinstance(k, slice)]
-    if not x._store.char or len(keys) > len(x._shape) or not all(_is_index(keys[n]) for n in chosen):
-        return None
-    places = [keys[n] for n in chosen if type(keys[n]) is not int]
+    chosen = [n for n, k in enumerate(key) if not isinstance(k, slice)]
+    if not x._store.char or len(key) > len(x._shape) or not all(_is_index(key[n]) for n in chosen):
+        return NotImplemented
+    places = [key[n] for n in chosen if type(key[n]) is not int]
     if not places or chosen[-1] - chosen[0] >= len(chosen):
-        return None
-    basic = tuple([k if type(k) in (int, slice) else slice(None) for k in keys])
+        return NotImplemented
+    basic = tuple([k if type(k) in (int, slice) else slice(None) for k in key])
     if any(type(k) is int for k in basic) or any(k != slice(None) for k in basic):
         x = x[basic]
     if not isinstance(x, Handle) or x._small is not None:
-        return None
+        return NotImplemented
     first, count = chosen[0], len(places)
     try:
         spread = np.broadcast_shapes(*map(shape_of, places))
     except ValueError:
-        return None
+        return NotImplemented
     shape = (*x._shape[:first], *spread, *x._shape[first + count :])
-    size = math.prod(shape)
-    if size < max(config.current().eager_below, 1):
-        return None
+    if not math.prod(shape):
+        return NotImplemented
     kinds = [KEPT] * len(x._shape)
     for axis, place in enumerate(places, first):
-        low, high = limits(place)
-        if low < -x._shape[axis] or high >= x._shape[axis]:
-            return None
-        kinds[axis] = COUNTED if low >= 0 else FROM_END
-    with LOCK, recording_for(x._device):
+        found = kind_of_index(place, x._shape[axis])
+        if found is None:
+            return NotImplemented
+        kinds[axis] = found
+    return record(type(x), x, places, shape, kinds)
+
+
+def kind_of_index(place: Any, extent: int) -> str | None:
+    """Return from where indices count along an axis of this extent; None if one is out of its bounds."""
+    low, high = limits(place)
+    if low < -extent or high >= extent:
+        return None
+    return COUNTED if low >= 0 else FROM_END
+
+
+def record(cls: Any, x: Any, places: list[Any], shape: tuple[int, ...], kinds: Sequence[str]) -> Any:
+    """Record a result of this shape: the elements of an array at indices that are in bounds.
+
+    ``kinds`` says of each axis of the array how it is indexed; see `dcarray.ir.ops`.
+    """
+    with LOCK, recording_for(cls._device):
         rec = session().ready()
         args = [operand(rec, one, None, one.dtype.char) for one in (x, *places)]
-        result, slot, _ = result_of(type(x), rec, shape, x._store.char)
+        result, slot, _ = result_of(cls, rec, shape, x.dtype.char)
         commit(rec, ("call", "take", (slot,), tuple(args), (("key", "".join(kinds)),)))
     return result
 

@@ -74,6 +74,10 @@ class Device(Protocol):
     def download(self, buffer: Any, target: NDArray[Any], start: int = 0) -> None:
         """Copy bytes of a buffer, from ``start``, into a C-contiguous host array, after the queued work."""
 
+    def mapped(self, buffer: Any, size: int, written: bool) -> AbstractContextManager[NDArray[Any]]:
+        """Return a context with the first bytes of a buffer where they lie, if the device is the processor,
+        after the work in the queue."""
+
     def build(self, kernel: DeviceKernel) -> None:
         """Build a kernel if it has not been built, with 32-bit indices.
 

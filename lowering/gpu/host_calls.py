@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,29 +22,41 @@ Given = tuple[Any, tuple[int, ...], tuple[int, ...], np.dtype[Any], bool]
 def on_host(
     device: Device, step: Callable[..., int], arrays: tuple[Given, ...], values: dict[str, int]
 ) -> None:
-    """Run a step on host copies of arrays, and copy what it has written back to the device.
+    """Run a step on the host: where the arrays lie, if the device is the processor, else on copies, of which
+    what it has written is copied back.
 
     Arrays of one buffer share one copy.
     """
-    copies: dict[int, tuple[Any, np.ndarray[Any, Any]]] = {}
-    sizes: dict[int, int] = {}
-    for buffer, shape, strides, dtype, _ in arrays:
+    buffers: dict[int, tuple[Any, int, bool]] = {}
+    for buffer, shape, strides, dtype, is_written in arrays:
         last = sum((n - 1) * step for n, step in zip(shape, strides, strict=True))
         size = 0 if 0 in shape else (last + 1) * dtype.itemsize
-        sizes[id(buffer)] = max(size, sizes.get(id(buffer), 0))
-    views: list[np.ndarray[Any, Any]] = []
-    for buffer, shape, strides, dtype, _ in arrays:
-        if isinstance(buffer, np.generic | np.ndarray):
-            views.append(np.asarray(buffer, dtype))
-            continue
-        if id(buffer) not in copies:
-            copies[id(buffer)] = buffer, np.empty(sizes[id(buffer)], np.uint8)
-            device.download(buffer, copies[id(buffer)][1])
-        steps = tuple(step * dtype.itemsize for step in strides)
-        views.append(np.ndarray(shape, dtype, copies[id(buffer)][1], 0, steps))
-    step(views, values)
-    for key in {id(buffer) for buffer, *_, written in arrays if written}:
-        buffer, copy = copies[key]
+        _, most, written = buffers.get(id(buffer), (buffer, 0, False))
+        buffers[id(buffer)] = buffer, max(size, most), written or is_written
+    with ExitStack() as stack:
+        reach = device.mapped if device.is_processor else partial(_copied, device)
+        there = {
+            key: stack.enter_context(reach(*given))
+            for key, given in buffers.items()
+            if not isinstance(given[0], np.generic | np.ndarray)
+        }
+        views: list[np.ndarray[Any, Any]] = []
+        for buffer, shape, strides, dtype, _ in arrays:
+            if id(buffer) in there:
+                steps = tuple([step * dtype.itemsize for step in strides])
+                views.append(np.ndarray(shape, dtype, there[id(buffer)], 0, steps))
+            else:
+                views.append(np.asarray(buffer, dtype))
+        step(views, values)
+
+
+@contextmanager
+def _copied(device: Device, buffer: Any, size: int, written: bool) -> Iterator[np.ndarray[Any, Any]]:
+    """Yield a copy of the first bytes of a buffer, which is copied back if it is ``written``."""
+    copy: np.ndarray[Any, Any] = np.empty(size, np.uint8)
+    device.download(buffer, copy)
+    yield copy
+    if written:
         device.upload(copy, buffer)
 
 

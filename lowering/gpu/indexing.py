@@ -40,31 +40,35 @@ from dcarray.lowering.nest.loop_nest import variable
 __all__ = [
     "RUN",
     "THREADS",
+    "K",
+    "argument",
     "binned",
-    "gather",
     "grouped",
     "merge",
+    "per_element",
     "ranks",
     "scatter",
     "search",
     "selection",
+    "sliding",
 ]
 
 THREADS = 256
 RUN = 32
 """Elements that `ranks` sorts among themselves."""
+_SUMMED = 32  # terms that `sliding` adds up one by one: sums of sums are more accurate
 _INT, _BOOL = np.dtype(np.int64), np.dtype(np.bool_)
-_K = affine(0, Term(THREADS, None, "block"), variable("lane"))
+K = affine(0, Term(THREADS, None, "block"), variable("lane"))
 
 
 # ---- expressions ---------------------------------------------------------------------------------------
-def _argument(number: int) -> Affine:
+def argument(number: int) -> Affine:
     """Return an integer argument."""
     return affine(0, Term(1, f"n{number}", None))
 
 
 def _given(number: int) -> Expr:
-    return Index(_argument(number))
+    return Index(argument(number))
 
 
 def _number(value: int) -> Expr:
@@ -111,15 +115,14 @@ def _halving(low: Expr, high: Expr, middle: tuple[Stmt, ...], right: Expr) -> tu
     )
 
 
+_AT = affine(0, variable("at"))
 _LOW, _MIDDLE = Local("low", _INT), Local("middle", _INT)
 
 
-def _kernel(buffers: list[tuple[DType, Any]], ints: int, body: tuple[Stmt, ...]) -> Kernel:
+def per_element(buffers: list[tuple[DType, Any]], ints: int, body: tuple[Stmt, ...]) -> Kernel:
     """Return a kernel whose threads do ``body`` for each ``k < n0``."""
-    guarded = If(_true("less", Index(_K), _given(0)), body)
-    phase = Phase(
-        "block", _argument(ints - 1), "blocks", (Threads("lane", THREADS, (guarded,)),), (), THREADS
-    )
+    guarded = If(_true("less", Index(K), _given(0)), body)
+    phase = Phase("block", argument(ints - 1), "blocks", (Threads("lane", THREADS, (guarded,)),), (), THREADS)
     pointers = tuple(Buffer(f"p{k}", dtype, access) for k, (dtype, access) in enumerate(buffers))
     return Kernel(pointers, tuple(f"n{k}" for k in range(ints)), (phase,))
 
@@ -132,49 +135,33 @@ def selection(dtype: DType | None) -> Kernel:
     Its integer arguments are the elements of ``p0`` and those of the count.
     """
     count = "p1" if dtype is None else "p2"
-    right = _true("less_equal", _element(count, _MIDDLE, _INT), Index(_K))
+    right = _true("less_equal", _element(count, _MIDDLE, _INT), Index(K))
     found = _LOW if dtype is None else _element("p1", _LOW, dtype)
-    body = (*_halving(_number(0), _given(1), (), right), Store("p0", _K, found))
+    body = (*_halving(_number(0), _given(1), (), right), Store("p0", K, found))
     buffers = [(found.dtype, "w"), (_INT, "r")]
-    return _kernel(buffers if dtype is None else [buffers[0], (dtype, "r"), buffers[1]], 3, body)
+    return per_element(buffers if dtype is None else [buffers[0], (dtype, "r"), buffers[1]], 3, body)
 
 
-def _place(index: DType, full: bool) -> tuple[Stmt, ...]:
-    """Return the statements that bind ``at``, the place in an array along one of whose axes ``p2`` indexes.
+def scatter(dtype: DType, index: DType) -> Kernel:
+    """Return the kernel ``p0[at] = p1[k * n4]``, in which ``n4`` is 0 or 1, and ``at`` a place in an array
+    along one of whose axes ``p2`` indexes.
 
     The integer arguments after the first are the elements behind an index of that axis, the number of indices
-    along it, and its extent.  ``full``: there are indices for each element, not for each place of the axis.
+    along it, and its extent.
     """
-    inner, outer = _whole("remainder", Index(_K), _given(1)), _whole("floor_divide", Index(_K), _given(1))
-    where = Index(_K) if full else _whole("remainder", Local("q", _INT), _given(2))
-    j = Local("j", _INT)
-    behind = _whole("add", j, _given(3))
-    row = _whole("multiply", _whole("floor_divide", Local("q", _INT), _given(2)), _given(3))
-    wrapped = Op("where", (_true("less", j, _number(0)), behind, j), _INT)
+    inner, outer = _whole("remainder", Index(K), _given(1)), _whole("floor_divide", Index(K), _given(1))
+    j, q = Local("j", _INT), Local("q", _INT)
+    wrapped = Op("where", (_true("less", j, _number(0)), _whole("add", j, _given(3)), j), _INT)
+    row = _whole("multiply", _whole("floor_divide", q, _given(2)), _given(3))
     place = _whole("add", _whole("multiply", _whole("add", row, wrapped), _given(1)), Local("i", _INT))
-    return (
+    body = (
         Let("i", inner),
         Let("q", outer),
-        Let("j", _cast(_element("p2", where, index), _INT)),
+        Let("j", _cast(_element("p2", _whole("remainder", q, _given(2)), index), _INT)),
         Let("at", place),
+        Store("p0", _AT, _element("p1", _whole("multiply", Index(K), _given(4)), dtype)),
     )
-
-
-_AT = affine(0, variable("at"))
-
-
-def gather(dtype: DType, index: DType, full: bool) -> Kernel:
-    """Return the kernel ``p0[k] = p1[at]``; see `_place`."""
-    body = (*_place(index, full), Store("p0", _K, Elem("p1", _AT, dtype)))
-    return _kernel([(dtype, "w"), (dtype, "r"), (index, "r")], 5, body)
-
-
-def scatter(dtype: DType, index: DType, full: bool) -> Kernel:
-    """Return the kernel ``p0[at] = p1[k * n4]``, in which ``n4`` is 0 or 1; see `_place`."""
-    value = _element("p1", _whole("multiply", Index(_K), _given(4)), dtype)
-    return _kernel(
-        [(dtype, "w"), (dtype, "r"), (index, "r")], 6, (*_place(index, full), Store("p0", _AT, value))
-    )
+    return per_element([(dtype, "w"), (dtype, "r"), (index, "r")], 6, body)
 
 
 def search(table: DType, values: DType, common: DType, right: bool) -> Kernel:
@@ -187,11 +174,11 @@ def search(table: DType, values: DType, common: DType, right: bool) -> Kernel:
     here = _cast(_element("p1", _MIDDLE, table), common)
     goes = _true("logical_not", _before(value, here)) if right else _before(here, value)
     body = (
-        Let("value", _cast(Elem("p2", _K, values), common)),
+        Let("value", _cast(Elem("p2", K, values), common)),
         *_halving(_number(0), _given(1), (), goes),
-        Store("p0", _K, _LOW),
+        Store("p0", K, _LOW),
     )
-    return _kernel([(_INT, "w"), (table, "r"), (values, "r")], 3, body)
+    return per_element([(_INT, "w"), (table, "r"), (values, "r")], 3, body)
 
 
 def ranks(dtype: DType) -> Kernel:
@@ -202,21 +189,21 @@ def ranks(dtype: DType) -> Kernel:
     key, begin, rank = Local("key", dtype), Local("begin", _INT), Local("rank", _INT)
     other, j = Elem("p2", affine(0, variable("j")), dtype), affine(0, variable("j"))
     tie = _true("logical_not", _before(key, Local("other", dtype)))
-    earlier = _true("logical_and", tie, _true("less", Index(j), Index(_K)))
+    earlier = _true("logical_and", tie, _true("less", Index(j), Index(K)))
     counted = _true("logical_or", _before(Local("other", dtype), key), earlier)
     body = (
-        Let("key", Elem("p2", _K, dtype)),
-        Let("begin", _whole("subtract", Index(_K), _whole("remainder", Index(_K), _number(RUN)))),
+        Let("key", Elem("p2", K, dtype)),
+        Let("begin", _whole("subtract", Index(K), _whole("remainder", Index(K), _number(RUN)))),
         Declare("rank", begin),
         For(
-            "j", affine(0, variable("begin")), (affine(RUN, variable("begin")), _argument(0)), 1, "serial",
+            "j", affine(0, variable("begin")), (affine(RUN, variable("begin")), argument(0)), 1, "serial",
             (Let("other", other), Assign("rank", _whole("add", rank, _cast(counted, _INT)))),
         ),
         Let("at", rank),
         Store("p0", _AT, key),
-        Store("p1", _AT, Index(_K)),
+        Store("p1", _AT, Index(K)),
     )  # fmt: skip
-    return _kernel([(dtype, "w"), (_INT, "w"), (dtype, "r")], 2, body)
+    return per_element([(dtype, "w"), (_INT, "w"), (dtype, "r")], 2, body)
 
 
 def merge(dtype: DType) -> Kernel:
@@ -240,13 +227,13 @@ def merge(dtype: DType) -> Kernel:
         (Local("second", _BOOL), _true("logical_not", _before(key, other)), _before(other, key)),
         _BOOL,
     )
-    own = _whole("subtract", Index(_K), _whole("multiply", run, _given(1)))
+    own = _whole("subtract", Index(K), _whole("multiply", run, _given(1)))
     place = _whole(
         "add", Local("start", _INT), _whole("add", own, _whole("subtract", _LOW, Local("begin", _INT)))
     )
     body = (
-        Let("key", Elem("p2", _K, dtype)),
-        Let("run", _whole("floor_divide", Index(_K), _given(1))),
+        Let("key", Elem("p2", K, dtype)),
+        Let("run", _whole("floor_divide", Index(K), _given(1))),
         Let("second", is_second),
         Let("start", _whole("multiply", first, _given(1))),
         Let("partner", partner),
@@ -254,9 +241,9 @@ def merge(dtype: DType) -> Kernel:
         *_halving(Local("begin", _INT), end, (Let("other", _element("p2", _MIDDLE, dtype)),), goes),
         Let("at", place),
         Store("p0", _AT, key),
-        Store("p1", _AT, Elem("p3", _K, _INT)),
+        Store("p1", _AT, Elem("p3", K, _INT)),
     )
-    return _kernel([(dtype, "w"), (_INT, "w"), (dtype, "r"), (_INT, "r")], 3, body)
+    return per_element([(dtype, "w"), (_INT, "w"), (dtype, "r"), (_INT, "r")], 3, body)
 
 
 def binned(values: DType, edges: DType | None, weights: DType | None) -> Kernel:
@@ -279,12 +266,12 @@ def binned(values: DType, edges: DType | None, weights: DType | None) -> Kernel:
         search_bin = _halving(_number(0), _given(2), (), _true("less_equal", here, value))
         number = _whole("subtract", _LOW, _number(1))
         from_first = _true("less_equal", Elem("p2", affine(), edges), value)
-        inside = _true("logical_and", from_first, _true("less_equal", value, Elem("p2", _argument(2), edges)))
+        inside = _true("logical_and", from_first, _true("less_equal", value, Elem("p2", argument(2), edges)))
     added: Expr = literal(1, _INT)
     if weights is not None:
         added = _cast(_element(f"p{len(buffers)}", i, weights), total)
         buffers.append((weights, "r"))
-    place = _whole("add", _whole("multiply", number, _given(0)), Index(_K))
+    place = _whole("add", _whole("multiply", number, _given(0)), Index(K))
     body: tuple[Stmt, ...] = (
         *search_bin,
         Let("at", place),
@@ -294,8 +281,8 @@ def binned(values: DType, edges: DType | None, weights: DType | None) -> Kernel:
         assert inside is not None
         body = (Let("value", _cast(_element("p1", i, values), edges)), If(inside, body))
     steps = (*body, Assign("i", _whole("add", i, _given(0))))
-    share = (Declare("i", Index(_K)), Repeat((), _true("less", i, _given(1)), steps))
-    return _kernel(buffers, 4, share)
+    share = (Declare("i", Index(K)), Repeat((), _true("less", i, _given(1)), steps))
+    return per_element(buffers, 4, share)
 
 
 def grouped(total: DType, keys: DType, weights: DType | None) -> Kernel:
@@ -309,13 +296,13 @@ def grouped(total: DType, keys: DType, weights: DType | None) -> Kernel:
     if weights is not None:
         buffers.append((weights, "r"))
         added = _cast(_element("p3", _element("p2", _LOW, _INT), weights), total)
-    this = Index(_K)
+    this = Index(K)
     before = _true("less", _cast(_element("p1", _MIDDLE, keys), _INT), this)
     here = _whole("minimum", _LOW, _whole("subtract", _given(1), _number(1)))
     same = _true("equal", _cast(_element("p1", here, keys), _INT), this)
     body = (
         *_halving(_number(0), _given(1), (), before),
-        Declare("sum", Elem("p0", _K, total)),
+        Declare("sum", Elem("p0", K, total)),
         Repeat(
             (),
             _true("logical_and", _true("less", _LOW, _given(1)), same),
@@ -324,6 +311,36 @@ def grouped(total: DType, keys: DType, weights: DType | None) -> Kernel:
                 Assign("low", _whole("add", _LOW, _number(1))),
             ),
         ),
-        Store("p0", _K, Local("sum", total)),
+        Store("p0", K, Local("sum", total)),
     )
-    return _kernel(buffers, 3, body)
+    return per_element(buffers, 3, body)
+
+
+def sliding(dtype: DType) -> Kernel:
+    """Return the kernel ``p0[k] = sum over j of p1[k + j - n3] * p2[j]``, of the terms that there are.
+
+    Its integer arguments are the elements of ``p0``, of ``p1`` and of ``p2``, and how many terms of the first
+    result lie before the elements.
+    """
+    first = _whole("subtract", _given(3), Index(K))  # of the terms that have an element
+    end = _whole("minimum", _given(2), _whole("add", _given(1), first))
+    i, j = affine(0, variable("i")), affine(0, variable("j"))
+    at = _whole("subtract", Index(j), first)
+    term = Op("multiply", (_element("p1", at, dtype), Elem("p2", j, dtype)), dtype)
+
+    def added(name: str, value: Expr) -> Stmt:
+        return Assign(name, Op("add", (Local(name, dtype), value), dtype))
+
+    few = For(
+        "j", i, (affine(_SUMMED, variable("i")), affine(0, variable("end"))), 1, "serial",
+        (added("part", term),),
+    )  # fmt: skip
+    part = (Declare("part", literal(0, dtype)), few, added("sum", Local("part", dtype)))
+    body = (
+        Let("begin", _whole("maximum", first, _number(0))),
+        Let("end", end),
+        Declare("sum", literal(0, dtype)),
+        For("i", affine(0, variable("begin")), (affine(0, variable("end")),), _SUMMED, "serial", part),
+        Store("p0", K, Local("sum", dtype)),
+    )
+    return per_element([(dtype, "w"), (dtype, "r"), (dtype, "r")], 5, body)

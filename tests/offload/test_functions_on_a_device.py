@@ -15,6 +15,7 @@ from fake_cupy import FakeCupy
 import dcarray as dc
 from dcarray.lowering.gpu import devices as table
 from dcarray.lowering.gpu.cuda.device import CudaDevice
+from dcarray.offload.kernel_calls import Kernels
 
 N = 3000
 
@@ -97,6 +98,12 @@ np.quantile(w, 0.3)
 np.quantile(w, [0, 0.25, 1])
 np.percentile(w, (10, 99.5))
 np.percentile(holes, 5)
+np.median(A, axis=0)
+np.median(few.reshape(60, 50), axis=1, keepdims=True)
+np.median(holes.reshape(2, 30, 50), axis=1)
+np.quantile(A, 0.3, axis=0)
+np.percentile(holes.reshape(60, 50), [10, 90], axis=1)
+np.argmax(A, axis=0, keepdims=True)
 np.argmax(x)
 np.argmin(holes)
 np.argmax(A, axis=0)
@@ -126,6 +133,10 @@ x.take(i)
 np.take_along_axis(A, cols, axis=1)
 np.repeat(w, i)
 x[::2].argsort(kind='stable')
+np.take_along_axis(A.reshape(30, 2, 50), cols.reshape(30, 14, 1)[:, :, [0] * 50] % 4 - 2, axis=1)
+np.einsum('ij,ij->i', few.reshape(60, 50), few.reshape(60, 50))
+np.convolve(i, i[:30])
+np.correlate(few, few[:30], 'same')
 """
 CLOSE = """
 np.histogram(w, 12, weights=x * 0.5)
@@ -134,6 +145,12 @@ np.histogram(w, np.sort(e), weights=w)
 np.bincount(i, w)
 np.bincount(wide, w)
 np.bincount(i, single)
+np.einsum('ij,ij->i', A, A)
+np.einsum('ij,ij->', A, A)
+np.einsum('bij,bj->bi', w.reshape(60, 25, 2), A[:, :2])
+np.einsum('bij,bjk,bkl->lbi', *[w.reshape(120, 5, 5)] * 3)
+np.convolve(w, e, 'same')
+np.convolve(e, w)
 """
 WRITTEN = """
 x[once] = w
@@ -146,6 +163,8 @@ A[:, c[:20]] = 7
 x[m] = w[:m.sum()]
 few[i] = w
 np.put(x, signed, w[:700])
+np.put_along_axis(A, cols, cols * 0.5, 1)
+np.put_along_axis(A, cols[:50].T - 25, -1.0, 0)
 np.add.at(x, i, w)
 np.add.at(x, signed, 1.5)
 np.add.at(few, i, 1)
@@ -165,6 +184,9 @@ x.__setitem__(i, w[:5])
 np.searchsorted(s, x, side='middle')
 np.quantile(w, 1.5)
 np.repeat(w, few)
+np.put_along_axis(A, cols + 1, 0.0, 1)
+np.convolve(w, e, 'most')
+np.einsum('ij,ij->k', A, A)
 """
 
 
@@ -261,6 +283,41 @@ def test_errors_are_numpys(text: str) -> None:
     assert not isinstance(want, str)
     given = {name: dc.asarray(a, device=DEVICE) for name, a in _data().items()}
     assert _error(lambda: eval(text, {"np": np, "N": N, **given})) == want
+
+
+NUMBERS = """
+random(1500)
+random((70, 300), dtype=np.float64)
+uniform(-2, 5.5, 4000)
+integers(3, 1000, 5001)
+random(4000)
+integers(0, 7, 5000)
+integers(5001, size=(100, 51))
+standard_normal(2000)
+integers(1, 6, 3000, endpoint=True)
+integers(9, size=3)
+integers(-9, 2**31, 1111)
+integers(10**12, size=2000)
+random(2000, dtype=np.float32)
+uniform(high=3, size=1500)
+random(5)
+"""
+
+
+@needs_device
+def test_random_numbers_are_numpys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table.get(DEVICE), "is_processor", False)
+    mine, numpys, drawn = dc.random.default_rng(3), np.random.default_rng(3), []
+    known = Kernels.streamed
+    monkeypatch.setattr(Kernels, "streamed", lambda *given: drawn.append(given) or known(*given))
+    for text in _lines(NUMBERS):
+        with dc.options(device=DEVICE, jit="eager"):
+            found = eval(f"rng.{text}", {"np": np, "rng": mine})
+        want = eval(f"rng.{text}", {"np": np, "rng": numpys})
+        assert found.dtype == want.dtype and found.shape == want.shape and found.device == DEVICE
+        np.testing.assert_array_equal(np.asarray(found), want)
+        assert mine.bit_generator.state == numpys.bit_generator.state
+    assert len(drawn) == 10
 
 
 @needs_device

@@ -65,6 +65,12 @@ def _order(a: Any, labels: str, wanted: str) -> Any:
     return a if labels == wanted else a.transpose([labels.index(c) for c in wanted])
 
 
+def _spread(a: Any, labels: str, every: str) -> Any:
+    """Return a view with an axis for each of all labels, in their order."""
+    turned = _order(a, labels, "".join(c for c in every if c in labels))
+    return turned[tuple([slice(None) if c in labels else None for c in every])]
+
+
 def layout(text: str, arrays: list[Any], optimize: bool, result: str) -> str:
     """Return the labels of NumPy's result, the outermost in memory first."""
     if len(result) < 2 or any(0 in a.shape for a in arrays):
@@ -107,9 +113,12 @@ def single(a: Any, labels: str, result: str, wanted: str) -> Any:
     return made if summed is a or len(result) < 2 else _in_memory_order(made, result, wanted)
 
 
-def contract(a: Any, la: str, b: Any, lb: str, result: str, sizes: dict[str, int], wanted: str) -> Any:
+def contract(
+    a: Any, la: str, b: Any, lb: str, result: str, sizes: dict[str, int], wanted: str, fused: bool = False
+) -> Any:
     """Return the sum of the products of two operands, computed as one (stacked) matrix product.  The axes of
-    the result lie in memory in the order ``wanted``, if a product can give this order."""
+    the result lie in memory in the order ``wanted``, if a product can give this order.  ``fused``: products
+    of vectors, and stacks of those with matrices, are multiplied and added up."""
     a, la = _distinct(a, la)
     b, lb = _distinct(b, lb)
     a, la = _sum_out(a, la, result + lb)
@@ -120,12 +129,10 @@ def contract(a: Any, la: str, b: Any, lb: str, result: str, sizes: dict[str, int
     columns = "".join(c for c in wanted if c not in la)
     if over and rows and columns and wanted == stack + columns + rows:
         a, la, rows, b, lb, columns = b, lb, columns, a, la, rows
-    if not over:
+    if not over or (fused and not (rows and columns) and (stack or not (rows or columns))):
         every = stack + rows + columns
-        left = _order(a, la, stack + rows)[(Ellipsis,) + (None,) * len(columns)]
-        right = _order(b, lb, stack + columns)
-        right = right[(slice(None),) * len(stack) + (None,) * len(rows) + (Ellipsis,)]
-        made = _order(np.multiply(left, right), every, result)
+        made = np.multiply(*(_spread(x, labels, every + over) for x, labels in ((a, la), (b, lb))))
+        made = _order(*_sum_out(made, every + over, every), result)
         return _in_memory_order(made, result, wanted) if len(result) > 1 else made
     head = tuple(sizes[c] for c in stack)
     m, n, p = (prod([sizes[c] for c in labels]) for labels in (rows, over, columns))

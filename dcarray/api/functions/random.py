@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 
 from dcarray.api.array import ndarray
+from dcarray.core import config
 from dcarray.core.backend import NOT_DISTRIBUTED, backend
+from dcarray.core.device_backend import device_backend
 from dcarray.core.processes import communicator
 
 from . import fallback, random_parts
@@ -67,6 +69,11 @@ def _inside(function: Callable[..., Any]) -> Callable[..., Any]:
         found = _distributed_draw(getattr(self._plain, function.__name__), args, kwargs)
         if found is not NOT_DISTRIBUTED:
             return found
+        device = config.current().device
+        if device != "cpu":
+            found = device_backend().drawn(device, function.__name__, self._plain, args, kwargs)
+            if found is not None:
+                return found
         if in_parts:
             drawn = random_parts.draw(function.__name__, self._plain, args, kwargs)
             if drawn is not None:

@@ -14,7 +14,7 @@ import numpy as np
 from dcarray.core import parts
 from dcarray.lowering.runtime.buffer_pool import empty
 
-__all__ = ["FUNCTIONS", "draw"]
+__all__ = ["FUNCTIONS", "asked_for", "draw"]
 
 FUNCTIONS = {"random": 1.4e-9, "uniform": 2e-9}
 """Methods of generators, and the seconds for a number."""
@@ -28,11 +28,7 @@ def draw(name: str, generator: Any, args: tuple[Any, ...], kwargs: dict[str, Any
     bits: Any = getattr(generator, "bit_generator", None)
     if type(generator) is not np.random.Generator or type(bits) not in _GENERATORS:
         return None
-    names, asked_of = _CALLS[name]
-    given = dict(zip(names, args, strict=False))
-    if len(args) > len(names) or not given.keys().isdisjoint(kwargs) or not kwargs.keys() <= set(names):
-        return None
-    asked = asked_of(**given, **kwargs)
+    asked = asked_for(name, args, kwargs)
     if asked is None:
         return None
     shape, bounds = asked
@@ -42,6 +38,16 @@ def draw(name: str, generator: Any, args: tuple[Any, ...], kwargs: dict[str, Any
         return None
     with bits.lock:
         return _drawn(bits, shape, bounds, parts.cut(size, number))
+
+
+def asked_for(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return the shape and the bounds of the numbers that a call of a method draws; None for calls that are
+    not served here."""
+    names, asked_of = _CALLS[name]
+    given = dict(zip(names, args, strict=False))
+    if len(args) > len(names) or not given.keys().isdisjoint(kwargs) or not kwargs.keys() <= set(names):
+        return None
+    return asked_of(**given, **kwargs)
 
 
 def _random(size: Any = None, dtype: Any = np.float64) -> Any:

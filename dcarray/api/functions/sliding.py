@@ -23,7 +23,7 @@ _WORK = 4  # terms in one unit of the scheduler
 _SHORTER = 8  # the least ratio of the lengths
 
 # Results before the first and after the last one for which all terms have elements.
-_ENDS: dict[str, Callable[[int], tuple[int, int]]] = {
+ENDS: dict[str, Callable[[int], tuple[int, int]]] = {
     "full": lambda n: (n - 1, n - 1),
     "same": lambda n: (n // 2, n - n // 2 - 1),
     "valid": lambda n: (0, 0),
@@ -49,7 +49,7 @@ def correlate(a: Any, v: Any, mode: Any = "valid") -> Any:
 def _sliding_products(x: Any, v: Any, mode: Any, turned: bool) -> Any:
     """Return the sliding products of a vector with a shorter one, which may be reversed."""
     routine = _PRODUCTS.get(x.dtype.char)
-    if routine is None or type(mode) is not str or mode not in _ENDS:
+    if routine is None or type(mode) is not str or mode not in ENDS:
         raise Unserved
     if np.result_type(x.dtype, v.dtype) != x.dtype:  # never with another byte order
         raise Unserved
@@ -60,7 +60,7 @@ def _sliding_products(x: Any, v: Any, mode: Any, turned: bool) -> Any:
     launch = launch_of(routine, seconds)
     weights = np.ascontiguousarray(plain(v)[:: -1 if turned else 1], x.dtype)
     elements = contiguous_array(x)
-    before, behind = _ENDS[mode](terms)
+    before, behind = ENDS[mode](terms)
     whole = len(elements) - terms + 1
     result = empty((before + whole + behind,), elements.dtype)
     if before:

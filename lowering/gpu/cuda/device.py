@@ -315,6 +315,10 @@ class CudaDevice:
         """Make it the current device, of cuda.core too, and give that module, or None where it is missing."""
         return CurrentForCore(self, self.core)
 
+    def mapped(self, *_: Any) -> Any:
+        """Raise NotImplementedError: the host cannot reach its memory."""
+        raise NotImplementedError
+
     def buffer_of(self, array: Any) -> CudaBuffer:
         """Return the memory of a contiguous array of CuPy's as a buffer."""
         return CudaBuffer(array.data, array.nbytes)

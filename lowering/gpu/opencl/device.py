@@ -140,6 +140,19 @@ class OpenCLDevice:
             with self._errors():
                 self._cl.enqueue_copy(self.queue, target, buffer, src_offset=start, is_blocking=True)
 
+    @contextmanager
+    def mapped(self, buffer: Any, size: int, written: bool) -> Iterator[NDArray[Any]]:
+        """Yield the first bytes of a buffer of a processor where they lie, after the work in the queue."""
+        flags = self._cl.map_flags
+        flag = flags.READ | flags.WRITE if written else flags.READ
+        with self._errors():
+            found, _ = self._cl.enqueue_map_buffer(self.queue, buffer, flag, 0, (max(size, 1),), np.uint8)
+        try:
+            yield found
+        finally:
+            with self._errors():
+                found.base.release(self.queue)
+
     def copy(self, source: Any, target: Any, nbytes: int) -> None:
         """Enqueue a copy of the first ``nbytes`` of a buffer into another."""
         if nbytes:

@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+from dcarray.ir.nodes import Call, Region
 from dcarray.lowering.gpu.device_target import device_target
 from dcarray.lowering.gpu.driver import printed
 from dcarray.lowering.gpu.schedules.blocks import PROCESSOR
+from dcarray.lowering.libraries.dispatch import NUMPY, Library, all_alike
+from dcarray.lowering.nest.access import total
 
 from .dialect import OPENCL_C
 
 TARGET = device_target("opencl", OPENCL_C, printed)
-ON_PROCESSORS = device_target("opencl", OPENCL_C, printed, limits=PROCESSOR)
+
+
+def _is_large(call: Call, region: Region) -> bool:
+    """Whether NumPy's BLAS does a product sooner than a kernel, which is launched sooner."""
+    (out,), (a, _) = call.writes, call.reads
+    work = total((*out.shape, a.shape[-1]))
+    return all_alike(call, region) and (type(work) is not int or work >= _WORK)
+
+
+_WORK = 1 << 18
+ON_PROCESSORS = device_target(
+    "opencl", OPENCL_C, printed, {"blas.matmul": (Library(NUMPY.name, _is_large),)}, PROCESSOR
+)
+"""The target of devices that are the processor."""

@@ -104,6 +104,8 @@ def tile_of(
     rows = max(reversed(kept), key=lambda loop: sizes[loop], default=None)
     other = max((loop for loop in folded if loop != inner), key=lambda loop: sizes[loop], default=None)
     columns = prod(sizes[loop] for loop in kept)
+    if limits.vector and inner in folded and columns >= limits.busy:
+        most = 1  # a core of a processor folds a row sooner than it waits for others
     if inner in folded:
         down = other if rows is None or (other is not None and columns < limits.blocks) else rows
         if down is None:

@@ -52,6 +52,7 @@ from .blocks import (
 )
 
 WAVES = 4  # blocks for each that a device runs at a time; times that chunks are longer than usual, at most
+CHUNK = 32  # times that chunks are longer on a processor, which has few threads
 LEVEL = 2  # of the threads of a block
 
 
@@ -62,6 +63,10 @@ def schedule_scan(nest: LoopNest, limits: Limits) -> None:
     kept = [k for k in range(len(nest.loops.axes)) if k != scanned]
     lines = nest.hints(total(nest.loops.extents[k] for k in kept))
     length = nest.hints(nest.loops.extents[scanned])
+    if limits.vector:  # threads side by side are a vector, which is for neighbouring elements
+        side_by_side = bool(kept) and kept[-1] > scanned and lines >= limits.vector * limits.short
+        count = limits.vector if side_by_side else 1
+        limits = replace(limits, threads=count, serial=limits.serial * CHUNK)
     if lines >= limits.threads * limits.short or length <= 2 * limits.serial:
         _by_lines(nest, compute, kept, scanned, limits)
     else:

@@ -45,6 +45,15 @@ def test_scans(case, lines, in_place):
     assert len(kernel.phases) == (1 if lines or shape[axis] <= 4 else 3)
 
 
+@pytest.mark.parametrize("case", [*CASES, ((90,), 0, "d", "add", 0.0), ((30, 9), 0, "l", "add", 1)])
+def test_scans_on_a_processor(case):
+    shape, axis, dtype, name, init = case
+    (kernel,) = run_both(scan(shape, axis, dtype, name, init), limits=replace(SMALL, vector=2))
+    lines, wide = math.prod(shape) // max(shape[axis], 1), axis < len(shape) - 1
+    if lines > 8 and wide:
+        assert kernel.phases[0].threads == 2
+
+
 def test_long_lines_of_symbolic_size():
     from dcarray.ir import dims
 

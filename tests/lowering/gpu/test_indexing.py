@@ -5,7 +5,7 @@ import pytest
 from devices import DEVICE, KIND, needs_device
 from kernel_machine import Machine
 
-from dcarray.lowering.gpu import devices, indexing
+from dcarray.lowering.gpu import devices, indexing, streams
 from dcarray.lowering.gpu.indexing import RUN, THREADS, selection
 from dcarray.lowering.kernel.nodes import Binding, Pointer
 from dcarray.lowering.kernel.verify import check
@@ -67,18 +67,13 @@ def run(kernel, ints, *given):
 F8, I8, I2 = (np.dtype(kind) for kind in ("f8", "i8", "i2"))
 
 
-def test_gathers_and_scatters():
+def test_scatters():
     rng = np.random.default_rng(0)
     x, at = rng.random((5, 9, 4)), rng.permutation(9)[:6].astype(I2) - 4
-    found = run(indexing.gather(F8, I2, False), (5 * 6 * 4, 4, 6, 9), np.zeros((5, 6, 4)), x, at)
-    np.testing.assert_array_equal(found[0].reshape(5, 6, 4), x[:, at])
-    places = rng.integers(-9, 9, (5, 6, 4))
-    found = run(indexing.gather(F8, I8, True), (5 * 6 * 4, 4, 6, 9), np.zeros((5, 6, 4)), x, places)
-    np.testing.assert_array_equal(found[0].reshape(5, 6, 4), np.take_along_axis(x, places % 9, axis=1))
     for values, step in ((rng.random((5, 6, 4)), 1), (np.array([7.0]), 0)):
         want = x.copy()
         want[:, at] = values
-        found = run(indexing.scatter(F8, I2, False), (5 * 6 * 4, 4, 6, 9, step), x, values, at)
+        found = run(indexing.scatter(F8, I2), (5 * 6 * 4, 4, 6, 9, step), x, values, at)
         np.testing.assert_array_equal(found[0].reshape(x.shape), want)
 
 
@@ -118,3 +113,24 @@ def test_sums_by_bins(threads):
     numbers = rng.integers(0, 11, 500).astype(I2)
     found = run(indexing.binned(I2, None, None), ints, np.zeros((11, threads), I8), numbers)[0]
     np.testing.assert_array_equal(found.reshape(11, threads).sum(axis=1), np.bincount(numbers, minlength=11))
+
+
+@pytest.mark.parametrize("mode, before", [("full", 69), ("valid", 0), ("same", 35)])
+def test_sliding_products(mode, before):
+    rng = np.random.default_rng(2)
+    x, weights = rng.integers(-9, 9, (2, 300))
+    want = np.correlate(x, weights[:70], mode)
+    kernel = indexing.sliding(I8)
+    found = run(kernel, (want.size, 300, 70, before), np.zeros(want.size, I8), x, weights[:70])[0]
+    np.testing.assert_array_equal(found, want)
+
+
+@pytest.mark.parametrize("count", [1, 257, 700])
+def test_numbers_of_a_stream(count):
+    bits = np.random.PCG64(count)
+    state, inc = bits.state["state"].values()
+    first = (state * streams.MULTIPLIER + inc) % (1 << 128)
+    digits = streams.digits_of(count)
+    given = np.array([first >> 64, first % (1 << 64)], np.uint64), streams.jumps(inc, digits)
+    found = run(streams.numbers(), (count, digits), np.zeros(count, np.uint64), *given)[0]
+    np.testing.assert_array_equal(found, bits.random_raw(count))

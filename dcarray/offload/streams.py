@@ -1,0 +1,117 @@
+"""Random numbers of NumPy's default generator, drawn on a device: the stream, and its state afterwards, are
+NumPy's to the bit.
+
+Numbers that take one step of the generator each, or half of one, are drawn here.  Those of other
+distributions take as many as it happens, so that NumPy draws them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dcarray.api.functions.random_parts import asked_for
+from dcarray.lowering.gpu import streams
+
+from .arrays import array_class
+from .auto import AutoDevice
+from .buffer import least_elements
+from .function_table import host, require
+from .kernel_calls import Kernels
+from .placing import device_of
+
+__all__ = ["drawn"]
+
+_WORD, _HALF = (1 << 64) - 1, 1 << 32
+
+
+def drawn(name: str, method: str, generator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return the numbers that a method of a generator draws, as an array on a device.
+
+    Returns
+    -------
+    ndarray or None
+        None where the host is to draw them: nothing has been drawn.
+    """
+    device, body = device_of(name), _METHODS.get(method)
+    bits: Any = getattr(generator, "bit_generator", None)
+    if body is None or device is None or isinstance(device, AutoDevice) or device.is_processor:
+        return None
+    if type(generator) is not np.random.Generator or type(bits) is not np.random.PCG64:
+        return None
+    try:
+        with bits.lock:
+            return body(Kernels(array_class(device)), bits, *args, **kwargs)
+    except Exception:  # NumPy gives its own numbers, or its own error
+        return None
+
+
+def _words(k: Kernels, bits: Any, count: int) -> Any:
+    """Return the next numbers of the generator, of 64 bits; its state does not change."""
+    state = bits.state["state"]
+    first = (state["state"] * streams.MULTIPLIER + state["inc"]) % (1 << 128)
+    digits = streams.digits_of(count)
+    words = np.array([first >> 64, first & _WORD], np.uint64)
+    return k.streamed(words, streams.jumps(state["inc"], digits), count, digits)
+
+
+def _advance(bits: Any, steps: int, halves: int = 0) -> None:
+    """Put the generator so many steps on; then so many halves of one, if any: then it keeps no half from
+    before."""
+    before, after = bits.state, type(bits)(0)
+    after.state = before
+    after.advance(steps)
+    kept = {name: before[name] for name in ("has_uint32", "uinteger")}
+    after.state = after.state | kept | ({"has_uint32": 0} if halves else {})
+    np.random.Generator(after).integers(_HALF, size=halves, dtype=np.uint32)
+    bits.state = after.state
+
+
+def _uniform(k: Kernels, bits: Any, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    asked = asked_for(method, args, kwargs)
+    require(asked is not None)
+    shape, bounds = asked
+    count = math.prod(shape)
+    require(count >= least_elements())
+    found = (_words(k, bits, count) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    if bounds is not None:
+        low, high = map(float, bounds)
+        found = low + (high - low) * found
+    _advance(bits, count)
+    return found.reshape(shape)
+
+
+def _integers(
+    k: Kernels, bits: Any, low: Any, high: Any = None, size: Any = None, dtype: Any = np.int64,
+    endpoint: Any = False,
+) -> Any:  # fmt: skip
+    low, high = (0, low) if high is None else (low, high)
+    shape = (size,) if type(size) is int else size
+    require(type(shape) is tuple and all(type(n) is int for n in (low, high, *shape)))
+    require(dtype in (np.int64, int) and type(endpoint) is bool)
+    width, count = high - low + endpoint, math.prod(shape)
+    require(1 < width < _HALF and abs(low) < 1 << 62 and min(shape) >= 0 and count >= least_elements())
+    kept = bits.state["has_uint32"]  # half of a number that was drawn before
+    words = _words(k, bits, -(-(count - kept) // 2))
+    halves = k.fresh((2 * words.size + kept,), np.uint64)
+    halves[:kept] = bits.state["uinteger"]
+    halves[kept::2], halves[kept + 1 :: 2] = words & np.uint64(_HALF - 1), words >> np.uint64(32)
+    spread = halves[:count] * np.uint64(width)
+    few = np.uint64(_HALF % width)
+    # then NumPy draws another number in its place
+    require(not few or not host(((spread & np.uint64(_HALF - 1)) < few).any()))
+    found = low + (spread >> np.uint64(32)).astype(np.int64)
+    _advance(bits, (count - kept - 1) // 2, 2 - (count - kept) % 2)
+    return found.reshape(shape)
+
+
+def _of(method: str) -> Callable[..., Any]:
+    return lambda k, bits, *args, **kwargs: _uniform(k, bits, method, args, kwargs)
+
+
+_METHODS: dict[str, Callable[..., Any]] = {
+    "random": _of("random"), "uniform": _of("uniform"), "integers": _integers,
+}  # fmt: skip
