@@ -12,8 +12,8 @@
         return 0
 
 Each temporary has its own buffer, which returns to the device's pool when the function drops it.  A run that
-fails for lack of memory or of a kernel changes nothing.  ``prepare`` builds the kernels first.  If a buffer is
-allocated after a given array has been written, ``prepare`` also allocates and frees all buffers once.
+fails for lack of memory or of a kernel changes nothing: ``prepare`` builds the kernels first, and if a buffer
+is allocated after a given array has been written, it also allocates and frees all buffers once.
 """
 
 from __future__ import annotations
