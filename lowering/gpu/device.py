@@ -68,8 +68,9 @@ class Device(Protocol):
             If the device has no memory left.
         """
 
-    def upload(self, source: NDArray[Any], buffer: Any) -> None:
-        """Copy a C-contiguous host array to the beginning of a buffer; ``source`` may change afterwards."""
+    def upload(self, source: NDArray[Any], buffer: Any, start: int = 0) -> None:
+        """Copy a C-contiguous host array to the bytes of a buffer from ``start`` on; ``source`` may change
+        afterwards."""
 
     def download(self, buffer: Any, target: NDArray[Any], start: int = 0) -> None:
         """Copy bytes of a buffer, from ``start``, into a C-contiguous host array, after the queued work."""
