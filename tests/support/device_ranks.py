@@ -1,4 +1,4 @@
-"""A program of ranks with a device each: ``mpiexec -n 2 python -m device_ranks``, with parts of ``opencl:0``."""
+"""A program of ranks with a part of ``opencl:0`` each: ``mpiexec -n 2 python -m device_ranks``."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def stencil(x: Any, steps: int) -> None:
 
 
 def results(x: Any) -> list[Any]:
-    """What is asked of an array: element by element, folded, laid out anew, and by other ways than kernels."""
+    """What is asked of an array: element by element, folded, laid out anew, by others than kernels."""
     y = np.sqrt(x * x + 1) - x
     return [y, y.sum(), y.max(axis=0), y.T.copy() @ x, np.sort(y, axis=0)]
 

@@ -164,6 +164,7 @@ class CudaDevice:
     cache_dir: str | None = None  # without cuda.core CuPy has a folder of its own
     graphs = True
     graph_memory: int | None = None
+    failed: Any = None
 
     def __init__(self, number: int) -> None:
         import cupy

@@ -49,6 +49,7 @@ class OpenCLDevice:
     cache_dir: str | None = None
     graphs = False
     graph_memory: int | None = None
+    failed: Any = None
 
     def __init__(self, name: str, handle: Any) -> None:
         import pyopencl as cl

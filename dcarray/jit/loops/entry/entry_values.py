@@ -161,6 +161,9 @@ class LoopDescription:
     symbols : tuple of (str, int)
         The sizes that are arguments of the compiled code: what their names in `SymbolicSize` are, and the
         least value of each.
+    flagless : bool
+        Whether it is for a device, which knows of no floating-point exceptions: what raises one of Python's
+        is found by checks alone.
     """
 
     source: str
@@ -171,6 +174,7 @@ class LoopDescription:
     watched: int = RAISING
     resumed: bool = False
     symbols: tuple[tuple[str, int], ...] = ()
+    flagless: bool = False
 
 
 @record(frozen=True, slots=True)

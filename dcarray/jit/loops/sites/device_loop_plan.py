@@ -1,6 +1,7 @@
 """The run of a loop's plan on a device, whose arrays stay there: its arguments and its results.
 
-A loop runs there if nothing in it can raise, since devices have no floating-point flags.
+Devices have no floating-point flags.  So kernels write where a check fails, of an index say.  Then the arrays
+get their elements back, from copies on the device, and the loop runs in Python.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from dcarray.core.handle import Handle, small
 from dcarray.core.interrupts import DelayedInterrupt
 from dcarray.core.processes import LOCK
 from dcarray.lowering.gpu.host_calls import NotStarted
+from dcarray.lowering.gpu.kernels import check_has_failed
 from dcarray.offload.arrays import array_class
 from dcarray.offload.buffer import DeviceBuffer, array_in, least_elements, resident, uploaded
 
@@ -48,7 +50,7 @@ class DeviceLoopPlan(SizedPlan):
     Raises
     ------
     PlanMismatch
-        If an operation of the loop may raise an exception.
+        If the host would have to check for exceptions.
     """
 
     checks = None  # guards are computed anew in each run
@@ -59,8 +61,9 @@ class DeviceLoopPlan(SizedPlan):
     ) -> None:  # fmt: skip
         interface = interface or loaded.payload
         assert interface is not None
-        if interface.may_raise or interface.checked:
-            raise PlanMismatch(f"it may raise exceptions, of which {device.name} does not know")
+        self._checks = interface.may_raise or interface.checked
+        if self._checks and loaded.interpreted:
+            raise PlanMismatch(f"it may raise exceptions in steps for which {device.name} has no kernel")
         super().__init__(loaded, names, interface, symbols)
         self._device, place, at_of = device, self.place, self.at_of
         self._by_value = [name in interface.by_value for name, *_ in interface.arrays]
@@ -107,8 +110,12 @@ class DeviceLoopPlan(SizedPlan):
             if given is None:
                 return None
             buffers = [one.buffer if isinstance(one, DeviceBuffer) else one for one in given]
+            copies = self._copies(used) if self._checks else []
             try:
                 self._loaded.run((), buffers, self._symbols, device, 0)
+                failed = self._checks and check_has_failed(device)
+                for buffer, copy, nbytes in copies if failed else ():
+                    device.copy(copy, buffer, nbytes)
             except NotStarted as error:
                 if isinstance(error.__cause__, MemoryError):
                     raise error.__cause__ from None
@@ -118,6 +125,8 @@ class DeviceLoopPlan(SizedPlan):
                     if writes:
                         held.failure, held.ahead = error, True
                 raise
+            if failed:
+                return None
             for x, held, writes in used:
                 self._settle(x, held, writes)
         counters.loops += 1
@@ -158,6 +167,18 @@ class DeviceLoopPlan(SizedPlan):
                 return None, []
             first[head] = writes or first.get(head, False)
         return given, used
+
+    def _copies(self, used: list[tuple[Any, DeviceBuffer, bool]]) -> list[tuple[Any, Any, int]]:
+        """Return the buffers of arrays that are written, each with a copy and its bytes; those of small
+        arrays are the run's own."""
+        copies = []
+        for x, held, writes in used:
+            if writes and x._small is None:
+                head = x._store.family
+                nbytes = head.size * head.dtype.itemsize
+                copies.append((held.buffer, self._device.allocate(max(nbytes, 1)), nbytes))
+                self._device.copy(*copies[-1])
+        return copies
 
     def _buffer(self, x: Any, writes: bool) -> DeviceBuffer | None:
         """Return the device's buffer with an array's elements, once the recording that is pending on the

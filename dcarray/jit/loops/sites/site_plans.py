@@ -161,7 +161,8 @@ class SitePlans:
     ) -> Entry:  # fmt: skip
         request = keys.request_of(self.source, values, guards, kind, pattern, resumed, options)
         if device is not None:
-            request = request._replace(target=device.target, undone=False)
+            loop = replaced(request.loop, flagless=True)
+            request = request._replace(loop=loop, target=device.target, undone=False)
         entry = Entry(kind, pattern, guards, request, device)
         self.entries[entry.key] = entry
         entry.wraps = knows_wrapped() and any(map(is_wrapped, values))

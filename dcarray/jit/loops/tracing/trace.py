@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -119,7 +120,7 @@ def _tracer(request: LoopDescription, loops_run: bool) -> Tracer:
     least = dict(_symbols(request))
     scope = Scope(request.line, {symbol: (least[text], LARGEST) for symbol, text in given.items()})
     scope.loops_run = loops_run
-    tracer = Tracer(request, Memory(scope, request.file))
+    tracer = Tracer(request, Memory(scope, request.file, request.flagless))
     tracer.symbols = tuple(Symbol(symbol, least[text]) for symbol, text in given.items())
     tracer.sizes = {text: dims.symbol(symbol, least[text]) for symbol, text in given.items()}
     tracer.given = given
@@ -401,9 +402,14 @@ class Tracer(Recursions):
         if written & self.memory.assumed_unwritten:
             raise self.scope.fail("an array is read at places that depend on data, and written")
         arrays, inputs = [], []
+        texts = self.memory.inputs
+        taken = [texts[name] for name in self.memory.arrays if name in texts and name in read | written]
         for name, array in self.memory.arrays.items():
             if name not in read and name not in written and array.role != "out":
-                continue
+                text = texts.get(name, "")
+                if not _MAY_RAISE.search(text) or any(text in other for other in taken):
+                    continue
+                taken.append(text)  # a dead value, which Python may refuse to compute
             if name in self.memory.inputs:
                 inputs.append(self.memory.inputs[name])
                 array = replace(array, role="inout") if name in written else array
@@ -411,6 +417,10 @@ class Tracer(Recursions):
         functions = self.used_functions(body)
         region = Region(self.symbols, tuple(arrays), body, tuple(self.scope.guards), functions)
         return region, tuple(inputs)
+
+
+_MAY_RAISE = re.compile(r"[/%]|\*\*")
+"""Operations of Python's numbers that may raise, in the text of an input."""
 
 
 def may_not_end(source: str, names: tuple[tuple[str, EntryValue], ...]) -> bool:
