@@ -208,6 +208,7 @@ def f(a):
 """)
     a = np.ones(1000)
     a[0] = 0
+    dc.report(reset=True)
     with np.errstate(divide="raise"), pytest.raises(FloatingPointError):
         accelerated(g, a)
     assert dc.report().loops == 0
@@ -230,6 +231,36 @@ def f(a, b):
         x = dc.asarray(given)
         dc.accelerate(f)(x[100:], x[90:])
     np.testing.assert_array_equal(np.asarray(x), want)
+
+
+PARTS = [
+    lambda m: m[3], lambda m: m[:60, 4], lambda m: m.T[2, :60], lambda m: m[59::-1, 5],
+    lambda m: m[1:61, 1], lambda m: m[10:70, 5], lambda m: m.reshape(-1)[240:300],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("first", range(len(PARTS)))
+def test_parts_of_arrays(first: int) -> None:
+    """Plans get copies of them, unless one that is written shares elements with another."""
+    f = written("""
+def f(a, b):
+    for i in range(1, len(a)):
+        a[i] = a[i - 1] * 0.5 + 1 / b[i]
+    return a
+""")
+    base = np.random.default_rng(first).random((70, 60)) + 1
+    for number, second in enumerate(PARTS):
+        want = base.copy()
+        a, b = PARTS[first](want), second(want)
+        f(a, b)
+        dc.report(reset=True)
+        with dc.options(device=DEVICE, jit="eager", eager_below=0, cache_dir=None):
+            x = dc.asarray(base)
+            part = PARTS[first](x)
+            assert dc.accelerate(f)(part, second(x)) is part
+        windows = max(first, number) < len(PARTS) - 1  # of what is reshaped, nothing is known
+        assert dc.report().loops == (windows and not np.shares_memory(a, b))
+        np.testing.assert_allclose(np.asarray(x), want, rtol=1e-13)
 
 
 def test_a_device_without_memory_leaves_the_loop_to_python(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from program_runs import arguments_of, module
 from symbolic_sources import FAMOUS, random_program
 
 import dcarray as dc
-from dcarray.core.counters import counters, settle
+from dcarray.core.counters import counters
 from dcarray.jit.program.decorator import Program
 from dcarray.lowering.gpu import devices as table
 
@@ -144,7 +144,7 @@ def test_parts_shared_memory_and_other_devices(tmp_path: Path, written: list[str
             y = on_device(np.ones(6))
             program(y, x)
         assert np.array_equal(np.asarray(y), np.asarray(x) + 1.0)
-    assert len(written) == 4
+    assert len(written) == 3  # a part that shares no memory is copied
 
 
 def test_runs_are_counted(tmp_path: Path) -> None:

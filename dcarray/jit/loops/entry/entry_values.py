@@ -127,11 +127,13 @@ def _inside(function: Function) -> Iterator[Recursion]:
 
 
 class DeviceGuard(NamedTuple):
-    """The guard of an array on a device: the device, and the array's dtype and shape; it is contiguous."""
+    """The guard of an array on a device: the device, and the array's dtype and shape.  A plan gets the
+    elements in C order: those of a ``part`` of another array, or of a transpose, in a copy."""
 
     device: Any
     dtype: DType
     shape: tuple[int, ...]
+    part: bool = False
 
 
 EntryValue = (

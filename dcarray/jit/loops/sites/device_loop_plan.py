@@ -11,15 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dcarray.core import config, fp_state
+from dcarray.api.array import evaluate, ndarray
+from dcarray.core import config, fp_state, window
 from dcarray.core.counters import counters
-from dcarray.core.handle import Handle, small
+from dcarray.core.handle import Handle, as_class, small
 from dcarray.core.interrupts import DelayedInterrupt
 from dcarray.core.processes import LOCK
 from dcarray.lowering.gpu.host_calls import NotStarted
 from dcarray.lowering.gpu.kernels import check_has_failed
 from dcarray.offload.arrays import array_class
 from dcarray.offload.buffer import DeviceBuffer, array_in, least_elements, resident, uploaded
+from dcarray.recording.session import recording_for
 
 from ..entry.entry_values import Result
 from .loop_requests import LoopInterface
@@ -31,6 +33,28 @@ if TYPE_CHECKING:
     from dcarray.lowering.program.loaded_plan import LoadedPlan
 
 __all__ = ["DeviceLoopPlan"]
+
+_WORK = 10_000  # of a proof that two windows share no element
+
+
+def _is_part(x: Any) -> bool:
+    """Whether a value is an array of which a buffer does not have just the elements, in their order."""
+    if not isinstance(x, Handle) or x._small is not None:
+        return False
+    store = x._store
+    return store is not store.family or x._index is not None or x._shape != store.shape
+
+
+def _may_overlap(x: Any, y: Any) -> bool:
+    """Whether two windows of one store may share an element."""
+    store = x._store
+    if store is not y._store or store is not store.family:
+        return True
+    memory = np.empty(store.shape, np.uint8)  # never touched
+    try:
+        return np.shares_memory(*[window.view(memory, one._shape, one._window()) for one in (x, y)], _WORK)
+    except np.exceptions.TooHardError:
+        return True
 
 
 class DeviceLoopPlan(SizedPlan):
@@ -66,6 +90,9 @@ class DeviceLoopPlan(SizedPlan):
             raise PlanMismatch(f"it may raise exceptions in steps for which {device.name} has no kernel")
         super().__init__(loaded, names, interface, symbols)
         self._device, place, at_of = device, self.place, self.at_of
+        at = [(role, k) for role, k, *_ in self._parameters if type(k) is int]
+        self._arrays = [k for _, k in at]
+        self._written = [k for role, k in at if role == "inout"]
         self._by_value = [name in interface.by_value for name, *_ in interface.arrays]
         if symbols or not interface.symbols:
             self._bind_symbols(symbols)
@@ -102,6 +129,42 @@ class DeviceLoopPlan(SizedPlan):
         """
         if fp_state.raises_or_calls(fp_state.current_state()):
             return None
+        whole = self._whole(values)
+        found = None if whole is None else self._run(whole, options)
+        if found is None:
+            return None
+        for k in self._written:
+            if whole is not None and whole[k] is not values[k]:
+                values[k][...] = as_class(type(values[k]), whole[k])
+        return tuple(
+            [
+                values[at] if result.kind == "alias" else made
+                for (result, at), made in zip(self._results, found, strict=True)
+            ]
+        )
+
+    def _whole(self, values: Sequence[Any]) -> Sequence[Any] | None:
+        """Return the values with copies for parts of arrays, and for those that are not in C order; None if
+        one is written that shares memory with another."""
+        parts = {k: x for k in self._arrays if _is_part(x := values[k])}
+        if not parts:
+            return values
+        others = [x for k in self._arrays if isinstance(x := values[k], Handle) and x._small is None]
+        for k, x in parts.items():
+            for y in others:
+                shared = x is not y and x._store.family is y._store.family
+                written = k in self._written or any(values[j] is y for j in self._written)
+                if shared and written and _may_overlap(x, y):
+                    return None
+        found = list(values)
+        with recording_for(self._device):
+            for k, x in parts.items():
+                found[k] = as_class(ndarray, x).copy()
+            evaluate(*[found[k] for k in parts])
+        return found
+
+    def _run(self, values: Sequence[Any], options: config.Options) -> tuple[Any, ...] | None:
+        """Run the plan on whole arrays; as `run`."""
         device = self._device
         device.cache_dir = options.cache_dir
         device.graphs, device.graph_memory = options.graphs, options.graph_memory
