@@ -51,8 +51,9 @@ def _may_overlap(x: Any, y: Any) -> bool:
     if store is not y._store or store is not store.family:
         return True
     memory = np.empty(store.shape, np.uint8)  # never touched
+    a, b = (window.view(memory, one._shape, one._window()) for one in (x, y))
     try:
-        return np.shares_memory(*[window.view(memory, one._shape, one._window()) for one in (x, y)], _WORK)
+        return bool(np.shares_memory(a, b, max_work=_WORK))  # type: ignore[arg-type]
     except np.exceptions.TooHardError:
         return True
 
