@@ -58,7 +58,7 @@ def _device(name: str) -> Device:
 
 
 class DeviceBlock:
-    """A rank's local array on a device; see `dcarray.comm.planning.rank_program.steps.Elsewhere`.
+    """A rank's local array on a device; see `dcarray.comm.planning.rank_program.elsewhere.Elsewhere`.
 
     Parameters
     ----------

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -26,8 +26,10 @@ from dcarray.comm.transport.protocol import OPERATORS, Array, Communicator, Coun
 from dcarray.ir.nodes import Region
 from dcarray.ir.ops import OPS
 
+from .elsewhere import Arriving, finish
+
 __all__ = [
-    "ArrayExchange", "Begin", "Elsewhere", "Exchanges", "Execution", "Finish", "Frame", "Local", "Memory",
+    "ArrayExchange", "Begin", "Exchanges", "Execution", "Finish", "Frame", "Local", "Memory",
     "Note", "Program", "Reduce", "Step",
 ]  # fmt: skip
 
@@ -71,22 +73,6 @@ def no_context(loc: Any) -> AbstractContextManager[object]:
     return nullcontext()
 
 
-class Elsewhere(Protocol):
-    """A local array whose elements may be in other memory than the host's, of which messages are sent."""
-
-    def on_host(self, writing: bool = False) -> Array:
-        """Return the elements on the host, for reading, or to be written to as well."""
-
-    def memory(self) -> Array:
-        """Return the host's memory, of which windows are brought and taken."""
-
-    def bring(self, windows: Sequence[Array]) -> None:
-        """Bring windows of the host's memory up to date."""
-
-    def take(self, windows: Sequence[Array]) -> None:
-        """Take windows of the host's memory that have been written to."""
-
-
 @dataclass
 class Execution:
     """The state of a program that runs on one rank.
@@ -127,10 +113,6 @@ class Execution:
             _, (one, _) = self.pending.popitem()
             with suppress(CommError):  # it would add nothing to the failure
                 one.comm.waitall(one.requests)
-
-
-Arriving = list[tuple[Elsewhere, list[Array]]]
-"""Local arrays, with the windows of the host's memory that an exchange writes to."""
 
 
 class Step(Protocol):
@@ -200,7 +182,7 @@ class Exchanges:
         return found
 
     def run(self, at: Execution) -> None:
-        _finish(*self.start(at))
+        finish(*self.start(at))
 
     def start(self, at: Execution) -> tuple[PendingExchange, Arriving]:
         """Begin the exchanges; returns them, and what arrives in arrays that are elsewhere."""
@@ -217,13 +199,6 @@ class Exchanges:
                 arriving.append((ends[1], [box_view(target, box) for box in item.plan.boxes_written()]))
             arrays.append((item.plan, source, target))
         return self.persistent.start(at.comm, arrays), arriving
-
-
-def _finish(exchange: PendingExchange, arriving: Arriving) -> None:
-    """Wait for the end of an exchange."""
-    exchange.finish()
-    for held, windows in arriving:
-        held.take(windows)
 
 
 @dataclass(frozen=True)
@@ -258,7 +233,7 @@ class Finish(_Boundary):
         return Counts()
 
     def run(self, at: Execution) -> None:
-        _finish(*at.pending.pop(id(self.what)))
+        finish(*at.pending.pop(id(self.what)))
 
 
 @dataclass(frozen=True)

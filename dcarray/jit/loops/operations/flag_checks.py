@@ -5,6 +5,7 @@ They are for values that may be dropped, and for targets without flags.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -84,3 +85,15 @@ def _flag_conditions(node: Apply, watched: int) -> Iterator[Expr]:
     elif watched & (DIVIDE | OVER):  # an infinite quotient is a division by zero, or an overflow
         zero = Apply("equal", (node.args[1], const(0.0, node.args[1].dtype)), _BOOL)
         yield both(over, zero if watched & DIVIDE else Apply("logical_not", (zero,), _BOOL))
+
+
+_MAY_RAISE = re.compile(r"[/%]|\*\*")
+"""Operations of Python's numbers that may raise, in the text of an input."""
+
+
+def dead_input(text: str, taken: list[str]) -> bool:
+    """Whether an input that nothing reads has to be computed, since Python may refuse to; it is ``taken``
+    then, as those are that are read."""
+    found = _MAY_RAISE.search(text) is not None and not any(text in other for other in taken)
+    taken += [text] * found
+    return found

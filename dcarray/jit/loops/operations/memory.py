@@ -49,8 +49,7 @@ class Memory:
     change the memory that it reads."""
 
     def __init__(self, scope: Scope, file: str, flagless: bool = False) -> None:
-        self.scope = scope
-        self.flagless = flagless  # whether the target has no floating-point flags
+        self.scope, self.flagless = scope, flagless  # flagless: the target has no floating-point flags
         self.arrays: dict[str, Array] = {}
         self.immutable: set[str] = set()  # arrays that no later statement writes
         self.unwriteable: set[str] = set()  # arrays that the program may not write

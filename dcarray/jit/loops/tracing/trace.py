@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -39,6 +38,7 @@ from ..entry.sizes import LARGEST, SymbolicSize
 from ..operations.arithmetic import Arithmetic
 from ..operations.arrays import Arrays
 from ..operations.calls import Calls
+from ..operations.flag_checks import dead_input
 from ..operations.indexing import basic_key
 from ..operations.memory import Memory
 from ..operations.public_objects import public_object
@@ -406,10 +406,8 @@ class Tracer(Recursions):
         taken = [texts[name] for name in self.memory.arrays if name in texts and name in read | written]
         for name, array in self.memory.arrays.items():
             if name not in read and name not in written and array.role != "out":
-                text = texts.get(name, "")
-                if not _MAY_RAISE.search(text) or any(text in other for other in taken):
+                if not dead_input(texts.get(name, ""), taken):
                     continue
-                taken.append(text)  # a dead value, which Python may refuse to compute
             if name in self.memory.inputs:
                 inputs.append(self.memory.inputs[name])
                 array = replace(array, role="inout") if name in written else array
@@ -417,10 +415,6 @@ class Tracer(Recursions):
         functions = self.used_functions(body)
         region = Region(self.symbols, tuple(arrays), body, tuple(self.scope.guards), functions)
         return region, tuple(inputs)
-
-
-_MAY_RAISE = re.compile(r"[/%]|\*\*")
-"""Operations of Python's numbers that may raise, in the text of an input."""
 
 
 def may_not_end(source: str, names: tuple[tuple[str, EntryValue], ...]) -> bool:
