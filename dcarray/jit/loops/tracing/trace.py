@@ -401,15 +401,14 @@ class Tracer(Recursions):
             )
         if written & self.memory.assumed_unwritten:
             raise self.scope.fail("an array is read at places that depend on data, and written")
-        arrays, inputs = [], []
-        texts = self.memory.inputs
+        arrays, inputs, texts = [], [], self.memory.inputs
         taken = [texts[name] for name in self.memory.arrays if name in texts and name in read | written]
         for name, array in self.memory.arrays.items():
-            if name not in read and name not in written and array.role != "out":
-                if not dead_input(texts.get(name, ""), taken):
-                    continue
-            if name in self.memory.inputs:
-                inputs.append(self.memory.inputs[name])
+            unused = name not in read and name not in written and array.role != "out"
+            if unused and not dead_input(texts.get(name, ""), taken):
+                continue
+            if name in texts:
+                inputs.append(texts[name])
                 array = replace(array, role="inout") if name in written else array
             arrays.append(array)
         functions = self.used_functions(body)
