@@ -23,6 +23,25 @@ FEW = 32
 _COMPARISONS = {"less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "=="}
 
 
+_OF_C = {
+    f"c_{name}": name
+    for name in (
+        "cos",
+        "cosh",
+        "exp",
+        "exp2",
+        "expm1",
+        "fmod",
+        "log",
+        "log10",
+        "log1p",
+        "log2",
+        "sin",
+        "sinh",
+    )
+}
+_OF_C |= {f"c_a{name}": f"arc{name}" for name in ("cos", "cosh", "sin", "sinh", "tan", "tan2", "tanh")}
+_OF_C["c_pow"] = "power"
 FAILED = "check_failed"
 """What kernels with checks call the buffer in which they write that one has failed."""
 _FITS = {
@@ -131,6 +150,10 @@ class DevicePrinter(Printer):
             case k.Op("add_fits" | "subtract_fits" | "multiply_fits" as name, (a, b)):
                 return f"{self._fits(name, a.dtype)}({self.expr(a)}, {self.expr(b)})"
         return super().expr(expr)
+
+    def apply(self, name: str, args: list[str], kinds: list[k.DType], dtype: k.DType) -> str:
+        """An operation; a function of the C library's is NumPy's, within the same units in the last place."""
+        return super().apply(_OF_C.get(name, name), args, kinds, dtype)
 
     def _checking(self, dtype: k.DType) -> str:
         """The function that gives a value, and writes where one does not fit."""

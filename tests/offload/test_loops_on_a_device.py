@@ -163,6 +163,10 @@ def rooted(a, x):
     for i in range(20):
         a[i] += math.sqrt(x - i)
 
+def of_c(a, x):
+    for i in range(len(a)):
+        a[i] = math.exp(a[i]) + math.log(x + a[i]) + a[i] ** 2.0 - math.sin(abs(a[i]) ** 2.5)
+
 def searched(a, d):
     k = 0
     while a[k] < d:
@@ -181,6 +185,7 @@ _WRONG = np.where(np.arange(1000) == 700, 2000, _K)
 CALLS = [
     *[("divided", 3.5), ("divided", 2.0), ("never_used", 1.0), ("never_used", 0.0)],
     *[("gathered", _K), ("gathered", _WRONG), ("scattered", _K), ("scattered", -_WRONG)],
+    *[("of_c", 2.0), ("of_c", 0.5)],
     *[("rooted", 20.0), ("rooted", 5.0), ("searched", 0.9), ("searched", 2.0)],
     *[("multiplied", np.ones(1000, np.int64)), ("multiplied", np.full(1000, 3))],
 ]
