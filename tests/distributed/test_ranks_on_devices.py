@@ -10,7 +10,6 @@ from devices import needs_opencl
 from launching import launch, needs_mpi
 from made_up_device import MadeUpDevice
 
-import dcarray as dc
 from dcarray import comm
 from dcarray.core import device_names
 from dcarray.distributed.device_blocks import DeviceBlock
@@ -34,16 +33,6 @@ def test_a_rank_takes_the_device_of_its_number(monkeypatch: pytest.MonkeyPatch) 
     assert found == ["cuda:0", "cuda:1", "cuda:0"]
     assert comm.run(3, lambda: device_names.resolve("cuda:1")) == ["cuda:1"] * 3
     assert device_names.resolve("cuda") == "cuda:0"
-
-
-def test_arrays_of_ranks_have_no_device_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(devices._found, "cuda", [MadeUpDevice("cuda:0")])
-
-    def rank() -> None:
-        with pytest.raises(ValueError, match=r"dc\.options\(device"):
-            dc.zeros(5000, device="cuda")
-
-    comm.run(2, rank)
 
 
 def _windows(a: Any) -> list[Any]:
