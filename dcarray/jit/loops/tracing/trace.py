@@ -390,15 +390,13 @@ class Tracer(Recursions):
 
     def _region(self) -> tuple[Region, tuple[str, ...]]:
         body = tuple(self.memory.block)
-        for first in (self.memory.checks_passed, self.memory.draws):
-            if first is not None:
-                body = (Compute(first, const(True, np.bool_), loc=self.memory.loc), *body)
+        for first in filter(None, (self.memory.checks_passed, self.memory.draws)):
+            body = (Compute(first, const(True, np.bool_), loc=self.memory.loc), *body)
         read = {w.array for stmt in body for w in reads(stmt)}
         written = {w.array for stmt in body for w in writes(stmt)}
         if any(self.memory.changed & sources for sources in self.memory.joined.values()):
-            raise self.scope.fail(
-                "an array changes that has another name, if a condition holds: take a copy for that name"
-            )
+            reason = "an array changes that has another name, if a condition holds: take a copy for that name"
+            raise self.scope.fail(reason)
         if written & self.memory.assumed_unwritten:
             raise self.scope.fail("an array is read at places that depend on data, and written")
         arrays, inputs, texts = [], [], self.memory.inputs
@@ -411,13 +409,11 @@ class Tracer(Recursions):
                 inputs.append(texts[name])
                 array = replace(array, role="inout") if name in written else array
             arrays.append(array)
-        functions = self.used_functions(body)
-        region = Region(self.symbols, tuple(arrays), body, tuple(self.scope.guards), functions)
-        return region, tuple(inputs)
+        guards, functions = tuple(self.scope.guards), self.used_functions(body)
+        return Region(self.symbols, tuple(arrays), body, guards, functions), tuple(inputs)
 
 
 def may_not_end(source: str, names: tuple[tuple[str, EntryValue], ...]) -> bool:
     """Whether there is a ``while``, in the source or in functions that it calls."""
-    return "while" in source or any(
-        isinstance(value, Function) and may_not_end(value.source, value.names) for _, value in names
-    )
+    called = (value for _, value in names if isinstance(value, Function))
+    return "while" in source or any(may_not_end(one.source, one.names) for one in called)
