@@ -55,6 +55,14 @@ class Exchange:
     receives: tuple[Transfer, ...]
     local_copies: tuple[tuple[Box, Box], ...] = ()
 
+    def boxes_read(self) -> list[Box]:
+        """Return the boxes of the array that is read."""
+        return [box for one in self.sends for box in one.boxes] + [here for here, _ in self.local_copies]
+
+    def boxes_written(self) -> list[Box]:
+        """Return the boxes of the array that is written."""
+        return [box for one in self.receives for box in one.boxes] + [there for _, there in self.local_copies]
+
     def counts(self, itemsize: int) -> Counts:
         """Return the numbers of messages and bytes of this plan for an array of items of `itemsize` bytes."""
         return Counts(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Self
 
+from .processes import communicator, rank_on_node
+
 __all__ = ["AUTO", "Device", "cpu_name", "devices", "resolve"]
 
 AUTO = "auto"
@@ -84,8 +86,8 @@ def devices() -> tuple[Device, ...]:
 
 
 def resolve(name: Any) -> str:
-    """Return the full name of a device: ``"opencl"`` means the first OpenCL device, ``"auto"`` stays as it
-    is.
+    """Return the full name of a device: ``"opencl"`` is the first one of its kind, or, where several ranks
+    run the program, this rank's; ``"auto"`` is the choice.
 
     Raises
     ------
@@ -96,4 +98,8 @@ def resolve(name: Any) -> str:
         return str(name)
     from dcarray.lowering.gpu import devices
 
+    if name in devices.KINDS and communicator() is not None:
+        there = [one for one in devices.find() if one.name.startswith(f"{name}:")]
+        if there:
+            return there[rank_on_node() % len(there)].name
     return devices.get(name).name

@@ -22,6 +22,7 @@ __all__ = [
     "communicator",
     "foreign_thread_error",
     "is_launched",
+    "rank_on_node",
     "simulated",
 ]
 
@@ -35,6 +36,8 @@ _turn: threading.Thread = threading.main_thread()
 # Environment variables that launchers set, as `dcarray.comm.transport.world` knows them, which is imported
 # only where one is set.
 _LAUNCHED = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "PMIX_RANK")
+# Those in which they say which rank of its node a process is: MPICH and Intel MPI, Open MPI, Slurm, MVAPICH.
+_ON_NODE = ("MPI_LOCALRANKID", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID", "MV2_COMM_WORLD_LOCAL_RANK")
 
 
 def communicator() -> Communicator | None:
@@ -62,6 +65,16 @@ def foreign_thread_error() -> Exception:
 def is_launched() -> bool:
     """Whether a launcher has started this process, perhaps as one of several ranks."""
     return any(name in os.environ for name in _LAUNCHED)
+
+
+def rank_on_node() -> int:
+    """Return the number of this rank among those of its node, as the launcher says; else among all."""
+    comm = communicator()
+    if simulated() is None:
+        for name in _ON_NODE:
+            if os.environ.get(name, "").isdecimal():
+                return int(os.environ[name])
+    return 0 if comm is None else comm.rank
 
 
 @cache

@@ -41,8 +41,8 @@ class Shard:
     ----------
     layout : Layout
         The layout, with the halo that the block has room for.
-    block : ndarray
-        This rank's elements and halo.
+    held : ndarray or object
+        This rank's elements and halo, or what has them on the rank's device.
     comm : Communicator
         The ranks.
     filled : Valid or None
@@ -55,14 +55,30 @@ class Shard:
         Its elements are in the memory of a process.
     """
 
-    __slots__ = ("__weakref__", "block", "comm", "done", "exposed", "filled", "layout")
+    __slots__ = ("__weakref__", "comm", "done", "exposed", "filled", "held", "layout")
     device = None
 
     def __init__(
-        self, layout: Layout, block: NDArray, comm: Communicator, filled: ValidHalos | None = None
+        self, layout: Layout, held: Any, comm: Communicator, filled: ValidHalos | None = None
     ) -> None:
-        self.layout, self.block, self.comm, self.filled = layout, block, comm, filled
+        self.layout, self.held, self.comm, self.filled = layout, held, comm, filled
         self.done = self.exposed = False
+
+    def elements(self) -> NDArray:
+        """This rank's elements and halo on the host, for reading only."""
+        held = self.held
+        return held if isinstance(held, np.ndarray) else held.on_host()
+
+    @property
+    def block(self) -> NDArray:
+        """This rank's elements and halo on the host, where they may be written to."""
+        if not isinstance(self.held, np.ndarray):
+            self.held = self.held.on_host(True)
+        return self.held
+
+    @block.setter
+    def block(self, elements: NDArray) -> None:
+        self.held = elements
 
     def run(self, head: Store, writing: bool = False) -> None:
         """Do nothing: the elements of a shard are computed."""
@@ -163,7 +179,7 @@ def gather_store(head: Store) -> None:
     copies = Layout.copies(held.layout.shape, held.layout.grid)
     with communicating():
         held.comm.step(("gather", held.layout.shape))
-        redistribute(held.layout, copies, held.comm.rank).run(held.comm, held.block, mem)
+        redistribute(held.layout, copies, held.comm.rank).run(held.comm, held.elements(), mem)
     if head.mem is None:
         head.bind_new(mem, address)
     discard_shard(head)
@@ -193,7 +209,7 @@ def element(head: Store, index: tuple[int, ...]) -> Any:
     owner = layout.owner(index)
     found: NDArray = np.empty((), head.dtype)
     if comm.rank == owner:
-        found[...] = held.block[layout.to_local(index)]
+        found[...] = held.elements()[layout.to_local(index)]
     with communicating():
         comm.bcast(found, owner)
     return found[()]

@@ -42,6 +42,7 @@ from dcarray.lowering.runtime.buffer_pool import empty
 
 from .array_distribution import blocks_of
 from .consistency import combine_flags, digest
+from .device_blocks import DeviceBlock, block_of, device_of, on_host, options_there, there
 from .layout_choice import chosen_layouts, is_large
 from .plan_cache import LayoutPlan
 from .region_pieces import Block, Choice, Piece, pieces_of, region_at
@@ -54,7 +55,7 @@ class Held(NamedTuple):
     """An array during a run: ``block`` is this rank's memory of it.  ``layout`` is None where it is whole on
     every rank, ``filled`` says which halos are up to date, and ``own`` that the memory is the run's own."""
 
-    block: NDArray
+    block: Any  # an array, or a DeviceBlock
     layout: Layout | None
     filled: ValidHalos | None
     own: bool
@@ -89,7 +90,10 @@ class RegionOnRanks:
     def _region(self) -> Region:
         return DISTRIBUTED.run(self._given)
 
-    def run(self, given: Mapping[str, Any], mask: int, options: Options, comm: Communicator) -> Any:
+    def run(
+        self, given: Mapping[str, Any], mask: int, options: Options, comm: Communicator,
+        on_device: bool = False,
+    ) -> Any:  # fmt: skip
         """Run the region; all ranks do.
 
         Parameters
@@ -98,6 +102,8 @@ class RegionOnRanks:
             Arrays, and numbers as arrays without axes, by their names in the region.
         mask : int
             The floating-point exceptions that it must not raise, as FPE bits.
+        on_device : bool
+            Whether the rank's device may compute the blocks, which knows of no such exceptions.
 
         Returns
         -------
@@ -112,7 +118,9 @@ class RegionOnRanks:
         StrictError
             With the option ``strict``, if arrays have to be gathered.
         """
-        options = job_options(options)
+        options = options_there(job_options(options), on_device)
+        if device_of(options) is not None:
+            mask = 0
         with communicating():
             comm.share(self._description, 0, lambda: self._where)
         memories = self._memories(given)
@@ -222,6 +230,8 @@ def _count_uses(pieces: tuple[Piece, ...], uses: dict[str, int]) -> None:
 def _new(array: Array, held: Held, options: Options, comm: Communicator) -> Any:
     """Return a new array with the elements of a run's result; for a result without axes, its memory."""
     block, layout, filled, _ = held
+    if layout is None:
+        block = on_host(block, True)
     if not array.shape:
         return block
     if layout is None and block.size < options.eager_below:
@@ -245,18 +255,19 @@ class _Run:
         self._of, self._finite = of, finite
         self._options, self._comm = options, comm
         self.flags = 0
+        self._device = device = device_of(options)
         self.held: dict[str, Held] = {}
         for name, x in given.items():
             if isinstance(x, np.ndarray):
                 whole = contiguous(x)
-                self.held[name] = Held(whole, None, None, whole is not x)
+                self.held[name] = Held(there(device, whole), None, None, whole is not x)
             elif (shard := x.remote) is not None:
                 filled = None if shard.exposed else shard.filled
-                self.held[name] = Held(shard.block, shard.layout, filled, False)
+                self.held[name] = Held(block_of(shard, device), shard.layout, filled, False)
             else:
                 mem = memory(x)
                 whole = contiguous(mem)
-                self.held[name] = Held(whole, None, None, whole is not mem)
+                self.held[name] = Held(there(device, whole), None, None, whole is not mem)
 
     def all(self, pieces: tuple[Piece, ...], values: dict[str, int]) -> None:
         """Run pieces, with these values of the variables of loops around."""
@@ -277,7 +288,7 @@ class _Run:
 
     def _holds(self, test: Block, name: str, values: dict[str, int]) -> bool:
         self._block(test, values)
-        return bool(self.held[name].block)
+        return bool(on_host(self.held[name].block))
 
     # ---- one block --------------------------------------------------------------------------------------
     def _block(self, block: Block, values: dict[str, int]) -> None:
@@ -286,21 +297,22 @@ class _Run:
         for array, dim in block.numbers:
             self.held[array.name] = Held(np.array(_value(dim, values), array.dtype), None, None, True)
         plan = self._plan(block)
-        given: dict[str, NDArray] = {}
+        given: dict[str, Any] = {}
         fresh: set[str] = set()
         for name in plan.program.given:
             held, layout = self.held[name], plan.layouts.get(name)
             given[name] = held.block
             if held.layout is None and layout is not None:
-                given[name] = local_block(held.block, layout, self._comm)
+                given[name] = there(self._device, local_block(on_host(held.block), layout, self._comm))
                 fresh.add(name)
         self._of.report_gathers(plan.program, self._options)
 
         def local(region: Region, arrays: Mapping[str, Any]) -> None:
             self.flags |= compute(plan, self._options, region, arrays)
 
+        made = None if self._device is None else partial(DeviceBlock, self._device)
         with communicating(), fp_state.collect_flags() as seen:
-            after = execute(plan.program, self._comm, given, local, empty)
+            after = execute(plan.program, self._comm, given, local, empty, made=made)
         self.flags |= seen.flags
         for name in plan.program.after:
             before = given.get(name)

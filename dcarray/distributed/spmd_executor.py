@@ -26,6 +26,7 @@ from dcarray.comm.transport.protocol import Communicator
 from dcarray.core import fp_attribution, fp_state
 from dcarray.core.config import Options
 from dcarray.core.counters import counters, note
+from dcarray.core.device_names import AUTO
 from dcarray.core.errors import StrictError
 from dcarray.core.processes import communicating
 from dcarray.core.shard import NDArray, Shard, discard_shard, gather_store, local_block, set_shard
@@ -42,6 +43,8 @@ from dcarray.recording.log import Recording
 
 from . import input_range_check
 from .consistency import agree_on_live, combine_flags
+from .device_blocks import DeviceBlock, block_of, device_of, on_host, options_there, there
+from .device_blocks import run as run_on_device
 from .layout_choice import chosen_layouts, default_layout, is_large
 from .plan_cache import LayoutPlan, LogFacts, compile_region, facts_of, slot_of
 from .reshape import copy_views, write_back_views
@@ -59,6 +62,7 @@ def run(executor: Executor, rec: Recording, options: Options, comm: Communicator
     """Run a recording on all ranks; parameters and result are those of
     `dcarray.execution.executor.Executor.run`."""
     options = job_options(options)
+    on_device = options_there(options, not any(fp_state.raises_or_calls(site[2]) for site in rec.sites))
     facts = facts_of(rec)
     copies: list[tuple[Store, Store]] = []
     if not facts.one_geometry:
@@ -68,7 +72,7 @@ def run(executor: Executor, rec: Recording, options: Options, comm: Communicator
     cause = "reshape"
     try:
         notes = (
-            _run_distributed(rec, facts, shards, options, comm)
+            _run_distributed(rec, facts, shards, on_device, comm)
             if facts.is_distributed(shards, options)
             else None
         )
@@ -132,9 +136,13 @@ def _run_distributed(
     """Run a recording distributed, and return the notes of floating-point exceptions."""
     if not rec.sites:  # the call that was to be recorded has raised
         return []
+    device = device_of(options)
+    if device is not None:
+        rec.watched = 0
     slots = rec.slots
     live = tuple([k for k in rec.news if slots[k]() is not None])
-    live = agree_on_live(rec, facts.description, live, comm)
+    what = facts.description if device is None else (*facts.description, "on devices")
+    live = agree_on_live(rec, what, live, comm)
     if not live and not facts.overwrites:
         return []
     states = tuple([(k, s.layout, None if s.exposed else s.filled) for k, s in shards.items()])
@@ -148,7 +156,7 @@ def _run_distributed(
                 matching.check(plan.program, comm)
     else:
         counters.plan_hits += 1
-    given = _inputs(rec, plan, shards, comm)
+    given = _inputs(rec, plan, shards, options, comm)
     mask = rec.watched
     if plan.limits and input_range_check.within(given, plan.limits, comm, partial(compute, plan, options)):
         plan, mask = plan.overwriting, 0
@@ -165,9 +173,10 @@ def _run_distributed(
         nonlocal flags
         flags |= compute(plan, options, region, arrays)
 
+    made = None if device is None else partial(DeviceBlock, device)
     with communicating():
         with fp_state.collect_flags() as seen:
-            after = execute(plan.program, comm, given, local, empty)
+            after = execute(plan.program, comm, given, local, empty, made=made)
         flags = combine_flags(comm, flags | seen.flags) & mask if mask else 0
     notes = _attribute_errors(rec, plan, given, flags, comm) if flags else []
     _bind_outputs(rec, plan, after, facts.written, comm)
@@ -233,17 +242,18 @@ def _plan(
 
 # ---- running -----------------------------------------------------------------------------------------
 def _inputs(
-    rec: Recording, plan: LayoutPlan, shards: dict[int, Any], comm: Communicator
-) -> dict[str, NDArray]:
+    rec: Recording, plan: LayoutPlan, shards: dict[int, Shard], options: Options, comm: Communicator
+) -> dict[str, Any]:
     """Return this rank's memory of the arrays and scalars that a plan reads."""
-    given = dict(plan.scalars(rec))
+    given: dict[str, Any] = dict(plan.scalars(rec))
+    device = device_of(options)
     for name, slot in plan.inputs:
         if slot in shards:
-            given[name] = shards[slot].block
+            given[name] = block_of(shards[slot], device)
         else:
             mem = memory(rec.slots[slot])
             layout = plan.layouts.get(name)
-            given[name] = contiguous(mem) if layout is None else local_block(mem, layout, comm)
+            given[name] = there(device, contiguous(mem) if layout is None else local_block(mem, layout, comm))
     return given
 
 
@@ -259,6 +269,13 @@ def compute(plan: LayoutPlan, options: Options, region: Region, arrays: Mapping[
     if slot.ask():
         compile_region(slot, region, options)
     ready = slot.plan
+    if options.device not in ("cpu", AUTO):
+        if ready is not None and run_on_device(ready, region, arrays, options):
+            return 0
+        written = {a.name for a in region.arrays if a.role in ("out", "inout")}
+        here = {name: on_host(held, name in written) for name, held in arrays.items()}
+        _interpret(region, here)
+        return 0
     if ready is None:
         return _interpret(region, arrays)
     given = [*arrays.values()]  # in the region's order
@@ -328,13 +345,14 @@ def _bind_outputs(
 
 
 def bind(
-    store: Store, block: NDArray, layout: Layout | None, filled: ValidHalos | None, written: bool,
+    store: Store, block: Any, layout: Layout | None, filled: ValidHalos | None, written: bool,
     comm: Communicator,
 ) -> bool:  # fmt: skip
     """Give a store the elements that its array has after a run, whole or as a block; return whether it is a
     new block."""
     before = store.remote
     if layout is None:
+        block = on_host(block, True)
         if before is not None:
             discard_shard(store)
         if store.mem is None:
@@ -342,10 +360,12 @@ def bind(
         elif (written or before is not None) and block is not store.mem:
             store.mem[...] = block
     elif before is not None and before.layout == layout:
-        if before.block is not block and before.exposed:
-            before.block[...] = block  # the program has a view of it
+        if before.exposed:  # the program has a view of it
+            block = on_host(block, True)
+            if before.block is not block:
+                before.block[...] = block
         else:
-            before.block = block
+            before.held = block
         before.filled = filled
         store.dirty = before
     elif before is not None or written:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from dcarray.api.array import ndarray
+from dcarray.core.config import current
 from dcarray.core.counters import note, user_line
 from dcarray.core.device_names import AUTO
 from dcarray.core.devices import name_of
@@ -32,8 +33,8 @@ def device_of(name: str) -> Any:
     ValueError
         If there is none of that name, or several ranks run the program.
     """
-    if name == "cpu" or (name == AUTO and communicator() is not None):
-        return None
+    if name == "cpu" or (communicator() is not None and name in (AUTO, current().device)):
+        return None  # on ranks the option says where their blocks are computed
     if name == AUTO:
         either = auto_device()
         if either is not None:
@@ -41,7 +42,9 @@ def device_of(name: str) -> Any:
         return either
     found = devices.get(name)
     if communicator() is not None:
-        raise ValueError(f"arrays on {name} are of one process: several ranks compute on their CPUs only")
+        raise ValueError(
+            f"several ranks compute on {name} with dc.options(device=...), not by an array's own"
+        )
     return found
 
 
@@ -100,6 +103,8 @@ def converted(name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str,
         If a copy is needed, with ``copy=False``.
     """
     device = device_of(name)
+    if device is None and communicator() is not None:
+        return function(*args, **kwargs)
     a = args[0] if args else None
     if isinstance(a, Handle) and a._device is device:
         return call(array_class(device), function, args, kwargs)

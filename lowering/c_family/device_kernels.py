@@ -23,6 +23,40 @@ FEW = 32
 _COMPARISONS = {"less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "=="}
 
 
+_OF_C = {
+    f"c_{name}": name
+    for name in (
+        "cos",
+        "cosh",
+        "exp",
+        "exp2",
+        "expm1",
+        "fmod",
+        "log",
+        "log10",
+        "log1p",
+        "log2",
+        "sin",
+        "sinh",
+    )
+}
+_OF_C |= {f"c_a{name}": f"arc{name}" for name in ("cos", "cosh", "sin", "sinh", "tan", "tan2", "tanh")}
+_OF_C["c_pow"] = "power"
+FAILED = "check_failed"
+"""What kernels with checks call the buffer in which they write that one has failed."""
+_FITS = {
+    ("add_fits", "i"): "{T} r = ({T})(({U})a + ({U})b); return ((a ^ r) & (b ^ r)) >= 0;",
+    ("add_fits", "u"): "return ({T})(a + b) >= a;",
+    ("subtract_fits", "i"): "{T} r = ({T})(({U})a - ({U})b); return ((a ^ b) & (a ^ r)) >= 0;",
+    ("subtract_fits", "u"): "return a >= b;",
+    ("multiply_fits", "i"): (
+        "if (a == 0 || b == 0) return 1; if (a == -1) return b != {low}; if (b == -1) return a != {low}; "
+        "{T} r = ({T})((uint64_t)a * (uint64_t)b); return r / b == a;"
+    ),
+    ("multiply_fits", "u"): "return a == 0 || ({T})((uint64_t)a * b) / a == b;",
+}
+
+
 @record(frozen=True, slots=True)
 class DeviceDialect(Dialect):
     """A dialect of C for devices; the defaults are what the devices have in common.  The type of sizes and
@@ -82,6 +116,17 @@ def emit(kernel: k.Kernel, dialect: DeviceDialect) -> str:
     return "\n".join([dialect.head, *printer.helpers, "", *phases]) + "\n"
 
 
+def has_checks(kernel: k.Kernel) -> bool:
+    """Whether a kernel checks values at run time."""
+    roots = [
+        root
+        for phase in kernel.phases
+        for stmt in walk_statements((*phase.pre, *phase.body))
+        for root in (*values(stmt), *((stmt.cond,) if isinstance(stmt, k.If | k.Repeat) else ()))
+    ]
+    return any(isinstance(node, k.Op) and node.name == "checked" for root in roots for node in walk(root))
+
+
 class DevicePrinter(Printer):
     """The printer of one kernel for a device."""
 
@@ -100,9 +145,32 @@ class DevicePrinter(Printer):
                 return f"(({self.dialect.type(expr.dtype)})({affine(at)}))"
             case k.Op(name, (k.Index(left), k.Index(right))) if name in _COMPARISONS:
                 return f"({affine(left)} {_COMPARISONS[name]} {affine(right)})"
-            case k.Op("checked" | "add_fits" | "subtract_fits" | "multiply_fits"):
-                raise Unsupported(f"the {self.dialect.name} target cannot tell that a check has failed")
+            case k.Op("checked", (fits, value), dtype):
+                return f"{self._checking(dtype)}({self.expr(fits)}, {self.expr(value)}, {FAILED})"
+            case k.Op("add_fits" | "subtract_fits" | "multiply_fits" as name, (a, b)):
+                return f"{self._fits(name, a.dtype)}({self.expr(a)}, {self.expr(b)})"
         return super().expr(expr)
+
+    def apply(self, name: str, args: list[str], kinds: list[k.DType], dtype: k.DType) -> str:
+        """An operation; a function of the C library's is NumPy's, within the same units in the last place."""
+        return super().apply(_OF_C.get(name, name), args, kinds, dtype)
+
+    def _checking(self, dtype: k.DType) -> str:
+        """The function that gives a value, and writes where one does not fit."""
+        kind, truth = self.dialect.type(dtype), self.dialect.type(np.dtype(bool))
+        arguments = f"{truth} fits, {kind} value, {self.dialect.global_space}int32_t *failed"
+        name = f"checked_{dtype.name}"
+        text = f"{kind} {name}({arguments}) {{ if (!fits) *failed = 1; return value; }}"
+        return self.helper(name, self.dialect.function + text)
+
+    def _fits(self, name: str, dtype: k.DType) -> str:
+        """The function that says whether integers have a sum, a difference or a product of their type."""
+        kind, least = self.dialect.type(dtype), np.iinfo(dtype).min
+        unsigned = self.dialect.type(np.dtype(f"u{dtype.itemsize}"))
+        low = f"({kind})(({unsigned})1 << {8 * dtype.itemsize - 1})"
+        how = _FITS[name, dtype.kind].format(T=kind, U=unsigned, low=low if least else "0")
+        text = f"{self.dialect.function}int {name}_{dtype.name}({kind} a, {kind} b) {{ {how} }}"
+        return self.helper(f"{name}_{dtype.name}", text)
 
     def phase(self, number: int, phase: k.Phase) -> Iterator[str]:
         dialect, index = self.dialect, self.dialect.index
@@ -120,6 +188,9 @@ class DevicePrinter(Printer):
                 f"const {index} {name}_at",
             ]
             pointers.append(f"{pointer}{name} = {name}_base + {name}_at;")
+        if has_checks(self.kernel):
+            arguments += [f"{dialect.global_space}int32_t *{FAILED}_base", f"const {index} {FAILED}_at"]
+            pointers.append(f"{dialect.global_space}int32_t *{FAILED} = {FAILED}_base + {FAILED}_at;")
         arguments += [f"const {index} {name}" for name in self.kernel.ints]
         yield f"{dialect.phase}{dialect.bounds.format(threads=phase.threads)}void phase{number}("
         yield from (f"    {argument}," for argument in arguments[:-1])

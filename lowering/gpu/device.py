@@ -41,8 +41,10 @@ class Device(Protocol):
     graphs : bool
         Whether launches are collected into graphs, if the device has these.
     graph_memory : int or None
-        The most bytes that the temporaries of a graph should take at a time, if the order of its nodes can be
-        chosen so; None for a part of the device's memory.
+        Bytes that the temporaries of a graph may take where an order of its nodes allows it; None for a part
+        of the device's memory.
+    failed : object or None
+        The buffer in which kernels write that a check has failed, once there is such a kernel.
     """
 
     name: str
@@ -55,6 +57,7 @@ class Device(Protocol):
     cache_dir: str | None
     graphs: bool
     graph_memory: int | None
+    failed: Any
 
     def running(self) -> AbstractContextManager[Any]:
         """Return a context for a run, in which the device looks up once what each call would look up."""
@@ -68,8 +71,9 @@ class Device(Protocol):
             If the device has no memory left.
         """
 
-    def upload(self, source: NDArray[Any], buffer: Any) -> None:
-        """Copy a C-contiguous host array to the beginning of a buffer; ``source`` may change afterwards."""
+    def upload(self, source: NDArray[Any], buffer: Any, start: int = 0) -> None:
+        """Copy a C-contiguous host array to the bytes of a buffer from ``start`` on; ``source`` may change
+        afterwards."""
 
     def download(self, buffer: Any, target: NDArray[Any], start: int = 0) -> None:
         """Copy bytes of a buffer, from ``start``, into a C-contiguous host array, after the queued work."""

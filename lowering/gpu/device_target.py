@@ -12,7 +12,7 @@ from typing import Any
 from dcarray.ir.passes.pass_manager import Pipeline
 from dcarray.ir.passes.portable.pipeline import PORTABLE
 from dcarray.ir.records import record
-from dcarray.lowering.c_family.device_kernels import DeviceDialect, emit
+from dcarray.lowering.c_family.device_kernels import DeviceDialect, emit, has_checks
 from dcarray.lowering.gpu.kernels import DeviceKernel
 from dcarray.lowering.gpu.scheduler import gpu_kernel
 from dcarray.lowering.gpu.schedules.blocks import LIMITS, Limits
@@ -46,7 +46,7 @@ class DeviceCompiler:
         """Return the kernel, which is compiled for the device where it first runs."""
         threads = tuple(phase.threads for phase in kernel.phases)
         sizes = tuple(0 if buffer.by_value else buffer.dtype.itemsize for buffer in kernel.buffers)
-        return DeviceKernel(code.decode(), threads, sizes)
+        return DeviceKernel(code.decode(), threads, sizes, has_checks(kernel))
 
 
 def device_target(

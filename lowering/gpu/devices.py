@@ -67,7 +67,7 @@ def get(name: object) -> Device:
     devices = _of_kind(kind) if kind in KINDS else _found.get(kind, [])
     reason = f"; {devices}" if isinstance(devices, NoDevice) else ""
     for device in () if isinstance(devices, NoDevice) else devices:
-        if device.name in (name, f"{name}:0"):
+        if device.name in (name, f"{name}:0", f"{name}:0.0"):
             return device
     names = ", ".join(["cpu", *(device.name for device in find())])
     raise ValueError(f"no device {name!r}; the devices there are: {names}{reason}")

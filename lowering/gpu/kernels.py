@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+import numpy as np
+
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from dcarray.lowering.gpu.device import Device
 
+_NONE: NDArray[np.int32] = np.zeros(1, np.int32)
 _NARROW = (1 << 31) - (1 << 20)  # threads beyond a domain count on, by less than a block
 
 
@@ -33,13 +38,17 @@ class DeviceKernel:
         The number of threads of a block, for each phase.
     sizes : tuple of int
         For each buffer the bytes of an element; 0 for an argument by value.
+    checks : bool
+        Whether one more buffer tells the device that a check has failed.
     """
 
     loader: ClassVar[str] = f"{__name__}:DeviceKernel"
 
-    def __init__(self, source: str, threads: tuple[int, ...], sizes: tuple[int, ...]) -> None:
-        self.parts = source, threads, sizes
-        self.source, self.threads, self.sizes = source, threads, sizes
+    def __init__(
+        self, source: str, threads: tuple[int, ...], sizes: tuple[int, ...], checks: bool = False
+    ) -> None:
+        self.parts = source, threads, sizes, checks
+        self.source, self.threads, self.sizes, self.checks = source, threads, sizes, checks
         self._limits = [size * _NARROW for size in sizes]  # bytes of buffers; 0 for an argument by value
 
     def __call__(
@@ -63,4 +72,25 @@ class DeviceKernel:
                 given.append(argument)
         for count, threads in zip(blocks, self.threads, strict=True):
             narrow = narrow and count * threads < _NARROW
+        if self.checks:
+            given += (_failed(device), 0)
         return narrow, given
+
+
+def _failed(device: Device) -> Any:
+    """Return the buffer in which kernels of a device write that a check has failed."""
+    if device.failed is None:
+        device.failed = device.allocate(_NONE.nbytes)
+        device.upload(_NONE, device.failed)
+    return device.failed
+
+
+def check_has_failed(device: Device) -> bool:
+    """Whether a check of a kernel has failed since the last call, after the work in the queue."""
+    if device.failed is None:
+        return False
+    found = np.empty_like(_NONE)
+    device.download(device.failed, found)
+    if found[0]:
+        device.upload(_NONE, device.failed)
+    return bool(found[0])

@@ -19,7 +19,8 @@ from dcarray.core.counters import settle
 from dcarray.core.fp_attribution import DIVIDE, INVALID, OVER
 from dcarray.ir.nodes import Apply, Const, Expr
 from dcarray.ir.ops import const
-from dcarray.jit.loops.tracing.dead_values import dead_targets, with_flag_check
+from dcarray.jit.loops.operations.flag_checks import with_flag_check
+from dcarray.jit.loops.tracing.dead_values import dead_targets
 
 HEAD = """
 import numpy as np

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import loop_programs
@@ -134,18 +135,77 @@ def f(a, n):
     np.testing.assert_array_equal(np.asarray(c), want[1])
 
 
-def test_what_may_raise_stays_pythons() -> None:
-    f = written("""
-def f(a, d):
+RAISING = """
+def divided(a, d):
     x = 1.0
     for i in range(3):
-        x = x / d
+        x = x / (d - i)
         a[i] = x
     return x
-""")
+
+def never_used(a, d):
+    for i in range(len(a)):
+        a[i] = 2 * a[i]
+        y = 1.0 / d
+
+def gathered(a, k):
+    s = 0.0
+    for i in range(len(k)):
+        s += a[k[i]]
+        a[i] = s
+    return s
+
+def scattered(a, k):
+    for i in range(len(k)):
+        a[k[i]] += 1
+
+def rooted(a, x):
+    for i in range(20):
+        a[i] += math.sqrt(x - i)
+
+def of_c(a, x):
+    for i in range(len(a)):
+        a[i] = math.exp(a[i]) + math.log(x + a[i]) + a[i] ** 2.0 - math.sin(abs(a[i]) ** 2.5)
+
+def searched(a, d):
+    k = 0
+    while a[k] < d:
+        a[k] = -1.0
+        k += 1
+    return k
+
+def multiplied(a, k):
+    s = np.int64(1)
+    for i in range(len(k)):
+        s = s * k[i]
+    return s
+"""
+_K = np.arange(1000) - 500
+_WRONG = np.where(np.arange(1000) == 700, 2000, _K)
+CALLS = [
+    *[("divided", 3.5), ("divided", 2.0), ("never_used", 1.0), ("never_used", 0.0)],
+    *[("gathered", _K), ("gathered", _WRONG), ("scattered", _K), ("scattered", -_WRONG)],
+    *[("of_c", 2.0), ("of_c", 0.5)],
+    *[("rooted", 20.0), ("rooted", 5.0), ("searched", 0.9), ("searched", 2.0)],
+    *[("multiplied", np.ones(1000, np.int64)), ("multiplied", np.full(1000, 3))],
+]
+
+
+@pytest.mark.parametrize(("name", "given"), CALLS)
+def test_what_raises_runs_again_in_python(name: str, given: Any) -> None:
+    """Compiled code leaves no trace of what it did before."""
+    f = written(RAISING.replace(f"def {name}(", "def f("), math=math, np=np)
+    a = np.linspace(-1.0, 1.0, 1000)
+    b = a.copy()
+    want = outcome(f, (a, given))
     dc.report(reset=True)
-    with pytest.raises(ZeroDivisionError):
-        accelerated(f, np.ones(100), 0.0)
+    got = outcome(lambda *args: accelerated(f, *args), (b, given))
+    alike(want[:2], got[:2], True)
+    raised = isinstance(want[0], tuple) or bool(want[2])
+    assert raised or dc.report().loops == 1
+
+
+def test_a_flag_that_is_to_raise_leaves_a_loop_to_python() -> None:
     g = written("""
 def f(a):
     for i in range(1, 5):
@@ -153,6 +213,7 @@ def f(a):
 """)
     a = np.ones(1000)
     a[0] = 0
+    dc.report(reset=True)
     with np.errstate(divide="raise"), pytest.raises(FloatingPointError):
         accelerated(g, a)
     assert dc.report().loops == 0
@@ -175,6 +236,37 @@ def f(a, b):
         x = dc.asarray(given)
         dc.accelerate(f)(x[100:], x[90:])
     np.testing.assert_array_equal(np.asarray(x), want)
+
+
+ADDED = """
+def f(a, b):
+    for i in range(1, len(a)):
+        a[i] = a[i - 1] * 0.5 + 1 / b[i]
+    return a
+"""
+PARTS = [
+    lambda m: m[3], lambda m: m[:60, 4], lambda m: m.T[2, :60], lambda m: m[59::-1, 5],
+    lambda m: m[1:61, 1], lambda m: m[10:70, 5], lambda m: m.reshape(-1)[240:300],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("first", range(len(PARTS)))
+def test_parts_of_arrays(first: int) -> None:
+    """Plans get copies of them, unless one that is written shares elements with another."""
+    base = np.random.default_rng(first).random((70, 60)) + 1
+    for number, second in enumerate(PARTS):
+        f = written(ADDED)  # another one each time: a loop that has often failed stays Python's
+        want = base.copy()
+        a, b = PARTS[first](want), second(want)
+        f(a, b)
+        dc.report(reset=True)
+        with dc.options(device=DEVICE, jit="eager", eager_below=0, cache_dir=None):
+            x = dc.asarray(base)
+            part = PARTS[first](x)
+            assert dc.accelerate(f)(part, second(x)) is part
+        windows = max(first, number) < len(PARTS) - 1  # of what is reshaped, nothing is known
+        assert dc.report().loops == (windows and not np.shares_memory(a, b))
+        np.testing.assert_allclose(np.asarray(x), want, rtol=1e-13)
 
 
 def test_a_device_without_memory_leaves_the_loop_to_python(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,11 +42,11 @@ class MadeUpDevice:
             self.left -= nbytes
         return np.full(nbytes, 0xAB, np.uint8)
 
-    def upload(self, source: Any, buffer: Any) -> None:
+    def upload(self, source: Any, buffer: Any, start: int = 0) -> None:
         self._check()
         assert source.flags.c_contiguous
         self.uploads += 1
-        buffer[: source.nbytes] = source.reshape(-1).view(np.uint8)
+        buffer[start : start + source.nbytes] = source.reshape(-1).view(np.uint8)
 
     def download(self, buffer: Any, target: Any, start: int = 0) -> None:
         self._check()

@@ -60,7 +60,8 @@ class Multiply:
 
     def run(self, at: Execution) -> None:
         run = self.plan.parts if self.parts else self.plan.run
-        first, second, result = (at.memory[m.name] for m in (self.first, self.second, self.result))
+        first, second = at.array(self.first.name), at.array(self.second.name)
+        result = at.array(self.result.name, True)
         with at.around(self.loc):
             run(at.comm, first, second, result, at.empty)
 

@@ -25,30 +25,33 @@ def interpreted(region: Region, memory: Mapping[str, Array]) -> None:
 def execute(
     program: Program,
     comm: Communicator,
-    given: Mapping[str, Array],
-    local: Callable[[Region, Mapping[str, Array]], None] = interpreted,
+    given: Mapping[str, Any],
+    local: Callable[[Region, Mapping[str, Any]], None] = interpreted,
     empty: Callable[[tuple[int, ...], np.dtype[Any]], Array] = np.empty,
     around: Callable[[Any], AbstractContextManager[object]] = no_context,
-) -> dict[str, Array]:
-    """Run the program of one rank, and return this rank's memory of the arrays that exist afterwards.
+    made: Callable[[tuple[int, ...], np.dtype[Any]], Any] | None = None,
+) -> dict[str, Any]:
+    """Run the program of one rank.
 
     Parameters
     ----------
     program : Program
     comm : Communicator
         All ranks; each of them runs its program.
-    given : mapping of str to ndarray
+    given : mapping of str to (ndarray or Elsewhere)
         This rank's memory of each ``in`` and ``inout`` array of the region, by name.
     local : callable
         Runs a region on local arrays, in place; by default the interpreter.
     empty : callable
         Allocates an array of a shape and dtype.
     around : callable
-        Returns the context manager in which a step outside of regions runs, given its location.
+        Returns the context manager for a statement outside of regions, given its location.
+    made : callable, optional
+        Makes the local arrays, where these are no plain ones.
 
     Returns
     -------
-    dict of str to ndarray
+    dict of str to (ndarray or Elsewhere)
         This rank's memory of each array that exists afterwards, by its name in the region.
 
     Notes
@@ -57,11 +60,11 @@ def execute(
     """
     there = program.given
     at = Execution(comm, {there[name]: array for name, array in given.items()}, local, empty, around)
-    memory = at.memory
+    memory, new = at.memory, made or empty
     try:
-        for step, made, last in program.schedule:
-            for one in made:
-                memory[one.name] = empty(one.shape, one.dtype)
+        for step, fresh, last in program.schedule:
+            for one in fresh:
+                memory[one.name] = new(one.shape, one.dtype)
             step.run(at)
             for name in last:
                 del memory[name]
@@ -71,5 +74,5 @@ def execute(
     for name in program.after.values():
         if name not in memory:
             one = program.memory[name]
-            memory[name] = empty(one.shape, one.dtype)
+            memory[name] = new(one.shape, one.dtype)
     return {name: memory[there] for name, there in program.after.items()}

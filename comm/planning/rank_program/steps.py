@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from dcarray.comm.exchange.exchange_plan import Exchange, PendingExchange
+from dcarray.comm.exchange.exchange_plan import Exchange, PendingExchange, box_view
 from dcarray.comm.exchange.persistent import PersistentExchanges
 from dcarray.comm.exchange.redistribute import with_window_axes
 from dcarray.comm.layout.grid import ProcessGrid
@@ -26,9 +26,11 @@ from dcarray.comm.transport.protocol import OPERATORS, Array, Communicator, Coun
 from dcarray.ir.nodes import Region
 from dcarray.ir.ops import OPS
 
+from .elsewhere import Arriving, finish
+
 __all__ = [
-    "ArrayExchange", "Begin", "Exchanges", "Execution", "Finish", "Frame", "Local", "Memory", "Note",
-    "Program", "Reduce", "Step",
+    "ArrayExchange", "Begin", "Exchanges", "Execution", "Finish", "Frame", "Local", "Memory",
+    "Note", "Program", "Reduce", "Step",
 ]  # fmt: skip
 
 
@@ -78,24 +80,29 @@ class Execution:
     Parameters
     ----------
     comm : Communicator
-    memory : dict of str to ndarray
+    memory : dict of str to (ndarray or Elsewhere)
         All local arrays that exist, by name.
     local : callable
         Runs a region on local arrays, in place.
     empty : callable
         Allocates an array of a shape and dtype.
     around : callable
-        Returns the context manager in which a step outside of regions runs, given its location.
-    pending : dict of int to PendingExchange
-        The exchanges that have begun and not ended, by the ``id`` of their steps.
+        Returns the context manager for a statement outside of regions, given its location.
+    pending : dict of int to (PendingExchange, list)
+        The exchanges under way, with what will have arrived, by the identity of their steps.
     """
 
     comm: Communicator
-    memory: dict[str, Array]
+    memory: dict[str, Any]
     local: Callable[[Region, Mapping[str, Array]], None]
     empty: Callable[[tuple[int, ...], np.dtype[Any]], Array] = np.empty
     around: Callable[[Any], AbstractContextManager[object]] = no_context
-    pending: dict[int, PendingExchange] = field(default_factory=dict)
+    pending: dict[int, tuple[PendingExchange, Arriving]] = field(default_factory=dict)
+
+    def array(self, name: str, writing: bool = False) -> Array:
+        """Return a local array on the host, for reading, or to be written to as well."""
+        held = self.memory[name]
+        return held if isinstance(held, np.ndarray) else held.on_host(writing)
 
     def drain(self) -> None:
         """Wait for all exchanges that have begun, after an error.
@@ -103,7 +110,7 @@ class Execution:
         Otherwise MPI could write to freed memory, or a later exchange could receive the old messages.
         """
         while self.pending:
-            _, one = self.pending.popitem()
+            _, (one, _) = self.pending.popitem()
             with suppress(CommError):  # it would add nothing to the failure
                 one.comm.waitall(one.requests)
 
@@ -175,18 +182,23 @@ class Exchanges:
         return found
 
     def run(self, at: Execution) -> None:
-        self.start(at).finish()
+        finish(*self.start(at))
 
-    def start(self, at: Execution) -> PendingExchange:
-        """Begin the exchanges, and return an object to wait for their end."""
-        arrays = []
+    def start(self, at: Execution) -> tuple[PendingExchange, Arriving]:
+        """Begin the exchanges; returns them, and what arrives in arrays that are elsewhere."""
+        arrays, arriving = [], []
         for item in self.items:
-            source, target = at.memory[item.source], at.memory[item.target]
+            ends = at.memory[item.source], at.memory[item.target]
+            source, target = (end if isinstance(end, np.ndarray) else end.memory() for end in ends)
             if item.source_view is not None and item.target_view is not None:
                 source = with_window_axes(source, item.source_view)
                 target = with_window_axes(target, item.target_view)
+            if not isinstance(ends[0], np.ndarray):
+                ends[0].bring([box_view(source, box) for box in item.plan.boxes_read()])
+            if not isinstance(ends[1], np.ndarray):
+                arriving.append((ends[1], [box_view(target, box) for box in item.plan.boxes_written()]))
             arrays.append((item.plan, source, target))
-        return self.persistent.start(at.comm, arrays)
+        return self.persistent.start(at.comm, arrays), arriving
 
 
 @dataclass(frozen=True)
@@ -221,7 +233,7 @@ class Finish(_Boundary):
         return Counts()
 
     def run(self, at: Execution) -> None:
-        at.pending.pop(id(self.what)).finish()
+        finish(*at.pending.pop(id(self.what)))
 
 
 @dataclass(frozen=True)
@@ -268,7 +280,7 @@ class Frame:
         return Counts()
 
     def run(self, at: Execution) -> None:
-        source, target = at.memory[self.source], at.memory[self.target]
+        source, target = at.array(self.source), at.array(self.target, True)
         for box in self.boxes:
             here = tuple(slice(low, high) for low, high in box)
             target[here] = source[here]
@@ -315,7 +327,7 @@ class Reduce:
 
     def run(self, at: Execution) -> None:
         group = at.comm.sub(self.ranks)
-        here, out = np.ascontiguousarray(at.memory[self.source.name]), at.memory[self.target.name]
+        here, out = np.ascontiguousarray(at.array(self.source.name)), at.array(self.target.name, True)
         if self.target.layout is not None:  # which may have room for a halo
             out = out[self.target.layout.owned(self.rank)]
         if (name := _MPI_NAMES.get(self.op)) is not None:

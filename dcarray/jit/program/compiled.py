@@ -75,6 +75,7 @@ class CompiledProgram:
             version,
             changes,
             undone=not self._on_device,
+            flagless=self._on_device,
         )
         function = plain.function
         with perf_map.named(lambda: (function.name, f"{function.file}:{function.line}")):

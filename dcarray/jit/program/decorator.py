@@ -280,7 +280,7 @@ class Program(Elsewhere, Generic[_Arguments, _Result]):
             named = dict(zip([name for name, _ in parameters], values, strict=True))
             pairs = zip(found, parameters, strict=True)
             numbers: Any = frozenset([(name, own) for (_, own), (name, a) in pairs if own is not a])
-            elsewhere = options.device != "cpu" or on_devices(values)
+            elsewhere = (options.device != "cpu" and communicator() is None) or on_devices(values)
             code = None if elsewhere else self._code_for(named, numbers, options)
         except TypeError as error:
             return self._of_other_types(arguments, error, options)

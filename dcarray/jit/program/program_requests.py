@@ -78,7 +78,9 @@ class ProgramRequest(NamedTuple):
     changes : tuple of (str, tuple) or None
         The changes of the region that replace the passes, each as a `dcarray.jit.program.schedule.Change`.
     undone : bool
-        Whether memory is restored when a floating-point exception is raised.
+        Whether memory is restored where a floating-point exception is raised.
+    flagless : bool
+        As in `LoopDescription`.
     """
 
     program: Description
@@ -89,6 +91,7 @@ class ProgramRequest(NamedTuple):
     version: Literal["some", "general"] = "some"
     changes: tuple[tuple[str, tuple[Any, ...]], ...] | None = None
     undone: bool = True
+    flagless: bool = False
 
     def plan_input(self) -> PlanInput:
         """Return the region of the program."""
@@ -98,7 +101,7 @@ class ProgramRequest(NamedTuple):
 
         from .region import trace_program
 
-        traced = trace_program(self.program)
+        traced = trace_program(self.program, self.flagless)
         region = traced.region
         if self.changes is not None:
             from .schedule import Change, repeated
@@ -134,5 +137,13 @@ class ProgramRequest(NamedTuple):
 
     def text(self) -> str:
         """Return the text of everything that the plan depends on, as its key."""
-        options = self.fastmath, self.threads, self.target, self.version, self.changes, self.undone
+        options = (
+            self.fastmath,
+            self.threads,
+            self.target,
+            self.version,
+            self.changes,
+            self.undone,
+            self.flagless,
+        )
         return repr((self.program, *options))

@@ -103,7 +103,8 @@ class RankRuns:
             mask |= RAISING
         elif mask & RAISING and self._checked:
             mask |= INVALID
-        found = self._region(symbols).run(given, mask, options, comm)
+        unseen = not (self._traced.may_raise or self._checked or fp_state.raises_or_calls(state))
+        found = self._region(symbols).run(given, mask, options, comm, unseen)
         if found is None:
             return None
         counters.loops += 1

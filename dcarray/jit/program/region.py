@@ -126,21 +126,21 @@ def region_of(
     return trace_program(describe(function, annotations, constants))
 
 
-def trace_program(description: Description) -> TracedProgram:
-    """Return the region of a described program.
+def trace_program(description: Description, flagless: bool = False) -> TracedProgram:
+    """Return the region of a described program; ``flagless`` as in `LoopDescription`.
 
     Raises
     ------
     ProgramError
         If it does not compile, with file and line.
     """
-    tracer = _ProgramTracer(description)
+    tracer = _ProgramTracer(description, flagless)
     try:
         return tracer.run_program()
     except Untraceable as error:
         found = ProgramError(error.reason, tracer.memory.file, error.line)
     # names may have their types, or values at all, only if loops run
-    tracer = _ProgramTracer(description)
+    tracer = _ProgramTracer(description, flagless)
     tracer.scope.loops_run = True
     try:
         return tracer.run_program()
@@ -151,7 +151,7 @@ def trace_program(description: Description) -> TracedProgram:
 class _ProgramTracer(Tracer):
     """The tracer of a program."""
 
-    def __init__(self, description: Description) -> None:
+    def __init__(self, description: Description, flagless: bool) -> None:
         function = description.function
         self._description = description
         self._called = dict(description.called)
@@ -168,8 +168,10 @@ class _ProgramTracer(Tracer):
                 free = Memory(Scope(0, {**limits, **dict.fromkeys(arrays, (0, 0))}), "").name(name)
                 self._ints[name] = free
                 limits[free] = -LARGEST, LARGEST
-        memory = Memory(Scope(function.line, limits), function.file)
-        loop = LoopDescription(function.source, function.file, function.line, (), frozenset())
+        memory = Memory(Scope(function.line, limits), function.file, flagless)
+        loop = LoopDescription(
+            function.source, function.file, function.line, (), frozenset(), flagless=flagless
+        )
         super().__init__(loop, memory)
         self.sizes.update(description.sizes)
         self.sizes.update((name, dims.symbol(name)) for name in limits if name not in self._ints.values())

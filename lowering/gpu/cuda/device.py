@@ -164,6 +164,7 @@ class CudaDevice:
     cache_dir: str | None = None  # without cuda.core CuPy has a folder of its own
     graphs = True
     graph_memory: int | None = None
+    failed: Any = None
 
     def __init__(self, number: int) -> None:
         import cupy
@@ -202,13 +203,13 @@ class CudaDevice:
         with self.current():
             return CudaBuffer(self._alloc(max(nbytes, 1)), nbytes)
 
-    def upload(self, source: NDArray[Any], buffer: CudaBuffer) -> None:
-        """Copy a C-contiguous host array to the beginning of a buffer."""
+    def upload(self, source: NDArray[Any], buffer: CudaBuffer, start: int = 0) -> None:
+        """Copy a C-contiguous host array to the bytes of a buffer from ``start`` on."""
         if not source.flags.c_contiguous:
             raise ValueError("only C-contiguous arrays are copied to devices")
         if source.nbytes:
             with self.current():
-                buffer.memory.copy_from_host(source.ctypes.data, source.nbytes)
+                (buffer.memory + start).copy_from_host(source.ctypes.data, source.nbytes)
 
     def download(self, buffer: CudaBuffer, target: NDArray[Any], start: int = 0) -> None:
         """Copy bytes of a buffer, from ``start`` on, into a C-contiguous host array, after the work in the

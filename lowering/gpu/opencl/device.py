@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["OpenCLDevice", "find"]
 
+PARTS: Final = "DCARRAY_OPENCL_PARTS"
+"""The environment variable of the parts into which each device is divided."""
 INSTALL: Final = "pip install 'dcarray[opencl]'"
 _GIB: Final = 1 << 30
 _ON_PROCESSORS: Final = "dcarray.lowering.gpu.opencl.target:ON_PROCESSORS"
@@ -47,6 +49,7 @@ class OpenCLDevice:
     cache_dir: str | None = None
     graphs = False
     graph_memory: int | None = None
+    failed: Any = None
 
     def __init__(self, name: str, handle: Any) -> None:
         import pyopencl as cl
@@ -123,13 +126,13 @@ class OpenCLDevice:
                 return self._cl.Buffer(self.context, self._cl.mem_flags.READ_WRITE, max(nbytes, 1))
             return pool.allocate(max(nbytes, 1))
 
-    def upload(self, source: NDArray[Any], buffer: Any) -> None:
-        """Copy a C-contiguous host array to the beginning of a buffer."""
+    def upload(self, source: NDArray[Any], buffer: Any, start: int = 0) -> None:
+        """Copy a C-contiguous host array to the bytes of a buffer from ``start`` on."""
         if not source.flags.c_contiguous:
             raise ValueError("only C-contiguous arrays are copied to devices")
         if source.nbytes:
             with self._errors():
-                self._cl.enqueue_copy(self.queue, buffer, source, is_blocking=True)
+                self._cl.enqueue_copy(self.queue, buffer, source, dst_offset=start, is_blocking=True)
 
     def download(self, buffer: Any, target: NDArray[Any], start: int = 0) -> None:
         """Copy bytes of a buffer, from ``start`` on, into a C-contiguous host array, after the work in the
@@ -300,8 +303,29 @@ def _rank(handle: Any) -> int:
     return 0 if kind & cl.device_type.GPU else 2 if kind & cl.device_type.CPU else 1
 
 
+def _parts_wanted() -> int:
+    """Return into how many parts `PARTS` asks devices to be divided."""
+    text = os.environ.get(PARTS, "1")
+    if not text.isdecimal() or not int(text):
+        raise ValueError(f"{PARTS}={text!r}: must be an integer >= 1")
+    return int(text)
+
+
+def _parts(handle: Any, wanted: int) -> list[tuple[str, Any]]:
+    """Return a device, or its parts with as many compute units each, with what their names end with.  A
+    device that cannot be divided so is left whole."""
+    import pyopencl as cl
+
+    how = cl.device_partition_property.EQUALLY
+    units = handle.max_compute_units // wanted
+    if wanted == 1 or not units or how not in handle.partition_properties:
+        return [("", handle)]
+    return [(f".{k}", one) for k, one in enumerate(handle.create_sub_devices([how, units])[:wanted])]
+
+
 def find() -> list[OpenCLDevice]:
-    """Return the devices of all platforms: GPUs first, then accelerators, processors, simulators.
+    """Return the devices of all platforms: GPUs first, then accelerators, processors, simulators.  With
+    `PARTS` in the environment these are their parts: ``opencl:0.0``, ``opencl:0.1``.
 
     Raises
     ------
@@ -328,12 +352,16 @@ def find() -> list[OpenCLDevice]:
             refusals.append(f"{platform.name}: {error}")
     handles.sort(key=_rank)
     devices: list[OpenCLDevice] = []
+    number = 0
     for handle in handles:
         try:
             if not handle.available or not handle.compiler_available:
                 refusals.append(f"{handle.name}: not available")
                 continue
-            devices.append(OpenCLDevice(f"opencl:{len(devices)}", handle))
+            made = [
+                OpenCLDevice(f"opencl:{number}{part}", one) for part, one in _parts(handle, _parts_wanted())
+            ]
+            devices, number = devices + made, number + 1
         except cl.Error as error:
             refusals.append(f"{handle.name}: {error}")
     if not devices:

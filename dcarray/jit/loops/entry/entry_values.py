@@ -127,11 +127,13 @@ def _inside(function: Function) -> Iterator[Recursion]:
 
 
 class DeviceGuard(NamedTuple):
-    """The guard of an array on a device: the device, and the array's dtype and shape; it is contiguous."""
+    """The guard of an array on a device: the device, and the array's dtype and shape.  A plan gets the
+    elements in C order: those of a ``part`` of another array, or of a transpose, in a copy."""
 
     device: Any
     dtype: DType
     shape: tuple[int, ...]
+    part: bool = False
 
 
 EntryValue = (
@@ -161,6 +163,9 @@ class LoopDescription:
     symbols : tuple of (str, int)
         The sizes that are arguments of the compiled code: what their names in `SymbolicSize` are, and the
         least value of each.
+    flagless : bool
+        Whether it is for a device, which knows of no floating-point exceptions: what raises one of Python's
+        is found by checks alone.
     """
 
     source: str
@@ -171,6 +176,7 @@ class LoopDescription:
     watched: int = RAISING
     resumed: bool = False
     symbols: tuple[tuple[str, int], ...] = ()
+    flagless: bool = False
 
 
 @record(frozen=True, slots=True)

@@ -21,7 +21,7 @@ def is_handle(value: Any) -> bool:
 
 
 def on_device(x: Handle) -> Hashable | None:
-    """Return the guard of an array on a device; None for a part of an array, and for the device "auto"."""
+    """Return the guard of an array on a device; None where recordings choose the device."""
     a = x._small
     if not x._device.target:
         return None
@@ -32,7 +32,7 @@ def on_device(x: Handle) -> Hashable | None:
         return None
     store = x._store
     whole = store is store.family and x._index is None and x._shape == store.shape and store.strides is None
-    return DeviceGuard(x._device, store.dtype, x._shape) if store.char and whole else None
+    return DeviceGuard(x._device, store.dtype, x._shape, not whole) if store.char else None
 
 
 def wrapped(x: Handle) -> Hashable | None:

@@ -21,6 +21,7 @@ from dcarray.ir.renaming import expression_at, numbered
 from dcarray.ir.windows import compose, injective, loads, overlap, same, walk
 
 from ..entry.entry_values import DType
+from .flag_checks import for_python
 from .scope import Scope
 from .values import Data, Shape, cast, whole_window
 
@@ -47,8 +48,8 @@ class Memory:
     A traced value is an expression over memory.  It is stored in an array of its own before a statement would
     change the memory that it reads."""
 
-    def __init__(self, scope: Scope, file: str) -> None:
-        self.scope = scope
+    def __init__(self, scope: Scope, file: str, flagless: bool = False) -> None:
+        self.scope, self.flagless = scope, flagless  # flagless: the target has no floating-point flags
         self.arrays: dict[str, Array] = {}
         self.immutable: set[str] = set()  # arrays that no later statement writes
         self.unwriteable: set[str] = set()  # arrays that the program may not write
@@ -148,6 +149,8 @@ class Memory:
     def value(self, expr: Expr, shape: Shape = (), **kind: Any) -> Data:
         """Return a value that later writes to memory do not change."""
         made = Data(expr, shape, **kind)
+        if self.flagless and made.weak in (float, complex):
+            made.expr = expr = for_python(expr)
         self.may_raise |= made.weak not in (None, bool) and isinstance(expr, Apply)
         if loads(expr):
             self._count += 1

@@ -1,6 +1,7 @@
 """The run of a loop's plan on a device, whose arrays stay there: its arguments and its results.
 
-A loop runs there if nothing in it can raise, since devices have no floating-point flags.
+Devices have no floating-point flags.  So kernels write where a check fails, of an index say.  Then the arrays
+get their elements back, from copies on the device, and the loop runs in Python.
 """
 
 from __future__ import annotations
@@ -10,14 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dcarray.core import config, fp_state
+from dcarray.api.array import evaluate, ndarray
+from dcarray.core import config, fp_state, window
 from dcarray.core.counters import counters
-from dcarray.core.handle import Handle, small
+from dcarray.core.handle import Handle, as_class, small
 from dcarray.core.interrupts import DelayedInterrupt
 from dcarray.core.processes import LOCK
 from dcarray.lowering.gpu.host_calls import NotStarted
+from dcarray.lowering.gpu.kernels import check_has_failed
 from dcarray.offload.arrays import array_class
 from dcarray.offload.buffer import DeviceBuffer, array_in, least_elements, resident, uploaded
+from dcarray.recording.session import recording_for
 
 from ..entry.entry_values import Result
 from .loop_requests import LoopInterface
@@ -29,6 +33,29 @@ if TYPE_CHECKING:
     from dcarray.lowering.program.loaded_plan import LoadedPlan
 
 __all__ = ["DeviceLoopPlan"]
+
+_WORK = 10_000  # of a proof that two windows share no element
+
+
+def _is_part(x: Any) -> bool:
+    """Whether a value is an array of which a buffer does not have just the elements, in their order."""
+    if not isinstance(x, Handle) or x._small is not None:
+        return False
+    store = x._store
+    return store is not store.family or x._index is not None or x._shape != store.shape
+
+
+def _may_overlap(x: Any, y: Any) -> bool:
+    """Whether two windows of one store may share an element."""
+    store = x._store
+    if store is not y._store or store is not store.family:
+        return True
+    memory = np.empty(store.shape, np.uint8)  # never touched
+    a, b = (window.view(memory, one._shape, one._window()) for one in (x, y))
+    try:
+        return bool(np.shares_memory(a, b, max_work=_WORK))  # type: ignore[arg-type]
+    except np.exceptions.TooHardError:
+        return True
 
 
 class DeviceLoopPlan(SizedPlan):
@@ -48,7 +75,7 @@ class DeviceLoopPlan(SizedPlan):
     Raises
     ------
     PlanMismatch
-        If an operation of the loop may raise an exception.
+        If the host would have to check for exceptions.
     """
 
     checks = None  # guards are computed anew in each run
@@ -59,10 +86,14 @@ class DeviceLoopPlan(SizedPlan):
     ) -> None:  # fmt: skip
         interface = interface or loaded.payload
         assert interface is not None
-        if interface.may_raise or interface.checked:
-            raise PlanMismatch(f"it may raise exceptions, of which {device.name} does not know")
+        self._checks = interface.may_raise or interface.checked
+        if self._checks and loaded.interpreted:
+            raise PlanMismatch(f"it may raise exceptions in steps for which {device.name} has no kernel")
         super().__init__(loaded, names, interface, symbols)
         self._device, place, at_of = device, self.place, self.at_of
+        at = [(role, k) for role, k, *_ in self._parameters if type(k) is int]
+        self._arrays = [k for _, k in at]
+        self._written = [k for role, k in at if role == "inout"]
         self._by_value = [name in interface.by_value for name, *_ in interface.arrays]
         if symbols or not interface.symbols:
             self._bind_symbols(symbols)
@@ -99,6 +130,42 @@ class DeviceLoopPlan(SizedPlan):
         """
         if fp_state.raises_or_calls(fp_state.current_state()):
             return None
+        whole = self._whole(values)
+        found = None if whole is None else self._run(whole, options)
+        if found is None:
+            return None
+        for k in self._written:
+            if whole is not None and whole[k] is not values[k]:
+                values[k][...] = as_class(type(values[k]), whole[k])
+        return tuple(
+            [
+                values[at] if result.kind == "alias" else made
+                for (result, at), made in zip(self._results, found, strict=True)
+            ]
+        )
+
+    def _whole(self, values: Sequence[Any]) -> Sequence[Any] | None:
+        """Return the values with copies for parts of arrays, and for those that are not in C order; None if
+        one is written that shares memory with another."""
+        parts = {k: x for k in self._arrays if _is_part(x := values[k])}
+        if not parts:
+            return values
+        others = [x for k in self._arrays if isinstance(x := values[k], Handle) and x._small is None]
+        for k, x in parts.items():
+            for y in others:
+                shared = x is not y and x._store.family is y._store.family
+                written = k in self._written or any(values[j] is y for j in self._written)
+                if shared and written and _may_overlap(x, y):
+                    return None
+        found = list(values)
+        with recording_for(self._device):
+            for k, x in parts.items():
+                found[k] = as_class(ndarray, x).copy()
+            evaluate(*[found[k] for k in parts])
+        return found
+
+    def _run(self, values: Sequence[Any], options: config.Options) -> tuple[Any, ...] | None:
+        """Run the plan on whole arrays; as `run`."""
         device = self._device
         device.cache_dir = options.cache_dir
         device.graphs, device.graph_memory = options.graphs, options.graph_memory
@@ -107,8 +174,12 @@ class DeviceLoopPlan(SizedPlan):
             if given is None:
                 return None
             buffers = [one.buffer if isinstance(one, DeviceBuffer) else one for one in given]
+            copies = self._copies(used) if self._checks else []
             try:
                 self._loaded.run((), buffers, self._symbols, device, 0)
+                failed = self._checks and check_has_failed(device)
+                for buffer, copy, nbytes in copies if failed else ():
+                    device.copy(copy, buffer, nbytes)
             except NotStarted as error:
                 if isinstance(error.__cause__, MemoryError):
                     raise error.__cause__ from None
@@ -118,6 +189,8 @@ class DeviceLoopPlan(SizedPlan):
                     if writes:
                         held.failure, held.ahead = error, True
                 raise
+            if failed:
+                return None
             for x, held, writes in used:
                 self._settle(x, held, writes)
         counters.loops += 1
@@ -158,6 +231,18 @@ class DeviceLoopPlan(SizedPlan):
                 return None, []
             first[head] = writes or first.get(head, False)
         return given, used
+
+    def _copies(self, used: list[tuple[Any, DeviceBuffer, bool]]) -> list[tuple[Any, Any, int]]:
+        """Return the buffers of arrays that are written, each with a copy and its bytes; those of small
+        arrays are the run's own."""
+        copies = []
+        for x, held, writes in used:
+            if writes and x._small is None:
+                head = x._store.family
+                nbytes = head.size * head.dtype.itemsize
+                copies.append((held.buffer, self._device.allocate(max(nbytes, 1)), nbytes))
+                self._device.copy(*copies[-1])
+        return copies
 
     def _buffer(self, x: Any, writes: bool) -> DeviceBuffer | None:
         """Return the device's buffer with an array's elements, once the recording that is pending on the

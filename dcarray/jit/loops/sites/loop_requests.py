@@ -155,7 +155,15 @@ class LoopRequest(NamedTuple):
             *(self.fastmath, self.threads, self.target, self.max_elements),
             *(self.undone, self.all_sizes, self.pays),
         )
-        parts = loop.source, loop.names, loop.symbols, sorted(loop.live), loop.watched, loop.resumed
+        parts = (
+            loop.source,
+            loop.names,
+            loop.symbols,
+            sorted(loop.live),
+            loop.watched,
+            loop.resumed,
+            loop.flagless,
+        )
         return repr((*parts, *options))
 
 

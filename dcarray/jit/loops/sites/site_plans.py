@@ -153,6 +153,9 @@ class SitePlans:
         if there and (len(there) > 1 or any(type(v) in ARRAYS or type(v) is ListElements for v in values)):
             self.refuse("some of its arrays are on another device", self.source.line)
             return False
+        if not self.source.is_loop and any(isinstance(guard, DeviceGuard) and guard.part for guard in guards):
+            self.refuse_value("a part of an array on a device is copied for loops alone")
+            return False
         return there.pop() if there else None
 
     def _new(
@@ -161,7 +164,8 @@ class SitePlans:
     ) -> Entry:  # fmt: skip
         request = keys.request_of(self.source, values, guards, kind, pattern, resumed, options)
         if device is not None:
-            request = request._replace(target=device.target, undone=False)
+            loop = replaced(request.loop, flagless=True)
+            request = request._replace(loop=loop, target=device.target, undone=False)
         entry = Entry(kind, pattern, guards, request, device)
         self.entries[entry.key] = entry
         entry.wraps = knows_wrapped() and any(map(is_wrapped, values))

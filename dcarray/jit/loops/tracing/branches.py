@@ -16,6 +16,7 @@ from dcarray.ir.ops import const
 
 from ..entry.entry_values import LoopDescription
 from ..operations.either_type import either_in, either_kind, value_and_type
+from ..operations.flag_checks import with_flag_check
 from ..operations.values import (
     PYTHON,
     Data,
@@ -29,7 +30,6 @@ from ..operations.values import (
 )
 from ..syntax.loop_exits import is_kept
 from ..syntax.syntax_facts import Names, stores
-from .dead_values import with_flag_check
 from .expressions import Expressions, Frame
 
 FALLS_THROUGH: Any = object()

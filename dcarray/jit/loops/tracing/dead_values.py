@@ -1,7 +1,7 @@
 """Values of a loop that nothing reads, but whose floating-point exceptions must be reported.
 
-NumPy warns of their exceptions, but compiled code may drop the values, or compute only part of them.  So they
-get run-time checks, as integer overflows do (`overflow`): a raised flag shows in an operation's result.
+NumPy warns of them as of any other, but compiled code may drop them, or compute them only where they are
+used.  So they get run-time checks, as integer overflows do (`operations.flag_checks`).
 """
 
 from __future__ import annotations
@@ -12,10 +12,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from dcarray.core.fp_bits import DIVIDE, INVALID, OVER, RAISING
 from dcarray.ir.nodes import Apply, Expr
 from dcarray.ir.ops import const
-from dcarray.ir.windows import walk
 
 from ..syntax.comprehension_loops import comprehensions_in
 from ..syntax.definitions import function_of_text
@@ -25,11 +23,6 @@ from ..syntax.syntax_facts import loads, stores
 from ..syntax.tries import without_tries
 
 _BOOL, _F8 = np.dtype(np.bool_), np.dtype(np.float64)
-_MAX_OPERATIONS = 12  # operations of one value that are checked
-_QUIET = frozenset({
-    "where", "checked", "negative", "positive", "absolute", "fabs", "copysign", "sign", "maximum", "minimum",
-    "fmax", "fmin", "floor", "ceil", "trunc", "rint",
-})  # fmt: skip
 
 
 def check(holds: Expr) -> Expr:
@@ -208,52 +201,3 @@ def _certain_parts(node: ast.expr) -> frozenset[ast.expr]:
         case _:
             parts = [part for part in ast.iter_child_nodes(node) if isinstance(part, ast.expr)]
     return frozenset().union(*map(_certain_parts, parts))
-
-
-# ---- at run time --------------------------------------------------------------------------------------
-def with_flag_check(value: Expr, watched: int = RAISING) -> Expr:
-    """The value of a scalar, with a check that none of its float operations has raised a ``watched`` flag."""
-    found = [node for node in walk(value) if isinstance(node, Apply) and _may_raise(node)]
-    raised = [
-        condition
-        for node in dict.fromkeys(found[:_MAX_OPERATIONS])
-        for condition in _flag_conditions(node, watched)
-    ]
-    if not raised:
-        return value
-    some = raised[0]
-    for other in raised[1:]:
-        some = Apply("logical_or", (some, other), _BOOL)
-    return Apply("checked", (Apply("logical_not", (some,), _BOOL), value), value.dtype)
-
-
-def _may_raise(node: Apply) -> bool:
-    if node.op == "cast":
-        source = node.args[0].dtype
-        same = node.dtype.kind in "fc" and node.dtype.kind == source.kind
-        return same and node.dtype.itemsize < source.itemsize
-    kinds = {x.dtype.kind for x in (node, *node.args)}
-    return kinds <= {"f", "c"} and node.op not in _QUIET
-
-
-def _flag_conditions(node: Apply, watched: int) -> Iterator[Expr]:
-    """Conditions under which an operation has raised a watched flag: a NaN or an infinity made from operands
-    without one."""
-
-    def condition(name: str, x: Expr) -> Expr:
-        return Apply(name, (x,), _BOOL)
-
-    def both(x: Expr, y: Expr) -> Expr:
-        return Apply("logical_and", (x, y), _BOOL)
-
-    invalid, over = condition("isnan", node), condition("isinf", node)
-    for arg in dict.fromkeys(node.args):
-        invalid = both(invalid, Apply("logical_not", (condition("isnan", arg),), _BOOL))
-        over = both(over, condition("isfinite", arg))
-    if watched & INVALID:
-        yield invalid
-    if watched & (DIVIDE | OVER) == DIVIDE | OVER or (node.op != "divide" and watched & (DIVIDE | OVER)):
-        yield over
-    elif watched & (DIVIDE | OVER):  # an infinite quotient is a division by zero, or an overflow
-        zero = Apply("equal", (node.args[1], const(0.0, node.args[1].dtype)), _BOOL)
-        yield both(over, zero if watched & DIVIDE else Apply("logical_not", (zero,), _BOOL))

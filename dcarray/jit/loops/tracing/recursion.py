@@ -198,7 +198,7 @@ class Recursions(Comprehensions):
         """Return the region of a function, the types of its results, and the arguments that it writes."""
         scope = Scope(function.line, self.scope.sizes)
         scope.loops_run = self.scope.loops_run
-        inner = type(self)(self.request, Memory(scope, function.file))
+        inner = type(self)(self.request, Memory(scope, function.file, self.request.flagless))
         inner.functions, inner.symbols, inner.sizes = self.functions, self.symbols, self.sizes
         inner.lists.kinds, inner.lists.wanted = self.lists.kinds, self.lists.wanted
         memory = inner.memory

@@ -12,6 +12,7 @@ import numpy as np
 from dcarray.ir.nodes import Load
 
 from ..entry.entry_values import Function, Recursion, calls_itself
+from ..operations.flag_checks import with_flag_check
 from ..operations.indexing import only_integers
 from ..operations.values import (
     Data,
@@ -32,7 +33,7 @@ from ..syntax.exits import may_exit, raises
 from ..syntax.liveness import live_before
 from ..syntax.syntax_facts import Names, loads, stores
 from .branches import FALLS_THROUGH, Branches
-from .dead_values import check, parsed_function, with_flag_check
+from .dead_values import check, parsed_function
 from .expressions import Frame
 
 _MAX_DEPTH = 24  # of calls

@@ -38,6 +38,7 @@ from ..entry.sizes import LARGEST, SymbolicSize
 from ..operations.arithmetic import Arithmetic
 from ..operations.arrays import Arrays
 from ..operations.calls import Calls
+from ..operations.flag_checks import dead_input
 from ..operations.indexing import basic_key
 from ..operations.memory import Memory
 from ..operations.public_objects import public_object
@@ -119,7 +120,7 @@ def _tracer(request: LoopDescription, loops_run: bool) -> Tracer:
     least = dict(_symbols(request))
     scope = Scope(request.line, {symbol: (least[text], LARGEST) for symbol, text in given.items()})
     scope.loops_run = loops_run
-    tracer = Tracer(request, Memory(scope, request.file))
+    tracer = Tracer(request, Memory(scope, request.file, request.flagless))
     tracer.symbols = tuple(Symbol(symbol, least[text]) for symbol, text in given.items())
     tracer.sizes = {text: dims.symbol(symbol, least[text]) for symbol, text in given.items()}
     tracer.given = given
@@ -389,32 +390,30 @@ class Tracer(Recursions):
 
     def _region(self) -> tuple[Region, tuple[str, ...]]:
         body = tuple(self.memory.block)
-        for first in (self.memory.checks_passed, self.memory.draws):
-            if first is not None:
-                body = (Compute(first, const(True, np.bool_), loc=self.memory.loc), *body)
+        for first in filter(None, (self.memory.checks_passed, self.memory.draws)):
+            body = (Compute(first, const(True, np.bool_), loc=self.memory.loc), *body)
         read = {w.array for stmt in body for w in reads(stmt)}
         written = {w.array for stmt in body for w in writes(stmt)}
         if any(self.memory.changed & sources for sources in self.memory.joined.values()):
-            raise self.scope.fail(
-                "an array changes that has another name, if a condition holds: take a copy for that name"
-            )
+            reason = "an array changes that has another name, if a condition holds: take a copy for that name"
+            raise self.scope.fail(reason)
         if written & self.memory.assumed_unwritten:
             raise self.scope.fail("an array is read at places that depend on data, and written")
-        arrays, inputs = [], []
+        arrays, inputs, texts = [], [], self.memory.inputs
+        taken = [texts[name] for name in self.memory.arrays if name in texts and name in read | written]
         for name, array in self.memory.arrays.items():
-            if name not in read and name not in written and array.role != "out":
+            unused = name not in read and name not in written and array.role != "out"
+            if unused and not dead_input(texts.get(name, ""), taken):
                 continue
-            if name in self.memory.inputs:
-                inputs.append(self.memory.inputs[name])
+            if name in texts:
+                inputs.append(texts[name])
                 array = replace(array, role="inout") if name in written else array
             arrays.append(array)
-        functions = self.used_functions(body)
-        region = Region(self.symbols, tuple(arrays), body, tuple(self.scope.guards), functions)
-        return region, tuple(inputs)
+        guards, functions = tuple(self.scope.guards), self.used_functions(body)
+        return Region(self.symbols, tuple(arrays), body, guards, functions), tuple(inputs)
 
 
 def may_not_end(source: str, names: tuple[tuple[str, EntryValue], ...]) -> bool:
     """Whether there is a ``while``, in the source or in functions that it calls."""
-    return "while" in source or any(
-        isinstance(value, Function) and may_not_end(value.source, value.names) for _, value in names
-    )
+    called = (value for _, value in names if isinstance(value, Function))
+    return "while" in source or any(may_not_end(one.source, one.names) for one in called)

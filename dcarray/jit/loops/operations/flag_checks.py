@@ -1,0 +1,99 @@
+"""Run-time checks that float operations have raised no floating-point flag: one shows in their results.
+
+They are for values that may be dropped, and for targets without flags.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+
+from dcarray.core.fp_bits import DIVIDE, INVALID, OVER, RAISING
+from dcarray.ir.nodes import Apply, Expr
+from dcarray.ir.ops import const
+from dcarray.ir.windows import walk
+
+_BOOL = np.dtype(np.bool_)
+_MAX_OPERATIONS = 12  # operations of one value that are checked
+_QUIET = frozenset({
+    "where", "checked", "negative", "positive", "absolute", "fabs", "copysign", "sign", "maximum", "minimum",
+    "fmax", "fmin", "floor", "ceil", "trunc", "rint",
+})  # fmt: skip
+_NEVER = _QUIET | {"add", "subtract", "multiply"}
+"""Operations for which Python raises nothing."""
+
+
+def with_flag_check(value: Expr, watched: int = RAISING) -> Expr:
+    """The value of a scalar, with a check that none of its float operations has raised a ``watched`` flag."""
+    found = [node for node in walk(value) if isinstance(node, Apply) and _may_raise(node)]
+    return _checked(value, found[:_MAX_OPERATIONS], watched)
+
+
+def for_python(value: Expr) -> Expr:
+    """The value of one of Python's numbers, with a check of all operations that may have raised an exception
+    of Python's, of which none is in a value that is checked already."""
+    found: list[Apply] = []
+    left = [value]
+    while left:
+        node = left.pop()
+        if isinstance(node, Apply) and node.op != "checked":
+            left += node.args
+            if _may_raise(node) and node.op not in _NEVER:
+                found.append(node)
+    return _checked(value, found, RAISING)
+
+
+def _checked(value: Expr, found: list[Apply], watched: int) -> Expr:
+    raised = [condition for node in dict.fromkeys(found) for condition in _flag_conditions(node, watched)]
+    if not raised:
+        return value
+    some = raised[0]
+    for other in raised[1:]:
+        some = Apply("logical_or", (some, other), _BOOL)
+    return Apply("checked", (Apply("logical_not", (some,), _BOOL), value), value.dtype)
+
+
+def _may_raise(node: Apply) -> bool:
+    if node.op == "cast":
+        source = node.args[0].dtype
+        same = node.dtype.kind in "fc" and node.dtype.kind == source.kind
+        return same and node.dtype.itemsize < source.itemsize
+    kinds = {x.dtype.kind for x in (node, *node.args)}
+    return kinds <= {"f", "c"} and node.op not in _QUIET
+
+
+def _flag_conditions(node: Apply, watched: int) -> Iterator[Expr]:
+    """Conditions under which an operation has raised a watched flag: a NaN or an infinity made from operands
+    without one."""
+
+    def condition(name: str, x: Expr) -> Expr:
+        return Apply(name, (x,), _BOOL)
+
+    def both(x: Expr, y: Expr) -> Expr:
+        return Apply("logical_and", (x, y), _BOOL)
+
+    invalid, over = condition("isnan", node), condition("isinf", node)
+    for arg in dict.fromkeys(node.args):
+        invalid = both(invalid, Apply("logical_not", (condition("isnan", arg),), _BOOL))
+        over = both(over, condition("isfinite", arg))
+    if watched & INVALID:
+        yield invalid
+    if watched & (DIVIDE | OVER) == DIVIDE | OVER or (node.op != "divide" and watched & (DIVIDE | OVER)):
+        yield over
+    elif watched & (DIVIDE | OVER):  # an infinite quotient is a division by zero, or an overflow
+        zero = Apply("equal", (node.args[1], const(0.0, node.args[1].dtype)), _BOOL)
+        yield both(over, zero if watched & DIVIDE else Apply("logical_not", (zero,), _BOOL))
+
+
+_MAY_RAISE = re.compile(r"[/%]|\*\*")
+"""Operations of Python's numbers that may raise, in the text of an input."""
+
+
+def dead_input(text: str, taken: list[str]) -> bool:
+    """Whether an input that nothing reads has to be computed, since Python may refuse to; it is ``taken``
+    then, as those are that are read."""
+    found = _MAY_RAISE.search(text) is not None and not any(text in other for other in taken)
+    taken += [text] * found
+    return found
