@@ -123,7 +123,8 @@ class View:
         self._last: tuple[tuple[int, ...], tuple[Any, ...]] | None = None
 
     def __call__(self, array: NDArray, values: dict[str, int]) -> NDArray:
-        """Return the view, with one axis for every axis of the domain."""
+        """Return this window of ``array`` as a view with one axis for each axis of the statement's domain.
+        ``values`` are those of the symbols and loop variables, by name."""
         at, last = tuple([values[name] for name in self._names]), self._last
         if last is None or last[0] != at:
             last = self._last = at, self._prepare(values)

@@ -109,7 +109,8 @@ def static_region(
 
 
 def located(function: Any) -> tuple[str, int]:
-    """Return the file and line of a function, or of the one from which it was made."""
+    """Return the file and first line of a Python function; of a program or an accelerated function, those of
+    the function that it compiles."""
     code = original(python_function(function))
     return code.co_filename, code.co_firstlineno
 

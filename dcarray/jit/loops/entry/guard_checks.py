@@ -37,8 +37,9 @@ if BUILT:  # else Python computes the guards at each entry
 
 
 def checks_of(values: Sequence[Any], guards: Sequence[Any], written: Collection[int]) -> Checks | None:
-    """Return the checks of values with these guards, where a run writes the arrays at the positions
-    ``written``; None if a value has no check, and without the C module."""
+    """Return for each value at a loop's entry the check by which C code tests that a later value has the same
+    guard.  ``written``: the positions of the arrays that the loop writes.  Return None if a value cannot be
+    checked in C, or if there is no C module."""
     if not BUILT:
         return None
     found = [

@@ -365,7 +365,7 @@ def is_view_of_any(value: Value, arrays: Set[str]) -> bool:
 
 
 def identical(a: Value, b: Value) -> bool:
-    """Whether two values are known to be the same at run time."""
+    """Whether tracing knows that two values are equal in every run."""
     if a is b:
         return True
     if isinstance(a, Data) and isinstance(b, Data):
