@@ -177,7 +177,7 @@ def _cut_axes(layout: Layout) -> int:
 
 
 def _cast(x: DistArray, dtype: np.dtype[Any]) -> DistArray:
-    """Return the array with another dtype, redistributed so that no axis is dealt out cyclically over ranks."""
+    """Return the array with another dtype, redistributed so that no axis is dealt out cyclically."""
     aligned = x.redistribute(without_cyclic(x.layout))
     if aligned.dtype == dtype:
         return aligned

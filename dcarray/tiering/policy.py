@@ -27,17 +27,17 @@ GATHER = 2
 ACROSS = 4
 """Extrema along an axis whose elements are far apart: NumPy reads them with little use of caches."""
 PASS = 8
-"""Calls that NumPy computes in one pass over memory.  To record one such call gains nothing, unless the arrays
-are some times larger than ``eager_below``.  Small calls that are computed at once only while nothing is pending
-are, up to this factor, computed at once in any case."""
+"""Calls that NumPy computes in one pass over memory.  To record one such call gains nothing, unless the
+arrays are some times larger than ``eager_below``.  Calls that are computed at once only while nothing is
+pending are, up to this factor, computed at once in any case."""
 SEVERAL = 64
 """Calls that are recorded as several statements, each of which costs some microseconds, and the element-wise
 operations of iterative solvers: on fewer elements, NumPy is done before a recording has been prepared."""
 AT_MEMORY_SPEED = 128
 """Searches of all elements and scans of neighbouring integers: NumPy reads as fast as memory is."""
 SHARED = 512
-"""Element-wise operations of iterative solvers that several threads share: on fewer elements, one thread is done
-before another one has woken up."""
+"""Element-wise operations of iterative solvers that several threads share: on fewer elements, one thread is
+done before another one has woken up."""
 
 _WIDTHS = {char: np.dtype(char).itemsize for char in COMPILED}
 

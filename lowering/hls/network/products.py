@@ -103,8 +103,8 @@ class Feed:
 
 @record(frozen=True, slots=True)
 class Element:
-    """Processing element number ``place`` of the systolic array that computes a matrix product.  It receives from
-    the FIFOs ``factors`` and ``before``, passes factors on by ``outs``, and sends results to ``out``."""
+    """Processing element number ``place`` of the systolic array that computes a matrix product.  It receives
+    from the FIFOs ``factors`` and ``before``, passes factors on by ``outs``, and sends results to ``out``."""
 
     name: str
     product: Product

@@ -42,8 +42,8 @@ class Liveness:
         return self._after.get(stmts[-1], bound) & bound
 
     def needed(self, stmts: Sequence[ast.stmt]) -> Names:
-        """Return the names whose earlier values the statements may read.  A loop is assumed to run: names that
-        it binds before it reads them are not among these."""
+        """Return the names whose earlier values the statements may read.  A loop is assumed to run: names
+        that it binds before it reads them are not among these."""
         live, first = self.live(stmts), stmts[0]
         if len(stmts) > 1 or not isinstance(first, ast.For | ast.While):
             return live_before(stmts, live)

@@ -23,7 +23,7 @@ def called_by(value: Any) -> Any:
 
 
 def original(function: FunctionType) -> CodeType:
-    """Return a function's own code object, even while its ``__code__`` is a version with sites, the places where
-    compiled code may take over."""
+    """Return a function's own code object, even while its ``__code__`` is a version with sites, the places
+    where compiled code may take over."""
     found = originals.get(id(function.__code__))
     return function.__code__ if found is None else found[1]

@@ -47,8 +47,10 @@ def parsed_function(source: str) -> tuple[ast.FunctionDef, frozenset[ast.expr]]:
 
 
 class _DeadTargets:
-    """The search for targets of assignments whose values are never read (see `dead_targets`).  The names that
-    later statements read are cached."""
+    """The search for targets of assignments whose values are never read (see `dead_targets`).
+
+    The names that later statements read are cached.
+    """
 
     def __init__(self) -> None:
         # by name and the identities of the first and last statement, which are not freed meanwhile
