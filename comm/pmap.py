@@ -46,8 +46,7 @@ def pmap(
     comm: Ranks = None,
     executor: Source | None = None,
 ) -> list[Any] | None:
-    """Call a function for each tile of a loop, in parallel on the ranks or by an executor; return the
-    results.
+    """Call a function for each tile of a loop, in parallel, and return the results.
 
     Parameters
     ----------

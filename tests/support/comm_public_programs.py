@@ -213,7 +213,7 @@ def all_to_all() -> None:
             assert np.array_equal(got[2 * rank : 2 * rank + 2], theirs)
     if group.size > 1:
         raises(
-            comm.MismatchError, "disagree on what is sent", lambda: comm.Alltoall(np.ones(12 + group.rank))
+            comm.MismatchError, "disagree on the value sent", lambda: comm.Alltoall(np.ones(12 + group.rank))
         )
 
 

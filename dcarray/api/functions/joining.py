@@ -50,7 +50,10 @@ def _join(parts: list[Any], axis: int, dtype: Any, casting: Any) -> Any:
         if stop > start:
             pieces.append((plain_key(len(shape), axis, slice(start, stop)), p))
         start = stop
-    if session().device is not None and result._small is None:  # where its memory would be made and copied
+    discards = kind.kind != "c" and any(p.dtype.kind == "c" for p in parts)  # of which NumPy warns
+    if (
+        session().device is not None and result._small is None and not discards
+    ):  # else memory is made and copied
         views = [(result[key], p) for key, p in pieces]
         if all(isinstance(view, Handle) for view, _ in views) and record_joined(result, views):
             return result

@@ -400,8 +400,7 @@ class Memory:
 
 
 def _goes_forward(window: Window) -> bool:
-    """Whether the axes of a window are axes of its array, in the same order.  Then no stride is less than
-    that of the next axis, if this has two elements, whatever the sizes."""
+    """Whether a window has its array's axes in order: no stride is less than that of the next axis."""
     axes = [ix.axis for ix in window.index if ix.axis is not None]
     return all(a < b for a, b in pairwise(axes))
 
