@@ -56,6 +56,10 @@ def test_an_operation_is_numpys(name):
             continue
         got = execute(plan, {f"a{k}": x for k, x in enumerate(given)}, {}, device)["o"]
         want = op_cases.reference(name, given, result)
+        if name[:2] == "c_":  # where Python raises an error, loops check for a result that is not finite
+            raises = np.isnan(want)
+            assert not np.isfinite(got[raises]).any(), kinds
+            got, want = got[~raises], want[~raises]
         is_complex = kinds[0].kind == "c"
         if name in FUNCTIONS or name[:2] == "c_" or (name in ("absolute", "sqrt") and is_complex):
             parts = [(got.real, want.real), (got.imag, want.imag)] if result.kind == "c" else [(got, want)]
