@@ -31,7 +31,7 @@ class DeviceCompiler:
     dialect: DeviceDialect
 
     def fingerprint(self) -> str:
-        """Return an empty string: the code depends on nothing but its text."""
+        """Return an empty string: the compiled form depends on nothing but the kernel."""
         return ""
 
     def emit(self, kernel: Kernel) -> str:
@@ -57,10 +57,10 @@ def device_target(
     limits: Limits = LIMITS,
     **more: Any,
 ) -> Target:
-    """Return the target of a kind of device: portable passes, blocks of threads, temporaries in its memory.
+    """Return a `Target` for a kind of device: portable passes, blocks of threads, temporaries on the device.
 
-    ``printer`` writes drivers, ``limits`` are the constants of schedules, and ``more`` has further fields of
-    `Target`.
+    ``dialect`` is the C dialect of its kernels, ``printer`` writes drivers, ``libraries`` has the libraries
+    of each library call, ``limits`` the constants of schedules, and ``more`` further fields of `Target`.
     """
     return Target(
         name, _pipeline, partial(gpu_kernel, limits=limits), _is_exact, DeviceCompiler(name, dialect),

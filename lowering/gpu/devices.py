@@ -25,7 +25,7 @@ _found: dict[str, list[Device] | NoDevice] = {}
 
 
 def _of_kind(kind: str) -> list[Device] | NoDevice:
-    """Return the devices of a kind, or the error that says why there are none; found once per process."""
+    """Return the devices of a kind, or the error that says why there are none; looked up once per process."""
     with _lock:
         known = _found.get(kind)
         if known is None:
