@@ -116,7 +116,7 @@ def _parallel(
 
 @dataclass(slots=True)
 class _ThreadMaker(LoopMaker):
-    """The maker of a kernel in which one thread runs all statements; it measures their sizes."""
+    """The maker of a kernel in which one thread runs all statements; it measures the largest statement."""
 
     most: int = 0  # the work of the largest
     points: int = 0  # of it
@@ -143,8 +143,8 @@ class _BlockMaker(LoopMaker):
         return self.block(stmt.body)
 
     def condition(self, cond: nodes.Expr) -> tuple[tuple[Stmt, ...], Expr]:
-        """Return the statements that compute a condition, and its value in a local, which all threads read
-        before any goes on."""
+        """Return the statements that compute a condition, and its value in a local variable: all threads read
+        the value before any thread goes on."""
         head, value = LoopMaker.condition(self, cond)
         if isinstance(value, Lit | Local):
             return head, value
