@@ -90,8 +90,7 @@ class AutoDevice:
         return self._rates or known_rates(self.there, options)
 
     def choice(self, template: LogTemplate) -> Choice:
-        """Return the `Choice` that all recordings of a template (those with equal logs but for values)
-        share."""
+        """Return the `Choice` that all recordings with one log template share."""
         found = self._choices.get(template)
         if found is None:
             found = self._choices[template] = Choice()
