@@ -187,8 +187,7 @@ def _last_of_several(k: Kernels, at: Any, extent: int) -> tuple[Any, Any]:
 
 
 def add_at(cls: Any, x: Any, at: Any, value: Any) -> bool:
-    """Do ``np.add.at(x, at, value)``, in NumPy's order, by kernels if possible; return whether it was
-    done."""
+    """Do ``np.add.at(x, at, value)`` by kernels, in NumPy's order, if possible; return whether it is done."""
     return tried(_add_at, cls, x, at, value) is None
 
 

@@ -36,8 +36,7 @@ class Declined(Exception):
 
 
 def is_large(x: Any) -> bool:
-    """Whether a value is an array of a device that is large enough, and of a dtype, to lie in a buffer
-    there."""
+    """Whether a value is an array that may lie in a buffer of a device: by its size and dtype."""
     return isinstance(x, Handle) and x._device is not None and x._small is None and bool(x._store.char)
 
 
@@ -107,16 +106,14 @@ class Kernels:
         return self.expanded(np.cumsum(row(mask), dtype=_INT))
 
     def expanded(self, counts: Any) -> Any:
-        """Return each index as often as the running count ``counts`` grows there: ``np.repeat`` of
-        indices."""
+        """Return each index as often as the running count ``counts`` grows there, like ``np.repeat``."""
         made = self.fresh((int(counts[counts.size - 1]),), _INT)
         buffers = made._store.remote.buffer, self.held(counts)
         self._run(indexing.selection(None), buffers, made.size, counts.size)
         return made
 
     def taken(self, x: Any, at: Any, axis: int, kind: str = COUNTED) -> Any:
-        """Return ``np.take(x, at, axis)``, recorded; the indices must be in bounds, counted as ``kind``
-        says."""
+        """Record and return ``np.take(x, at, axis)``; ``at`` must be in bounds (``kind``: see `record`)."""
         shape = (*x.shape[:axis], *at.shape, *x.shape[axis + 1 :])
         if not math.prod(shape):
             return self.fresh(shape, x.dtype)

@@ -71,8 +71,7 @@ def _argument(device: Any, value: Any) -> Any:
 
 
 def _result(cls: Any, name: str, found: Any) -> Any:
-    """Return the library's result, with its arrays as arrays of the class ``cls``, and a 0-d array as a
-    scalar."""
+    """Return the library's result, with its arrays as arrays of the class ``cls``; 0-d ones as scalars."""
     if isinstance(found, tuple):
         return _named_tuple(name, len(found))(*(_result(cls, name, one) for one in found))
     dtype = np.dtype(found.dtype)
