@@ -62,7 +62,7 @@ class _Memory:
 
 
 class _Array:
-    """A stand-in for a library's array, with only a shape."""
+    """A stand-in for a CuPy array: it has a shape, dtype and strides, but no elements."""
 
     def __init__(self, shape: tuple[int, ...], dtype: Any, memory: Any, strides: tuple[int, ...]) -> None:
         self.shape, self.dtype, self.strides = shape, dtype, strides
@@ -99,7 +99,7 @@ class _Graph:
     """A stand-in for the definition of a CUDA graph, and for the graph instantiated from it."""
 
     def launch(self, *parameters: Any) -> _Node:
-        """Return a stand-in for the node that would be added, or launch nothing."""
+        """Launch nothing; return a stand-in for the node that would be added."""
         return _Node()
 
     memcpy = memset = empty = create_condition = while_loop = if_then = launch

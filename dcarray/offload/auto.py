@@ -130,7 +130,7 @@ _made: dict[int, AutoDevice] = {}  # by the identity of the device, which it kee
 
 
 def moves_of(rec: Recording) -> Moves:
-    """Return the copies that a recording needs before it can run on either side."""
+    """Return the copies that a recording needs before it can run on the processor, and on the device."""
     up, down, again = [0, 0], [0, 0], [0, 0]
     heads: dict[int, Store] = {}
     for k, entry in enumerate(rec.declarations()):

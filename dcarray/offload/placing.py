@@ -25,10 +25,10 @@ __all__ = ["converted", "created", "device_of", "from_dlpack", "moved", "place",
 
 
 def device_of(name: str) -> Any:
-    """Return the device with a name; None if the arrays are ordinary ones of the CPU.
+    """Return the device with a name; None if arrays on it are ordinary arrays of the CPU.
 
-    These are for ``"cpu"``, for ``"auto"`` if the machine has no other device, and, if several ranks run the
-    program, for ``"auto"`` and the option ``device``.
+    They are with ``"cpu"``, with ``"auto"`` if the machine has no other device, and, if several ranks run the
+    program, with ``"auto"`` and with the device of the option ``device``.
 
     Raises
     ------

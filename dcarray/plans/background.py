@@ -181,7 +181,7 @@ class Background:
 
     @property
     def pending(self) -> bool:
-        """Whether any job is not done yet, also one of `submit_later`."""
+        """Whether any job is not done yet, including the jobs of `submit_later`."""
         return bool(self._held) or (bool(self._undone) and self._pid == os.getpid())
 
     def _work(self, jobs: queue.SimpleQueue[Any], undone: list[_Job], ended: threading.Lock) -> None:

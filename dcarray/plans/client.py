@@ -34,7 +34,7 @@ from .server_handle import NoPlanningProcess, PlanningProcess, Starved
 
 
 class Refused(Exception):
-    """Raised when the planning process could not make a plan."""
+    """Raised if the planning process could not make a plan; the text is its error."""
 
 
 class PlanningClient:
@@ -112,7 +112,7 @@ class PlanningClient:
             self._close()
 
     def _leave(self) -> None:
-        """Forget the connection in a child process after a fork: it is the parent's."""
+        """Forget the connection in a child process after a fork: the connection is the parent's."""
         self._lock = threading.Lock()
         self._close()
 

@@ -43,7 +43,7 @@ class DeviceCompiler:
         return source.encode()
 
     def load(self, kernel: Kernel, code: bytes) -> DeviceKernel:
-        """Return the kernel, which is compiled for the device where it first runs."""
+        """Return the kernel as a `DeviceKernel`, which a device compiles at the first launch."""
         threads = tuple(phase.threads for phase in kernel.phases)
         sizes = tuple(0 if buffer.by_value else buffer.dtype.itemsize for buffer in kernel.buffers)
         return DeviceKernel(code.decode(), threads, sizes, has_checks(kernel))
@@ -69,7 +69,7 @@ def device_target(
 
 
 def _pipeline(threads: int) -> Pipeline:
-    """Return the portable passes."""
+    """Return the passes for every target: devices have none of their own."""
     return PORTABLE
 
 

@@ -38,7 +38,7 @@ def _of_kind(kind: str) -> list[Device] | NoDevice:
 
 
 def add(device: Device) -> None:
-    """Put a device of no vendor into the table, such as the null device of the benchmarks."""
+    """Add a device that no vendor's package lists, such as the benchmarks' null device, to the table."""
     with _lock:
         _found[device.name.partition(":")[0]] = [device]
 

@@ -36,8 +36,8 @@ __all__ = ["DriverPrinter", "printed"]
 def printed(program: nodes.Program, threads: int, fresh: bool = False) -> Driver:
     """Return the driver of a program; ``threads`` and ``fresh`` have no effect for devices.
 
-    Its function has the positional parameters of a CPU's driver, but instead of addresses it gets, for each
-    array from outside, the buffer, or for a scalar the value; and instead of a number of threads the device.
+    Its function has the parameters of a CPU's driver.  But instead of addresses it gets the buffer of each
+    array from outside, or a scalar's value, and instead of a number of threads it gets the device.
     """
     return DriverPrinter(program).driver()
 
@@ -83,7 +83,7 @@ class DriverPrinter:
         self._lines.append("    " * depth + text)
 
     def declare(self, array: Array) -> None:
-        """Record an array that the program allocates."""
+        """Note the declaration of an array that the program allocates."""
         self.declared.setdefault(array.name, array)
 
     def block(self, body: tuple[nodes.Node, ...], depth: int) -> None:

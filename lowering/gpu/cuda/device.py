@@ -67,7 +67,7 @@ _thread = _Thread()
 class Current:
     """A context manager that makes a device CUDA's current device, and its stream CuPy's current stream.
 
-    Entering it returns this default stream, and changes nothing in a run (`Inside`) of the device.  CuPy's
+    Entering it returns that stream, and changes nothing in a run (`Inside`) of the device.  CuPy's
     memory and runtime errors become MemoryError and RuntimeError with the device's name.
     """
 
@@ -368,7 +368,7 @@ class CudaDevice:
         return libraries.function(self, name)
 
     def synchronise(self) -> None:
-        """Wait until all work in the queue is done."""
+        """Wait until all work in the device's default stream is done."""
         with self.current() as stream:
             stream.synchronize()
 

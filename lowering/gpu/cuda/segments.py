@@ -96,7 +96,7 @@ class Segment:
 
 
 def partition(body: Iterable[nodes.Node], region: Region) -> Iterator[Segment | nodes.Node]:
-    """Yield the segments of a body, and the nodes between them."""
+    """Yield the segments of a program's or loop's body, and the nodes between the segments, in order."""
     pending: list[nodes.Node] = []
     for node in body:
         if isinstance(node, nodes.Stop):  # no flags are raised

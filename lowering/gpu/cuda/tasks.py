@@ -39,7 +39,7 @@ class LaunchKernel:
     ints: tuple[int, ...]
 
     def run(self, device: CudaDevice) -> None:
-        """Enqueue the task by itself."""
+        """Enqueue the task without a graph."""
         self.kernel(device, self.blocks, self.arguments, self.ints)
 
     def nodes(self, device: CudaDevice) -> list[Parameters]:
@@ -66,7 +66,7 @@ class CopyMemory:
     nbytes: int
 
     def run(self, device: CudaDevice) -> None:
-        """Enqueue the task by itself."""
+        """Enqueue the task without a graph."""
         device.copy_bytes(self.target.ptr + self.to, self.source.ptr + self.start, self.nbytes)
 
     def nodes(self, device: CudaDevice) -> list[Parameters]:
@@ -85,7 +85,7 @@ class FillMemory:
     nbytes: int
 
     def run(self, device: CudaDevice) -> None:
-        """Enqueue the task by itself."""
+        """Enqueue the task without a graph."""
         device.fill_bytes(self.target.ptr + self.to, self.byte, self.nbytes)
 
     def nodes(self, device: CudaDevice) -> list[Parameters]:

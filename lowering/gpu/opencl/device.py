@@ -242,11 +242,11 @@ class OpenCLDevice:
         """Return None: OpenCL comes without libraries."""
 
     def array(self, *_: Any) -> Any:
-        """Raise NotImplementedError: OpenCL comes without libraries that take arrays."""
+        """Raise NotImplementedError: there are no libraries for OpenCL whose arrays could be made."""
         raise NotImplementedError
 
     def buffer_of(self, array: Any) -> Any:
-        """Raise NotImplementedError: OpenCL comes without libraries that make arrays."""
+        """Raise NotImplementedError: there are no libraries for OpenCL whose arrays have buffers."""
         raise NotImplementedError
 
     def synchronise(self) -> None:

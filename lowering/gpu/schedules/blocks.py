@@ -197,7 +197,7 @@ def grid_of(nest: LoopNest, counts: Sequence[Dim]) -> Grid:
 
 
 class KeptLoops(Protocol):
-    """The loops of a nest that are not reduced, and which of their iterations each thread has."""
+    """The *kept* loops of a nest, which are not reduced, and which of their iterations each thread has."""
 
     @property
     def kept(self) -> Sequence[int]:
@@ -223,7 +223,7 @@ class KeptLoops(Protocol):
 
 @dataclass(slots=True)
 class Spread:
-    """Kept loops distributed over blocks and threads: each block has the tile at its coordinates."""
+    """Kept loops (`KeptLoops`) distributed over blocks and threads: a block has a tile of them."""
 
     nest: LoopNest
     kept: Sequence[int]
@@ -295,8 +295,8 @@ def threads(count: int, body: Block) -> Threads:
 def scope_at(
     nest: LoopNest, values: Mapping[int, Affine], depths: Mapping[int, int], level: int, hoist: bool
 ) -> Scope:
-    """Return the scope at depth ``level``; ``values`` has loops whose value is not the variable ``iK``,
-    ``depths`` the level that opens each loop."""
+    """Return the scope of statements at depth ``level`` of the kernel's loops; ``values`` has the loops whose
+    index is not the variable ``iK``, ``depths`` the level at which each loop is opened."""
     scope = nest.scope([depths.get(loop, 0) for loop in range(len(nest.loops.axes))], level, hoist)
     scope.variables = [values.get(loop, own) for loop, own in enumerate(nest.variables)]
     return scope

@@ -122,7 +122,7 @@ class _ThreadMaker(LoopMaker):
     points: int = 0  # of it
 
     def weigh(self, nest: LoopNest) -> None:
-        """Add the work of a statement to the total."""
+        """Add the work of a statement to the kernel's total, and record the largest one."""
         points = self.hints(dims.substitute(total(nest.shape), self.middle))
         self.most, self.points = max(self.most, points * nest.cost()), max(self.points, points)
         LoopMaker.weigh(self, nest)

@@ -155,7 +155,7 @@ class RowLoops:
         return found
 
     def depths(self, level: int) -> dict[int, int]:
-        """Return the level that opens each kept loop."""
+        """Return the level of the kernel's loops at which each kept loop is opened."""
         return {ROW: 1, **{loop: level for loop in self.kept}}
 
     def guard(self, lane: Lane, body: Block) -> Block:
@@ -189,7 +189,7 @@ def _reduced_row(nest: LoopNest, limits: Limits) -> Block:
 
 
 def _loops(nest: LoopNest) -> tuple[list[Folding], list[int], list[int]]:
-    """Return the reductions of a nest, and the kept and the folded loops of a row."""
+    """Return the reductions of a nest, its kept loops within a row, and its folded (reduced) loops."""
     loops = _inside(nest)
     folded = [loop for loop in loops if loop in nest.loops.folded]
     return foldings_of(nest), [loop for loop in loops if loop not in folded], folded

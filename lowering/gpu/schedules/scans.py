@@ -107,7 +107,7 @@ def _value(nest: LoopNest, compute: Compute, scope: Scope) -> Expr:
 
 
 def _line_tile(nest: LoopNest, kept: Sequence[int], limits: Limits) -> Tile:
-    """Return the tile of threads of a block in which each thread scans a line."""
+    """Return the rectangle of threads of a block in which each thread scans a line of the array."""
     if len(kept) < 2:
         return Tile(limits.threads, 1, kept[0] if kept else None)
     sizes = [nest.hints(nest.loops.extents[loop]) for loop in kept]
