@@ -1,8 +1,8 @@
-"""Measures the host's time for work on a device: ``python -m benchmarks gpu --device null``.
+"""Measurement of the host's time for work on a device: ``python -m benchmarks gpu --device null``.
 
-The device computes nothing (`null_device`), so that all of the time is spent by Python and dcarray: recording
-the calls, looking up the plan, preparing memory and arguments, requesting launches.  The driver's own time,
-some microseconds a launch, is not included.
+The device computes nothing (`null_device`), so all of the time is spent by Python and dcarray: recording the
+calls, looking up the plan, preparing memory and arguments, requesting launches.  The time of NVIDIA's driver,
+some microseconds for each launch, is not included.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .null_device import install
 __all__ = ["parts", "rows"]
 
 RECORDING, LOOP = 12.0, 5.0
-"""Microseconds that are aimed at: a recording of ten statements that has a plan, a compiled loop."""
+"""The targets in microseconds: for a recording of ten statements that has a plan, and for a compiled loop."""
 CALLS = 400
 
 
@@ -74,14 +74,14 @@ def cases() -> dict[str, tuple[Callable[[], Any], float]]:
 
 
 def rows() -> Iterator[Row]:
-    """Yield the host time of each case: the least of many calls."""
+    """Yield the host time of each case (`cases`), the least of many calls, as a row of the report."""
     for name, (work, aim) in cases().items():
         least = _least(work)
         yield Row(name, least, "us", aim, False, "")
 
 
 def _least(work: Callable[[], Any]) -> float:
-    """Return the least time of many calls, in microseconds."""
+    """Return the least time, in microseconds, of many calls of ``work`` and the evaluation of its result."""
     for _ in range(20):
         dc.evaluate(work())
     best = float("inf")

@@ -1,7 +1,7 @@
-"""A device that computes nothing, so that the time of a run is the host's only.
+"""A device that computes nothing, with which a benchmark measures only the host's time for work on a device.
 
-Plans, drivers and graphs are those of a CUDA device.  Memory is counted but not allocated.  Kernels, copies
-and library calls do nothing; elements that are read from the device are zeros.
+Plans, drivers and graphs are the same as for a CUDA device.  Memory is counted but not allocated.  Kernels,
+copies and library calls do nothing; elements that are copied from the device are zeros.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["NullDevice", "install", "taken"]
 _ADDRESSES = itertools.count(1 << 40, 1 << 32)
 _free: dict[int, list[int]] = {}  # addresses by sizes, as a pool keeps them
 taken = {"now": 0, "most": 0}
-"""Bytes of memory that are in use, and that ever were."""
+"""The bytes of simulated memory that are in use now, and the most that ever were."""
 
 
 class _Block:
@@ -54,7 +54,7 @@ class _Memory:
         return _Memory(self.block, self.ptr - self.block.ptr + offset)
 
     def copy_from_host(self, address: int, nbytes: int) -> None:
-        """Do nothing."""
+        """Do nothing: simulated memory has no elements."""
 
     def copy_to_host(self, address: int, nbytes: int) -> None:
         """Fill host memory with zeros."""
@@ -62,7 +62,7 @@ class _Memory:
 
 
 class _Array:
-    """A stand-in for a library's array, with only a shape."""
+    """A stand-in for a CuPy array: it has a shape, dtype and strides, but no elements."""
 
     def __init__(self, shape: tuple[int, ...], dtype: Any, memory: Any, strides: tuple[int, ...]) -> None:
         self.shape, self.dtype, self.strides = shape, dtype, strides
@@ -72,7 +72,7 @@ class _Array:
         return self
 
     def transpose(self, order: Any) -> _Array:
-        """Return the same array."""
+        """Return this array, since its shape does not matter here."""
         return self
 
 
@@ -84,7 +84,7 @@ class _Node:
 
     @property
     def body(self) -> _Graph:
-        """Return a body."""
+        """Return a stand-in for the body of a conditional node."""
         return _Graph()
 
     then = body
@@ -99,13 +99,13 @@ class _Graph:
     """A stand-in for the definition of a CUDA graph, and for the graph instantiated from it."""
 
     def launch(self, *parameters: Any) -> _Node:
-        """Add a node or launch the graph: return a node."""
+        """Launch nothing; return a stand-in for the node that would be added."""
         return _Node()
 
     memcpy = memset = empty = create_condition = while_loop = if_then = launch
 
     def instantiate(self) -> _Graph:
-        """Return the same graph."""
+        """Return this object, as the instantiated graph."""
         return self
 
     def __getitem__(self, node: Any) -> _Node:
@@ -120,7 +120,7 @@ class _Library:
 
 
 class NullDevice(CudaDevice):
-    """A CUDA device that consists of host code only; see the module."""
+    """A CUDA device whose CUDA and CuPy calls are replaced by functions that do nothing; see the module."""
 
     def __init__(self) -> None:
         self.name, self.number, self.description = "null:0", 0, "nothing is computed"
@@ -164,7 +164,7 @@ def _nothing(*_: Any, **__: Any) -> None:
 
 
 def install() -> NullDevice:
-    """Register the device as one of this machine, and return it."""
+    """Make a null device, add it to the devices of this machine as ``"null:0"``, and return it."""
     device = NullDevice()
     devices.add(device)
     return device

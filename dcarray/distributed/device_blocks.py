@@ -1,7 +1,8 @@
-"""Blocks of a rank that computes on a device: their elements are there, on the host, or in both places.
+"""Local blocks of a rank that computes on a device; their elements are there, on the host, or in both places.
 
-Messages go through the host.  It is given the windows that are sent, and the device those that have arrived,
-where they are contiguous; else all bytes between a window's first and last element.
+Messages go through the host.  Before elements are sent, they are copied from the device to the host; elements
+that have arrived are copied to the device.  Each copy has all bytes from a window's first to its last
+element.
 """
 
 from __future__ import annotations
@@ -36,9 +37,8 @@ def device_of(options: config.Options) -> Device | None:
 
 
 def options_there(options: config.Options, may_be: bool) -> config.Options:
-    """Return the options with which blocks are computed: on this rank's device, if they ``may_be``, or, with
-    ``device="cpu"``, by the processor.  All ranks decide alike; devices know of no floating-point exceptions.
-    """
+    """Return the options with which blocks are computed: for this rank's device if they ``may_be`` computed
+    there (devices have no floating-point exceptions), else with ``device="cpu"``.  All ranks decide alike."""
     device = device_of(options)
     if device is None:
         return options
@@ -65,7 +65,7 @@ class DeviceBlock:
     device : Device
     shape, dtype
     host : ndarray, optional
-        The elements; without it there are none yet.
+        The elements; without it the array has no elements yet.
     """
 
     __slots__ = ("_buffer", "_here", "_host", "_there", "device", "dtype", "shape")
@@ -85,7 +85,8 @@ class DeviceBlock:
         return self._host
 
     def on_host(self, writing: bool = False) -> NDArray:
-        """Return the elements on the host, for reading, or to be written to as well."""
+        """Return the elements in host memory, up to date; with ``writing``, that memory may be written to,
+        and the device's elements count as out of date."""
         mem = self._memory()
         if self._there and not self._here:
             self.device.download(self._buffer, mem)
@@ -95,7 +96,7 @@ class DeviceBlock:
         return mem
 
     def copy(self) -> NDArray:
-        """Return the elements for reading only; the host's memory may be written to by messages meanwhile."""
+        """Return the elements for reading only: the host's memory, or if that is out of date, a new copy."""
         if self._here or not self._there:
             return self._memory()
         found: NDArray = np.empty(self.shape, self.dtype)
@@ -103,17 +104,17 @@ class DeviceBlock:
         return found
 
     def memory(self) -> NDArray:
-        """Return the host's memory, of which windows are brought and taken."""
+        """Return the host's memory, which may be out of date: see `bring` and `take`."""
         return self._memory()
 
     def bring(self, windows: Sequence[NDArray]) -> None:
-        """Bring windows of the host's memory up to date."""
+        """Copy the elements of windows on the host's memory from the device, if the host lacks them."""
         if self._there and not self._here:
             for window in windows:
                 self._copy(window, True)
 
     def take(self, windows: Sequence[NDArray]) -> None:
-        """Take windows of the host's memory that have been written to."""
+        """Copy windows on the host's memory, which messages have written, to the device if it is in use."""
         if not self._there:
             self._here = True
             return
@@ -128,7 +129,7 @@ class DeviceBlock:
             self._copy(window, False)
 
     def _copy(self, window: NDArray, to_host: bool) -> None:
-        """Copy the bytes from a window's first element to its last one."""
+        """Copy the bytes from a window's first element to its last one, to the host or to the device."""
         if window.size:
             mem = self._memory()
             begin, end = byte_bounds(window)
@@ -141,7 +142,7 @@ class DeviceBlock:
 
     # ---- the device -----------------------------------------------------------------------------------
     def on_device(self) -> Any:
-        """Return the buffer, with the newest elements if there are any.
+        """Return the device's buffer, after the newest elements, if there are any, were copied there.
 
         Raises
         ------
@@ -156,18 +157,18 @@ class DeviceBlock:
         return self._buffer
 
     def written(self) -> None:
-        """Note that the device has the newest elements."""
+        """Note that the device has written to the buffer, so that the host's elements are out of date."""
         self._there, self._here = True, False
 
 
 def there(device: Device | None, block: NDArray) -> Any:
-    """Return a plain local array as one on a device, if there is one."""
+    """Return a plain local array as a `DeviceBlock`; if ``device`` is None, the array itself."""
     return block if device is None else DeviceBlock(device, block.shape, block.dtype, block)
 
 
 def block_of(shard: Shard, device: Device | None) -> Any:
-    """Return a shard's elements as a local array on a device, if there is one; they stay there, unless the
-    program has a view of them."""
+    """Return a shard's local array: a `DeviceBlock`, or if ``device`` is None, a plain array.  The shard
+    keeps the `DeviceBlock`, unless the program has a view of the elements."""
     if device is None:
         return shard.block
     if not isinstance(shard.held, DeviceBlock):
@@ -179,14 +180,15 @@ def block_of(shard: Shard, device: Device | None) -> Any:
 
 
 def on_host(block: Any, writing: bool = False) -> Any:
-    """Return a local array as a plain one, for reading, or to be written to as well."""
+    """Return a local array as a plain array, for reading, or with ``writing`` also to be written to."""
     if isinstance(block, DeviceBlock):
         return block.on_host(True) if writing else block.copy()
     return block
 
 
 def run(plan: ExecutablePlan, region: Region, arrays: Mapping[str, Any], options: config.Options) -> bool:
-    """Whether local statements have run on the rank's device; if not, nothing has been changed."""
+    """Run the plan of local statements on the rank's device; return False, with nothing changed, if it has
+    not enough memory."""
     device = device_of(options)
     assert device is not None
     device.cache_dir = options.cache_dir
@@ -212,7 +214,7 @@ def run(plan: ExecutablePlan, region: Region, arrays: Mapping[str, Any], options
 
 
 def _given(array: Any, held: Any, device: Device) -> Any:
-    """Return an argument of a plan: a buffer, or the value of a scalar."""
+    """Return an array as a plan's argument: its buffer on the device, or for a scalar argument its value."""
     if is_scalar_argument(array):
         return on_host(held)[()]
     if isinstance(held, DeviceBlock):

@@ -2,7 +2,7 @@
 
 An array on a device is a wrapped array whose recordings run there.  Its methods record in the session of the
 device.  NumPy's functions get arrays of the ordinary class on the same stores, so that the implementations of
-functions need not know of devices; their results are given the device's class.
+functions need not know of devices; their results are converted to the device's class.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _classes: dict[Any, type[ndarray]] = {None: ndarray}
 
 
 def array_class(device: Any) -> type[ndarray]:
-    """The class of arrays on a device."""
+    """Return the class of arrays on a device; the first call makes the class."""
     with _lock:
         found = _classes.get(device)
         if found is None:
@@ -62,8 +62,7 @@ def synchronise() -> None:
 
 
 class _Call:
-    """The conversion of arguments to ordinary wrapped arrays, and of results to arrays on a device, for one
-    call."""
+    """The conversion of a call's arguments to ordinary wrapped arrays, and of its results back."""
 
     __slots__ = ("cls", "given", "plain")
 
@@ -73,7 +72,7 @@ class _Call:
         self.given: dict[int, tuple[Any, Any]] = {}
 
     def into(self, value: Any) -> Any:
-        """``value`` with ordinary arrays of the same memory for those on the device."""
+        """Return a value in which ordinary arrays on the same stores replace arrays of the device."""
         if isinstance(value, Handle):
             device = value._device
             if device is None:
@@ -97,8 +96,8 @@ class _Call:
         return value
 
     def back(self, value: Any) -> Any:
-        """``value`` with arrays on the device for ordinary ones; an array that was given comes back as
-        itself."""
+        """Return a value in which arrays of the device replace ordinary arrays; an array that `into` has made
+        is replaced by the original."""
         if type(value) is Selected:
             evaluate(value)
         kind = type(value)
@@ -118,7 +117,7 @@ class _Call:
 
 
 def of_class(cls: type[ndarray], value: Any) -> Any:
-    """An ordinary or plain array as one of a class, on the same memory."""
+    """Return an ordinary wrapped or plain array as an array of the class ``cls`` on the same memory."""
     if type(value) is np.ndarray:
         value = wrap(value)
     return value if cls is ndarray else as_class(cls, value)
@@ -133,12 +132,12 @@ def call(cls: type[ndarray], function: Any, args: tuple[Any, ...], kwargs: dict[
         The class of the results, if no array among the arguments has axes.
     function : callable
     args, kwargs
-        Its arguments; arrays may be in sequences and dictionaries, at any depth.
+        The function's arguments; arrays may be in sequences and dictionaries, at any depth.
 
     Returns
     -------
     object
-        The result, its arrays on the device.
+        The function's result, with arrays on the device.
 
     Raises
     ------
@@ -155,7 +154,7 @@ def call(cls: type[ndarray], function: Any, args: tuple[Any, ...], kwargs: dict[
 
 
 class DeviceArray(ndarray):
-    """A wrapped array whose elements are on a device, with whatever works on them."""
+    """A wrapped array that records for its device: the base of the classes that `array_class` makes."""
 
     __slots__ = ()
     __hash__ = None
@@ -199,7 +198,7 @@ class DeviceArray(ndarray):
 
 
 def _recorded(name: str, x: Any, inputs: tuple[Any, ...]) -> Any:
-    """An operation of the most usual kind, recorded at once; None for any other."""
+    """Record a unary or binary ufunc of large arrays and return the result; None for any other call."""
     if any([isinstance(one, Handle) and one._small is not None for one in inputs]):
         return None
     if len(inputs) == 2:
@@ -208,12 +207,12 @@ def _recorded(name: str, x: Any, inputs: tuple[Any, ...]) -> Any:
 
 
 def _placed(cls: type[DeviceArray], result: Any) -> Any:
-    """Return the result of a call, its arrays as arrays of a class."""
+    """Return the result of a call, with ordinary arrays converted to the class ``cls``."""
     return result if type(result) is cls else _Call(cls, False).back(result)
 
 
 def _forwarded(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A method that records for the device."""
+    """Return the method of arrays on devices that calls ``function``, recording for the device."""
 
     @wraps(function)
     def method(self: DeviceArray, *args: Any, **kwargs: Any) -> Any:
@@ -227,7 +226,8 @@ def _forwarded(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _sooner(function: Callable[..., Any], way: Callable[..., Any]) -> Callable[..., Any]:
-    """A method of which the most usual kind goes a shorter way; that gives None for any other."""
+    """Return a method that first tries ``way``, a faster implementation of usual calls, which returns None
+    for all other calls."""
     usual = _forwarded(function)
 
     @wraps(function)
@@ -239,7 +239,7 @@ def _sooner(function: Callable[..., Any], way: Callable[..., Any]) -> Callable[.
 
 
 def _operator(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """An operator, likewise: written out, since a call more would cost a tenth of the whole."""
+    """Return an operator that first tries the fast path (not by `_sooner`, whose further call takes time)."""
     usual = _forwarded(function)
 
     @wraps(function)
@@ -253,7 +253,7 @@ def _operator(function: Callable[..., Any], name: str) -> Callable[..., Any]:
 
 
 def _alone(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The way of a method with another array of the device, or a number: no device has to be looked for."""
+    """Return a way for `_sooner`: with an array of the same device or a number, no device has to be found."""
 
     def way(self: DeviceArray, other: Any) -> Any:
         if not _is_own(self, other):
@@ -271,7 +271,7 @@ def _is_own(x: DeviceArray, other: Any) -> bool:
 
 
 def _fold(name: str) -> Callable[..., Any]:
-    """The way of a reduction where only axes are asked for."""
+    """Return a way for `_sooner`: a reduction with no arguments but ``axis`` and ``keepdims``."""
 
     def way(self: DeviceArray, *args: Any, axis: Any = None, keepdims: Any = False, **other: Any) -> Any:
         if args or other or type(axis) not in _AXIS or type(keepdims) is not bool:
@@ -283,7 +283,7 @@ def _fold(name: str) -> Callable[..., Any]:
 
 
 def _by_kernels(name: str) -> Callable[..., Any]:
-    """The way of a method that is a function which kernels may do."""
+    """Return a way for `_sooner`: the NumPy function of a name, computed by kernels of the device."""
     function = getattr(np, name)
 
     def way(self: DeviceArray, *args: Any, **kwargs: Any) -> Any:
@@ -295,13 +295,13 @@ def _by_kernels(name: str) -> Callable[..., Any]:
 
 _AXES = frozenset({"axis", "keepdims"})
 _METHODS = {np.sum: "sum", np.prod: "prod", np.max: "max", np.min: "min", np.amax: "max", np.amin: "min"}
-"""Functions that do as methods, which are recorded sooner."""
+"""Functions that are called as methods of the array, since these are recorded faster."""
 _AXIS = frozenset({int, tuple, type(None)})
 _FOLDS = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum"}
 
 
 def _getitem(self: DeviceArray, key: Any) -> Any:
-    """The way of ``self[key]``; parts by basic keys record nothing."""
+    """Return ``self[key]`` for a basic key, which records nothing, or by kernels; None if neither serves."""
     if is_basic(key):
         return indexing.get(self, key)
     if is_large(self) and not _is_mask(self, key):
@@ -313,7 +313,7 @@ def _getitem(self: DeviceArray, key: Any) -> Any:
 
 
 def _setitem(self: DeviceArray, key: Any, value: Any) -> None:
-    """``self[key] = value``; what a mask assigns is recorded if it is one number, or chosen by this mask."""
+    """Do ``self[key] = value``.  With a mask, it is recorded for a single number or a lazy selection."""
     basic = is_basic(key)
     if basic and self._small is None and _is_own(self, value):
         with recording_for(self._device):
@@ -328,7 +328,7 @@ _usual_setitem = _forwarded(ndarray.__setitem__)
 
 
 def _is_mask(x: Any, key: Any) -> bool:
-    """Whether a key is a mask of the whole shape."""
+    """Whether a key is a boolean array with the shape of ``x``."""
     return isinstance(key, (Handle, np.ndarray)) and key.dtype == bool and key.shape == x.shape
 
 
@@ -358,14 +358,14 @@ _SPECIAL = [
 
 
 def _strides(self: DeviceArray) -> tuple[int, ...]:
-    """The strides of the host's memory, which need not exist."""
+    """Return the strides, in bytes, that the host's memory has or would have."""
     if self._small is not None or not self._store.char:
         return ndarray.strides.__get__(self)  # type: ignore[no-any-return]
     return tuple([n * self.itemsize for n in strides_of(self)])
 
 
 def _made() -> dict[str, Any]:
-    """The methods and properties that may record, or give an array, by name."""
+    """Return, by name, the methods and properties of `DeviceArray` that may record or return an array."""
     names = [f"__{kind}{name}__" for name in _OPERATORS for kind in ("", "r", "i")]
     names += [f"__{name}__" for name in _SPECIAL]
     names += [name for name in dir(ndarray) if not name.startswith("_") and callable(getattr(ndarray, name))]

@@ -1,7 +1,8 @@
-"""The device ``"auto"``: each recording runs on the processor or on a device, where that is thought sooner.
+"""The device ``"auto"``: each recording runs on the processor or on a device, whichever is estimated to be
+faster.
 
-Its arrays have their elements in the host's memory, in a buffer of the device, or in both, as arrays on any
-device have; only who runs a recording is open until it runs.
+Like all arrays on devices, arrays on ``"auto"`` have their elements in the host's memory, in a buffer of the
+device, or in both.  Only when a recording runs is it decided which of the two runs it.
 """
 
 from __future__ import annotations
@@ -36,14 +37,14 @@ _MUCH = 4  # times
 
 
 class AutoDevice:
-    """The processor and one device as a device: its memory is that device's.
+    """The processor and one other device, presented as a device whose memory is the other device's.
 
     Attributes
     ----------
     there : Device
-        The device.
+        The other device.
     target : str
-        None of its own: a recording has the target of the side that runs it.
+        Empty: a recording is planned for the target of the side, processor or device, that runs it.
     """
 
     name, target = AUTO, ""
@@ -59,15 +60,15 @@ class AutoDevice:
         self._asked, self._surprised = 0.0, False
 
     def library(self, name: str) -> None:
-        """Return None (see `Device`): only recordings run on a device."""
+        """Return None (see `Device.library`): with ``"auto"``, only recordings run on the device."""
 
     def rates(self) -> Rates:
-        """Return the rates of both sides, which are measured when they are first asked for."""
+        """Return the measured rates of both sides (`Rates`); the first call measures them."""
         return self._rates or self.renewed_rates()
 
     def renewed_rates(self) -> Rates:
-        """Return the rates of both sides, measured again where it is time; while nothing is recorded, since
-        that records, too."""
+        """Return the rates of both sides, measured again if they are old.  Call it while nothing is recorded,
+        since the measurement records, too."""
         now = time.monotonic()
         if self._rates is None or now - self._asked >= _ASKED:
             from .calibration import rates_of
@@ -77,26 +78,26 @@ class AutoDevice:
         return self._rates
 
     def note_host_run(self, expected: float, seconds: float) -> None:
-        """Note a run on the processor, which was expected to take so many nanoseconds.  If it took much less,
-        the rates were measured beside other work, which may have made the device's look better."""
+        """Note how many ``seconds`` a run on the processor took, of ``expected`` nanoseconds.  If it took
+        much less, the machine was busy when rates were measured, so they are measured again soon."""
         if expected >= _LONG and 1e9 * seconds * _MUCH < expected:
             self._surprised = True
 
     def known_rates(self, options: config.Options) -> Rates | None:
-        """Return the rates if they have been measured, by this process or an earlier one."""
+        """Return the rates if this process or an earlier one has measured them, else None."""
         from .calibration import known_rates
 
         return self._rates or known_rates(self.there, options)
 
     def choice(self, template: LogTemplate) -> Choice:
-        """Return the choice of all recordings of a template."""
+        """Return the `Choice` that all recordings with one log template share."""
         found = self._choices.get(template)
         if found is None:
             found = self._choices[template] = Choice()
         return found
 
     def decide(self, rec: Recording, options: config.Options, tried: bool = True) -> Decision:
-        """Return where a recording runs; with ``tried=False``, where it would."""
+        """Return the decision where a recording runs; with ``tried=False``, without counting it as a run."""
         known = self._decided.get(rec)
         if known is not None:
             return known
@@ -115,7 +116,7 @@ class AutoDevice:
 
 
 def auto_device() -> AutoDevice | None:
-    """Return the device ``"auto"``, with a CUDA device before any other; None if there is no device."""
+    """Return the device ``"auto"``, of the first CUDA device if there is one; None if there is no device."""
     found = sorted(devices.find(), key=lambda one: one.target != "cuda")
     if not found:
         return None
@@ -129,7 +130,7 @@ _made: dict[int, AutoDevice] = {}  # by the identity of the device, which it kee
 
 
 def moves_of(rec: Recording) -> Moves:
-    """Return the copies that a recording needs before it can run on either side."""
+    """Return the copies that a recording needs before it can run on the processor, and on the device."""
     up, down, again = [0, 0], [0, 0], [0, 0]
     heads: dict[int, Store] = {}
     for k, entry in enumerate(rec.declarations()):
@@ -149,8 +150,8 @@ def moves_of(rec: Recording) -> Moves:
 
 
 def run(executor: Executor, rec: Recording, options: config.Options) -> Callable[[], None]:
-    """Run a recording where it is expected to be sooner; returns a function that warns, once everything is
-    in its place."""
+    """Run a recording on the side that is expected to be faster; return a function to call afterwards, which
+    gives NumPy's warnings."""
     device: AutoDevice = rec.device
     decision = device.decide(rec, options)
     if decision.on_device:

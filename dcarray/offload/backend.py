@@ -1,4 +1,4 @@
-"""The functions of this package that lower packages call, by `dcarray.core.device_backend`."""
+"""The functions of this package that the packages below it call, through `dcarray.core.device_backend`."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ __all__ = [
 
 
 def run(host: Executor, rec: Recording, options: Options) -> Callable[[], None]:
-    """Run a recording on its device; returns a function that warns, once everything is in its place."""
+    """Run a recording on its device; return a function to call afterwards, which gives NumPy's warnings."""
     if isinstance(rec.device, auto.AutoDevice):
         return auto.run(host, rec, options)
     return executor.run(host, rec, options)
 
 
 def planning_options(rec: Recording, options: Options) -> Options:
-    """Return the options by which a recording on a device is planned."""
+    """Return the options with which a plan for a recording on a device is requested."""
     device = rec.device
     if isinstance(device, auto.AutoDevice):
         if not device.decide(rec, options, tried=False).on_device:
@@ -41,7 +41,7 @@ def planning_options(rec: Recording, options: Options) -> Options:
 
 
 def remark(rec: Recording, options: Options) -> str:
-    """Return why a recording runs where it does; empty where there was no choice."""
+    """Return why a recording runs on the processor or the device; empty if its device is not ``"auto"``."""
     device = rec.device
     if not isinstance(device, auto.AutoDevice):
         return ""

@@ -1,7 +1,7 @@
-"""Buffers of devices that hold the elements of stores.
+"""Buffers in device memory that hold the elements of stores.
 
-A buffer counts as work pending on the memory of its storage family: who reads that memory has newer elements
-copied into it first, and who writes to it has the buffer dropped.
+A buffer counts as a pending operation on the host memory of its storage family: before that memory is read,
+newer elements are copied there, and before the host writes to it, the buffer is dropped.
 """
 
 from __future__ import annotations
@@ -30,50 +30,50 @@ __all__ = [
 
 
 SINGLE = 100_000
-"""Bytes that a copy to the host takes no longer for than for one element."""
+"""The bytes of a copy to the host that takes about as long as a copy of a single element."""
 
 
 AT_LEAST = 1024
-"""Elements from which on an array that is put on a device lies there."""
+"""The size in elements from which an array that is put on a device gets a buffer there, at the latest."""
 
 
 def least_elements() -> int:
-    """Return the elements from which on an array lies on the device that it is put on.
+    """Return the size in elements from which an array that is put on a device gets a buffer there.
 
-    What works on smaller ones alone is done on the host before a kernel is launched.  Each use of a small
-    array together with one on the device copies it, so that these are fewer than where NumPy is sooner on the
-    processor (`eager_below`).
+    Operations on smaller arrays alone are faster on the host than the launch of a kernel.  But each use of
+    such an array together with one in a buffer copies it to the device.  So the size is not above `AT_LEAST`,
+    even if calls on larger arrays run at once on the processor (the option ``eager_below``).
     """
     return min(current().eager_below, AT_LEAST)
 
 
 class DeviceError(RuntimeError):
-    """The error of reading elements that a device has lost."""
+    """Raised if elements are read that a device has lost, since a run of a kernel there failed."""
 
 
 class DeviceBuffer:
-    """The elements of a storage family in a device's memory, in C order of the head's geometry.
+    """The elements of a storage family in a device's memory, in C order and with the shape of the family's
+    head.
 
     Attributes
     ----------
     device : Device
-        The device.
     buffer : object
-        Its buffer.
+        The device's own object for the memory.
     ahead : bool
         Whether the host's memory is out of date.
     behind : bool
         Whether the buffer is out of date.
     exposed : bool
-        Whether other libraries know it: they may write to it at any time, and it has to stay.
+        Whether other libraries have the buffer: they may write to it at any time, so it is never dropped.
     done : bool
         Whether the buffer was dropped.
     read : int
-        Bytes that were copied to the host in parts, each of which counts as `SINGLE` at least.
+        How many bytes `part` has copied to the host; each copy counts as `SINGLE` at least.
     limits : tuple of int or None
-        The least and the greatest of its elements, if these are integers and somebody has asked.
+        The least and the greatest element, if they are integers and were computed for the present elements.
     failure : Exception or None
-        The error by which a run on the device has left the elements in an unknown state.
+        The error of a run on the device that has left the elements in an unknown state.
     """
 
     __slots__ = (
@@ -97,15 +97,15 @@ class DeviceBuffer:
         self.limits: tuple[int, int] | None = None
 
     def run(self, head: Store, writing: bool = False) -> None:
-        """Nothing has to run: what fills the buffer is in the device's queue."""
+        """Do nothing: the work that fills the buffer is in the device's queue already."""
 
     def materialise(self, head: Store, writing: bool = False) -> None:
-        """Bring the host's memory up to date; before it is written, drop the buffer.
+        """Copy newer elements to the host's memory; if the host is going to write there, drop the buffer.
 
         Raises
         ------
         DeviceError
-            If the elements cannot be had.
+            If the elements are lost.
         """
         with LOCK:
             if self.ahead and not self.done:
@@ -116,21 +116,21 @@ class DeviceBuffer:
     def part(
         self, head: Store, store: Store, shape: tuple[int, ...], index: Index
     ) -> np.ndarray[Any, Any] | None:
-        """Return a copy of the elements at a window of one of the family's stores, which has all elements of
-        the head.
+        """Return a copy of a part of the family: a window (``shape``, ``index``) on ``store``, a store that
+        has all elements of the ``head``.
 
-        What lies between the window's first element and its last one is copied.
+        All elements between the window's first and last one are copied.
 
         Returns
         -------
         ndarray or None
-            None if the host has the elements, or had better have all of them: so much has been read like
-            this, or the window has few of those in between.
+            None if the host has the elements, or should copy all of them: because much has been copied in
+            parts already, or because the window has few of the elements between its first and last one.
 
         Raises
         ------
         DeviceError
-            If they cannot be had.
+            If the elements are lost.
         """
         item = store.dtype.itemsize
         strides = c_strides(store.shape)
@@ -156,17 +156,13 @@ class DeviceBuffer:
         return as_strided(found[low - start :], shape, [step * item for step in steps])
 
     def check(self) -> None:
-        """Raise the error of elements that were lost.
-
-        Raises
-        ------
-        DeviceError
-        """
+        """Raise a DeviceError if the elements are lost."""
         if self.failure is not None:
             raise self._lost(self.failure)
 
     def drop(self, head: Store) -> None:
-        """Forget the buffer: the host's memory has the elements, and is about to change."""
+        """Forget the buffer, since the host's memory has the elements and is about to change.  A buffer that
+        other libraries have is kept, as out of date."""
         if self.exposed:
             self.ahead, self.behind = False, True
             if head.dirty is self:
@@ -206,13 +202,13 @@ class DeviceBuffer:
             raise self._lost(error) from error
 
     def refresh(self, head: Store) -> None:
-        """Bring the buffer up to date."""
+        """Copy the host's elements to the buffer if it is out of date."""
         if self.behind:
             self.device.upload(np.ascontiguousarray(memory(head)), self.buffer)
             self.behind, self.ahead, self.limits = False, self.exposed, None
 
     def expose(self, head: Store) -> None:
-        """Let other libraries have the buffer: operations on it run at the call from now on."""
+        """Mark the buffer as one that other libraries have: from now on operations on it run at the call."""
         self.exposed = self.ahead = True
         head.dirty = head.used = self
         head.exports = [lambda: self]
@@ -224,14 +220,14 @@ class DeviceBuffer:
 
 
 def lost(device: Device, error: Exception) -> DeviceBuffer:
-    """Return what stands for elements that are lost."""
+    """Return a buffer without memory for elements that are lost; reading them raises a DeviceError."""
     made = DeviceBuffer(device, None, True)
     made.failure = error
     return made
 
 
 def uploaded(device: Device, a: np.ndarray[Any, Any]) -> DeviceBuffer:
-    """Return a buffer with a copy of an array's elements in C order.
+    """Return a buffer on a device with a copy of a plain array's elements in C order.
 
     Raises
     ------
@@ -245,21 +241,21 @@ def uploaded(device: Device, a: np.ndarray[Any, Any]) -> DeviceBuffer:
 
 
 def settle_new(store: Store, held: DeviceBuffer) -> None:
-    """Give a store without memory its elements in a buffer."""
+    """Make a buffer the elements of a store that has no memory on the host."""
     held.ahead = True
     store.remote = store.used = store.dirty = held
 
 
 def array_in(cls: type[Handle], held: DeviceBuffer, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
-    """Return an array whose elements are those of a buffer, in C order."""
+    """Return an array of the class ``cls`` on a new store whose elements, in C order, are a buffer's."""
     store = Store(shape, dtype)
     settle_new(store, held)
     return large(cls, store, shape, None)
 
 
 def resident(device: Device, store: Store) -> DeviceBuffer | None:
-    """Return the buffer on a device of a store's family, uploaded if there is none.  None if the store does
-    not have all elements of the head in C order.
+    """Return the up-to-date buffer of a store's family on a device; a new one if the family has none.  Return
+    None if the store does not have all elements of the family's head in C order.
 
     Raises
     ------
@@ -281,7 +277,7 @@ def resident(device: Device, store: Store) -> DeviceBuffer | None:
 
 
 def reserved(store: Store, device: Device) -> bool:
-    """Whether a store that was never used has got a buffer on a device, with no elements in it."""
+    """Try to allocate a device buffer for a store that was never used; return whether it has got one."""
     if not device.target:  # one that is chosen later
         return False
     try:
@@ -291,7 +287,7 @@ def reserved(store: Store, device: Device) -> bool:
 
 
 def _whole(store: Store, head: Store) -> bool:
-    """Whether a store has all elements of its head, which is contiguous, in the same order."""
+    """Whether a store has all elements of its family's head in the same order, and both are contiguous."""
     if store.size * store.dtype.itemsize != head.size * head.dtype.itemsize:
         return False
     if store.strides is not None or head.strides is not None:
@@ -300,7 +296,8 @@ def _whole(store: Store, head: Store) -> bool:
 
 
 def settle(rec: Any) -> None:
-    """Mark the buffers of the families that a recording has used as pending on these, at its end."""
+    """At the end of a recording, make the buffers of the families that it has used, instead of the recording,
+    pending on these families."""
     for slot in rec.slots:
         store = slot if type(slot) is Store else slot()
         if store is None:

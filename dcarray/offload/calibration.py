@@ -1,7 +1,7 @@
-"""The measured rates of the processor and of a device, kept in the cache folder.
+"""The rates of the processor and of a device (`Rates`), measured and kept in the cache folder.
 
-What else the machine does makes measured times longer, never shorter.  So rates are measured again now and
-then, at first soon and later seldom, and of the last few measurements the shortest time of each counts.
+Other work of the machine makes measured times longer, never shorter.  So rates are measured again, at first
+soon and later seldom, and for each kind of work the shortest time of the last few measurements is used.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ _KEPT = 3  # measurements
 
 
 def rates_of(device: Device, options: config.Options, again: bool = False) -> Rates:
-    """Return the rates of the processor and a device: kept ones, or ones measured now, in about a second.
-    They are measured again when they are old; with ``again``, when they are `SOON` old."""
+    """Return the rates of the processor and a device from the cache folder.  If there are none, or they are
+    old (with ``again``: older than `SOON`), they are measured now, in about a second."""
     path = _path(device, options)
     number, kept, age = _kept(path)
     wait = SOON if again else SOON * _LATER ** (number - 1)
@@ -55,13 +55,13 @@ def rates_of(device: Device, options: config.Options, again: bool = False) -> Ra
 
 
 def known_rates(device: Device, options: config.Options) -> Rates | None:
-    """Return the rates that were kept for a device; None if there are none, or nobody can read them."""
+    """Return the rates that the cache folder has for a device; None if it has none that can be read."""
     kept = _kept(_path(device, options))[1]
     return reduce(Rates.least, kept) if kept else None
 
 
 def _kept(path: Path | None) -> tuple[int, list[Rates], float]:
-    """Return how often rates have been measured, the last ones, and how many seconds old they are."""
+    """Return how often rates were measured, the last measured rates, and the age of their file in seconds."""
     nothing: tuple[int, list[Rates], float] = (0, [], 0.0)
     try:
         if path is None:
@@ -95,7 +95,8 @@ def _keep(path: Path | None, number: int, rates: list[Rates]) -> None:
 
 
 def _path(device: Device, options: config.Options) -> Path | None:
-    """Return the file of a device's rates, whose name depends on all that they depend on."""
+    """Return the path of the file with a device's rates, named by all that the rates depend on; None without
+    a cache folder."""
     if options.cache_dir is None:
         return None
     identity = repr((VERSION, device.name, device.description, cpu_name(), options.threads))
@@ -103,7 +104,7 @@ def _path(device: Device, options: config.Options) -> Path | None:
 
 
 def measured_rates(device: Device) -> Rates:
-    """Measure the rates of the processor and of a device."""
+    """Return the rates of the processor and of a device, measured now."""
     block = np.linspace(0.0, 1.0, LARGE)
     with recording_for(None), config.options(eager_below=0, jit="eager", fastmath=False):
         host = _speed(wrap, lambda: None)
@@ -122,7 +123,8 @@ def measured_rates(device: Device) -> Rates:
 
 
 def _speed(put: Callable[[np.ndarray[Any, Any]], Any], synchronise: Callable[[], None]) -> Speed:
-    """Measure the speed of one side, on which ``put`` places an array."""
+    """Return the measured speed of the processor or a device: ``put`` makes an array there, ``synchronise``
+    waits until its work is done."""
     few, many = put(np.zeros(16)), put(np.linspace(0.0, 1.0, LARGE))
     matrix = put(np.linspace(0.0, 1.0, SIDE * SIDE).reshape(SIDE, SIDE))
 
@@ -147,7 +149,7 @@ def _speed(put: Callable[[np.ndarray[Any, Any]], Any], synchronise: Callable[[],
 
 
 def _shortest(run: Callable[[], Any]) -> float:
-    """Return the nanoseconds of the shortest of some runs."""
+    """Return the nanoseconds of the shortest of `ROUNDS` calls."""
     times = []
     for _ in range(ROUNDS):
         start = time.perf_counter_ns()

@@ -1,7 +1,7 @@
 """The executor of recordings on a device.
 
-The plan of a recording runs on buffers of the device.  What the device cannot run, the host does op by op, on
-elements that are brought to it.
+The plan of a recording runs on buffers of the device.  If the device cannot run a recording, its elements are
+copied to the host, which runs it operation by operation.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ __all__ = [
 
 
 def run(executor: Executor, rec: Recording, options: config.Options) -> Callable[[], None]:
-    """Run a recording on its device; returns a function that warns, once everything is in its place."""
+    """Run a recording on its device, or else on the host; return a function to call afterwards, which gives
+    NumPy's warnings."""
     notes: list[Any] = []
     if not try_on_device(executor, rec, options, rec.device):
         notes = run_on_host(rec)
@@ -47,13 +48,14 @@ def run(executor: Executor, rec: Recording, options: config.Options) -> Callable
 
 
 def _written_heads(rec: Recording) -> set[int]:
-    """Return the slots of the heads of the families that a recording writes."""
+    """Return the slots of the heads of all storage families to which a recording writes."""
     declared = rec.declarations()
     return {declared[slot].head for entry in rec.statements() for slot in entry.outs}
 
 
 def try_on_device(executor: Executor, rec: Recording, options: config.Options, device: Device) -> bool:
-    """Whether a recording has run on a device; if not, nothing that the host can read has changed."""
+    """Run a recording on a device if that is possible; return whether it has run.  If not, nothing that the
+    host can read has changed."""
     counters.flushes += 1
     counters.statements += len(rec.log) - len(rec.slots)
     if not device.target or options.jit == "off":
@@ -82,7 +84,7 @@ def _line(rec: Recording) -> tuple[str, int]:
 
 
 def _run_plan(executor: Executor, rec: Recording, options: config.Options, device: Device) -> bool:
-    """Run a recording by its plan; False if there is none, or an array has no place in a buffer."""
+    """Run a recording by its plan; return False if it has no plan, or an array cannot lie in a buffer."""
     there = planning_options(rec, options, device)
     device.cache_dir = options.cache_dir
     device.graphs, device.graph_memory = options.graphs, options.graph_memory
@@ -140,8 +142,8 @@ def _run_plan(executor: Executor, rec: Recording, options: config.Options, devic
 
 
 def planning_options(rec: Recording, options: config.Options, device: Device) -> config.Options:
-    """Return the options by which a recording is planned for a device; its log becomes one of contiguous
-    arrays, without floating-point flags."""
+    """Return the options with which a plan for a device is requested.  The recording's log is changed to one
+    of contiguous arrays, as buffers are, without floating-point flags."""
     rec.watched = 0
     rec.log = contiguous_log(rec.log)
     global _planned
@@ -154,11 +156,12 @@ def planning_options(rec: Recording, options: config.Options, device: Device) ->
 
 
 _planned: tuple[config.Options | None, config.Options] = (None, config.Options())
-"""The options that were last given, and those for planning, which are theirs but for two."""
+"""The options that were last given to `planning_options`, and what it returned for them."""
 
 
 class _OnHost(OpByOp):
-    """An op-by-op run on the host, in which arrays whose elements the device has lost cannot be used."""
+    """A run on the host, operation by operation, in which the use of elements that the device has lost raises
+    an error; ``lost`` has the errors by slots."""
 
     lost: Mapping[int, Exception] = {}
 
@@ -170,8 +173,8 @@ class _OnHost(OpByOp):
 
 
 def bring(rec: Recording) -> dict[int, Exception]:
-    """Bring the host's memory up to date, and drop the buffers of what is written; returns the errors of
-    slots whose elements are lost."""
+    """Copy the newest elements of a recording's arrays to the host, and drop the buffers of those that it
+    writes; return, by slots, the errors of arrays whose elements are lost."""
     gone: dict[int, Exception] = {}
     written = _written_heads(rec)
     for k, entry in enumerate(rec.declarations()):
@@ -186,7 +189,7 @@ def bring(rec: Recording) -> dict[int, Exception]:
 
 
 def run_on_host(rec: Recording) -> list[Any]:
-    """Run a recording op by op on the host; gives the notes of floating-point exceptions."""
+    """Run a recording on the host, operation by operation; return the notes of floating-point exceptions."""
     gone = bring(rec)
     witness = fp_state.Witness(lambda loc: rec.sites[loc][2])
     host = _OnHost(rec, run_plan.steps_of(rec, None), witness)
@@ -200,7 +203,7 @@ def run_on_host(rec: Recording) -> list[Any]:
 
 
 def _lose_results(rec: Recording, left: list[int], error: DeviceError) -> None:
-    """Mark as lost what statements would have written that can never run: who reads it is told so."""
+    """Mark the results of statements (``left``) that can never run as lost: reading them raises the error."""
     statements = rec.statements()
     for slot in {slot for k in left for slot in statements[k].outs}:
         store = rec.store_at(slot)
@@ -209,8 +212,8 @@ def _lose_results(rec: Recording, left: list[int], error: DeviceError) -> None:
 
 
 def bring_to_lookers_on(rec: Recording) -> None:
-    """Bring memory of which plain views are handed out up to date, and drop its buffers: whoever has them may
-    write to it at any time."""
+    """After a run, copy elements of which the program has plain views to the host, and drop their buffers:
+    the program may write to these views at any time."""
     if not rec.urgent:
         return
     written = _written_heads(rec)

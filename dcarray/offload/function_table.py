@@ -1,7 +1,7 @@
-"""The table of NumPy's functions that kernels of a device do, and no region, and their arguments.
+"""The table of NumPy functions that run at the call by kernels of a device, not in regions; their arguments.
 
-What they do not take is `Declined`: NumPy does it on the host, with its own errors.  Lengths of results and
-bounds of indices are asked for at the call; elements stay on the device.
+Arguments that the kernels do not serve raise `Declined`; then NumPy runs the function on the host, with its
+own errors.  Lengths of results and bounds of indices are read at the call; elements stay on the device.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ NUMPYS_ON_PROCESSORS = frozenset(
         np.correlate,
     }
 )  # fmt: skip
-"""Functions that NumPy does sooner where the device is the processor: kernels are cut for many threads."""
+"""Functions in which NumPy is faster if the device is the processor: the kernels are for many threads."""
 
 
 def does(function: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -43,12 +43,13 @@ def does(function: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 
 def try_kernels(cls: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return what kernels of a device give for a call; NotImplemented if NumPy has to do it.
+    """Return the result of a NumPy function, computed by kernels of a device; NotImplemented if NumPy has to
+    run the function on the host.
 
     Parameters
     ----------
     cls : type
-        The class of arrays on the device where those among the arguments are.
+        The class of the arrays among the arguments, which determines the device.
     func : callable
         NumPy's function.
     """
@@ -66,8 +67,8 @@ def tried(body: Callable[..., Any], cls: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def numbers(k: Kernels, x: Any, kinds: str = "iuf", ndim: int | None = None) -> Any:
-    """Return an argument as an array on the device, or a small or plain one, if its dtype is of these
-    kinds."""
+    """Return an argument as an array: on the device, small, or plain.  Raise `Declined` if it is empty, or
+    its dtype (one of ``kinds``), device or number of axes does not fit."""
     if isinstance(x, Handle):
         if x._device is not k.device and x.ndim:
             raise Declined
@@ -81,7 +82,7 @@ def numbers(k: Kernels, x: Any, kinds: str = "iuf", ndim: int | None = None) -> 
 
 
 def there(k: Kernels, x: Any, kinds: str = "biuf", ndim: int | None = None) -> Any:
-    """Return an argument that has to be a large array on the device."""
+    """Return an argument that is a large array on the device; raise `Declined` for any other."""
     if not is_large(x):
         raise Declined
     return numbers(k, x, kinds, ndim)
@@ -92,7 +93,7 @@ def host(x: Any) -> Any:
 
 
 def extremes(x: Any) -> tuple[Any, Any]:
-    """Return the least and the greatest element."""
+    """Return the least and the greatest element of an array, as NumPy scalars."""
     low, high = x.min(), x.max()
     evaluate(low, high)
     return host(low)[()], host(high)[()]
@@ -104,7 +105,7 @@ def require(condition: Any) -> None:
 
 
 def bounds(at: Any, extent: int) -> str:
-    """Return from where indices, all in the bounds of an axis of this extent, count along it."""
+    """Return `kind_of_index` of indices of an axis; raise `Declined` if one of them is out of bounds."""
     kind = None if at.dtype == np.uint64 else kind_of_index(at, extent)
     if kind is None:
         raise Declined
@@ -112,7 +113,7 @@ def bounds(at: Any, extent: int) -> str:
 
 
 def in_bounds(k: Kernels, at: Any, extent: int) -> Any:
-    """Return indices that are in the bounds of an axis."""
+    """Return integer indices of an axis; raise `Declined` if one of them is out of bounds."""
     at = numbers(k, at, "iu")
     bounds(at, extent)
     return at

@@ -1,4 +1,4 @@
-"""NumPy's functions that count, search and sort, by kernels of a device."""
+"""NumPy's functions that count, search and sort, computed by kernels of a device."""
 
 from __future__ import annotations
 
@@ -144,8 +144,9 @@ _KINDS = (None, "quicksort", "heapsort", "mergesort", "stable")
 
 
 def in_rows(k: Kernels, a: Any, axis: Any, wanted: Callable[[Any, Any, int], Any]) -> Any:
-    """Return what is wanted of the sorted elements along an axis, of the places where they were among all,
-    and of the length of the axis."""
+    """Sort an array along an axis and return ``wanted(keys, places, length)``: of the sorted elements, the
+    index in C order at which each of them was, and the length of the axis, which is the last one of both
+    arrays."""
     x = there(k, a)
     if axis is None:
         x, axis = row(x), 0
@@ -209,7 +210,8 @@ def _argmin(k: Kernels, a: Any, axis: Any = None, out: Any = None, *, keepdims: 
 
 
 def _first_extreme(k: Kernels, a: Any, axis: Any, out: Any, keepdims: bool, extreme: Any) -> Any:
-    """Return how many elements come before the first that is the extreme, or NaN."""
+    """Return ``argmax`` or ``argmin``, given ``np.max`` or ``np.min``: how many elements come before the
+    first that is the extreme or NaN."""
     x = there(k, a)
     require(out is None and type(keepdims) is bool and (axis is None or type(axis) is int))
     kept = (1,) * x.ndim if axis is None else None

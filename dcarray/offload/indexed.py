@@ -1,4 +1,4 @@
-"""NumPy's functions that index, items by indices and masks, and their assignment, by kernels of a device."""
+"""NumPy's indexing functions, and ``x[key]`` and its assignment, by kernels of a device."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _put_along_axis(k: Kernels, arr: Any, indices: Any, values: Any, axis: Any) 
 
 
 def _along_axis(k: Kernels, arr: Any, indices: Any, axis: Any) -> tuple[Any, Any, int]:
-    """Return an array, the indices of an axis for each of its elements, and the axis."""
+    """Return the arguments of ``take_along_axis``, checked: the array, the indices, and the axis."""
     require(type(axis) is int and arr.ndim == indices.ndim)
     require(is_large(arr) or is_large(indices))
     a, at, axis = numbers(k, arr, "biufc"), numbers(k, indices, "iu"), range(arr.ndim)[axis]
@@ -107,7 +107,7 @@ def _along_axis(k: Kernels, arr: Any, indices: Any, axis: Any) -> tuple[Any, Any
 
 
 def _places(k: Kernels, shape: tuple[int, ...], key: Any) -> tuple[Any, int]:
-    """Return the indices of an axis that a key stands for, and the axis."""
+    """Return the indices that a key selects along an axis, and the axis; -1 for the array in one row."""
     if type(key) is not tuple:
         key = (key,)
     arrays = [n for n, one in enumerate(key) if not (type(one) is slice and one == slice(None))]
@@ -142,7 +142,7 @@ def _put(k: Kernels, a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
 
 
 def item(x: Any, key: Any) -> Any:
-    """Return the elements at a key of indices or masks; NotImplemented if NumPy has to do it."""
+    """Return ``x[key]`` for a key with indices or masks; NotImplemented if NumPy has to compute it."""
     key = [np.asarray(k) if type(k) is list else k for k in (key if type(key) is tuple else (key,))]
     for n, mask in enumerate(key):
         if _is_mask(mask):
@@ -153,7 +153,7 @@ def item(x: Any, key: Any) -> Any:
 
 
 def set_items(cls: Any, x: Any, key: Any, value: Any) -> bool:
-    """Whether ``x[key] = value`` was done, where indices are all different."""
+    """Do ``x[key] = value`` by kernels if possible; return whether it was done."""
     return tried(_assign, cls, x, key, value) is None
 
 
@@ -178,7 +178,7 @@ def _assign(k: Kernels, x: Any, key: Any, value: Any) -> None:
 
 
 def _last_of_several(k: Kernels, at: Any, extent: int) -> tuple[Any, Any]:
-    """Return indices without those that come again, and where they are: NumPy writes the last of several."""
+    """Return the different indices, and where each occurs last: NumPy's assignment keeps the last value."""
     keys, places = k.sorted(k.on_device(np.where(at < 0, at + extent, at)))
     last = k.fresh(keys.shape, bool)
     last[:-1], last[-1:] = keys[1:] != keys[:-1], True
@@ -187,7 +187,7 @@ def _last_of_several(k: Kernels, at: Any, extent: int) -> tuple[Any, Any]:
 
 
 def add_at(cls: Any, x: Any, at: Any, value: Any) -> bool:
-    """Whether ``np.add.at(x, at, value)`` was done, in NumPy's order."""
+    """Do ``np.add.at(x, at, value)`` by kernels, in NumPy's order, if possible; return whether it is done."""
     return tried(_add_at, cls, x, at, value) is None
 
 

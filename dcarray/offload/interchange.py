@@ -1,7 +1,7 @@
-"""Arrays on devices given to other libraries: DLPack, and CUDA's array interface.
+"""Arrays on devices passed to other libraries, by DLPack or CUDA's array interface.
 
-Arrays on a CUDA device are shared, by address.  Other devices share no memory with other libraries: elements
-are brought to the host.
+The memory of arrays on a CUDA device is shared.  Other devices cannot share their memory with other
+libraries: the elements are copied to the host.
 """
 
 from __future__ import annotations
@@ -29,12 +29,16 @@ def _is_cuda(x: Any) -> bool:
 
 
 def dlpack_device(x: Any) -> tuple[int, int]:
-    """Return the type and the number of the device whose memory an array on a device shares by DLPack."""
+    """Return DLPack's type and number of the device whose memory `dlpack` shares: CUDA's, or else the CPU."""
     return (CUDA, x._device.number) if _is_cuda(x) else (CPU, 0)
 
 
 def dlpack(x: Any, on_host: Callable[..., Any], **how: Any) -> Any:
-    """Return the capsule of an array on a device; ``on_host`` makes that of the host's memory."""
+    """Return the DLPack capsule of an array on a device.
+
+    On CUDA it shares the device's memory.  For other devices, or if the CPU is asked for, ``on_host(x,
+    **how)`` makes it from host memory.  ``how``: the arguments of ``__dlpack__``.
+    """
     if not _is_cuda(x) or (how["dl_device"] is not None and how["dl_device"][0] == CPU):
         return on_host(x, **how)
     held, strides, offset = _shared(x)
@@ -43,12 +47,12 @@ def dlpack(x: Any, on_host: Callable[..., Any], **how: Any) -> Any:
 
 
 def cuda_array_interface(x: Any) -> dict[str, Any]:
-    """Return the description of an array on a CUDA device by its address.
+    """Return the dictionary ``__cuda_array_interface__``, which has the address of an array on a CUDA device.
 
     Raises
     ------
     AttributeError
-        If it is on another one.
+        If the array is not on a CUDA device.
     """
     if not _is_cuda(x):
         raise AttributeError(f"arrays on {x.device} have no attribute '__cuda_array_interface__'")
@@ -64,7 +68,10 @@ def cuda_array_interface(x: Any) -> dict[str, Any]:
 
 
 def _shared(x: Any) -> tuple[DeviceBuffer, tuple[int, ...], int]:
-    """Return the buffer of an array, that others may write to from now on; strides and offset in bytes."""
+    """Return an array's buffer, and its strides and offset there in bytes.
+
+    From now on others may write to the buffer.  An array without a buffer, or not in C order, gets a new one.
+    """
     if x._small is not None or not x._store.char:  # whose memory is the host's
         x._become(_in_buffer(x))
     placed = placed_in_buffer(x._device, x)
@@ -81,7 +88,7 @@ def _shared(x: Any) -> tuple[DeviceBuffer, tuple[int, ...], int]:
 
 
 def _in_buffer(x: Any) -> Any:
-    """Return the same elements in a buffer of their own."""
+    """Return a copy of an array in C order, which will get a device buffer of its own."""
     a = x._evaluated()
     store = Store(a.shape, a.dtype, None, a.size)
     store.bind(np.ascontiguousarray(a))

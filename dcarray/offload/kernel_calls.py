@@ -1,4 +1,4 @@
-"""Calls of the kernels of `dcarray.lowering.gpu.indexing` on arrays of a device."""
+"""Calls of the kernels of `dcarray.lowering.gpu.indexing` and `streams` on arrays of a device."""
 
 from __future__ import annotations
 
@@ -32,26 +32,26 @@ _MOST_SUMS = 1 << 22  # sums of all threads, of all bins
 
 
 class Declined(Exception):
-    """The arguments of a function are NumPy's to look at."""
+    """Raised if kernels do not serve the arguments of a function, so that NumPy has to run it on the host."""
 
 
 def is_large(x: Any) -> bool:
-    """Whether a value is an array whose elements may lie on a device."""
+    """Whether a value is an array that may lie in a buffer of a device: by its size and dtype."""
     return isinstance(x, Handle) and x._device is not None and x._small is None and bool(x._store.char)
 
 
 class Kernels:
-    """The kernels of the device of a class of arrays; results are of this class.
+    """The kernels of a device, as methods on arrays of the device.
 
     Parameters
     ----------
     cls : type
-        The class.
+        The class of arrays on the device, which results have.
 
     Raises
     ------
     Declined
-        If nothing runs on the device.
+        If the device has no kernels (``"auto"``), or the option ``jit`` is off.
     """
 
     def __init__(self, cls: Any) -> None:
@@ -61,7 +61,7 @@ class Kernels:
 
     # ---- arguments and results ----
     def held(self, x: Any) -> Any:
-        """Return the buffer of an array's elements in C order; a plain array is copied to the device."""
+        """Return the buffer that has an array's elements in C order; a plain array is copied to a new one."""
         if not isinstance(x, Handle) or x._small is not None:
             return uploaded(self.device, np.ascontiguousarray(_plain(x))).buffer
         with recording_for(self.device):
@@ -76,13 +76,13 @@ class Kernels:
         return found.buffer
 
     def fresh(self, shape: tuple[int, ...], dtype: Any) -> Any:
-        """Return an array without content."""
+        """Return a new array on the device, with undefined elements."""
         dtype = np.dtype(dtype)
         buffer = self.device.allocate(max(math.prod(shape) * dtype.itemsize, 1))
         return array_in(self.cls, DeviceBuffer(self.device, buffer, True), shape, dtype)
 
     def on_device(self, a: Any) -> Any:
-        """Return an array as a large one, whatever its size."""
+        """Return an array whose elements lie in a buffer of the device, even if it is small."""
         return (
             a
             if is_large(a)
@@ -90,11 +90,11 @@ class Kernels:
         )
 
     def small(self, a: Any) -> Any:
-        """Return a plain array as one of the class, on the same memory."""
+        """Return a plain array as an array of the class ``cls`` on the same host memory."""
         return as_class(self.cls, wrap(np.asarray(a)))
 
     def _run(self, kernel: Any, buffers: tuple[Any, ...], *ints: int) -> None:
-        """Launch a kernel with a thread for each of the first integer's elements."""
+        """Launch a kernel with a thread for each element; the first integer is the number of elements."""
         if ints[0]:
             blocks = -(-ints[0] // THREADS)
             given = tuple((buffer, 0) for buffer in buffers)
@@ -102,26 +102,26 @@ class Kernels:
 
     # ---- kernels ----
     def positions(self, mask: Any) -> Any:
-        """Return where a mask is true, of its elements in C order."""
+        """Return the indices, counted in C order, at which a mask is true."""
         return self.expanded(np.cumsum(row(mask), dtype=_INT))
 
     def expanded(self, counts: Any) -> Any:
-        """Return each place as often as a running count goes up there."""
+        """Return each index as often as the running count ``counts`` grows there, like ``np.repeat``."""
         made = self.fresh((int(counts[counts.size - 1]),), _INT)
         buffers = made._store.remote.buffer, self.held(counts)
         self._run(indexing.selection(None), buffers, made.size, counts.size)
         return made
 
     def taken(self, x: Any, at: Any, axis: int, kind: str = COUNTED) -> Any:
-        """Return the elements of an array at indices of an axis that are in its bounds."""
+        """Record and return ``np.take(x, at, axis)``; ``at`` must be in bounds (``kind``: see `record`)."""
         shape = (*x.shape[:axis], *at.shape, *x.shape[axis + 1 :])
         if not math.prod(shape):
             return self.fresh(shape, x.dtype)
         return record(self.cls, x, [at], shape, KEPT * axis + kind + KEPT * (x.ndim - axis - 1))
 
     def put(self, x: Any, at: Any, values: Any, axis: int) -> None:
-        """Write values, or one, to indices of an axis that are in bounds; each comes once, or the values are
-        one."""
+        """Write ``values``, or a single value, to ``x`` at the indices ``at`` of an axis.  Indices must be in
+        bounds, and different unless there is a single value."""
         inner, count = math.prod(x.shape[axis + 1 :]), at.size
         size = math.prod(x.shape[:axis]) * count * inner
         written = x.copy()  # what is pending may read `x`
@@ -131,7 +131,7 @@ class Kernels:
         x[...] = written
 
     def searched(self, table: Any, values: Any, right: bool) -> Any:
-        """Return the places of values in a sorted table; see `numpy.searchsorted`."""
+        """Return ``np.searchsorted(table, values)``, with ``side="right"`` if ``right``."""
         common = np.result_type(table.dtype, values.dtype)
         _ordered(common)
         made = self.fresh(values.shape, _INT)
@@ -141,8 +141,8 @@ class Kernels:
         return made
 
     def sorted(self, x: Any) -> tuple[Any, Any]:
-        """Return the elements of a vector in order, NaN last, and the places where they were; the order of
-        equal ones is kept."""
+        """Return the elements of a vector in order, NaN last, and the index at which each of them was; equal
+        elements stay in their order."""
         _ordered(x.dtype)
         size = x.size
         sets = [tuple(self.fresh((size,), kind) for kind in (x.dtype, _INT)) for _ in range(2)]
@@ -157,10 +157,11 @@ class Kernels:
         return keys, places
 
     def counted(self, values: Any, bins: int, edges: Any = None, weights: Any = None) -> Any:
-        """Return how many values lie in each of some bins, or the sums of their weights.
+        """Return how many values lie in each bin (``edges`` as in `numpy.histogram`; without, a value is the
+        number of its bin), or the sums of their weights.
 
-        Each thread has sums of its own, which are added up as any sums: no result depends on the order of
-        threads.  How many there are depends on the sizes alone.  Where there are many bins, see `grouped`.
+        Each thread has sums of its own, which are added up afterwards.  The number of threads only depends on
+        the sizes, so results do not depend on the order of threads.  For many bins, `grouped` is used.
         """
         size = values.size
         threads = min(max(1 << (size // _SHARE).bit_length(), THREADS), _MOST_THREADS)
@@ -181,23 +182,24 @@ class Kernels:
         return sums.sum(axis=1)
 
     def slid(self, x: Any, weights: Any, before: int, size: int) -> Any:
-        """Return the sums of products of a vector with a shorter one that slides along it; so many of the
-        first sum's terms lie ``before`` the vector."""
+        """Return ``size`` sums of products of a vector with shorter ``weights`` that slide along it;
+        ``before`` is how many terms of the first sum lie before the vector."""
         made = self.fresh((size,), x.dtype)
         buffers = made._store.remote.buffer, self.held(x), self.held(weights)
         self._run(indexing.sliding(x.dtype), buffers, size, x.size, weights.size, before)
         return made
 
     def streamed(self, state: Any, jumps: Any, count: int, digits: int) -> Any:
-        """Return so many numbers of 64 bits of a stream; see `dcarray.lowering.gpu.streams`."""
+        """Return ``count`` 64-bit numbers of NumPy's generator; see
+        `dcarray.lowering.gpu.streams.numbers`."""
         made = self.fresh((count,), np.uint64)
         buffers = made._store.remote.buffer, self.held(state), self.held(jumps)
         self._run(streams.numbers(), buffers, count, digits)
         return made
 
     def grouped(self, total: Any, values: Any, weights: Any = None) -> Any:
-        """Return ``total`` with one, or a weight, added to the element that each value is the place of, in
-        the order of values, as NumPy does."""
+        """Return a copy of ``total`` in which, for each of ``values``, the element with this index has grown
+        by 1, or by the value's weight; in the order of values, as in NumPy."""
         keys, places = self.sorted(values)
         made = total.copy()
         buffers = [self.held(made), self.held(keys), self.held(places)]
@@ -209,7 +211,7 @@ class Kernels:
 
 
 def row(x: Any) -> Any:
-    """Return the elements of an array in one row: a view, or a copy that stays on the device."""
+    """Return ``x.reshape(-1)``; if that needs a copy, the copy is made on the device."""
     return (x.copy() if isinstance(x, Handle) and x._small is None and x._index is not None else x).reshape(
         -1
     )
@@ -220,21 +222,21 @@ def _plain(x: Any) -> Any:
 
 
 def _ordered(dtype: np.dtype[Any]) -> None:
-    """Decline a dtype that kernels do not compare as NumPy's sorting does."""
+    """Raise `Declined` for a dtype that kernels do not compare as NumPy's sorting does."""
     if dtype.kind not in "biuf" or dtype.char == "e" or not compiles(dtype):
         raise Declined
 
 
 @lru_cache(256)
 def compiled(target: str, kernel: Kernel) -> DeviceKernel:
-    """Return a kernel in the dialect of a target.
+    """Return a kernel as text in the dialect of the target with a name.
 
     Raises
     ------
     Unsupported
-        If the target cannot print it.
+        If the target cannot print the kernel.
     ValueError
-        If it is no target that is built in.
+        If no built-in target has this name.
     """
     compiler = get(target).compiler
     loaded = compiler.load(kernel, compiler.compile(compiler.emit(kernel)))

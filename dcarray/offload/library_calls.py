@@ -1,6 +1,6 @@
-"""NumPy's functions that a library of the device's vendor does: Fourier transforms, solvers.
+"""NumPy functions that a library of the device's vendor computes: Fourier transforms, linear algebra.
 
-What the library does not know, or refuses, is NumPy's on the host, with NumPy's errors.
+Functions that the library does not have, and arguments that it refuses, are left to NumPy on the host.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ _SCALARS = (bool, int, float, complex, str, type(None), np.generic)
 
 
 def try_library(cls: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return the result of a function of the vendor's library; NotImplemented if NumPy has to do it.
+    """Return the result of a NumPy function, computed by the vendor's library; NotImplemented if NumPy has to
+    run the function on the host.
 
     Parameters
     ----------
     cls : type
-        The class of arrays on the device where those among the arguments are.
+        The class of the arrays among the arguments, which determines the device.
     func : callable
         NumPy's function.
     """
@@ -46,11 +47,11 @@ def try_library(cls: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, An
 
 
 class _Refused(Exception):
-    """An argument that is nothing for a library."""
+    """Raised for an argument or result that cannot be passed to or from a library."""
 
 
 def _argument(device: Any, value: Any) -> Any:
-    """An argument as the library takes it."""
+    """Return an argument in the form that the library takes: an array becomes one of the library's."""
     if isinstance(value, Handle):
         if value._device is not device or value._small is not None or value.dtype.char == "e":
             raise _Refused
@@ -70,7 +71,7 @@ def _argument(device: Any, value: Any) -> Any:
 
 
 def _result(cls: Any, name: str, found: Any) -> Any:
-    """Return the library's results, its arrays as arrays on the device."""
+    """Return the library's result, with its arrays as arrays of the class ``cls``; 0-d ones as scalars."""
     if isinstance(found, tuple):
         return _named_tuple(name, len(found))(*(_result(cls, name, one) for one in found))
     dtype = np.dtype(found.dtype)
@@ -89,15 +90,15 @@ def _result(cls: Any, name: str, found: Any) -> Any:
 
 @cache
 def _named_tuple(name: str, length: int) -> Any:
-    """The type of the tuple that a function of `numpy.linalg` returns."""
+    """Return the type of the named tuple that a function of `numpy.linalg` returns."""
     made = getattr(np.linalg, name.rpartition(".")[2])(np.eye(1))
     assert len(made) == length
     return type(made)
 
 
 def placed_in_buffer(device: Any, x: Any) -> tuple[DeviceBuffer, tuple[int, ...], int] | None:
-    """Return the buffer of a large array after what is pending on it, and its strides and offset in elements;
-    None if its elements cannot be in one."""
+    """Run what is pending on a large array; return its buffer, and its strides and offset there in elements.
+    Return None if its elements cannot lie in a buffer."""
     head = x._store.family
     if head.dirty is not None and head.dirty is not head.remote:
         head.dirty.run(head)

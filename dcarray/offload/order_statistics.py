@@ -1,4 +1,4 @@
-"""Medians, quantiles and partitions, of the elements that kernels of a device have sorted."""
+"""``median``, ``quantile`` and ``percentile``, from elements that kernels of a device have sorted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__: list[str] = []
 
 
 def _in_order(k: Kernels, a: Any, axis: Any) -> Any:
-    """Return the elements in order along the last axis."""
+    """Return an array sorted along an axis, which is moved to the end."""
     require(axis is None or type(axis) is int)
     axis = -1 if axis is None else axis
     return np.moveaxis(in_rows(k, a, axis, lambda keys, places, length: keys), axis, -1)

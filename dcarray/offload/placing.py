@@ -1,4 +1,4 @@
-"""Arrays put on a device: new ones, and copies of plain ones, of another library's or another device's."""
+"""Arrays put on a device: new arrays, and copies of plain, another library's or another device's arrays."""
 
 from __future__ import annotations
 
@@ -25,13 +25,15 @@ __all__ = ["converted", "created", "device_of", "from_dlpack", "moved", "place",
 
 
 def device_of(name: str) -> Any:
-    """The device of a name; None for the CPU, and for ``"auto"`` where there is no other, or several ranks
-    run the program.
+    """Return the device with a name; None if arrays on it are ordinary arrays of the CPU.
+
+    They are with ``"cpu"``, with ``"auto"`` if the machine has no other device, and, if several ranks run the
+    program, with ``"auto"`` and with the device of the option ``device``.
 
     Raises
     ------
     ValueError
-        If there is none of that name, or several ranks run the program.
+        If there is no such device, or if several ranks run the program and it is any other device.
     """
     if name == "cpu" or (communicator() is not None and name in (AUTO, current().device)):
         return None  # on ranks the option says where their blocks are computed
@@ -49,13 +51,14 @@ def device_of(name: str) -> Any:
 
 
 def created(name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The results of a function that makes arrays, on a device."""
+    """Call a function that makes arrays, such as ``zeros``; return its results as arrays on a device."""
     device = device_of(name)
     return call(array_class(device), function, args, kwargs)
 
 
 def place(name: str, value: Any) -> Any:
-    """A value, its ordinary arrays as arrays on a device with the same memory."""
+    """Return a value whose wrapped arrays of the CPU are replaced by arrays of a device on the same
+    stores."""
     device = device_of(name)
     return value if device is None else _of_class(array_class(device), value)
 
@@ -72,7 +75,8 @@ def _of_class(cls: type[ndarray], value: Any) -> Any:
 
 
 def placed(name: str, a: np.ndarray[Any, Any], owned: bool = False) -> Any:
-    """A copy of a plain array on a device.  The host's memory may be kept if nobody else has the array
+    """Return a copy of a plain array on a device: in a buffer, or in host memory if it is small, the device
+    is ``"auto"`` or has no room.  That memory may be the array's own if nobody else has the array
     (``owned``)."""
     device = device_of(name)
     cls = array_class(device)
@@ -95,7 +99,8 @@ def placed(name: str, a: np.ndarray[Any, Any], owned: bool = False) -> Any:
 
 
 def converted(name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The first argument as an array on a device, by a function that converts it on the CPU.
+    """Return the first argument as an array on a device; ``function`` (``asarray``, ...) converts it on the
+    CPU.
 
     Raises
     ------
@@ -121,7 +126,7 @@ def converted(name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str,
 
 
 def _plain(a: Any) -> Any:
-    """Evaluated plain arrays for wrapped ones, in sequences, too."""
+    """Return a value with each wrapped array, also those in lists and tuples, replaced by a plain array."""
     if isinstance(a, Handle):
         return a._evaluated()
     if type(a) is list or type(a) is tuple:
@@ -131,7 +136,7 @@ def _plain(a: Any) -> Any:
 
 
 def moved(x: Any, name: str) -> Any:
-    """An array on a device: itself, or a copy."""
+    """Return an array on the device ``name``: ``x`` itself if it is there, or else a copy."""
     device = device_of(name)
     if x._device is device:
         return x
@@ -139,7 +144,10 @@ def moved(x: Any, name: str) -> Any:
 
 
 def from_dlpack(x: Any, device: str, copy: bool | None) -> Any:
-    """Return an array of another library's elements: those on a CUDA device not copied where that can be.
+    """Return another library's array, read by DLPack, as an array on a device.
+
+    If it is on a CUDA device in C order, and ``copy`` is not true, its memory is shared there, and
+    only copied if ``device`` is another one.
 
     Raises
     ------
@@ -166,7 +174,7 @@ def from_dlpack(x: Any, device: str, copy: bool | None) -> Any:
 
 
 def _reduced(x: DeviceArray) -> Any:
-    """Return the pickle of an array: the name of its device, and its elements."""
+    """Return what pickle needs for an array on a device: `placed`, the device's name, and the elements."""
     return placed, (name_of(x._device), export(x))
 
 

@@ -1,4 +1,4 @@
-"""The elements that a mask selects, gathered on the device: only their number comes to the host."""
+"""``x[mask]`` on a device: selected elements are gathered there, and only their number comes to the host."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ __all__ = ["selected"]
 
 
 def selected(x: Handle, mask: Handle) -> Any:
-    """Return ``x[mask]`` of an array that is on a device, as one of the same class.
+    """Return ``x[mask]`` as an array on the device that has the elements of ``x``.
 
     Parameters
     ----------
     x, mask : ndarray
-        Large arrays of one shape; the mask is of truth values.
+        Large arrays of the same shape; the mask is boolean.
 
     Returns
     -------
     ndarray or None
-        None where the host has the elements, or no kernel of the device does it.
+        None if the host has the elements, or if the device has no kernel for the dtype.
     """
     device = _device_of(x)
     if device is None or x._shape != mask._shape or not x._store.char:
@@ -59,8 +59,8 @@ def selected(x: Handle, mask: Handle) -> Any:
 
 
 def _device_of(x: Handle) -> Any:
-    """Return the device that has the newest elements of an array, after what is pending on them; None if it
-    is the host."""
+    """Run what is pending on an array; return the device that has its newest elements, None if the host has
+    them."""
     head = x._store.family
     if head.dirty is not None and not head.dirty.done:
         head.dirty.run(head)
@@ -69,6 +69,6 @@ def _device_of(x: Handle) -> Any:
 
 
 def _whole(x: Any) -> Any:
-    """Return the elements of an array as those of a whole store in C order."""
+    """Return an array itself if it is a whole store in C order, else a copy that is."""
     is_whole = x._index is None and x._store is x._store.family and x._shape == x._store.shape
     return x if is_whole else x.copy()

@@ -1,8 +1,8 @@
-"""Random numbers of NumPy's default generator, drawn on a device: the stream, and its state afterwards, are
-NumPy's to the bit.
+"""Random numbers of NumPy's default generator, drawn on a device: the numbers, and the generator's state
+afterwards, have the same bits as NumPy's.
 
-Numbers that take one step of the generator each, or half of one, are drawn here.  Those of other
-distributions take as many as it happens, so that NumPy draws them.
+Distributions are drawn here if each number takes one step of the generator, or half a step.  For other
+distributions, the count of steps depends on the numbers, so NumPy draws them.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _WORD, _HALF = (1 << 64) - 1, 1 << 32
 
 
 def drawn(name: str, method: str, generator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return the numbers that a method of a generator draws, as an array on a device.
+    """Return the numbers that a method of a generator draws, as an array on the device ``name``.
 
     Returns
     -------
     ndarray or None
-        None where the host is to draw them: nothing has been drawn.
+        None if the host has to draw the numbers; then the generator is unchanged.
     """
     device, body = device_of(name), _METHODS.get(method)
     bits: Any = getattr(generator, "bit_generator", None)
@@ -50,7 +50,7 @@ def drawn(name: str, method: str, generator: Any, args: tuple[Any, ...], kwargs:
 
 
 def _words(k: Kernels, bits: Any, count: int) -> Any:
-    """Return the next numbers of the generator, of 64 bits; its state does not change."""
+    """Return the generator's next ``count`` 64-bit numbers, on the device, without a change of its state."""
     state = bits.state["state"]
     first = (state["state"] * streams.MULTIPLIER + state["inc"]) % (1 << 128)
     digits = streams.digits_of(count)
@@ -59,8 +59,8 @@ def _words(k: Kernels, bits: Any, count: int) -> Any:
 
 
 def _advance(bits: Any, steps: int, halves: int = 0) -> None:
-    """Put the generator so many steps on; then so many halves of one, if any: then it keeps no half from
-    before."""
+    """Advance the generator by ``steps`` steps, then by ``halves`` draws of 32 bits.  With ``halves``, a
+    32-bit half that the generator has kept from before is discarded first."""
     before, after = bits.state, type(bits)(0)
     after.state = before
     after.advance(steps)

@@ -1,4 +1,4 @@
-"""NumPy's sums of products that are no matrix products, by kernels of a device."""
+"""``einsum``, ``convolve`` and ``correlate`` by kernels of a device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Elements of arrays on devices at arrays of integers, ``x[:, i, j]``: recorded like any other operation."""
+"""Indexing of arrays on devices by arrays of integers, ``x[:, i, j]``, recorded like any other operation."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ __all__ = ["kind_of_index", "limits", "record", "taken"]
 
 
 def taken(x: Any, key: tuple[Any, ...]) -> Any:
-    """Return ``x[key]`` of a large array on a device, where the key has arrays of integers.
+    """Return ``x[key]`` of a large array on a device, for a key with arrays of integers.
 
     Returns
     -------
     ndarray or NotImplemented
-        NotImplemented where the host is to do it: the result is empty, the key has other things than
-        integers, slices and arrays of integers beside each other, or NumPy would raise an error.
+        NotImplemented if the host has to compute it: the result is empty, the key has parts other than
+        integers, slices and adjacent arrays of integers, or NumPy would raise an error.
     """
     chosen = [n for n, k in enumerate(key) if not isinstance(k, slice)]
     if not x._store.char or len(key) > len(x._shape) or not all(_is_index(key[n]) for n in chosen):
@@ -59,7 +59,8 @@ def taken(x: Any, key: tuple[Any, ...]) -> Any:
 
 
 def kind_of_index(place: Any, extent: int) -> str | None:
-    """Return from where indices count along an axis of this extent; None if one is out of its bounds."""
+    """Return how indices of an axis count (`dcarray.ir.ops`): `COUNTED` if none is negative, else `FROM_END`;
+    None if one of them is out of bounds."""
     low, high = limits(place)
     if low < -extent or high >= extent:
         return None
@@ -67,9 +68,9 @@ def kind_of_index(place: Any, extent: int) -> str | None:
 
 
 def record(cls: Any, x: Any, places: list[Any], shape: tuple[int, ...], kinds: Sequence[str]) -> Any:
-    """Record a result of this shape: the elements of an array at indices that are in bounds.
+    """Record indexing of ``x`` by the arrays of integers ``places``, all in bounds; return the result.
 
-    ``kinds`` says of each axis of the array how it is indexed; see `dcarray.ir.ops`.
+    ``shape`` is the result's; ``kinds`` says how each axis of the array is indexed (see `dcarray.ir.ops`).
     """
     with LOCK, recording_for(cls._device):
         rec = session().ready()
@@ -80,7 +81,7 @@ def record(cls: Any, x: Any, places: list[Any], shape: tuple[int, ...], kinds: S
 
 
 def _is_index(key: Any) -> bool:
-    """Whether a part of a key is an integer, or an array of such with axes, whose numbers 64 bits hold."""
+    """Whether a part of a key is an int, or an array of integers, with axes, that int64 can hold."""
     if isinstance(key, Handle) or type(key) is np.ndarray:
         return bool(shape_of(key)) and key.dtype.kind in "iu" and key.dtype.char not in "LQ"
     return type(key) is int
@@ -89,7 +90,7 @@ def _is_index(key: Any) -> bool:
 def limits(place: Any) -> tuple[int, int]:
     """Return the least and the greatest element of an array of integers.
 
-    They are kept with the buffer that has all of the array's elements, until something writes there.
+    If the array is the whole of a device buffer, they are kept with the buffer until it is written.
     """
     if not isinstance(place, Handle):
         return int(place.min()), int(place.max())

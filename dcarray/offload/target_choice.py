@@ -1,7 +1,7 @@
-"""The choice between the processor and a device for a recording: its work, the rates of both, the copies.
+"""The choice between the processor and a device for a recording, from its work, rates of both, and copies.
 
-Everything here is a function of its arguments; `dcarray.offload.auto` asks, `dcarray.offload.calibration`
-measures the rates.
+Everything here only depends on arguments; `dcarray.offload.auto` is the caller, and
+`dcarray.offload.calibration` measures the rates.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ __all__ = ["Choice", "Decision", "Moves", "Rates", "Speed", "Work", "work_of"]
 
 
 class Work(NamedTuple):
-    """The work of a recording, as far as it is the same on the processor and on a device.
+    """The work of a recording, in quantities that are the same on the processor and on a device.
 
     Attributes
     ----------
     launches : int
-        Kernels and library calls, at least.
+        The least number of kernels and library calls.
     nbytes : int
-        Bytes of arrays read or written that are not temporary.
+        The bytes of the arrays, temporaries excluded, that are read or written.
     arithmetic : float
         Nanoseconds that a kernel's arithmetic takes on one core, by `dcarray.tiering.op_costs`.
     multiplications : float
-        Multiplications in matrix products.
+        The number of multiplications in matrix products.
     """
 
     launches: int
@@ -48,11 +48,11 @@ def work_of(
     Parameters
     ----------
     log : sequence of tuple
-        Its entries (`dcarray.ir.log_entries`).
+        The recording's entries (`dcarray.ir.log_entries`).
     live : sequence of int
-        The slots of new arrays that are still held.
+        The slots of new arrays to which the program still refers.
     scalars : mapping of str to array, optional
-        Its scalar arguments by dtype, from which exponents are known.
+        The recording's scalar arguments by dtype, among which are the exponents of powers.
     """
     declared = declarations(log)
     sizes = [math.prod(entry.shape) for entry in declared]
@@ -87,18 +87,18 @@ def work_of(
 
 @record(frozen=True, slots=True)
 class Speed:
-    """The nanoseconds of each kind of work.
+    """The nanoseconds that the processor, or a device, takes for each kind of work.
 
     Attributes
     ----------
     launch : float
-        A kernel without elements, from Python.
+        For the launch of a kernel without elements, from Python.
     byte : float
-        A byte that is read or written.
+        For each byte that is read or written.
     arithmetic : float
-        A nanosecond of one core's arithmetic.
+        For each nanosecond of arithmetic on one core.
     multiplication : float
-        A multiplication of a matrix product of doubles.
+        For each multiplication in a matrix product of doubles.
     """
 
     launch: float
@@ -107,18 +107,19 @@ class Speed:
     multiplication: float
 
     def least(self, other: Speed) -> Speed:
-        """Return the shorter time of each."""
+        """Return the speed that has, for each kind of work, the shorter of two times."""
         return Speed(*[min(getattr(self, name), getattr(other, name)) for name in Speed.__slots__])
 
     def time(self, work: Work) -> float:
-        """Return the nanoseconds for some work: memory and arithmetic overlap."""
+        """Return the estimated nanoseconds for some work; memory accesses and arithmetic overlap."""
         streamed = max(work.nbytes * self.byte, work.arithmetic * self.arithmetic)
         return work.launches * self.launch + streamed + work.multiplications * self.multiplication
 
 
 @record(frozen=True, slots=True)
 class Rates:
-    """The speeds of the processor and of a device, and nanoseconds for a copy and for each of its bytes."""
+    """The speeds of the processor (``host``) and of a device, and the nanoseconds for each ``copy`` between
+    them and for each byte of an ``upload`` to the device or a ``download`` to the host."""
 
     host: Speed
     device: Speed
@@ -127,12 +128,13 @@ class Rates:
     download: float
 
     def least(self, other: Rates) -> Rates:
-        """Return the shorter time of each: what else the machine does can only make one longer."""
+        """Return the shorter of two times for each kind: other work of the machine only makes times
+        longer."""
         times = [min(getattr(self, name), getattr(other, name)) for name in ("copy", "upload", "download")]
         return Rates(self.host.least(other.host), self.device.least(other.device), *times)
 
     def __str__(self) -> str:
-        """Return bandwidths in GB/s, the time of a launch, and products in Gflop/s, device / processor."""
+        """Return a text: the time of a launch, GB/s of memory, Gflop/s of products, device / processor."""
         pairs = [
             f"{name} {there:.3g} / {here:.3g} {unit}"
             for name, there, here, unit in (
@@ -150,14 +152,15 @@ class Rates:
         return ", ".join([*pairs, f"copies {up:.3g} up, {down:.3g} GB/s down"])
 
     def moving(self, copies: int, nbytes: int, rate: float) -> float:
-        """Return the nanoseconds for some copies of ``nbytes`` in all."""
+        """Return the nanoseconds for copies of ``nbytes`` bytes in all, at ``rate`` nanoseconds per byte."""
         return copies * self.copy + nbytes * rate
 
 
 class Moves(NamedTuple):
-    """The copies, and their bytes, that a recording needs before it can run on one side.
+    """The number of copies, and their bytes in all, that a recording needs before it can run on either side.
 
-    ``again`` are those that each run on the device needs, since the host looks on.
+    ``again``: copies to the host after each run on the device, of arrays of which the program has plain
+    views.
     """
 
     to_device: tuple[int, int] = (0, 0)
@@ -173,9 +176,9 @@ class Decision(NamedTuple):
     on_device : bool
         Whether it runs on the device.
     reason : str
-        For `dcarray.explain`.
+        The reason in words, for `dcarray.explain`.
     expected : float
-        Nanoseconds that it is thought to take on the processor, without copies; 0 if that was not asked.
+        The estimated nanoseconds on the processor, without copies; 0 if they were not estimated.
     """
 
     on_device: bool
@@ -184,19 +187,19 @@ class Decision(NamedTuple):
 
 
 class Choice:
-    """The choice for a recording that comes again and again.
+    """The choice of the side, processor or device, for a recording that is repeated.
 
-    It runs where it is done sooner, copies included.  Where it would be done sooner on the other side if only
-    the elements were there, what is lost in each run adds up, and they are moved once the sum has reached
-    what moving takes: so all runs together take at most about twice as long as if it had been known from the
-    beginning how many there are (the rule of renting or buying skis).
+    It runs on the side that is faster with the copies included.  If the other side would be faster without
+    the copies, each run loses time.  When the losses add up to the time of the copies, the recording moves to
+    the other side.  So all runs together take at most about twice the least possible time, although their
+    number is not known beforehand (the ski rental problem).
 
     Attributes
     ----------
     lost : float
-        Nanoseconds lost since the elements were last moved.
+        The nanoseconds that were lost since the elements were last moved.
     refused : str
-        Why the device cannot run it; empty if it can, as far as is known.
+        Why the device cannot run the recording; empty if it can, as far as is known.
     """
 
     __slots__ = ("lost", "refused")
@@ -206,7 +209,8 @@ class Choice:
         self.refused = ""
 
     def decide(self, work: Work, moves: Moves, rates: Rates, device: str, tried: bool = True) -> Decision:
-        """Return where a run is done; with ``tried=False`` nothing is counted."""
+        """Return the decision for a run.  ``device`` is the device's name; with ``tried=False`` the run's
+        loss is not counted."""
         host = rates.host.time(work)
         there = rates.device.time(work) + rates.moving(*moves.again, rates.download)
         up = rates.moving(*moves.to_device, rates.upload)

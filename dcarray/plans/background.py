@@ -1,4 +1,4 @@
-"""The background thread, which has plans made while the program runs in NumPy."""
+"""The background thread, which requests plans and waits for them while the program runs in NumPy."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ REST = 0.25
 
 
 class _Heap:
-    """The C library's heap, of which free memory is given back to the operating system now and then.
+    """The C library's heap, whose free memory is given back to the operating system now and then.
 
     Loading plans uses and frees some MB.  Memory is not given back often, since the program's next arrays
     would need fresh pages.
@@ -36,13 +36,13 @@ class _Heap:
         self._due, self._last = False, 0.0
 
     def used(self) -> None:
-        """Note that a job has run; give memory back if that was last done long enough ago."""
+        """Note that a job has run; give free memory back if the last time is `REST` seconds ago."""
         self._due = self._trim is not None
         if time.monotonic() - self._last >= REST:
             self._give_back()
 
     def next_job(self, jobs: queue.SimpleQueue[Any]) -> Any:
-        """Wait for the next job and return it; free memory if none comes for a while."""
+        """Wait for the next item of the queue and return it; give free memory back if none comes soon."""
         if self._due:
             with suppress(queue.Empty):
                 return jobs.get(timeout=REST)
@@ -57,7 +57,7 @@ class _Heap:
 
 @cache
 def _trim() -> Callable[[int], int] | None:
-    """Return the C library's function that gives free memory back to the system, or None."""
+    """Return the C library's function that gives free memory back to the system; None if it has none."""
     try:
         found: Callable[[int], int] = ctypes.CDLL(None).malloc_trim
     except (AttributeError, OSError, TypeError):
@@ -66,8 +66,8 @@ def _trim() -> Callable[[int], int] | None:
 
 
 class _Job(NamedTuple):
-    """A job: how much time it gains, its number (lower the later it was submitted), its function, and its
-    plan's request."""
+    """A job: how many seconds its result saves (see `Background.submit`), its number (lower the later it was
+    submitted), its function, and the request of its plan, or None."""
 
     gain: float | Callable[[], float]
     serial: int
@@ -80,7 +80,7 @@ class _Job(NamedTuple):
 
 
 _MOST_LEFT = 32
-"""Requests of a program that has ended, which the planning process goes on with."""
+"""The most requests that a program leaves to the planning process when it ends."""
 
 
 class Background:
@@ -89,12 +89,12 @@ class Background:
     Attributes
     ----------
     finished : list of callable
-        Called after each job.
+        Functions that are called after each job.
     start_planning : callable
         Starts the planning process without waiting for it.
     finish : callable
-        Leaves requests to the planning process, which makes the plans for later runs; `dcarray.plans.client`
-        sets it.
+        Sends requests to the planning process, which makes their plans for later runs; set by
+        `dcarray.plans.client`.
     is_stopping : bool
         Whether the program is ending, so that no more plans are made.
     """
@@ -126,10 +126,10 @@ class Background:
         self.add_unplanned_work(0.0)
 
     def add_unplanned_work(self, seconds: float) -> None:
-        """Add to the seconds that the program has run without plans, and give the thread its share.
+        """Add to the seconds that the program has run without plans, and wait a little for a running job.
 
-        NumPy holds the interpreter's lock in some calls, such as `accumulate`.  Then the thread gets the lock
-        only between two calls, and waits for the end of a call after each file operation.
+        NumPy holds the interpreter's lock in some calls, such as `accumulate`.  The background thread then
+        only gets the lock between two calls, and would wait for the end of a call after each file operation.
         """
         self.seconds += seconds
         if self._held and self.seconds >= PATIENCE:
@@ -154,8 +154,8 @@ class Background:
         ----------
         job : callable
         gain : float or callable, optional
-            The seconds that its result saves each time, or a function that estimates them when a job can
-            begin; the job that gains most is next.  By default the job is short and runs next.
+            The seconds that the job's result saves each time, or a function that estimates them when a job
+            can begin; the job with the greatest gain runs next.  By default, the job is short and runs next.
         request : Request, optional
             The request of the job's plan; if the program ends first, the plan is made for its later runs.
         """
@@ -181,7 +181,7 @@ class Background:
 
     @property
     def pending(self) -> bool:
-        """Whether any job is not done yet, also one of `submit_later`."""
+        """Whether any job is not done yet, including the jobs of `submit_later`."""
         return bool(self._held) or (bool(self._undone) and self._pid == os.getpid())
 
     def _work(self, jobs: queue.SimpleQueue[Any], undone: list[_Job], ended: threading.Lock) -> None:
@@ -200,7 +200,7 @@ class Background:
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """A context inside a job while it only waits; the program may fork its process then."""
+        """A context for a job while it only waits for something: the program may fork its process then."""
         self._busy.release()
         try:
             yield
@@ -208,7 +208,7 @@ class Background:
             self._busy.acquire()
 
     def _stop(self) -> None:
-        """Wait for a running compilation before the interpreter ends."""
+        """Before the interpreter ends, wait for a running job, and leave the other requests by `finish`."""
         jobs: list[_Job] = []
         if self._ended is not None and self._pid == os.getpid():
             self.is_stopping = True
@@ -221,7 +221,7 @@ class Background:
         self.finish([job.request for job in jobs if job.request is not None][:_MOST_LEFT])
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until all jobs submitted so far are done, or ``timeout`` is over; return whether they are."""
+        """Wait until all jobs submitted so far are done; return False if ``timeout`` seconds pass before."""
         self._release()
         if self._ended is None or self._pid != os.getpid():
             return True
@@ -231,4 +231,4 @@ class Background:
 
 
 BACKGROUND = Background()
-"""That of this process."""
+"""The background thread of this process."""

@@ -1,15 +1,15 @@
 """The client of the planning process: requests for plans and compiled routines, and their replies.
 
-Passes and schedules are Python: a thread that runs them competes for the interpreter's lock with the program,
-which then waits for it after every NumPy call.  A process of its own (`dcarray.plans.server`) only takes a
-core, if one is free.  Where none can be started, the caller plans in its thread.
+Passes and schedules are Python code.  If a thread runs them, the program has to wait for the interpreter's
+lock after every NumPy call.  A process of its own (`dcarray.plans.server`) only needs a core that is free.
+If no process can be started, the caller makes the plan in its thread.
 
-The process needs some time to start, so `PlanningClient.start` is called before its first request.
+The process needs some time to start, so `PlanningClient.start` is called before the first request.
 
-The first planning process only gets processors that are idle.  If other programs keep all of them busy, plans
-would never come: a starved process is abandoned, and another one started at normal priority.  If it is the
-program that keeps them busy, such as by threads of a BLAS that wait for work, the process is abandoned only
-much later.
+The first planning process only runs on processors that are idle.  If other programs keep all processors busy,
+there would never be a plan: such a *starved* process is abandoned, and another one started at normal
+priority.  If the program itself keeps them busy, such as by threads of a BLAS that wait for work, this
+happens much later.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from .server_handle import NoPlanningProcess, PlanningProcess, Starved
 
 
 class Refused(Exception):
-    """Raised when the planning process could not make a plan."""
+    """Raised if the planning process could not make a plan; the text is its error."""
 
 
 class PlanningClient:
-    """The connection to the planning process, which is started when it is first needed."""
+    """The connection to the planning process; the first request starts the process if `start` has not."""
 
     def __init__(self) -> None:
         self._process: PlanningProcess | None = None
@@ -48,8 +48,8 @@ class PlanningClient:
             os.register_at_fork(after_in_child=self._leave)
 
     def plan(self, request: Request) -> tuple[Any, ...]:
-        """Have a plan made; returns the serialised plan, and the ``counts`` and ``reasons`` that
-        `server.answer` describes.
+        """Have the planning process make a plan; return the serialised plan, and the ``counts`` and
+        ``reasons`` that `server.answer` describes.
 
         Raises
         ------
@@ -58,7 +58,7 @@ class PlanningClient:
         Refused, MemoryError
             If the plan cannot be made.
         Untraceable
-            If the request has no region.
+            If the request's statements cannot be traced, so that there is no region.
         """
         _, plan, counts, reasons, texts = self._reply(request)
         for text in texts:
@@ -68,20 +68,20 @@ class PlanningClient:
         return plan, counts, reasons
 
     def code(self, request: RoutineRequest) -> tuple[Any, ...]:
-        """Have a routine compiled; returns the arguments of `thread_pool.threads.linked`.
+        """Have the planning process compile a routine; return the arguments of `thread_pool.threads.linked`.
 
         Raises
         ------
         NoPlanningProcess
             If there is no planning process, so that the caller has to compile.
         Refused, MemoryError
-            If it cannot be compiled.
+            If the routine cannot be compiled.
         """
         _, parts = self._reply(request)
         return tuple(parts)
 
     def _reply(self, request: Request | RoutineRequest) -> tuple[Any, ...]:
-        """Return the reply to a request; raises the error that it reports."""
+        """Return the reply to a request; if the reply reports an error, raise this error."""
         with self._lock:
             reply = self._send(server.message(request))
         if reply[0] == "wrong":
@@ -92,15 +92,15 @@ class PlanningClient:
         return reply
 
     def start(self) -> None:
-        """Start the planning process, if there is none, without waiting until it is ready."""
+        """Start the planning process, if there is none yet, without waiting until it is ready."""
         if self._process is not None or not self._usable:
             return
         with self._lock, suppress(NoPlanningProcess):
             self._ensure_started(_nice())
 
     def finish(self, left: list[Request]) -> None:
-        """Leave the planning process, which makes these plans for later runs, the first ones first.  It then
-        holds back what it would write for a while: whoever has run the program may remove the folder."""
+        """Send the requests ``left`` to the planning process, which makes their plans in this order for later
+        runs, and disconnect.  For a while it writes no files, as the user may now remove the cache folder."""
         if self._process is None:
             return
         for folder in {request.cache_dir for request in left}:
@@ -112,7 +112,7 @@ class PlanningClient:
             self._close()
 
     def _leave(self) -> None:
-        """Forget the connection in a child process after a fork: it is the parent's."""
+        """Forget the connection in a child process after a fork: the connection is the parent's."""
         self._lock = threading.Lock()
         self._close()
 
@@ -124,7 +124,7 @@ class PlanningClient:
             process.close()
 
     def _send(self, data: bytes) -> tuple[Any, ...]:
-        """Send a message and return the reply, from a new planning process if the old one has ended."""
+        """Send a message and return the reply; if the process has ended or is starved, start another."""
         for _ in range(2):  # one that was idle for long has ended, or serves another program
             fresh = self._process is None or not self._process.has_begun
             try:
@@ -162,8 +162,8 @@ def _nice() -> int:
 
 
 def _can_start() -> bool:
-    """Whether a process can be started: in a program with an embedded interpreter, ``sys.executable`` may be
-    the program."""
+    """Whether a planning process can be started: not if ``sys.executable`` may be a program with an embedded
+    interpreter instead of Python."""
     name = os.path.basename(sys.executable or "")
     able = hasattr(os, "posix_spawn") and hasattr(os, "setpgid") and hasattr(select, "poll")
     return able and name.startswith("python") and not getattr(sys, "frozen", False)

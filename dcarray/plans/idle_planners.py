@@ -1,9 +1,10 @@
 """Where idle planning processes wait for the next program of the same user, instead of ending at once.
 
-A planning process needs a third of a second to get ready.  One that has lost its program listens at a socket
-in a folder that only its user may enter, for a while; a program takes it over by connecting, and it listens
-no more.  The socket's name says what a planning process depends on: the interpreter, its import paths, the
-sources, the environment, priority, processors, and the session, among which Linux divides processors.
+A planning process needs a third of a second to get ready.  When its program has ended, it listens at a socket
+for a while, in a folder that only its user may enter.  Another program takes it over by connecting to the
+socket, at which it then no longer listens.  The socket's path, its *place*, is made of all that a planning
+process depends on: the interpreter, its import paths, the sources, the environment, priority, processors, and
+the session.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ _OLD = 300.0  # seconds after which a socket is one of a planning process that w
 
 
 def place_of(command: str) -> str | None:
-    """Return the path of the socket at which planning processes started by this command wait; None if there
-    is no safe folder for it."""
+    """Return the path of the socket at which planning processes that were started by a command wait; None if
+    there is no safe folder for sockets."""
     folder = _folder()
     if folder is None:
         return None
@@ -47,7 +48,7 @@ def place_of(command: str) -> str | None:
 
 
 def _folder() -> str | None:
-    """Return the folder of sockets, which only its user may enter; None if there is none."""
+    """Return the folder of the sockets, made if it is missing; None if there is no safe folder."""
     if not hasattr(socket, "AF_UNIX"):
         return None
     user = os.getuid()
@@ -63,8 +64,8 @@ def _folder() -> str | None:
 
 
 def taken_over(place: str) -> socket.socket | None:
-    """Return a connection to the planning process that waits at a place; None if there is none, or if it has
-    not had a processor for so long that several programs wait for it."""
+    """Return a connection to the planning process that waits at a path (`place_of`); None if there is none,
+    or if it has had no processor for so long that several programs wait for it."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     connection.setblocking(False)  # else the program would wait while the queue is full
     try:
@@ -77,12 +78,12 @@ def taken_over(place: str) -> socket.socket | None:
 
 
 class Offer:
-    """The time in which a planning process waits for a program at a place.
+    """The socket at which this planning process waits for a program; ``place`` is its path (`place_of`).
 
     Raises
     ------
     OSError
-        If another planning process waits there, several wait elsewhere, or the place cannot be used.
+        If another planning process waits there, `_MOST` wait in the folder, or no socket can be made there.
     """
 
     def __init__(self, place: str) -> None:
@@ -112,7 +113,7 @@ class Offer:
         return None
 
     def end(self) -> None:
-        """Stop waiting for programs."""
+        """Stop waiting for programs, and remove the socket."""
         with suppress(OSError):
             if os.stat(self._place).st_ino == self._inode:
                 os.unlink(self._place)
@@ -120,7 +121,7 @@ class Offer:
 
 
 def _make_room(folder: str) -> None:
-    """Remove the sockets of planning processes that were killed; raises an error if enough others wait."""
+    """Remove the sockets of killed planning processes; raise an OSError if `_MOST` or more wait."""
     waiting = [entry for entry in os.scandir(folder) if "." not in entry.name]
     for entry in waiting:
         if time.time() - entry.stat().st_mtime > _OLD:
@@ -130,7 +131,7 @@ def _make_room(folder: str) -> None:
 
 
 def _link(own: str, place: str) -> None:
-    """Give a socket the name by which programs find it, unless another planning process waits there."""
+    """Give a socket the path ``place``, unless another planning process waits there: then raise an error."""
     try:
         os.link(own, place)
     except FileExistsError:

@@ -1,10 +1,10 @@
-"""The main loop of the planning process: requests from a program, and replies to it, through a socket.
+"""The main loop of the planning process, which answers a program's requests for plans through a socket.
 
-The planning process compiles plans beside the user's program.  It is no child of the program, which may wait
-for children of its own, and has a process group of its own, so that no interrupt of the terminal reaches it.
-It stays in the same session: Linux divides the processors among sessions first, and priorities count only
-inside of one.  When its program has ended, it finishes the plans that are missing, for the program's next
-run, and waits for another program for a while (`dcarray.plans.idle_planners`).
+The planning process compiles plans beside the user's program.  It is not a child of the program, which may
+wait for its children, and has a process group of its own, so that no interrupt of the terminal reaches it.
+It stays in the program's session: Linux divides the processors among sessions first, and priorities only
+count within a session.  When the program has ended, the planning process makes the plans that are missing,
+for the program's next run, and waits for another program for a while (`dcarray.plans.idle_planners`).
 """
 
 from __future__ import annotations
@@ -36,10 +36,11 @@ _FINISHING = 10.0  # seconds of work on plans of a program that has ended
 _FINISHED = 20.0  # seconds after which such work is given up
 _MOST_MEMORY = 1 << 20  # kilobytes, with which a planning process serves no further program
 NICE_ALONE = 11
-"""Priority steps where there is one processor: a thirteenth of it, which programs that gain nothing lose."""
+"""Priority steps below the program if there is one processor: the planning process gets a thirteenth of
+it."""
 NICE = 10
-"""Priority steps below the program where there are several processors, and Linux's idle policy: all of a free
-processor, hardly anything of one that the program uses, which gets it back as soon as it wakes up."""
+"""Priority steps below the program if there are several processors; with Linux's idle policy, the planning
+process gets all of a free processor, and hardly anything of one that the program uses."""
 HEAD = 8  # bytes of a message's length, which comes before it
 READY = b"dcarray\n"  # the first message of a planning process
 
@@ -55,9 +56,9 @@ _LOWERS = ("/usr/bin/nice", "/bin/nice")
 def words(executable: str, nice: int = NICE) -> list[str]:
     """Return the command line of a planning process, ``nice`` steps below this process's priority.
 
-    The planning process has its priority before its interpreter starts, which takes some milliseconds, where
-    the system has the program for that.  It looks for packages (``-S``) when it has it in any case, since
-    that takes twice as long.
+    If the system has the command ``nice``, the priority is lowered before the interpreter starts, which takes
+    some milliseconds.  The search for packages takes twice as long, so it is put off (``-S``) until the
+    process has lowered its priority in any case.
     """
     lower = next((path for path in _LOWERS if nice and os.access(path, os.X_OK)), None)
     before = [] if lower is None else [lower, "-n", str(nice)]
@@ -65,11 +66,11 @@ def words(executable: str, nice: int = NICE) -> list[str]:
 
 
 def command(nice: int = NICE) -> str:
-    """Return the Python source of a planning process with the import paths of this process, ``nice`` steps
-    below its priority.
+    """Return the Python source of a planning process, with this process's import paths, and a priority
+    ``nice`` steps below this process's.
 
-    Its standard input is a socket, to which it first writes its process number, in `HEAD` bytes; its only
-    argument is the place where it may wait for other programs.
+    Its standard input is a socket, to which it first writes its process number, in `HEAD` bytes.  Its only
+    argument is the path (`idle_planners.place_of`) at which it may wait for other programs.
     """
     priority = min(os.getpriority(os.PRIO_PROCESS, 0) + nice, 19)
     return (
@@ -90,13 +91,13 @@ def command(nice: int = NICE) -> str:
 
 
 def message(content: Any) -> bytes:
-    """Return a message as bytes: its length, and the pickled content."""
+    """Return a message as bytes: the length of its pickled content, in `HEAD` bytes, and the content."""
     data = pickle.dumps(content, protocol=5)
     return len(data).to_bytes(HEAD, "little") + data
 
 
 def serve() -> None:
-    """Answer the requests of one program after the other, until none comes for a while."""
+    """Run the planning process: answer the requests of one program after the other, until none comes."""
     place = next(iter(sys.argv[1:]), "")
     first = socket.socket(fileno=os.dup(0))
     os.dup2(2, 0)
@@ -122,10 +123,10 @@ def serve() -> None:
 def _watch(program: socket.socket, gives_way: bool, over: threading.Event) -> None:
     """Wait until a program has left, and then limit the work that is left.
 
-    Nobody waits for the plan that is being made then.  A process of the program's priority, which has
-    followed one that was starved, gives way (``gives_way``): it takes what nobody else wants of the
-    processors.  A process that is starved itself would be there for minutes, with its memory and many others
-    of earlier programs: it ends, unless ``over`` is set in time.
+    No program waits for the plan that is being made then.  So a planning process with the program's own
+    priority (``gives_way``) now only uses idle processors.  If other programs keep these busy, the work would
+    take minutes, and many such processes would hold memory: the process ends after `_FINISHED` seconds,
+    unless ``over`` is set before.
     """
     poll = select.poll()
     poll.register(program, getattr(select, "POLLRDHUP", 0))
@@ -146,8 +147,8 @@ def _write_held(inside: str | None = None) -> None:
 
 
 def _serve_program(program: socket.socket, chores: Iterator[bool]) -> list[requests.Request]:
-    """Answer requests until the program leaves, or has asked nothing for a while; returns the requests that
-    are still to be planned for later runs."""
+    """Answer a program's requests until it leaves or has sent nothing for `IDLE` seconds; return the requests
+    whose plans are still to be made for later runs.  ``chores`` are done while there is no request."""
     while True:
         with suppress(Exception):  # what is wrong here, requests are told
             while not _is_ready(program, 0) and next(chores, False):
@@ -171,7 +172,7 @@ _finished: dict[tuple[str, str | None], tuple[Any, ...]] = {}
 
 
 def finish(left: list[requests.Request]) -> Iterator[bool]:
-    """Make the plans that a program has left undone, one at a time, for its next run."""
+    """Make the plans for requests that a program has left, for its next run; yield True after each plan."""
     _finished.clear()
     end = time.monotonic() + _FINISHING
     for request in left:
@@ -184,8 +185,8 @@ def finish(left: list[requests.Request]) -> Iterator[bool]:
 def _next_program(
     place: str, chores: Iterator[bool], left: Iterator[bool], over: threading.Event
 ) -> socket.socket | None:
-    """Return a connection to the next program, or None if none comes for a while; meanwhile do what is left
-    to do, after which ``over`` is set."""
+    """Return a connection to the next program, or None if none comes for a while.  Meanwhile do the work of
+    ``chores`` and ``left``, and set ``over`` when it is done."""
     import resource
 
     from .idle_planners import Offer
@@ -217,7 +218,7 @@ _MAKERS = (
     "dcarray.ir.passes.cpu.pipeline", "dcarray.lowering.compilation", "llvmlite.binding",
     "dcarray.lowering.cpu.llvm.target", "dcarray.lowering.program.serialise", "dcarray.ir.build",
 )  # fmt: skip
-"""The modules that most plans take, with what they import: most of the time until the first plan is there."""
+"""The modules that most plans need; importing them takes most of the time until the first plan is made."""
 _FIRST = """region() {
   in A: f64[9];  out B: f64[9]
   B[i] = subtract(multiply(A[i], 0.0123456789), A[i]) for i<9
@@ -226,8 +227,8 @@ _FIRST = """region() {
 
 
 def warm_up() -> Iterator[bool]:
-    """Prepare for the first plan, a piece at a time; yields True while there is more to do.  It loads
-    modules, looks at the processor, gets the thread pool's code, and makes a small plan."""
+    """Prepare for the first plan, step by step; yield True after each step but the last.  The steps import
+    modules, look at the processor, get the thread pool's code, and make a small plan."""
     for name in _MAKERS:
         import_module(name)
         yield True
@@ -250,7 +251,7 @@ def warm_up() -> Iterator[bool]:
 
 
 def _is_ready(program: socket.socket, seconds: float) -> bool:
-    """Whether a program sends something, or leaves, within so many seconds."""
+    """Whether a program sends something, or leaves, within ``seconds``."""
     return bool(select.select([program], [], [], seconds)[0])
 
 
@@ -258,8 +259,8 @@ def answer(request: requests.Request | requests.RoutineRequest) -> tuple[Any, ..
     """Return the reply to a request: ``("plan", plan, counts, reasons, warnings)``, ``("code", parts)``,
     ``("wrong", kind, text)``, or ``("untraceable", reason, line)``.
 
-    ``counts`` are the numbers of kernels compiled, found in memory and found on disk, ``reasons`` why
-    statements are left to the interpreter.
+    ``counts`` are the numbers of kernels compiled, found in memory and found on disk; ``reasons`` say why
+    statements are left to the interpreter; ``kind`` is the name of an exception.
     """
     from dcarray.lowering.program.serialise import serialised
 
@@ -280,7 +281,7 @@ def answer(request: requests.Request | requests.RoutineRequest) -> tuple[Any, ..
 
 
 def save_reply(request: requests.Request | requests.RoutineRequest, reply: tuple[Any, ...]) -> None:
-    """Store a reply for later processes, if it is complete."""
+    """Store a reply in the cache folder for later processes, unless its plan leaves statements uncompiled."""
     if reply[0] == "code":
         disk_store.save(request, pickle.dumps(reply[1], protocol=5))
     elif reply[0] == "plan" and not reply[3]:
@@ -288,7 +289,7 @@ def save_reply(request: requests.Request | requests.RoutineRequest, reply: tuple
 
 
 def _received(program: socket.socket) -> Any:
-    """Return the next message of a program; None if it has left."""
+    """Return the content of the next message of a program; None if the program has left."""
     with suppress(OSError), program.makefile("rb", buffering=0) as stream:
         head = stream.read(HEAD)
         if head and len(head) == HEAD:
@@ -301,6 +302,6 @@ def _received(program: socket.socket) -> Any:
 
 
 def _send(program: socket.socket, data: bytes) -> None:
-    """Send data to a program, which may have left."""
+    """Send data to a program; if it has left, do nothing."""
     with suppress(OSError):
         program.sendall(data)

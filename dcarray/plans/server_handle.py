@@ -1,4 +1,4 @@
-"""The program's end of a planning process (`dcarray.plans.server`): finding, starting, starvation."""
+"""The program's side of a planning process (`dcarray.plans.server`): finding or starting it, asking it."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from . import idle_planners, server
 _PATIENCE = 60.0  # seconds that a planning process may take to start
 _LOOK = 10  # milliseconds between two checks of one that is waited for
 STARVED_AFTER = 0.3
-"""Seconds without a processor, while it had work, after which a planning process of low priority is starved:
-other programs keep all processors busy."""
+"""Seconds that a planning process of low priority may wait for a processor while it has work; then it counts
+as starved, since other programs keep all processors busy."""
 _STARVED_BY_ITSELF = 4
-"""How many times as long it waits where the program itself does, or a spinning library of it: these threads
-would lose what the planning process gets."""
+"""How many times as long it may wait if the program's own threads keep the processors busy, also those of a
+library that spin: they would lose what the planning process gets."""
 
 
 class NoPlanningProcess(Exception):
@@ -32,7 +32,7 @@ class NoPlanningProcess(Exception):
 
 
 class Starved(Exception):
-    """Raised when the planning process has had no processor for too long.
+    """Raised if the planning process is starved: it has waited for a processor for too long.
 
     Attributes
     ----------
@@ -45,19 +45,20 @@ class Starved(Exception):
 
 
 class PlanningProcess:
-    """A planning process, taken over from an earlier program or started, and waited for when first asked.
+    """A planning process, taken over from an earlier program, or started.  The first `ask` waits until it is
+    ready.
 
     Parameters
     ----------
     nice : int
-        Priority steps below the program; only with `server.NICE` it is ever starved.
+        Its priority steps below the program; only with `server.NICE` it can count as starved.
     stopping : callable
         ``stopping()`` says whether the program is ending, so that replies are no longer waited for.
 
     Raises
     ------
     NoPlanningProcess
-        If none can be started.
+        If no process can be started.
     """
 
     def __init__(self, nice: int, stopping: Callable[[], bool]) -> None:
@@ -81,7 +82,7 @@ class PlanningProcess:
         self._socket = _started(self._words if self._place is None else [*self._words, self._place])
 
     def begin(self) -> None:
-        """Wait until the planning process is ready for requests."""
+        """Wait until the planning process is ready; raise NoPlanningProcess if there is none."""
         ready = b""
         try:
             self._pid = int.from_bytes(self._read(server.HEAD, _PATIENCE), "little")
@@ -98,17 +99,17 @@ class PlanningProcess:
             raise NoPlanningProcess
 
     def close(self) -> None:
-        """Leave the planning process, which ends unless another program takes it over.
+        """Close the connection to the planning process, which ends unless another program takes it over.
 
-        It is not killed, even if starved: the process number that it sent may mean another process in this
-        namespace.
+        The process is not killed, even if it is starved: in this namespace, the process number that it sent
+        may belong to another process.
         """
         connection, self._socket = self._socket, None
         if connection is not None:
             connection.close()
 
     def finish(self, data: bytes) -> None:
-        """Send a list of requests, whose plans are for later runs, and leave."""
+        """Send a message with requests whose plans are for later runs, and close the connection."""
         if self._socket is not None and not self._has_ended():
             with suppress(OSError):
                 self._socket.setblocking(False)  # what does not fit into its buffer is not worth waiting
@@ -116,12 +117,12 @@ class PlanningProcess:
         self.close()
 
     def ask(self, data: bytes) -> tuple[Any, ...] | None:
-        """Send a message and return the reply; None if the planning process ends without one.
+        """Send a message and return the reply; None if the planning process ends without a reply.
 
         Raises
         ------
         NoPlanningProcess
-            If the process never becomes ready.
+            If the process does not become ready.
         Starved
         """
         if not self.has_begun:
@@ -138,8 +139,8 @@ class PlanningProcess:
         return None
 
     def _write(self, data: bytes) -> None:
-        """Send data; if the planning process has ended, raise an OSError, and let no SIGPIPE end the
-        program."""
+        """Send data; if the planning process has ended, raise an OSError, instead of a SIGPIPE that would end
+        the program."""
         assert self._socket is not None
         self._socket.sendall(data, getattr(socket, "MSG_NOSIGNAL", 0))
 
@@ -154,7 +155,7 @@ class PlanningProcess:
             return True
 
     def _read(self, size: int, seconds: float | None = None) -> bytes:
-        """Read ``size`` bytes; none if the planning process has ended, or at the time limit."""
+        """Read ``size`` bytes; return none of them if the planning process ends, or ``seconds`` are over."""
         assert self._socket is not None
         poll = select.poll()
         poll.register(self._socket, select.POLLIN)
@@ -182,7 +183,7 @@ class PlanningProcess:
         return bytes(parts)
 
     def processor_seconds(self) -> float:
-        """Return the planning process's processor time; where unknown, the most that it could have had."""
+        """Return the planning process's processor time; if it is unknown, the time of the clock."""
         if not self._pid:  # before it has written its number, all time counts as lost
             return 0.0
         try:
@@ -192,7 +193,7 @@ class PlanningProcess:
 
 
 def _started(words: list[str]) -> socket.socket:
-    """Start a planning process; returns the connection to it."""
+    """Start a planning process by a command line; return the connection to it."""
     own = theirs = None
     try:
         own, theirs = socket.socketpair()

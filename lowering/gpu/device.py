@@ -1,4 +1,4 @@
-"""The interface of devices with their own memory; `devices` has the table of those of this machine."""
+"""The interface of devices with their own memory; `dcarray.lowering.gpu.devices` lists this machine's."""
 
 from __future__ import annotations
 
@@ -41,10 +41,11 @@ class Device(Protocol):
     graphs : bool
         Whether launches are collected into graphs, if the device has these.
     graph_memory : int or None
-        Bytes that the temporaries of a graph may take where an order of its nodes allows it; None for a part
-        of the device's memory.
+        How many bytes the temporaries of a graph may take, if some order of its nodes allows so few; None for
+        a fixed part of the device's memory.
     failed : object or None
-        The buffer in which kernels write that a check has failed, once there is such a kernel.
+        The buffer into which kernels write if a test of theirs fails (`check_has_failed`); None before the
+        first launch of such a kernel.
     """
 
     name: str
@@ -60,7 +61,7 @@ class Device(Protocol):
     failed: Any
 
     def running(self) -> AbstractContextManager[Any]:
-        """Return a context for a run, in which the device looks up once what each call would look up."""
+        """Return a context for a run of a plan, in which calls need not look up the device's state again."""
 
     def allocate(self, nbytes: int) -> Any:
         """Return a buffer of at least ``nbytes`` bytes, which returns to a pool when it is garbage-collected.
@@ -72,18 +73,18 @@ class Device(Protocol):
         """
 
     def upload(self, source: NDArray[Any], buffer: Any, start: int = 0) -> None:
-        """Copy a C-contiguous host array to the bytes of a buffer from ``start`` on; ``source`` may change
-        afterwards."""
+        """Copy a C-contiguous host array into a buffer, from the buffer's byte ``start`` on; ``source`` may
+        change afterwards."""
 
     def download(self, buffer: Any, target: NDArray[Any], start: int = 0) -> None:
-        """Copy bytes of a buffer, from ``start``, into a C-contiguous host array, after the queued work."""
+        """Wait for the queue, then copy a buffer's bytes from ``start`` on into a C-contiguous host array."""
 
     def mapped(self, buffer: Any, size: int, written: bool) -> AbstractContextManager[NDArray[Any]]:
-        """Return a context with the first bytes of a buffer where they lie, if the device is the processor,
-        after the work in the queue."""
+        """Return a context that waits for the queue and gives a buffer's first ``size`` bytes as an array on
+        the same memory; only if the device is the processor.  ``written``: whether the array is written."""
 
     def build(self, kernel: DeviceKernel) -> None:
-        """Build a kernel if it has not been built, with 32-bit indices.
+        """Compile a kernel for the device's usual size of indices, if that has not been done yet.
 
         Raises
         ------
@@ -92,7 +93,7 @@ class Device(Protocol):
         """
 
     def copy(self, source: Any, target: Any, nbytes: int) -> None:
-        """Enqueue a copy of the first ``nbytes`` of a buffer into another."""
+        """Enqueue a copy of the first ``nbytes`` bytes of ``source`` to the start of ``target``."""
 
     def launch(
         self,
@@ -102,20 +103,20 @@ class Device(Protocol):
         arguments: list[Any],
         ints: Sequence[int],
     ) -> None:
-        """Enqueue the phases of a kernel, in order.
+        """Put the phases of a kernel, one device function each, into the queue, in order.
 
         Parameters
         ----------
         kernel : DeviceKernel
-            It is built when it is first launched.
+            The kernel, which is compiled when it is first launched.
         narrow : bool
-            Whether indices have 32 bits.
+            Whether indices have 32 bits; else they have 64.
         blocks : tuple of int
             The number of blocks of each phase; a phase with 0 blocks is not launched.
         arguments : list
-            For each buffer of the kernel the buffer and an offset in elements, or a NumPy scalar.
+            For each of the kernel's buffers the buffer and an offset in elements, or a NumPy scalar.
         ints : sequence of int
-            The integer arguments.
+            The kernel's integer arguments.
         """
 
     def library(self, name: str) -> Callable[..., Any] | None:
@@ -125,10 +126,10 @@ class Device(Protocol):
     def array(
         self, buffer: Any, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype[Any]
     ) -> Any:
-        """Return an array of the vendor's libraries on a buffer, with strides in elements."""
+        """Return an array of the vendor's library on a buffer's memory, with strides in elements."""
 
     def buffer_of(self, array: Any) -> Any:
-        """Return the buffer that holds a contiguous array of the vendor's libraries."""
+        """Return a buffer on the memory of a contiguous array of the vendor's library."""
 
     def synchronise(self) -> None:
         """Wait until all work in the queue is done."""

@@ -31,7 +31,7 @@ class DeviceCompiler:
     dialect: DeviceDialect
 
     def fingerprint(self) -> str:
-        """Return an empty string: the code depends on nothing but its text."""
+        """Return an empty string: the compiled form depends on nothing but the kernel."""
         return ""
 
     def emit(self, kernel: Kernel) -> str:
@@ -43,7 +43,7 @@ class DeviceCompiler:
         return source.encode()
 
     def load(self, kernel: Kernel, code: bytes) -> DeviceKernel:
-        """Return the kernel, which is compiled for the device where it first runs."""
+        """Return the kernel as a `DeviceKernel`, which a device compiles at the first launch."""
         threads = tuple(phase.threads for phase in kernel.phases)
         sizes = tuple(0 if buffer.by_value else buffer.dtype.itemsize for buffer in kernel.buffers)
         return DeviceKernel(code.decode(), threads, sizes, has_checks(kernel))
@@ -57,10 +57,10 @@ def device_target(
     limits: Limits = LIMITS,
     **more: Any,
 ) -> Target:
-    """Return the target of a kind of device: portable passes, blocks of threads, temporaries in its memory.
+    """Return a `Target` for a kind of device: portable passes, blocks of threads, temporaries on the device.
 
-    ``printer`` writes drivers, ``limits`` are the constants of schedules, and ``more`` has further fields of
-    `Target`.
+    ``dialect`` is the C dialect of its kernels, ``printer`` writes drivers, ``libraries`` has the libraries
+    of each library call, ``limits`` the constants of schedules, and ``more`` further fields of `Target`.
     """
     return Target(
         name, _pipeline, partial(gpu_kernel, limits=limits), _is_exact, DeviceCompiler(name, dialect),
@@ -69,7 +69,7 @@ def device_target(
 
 
 def _pipeline(threads: int) -> Pipeline:
-    """Return the portable passes."""
+    """Return the passes for every target: devices have none of their own."""
     return PORTABLE
 
 

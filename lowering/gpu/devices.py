@@ -25,7 +25,7 @@ _found: dict[str, list[Device] | NoDevice] = {}
 
 
 def _of_kind(kind: str) -> list[Device] | NoDevice:
-    """Return the devices of a kind, or the error that says why there are none; found once per process."""
+    """Return the devices of a kind, or the error that says why there are none; looked up once per process."""
     with _lock:
         known = _found.get(kind)
         if known is None:
@@ -38,7 +38,7 @@ def _of_kind(kind: str) -> list[Device] | NoDevice:
 
 
 def add(device: Device) -> None:
-    """Put a device of no vendor into the table, such as the null device of the benchmarks."""
+    """Add a device that no vendor's package lists, such as the benchmarks' null device, to the table."""
     with _lock:
         _found[device.name.partition(":")[0]] = [device]
 

@@ -36,26 +36,26 @@ __all__ = ["DriverPrinter", "printed"]
 def printed(program: nodes.Program, threads: int, fresh: bool = False) -> Driver:
     """Return the driver of a program; ``threads`` and ``fresh`` have no effect for devices.
 
-    Its function has the positional parameters of a CPU's driver, but instead of addresses it gets, for each
-    array from outside, the buffer, or for a scalar the value; and instead of a number of threads the device.
+    Its function has the parameters of a CPU's driver.  But instead of addresses it gets the buffer of each
+    array from outside, or a scalar's value, and instead of a number of threads it gets the device.
     """
     return DriverPrinter(program).driver()
 
 
 class DriverPrinter:
-    """The printer that writes a driver node by node; ``depth`` is always the depth of indentation.
+    """The printer of a driver, which writes it node by node; ``depth`` is always the depth of indentation.
 
     Attributes
     ----------
     library_calls : str
-        The function that runs library calls.
+        The name of the function that runs library calls.
     begun : bool
-        Whether an array that the run was given is written before the next line.
+        Whether the lines so far write to an array that the run was given.
     late : bool
-        Whether memory is allocated after that.
+        Whether memory is allocated after such a write.
     reserved : list of str
-        The texts of pairs of a buffer's variable and its bytes, in the order of allocations; where a buffer
-        is freed, of the variable and None.
+        The second argument of ``prepare``: texts of pairs, of a buffer's variable and its bytes for an
+        allocation, of the variable and None where the buffer is freed, in the order of the run.
     """
 
     library_calls = "on_host"
@@ -71,7 +71,7 @@ class DriverPrinter:
         self.things: dict[str, Any] = {}  # what the text calls by name
 
     def driver(self) -> Driver:
-        """Return the driver."""
+        """Return the driver of the whole program."""
         self.block(self.program.body, 1)
         if self._kernels or self.late:
             kernels, buffers = "".join(f"{name}, " for name in self._kernels), "".join(self.reserved)
@@ -79,20 +79,20 @@ class DriverPrinter:
         return Driver(self.text(), self.things, False)
 
     def line(self, depth: int, text: str) -> None:
-        """Write a line."""
+        """Write one line of the driver's text."""
         self._lines.append("    " * depth + text)
 
     def declare(self, array: Array) -> None:
-        """Record an array that the program allocates."""
+        """Note the declaration of an array that the program allocates."""
         self.declared.setdefault(array.name, array)
 
     def block(self, body: tuple[nodes.Node, ...], depth: int) -> None:
-        """Write the nodes of a body."""
+        """Write the lines for the nodes of a body."""
         for node in body:
             self.node(node, depth)
 
     def node(self, node: nodes.Node, depth: int) -> None:
-        """Write one node."""
+        """Write the lines for one node of the program."""
         if not isinstance(node, nodes.Launch):  # which has its own memory allocated before
             self.begin([node])
         match node:
@@ -134,12 +134,12 @@ class DriverPrinter:
                 self.block(orelse, depth + 1)
 
     def begin(self, some: Iterable[nodes.Node]) -> None:
-        """Note that nodes come next, which may be the first ones to write to what the run was given."""
+        """Set `begun` if one of the nodes that come next writes to an array that the run was given."""
         if not self.begun:
             self.begun = any(self.is_given(window.array) for node in some for window in nodes.writes(node))
 
     def is_given(self, name: str) -> bool:
-        """Whether an array lies in a buffer that a run is given."""
+        """Whether an array, or the array of which it is a part, is an argument of the run."""
         while name not in self.given:
             array = self.declared.get(name)
             if array is None or array.base is None:
@@ -159,14 +159,14 @@ class DriverPrinter:
         self.reserve(name, "None")
 
     def reserve(self, name: str, size: str) -> None:
-        """Record an allocation, or with the size "None" a freeing, for ``prepare`` to try before the run; not
-        if the size depends on a loop's variable."""
+        """Record an allocation, or with the size "None" that a buffer is freed, for ``prepare`` to try before
+        the run; a size that depends on a loop's variable is left out."""
         if self.is_known(size):
             self.late |= self.begun and size != "None"
             self.reserved.append(f"({name!r}, {size}), ")
 
     def is_known(self, size: str) -> bool:
-        """Whether a size depends on the region's symbols alone."""
+        """Whether the text of a size has no variables but the region's symbols."""
         symbols = {"None", "min", "max", *(symbol.name for symbol in self.region.symbols)}
         return symbols.issuperset(re.findall(r"[A-Za-z_]\w*", size))
 
@@ -183,8 +183,8 @@ class DriverPrinter:
             self.free(depth, name)
 
     def prepared(self, node: nodes.Launch) -> tuple[str, str, dict[str, str]]:
-        """Return the name of a launch's kernel, the text of its arguments, and its scratch buffers: the name
-        and the bytes of each."""
+        """Return the variable of a launch's kernel, the text of its arguments, and for the variable of each
+        scratch buffer the text of its bytes."""
         number, binding = len(self.things), node.binding
         self.things[f"_g{number}"] = node.loaded
         self._kernels.append(f"_g{number}")
@@ -203,12 +203,12 @@ class DriverPrinter:
         return f"_g{number}", f"({blocks}), ({arguments}), ({ints})", scratch
 
     def offset(self, pointer: Pointer) -> str:
-        """Return the text of the index of an array's element to which a pointer points."""
+        """Return the text of the number of the element, in its array, to which a pointer points."""
         return dims.show(dims.simplify(pointer.offset))
 
     def call(self, depth: int, how: str, step: Any, names: Sequence[str], stmt: Stmt) -> None:
-        """Write the call of a step with its arrays and the values of symbols: by the function ``how``, on the
-        device or on the host with copies of the arrays."""
+        """Write a call of the function ``how`` (`library_calls` or ``on_host``) with a library or host step,
+        the arrays ``names`` that the step uses, and the values of symbols."""
         number = len(self.things)
         self.things[f"_s{number}"] = step
         written = {window.array for window in writes(stmt)}
@@ -222,19 +222,19 @@ class DriverPrinter:
         self.line(depth, f"{how}(_device, _s{number}, ({arrays}), {{{values}}})")
 
     def buffer(self, name: str) -> str:
-        """Return the variable that holds an array's buffer."""
+        """Return the name of the variable that holds an array's buffer."""
         while name not in self.given and (base := self.declared[name].base) is not None:
             name = base
         return f"_a{self.given.index(name)}" if name in self.given else f"_t{list(self.declared).index(name)}"
 
     def imports(self) -> list[str]:
-        """Return the import lines of the driver."""
+        """Return the import lines that the driver's text needs."""
         names = r"\b(?<!\.)(allocate|flag|on_host|prepare)\("
         used = sorted({name for line in self._lines for name in re.findall(names, line)})
         return [f"from dcarray.lowering.gpu.host_calls import {', '.join(used)}", ""] if used else []
 
     def text(self) -> str:
-        """Return the whole text."""
+        """Return the driver's whole text."""
         head = []
         if self.given:
             head.append("".join(f"_a{k}, " for k in range(len(self.given))) + "= _buffers")

@@ -1,4 +1,5 @@
-"""Statements of a device's program that the host runs: what drivers call by name."""
+"""The functions that the printed driver of a device's plan calls: allocation, and statements that the host
+runs."""
 
 from __future__ import annotations
 
@@ -22,10 +23,10 @@ Given = tuple[Any, tuple[int, ...], tuple[int, ...], np.dtype[Any], bool]
 def on_host(
     device: Device, step: Callable[..., int], arrays: tuple[Given, ...], values: dict[str, int]
 ) -> None:
-    """Run a step on the host: where the arrays lie, if the device is the processor, else on copies, of which
-    what it has written is copied back.
+    """Run ``step(views, values)`` on the host, with NumPy views of arrays that lie on a device.
 
-    Arrays of one buffer share one copy.
+    If the device is the processor, the views are on the buffers' own memory; else each buffer is copied to
+    the host, and back if the step writes to it.  ``values`` has the values of the plan's symbols.
     """
     buffers: dict[int, tuple[Any, int, bool]] = {}
     for buffer, shape, strides, dtype, is_written in arrays:
@@ -52,7 +53,7 @@ def on_host(
 
 @contextmanager
 def _copied(device: Device, buffer: Any, size: int, written: bool) -> Iterator[np.ndarray[Any, Any]]:
-    """Yield a copy of the first bytes of a buffer, which is copied back if it is ``written``."""
+    """Yield a host copy of a buffer's first ``size`` bytes; if it is ``written``, copy it back at the end."""
     copy: np.ndarray[Any, Any] = np.empty(size, np.uint8)
     device.download(buffer, copy)
     yield copy
@@ -61,11 +62,11 @@ def _copied(device: Device, buffer: Any, size: int, written: bool) -> Iterator[n
 
 
 class NotStarted(Exception):
-    """A run on a device has not begun, and nothing has been changed; its cause says why."""
+    """Raised if the run of a plan on a device has failed before it changed anything; its cause says why."""
 
 
 def allocate(device: Device, nbytes: int) -> Any:
-    """Return a buffer for a run that has changed nothing yet.
+    """Return a buffer of ``nbytes`` bytes for a run that has changed nothing yet.
 
     Raises
     ------
@@ -81,8 +82,11 @@ def allocate(device: Device, nbytes: int) -> Any:
 def prepare(
     device: Device, kernels: tuple[DeviceKernel, ...], buffers: tuple[tuple[str, int | None], ...]
 ) -> None:
-    """Build kernels of a run that has changed nothing yet, and allocate and free buffers that it will need,
-    in its order: they come from the device's pool afterwards.
+    """Build the kernels of a run that has changed nothing yet, and allocate and free its ``buffers`` in
+    order.
+
+    In the run they then come from the device's pool.  A pair of a name and None frees the buffer of that
+    name.
 
     Raises
     ------
@@ -100,7 +104,7 @@ def prepare(
 
 
 def flag(device: Device, buffer: Any) -> bool:
-    """Return the boolean that a buffer begins with, after the work in the queue."""
+    """Wait for the device's queue; return the boolean in the first byte of a buffer."""
     host: np.ndarray[Any, Any] = np.empty(1, np.uint8)
     device.download(buffer, host)
     return bool(host[0])

@@ -1,8 +1,8 @@
-"""Kernels of which NumPy's functions that index, search, sort and count are made on devices.
+"""Kernels with which devices run NumPy's functions that index, search, sort and count.
 
-Each has a thread for each element of what it gives, and no two threads write the same element: results do not
-depend on the order in which threads run.  (Only `scatter` writes where its indices say.)  The integer
-arguments of each end with the number of blocks.
+Buffers are ``p0``, ``p1``, ...; integer arguments are ``n0``, ``n1``, ..., the last one the number of blocks.
+Thread ``k`` makes element ``k`` of the result, and no two threads write to the same element (with `scatter`,
+if the indices differ), so results do not depend on the order in which threads run.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ K = affine(0, Term(THREADS, None, "block"), variable("lane"))
 
 # ---- expressions ---------------------------------------------------------------------------------------
 def argument(number: int) -> Affine:
-    """Return an integer argument."""
+    """Return the kernel's integer argument with a number, as an expression."""
     return affine(0, Term(1, f"n{number}", None))
 
 
@@ -76,12 +76,12 @@ def _number(value: int) -> Expr:
 
 
 def _whole(name: str, *args: Expr) -> Expr:
-    """Return an operation on integers."""
+    """Return the expression of an operation on integers."""
     return Op(name, args, _INT)
 
 
 def _true(name: str, *args: Expr) -> Expr:
-    """Return an operation that gives a truth value."""
+    """Return the expression of an operation whose result is a boolean."""
     return Op(name, args, _BOOL)
 
 
@@ -94,7 +94,7 @@ def _element(buffer: str, at: Expr, dtype: DType) -> Elem:
 
 
 def _before(a: Expr, b: Expr) -> Expr:
-    """Return whether one value comes before another in NumPy's order, in which NaN is the last."""
+    """Return the condition that ``a`` comes before ``b`` in NumPy's order of sorting, with NaN last."""
     less = _true("less", a, b)
     if a.dtype.kind != "f":
         return less
@@ -103,8 +103,8 @@ def _before(a: Expr, b: Expr) -> Expr:
 
 
 def _halving(low: Expr, high: Expr, middle: tuple[Stmt, ...], right: Expr) -> tuple[Stmt, ...]:
-    """Return the search for the first place from ``low`` to ``high`` where ``right`` does not hold, which
-    looks at the element that ``middle`` binds; the place is the variable ``low``."""
+    """Return the statements of a binary search for the first index from ``low`` to ``high`` at which
+    ``right`` is false; ``middle`` binds what ``right`` tests.  The index is left in the variable ``low``."""
     lower, upper, half = Local("low", _INT), Local("high", _INT), Local("middle", _INT)
     mean = _whole("right_shift", _whole("add", lower, upper), _number(1))
     step = If(right, (Assign("low", _whole("add", half, _number(1))),), (Assign("high", half),))
@@ -120,7 +120,8 @@ _LOW, _MIDDLE = Local("low", _INT), Local("middle", _INT)
 
 
 def per_element(buffers: list[tuple[DType, Any]], ints: int, body: tuple[Stmt, ...]) -> Kernel:
-    """Return a kernel whose threads do ``body`` for each ``k < n0``."""
+    """Return a kernel in which a thread runs ``body`` for each ``k < n0``, with ``ints`` integer
+    arguments."""
     guarded = If(_true("less", Index(K), _given(0)), body)
     phase = Phase("block", argument(ints - 1), "blocks", (Threads("lane", THREADS, (guarded,)),), (), THREADS)
     pointers = tuple(Buffer(f"p{k}", dtype, access) for k, (dtype, access) in enumerate(buffers))
@@ -129,10 +130,11 @@ def per_element(buffers: list[tuple[DType, Any]], ints: int, body: tuple[Stmt, .
 
 # ---- kernels -------------------------------------------------------------------------------------------
 def selection(dtype: DType | None) -> Kernel:
-    """Return the kernel ``p0[k] = p1[i]``, with the first ``i`` for which ``p2[i] > k``: what a mask selects,
-    of which ``p2`` is the running count.  Without a dtype it is ``p0[k] = i``, and ``p1`` is the count.
+    """Return the kernel for ``x[mask]``: ``p0[k] = p1[i]`` for the first ``i`` with ``p2[i] > k``, where
+    ``p1`` is ``x`` and ``p2`` is ``cumsum(mask)``.  Without a dtype: ``p0[k] = i``, and ``p1`` is
+    ``cumsum(mask)``.
 
-    Its integer arguments are the elements of ``p0`` and those of the count.
+    Its integer arguments are the sizes of ``p0`` and of the running count.
     """
     count = "p1" if dtype is None else "p2"
     right = _true("less_equal", _element(count, _MIDDLE, _INT), Index(K))
@@ -143,11 +145,11 @@ def selection(dtype: DType | None) -> Kernel:
 
 
 def scatter(dtype: DType, index: DType) -> Kernel:
-    """Return the kernel ``p0[at] = p1[k * n4]``, in which ``n4`` is 0 or 1, and ``at`` a place in an array
-    along one of whose axes ``p2`` indexes.
+    """Return the kernel for ``x[:, indices, :] = values``: ``p0[at] = p1[k * n4]``, where ``p0`` is ``x`` and
+    ``at`` follows from ``k`` and the indices ``p2`` along one axis; ``n4`` is 0 for a single value, else 1.
 
-    The integer arguments after the first are the elements behind an index of that axis, the number of indices
-    along it, and its extent.
+    The integer arguments after the first are the number of elements for each index of the axis, the number of
+    indices, and the extent of the axis.
     """
     inner, outer = _whole("remainder", Index(K), _given(1)), _whole("floor_divide", Index(K), _given(1))
     j, q = Local("j", _INT), Local("q", _INT)
@@ -165,10 +167,10 @@ def scatter(dtype: DType, index: DType) -> Kernel:
 
 
 def search(table: DType, values: DType, common: DType, right: bool) -> Kernel:
-    """Return the kernel that searches a sorted array ``p1`` for each value of ``p2``.  It gives in ``p0`` how
-    many elements come before the value, or do not come after it (``right``), compared in a common dtype.
+    """Return the kernel of `numpy.searchsorted`: ``p0[k]`` is how many elements of the sorted array ``p1``
+    come before ``p2[k]``, or with ``right``, do not come after it, compared in the dtype ``common``.
 
-    Its integer arguments are the elements of ``p2`` and of ``p1``.
+    Its integer arguments are the sizes of ``p2`` and of ``p1``.
     """
     value = Local("value", common)
     here = _cast(_element("p1", _MIDDLE, table), common)
@@ -182,9 +184,10 @@ def search(table: DType, values: DType, common: DType, right: bool) -> Kernel:
 
 
 def ranks(dtype: DType) -> Kernel:
-    """Return the kernel that sorts each `RUN` elements of ``p2`` into ``p0``, and their places into ``p1``.
+    """Return the kernel that sorts each `RUN` consecutive elements of ``p2`` into ``p0``; ``p1`` gets the
+    index at which each of them was.
 
-    Its integer argument is their number.
+    Its integer argument is the size of ``p2``.
     """
     key, begin, rank = Local("key", dtype), Local("begin", _INT), Local("rank", _INT)
     other, j = Elem("p2", affine(0, variable("j")), dtype), affine(0, variable("j"))
@@ -207,10 +210,10 @@ def ranks(dtype: DType) -> Kernel:
 
 
 def merge(dtype: DType) -> Kernel:
-    """Return the kernel that merges each two sorted runs of the keys ``p2`` into ``p0``, equal ones in their
-    order, and with them ``p3`` into ``p1``.
+    """Return the kernel that merges neighbouring pairs of sorted runs of the keys ``p2`` into ``p0``, and
+    moves the elements of ``p3`` to ``p1`` in the same way.  Equal keys stay in their order.
 
-    Its integer arguments are the number of keys and that of a run.
+    Its integer arguments are the number of keys and the length of a run.
     """
     key, run, other = Local("key", dtype), Local("run", _INT), Local("other", dtype)
     is_second = _true("equal", _whole("remainder", run, _number(2)), _number(1))
@@ -247,11 +250,11 @@ def merge(dtype: DType) -> Kernel:
 
 
 def binned(values: DType, edges: DType | None, weights: DType | None) -> Kernel:
-    """Return the kernel that counts elements of ``p1`` by bins, or adds up their weights in the last buffer.
-    Each of ``n0`` threads has sums of its own share, ``p0[bin * n0 + k] += 1``, which are added up later.
+    """Return the kernel that counts the elements of ``p1`` in each bin, or adds up their weights, which are
+    in the last buffer.  Thread ``k`` of ``n0`` counts a share of the elements in ``p0[bin * n0 + k]``.
 
-    The bins lie between the edges ``p2``, as those of `numpy.histogram`, or elements are numbers of bins.
-    Its integer arguments are the threads, the elements and the bins.
+    With ``edges``, the bins lie between the edges ``p2``, as in `numpy.histogram`; else an element is the
+    number of its bin.  The integer arguments are the numbers of threads, elements and bins.
     """
     total = _INT if weights is None else np.dtype(np.float64)
     buffers: list[tuple[DType, Any]] = [(total, "rw"), (values, "r")]
@@ -286,10 +289,10 @@ def binned(values: DType, edges: DType | None, weights: DType | None) -> Kernel:
 
 
 def grouped(total: DType, keys: DType, weights: DType | None) -> Kernel:
-    """Return the kernel that adds one, or ``p3[p2[i]]``, to ``p0[k]`` for each ``i`` with ``p1[i] == k``, in
-    order; ``p1`` is sorted.
+    """Return the kernel that adds 1, or with ``weights`` ``p3[p2[i]]``, to ``p0[k]`` for each ``i`` with
+    ``p1[i] == k``, in the order of ``i``; ``p1`` must be sorted.
 
-    Its integer arguments are the elements of ``p0`` and of ``p1``.
+    Its integer arguments are the sizes of ``p0`` and of ``p1``.
     """
     buffers: list[tuple[DType, Any]] = [(total, "rw"), (keys, "r"), (_INT, "r")]
     added: Expr = literal(1, total)
@@ -317,10 +320,10 @@ def grouped(total: DType, keys: DType, weights: DType | None) -> Kernel:
 
 
 def sliding(dtype: DType) -> Kernel:
-    """Return the kernel ``p0[k] = sum over j of p1[k + j - n3] * p2[j]``, of the terms that there are.
+    """Return the kernel ``p0[k] = sum over j of p1[k + j - n3] * p2[j]``, without terms outside of ``p1``.
 
-    Its integer arguments are the elements of ``p0``, of ``p1`` and of ``p2``, and how many terms of the first
-    result lie before the elements.
+    Its integer arguments are the sizes of ``p0``, ``p1`` and ``p2``, and how many terms of the first result
+    lie before the first element of ``p1``.
     """
     first = _whole("subtract", _given(3), Index(K))  # of the terms that have an element
     end = _whole("minimum", _given(2), _whole("add", _given(1), first))

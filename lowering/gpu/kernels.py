@@ -1,4 +1,4 @@
-"""Loaded kernels of devices, which can be launched without importing the compiler that made them."""
+"""Kernels of devices, ready to be launched; this module does not import the compiler that printed them."""
 
 from __future__ import annotations
 
@@ -16,19 +16,29 @@ _NARROW = (1 << 31) - (1 << 20)  # threads beyond a domain count on, by less tha
 
 
 class LaunchedKernel(Protocol):
-    """A kernel that a device's driver launches by calling it.
-
-    An argument is a buffer and an offset in elements, or a NumPy scalar.
-    """
+    """A kernel that the driver of a plan launches by calling it."""
 
     def __call__(
         self, device: Any, blocks: tuple[int, ...], arguments: tuple[Any, ...], ints: tuple[int, ...]
     ) -> None:
-        """Enqueue all phases: the number of blocks of each, an argument for each buffer, the integers."""
+        """Launch the kernel: put its phases into the device's queue, in order.
+
+        Parameters
+        ----------
+        device : Device
+        blocks : tuple of int
+            The number of blocks of threads of each phase.
+        arguments : tuple
+            For each of the kernel's buffers a buffer and an offset in elements, or a NumPy scalar.
+        ints : tuple of int
+            The kernel's integer arguments.
+        """
 
 
 class DeviceKernel:
-    """The source text of a kernel, and the facts that a launch needs; a device builds it when it first runs.
+    """A kernel as source text, with what a launch has to know; the device compiles it when it first runs.
+
+    A kernel has one or more *phases*, device functions that run one after the other.
 
     Parameters
     ----------
@@ -37,9 +47,10 @@ class DeviceKernel:
     threads : tuple of int
         The number of threads of a block, for each phase.
     sizes : tuple of int
-        For each buffer the bytes of an element; 0 for an argument by value.
+        For each buffer the bytes of an element; 0 for an argument that is passed by value.
     checks : bool
-        Whether one more buffer tells the device that a check has failed.
+        Whether the kernel tests values, such as indices, as it runs: then it has one more argument, a buffer
+        into which it writes if a test fails (see `check_has_failed`).
     """
 
     loader: ClassVar[str] = f"{__name__}:DeviceKernel"
@@ -54,14 +65,15 @@ class DeviceKernel:
     def __call__(
         self, device: Device, blocks: tuple[int, ...], arguments: tuple[Any, ...], ints: tuple[int, ...]
     ) -> None:
-        """Enqueue all phases on a device; see `LaunchedKernel`."""
+        """Launch the kernel: put its phases into the device's queue; see `LaunchedKernel.__call__`."""
         narrow, given = self.prepare(device, blocks, arguments, ints)
         device.launch(self, narrow, blocks, given, ints)
 
     def prepare(
         self, device: Device, blocks: tuple[int, ...], arguments: tuple[Any, ...], ints: tuple[int, ...]
     ) -> tuple[bool, list[Any]]:
-        """Return whether indices have 32 bits in a launch, and the list of buffers, offsets and values."""
+        """Return whether 32-bit indices suffice for a launch, and the arguments as one list: for each buffer
+        the buffer and its offset, or a scalar."""
         narrow = device.short_indices and (not ints or (max(ints) < _NARROW and min(ints) > -_NARROW))
         given: list[Any] = []
         for argument, limit in zip(arguments, self._limits, strict=True):
@@ -78,7 +90,7 @@ class DeviceKernel:
 
 
 def _failed(device: Device) -> Any:
-    """Return the buffer in which kernels of a device write that a check has failed."""
+    """Return the buffer into which a device's kernels write if a check fails; the first call allocates it."""
     if device.failed is None:
         device.failed = device.allocate(_NONE.nbytes)
         device.upload(_NONE, device.failed)
@@ -86,7 +98,7 @@ def _failed(device: Device) -> Any:
 
 
 def check_has_failed(device: Device) -> bool:
-    """Whether a check of a kernel has failed since the last call, after the work in the queue."""
+    """Wait for the device's queue; return whether a kernel's check has failed since the last call."""
     if device.failed is None:
         return False
     found = np.empty_like(_NONE)

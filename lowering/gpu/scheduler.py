@@ -1,6 +1,6 @@
-"""The scheduler for devices, which turns statements into kernels of blocks of threads.
+"""The scheduler for devices, which turns statements of regions into kernels of blocks of threads.
 
-The legality of a schedule is proved; size hints only steer the choice among legal ones.
+A schedule is used only if it is proved to be legal; size hints choose among legal schedules.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def gpu_kernel(
     exact: Callable[[Op], bool] | None,
     limits: Limits = LIMITS,
 ) -> tuple[Kernel, Binding]:
-    """Return the kernel of a statement and its binding; a `dcarray.lowering.target.Scheduler`."""
+    """Return what `schedule` returns; the signature is that of a `dcarray.lowering.target.Scheduler`."""
     return schedule(stmt, region, limits)
 
 
@@ -56,14 +56,14 @@ def schedule(
     region : Region
         The statement's region, which declares its arrays and symbols.
     limits : Limits, optional
-        Threads of a block, and other constants of schedules.
+        The number of threads of a block, and other constants of schedules.
 
     Returns
     -------
     kernel : Kernel
-        Its text contains no sizes.
+        The kernel; its text contains no sizes.
     binding : Binding
-        The kernel's arguments, of which each number is a Dim over the region's symbols and loop variables.
+        The kernel's arguments; each number is a Dim over the region's symbols and loop variables.
 
     Raises
     ------
@@ -91,7 +91,7 @@ def schedule(
 
 
 def _schedule_nest(nest: LoopNest, limits: Limits) -> tuple[Kernel, Binding]:
-    """Return the kernel of a statement or nest, and its binding."""
+    """Return the kernel of a loop nest, with the schedule that fits its statements, and its binding."""
     if nest.scan is not None:
         schedule_scan(nest, limits)
     elif (product := product_of(nest)) is not None and is_panel(nest, product, limits):
@@ -106,12 +106,12 @@ def _schedule_nest(nest: LoopNest, limits: Limits) -> tuple[Kernel, Binding]:
 
 
 def check_shared_memory(kernel: Kernel) -> None:
-    """Check that the shared memory of a block is not larger than that of devices.
+    """Check that the threads of a block share at most `SHARED` bytes of memory.
 
     Raises
     ------
     Unsupported
-        If it is larger.
+        If they share more.
     """
     for phase in kernel.phases:
         stacks = shared_stacks(phase.body)
@@ -120,10 +120,10 @@ def check_shared_memory(kernel: Kernel) -> None:
 
 
 def with_shared_writes(kernel: Kernel) -> Kernel:
-    """Return the kernel without ``restrict`` on the buffers that it writes, for kernels in which threads read
-    elements that other threads have written, or that have loops over statements.
+    """Return a kernel without ``restrict`` on the buffers that it writes.
 
-    With ``restrict``, compilers keep values in registers across barriers, or move stores out of loops.
+    Kernels with loops over statements, or whose threads read what other threads have written, need this: with
+    ``restrict``, compilers keep values in registers across barriers, or move stores out of loops.
     """
     buffers = tuple(replace(b, noalias=b.noalias and b.access == "r") for b in kernel.buffers)
     return replace(kernel, buffers=buffers)

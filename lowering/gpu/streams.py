@@ -1,7 +1,7 @@
-"""The kernel that draws numbers of NumPy's default stream, each thread its own: PCG64, to the bit.
+"""The kernel that draws the numbers of NumPy's generator PCG64, one in each thread, with the same bits.
 
-A step of the generator is ``s -> a * s + c`` modulo 2^128.  So are any number of steps, with other ``a`` and
-``c``: a table has those of the steps that each digit of a number's place stands for.
+A step of the generator is ``s -> a * s + c`` modulo 2^128, and so are several steps, with other ``a`` and
+``c``.  Thread ``k`` goes ``k`` steps: a table (`jumps`) has ``a`` and ``c`` for each digit of ``k``.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ _BITS, _INT, _BOOL = np.dtype(np.uint64), np.dtype(np.int64), np.dtype(np.bool_)
 
 @lru_cache(16)
 def jumps(increment: int, digits: int) -> np.ndarray[Any, Any]:
-    """Return ``a`` and ``c`` of the steps for each value of each digit, the high word of each first."""
+    """Return ``a`` and ``c`` of the steps that each value of each 8-bit digit stands for, high words
+    first."""
     every, a, c = [], MULTIPLIER, increment
     for _ in range(digits):
         one, added = 1, 0
@@ -53,17 +54,18 @@ def jumps(increment: int, digits: int) -> np.ndarray[Any, Any]:
 
 
 def digits_of(count: int) -> int:
-    """Return how many digits the places of so many numbers have."""
+    """Return how many 8-bit digits the positions of ``count`` numbers have."""
     return max(-(-(count - 1).bit_length() // _DIGIT), 1)
 
 
 def _bits(name: str, *args: Expr | int) -> Expr:
-    """Return an operation on unsigned integers of 64 bits."""
+    """Return the expression of an operation on unsigned integers of 64 bits."""
     return Op(name, tuple(literal(a, _BITS) if isinstance(a, int) else a for a in args), _BITS)
 
 
 def _high_product(x: Expr, y: Expr) -> tuple[tuple[Stmt, ...], Expr]:
-    """Return the high word of a product of two words, and the statements that bind its parts."""
+    """Return statements that bind the parts of a product of two words, and the expression of its high
+    word."""
     names = {"a": x, "b": y}
     half = {n + "0": _bits("bitwise_and", v, (1 << 32) - 1) for n, v in names.items()}
     half |= {n + "1": _bits("right_shift", v, 32) for n, v in names.items()}
@@ -80,10 +82,10 @@ def _high_product(x: Expr, y: Expr) -> tuple[tuple[Stmt, ...], Expr]:
 
 
 def numbers() -> Kernel:
-    """Return the kernel that writes number ``k`` of a stream to ``p0[k]``.  ``p1`` has the words of the state
-    from which the first number is made; ``p2``: see `jumps`.
+    """Return the kernel that writes number ``k`` of the generator to ``p0[k]``.  ``p1`` has the two words of
+    the generator's state from which the first number is made; ``p2`` has the table that `jumps` returns.
 
-    Its integer arguments are the numbers and their digits.
+    Its integer arguments are the count of numbers and the count of digits (`digits_of`).
     """
     high, low, row = Local("high", _BITS), Local("low", _BITS), Local("row", _INT)
 

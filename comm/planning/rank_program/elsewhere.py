@@ -1,4 +1,4 @@
-"""Local arrays whose elements may be in other memory than the host's, of which messages are sent."""
+"""The interface by which messages are sent from, and received in, local arrays on devices."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ __all__ = ["Arriving", "Elsewhere", "finish"]
 
 
 class Elsewhere(Protocol):
-    """A local array whose elements may be in other memory than the host's, of which messages are sent."""
+    """A rank's local array whose elements may be on a device, while messages use the host's memory."""
 
     def on_host(self, writing: bool = False) -> Array:
-        """Return the elements on the host, for reading, or to be written to as well."""
+        """Return the elements in host memory, up to date; with ``writing``, the caller may write there."""
 
     def memory(self) -> Array:
-        """Return the host's memory, of which windows are brought and taken."""
+        """Return the host's memory, on which `bring` and `take` have windows; it may be out of date."""
 
     def bring(self, windows: Sequence[Array]) -> None:
-        """Bring windows of the host's memory up to date."""
+        """Copy newer elements of windows on the host's memory there, before they are sent."""
 
     def take(self, windows: Sequence[Array]) -> None:
-        """Take windows of the host's memory that have been written to."""
+        """Make the elements in windows on the host's memory, which messages have written, the newest."""
 
 
 Arriving = list[tuple[Elsewhere, list[Array]]]
-"""Local arrays, with the windows of the host's memory that an exchange writes to."""
+"""Local arrays, each with the windows on its host memory to which an exchange of messages writes."""
 
 
 def finish(exchange: PendingExchange, arriving: Arriving) -> None:
-    """Wait for the end of an exchange."""
+    """Wait for the end of an exchange of messages, and let the arrays take what has arrived."""
     exchange.finish()
     for held, windows in arriving:
         held.take(windows)

@@ -1,1 +1,1 @@
-"""CUDA: devices, through CuPy."""
+"""CUDA: devices through CuPy, the dialect of their kernels, and graphs of launches."""

@@ -1,8 +1,8 @@
-"""One block of memory for the temporaries of a graph: where each lies, and the order that this adds.
+"""One block of memory for the temporaries of a graph: where each lies, and the edges that sharing adds.
 
-Two temporaries may lie at one place if all that touch the first come before all that touch the second.
-Where edges say so already, sharing costs nothing; to stay within a bound, edges are added that say so, always
-in the direction of the program.
+Two temporaries may share memory if all nodes that touch the first come before all that touch the second.
+If the graph's edges ensure that order, sharing costs nothing.  If the block would exceed a bound, edges are
+added that ensure it, always in the order of the program.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ ALIGNMENT = 512
 
 @record(frozen=True, slots=True)
 class Layout:
-    """The places of temporaries in one block of memory.
+    """Where the temporaries of a graph lie in one block of memory.
 
     Attributes
     ----------
     offsets : tuple of int
-        For each temporary, in bytes.
+        For each temporary the byte of the block at which it begins.
     size : int
-        Of all of it.
+        The bytes of the block.
     edges : tuple of pairs of int
-        The additional order: a node and one that has to follow it.
+        Additional edges of the graph, each a node and another node that has to follow it.
     """
 
     offsets: tuple[int, ...]
@@ -36,8 +36,8 @@ class Layout:
 
 
 def size_class(nbytes: int) -> int:
-    """Return a size that is at least ``nbytes`` and at most an eighth larger, or `ALIGNMENT` for the least:
-    memory of nearly the same size lies at the same place."""
+    """Return ``nbytes`` rounded up by an eighth at most, and at least to `ALIGNMENT`: memory of nearly the
+    same size then has the same layout."""
     step = max(ALIGNMENT, 1 << max((nbytes - 1).bit_length() - 4, 0)) if nbytes > 0 else ALIGNMENT
     return -(-nbytes // step) * step
 
@@ -45,18 +45,18 @@ def size_class(nbytes: int) -> int:
 def layout(
     sizes: Sequence[int], uses: Sequence[Sequence[int]], before: Sequence[Iterable[int]], bound: int
 ) -> Layout:
-    """Return a layout of at most ``bound`` bytes where there is one in the order of the program.
+    """Return where temporaries lie: in at most ``bound`` bytes, if the order of the program allows that.
 
     Parameters
     ----------
     sizes : sequence of int
         For each temporary its bytes.
     uses : sequence of sequence of int
-        For each temporary the nodes that touch it, in order.
+        For each temporary the nodes that read or write it, in order.
     before : sequence of iterable of int
         For each node the earlier ones that it has to follow.
     bound : int
-        Bytes.
+        The bytes that the block should not exceed.
     """
     free = _Layout(sizes, uses, before).placed(bound)
     if free.size <= bound:
@@ -66,7 +66,7 @@ def layout(
 
 
 class _Layout:
-    """A layout that is being made; sets of nodes are the bits of integers."""
+    """The state while a layout is made.  A set of nodes is an int, with bit ``n`` set for node ``n``."""
 
     def __init__(
         self, sizes: Sequence[int], uses: Sequence[Sequence[int]], before: Sequence[Iterable[int]]
@@ -79,7 +79,7 @@ class _Layout:
         self.close()
 
     def close(self) -> None:
-        """Compute for each node all that come before it."""
+        """Compute, for each node, all nodes that come before it: the transitive closure of the edges."""
         self.earlier: list[int] = []
         for direct in self.direct:
             closed, rest = direct, direct
@@ -90,17 +90,20 @@ class _Layout:
             self.earlier.append(closed)
 
     def ordered(self, first: int, second: int) -> bool:
-        """Whether all that touch one temporary come before all that touch another."""
+        """Whether edges put all nodes that touch temporary ``first`` before all that touch ``second``."""
         return all(not self.users[first] & ~self.earlier[node] for node in self.uses[second])
 
     def orderable(self, first: int, second: int) -> bool:
-        """Whether the program uses the first temporary for the last time before it uses the second."""
+        """Whether the program last uses temporary ``first`` before it first uses ``second``."""
         return (
             bool(self.uses[first]) and bool(self.uses[second]) and self.uses[first][-1] < self.uses[second][0]
         )
 
     def placed(self, bound: int) -> Layout:
-        """Place all temporaries, in the order in which the program comes to them."""
+        """Return a layout; temporaries are placed in the order of their first use.
+
+        Edges are added where a temporary would else end beyond both ``bound`` and the block so far.
+        """
         offsets = [0] * len(self.sizes)
         done: list[int] = []
         size = 0
@@ -119,11 +122,11 @@ class _Layout:
         return Layout(tuple(offsets), size, tuple(self.edges))
 
     def meets(self, one: int, offset: int, other: int, offsets: Sequence[int]) -> bool:
-        """Whether a temporary at an offset shares memory with another."""
+        """Whether temporary ``one``, placed at ``offset``, would overlap the placed temporary ``other``."""
         return offset < offsets[other] + self.sizes[other] and offsets[other] < offset + self.sizes[one]
 
     def lowest(self, one: int, apart: Sequence[int], offsets: Sequence[int]) -> int:
-        """The least offset at which a temporary shares no memory with others."""
+        """Return the least offset at which temporary ``one`` overlaps none of the temporaries ``apart``."""
         candidates = sorted({0, *(offsets[other] + self.sizes[other] for other in apart)})
         return next(
             offset
@@ -132,7 +135,7 @@ class _Layout:
         )
 
     def follow(self, one: int, others: Iterable[int]) -> None:
-        """Let all that touch a temporary follow all that touch others."""
+        """Add edges so that all nodes that touch temporary ``one`` follow all that touch ``others``."""
         for other in others:
             for first in self.uses[other]:
                 for second in self.uses[one]:

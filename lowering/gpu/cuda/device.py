@@ -1,4 +1,4 @@
-"""CUDA devices, through CuPy: its memory pool, and the default stream of each."""
+"""CUDA devices: memory from CuPy's pool, kernels loaded by cuda.core or CuPy, one stream for all."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _CONFIGS: Final = 1000  # that are kept
 
 
 class CudaBuffer:
-    """A piece of a device's memory, which goes back to CuPy's pool when it is garbage.
+    """A piece of a device's memory, which goes back to CuPy's pool when no buffer refers to it any more.
 
     Attributes
     ----------
@@ -49,12 +49,13 @@ class CudaBuffer:
         self.memory, self.ptr, self.size = memory, memory.ptr, size
 
     def part(self, offset: int, size: int) -> CudaBuffer:
-        """Return ``size`` bytes of it, from ``offset`` on, which keep all of it."""
+        """Return a buffer on ``size`` bytes of this memory, from byte ``offset`` on; it keeps all of it
+        alive."""
         return CudaBuffer(self.memory + offset, size)
 
 
 class _Thread(threading.local):
-    """This thread's current devices: the number of cuda.core's, and the one whose run it is inside of."""
+    """Per thread: the number of cuda.core's current device, and the device in whose run (`Inside`) it is."""
 
     number: int | None = None
     inside: CudaDevice | None = None
@@ -64,9 +65,10 @@ _thread = _Thread()
 
 
 class Current:
-    """A context in which a device is CUDA's current one, and its default stream CuPy's; it gives the stream.
+    """A context manager that makes a device CUDA's current device, and its stream CuPy's current stream.
 
-    It changes only what is not so already.
+    Entering it returns that stream, and changes nothing in a run (`Inside`) of the device.  CuPy's
+    memory and runtime errors become MemoryError and RuntimeError with the device's name.
     """
 
     __slots__ = ("device", "entered")
@@ -83,7 +85,7 @@ class Current:
         return self.device.cupy.cuda.Stream.null
 
     def _switch(self) -> bool:
-        """Make the device and its stream the current ones; whether another device was."""
+        """Make the device and its stream current; return whether another device was current before."""
         number, cuda = self.device.number, self.device.cupy.cuda
         self.entered = None
         null = cuda.Stream.null
@@ -107,8 +109,8 @@ class Current:
 
 
 class CurrentForCore(Current):
-    """The same for ``cuda.core``, which has a current device of its own; it gives that module, or None where
-    there is none."""
+    """A `Current` that also sets cuda.core's own current device; entering it returns the module
+    ``cuda.core``, or None if that is not installed."""
 
     __slots__ = ("core",)
 
@@ -126,7 +128,8 @@ class CurrentForCore(Current):
 
 
 class Inside(CurrentForCore):
-    """The same for a whole run, in which nothing else has to look what is current."""
+    """A `CurrentForCore` for a whole run of a plan: inside, this thread's other contexts need not look what
+    is current."""
 
     __slots__ = ("before",)
 
@@ -141,20 +144,20 @@ class Inside(CurrentForCore):
 
 
 class CudaDevice:
-    """A GPU of NVIDIA; see `dcarray.lowering.gpu.device.Device`.
+    """An NVIDIA GPU, as a `dcarray.lowering.gpu.device.Device`.
 
-    Memory is that of CuPy's pool.  All work goes through the default stream, in order, so that a freed buffer
-    may be handed out again while work that uses it is pending.
+    Buffers come from CuPy's memory pool.  All work goes through the default stream, in order, so that a freed
+    buffer may be handed out again while work that uses it is pending.
 
     Attributes
     ----------
     number : int
-        Of the device, as CUDA counts.
+        CUDA's number of the device.
     architecture : str
-        Like ``"sm_90"``, which code is compiled for.
+        The architecture for which kernels are compiled, such as ``"sm_90"``.
     cupy : module
     graph_refusal : str or None
-        Why launches are not put into graphs.
+        Why launches are not put into graphs (`dcarray.lowering.gpu.cuda.graph`); None if they are.
     """
 
     target = "cuda"
@@ -188,23 +191,22 @@ class CudaDevice:
         return f"<{self.name}: {self.description}>"
 
     def current(self) -> Current:
-        """Make it CUDA's current device and its stream the current one, and turn CuPy's errors into Python's,
-        with the device's name."""
+        """Return a context in which this device and its stream are current for CuPy; see `Current`."""
         return Current(self)
 
     def running(self) -> Current:
-        """Return a context for a run, in which this device stays current for CuPy and cuda.core."""
+        """Return a context for a run of a plan, in which this device stays current for CuPy and cuda.core."""
         return Inside(self, self.core)
 
     def allocate(self, nbytes: int) -> CudaBuffer:
-        """Return a buffer of at least ``nbytes`` from the pool; raises MemoryError if there is no room."""
+        """Return a buffer of at least ``nbytes`` bytes from CuPy's pool; MemoryError if there is no room."""
         if _thread.inside is self:  # which turns errors into Python's
             return CudaBuffer(self._alloc(max(nbytes, 1)), nbytes)
         with self.current():
             return CudaBuffer(self._alloc(max(nbytes, 1)), nbytes)
 
     def upload(self, source: NDArray[Any], buffer: CudaBuffer, start: int = 0) -> None:
-        """Copy a C-contiguous host array to the bytes of a buffer from ``start`` on."""
+        """Copy a C-contiguous host array into a buffer, from the buffer's byte ``start`` on."""
         if not source.flags.c_contiguous:
             raise ValueError("only C-contiguous arrays are copied to devices")
         if source.nbytes:
@@ -212,8 +214,8 @@ class CudaDevice:
                 (buffer.memory + start).copy_from_host(source.ctypes.data, source.nbytes)
 
     def download(self, buffer: CudaBuffer, target: NDArray[Any], start: int = 0) -> None:
-        """Copy bytes of a buffer, from ``start`` on, into a C-contiguous host array, after the work in the
-        queue."""
+        """Wait for the work in the stream, then copy a buffer's bytes from ``start`` on to a C-contiguous
+        host array."""
         if not target.flags.c_contiguous:
             raise ValueError("devices are copied to C-contiguous arrays only")
         if target.nbytes:
@@ -221,13 +223,13 @@ class CudaDevice:
                 (buffer.memory + start).copy_to_host(target.ctypes.data, target.nbytes)
 
     def copy(self, source: CudaBuffer, target: CudaBuffer, nbytes: int) -> None:
-        """Enqueue a copy of the first ``nbytes`` of a buffer into another."""
+        """Enqueue a copy of the first ``nbytes`` bytes of ``source`` to the start of ``target``."""
         if nbytes:
             with self.current() as stream:
                 target.memory.copy_from_device_async(source.memory, nbytes, stream)
 
     def build(self, kernel: DeviceKernel) -> None:
-        """Build a kernel if it has not been built."""
+        """Compile and load a kernel for indices of 32 bits, if that has not been done yet."""
         self.functions(kernel, True)
 
     def launch(
@@ -238,7 +240,7 @@ class CudaDevice:
         arguments: list[Any],
         ints: Sequence[int],
     ) -> None:
-        """Enqueue the phases of a kernel, each with its number of blocks."""
+        """Enqueue a kernel's phases, each with its number of ``blocks``; see `Device.launch`."""
         given = parameters(arguments, ints, narrow)
         functions = self.functions(kernel, narrow)
         if _thread.inside is self:
@@ -258,7 +260,8 @@ class CudaDevice:
                 core.launch(core.LEGACY_DEFAULT_STREAM, self.config(count, width), function, *given)
 
     def config(self, blocks: int, threads: int) -> Any:
-        """Return a configuration of a launch; cuda.core takes long to make one."""
+        """Return cuda.core's launch configuration for a number of blocks; it is kept, as making it is
+        slow."""
         found = self._configs.get((blocks, threads))
         if found is None:
             if len(self._configs) >= _CONFIGS:
@@ -267,14 +270,9 @@ class CudaDevice:
         return found
 
     def functions(self, kernel: DeviceKernel, narrow: bool) -> list[Any]:
-        """Return the functions of a kernel's phases, loaded by cuda.core or, where that is missing,
-        by CuPy.
+        """Return the device function of each of a kernel's phases; the first call compiles and loads them.
 
-        Parameters
-        ----------
-        kernel : DeviceKernel
-        narrow : bool
-            Whether indices have 32 bits.
+        ``narrow`` says whether indices have 32 bits instead of 64.  CuPy does it if there is no cuda.core.
         """
         found = self._functions.get((kernel.source, narrow))
         if found is None:
@@ -288,7 +286,7 @@ class CudaDevice:
         return found
 
     def _cubin(self, source: str, narrow: bool) -> bytes:
-        """The machine code of a kernel, from the cache folder or from NVRTC."""
+        """Return a kernel's machine code from the cache folder; if not there, compile and store it."""
         disk = cache_in(os.path.join(self.cache_dir, "cuda")) if self.cache_dir else None
         parts = "cuda", version(), self.architecture, *options(narrow), source
         key = sha256("\0".join(parts).encode()).hexdigest()
@@ -301,7 +299,7 @@ class CudaDevice:
 
     @property
     def core(self) -> Any:
-        """The module ``cuda.core``; None where it or NVRTC is missing."""
+        """The module ``cuda.core``; None if it or NVRTC is missing (then `graph_refusal` says which)."""
         if self._core is self:
             self._core, self.graph_refusal = None, unavailable()
             try:
@@ -313,63 +311,64 @@ class CudaDevice:
         return self._core
 
     def core_current(self) -> Current:
-        """Make it the current device, of cuda.core too, and give that module, or None where it is missing."""
+        """Return a context in which this device is current for CuPy and cuda.core; see `CurrentForCore`."""
         return CurrentForCore(self, self.core)
 
     def mapped(self, *_: Any) -> Any:
-        """Raise NotImplementedError: the host cannot reach its memory."""
+        """Raise NotImplementedError: the host cannot address a GPU's memory."""
         raise NotImplementedError
 
     def buffer_of(self, array: Any) -> CudaBuffer:
-        """Return the memory of a contiguous array of CuPy's as a buffer."""
+        """Return a buffer on the memory of a contiguous CuPy array, without a copy."""
         return CudaBuffer(array.data, array.nbytes)
 
     def array(
         self, buffer: Any, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype[Any]
     ) -> Any:
-        """Return an array of CuPy's on a buffer, with strides in elements; of a scalar one of its own."""
+        """Return a CuPy array on a buffer's memory, with strides in elements; a NumPy scalar is copied."""
         if not isinstance(buffer, CudaBuffer):
             return self.cupy.asarray(buffer, dtype)
         steps = tuple([step * dtype.itemsize for step in strides])
         return self.cupy.ndarray(shape, dtype, buffer.memory, steps)
 
     def copy_bytes(self, target: int, source: int, nbytes: int) -> None:
-        """Enqueue a copy from one address to another."""
+        """Enqueue a copy of ``nbytes`` bytes from one address in the device's memory to another."""
         if nbytes:
             with self.current() as stream:
                 runtime = self.cupy.cuda.runtime
                 runtime.memcpyAsync(target, source, nbytes, runtime.memcpyDeviceToDevice, stream.ptr)
 
     def fill_bytes(self, target: int, byte: int, nbytes: int) -> None:
-        """Enqueue a fill of memory."""
+        """Enqueue filling ``nbytes`` bytes of device memory, from the address ``target`` on, with
+        ``byte``."""
         if nbytes:
             with self.current() as stream:
                 self.cupy.cuda.runtime.memsetAsync(target, byte, nbytes, stream.ptr)
 
     @property
     def graph_bound(self) -> int:
-        """Bytes that the temporaries of a graph may take, where an order of its nodes allows that."""
+        """How many bytes a graph's temporaries may take, if some order of its nodes allows so few."""
         return self.memory // 4 if self.graph_memory is None else self.graph_memory
 
     def launch_graph(self, executable: Any) -> None:
-        """Enqueue an instantiated graph."""
+        """Enqueue one run of an instantiated CUDA graph (cuda.core's ``executable``)."""
         with self.core_current() as core:
             executable.launch(core.LEGACY_DEFAULT_STREAM)
 
     def refuse_graphs(self, reason: str, conditional: bool) -> None:
-        """From now on launch one by one, for a reason that is said once; or, if it was a graph with
-        conditional nodes, which not all drivers know, only what was in that."""
+        """Warn that a graph was refused, and make no further graphs on this device.  For a graph with
+        ``conditional`` nodes, which older drivers do not know, only warn: other graphs are still made."""
         if not conditional:
             self.graph_refusal = reason
         kind = "graph of a loop or branch" if conditional else "CUDA graphs"
         warnings.warn(f"no {kind} on {self.name}: {reason}", RuntimeWarning, stacklevel=2)
 
     def library(self, name: str) -> Callable[..., Any] | None:
-        """Return a function of the vendor's libraries by its NumPy name, or None."""
+        """Return CuPy's counterpart of a NumPy function by its name, such as ``"numpy.sort"``, or None."""
         return libraries.function(self, name)
 
     def synchronise(self) -> None:
-        """Wait until all work in the queue is done."""
+        """Wait until all work in the device's default stream is done."""
         with self.current() as stream:
             stream.synchronize()
 
@@ -378,9 +377,9 @@ _narrow = lru_cache(_CONFIGS)(np.int32)
 
 
 def parameters(arguments: Sequence[Any], ints: Sequence[int], narrow: bool) -> list[Any]:
-    """Return the parameters of a kernel: addresses, offsets and values, then integers.
+    """Return a kernel's parameters for cuda.core: addresses, offsets and values, then the integers.
 
-    A plain integer stands for one of 64 bits; everything else is a NumPy scalar.
+    A plain Python integer becomes a parameter of 64 bits, or of 32 if ``narrow``; others are NumPy scalars.
     """
     given: list[Any] = []
     for one in (*arguments, *ints):
@@ -394,7 +393,7 @@ def parameters(arguments: Sequence[Any], ints: Sequence[int], narrow: bool) -> l
 
 
 def find() -> list[CudaDevice]:
-    """Return all GPUs that CUDA's driver knows.
+    """Return a `CudaDevice` for each GPU that CUDA's driver lists.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""CUDA C++ as a dialect of C: NVRTC compiles it without any header."""
+"""CUDA C++ as a dialect of C, for printed kernels; NVRTC compiles their text without any header file."""
 
 from __future__ import annotations
 
@@ -56,4 +56,5 @@ CUDA = DeviceDialect(
     shared="__shared__ ",
     bounds="__launch_bounds__({threads}) ",
 )
-"""Kernels are compiled with ``INDEX`` as the type of indices, and with products and sums kept apart."""
+"""The dialect of CUDA.  The compiler's options (`nvrtc.options`) define ``INDEX``, the type of indices, and
+keep products and sums from being fused into one operation."""

@@ -1,4 +1,6 @@
-"""The driver of a program on a CUDA device: that of other devices, with segments that run as graphs.
+"""The driver of a program on a CUDA device: like that of other devices, but segments run as CUDA graphs.
+
+A driver is a Python function, printed as text, that runs a plan.  Here ``_r1`` is a `LaunchGraph`:
 
 ::
 
@@ -47,7 +49,7 @@ class _Printer(DriverPrinter):
                 self.node(part, depth)
 
     def segment(self, segment: Segment, depth: int) -> None:
-        """Write the call of a graph."""
+        """Write the call that runs a segment as a graph (`LaunchGraph.__call__`)."""
         for alloc in segment.earlier:
             self.node(alloc, depth)
         number = len(self.things)
@@ -80,7 +82,8 @@ class _Printer(DriverPrinter):
             self.node(free, depth)
 
     def task(self, operation: Operation, sizes: dict[str, str]) -> Iterator[str]:
-        """Yield the text of what does an operation; add the memory that it needs for itself to ``sizes``."""
+        """Yield the text of the task for an operation.  The sizes of its scratch memory are added to
+        ``sizes``, which has the text of the bytes of each temporary."""
         if isinstance(operation.node, nodes.While | nodes.Branch):
             known = f"{self.buffer(operation.node.cond)}, {operation.negated}"
             if operation.kind == "test":
@@ -100,11 +103,11 @@ class _Printer(DriverPrinter):
                 yield f"CopyMemory({places}, {nbytes})"
 
     def place(self, name: str, first: Dim) -> str:
-        """An array's buffer, and the byte of an element in it."""
+        """Return the text of an array's buffer and of the byte at which element ``first`` begins in it."""
         return f"{self.buffer(name)}, {self.nbytes(name, first)}"
 
     def nbytes(self, name: str, elements: Dim) -> str:
-        """The bytes of some elements of an array."""
+        """Return the text of how many bytes a number of elements of an array take."""
         return dims.show(total((elements, self.declared[name].dtype.itemsize)))
 
     def imports(self) -> list[str]:

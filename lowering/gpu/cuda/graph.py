@@ -1,12 +1,15 @@
-"""CUDA graphs at run time: built once through cuda.core, updated in place, launched as one.
+"""CUDA graphs at run time: built once through cuda.core, updated in place, launched with one call.
 
 A graph is instantiated for an order of its nodes, which depends on the sizes of temporaries only through the
 edges that their layout adds.  Pointers, scalars, integers and grids are parameters of its nodes: a run
-updates those that have changed since the last one.  What has no elements is disabled.  Memory nodes could not
-be updated, so temporaries lie in one block outside of the graph.
+updates those that have changed since the last run.  A node without elements is disabled.  Nodes that allocate
+memory could not be updated, so temporaries lie in one block outside of the graph.
 
-Loops and branches that the device decides are conditional nodes with a body.  The documents do not say
+Loops and branches that the device decides are conditional nodes with a body.  CUDA's documents do not say
 whether nodes in bodies can be updated or disabled: such a graph is instantiated anew for other parameters.
+
+If the device makes no graphs (`_does_without`), or the driver has refused this one, the tasks of a graph are
+launched one by one.
 """
 
 from __future__ import annotations
@@ -32,8 +35,11 @@ ALIKE = 4
 
 
 class _Instance:
-    """An instantiated graph with the parameters that its nodes have; of the tasks with a parent, the nodes
-    are in its body."""
+    """An instantiated CUDA graph, with the current parameters of its nodes.
+
+    ``core`` is the module ``cuda.core``; ``tasks`` has the nodes of each task, which run one after the other;
+    ``before`` and ``parents`` are as in `LaunchGraph`.
+    """
 
     def __init__(
         self,
@@ -68,7 +74,7 @@ class _Instance:
             self.enable(position, step.enabled)
 
     def add(self, body: Any, number: int, step: Parameters) -> Any:
-        """Add a node of a task to a body, and return it."""
+        """Add a node of task ``number`` to the graph or the body of a conditional node; return the node."""
         match step.kind, step.values:
             case "test", (function, flag, negated, conditional):
                 if conditional not in self.conditions:  # it decides a node of the same body, or this body
@@ -83,14 +89,14 @@ class _Instance:
                 return getattr(body, step.kind)(*self.arguments(step))
 
     def arguments(self, step: Parameters) -> tuple[Any, ...]:
-        """The arguments that add a node."""
+        """Return the arguments of the cuda.core method that adds the node of a step."""
         if step.kind != "launch":
             return step.values
         function, blocks, threads, given = step.values
         return (self.device.config(blocks, threads), function, *given)
 
     def update(self, tasks: Sequence[list[Parameters]]) -> None:
-        """Update the parameters that have changed."""
+        """Give the nodes the parameters of other tasks of the same form, where these differ."""
         for position, step in enumerate(step for steps in tasks for step in steps):
             self.enable(position, step.enabled)
             if not step.enabled or step.is_like(self.steps[position]):
@@ -106,7 +112,7 @@ class _Instance:
             self.steps[position] = step
 
     def enable(self, position: int, enabled: bool) -> None:
-        """Enable or disable a node."""
+        """Enable or disable the node at a position in `nodes`."""
         if self.enabled[position] != enabled:
             view = self.executable[self.nodes[position]]
             view.enable() if enabled else view.disable()
@@ -122,10 +128,10 @@ class _State:
     layouts : dict
         Where temporaries lie, by their sizes.
     instances : dict
-        Instantiated graphs by what they were last launched with, the latest at the end; each with the edges
-        that its layout adds.
+        Instantiated graphs, each with the edges that its layout adds.  The key is all that its last launch
+        depended on (``key`` in `LaunchGraph.__call__`).  The latest is at the end.
     gone : dict
-        What graphs were launched with before they were updated, the latest at the end.
+        Keys that instances had before they were updated to others, the latest at the end.
     """
 
     layouts: dict[Any, Layout] = field(default_factory=dict)
@@ -134,16 +140,16 @@ class _State:
 
 
 class LaunchGraph:
-    """Tasks that run as one graph, with what orders them.
+    """A segment of a plan that runs as one CUDA graph: the order of its tasks, and the instantiated graphs.
 
     Parameters
     ----------
     before : tuple of tuple of int
         For each task the earlier ones that it has to follow.
     uses : tuple of tuple of int
-        For each temporary the tasks that touch it.
+        For each temporary the tasks that read or write it.
     parents : tuple of int
-        For each task the conditional one in whose body it is, or -1.
+        For each task the conditional task in whose body it is, or -1.
     """
 
     loader: ClassVar[str] = f"{__name__}:LaunchGraph"
@@ -174,21 +180,22 @@ class LaunchGraph:
         sizes: tuple[int, ...],
         tasks: Callable[..., tuple[Task, ...]],
     ) -> None:
-        """Enqueue all tasks.
+        """Launch the tasks as one graph, or one by one if the device makes no graphs.
 
         Parameters
         ----------
         device : CudaDevice
         fresh : bool
-            Whether the run has changed nothing yet.
+            Whether the plan's run has changed nothing yet, so that it may be given up.
         given : tuple
             The buffers and scalars that the tasks use.
         values : tuple of int
-            The sizes and loop variables that they depend on.
+            The sizes and loop variables on which the tasks depend.
         sizes : tuple of int
             The bytes of each temporary.
         tasks : callable
-            The tasks, given the temporaries; called if anything is different from the last run.
+            Returns the tasks, given the buffers of the temporaries.  It is only called if no kept graph was
+            last launched with equal arguments.
 
         Raises
         ------
@@ -214,7 +221,7 @@ class LaunchGraph:
                 device.launch_graph(graph.executable)
 
     def _run(self, device: CudaDevice, tasks: tuple[Task, ...], start: int, stop: int) -> None:
-        """Enqueue some of the tasks one by one."""
+        """Launch the tasks from ``start`` to ``stop`` one by one; the host reads and tests conditions."""
         while start < stop:
             task, after = tasks[start], self.ends[start]
             if isinstance(task, Conditional):
@@ -227,7 +234,7 @@ class LaunchGraph:
             start = after
 
     def room(self, device: CudaDevice, sizes: tuple[int, ...]) -> int:
-        """Return the bytes of the block in which temporaries of given sizes lie."""
+        """Return the size in bytes of the block of memory that holds temporaries of the given sizes."""
         with self._lock:
             state = self._states.setdefault(device.name, _State())
             return max(self._layout(state, sizes, device.graph_bound).size, 1)
@@ -243,12 +250,12 @@ class LaunchGraph:
     def _instance(
         self, device: CudaDevice, state: _State, place: Layout, tasks: tuple[Task, ...], key: Any
     ) -> _Instance | None:
-        """The graph with the parameters of this run; None if the device does without.
+        """Return a graph with the parameters of this run; None if the tasks have to be launched one by one.
 
-        A graph is updated, unless what it had before comes back, as where two results take turns: then there
-        is one for each.
+        A kept graph of the same order is updated.  If parameters from before an update come back, as when a
+        program writes two results in turn, a further graph is made, so that each has its own.
         """
-        if not device.graphs or device.core is None or device.graph_refusal is not None or self.refused:
+        if _does_without(device) or self.refused:
             return None
         alike = [other for other, (_, edges) in state.instances.items() if edges == place.edges]
         try:
@@ -273,7 +280,7 @@ class LaunchGraph:
         return graph
 
     def _ordered(self, place: Layout) -> list[set[int]]:
-        """For each task those of the same body that it has to follow, also for what their memory adds."""
+        """Return, for each task, the tasks of its body that it has to follow, also by edges of the layout."""
         before: list[set[int]] = [set() for _ in self.before]
         edges = [(first, second) for second, earlier in enumerate(self.before) for first in earlier]
         for first, second in (*edges, *place.edges):
@@ -284,6 +291,11 @@ class LaunchGraph:
             if first != second:
                 before[second].add(first)
         return before
+
+
+def _does_without(device: CudaDevice) -> bool:
+    """Whether a device makes no graphs: graphs are switched off, cuda.core is missing, or one failed."""
+    return not device.graphs or device.core is None or device.graph_refusal is not None
 
 
 def _identity(one: Any) -> Any:

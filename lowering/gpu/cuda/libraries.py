@@ -1,7 +1,7 @@
-"""NVIDIA's libraries, through CuPy, on views of device memory.
+"""NVIDIA's libraries, called through CuPy on views of device memory.
 
-The language of regions has one call that they serve, products of matrices: cuBLAS.  NumPy's functions that no
-region has are calls of cuFFT, cuSOLVER and CUB.
+cuBLAS serves the one library call of regions that NVIDIA has, products of matrices.  NumPy functions that are
+not part of regions (`FUNCTIONS`) become calls of cuFFT, cuSOLVER and CUB.
 """
 
 from __future__ import annotations
@@ -44,12 +44,13 @@ FUNCTIONS: Final = frozenset(
 
 
 def function(device: CudaDevice, name: str) -> Callable[..., Any] | None:
-    """Return the function of CuPy that does what NumPy's does; None if there is none.
+    """Return a callable that runs CuPy's counterpart of a NumPy function on a device; None if there is none.
 
     Parameters
     ----------
+    device : CudaDevice
     name : str
-        NumPy's name, ``"numpy.fft.rfft"``.
+        NumPy's name, such as ``"numpy.fft.rfft"``; only those in `FUNCTIONS` have a counterpart.
     """
     if name not in FUNCTIONS:
         return None
@@ -70,7 +71,10 @@ def function(device: CudaDevice, name: str) -> Callable[..., Any] | None:
 def on_device(
     device: CudaDevice, step: Callable[..., int], arrays: tuple[Given, ...], values: dict[str, int]
 ) -> None:
-    """Run a library call on arrays in device memory, in the order of the device's stream."""
+    """Enqueue a library call of a plan on arrays in device memory; a cuBLAS product is prepared only once.
+
+    ``step`` is the call (a `CallStep`), and ``values`` has the values of symbols in its views of the arrays.
+    """
     shared = tuple([arrays[0][0] is given[0] for given in arrays])
     key = tuple([given[1:4] for given in arrays]), shared, tuple(values.values())
     calls = _prepared.setdefault(step, {})
@@ -90,7 +94,8 @@ def on_device(
 
 
 def matmul(writes: Sequence[Any], reads: Sequence[Any], attrs: dict[str, Any], own: None = None) -> int:
-    """Multiply matrices, or stacks of them, as ``numpy.matmul`` does; see `CallStep`."""
+    """Compute ``numpy.matmul`` of two CuPy arrays (``reads``) into another one (``writes``), for a
+    `CallStep`."""
     (out,), (a, b) = writes, reads
     cupy = importlib.import_module("cupy")
     shared = cupy.may_share_memory(out, a) or cupy.may_share_memory(out, b)
@@ -102,7 +107,7 @@ def matmul(writes: Sequence[Any], reads: Sequence[Any], attrs: dict[str, Any], o
 
 
 def _serves(call: Call, region: Region) -> bool:
-    """Whether all arrays have one dtype, which cuBLAS knows, and no view is a diagonal."""
+    """Whether cuBLAS serves a call: all arrays have one dtype that it knows, and no view is a diagonal."""
     axes = [[ix.axis for ix in window.index if ix.axis is not None] for window in (*call.writes, *call.reads)]
     return all_alike(call, region) and all(len(set(one)) == len(one) for one in axes)
 

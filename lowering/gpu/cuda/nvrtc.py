@@ -1,4 +1,5 @@
-"""NVRTC: CUDA C++ to machine code for an architecture, without a GPU or NVIDIA's driver, and what it uses."""
+"""NVRTC, NVIDIA's compiler of CUDA C++ to machine code, without a GPU or driver; the resources of
+functions."""
 
 from __future__ import annotations
 
@@ -15,12 +16,12 @@ INSTALL: Final = "pip install 'dcarray[nvrtc]'"
 
 
 def options(narrow: bool) -> tuple[str, ...]:
-    """Return the compiler's options for exactly the arithmetic that is written.
+    """Return the options with which NVRTC keeps the arithmetic as it is written.
 
     Parameters
     ----------
     narrow : bool
-        Whether indices have 32 bits.
+        Whether indices have 32 bits; else they have 64.
     """
     index = "int" if narrow else "long long"
     return f"-DINDEX={index}", "--fmad=false", "--prec-div=true", "--prec-sqrt=true", "--ftz=false"
@@ -28,7 +29,8 @@ def options(narrow: bool) -> tuple[str, ...]:
 
 @record(frozen=True, slots=True)
 class Resources:
-    """The resources that each thread of a function takes, and the shared memory of a block, in bytes."""
+    """The registers of each thread of a function, and in bytes its stack and spills, and the shared memory of
+    a block."""
 
     registers: int
     stack: int
@@ -38,7 +40,7 @@ class Resources:
 
     @property
     def spills(self) -> bool:
-        """Whether registers go to memory since there are too few."""
+        """Whether values are kept in memory because there are too few registers."""
         return bool(self.spill_stores or self.spill_loads)
 
 
@@ -52,7 +54,7 @@ class Code:
 
 @cache
 def unavailable() -> str | None:
-    """Return why nothing can be compiled, with the command that helps; None if NVRTC is there."""
+    """Return why NVRTC cannot be used, with the command that installs it; None if it can be used."""
     try:
         from cuda.bindings import nvrtc
 
@@ -66,7 +68,7 @@ def unavailable() -> str | None:
 
 @cache
 def version() -> str:
-    """Return the version of NVRTC, which is there."""
+    """Return the version of NVRTC, which must be installed."""
     from cuda.bindings import nvrtc
 
     _, major, minor = nvrtc.nvrtcVersion()
@@ -74,21 +76,21 @@ def version() -> str:
 
 
 def compile_source(source: str, architecture: str, narrow: bool = True) -> Code:
-    """Compile CUDA C++.
+    """Compile the CUDA C++ text of a kernel to machine code.
 
     Parameters
     ----------
     source : str
         The text of a kernel.
     architecture : str
-        Like ``"sm_90"``.
+        Such as ``"sm_90"``.
     narrow : bool, optional
-        Whether indices have 32 bits.
+        Whether indices have 32 bits; else they have 64.
 
     Raises
     ------
     Unsupported
-        If there is no NVRTC, or it refuses the text: with its log.
+        If there is no NVRTC, or if it refuses the text; then the message has the compiler's log.
     """
     reason = unavailable()
     if reason is not None:

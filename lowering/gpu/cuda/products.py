@@ -1,7 +1,8 @@
-"""Products of matrices as single calls of cuBLAS, prepared once for a geometry of their operands.
+"""Products of matrices as single calls of cuBLAS, prepared once for the shapes and strides of the operands.
 
-cuBLAS has matrices column by column, with one stride between columns.  To it, a matrix in C order is its
-transpose: ``out.T = b.T @ a.T``.  What has another form is CuPy's (`dcarray.lowering.gpu.cuda.libraries`).
+cuBLAS expects matrices in column order, with one stride between columns.  It takes a matrix in C order for
+its transpose, so it is asked for ``out.T = b.T @ a.T``.  Operands that no such call fits are left to CuPy
+(`dcarray.lowering.gpu.cuda.libraries`).
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 __all__ = ["Enqueue", "prepared"]
 
 Enqueue = Callable[["CudaDevice", Sequence[int]], None]
-"""Enqueues a product, given the addresses of the arrays in which the result and the factors lie."""
+"""A function that enqueues a product, given the device and the addresses of the arrays that hold the result
+and the factors."""
 
 _LETTERS: Final = {"f": "s", "d": "d", "F": "c", "D": "z"}
 _ONE: Final = {char: np.ones(1, char) for char in _LETTERS}
@@ -33,19 +35,19 @@ _LARGEST: Final = (1 << 31) - 1  # cuBLAS counts in 32 bits
 
 @record(frozen=True, slots=True)
 class _Matrix:
-    """A matrix in memory, or a stack of such.
+    """A matrix in memory, or a stack of matrices.
 
     Attributes
     ----------
     place : int
-        The number of its array: 0 for that of the result.
+        The number of the array that holds it: 0 for the result's, 1 and 2 for the factors'.
     start : int
-        The byte of its first element there.
+        The byte of that array at which the first element lies.
     rows, columns : int
     down, across : int
         The strides between rows and between columns, in elements.
     stack : tuple of (int, int)
-        The length and the stride of each axis before those.
+        The length and the stride of each axis of the stack; empty for one matrix.
     """
 
     place: int
@@ -61,8 +63,8 @@ class _Matrix:
         return _Matrix(self.place, self.start, self.columns, self.rows, self.across, self.down, self.stack)
 
     def leading(self) -> tuple[int, int] | None:
-        """Return whether cuBLAS, which sees the transpose, has to transpose it (0 or 1), and the stride
-        between its columns; None if there is no such form."""
+        """Return how cuBLAS reads the matrix: its transpose (0), or transposed again (1), and cuBLAS's
+        leading dimension, the stride between its columns; None if no axis is contiguous."""
         if (self.across == 1 or self.columns == 1) and (self.down >= self.columns or self.rows == 1):
             return 0, self.down if self.rows > 1 else self.columns
         if (self.down == 1 or self.rows == 1) and (self.across >= self.rows or self.columns == 1):
@@ -70,7 +72,7 @@ class _Matrix:
         return None
 
     def as_one(self) -> _Matrix | None:
-        """Return the matrices of the stack as one matrix, if they lie one below the other like that."""
+        """Return the stack as one matrix with the rows of all; None if their rows have no common stride."""
         rows, down = self.rows, self.down
         for length, stride in reversed(self.stack):
             if rows > 1 and stride != rows * down:
@@ -80,7 +82,7 @@ class _Matrix:
         return _Matrix(self.place, self.start, rows, self.columns, down, self.across)
 
     def between(self) -> int | None:
-        """Return the stride between all matrices of the stack; None if there are several."""
+        """Return the stride between consecutive matrices of the stack; None if it is not the same for all."""
         found, count = 0, 1
         for length, stride in reversed(self.stack):
             if count > 1 and stride != found * count:
@@ -93,17 +95,17 @@ class _Matrix:
 def prepared(
     views: Sequence[Callable[..., Any]], arrays: Sequence[tuple[Any, ...]], values: dict[str, int]
 ) -> Enqueue | None:
-    """Return the call of cuBLAS for ``out = a @ b`` where ``out`` lies in memory of its own; None if there is
-    none.
+    """Return the cuBLAS call for ``out = a @ b``, whose result shares no memory with ``a`` and ``b``; None if
+    no single call computes it.
 
     Parameters
     ----------
     views : sequence of View
-        Of the result and the factors.
+        The functions that make the views ``out``, ``a`` and ``b`` of their arrays.
     arrays : sequence of tuple
-        Each one's array: buffer, shape, strides in elements, dtype.
+        For each view its array: buffer, shape, strides in elements, dtype.
     values : dict
-        Of the symbols in the views.
+        The values of the symbols in the views.
     """
     dtype = arrays[0][3]
     if dtype.char not in _LETTERS:
@@ -136,7 +138,8 @@ def prepared(
 
 
 def _shown(view: Callable[..., Any], array: tuple[Any, ...], values: dict[str, int]) -> tuple[Any, int]:
-    """The geometry of a view, as a NumPy array that must not be read, and its first byte in its array."""
+    """Return a NumPy array with a view's shape and strides, which must not be read, and the byte of the array
+    at which the view begins."""
     _, shape, strides, dtype, *_ = array
     whole = as_strided(np.empty(1, dtype), shape, [step * dtype.itemsize for step in strides])
     found = view(whole, values)
@@ -151,7 +154,8 @@ def _matrix(place: int, view: NDArray[Any], start: int) -> _Matrix:
 
 
 def _by_vector(dtype: np.dtype[Any], out: _Matrix, a: _Matrix, b: _Matrix) -> Enqueue | None:
-    """The product with a matrix of one column."""
+    """Return the call ``gemv`` for a product in which ``b`` has one column; None if cuBLAS has no such
+    form."""
     lead = a.leading()
     step, into = b.down if b.rows > 1 else 1, out.down if out.rows > 1 else 1
     if b.columns > 1 or lead is None or step < 1 or into < 1:
@@ -161,7 +165,7 @@ def _by_vector(dtype: np.dtype[Any], out: _Matrix, a: _Matrix, b: _Matrix) -> En
 
 
 def _by_matrix(dtype: np.dtype[Any], count: int, out: _Matrix, a: _Matrix, b: _Matrix) -> Enqueue | None:
-    """The product of two matrices, or of the matrices of two stacks."""
+    """Return the call ``gemm`` for ``count`` products of matrices; None if cuBLAS has no such form."""
     into, one, two = out.leading(), a.leading(), b.leading()
     if into is None or into[0] or one is None or two is None:
         return None
@@ -177,7 +181,8 @@ def _by_matrix(dtype: np.dtype[Any], count: int, out: _Matrix, a: _Matrix, b: _M
 
 
 def _call(dtype: np.dtype[Any], name: str, *arguments: Any) -> Enqueue | None:
-    """The call of a routine of cuBLAS; None if a number is too large for it."""
+    """Return the call of a cuBLAS routine; ``name`` is without the dtype's letter.  None if a number among
+    the arguments does not fit into 32 bits."""
     given: list[int] = []
     pointers: list[tuple[int, int, int]] = []  # position, array, first byte
     for position, one in enumerate(arguments):

@@ -1,12 +1,13 @@
-"""Segments of a program: what becomes a graph, its nodes, and the order that they need.
+"""The parts of a device program that become CUDA graphs, each with its operations and their order.
 
-A segment is a stretch of launches, copies and fills of memory, unbroken by anything that the host takes part
-in.  Loops with constant bounds are unrolled into it while they are short.  Loops and branches that a boolean
-on the device decides are nodes that have bodies.  The edges are those of
-`dcarray.lowering.program.nodes.edges`, derived from windows, so that independent nodes overlap.
+A *segment* is a sequence of launches, copies and fills of memory in which the host takes no part.  Short
+loops with constant bounds are unrolled into it.  Loops and branches that a boolean on the device decides are
+operations with a body.  The edges between operations are those of `dcarray.lowering.program.nodes.edges`,
+derived from windows, so that independent operations overlap.
 
-All operations are numbered in one row, each before those in its body.  A loop is what makes its condition, a
-*test* that tells the device of it, and a node of which the body ends with the same two.
+The operations of a segment have consecutive numbers, each lower than those of the operations in its body.  A
+``while`` loop consists of the operations that compute its condition, a *test* that passes the condition to
+CUDA, and a conditional operation, whose body ends with the operations for the condition and another test.
 """
 
 from __future__ import annotations
@@ -26,31 +27,32 @@ from dcarray.lowering.program import nodes
 __all__ = ["Operation", "Segment", "all_segments", "partition"]
 
 LIMIT = 512
-"""The most nodes of a graph that loops are unrolled to."""
+"""The most operations of a segment: a loop that would exceed it is not unrolled."""
 
 
 @record(frozen=True, slots=True)
 class Operation:
-    """A node of a graph.
+    """An operation of a segment, from which the nodes of a graph are made.
 
     Attributes
     ----------
     kind : str
-        A kernel, a copy of memory, or memory filled with one byte; the test of a condition, or the body that
-        it decides.
+        The launch of a kernel, a copy of memory, a fill of memory with one byte, the test of a condition, or
+        a loop or branch that the test decides.
     node : Launch, While or Branch
-        The kernel, which does the same as a copy or a fill; or whose condition, or body, it is.
+        The program's node: the launch, of which a copy or a fill does the work; or the loop or branch.
     target, source : tuple of str and Dim
-        Of a copy or a fill: the array, and the first element in it.
+        For a copy or a fill: the array, and the number of the first element in it.
     elements : Dim
-        Of a copy or a fill: how many.
+        For a copy or a fill: how many elements.
     byte : int
+        For a fill: the value of each byte.
     parent : int
-        The position of the operation in whose body it is; -1 for none.
+        The position of the loop or branch in whose body the operation is; -1 for none.
     conditional : int
-        Of a test: the position of the operation that it decides.
+        For a test: the position of the loop or branch that it decides.
     negated : bool
-        Of a test or a body: whether the condition has to be false.
+        For a test, loop or branch: whether the body runs if the condition is false.
     """
 
     kind: Literal["kernel", "copy", "fill", "test", "while", "if"]
@@ -66,23 +68,23 @@ class Operation:
 
 @record(frozen=True, slots=True)
 class Segment:
-    """Operations that become one graph.
+    """A part of a program that becomes one CUDA graph (see the module's description).
 
     Attributes
     ----------
     operations : tuple of Operation
     before : tuple of frozenset of int
-        For each operation the earlier ones that it has to follow, without those that others imply.  The
-        first ones of a body follow the operation that has it; what follows that follows the last ones.
+        For each operation the earlier ones that it has to follow, without those that others imply.  The first
+        ones of a body follow its loop or branch; what follows the loop or branch follows the last ones.
     temporaries : tuple of Array
-        Arrays that live in this segment only.
+        Arrays that are allocated and freed in this segment.
     uses : tuple of tuple of int
-        For each temporary the operations that touch it; then, for each memory that a launch needs for
-        itself, that launch.
+        For each temporary the operations that read or write it; then, for each scratch memory of a launch,
+        that launch.
     earlier : tuple of Alloc
-        Memory that outlives the segment.
+        Allocations that are made before the segment, since the arrays outlive it.
     later : tuple of Free
-        Memory from before the segment.
+        Arrays from before the segment that are freed after it.
     """
 
     operations: tuple[Operation, ...]
@@ -94,7 +96,7 @@ class Segment:
 
 
 def partition(body: Iterable[nodes.Node], region: Region) -> Iterator[Segment | nodes.Node]:
-    """Yield the segments of a body, and the nodes between them."""
+    """Yield the segments of a program's or loop's body, and the nodes between the segments, in order."""
     pending: list[nodes.Node] = []
     for node in body:
         if isinstance(node, nodes.Stop):  # no flags are raised
@@ -126,7 +128,8 @@ def all_segments(program: nodes.Program) -> tuple[Segment, ...]:
 
 
 def _unrolled(node: nodes.Node, limit: int) -> list[nodes.Node] | None:
-    """The node, or those of all iterations of a loop; None if it is no part of a graph of ``limit`` nodes."""
+    """Return a node as a list, and a short loop as the nodes of all its iterations; None if the node cannot
+    be part of a segment, or would be more than ``limit`` operations."""
     match node:
         case nodes.Alloc() | nodes.Free():
             return [node]
@@ -166,12 +169,13 @@ def _all_unrolled(body: Iterable[nodes.Node], limit: int) -> list[nodes.Node] | 
 
 
 def _count(body: Iterable[nodes.Node]) -> int:
-    """How many operations nodes are, or some more."""
+    """Return an upper bound of the number of operations that some nodes become."""
     return sum(1 + sum(map(_count, nodes.parts(node))) for node in body)
 
 
 def _at(node: nodes.Node, var: str, value: int) -> nodes.Node | None:
-    """A node in one iteration of a loop; None if that is not known."""
+    """Return a node as it is in the iteration with ``var == value``; None for a kind of node that no segment
+    has."""
     values = {var: value}
     match node:
         case nodes.Launch(Compute() | Nest() | Rows() as stmt, _, binding):
@@ -213,7 +217,8 @@ def _binding_at(binding: Binding, values: dict[str, Dim]) -> Binding:
 
 
 def _segment(body: list[nodes.Node], region: Region) -> Iterator[Segment | nodes.Node]:
-    """Yield the segment of some nodes, or the nodes if there is too little for a graph."""
+    """Yield the segment that consists of some nodes; or the nodes themselves if they are fewer than two
+    operations."""
     made = _Operations(region)
     made.body(body, -1)
     if len(made.operations) < 2:
@@ -237,14 +242,14 @@ def _segment(body: list[nodes.Node], region: Region) -> Iterator[Segment | nodes
 
 
 class _Operations:
-    """The operations of a segment that is being made.
+    """The list of operations of a segment, while it is made.
 
     Attributes
     ----------
     allocated : dict
-        For each array a node that allocates it, and the operation in whose body all that do are, or -1.
+        For each array a node that allocates it, and the operation whose body has all its allocations, or -1.
     touched : list of set of str
-        For each operation the arrays that it uses.
+        For each operation the arrays that it reads or writes.
     """
 
     def __init__(self, region: Region) -> None:
@@ -255,7 +260,8 @@ class _Operations:
         self.allocated: dict[str, tuple[nodes.Alloc, int]] = {}
 
     def body(self, body: Iterable[nodes.Node], parent: int) -> tuple[int, ...]:
-        """Add the nodes of a body; returns the operations that come last in it."""
+        """Add operations for the nodes in the body of operation ``parent``; return those that nothing
+        follows."""
         doing: list[nodes.Launch | nodes.While | nodes.Branch] = []
         for node in body:
             if isinstance(node, nodes.Launch | nodes.While | nodes.Branch):
@@ -274,7 +280,8 @@ class _Operations:
     def node(
         self, node: nodes.Launch | nodes.While | nodes.Branch, parent: int, earlier: Iterable[int]
     ) -> tuple[int, ...]:
-        """Add a node that follows operations; returns those that come last in it."""
+        """Add the operations of a node, after the operations ``earlier``; return those that come last in
+        it."""
         match node:
             case nodes.Launch():
                 operation = replace(_operation(node, self.region), parent=parent)
@@ -294,13 +301,15 @@ class _Operations:
         self, node: nodes.While | nodes.Branch, kind: Literal["while", "if"], parent: int,
         earlier: Iterable[int], negated: bool = False,
     ) -> int:  # fmt: skip
-        """Add the test of a condition, and the operation that it decides; returns the position of that."""
+        """Add a test, and the loop or branch (``kind``) that it decides; return the position of the
+        latter."""
         test = Operation("test", node, parent=parent, conditional=len(self.operations) + 1, negated=negated)
         at = self.add(test, earlier, [node.cond])
         return self.add(Operation(kind, node, parent=parent, negated=negated), [at], [node.cond])
 
     def add(self, operation: Operation, earlier: Iterable[int], touched: Iterable[str]) -> int:
-        """Add an operation; returns its position."""
+        """Add an operation that follows others and reads or writes the arrays ``touched``; return its
+        position."""
         self.operations.append(operation)
         first = {operation.parent} - {-1}
         self.before.append(frozenset(earlier) or frozenset(first))
@@ -308,8 +317,8 @@ class _Operations:
         return len(self.operations) - 1
 
     def users(self, name: str) -> tuple[int, ...]:
-        """The operations between which an array's memory has to last: if a body uses one from outside, all of
-        that body, since its next round may need what is there."""
+        """Return the operations that use an array's memory: all those of a body that uses an array from
+        outside, since the next iteration may need the values."""
         home = self.allocated[name][1]
         found: set[int] = set()
         for k, names in enumerate(self.touched):
@@ -320,7 +329,7 @@ class _Operations:
         return tuple(sorted(found))
 
     def end(self, at: int) -> int:
-        """The position after an operation and its body."""
+        """Return the position behind an operation and its body."""
         inside = {at}
         for k in range(at + 1, len(self.operations)):
             if self.operations[k].parent not in inside:
@@ -330,7 +339,7 @@ class _Operations:
 
 
 def _reduced(before: tuple[frozenset[int], ...]) -> tuple[frozenset[int], ...]:
-    """Edges without those that others imply."""
+    """Return edges (for each operation, those before it) without the edges that others imply."""
     closed: list[frozenset[int]] = []
     for edges in before:
         closed.append(edges.union(*(closed[k] for k in edges)))
@@ -341,7 +350,8 @@ def _reduced(before: tuple[frozenset[int], ...]) -> tuple[frozenset[int], ...]:
 
 # ---- copies and fills -------------------------------------------------------------------------------
 def _operation(launch: nodes.Launch, region: Region) -> Operation:
-    """Return the operation for a launch: a copy or a fill of memory if it is one, else its kernel."""
+    """Return the operation for a launch: a copy or a fill if the statement is one, else the kernel's
+    launch."""
     stmt = launch.stmt
     plain = Operation("kernel", launch)
     if not isinstance(stmt, Compute) or stmt.combine is not None or stmt.scan is not None:
@@ -367,8 +377,8 @@ def _operation(launch: nodes.Launch, region: Region) -> Operation:
 
 
 def _first(window: Window, array: Array) -> Dim | None:
-    """The first element of a window whose elements lie one behind the other, in the order of its domain; None
-    if they do not, or it is not known."""
+    """Return the number of a window's first element in its array, if the window's elements are contiguous and
+    in the order of its axes; None if they are not, or if that is unknown."""
     if array.strides is not None:
         return None
     first: Dim = 0

@@ -1,4 +1,5 @@
-"""The CUDA target: kernels are CUDA C++, compiled on the machine that runs them; launches become graphs."""
+"""The CUDA target: kernels are CUDA C++, compiled on the machine that runs them; launches become CUDA
+graphs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""What a graph does, task by task: the parameters of a task's nodes, and its work without a graph."""
+"""The tasks of a graph: launches, copies, fills, tests and conditional tasks.
+
+``task.nodes(device)`` returns the parameters of the task's nodes in a CUDA graph; ``task.run(device)`` does
+the work without a graph.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +26,12 @@ extern "C" __global__ __launch_bounds__(1) void phase0(const bool *flag, unsigne
     (1,),
     (1,),
 )
-"""The kernel that sets a condition of a graph; the driver resolves the function."""
+"""The kernel that sets the condition of a graph's conditional node from a boolean in device memory."""
 
 
 @record(frozen=True, slots=True)
 class LaunchKernel:
-    """A launch of a kernel, as a driver makes it; see `dcarray.lowering.gpu.kernels.DeviceKernel`."""
+    """The launch of a kernel; its fields are a kernel and the arguments of `DeviceKernel.__call__`."""
 
     kernel: DeviceKernel
     blocks: tuple[int, ...]
@@ -35,11 +39,11 @@ class LaunchKernel:
     ints: tuple[int, ...]
 
     def run(self, device: CudaDevice) -> None:
-        """Enqueue the task by itself."""
+        """Enqueue the task without a graph."""
         self.kernel(device, self.blocks, self.arguments, self.ints)
 
     def nodes(self, device: CudaDevice) -> list[Parameters]:
-        """The parameters of the graph's nodes for the kernel, one for each phase."""
+        """Return the parameters of the graph's nodes for the kernel, one node for each phase."""
         narrow, given = self.kernel.prepare(device, self.blocks, self.arguments, self.ints)
         values = parameters(given, self.ints, narrow)
         functions = device.functions(self.kernel, narrow)
@@ -52,7 +56,8 @@ class LaunchKernel:
 
 @record(frozen=True, slots=True)
 class CopyMemory:
-    """A copy of bytes: target and its first byte, source and its first byte, and their number."""
+    """A copy of ``nbytes`` bytes from byte ``start`` of the buffer ``source`` to byte ``to`` of
+    ``target``."""
 
     target: CudaBuffer
     to: int
@@ -61,18 +66,18 @@ class CopyMemory:
     nbytes: int
 
     def run(self, device: CudaDevice) -> None:
-        """Enqueue the task by itself."""
+        """Enqueue the task without a graph."""
         device.copy_bytes(self.target.ptr + self.to, self.source.ptr + self.start, self.nbytes)
 
     def nodes(self, device: CudaDevice) -> list[Parameters]:
-        """The parameters of the graph's node for the copy."""
+        """Return the parameters of the graph's node for the copy."""
         places = self.target.ptr + self.to, self.source.ptr + self.start
         return [Parameters("memcpy", self.nbytes > 0, (*places, max(self.nbytes, 1)))]
 
 
 @record(frozen=True, slots=True)
 class FillMemory:
-    """Memory filled with one byte: the target and its first byte, the byte, and how many."""
+    """A fill: ``nbytes`` bytes of the buffer ``target``, from its byte ``to`` on, get the value ``byte``."""
 
     target: CudaBuffer
     to: int
@@ -80,41 +85,41 @@ class FillMemory:
     nbytes: int
 
     def run(self, device: CudaDevice) -> None:
-        """Enqueue the task by itself."""
+        """Enqueue the task without a graph."""
         device.fill_bytes(self.target.ptr + self.to, self.byte, self.nbytes)
 
     def nodes(self, device: CudaDevice) -> list[Parameters]:
-        """The parameters of the graph's node for the fill."""
+        """Return the parameters of the graph's node for the fill."""
         given = self.target.ptr + self.to, self.byte, max(self.nbytes, 1)
         return [Parameters("memset", self.nbytes > 0, given)]
 
 
 @record(frozen=True, slots=True)
 class SetCondition:
-    """A test that decides a conditional task, of the given position, by a boolean or (``negated``) its
-    opposite."""
+    """A test that lets the `Conditional` at position ``conditional`` among the tasks run if the boolean in
+    the buffer ``flag`` is true, or with ``negated``, false."""
 
     flag: CudaBuffer
     negated: bool
     conditional: int
 
     def nodes(self, device: CudaDevice) -> list[Parameters]:
-        """The parameters of the graph's node for the test."""
+        """Return the parameters of the graph's node for the test."""
         (function,) = device.functions(TEST, False)
         return [Parameters("test", True, (function, self.flag.ptr, self.negated, self.conditional))]
 
 
 @record(frozen=True, slots=True)
 class Conditional:
-    """Tasks, those whose parent it is, that run if a boolean or (``negated``) its opposite is true, and, if
-    they are ``repeated``, until it is not."""
+    """A branch, or with ``repeated`` a loop, around the tasks whose parent it is: they run if, or as long as,
+    the boolean in the buffer ``flag`` is true, or with ``negated``, false."""
 
     flag: CudaBuffer
     negated: bool
     repeated: bool
 
     def nodes(self, device: CudaDevice) -> list[Parameters]:
-        """The parameters of the graph's conditional node."""
+        """Return the parameters of the graph's conditional node."""
         return [Parameters("while_loop" if self.repeated else "if_then", True, ())]
 
 
@@ -128,11 +133,11 @@ class Parameters:
     Attributes
     ----------
     kind : str
-        The method of cuda.core's nodes that adds it.
+        The name of cuda.core's method that adds the node; ``"test"`` for a launch of `TEST`.
     enabled : bool
-        Whether there is anything to do.
+        Whether the node has any elements; if not, it is disabled in the graph.
     values : tuple
-        Of a launch the kernel, blocks, threads and arguments; of a copy or a fill its arguments.
+        For a launch the function, blocks, threads and arguments; else the arguments of the method.
     """
 
     kind: str
@@ -140,7 +145,7 @@ class Parameters:
     values: tuple[Any, ...]
 
     def is_like(self, other: Parameters) -> bool:
-        """Whether it does the same as another of the same node: floating-point values are told by their
+        """Whether other parameters of the same node have the same values; floats are compared by their
         bits."""
         if self.kind != "launch":
             return self.values == other.values

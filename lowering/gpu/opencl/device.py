@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["OpenCLDevice", "find"]
 
 PARTS: Final = "DCARRAY_OPENCL_PARTS"
-"""The environment variable of the parts into which each device is divided."""
+"""The environment variable that says into how many parts each device is divided."""
 INSTALL: Final = "pip install 'dcarray[opencl]'"
 _GIB: Final = 1 << 30
 _ON_PROCESSORS: Final = "dcarray.lowering.gpu.opencl.target:ON_PROCESSORS"
@@ -35,7 +35,7 @@ _BITS: Final[dict[str, type]] = {"?": np.uint8, "e": np.uint16}  # what stands f
 
 
 class OpenCLDevice:
-    """A device of an OpenCL platform; see `dcarray.lowering.gpu.device.Device`.
+    """A device of an OpenCL platform, as a `dcarray.lowering.gpu.device.Device`.
 
     Attributes
     ----------
@@ -110,7 +110,7 @@ class OpenCLDevice:
         return nullcontext()
 
     def allocate(self, nbytes: int) -> Any:
-        """Return a buffer of at least ``nbytes`` from the pool; raises MemoryError if there is no room."""
+        """Return a buffer of at least ``nbytes`` bytes from the pool; MemoryError if there is no room."""
         self._check()
         pool = self._pool
         in_use = pool.active_bytes
@@ -127,7 +127,7 @@ class OpenCLDevice:
             return pool.allocate(max(nbytes, 1))
 
     def upload(self, source: NDArray[Any], buffer: Any, start: int = 0) -> None:
-        """Copy a C-contiguous host array to the bytes of a buffer from ``start`` on."""
+        """Copy a C-contiguous host array into a buffer, from the buffer's byte ``start`` on."""
         if not source.flags.c_contiguous:
             raise ValueError("only C-contiguous arrays are copied to devices")
         if source.nbytes:
@@ -135,8 +135,8 @@ class OpenCLDevice:
                 self._cl.enqueue_copy(self.queue, buffer, source, dst_offset=start, is_blocking=True)
 
     def download(self, buffer: Any, target: NDArray[Any], start: int = 0) -> None:
-        """Copy bytes of a buffer, from ``start`` on, into a C-contiguous host array, after the work in the
-        queue."""
+        """Wait for the work in the queue, then copy a buffer's bytes from ``start`` on to a C-contiguous host
+        array."""
         if not target.flags.c_contiguous:
             raise ValueError("devices are copied to C-contiguous arrays only")
         if target.nbytes:
@@ -145,7 +145,7 @@ class OpenCLDevice:
 
     @contextmanager
     def mapped(self, buffer: Any, size: int, written: bool) -> Iterator[NDArray[Any]]:
-        """Yield the first bytes of a buffer of a processor where they lie, after the work in the queue."""
+        """Wait for the queue, then yield a buffer's first ``size`` bytes as an array on the same memory."""
         flags = self._cl.map_flags
         flag = flags.READ | flags.WRITE if written else flags.READ
         with self._errors():
@@ -157,7 +157,7 @@ class OpenCLDevice:
                 found.base.release(self.queue)
 
     def copy(self, source: Any, target: Any, nbytes: int) -> None:
-        """Enqueue a copy of the first ``nbytes`` of a buffer into another."""
+        """Enqueue a copy of the first ``nbytes`` bytes of ``source`` to the start of ``target``."""
         if nbytes:
             with self._errors():
                 self._cl.enqueue_copy(self.queue, target, source, byte_count=nbytes)
@@ -170,7 +170,7 @@ class OpenCLDevice:
         arguments: list[Any],
         ints: Sequence[int],
     ) -> None:
-        """Enqueue the phases of a kernel, each with its number of blocks."""
+        """Enqueue a kernel's phases, each with its number of ``blocks``; see `Device.launch`."""
         self._check()
         built = self._functions(kernel, narrow)
         if not built.typed:
@@ -185,12 +185,12 @@ class OpenCLDevice:
             raise self._error(error) from error
 
     def build(self, kernel: DeviceKernel) -> None:
-        """Build a kernel if it has not been built."""
+        """Compile a kernel for the device's usual size of indices, if that has not been done yet."""
         self._check()
         self._functions(kernel, self.short_indices)
 
     def _functions(self, kernel: DeviceKernel, narrow: bool) -> _Functions:
-        """Return the built functions of a kernel's phases; ``narrow``: with 32-bit indices."""
+        """Return the compiled functions of a kernel's phases; ``narrow``: with indices of 32 bits, not 64."""
         built = self._built.get((kernel.source, narrow))
         if built is None:
             try:
@@ -218,7 +218,7 @@ class OpenCLDevice:
             return [self._cl.Kernel(program, f"phase{number}") for number in range(len(kernel.threads))]
 
     def _program(self, source: str, options: list[str]) -> Any:
-        """Return a built program, from the cache folder or from the device's compiler."""
+        """Return the program for a source text, from the cache folder or compiled by the device's driver."""
         make = self._cl.Program
         disk = cache_in(os.path.join(self.cache_dir, "opencl")) if self.cache_dir else None
         with warnings.catch_warnings():
@@ -242,11 +242,11 @@ class OpenCLDevice:
         """Return None: OpenCL comes without libraries."""
 
     def array(self, *_: Any) -> Any:
-        """Raise NotImplementedError: OpenCL comes without libraries that take arrays."""
+        """Raise NotImplementedError: there are no libraries for OpenCL whose arrays could be made."""
         raise NotImplementedError
 
     def buffer_of(self, array: Any) -> Any:
-        """Raise NotImplementedError: OpenCL comes without libraries that make arrays."""
+        """Raise NotImplementedError: there are no libraries for OpenCL whose arrays have buffers."""
         raise NotImplementedError
 
     def synchronise(self) -> None:
@@ -256,7 +256,7 @@ class OpenCLDevice:
 
 
 class _Functions:
-    """The functions of a kernel's phases, with the type of its indices."""
+    """The compiled functions of a kernel's phases, with the dtype of their integer arguments."""
 
     __slots__ = ("index", "phases", "typed")
 
@@ -273,8 +273,8 @@ class _Functions:
 
 
 def _type(argument: Any) -> np.dtype[Any] | None:
-    """Return the dtype that pyopencl needs to know of an argument; None for a buffer, and for a complex
-    number, which is passed as bytes."""
+    """Return the dtype to tell pyopencl for a scalar argument; None for a buffer, and for a complex number,
+    which is passed as bytes."""
     if not isinstance(argument, _VALUES) or argument.dtype.kind == "c":
         return None
     return np.dtype(_BITS.get(argument.dtype.char, argument.dtype))
@@ -312,8 +312,8 @@ def _parts_wanted() -> int:
 
 
 def _parts(handle: Any, wanted: int) -> list[tuple[str, Any]]:
-    """Return a device, or its parts with as many compute units each, with what their names end with.  A
-    device that cannot be divided so is left whole."""
+    """Return ``wanted`` equal parts of a device, each with the end of its name (``".0"``).  A device that
+    cannot be divided so is returned whole, with an empty end."""
     import pyopencl as cl
 
     how = cl.device_partition_property.EQUALLY

@@ -39,7 +39,8 @@ OPENCL_C = DeviceDialect(
     bounds="__attribute__((reqd_work_group_size({threads}, 1, 1))) ",
     in_order="#pragma clang loop vectorize(disable)",
 )
-"""Kernels are built with ``INDEX`` as the type of indices and, where the device has it, ``FP64``.
+"""The dialect of OpenCL C.  The compiler's options define ``INDEX``, the type of indices, and ``FP64`` if the
+device has double precision.
 
 Intel's runtime for processors takes the iterations of a loop for independent where a block has fewer threads
 than a vector has elements: ``p[i + 1] = p[i - 1] + q[i]`` came out wrong with 1, 2 and 4 threads.

@@ -15,7 +15,7 @@ TARGET = device_target("opencl", OPENCL_C, printed)
 
 
 def _is_large(call: Call, region: Region) -> bool:
-    """Whether NumPy's BLAS does a product sooner than a kernel, which is launched sooner."""
+    """Whether a matrix product is so large that NumPy's BLAS is faster than a kernel."""
     (out,), (a, _) = call.writes, call.reads
     work = total((*out.shape, a.shape[-1]))
     return all_alike(call, region) and (type(work) is not int or work >= _WORK)
@@ -25,4 +25,4 @@ _WORK = 1 << 18
 ON_PROCESSORS = device_target(
     "opencl", OPENCL_C, printed, {"blas.matmul": (Library(NUMPY.name, _is_large),)}, PROCESSOR
 )
-"""The target of devices that are the processor."""
+"""The target of OpenCL devices that are the host's processor: it leaves large products to NumPy's BLAS."""

@@ -1,4 +1,4 @@
-"""Blocks of threads over loop nests: the threads of a block as a rectangle, the blocks of a grid in a row.
+"""Loop nests on blocks of threads: the threads of a block form a rectangle, the blocks are numbered.
 
 The threads of a block lie along the innermost loop, so that neighbouring threads access neighbouring
 elements; where that loop is short, they are a rectangle over it and another one.  Blocks are numbered along
@@ -41,8 +41,8 @@ INT, BOOL = np.dtype(np.int64), np.dtype(np.bool_)
 class Limits:
     """The constants of device schedules, and the reason for each.
 
-    Of those that were measured, `docs/decisions.md` has the figures; ``python -m benchmarks npbench_device``
-    measures what a change does.
+    `docs/decisions.md` has the figures for those that were measured; ``python -m benchmarks npbench_device``
+    measures the effect of a change.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class Limits:
         The number of elements that a thread adds up before their sum is added with compensation; this takes
         four additions, an eighth of the work.
     least : int
-        The same if the device would otherwise be partly idle: then compensation is at most half of the work.
+        Like ``serial``, if the device would otherwise be partly idle: compensation is up to half of the work.
     short : int
         The length of rows that one thread folds: a cache line of 128 bytes of doubles.
     tile : int
@@ -122,7 +122,7 @@ class Tile:
 
     @property
     def threads(self) -> int:
-        """The number of threads."""
+        """The number of threads of a block."""
         return self.width * self.height
 
     def size(self, loop: int) -> int:
@@ -133,7 +133,7 @@ class Tile:
 
 @record(frozen=True, slots=True)
 class Lane:
-    """The column and row of a thread in its block, and the statements that compute them."""
+    """The column and row of a thread in its block, as expressions, and the statements that compute them."""
 
     before: Block
     column: Affine
@@ -163,7 +163,8 @@ def lane_of(tile: Tile, names: Names) -> Lane:
 
 @record(frozen=True, slots=True)
 class Grid:
-    """The blocks of a phase: a block's coordinates, the statements for these, and the number of blocks."""
+    """The blocks of a phase: their number, and a block's coordinates with the statements that compute
+    them."""
 
     before: Block
     coordinates: tuple[Affine, ...]
@@ -196,7 +197,7 @@ def grid_of(nest: LoopNest, counts: Sequence[Dim]) -> Grid:
 
 
 class KeptLoops(Protocol):
-    """The loops of a nest that are not reduced, and which of their iterations each thread has."""
+    """The *kept* loops of a nest, which are not reduced, and which of their iterations each thread has."""
 
     @property
     def kept(self) -> Sequence[int]:
@@ -204,11 +205,11 @@ class KeptLoops(Protocol):
 
     @property
     def tile(self) -> Tile:
-        """The threads of a block."""
+        """The threads of a block, as a rectangle."""
 
     @property
     def piece(self) -> Affine:
-        """The number of this block's piece of the reduced loops."""
+        """The number of the piece of the reduced loops that this block has."""
 
     def variables(self, lane: Lane) -> dict[int, Affine]:
         """Return the value of each kept loop's variable for a thread of the block."""
@@ -217,12 +218,12 @@ class KeptLoops(Protocol):
         """Return the level that opens each kept loop: that of the block, or of threads (``level``)."""
 
     def guard(self, lane: Lane, body: Block) -> Block:
-        """Return the statements ``body`` under the condition that the thread is inside of the domain."""
+        """Return the statements ``body`` under the condition that the thread's indices are in bounds."""
 
 
 @dataclass(slots=True)
 class Spread:
-    """Kept loops distributed over blocks and threads: each block has the tile at its coordinates."""
+    """Kept loops (`KeptLoops`) distributed over blocks and threads: a block has a tile of them."""
 
     nest: LoopNest
     kept: Sequence[int]
@@ -251,7 +252,7 @@ class Spread:
         return loop in (self.tile.across, self.tile.down)
 
     def guard(self, lane: Lane, body: Block, otherwise: Block = ()) -> Block:
-        """Return ``body`` for threads inside of the domain, and ``otherwise`` for those outside."""
+        """Return ``body`` for threads whose indices are in bounds, and ``otherwise`` for the others."""
         values = self.variables(lane)
         inside = [
             Op("less", (Index(values[loop]), Index(self.nest.arguments.extent(loop))), BOOL)
@@ -294,8 +295,8 @@ def threads(count: int, body: Block) -> Threads:
 def scope_at(
     nest: LoopNest, values: Mapping[int, Affine], depths: Mapping[int, int], level: int, hoist: bool
 ) -> Scope:
-    """Return the scope at depth ``level``; ``values`` has loops whose value is not the variable ``iK``,
-    ``depths`` the level that opens each loop."""
+    """Return the scope of statements at depth ``level`` of the kernel's loops; ``values`` has the loops whose
+    index is not the variable ``iK``, ``depths`` the level at which each loop is opened."""
     scope = nest.scope([depths.get(loop, 0) for loop in range(len(nest.loops.axes))], level, hoist)
     scope.variables = [values.get(loop, own) for loop, own in enumerate(nest.variables)]
     return scope
@@ -318,8 +319,8 @@ def ceil_power(number: int) -> int:
 
 
 def width_along(extent: int, limits: Limits) -> int:
-    """Return the largest number of threads along a loop with which few threads are idle, and few blocks have
-    idle threads."""
+    """Return the largest number of threads along a loop of ``extent`` iterations with which few threads are
+    idle, and few blocks have idle threads."""
     width = limits.threads
     while width > limits.narrow and not (is_filled(extent, width) and is_mostly_whole(extent, width)):
         width //= 2
@@ -332,5 +333,5 @@ def is_filled(extent: int, size: int) -> bool:
 
 
 def is_mostly_whole(extent: int, size: int) -> bool:
-    """Whether at least three quarters of the blocks of ``size`` iterations are complete."""
+    """Whether at least three quarters of the blocks of ``size`` iterations have all their iterations."""
     return 4 * (extent // size) >= 3 * -(-extent // size)

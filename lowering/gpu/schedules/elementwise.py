@@ -32,9 +32,9 @@ LEVEL = 2  # of the threads of a block
 
 
 def schedule_elementwise(nest: LoopNest, limits: Limits) -> None:
-    """Add the phase of element-wise statements.
+    """Add the phase that runs the element-wise statements of a nest to the nest's kernel.
 
-    Where elements are cheap, blocks that are completely inside of the domain run another body, in which
+    If elements are cheap, blocks that lie completely within the loops' bounds run another body, in which
     threads do not test bounds, since compilers for processors turn such a test into masked accesses.
     """
     tile = tile_of(nest, limits)
@@ -51,7 +51,7 @@ def schedule_elementwise(nest: LoopNest, limits: Limits) -> None:
 
 def _threads(nest: LoopNest, blocks: Spread, tested: bool) -> tuple[Block, tuple[Let, ...]]:
     """Return the body of a block, and the definitions before all blocks; ``tested``: threads test whether
-    they are inside of the domain."""
+    their indices are within the loops' bounds."""
     tile, lane = blocks.tile, lane_of(blocks.tile, nest.names)
     number = nest.names("k")
     if tile.strip > 1:
@@ -70,7 +70,7 @@ def _threads(nest: LoopNest, blocks: Spread, tested: bool) -> tuple[Block, tuple
 
 
 def _are_mostly_whole(nest: LoopNest, tile: Tile) -> bool:
-    """Whether most blocks lie inside of the domain."""
+    """Whether most blocks lie completely within the bounds of the loops."""
     extents = [nest.hints(extent) for extent in nest.loops.extents]
     return all(is_mostly_whole(extent, tile.size(loop)) for loop, extent in enumerate(extents))
 

@@ -116,13 +116,13 @@ def _parallel(
 
 @dataclass(slots=True)
 class _ThreadMaker(LoopMaker):
-    """The maker of a kernel in which one thread runs all statements; it measures their sizes."""
+    """The maker of a kernel in which one thread runs all statements; it measures the largest statement."""
 
     most: int = 0  # the work of the largest
     points: int = 0  # of it
 
     def weigh(self, nest: LoopNest) -> None:
-        """Add the work of a statement to the total."""
+        """Add the work of a statement to the kernel's total, and record the largest one."""
         points = self.hints(dims.substitute(total(nest.shape), self.middle))
         self.most, self.points = max(self.most, points * nest.cost()), max(self.points, points)
         LoopMaker.weigh(self, nest)
@@ -143,8 +143,8 @@ class _BlockMaker(LoopMaker):
         return self.block(stmt.body)
 
     def condition(self, cond: nodes.Expr) -> tuple[tuple[Stmt, ...], Expr]:
-        """Return the statements that compute a condition, and its value in a local, which all threads read
-        before any goes on."""
+        """Return the statements that compute a condition, and its value in a local variable: all threads read
+        the value before any thread goes on."""
         head, value = LoopMaker.condition(self, cond)
         if isinstance(value, Lit | Local):
             return head, value

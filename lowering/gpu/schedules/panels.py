@@ -44,7 +44,7 @@ DEEP = variable(DEEP_NAME)  # the place in the inner dimension
 
 def is_panel(nest: LoopNest, product: Product, limits: Limits) -> bool:
     """Whether a product has few rows, and threads along its columns access contiguous memory.  On a processor
-    it may have many rows, since copies to shared memory do not pay there."""
+    the product may have many rows, since copies to shared memory do not pay there."""
     rows, columns = (nest.hints(nest.loops.extents[loop]) for loop in (product.row, product.column))
     if columns < limits.narrow * 2 or rows < 2 or not (limits.vector or rows <= limits.tile // 2):
         return False
@@ -88,7 +88,7 @@ class _Panel(Tiled):
         self.before: list[Stmt] = []
 
     def add(self) -> None:
-        """Add the phase."""
+        """Add the phase to the nest's kernel."""
         nest, product = self.nest, self.product
         column = affine(0, self.first[product.column], variable(LANE))
         points = self.side * self.count * nest.loops.extents[product.inner] * nest.cost()

@@ -1,4 +1,4 @@
-"""The schedule of matrix products: tiles of both factors in shared memory, one of the result in registers.
+"""The schedule of matrix products: tiles of both factors in shared memory, a tile of the result in registers.
 
 A block computes a square tile of the result.  For each slice of the inner dimension its threads load a tile
 of each factor, zeros beyond the ends, and each adds up the products for its own elements of the result.  The
@@ -69,7 +69,7 @@ class Product:
 
 
 def product_of(nest: LoopNest) -> Product | None:
-    """Return the nest as a matrix product; None if it is none."""
+    """Return a nest's statement as a matrix product; None if the nest is not a product of two matrices."""
     if len(nest.computes) > 1 or len(nest.loops.folded) != 1:
         return None
     (compute,), (inner,) = nest.computes, nest.loops.folded
@@ -96,7 +96,7 @@ def product_of(nest: LoopNest) -> Product | None:
 
 
 def _moving(nest: LoopNest, factor: Value) -> set[int] | None:
-    """Return the loops along which a factor's load moves; None if that is no load or cast."""
+    """Return the loops along which a factor's address changes; None if the factor is not a plain load."""
     found: set[int] = set()
     some = list(loads(factor))
     if not some or not _is_plain(factor):
@@ -121,7 +121,7 @@ def has_tiles(nest: LoopNest, product: Product, limits: Limits) -> bool:
 
 
 def schedule_product(nest: LoopNest, product: Product, limits: Limits) -> None:
-    """Add the phase of a matrix product."""
+    """Add the phase of a matrix product to the nest's kernel."""
     Tiled(nest, product, limits).add()
 
 
@@ -144,7 +144,7 @@ class Tiled:
         self.first = {product.row: scale(self.side, down), product.column: scale(self.side, across)}
 
     def begin(self) -> None:
-        """Set the attributes that all schedules of products need."""
+        """Set the attributes that `Tiled` and its subclasses have in common."""
         compute, nest = self.product.compute, self.nest
         assert compute.combine is not None
         self.dtype = self.product.left.dtype
@@ -154,7 +154,7 @@ class Tiled:
         self.outside: list[Stmt] = []
 
     def add(self) -> None:
-        """Add the phase."""
+        """Add the phase to the nest's kernel."""
         nest, product, count = self.nest, self.product, self.count
         lead = self.side + 1  # so that a column of a tile lies in several banks
         tiles = [nest.names("s"), nest.names("s")]
@@ -199,7 +199,7 @@ class Tiled:
                 yield from made if fits else guard([is_below(column, columns), is_below(row, rows)], made)
 
     def element(self, name: str, factor: Value, loop: int, depth: Affine, other: Affine, lead: int) -> Block:
-        """Return the statements that load an element of a factor to a tile; zero if it is out of bounds."""
+        """Return the statements that store an element of a factor, or zero beyond its end, in a tile."""
         nest, inner = self.nest, self.product.inner
         place = {loop: affine(0, self.first[loop], other), inner: affine(0, SLICE, depth)}
         depths = {**dict.fromkeys(self.places, 1), loop: LEVEL, inner: LEVEL}

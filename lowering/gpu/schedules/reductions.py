@@ -1,4 +1,4 @@
-"""The schedules of reductions on devices: a block per result, or pieces of fixed size and then their results.
+"""The schedules of reductions on devices: a block folds a whole result, or pieces that are folded afterwards.
 
 Results are folded in trees whose shapes depend on sizes alone, so that they do not depend on how many blocks
 run at a time.
@@ -47,7 +47,7 @@ PIECES = -1  # the number of the loop over pieces
 
 
 def schedule_reduction(nest: LoopNest, limits: Limits) -> None:
-    """Add the phases of a nest with reductions."""
+    """Add the phases of a nest with reductions to the nest's kernel."""
     foldings = foldings_of(nest)
     rank = len(nest.loops.axes)
     kept = [loop for loop in range(rank) if loop not in nest.loops.folded]
@@ -89,7 +89,7 @@ def schedule_reduction(nest: LoopNest, limits: Limits) -> None:
 
 
 def _another(fold: Fold, nest: LoopNest) -> Fold:
-    """Return a new accumulator for the same operation and dtype."""
+    """Return a new accumulator for the operation and dtype of another one."""
     made = Fold(fold.name, fold.dtype, nest.names)
     made.mode = fold.mode
     return made
@@ -162,8 +162,8 @@ def _height(
     longest: int,
     limits: Limits,
 ) -> int:
-    """Return how many iterations of the loop ``longest`` are in a piece: more if there would be so many
-    pieces that folding their results takes long."""
+    """Return how many iterations of the loop ``longest`` a piece has: more if there would otherwise be so
+    many pieces that folding their results takes long."""
     others = max(1, _tiles(sizes, [loop for loop in folded if loop != longest], tile))
     serial, threads = limits.serial, sizes[longest] * _tiles(sizes, kept, tile) // tile.size(longest)
     while serial > limits.least and threads < serial * limits.blocks:
@@ -181,8 +181,8 @@ def reduce_parts(
     limits: Limits,
     partial: tuple[list[str], Dim, bool] | None,
 ) -> tuple[Block, Block]:
-    """Return the definitions before a block's reduction, and the statements of the reduction.  ``partial``
-    has the scratch buffers, their number and layout if the results are partial ones; else None."""
+    """Return the definitions before a block's reduction, and the statements of the reduction.  If its results
+    are partial, ``partial`` has the scratch buffers, the number of pieces and the layout; else it is None."""
     tile, outside, own = blocks.tile, list[Stmt](), dict[int, Affine]()
     team = team_of(tile, list(parts))
     if team.count > 1:
@@ -239,7 +239,8 @@ def reduce_parts(
 def partial_place(
     nest: LoopNest, kept: Sequence[int], values: dict[int, Affine], piece: Affine, count: Dim, inside: bool
 ) -> Affine:
-    """Return the index of a piece's partial result; ``inside``: those of a row are neighbours."""
+    """Return the index of a piece's partial result in the scratch buffer; ``inside``: the partial results
+    that belong to one result are neighbours."""
     extents, arguments = nest.loops.extents, nest.arguments
     parts = []
     for number, loop in enumerate(kept):

@@ -1,4 +1,4 @@
-"""The schedule of statements that run row by row: a block for each row, or a thread if they are short.
+"""The schedule of statements that run row by row: a block for each row, or a thread if rows are short.
 
 A block runs one statement after the other, with its threads along the row; after the barrier between two
 statements, all threads see what the others have stored.
@@ -110,7 +110,7 @@ def _row(nest: LoopNest, limits: Limits) -> Block:
 
 
 def _elementwise(nest: LoopNest, row: Affine, depth: int, headers: list[LoopHeader]) -> tuple[Block, Block]:
-    """Return the definitions before the threads, and those of a thread; ``depth`` is the row's level."""
+    """Return the definitions before the threads, and a thread's statements; ``depth`` is the row's level."""
     depths = {ROW: depth, **{loop: LEVEL + 1 + number for number, loop in enumerate(_inside(nest))}}
     scope = scope_at(nest, {ROW: row} if nest.row_axes else {}, depths, LEVEL + len(headers), nest.nonempty)
     scope.announce(nest.values, [compute.target for compute in nest.computes])
@@ -139,7 +139,7 @@ class RowLoops:
 
     @property
     def piece(self) -> Affine:
-        """The number of the piece of the reduced loops: 0, since they are not cut into pieces."""
+        """The number of the piece of the reduced loops: 0, since rows are not cut into pieces."""
         return affine()
 
     def variables(self, lane: Lane) -> dict[int, Affine]:
@@ -155,11 +155,11 @@ class RowLoops:
         return found
 
     def depths(self, level: int) -> dict[int, int]:
-        """Return the level that opens each kept loop."""
+        """Return the level of the kernel's loops at which each kept loop is opened."""
         return {ROW: 1, **{loop: level for loop in self.kept}}
 
     def guard(self, lane: Lane, body: Block) -> Block:
-        """Return the statements ``body`` under the condition that the thread is inside of the domain."""
+        """Return the statements ``body`` under the condition that the thread's indices are in bounds."""
         values = self.variables(lane)
         inside: list[Expr] = [
             Op("less", (Index(values[loop]), Index(bound)), BOOL)
@@ -189,7 +189,7 @@ def _reduced_row(nest: LoopNest, limits: Limits) -> Block:
 
 
 def _loops(nest: LoopNest) -> tuple[list[Folding], list[int], list[int]]:
-    """Return the reductions of a nest, and the kept and the folded loops of a row."""
+    """Return the reductions of a nest, its kept loops within a row, and its folded (reduced) loops."""
     loops = _inside(nest)
     folded = [loop for loop in loops if loop in nest.loops.folded]
     return foldings_of(nest), [loop for loop in loops if loop not in folded], folded

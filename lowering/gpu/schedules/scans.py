@@ -57,7 +57,7 @@ LEVEL = 2  # of the threads of a block
 
 
 def schedule_scan(nest: LoopNest, limits: Limits) -> None:
-    """Add the phases of a scan."""
+    """Add the phases of a scan (a cumulative sum or the like) to the nest's kernel."""
     (compute,) = nest.computes
     scanned = next(k for k, axes in enumerate(nest.loops.axes) if compute.scan in axes)
     kept = [k for k in range(len(nest.loops.axes)) if k != scanned]
@@ -80,7 +80,7 @@ def _start(compute: Compute) -> Lit:
 
 
 def _by_lines(nest: LoopNest, compute: Compute, kept: list[int], scanned: int, limits: Limits) -> None:
-    """Add the phase in which each thread scans lines, in order."""
+    """Add to the kernel the phase in which each thread scans a line, element by element."""
     tile = _line_tile(nest, kept, limits)
     blocks = spread(nest, kept, tile)
     lane = lane_of(tile, nest.names)
@@ -100,14 +100,14 @@ def _by_lines(nest: LoopNest, compute: Compute, kept: list[int], scanned: int, l
 
 
 def _value(nest: LoopNest, compute: Compute, scope: Scope) -> Expr:
-    """Evaluate the operand of a scan at an element; return its expression."""
+    """Add the statements that compute a scan's operand at an element; return the operand as an expression."""
     scope.announce(nest.values, [compute.target])
     value = scope.evaluate(nest.values[0])
     return value if isinstance(value, Local | Lit) else scope.name(value)
 
 
 def _line_tile(nest: LoopNest, kept: Sequence[int], limits: Limits) -> Tile:
-    """Return the tile of threads of a block in which each thread scans a line."""
+    """Return the rectangle of threads of a block in which each thread scans a line of the array."""
     if len(kept) < 2:
         return Tile(limits.threads, 1, kept[0] if kept else None)
     sizes = [nest.hints(nest.loops.extents[loop]) for loop in kept]
@@ -143,7 +143,7 @@ def _by_chunks(nest: LoopNest, compute: Compute, kept: list[int], scanned: int, 
 
 
 def _line(nest: LoopNest, kept: Sequence[int], blocks: Spread, count: Dim) -> Affine:
-    """Return the index of the first chunk's result of a line."""
+    """Return the index, in the scratch buffer, of the result of a line's first chunk."""
     parts = []
     for number, loop in enumerate(kept):
         step = dims.simplify(count * total(nest.loops.extents[k] for k in kept[number + 1 :]))
@@ -162,7 +162,7 @@ def _chunk(
     last: bool,
 ) -> Block:
     """Return a block's statements in the first phase, where each thread folds a chunk, or with ``last`` in
-    the last one, where it scans the chunk."""
+    the last phase, where each thread scans its chunk."""
     place, line, count = results
     lane = lane_of(blocks.tile, nest.names)
     chunk = affine(0, scale(limits.threads, blocks.piece), lane.column)

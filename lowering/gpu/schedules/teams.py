@@ -27,8 +27,8 @@ Guard = Callable[[Lane, Block], Block]
 
 @record(frozen=True, slots=True)
 class Team:
-    """The threads of a tile that fold one result together: a row, a column or all; ``count`` is their number,
-    and ``step`` the distance between the numbers of two neighbours."""
+    """The threads of a tile that fold one result together: a row, a column or all threads.  ``count`` is how
+    many they are, ``step`` the difference between the numbers of two neighbours."""
 
     tile: Tile
     count: int
@@ -60,8 +60,8 @@ def fold_together(
     part: Callable[[Lane], Block],
     finish: Callable[[Lane, list[Expr]], Block],
 ) -> Block:
-    """Return the statements with which a block folds: ``part(lane)`` gives those of one thread, and
-    ``finish(lane, results)`` those that use a team's results.
+    """Return the statements with which a block folds.  ``part(lane)`` returns the statements with which one
+    thread folds its elements, ``finish(lane, results)`` the statements that use a team's results.
 
     ``within`` puts a thread's statements under the condition that the thread has work.
     """
@@ -99,14 +99,14 @@ def fold_together(
 
 
 def relax(foldings: Sequence[Folding]) -> None:
-    """Allow any order in folds that have to keep it (products of floats), for several threads."""
+    """Let folds whose order is fixed in one thread (products of floats) be done in any order by several."""
     for folding in foldings:
         if folding.fold.mode == "ordered":
             folding.fold.mode = "exact"
 
 
 def declare(nest: LoopNest, foldings: Sequence[Folding], scope: Scope, level: int, carried: bool) -> Block:
-    """Return the declarations of accumulators with their initial values."""
+    """Return the statements that declare the accumulators of reductions with their initial values."""
     early = [folding for folding in foldings if folding.fold.starts_early]
     begins = dict(zip((f.number for f in early), starts_of(scope, nest, early), strict=True))
     before = scope.take(level)
@@ -128,7 +128,7 @@ def store_results(
 
 @record(frozen=True, slots=True)
 class Part:
-    """The iterations of a folded loop that one thread runs: from ``first`` to before ``stop`` in steps."""
+    """The iterations of a reduced loop that one thread runs: from ``first``, in steps, to before ``stop``."""
 
     loop: int
     first: Affine

@@ -1,7 +1,7 @@
-"""Strings, and lists and arrays of characters, as values that loops only look at: an array of code points.
+"""Strings, lists of characters and arrays of characters, passed to compiled loops as arrays of code points.
 
-A string is taken if a loop asks for nothing but its length, for one character, or for one after the other.
-Of other strings, and of short ones, plans depend on the string itself.
+This is done if a loop uses nothing but the length and the characters of such a value.  For other strings, and
+for short ones, the string itself is a constant of the plan.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _CHARACTER = np.dtype("=U1").str
 
 
 def characters(value: Any) -> ListElements | None:
-    """Return the characters of a string, of a list of strings of one character, or of a plain array of such
-    with one axis; None for any other value."""
+    """Return the code points of a string, of a list of strings of one character, or of a plain array with one
+    axis and the dtype ``U1``; None for any other value."""
     if type(value) is np.ndarray:
         if value.dtype.str != _CHARACTER or value.ndim != 1:
             return None
@@ -47,14 +47,14 @@ def _elements(given: Any, array: np.ndarray[Any, Any]) -> ListElements:
 
 
 class Texts:
-    """The strings, and the lists and arrays of characters, among the values of some statements.
+    """The strings, and the lists and arrays of characters, among the values of compiled statements.
 
     Parameters
     ----------
     source : str
-        The statements.
+        The source of the statements.
     names : sequence of str
-        The names of their values.
+        The names of the values that the statements read.
     """
 
     __slots__ = ("_known", "_names", "_places", "_source")
@@ -65,7 +65,7 @@ class Texts:
         self._known: dict[int, ListElements] = {}  # strings do not change
 
     def elements(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return values with their characters in place of strings."""
+        """Return the values of the names, with code points (`characters`) in place of strings."""
         for value in values:  # a call for each value would take longer
             kind = type(value)
             if (kind is np.ndarray and value.dtype.char == "U") or kind is str or kind is list:
@@ -95,7 +95,7 @@ def _may_have_characters(value: Any) -> bool:
 
 
 def looked_at(source: str) -> Names:
-    """Return the names of which statements use nothing but the length and items."""
+    """Return the names whose values statements use for nothing but their length and their items."""
     uses: list[ast.AST] = []
     every: list[str] = []
     for node in walk(ast.parse(source)):

@@ -1,5 +1,8 @@
-"""Scalars whose type is known at run time only: Python's or NumPy's, or int or float.  An example is ``s =
-0.0``, and in a branch ``s += x[i]``.  Their value and their type are stored in memory, each by itself."""
+"""Scalars with one of two types, which is only known at run time: Python's or NumPy's, or int or float.
+
+An example is ``s = 0.0``, and in a branch ``s += x[i]``, which makes ``s`` a NumPy scalar.  A region stores
+such a scalar as two variables: the value, and a boolean for the type.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +36,8 @@ _BOOL = np.dtype(np.bool_)
 
 
 def either_kind(*values: Value) -> Either | None:
-    """Return the two types that a scalar may have, given its possible values; None if they cannot be
-    combined, or it is not known at run time which one it has."""
+    """Return the two types that a scalar may have, given its possible values; None if the types cannot be
+    combined, or if nothing tells at run time which type the scalar has."""
     kinds: set[Any] = set()
     for x in values:
         either = isinstance(x, PythonOrNumpy)
@@ -46,7 +49,7 @@ def either_kind(*values: Value) -> Either | None:
 
 
 def value_and_type(math: Numbers, x: Value, kind: Either) -> tuple[Expr, Expr]:
-    """Return the value of a scalar of one of two types, and whether that is NumPy's, as expressions."""
+    """Return two expressions for a scalar of one of two types: its value, and whether its type is NumPy's."""
     if isinstance(x, PythonOrNumpy):
         assert x.is_numpy is not None
         return x.numpy.expr, x.is_numpy.expr
@@ -54,7 +57,7 @@ def value_and_type(math: Numbers, x: Value, kind: Either) -> tuple[Expr, Expr]:
 
 
 def choice(memory: Memory, math: Numbers, cond: Expr, a: Value, b: Value, kind: Either) -> PythonOrNumpy:
-    """Return the scalar that is ``a`` where a condition holds, and else ``b``, of different types."""
+    """Return the scalar that is ``a`` if ``cond`` is true at run time, else ``b``; their types may differ."""
     made = [
         memory.value(Apply("where", (cond, x, y), x.dtype), scalar=True)
         for x, y in zip(value_and_type(math, a, kind), value_and_type(math, b, kind), strict=True)
@@ -63,7 +66,7 @@ def choice(memory: Memory, math: Numbers, cond: Expr, a: Value, b: Value, kind: 
 
 
 def of_both(function: Callable[[Value], Value], x: PythonOrNumpy, scope: Scope) -> PythonOrNumpy:
-    """Return the result of applying ``function`` to a scalar; it has Python's or NumPy's type as that has."""
+    """Return ``function(x)``, whose type is Python's or NumPy's as the type of ``x`` is at run time."""
     python, numpy = function(x.python), function(x.numpy)
     same = isinstance(python, Data) and isinstance(numpy, Data) and x.numpy.kind == numpy.kind
     if not same or kind_of(python) is not kind_of(x.python):
@@ -72,7 +75,7 @@ def of_both(function: Callable[[Value], Value], x: PythonOrNumpy, scope: Scope) 
 
 
 def either_in(memory: Memory, windows: Sequence[Window], kind: Either) -> PythonOrNumpy:
-    """Return the scalar whose value and type are in memory."""
+    """Return the scalar whose value and type lie in memory, at the two ``windows``."""
     return _scalar(memory, Load(windows[0], np.dtype(kind.numpy)), Load(windows[1], _BOOL), kind)
 
 
@@ -83,7 +86,7 @@ def int_or_float(
     limits: tuple[int, int] = (-MAX_COUNTER, MAX_COUNTER - 1),
 ) -> PythonOrNumpy:
     """Return a Python number stored as float64: a float if ``is_float`` is true, else an int within
-    ``limits``.  Return None if it is not known which."""
+    ``limits``.  If ``is_float`` is None, nothing tells which of the two it is."""
     if is_float is not None:
         value, limits = _limited(memory, value, is_float, limits)
     whole = (
@@ -99,7 +102,7 @@ def int_or_float(
 def int_or_numpy(
     memory: Memory, value: Expr, is_numpy: Expr, limits: tuple[int, int] = (-MAX_COUNTER, MAX_COUNTER - 1)
 ) -> PythonOrNumpy:
-    """Return an int of Python's, which is within the limits, or NumPy's scalar with the value."""
+    """Return the scalar ``value``: NumPy's if ``is_numpy`` is true, else a Python int in ``limits``."""
     value, limits = _limited(memory, value, is_numpy, limits)
     return PythonOrNumpy(
         memory.value(cast(value, np.dtype(int)), scalar=True, weak=int, limits=limits),
@@ -111,8 +114,9 @@ def int_or_numpy(
 def _limited(
     memory: Memory, value: Expr, is_other: Expr, limits: tuple[int, int]
 ) -> tuple[Expr, tuple[int, int]]:
-    """Return a value that is an int or of another type, with a run-time check where the int may be beyond
-    `MAX_COUNTER`, and the int's limits then."""
+    """Return a value and the limits of the int that it may be.  If an int might be beyond `MAX_COUNTER`, a
+    test at run time is added; ``is_other`` says whether the value has the other type, so that any value
+    passes."""
     low, high = limits
     if low >= -MAX_COUNTER and high <= MAX_COUNTER:
         return value, limits

@@ -1,4 +1,4 @@
-"""Characters of strings on traced values: what loops compare is their code points."""
+"""Operations on strings while loops are traced: compiled code has characters as code points."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _NAMES = {"==": "equal", "!=": "not_equal"}
 
 @dataclass(frozen=True, eq=False)
 class Text:
-    """A string, or a list or an array of characters, which no statement changes.
+    """A traced string, list of characters or array of characters, which no statement changes.
 
     Attributes
     ----------
     codes : Data
-        The code points of its characters; 0 for an empty string in an array.
+        The code points of the characters; 0 for an empty string in an array.
     """
 
     codes: Data
@@ -39,13 +39,13 @@ class Text:
 
 @dataclass(frozen=True, eq=False)
 class Character:
-    """An item of a `Text`: its code point."""
+    """An item of a `Text`; ``code`` is its code point."""
 
     code: Data
 
 
 def character(arrays: Arrays, text: Text, key: Value) -> Character:
-    """Trace ``text[key]``."""
+    """Trace ``text[key]``: return the character at an index."""
     run_time = isinstance(key, Data) and key.scalar and key.dtype.kind in "iu"
     if not (is_int(key) or run_time):
         raise arrays.scope.fail("a string is indexed by what is no integer")
@@ -53,7 +53,7 @@ def character(arrays: Arrays, text: Text, key: Value) -> Character:
 
 
 def compared(memory: Memory, scope: Scope, op: str, a: Value, b: Value) -> Value:
-    """Trace ``a == b`` or ``a != b``, where at least one of them is a character."""
+    """Trace ``a == b`` or ``a != b`` of a `Character` and a `Character` or str."""
     first, *others = [x.code.expr for x in (a, b) if isinstance(x, Character)]
     known = [x for x in (a, b) if isinstance(x, str)]
     if op not in ("==", "!=") or len(others) + len(known) != 1 or "\0" in known:
@@ -65,7 +65,7 @@ def compared(memory: Memory, scope: Scope, op: str, a: Value, b: Value) -> Value
 
 
 def contained(memory: Memory, scope: Scope, x: Character, items: Value) -> Data:
-    """Trace ``x in items``, which are a known string, or known strings of one character in a tuple."""
+    """Trace ``x in items``; ``items`` must be a known str, or a tuple of known strings of one character."""
     every = [*items] if isinstance(items, str | tuple) else []
     if not every or not all(isinstance(one, str) and len(one) == 1 and one != "\0" for one in every):
         raise scope.fail("a character is looked for in values that are not known")
