@@ -79,7 +79,7 @@ def active(extents: Collection[Dim]) -> Version | None:
 
 
 def no_larger(shape: tuple[Dim, ...], region: Region) -> bool:
-    """Return whether some array of the region that is no temporary has all extents of ``shape`` among its
-    own, so that an array of this shape is no larger."""
+    """Whether a temporary of this shape is certain to be no larger than an array that the region has anyway:
+    if each extent of ``shape`` is also an extent of that array, such as ``(n, m)`` of ``(m, k, n)``."""
     wanted = Counter(shape)
     return any(wanted <= Counter(array.shape) for array in region.arrays if array.role != "temp")

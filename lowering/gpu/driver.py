@@ -183,8 +183,8 @@ class DriverPrinter:
             self.free(depth, name)
 
     def prepared(self, node: nodes.Launch) -> tuple[str, str, dict[str, str]]:
-        """Return the variable of a launch's kernel, the text of its arguments, and for the variable of each
-        scratch buffer the text of its bytes."""
+        """Return, to write the Python line of a launch, the name of the kernel's variable, the source text of
+        the arguments, and the source text of the size in bytes of each scratch buffer, by its variable."""
         number, binding = len(self.things), node.binding
         self.things[f"_g{number}"] = node.loaded
         self._kernels.append(f"_g{number}")

@@ -152,7 +152,8 @@ class Assign:
 
 @record(frozen=True, slots=True)
 class Store:
-    """The store ``buffer[at] = value``, of equal dtypes.  ``nontemporal`` is a hint: it is not read soon."""
+    """The store ``buffer[at] = value``; both have one dtype.  ``nontemporal`` is a hint that the stored element
+    is not read soon."""
 
     buffer: str
     at: Affine

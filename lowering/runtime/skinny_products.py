@@ -33,7 +33,8 @@ _UNIT = 4
 
 
 def is_large(m: int, n: int, k: int, size: int) -> bool:
-    """Whether a factor of an ``m`` by ``n`` product over ``k``, of elements of ``size`` bytes, is large."""
+    """Whether the larger operand of an ``(m, k) @ (k, n)`` product has at least `LEAST` bytes; an element has
+    ``size`` bytes."""
     return max(m, n) * k * size >= LEAST
 
 

@@ -22,7 +22,7 @@ __all__ = ["copy_on_write"]
 
 
 def copy_on_write(placed: PlacedRegion, names: Collection[str]) -> PlacedRegion:
-    """Return a region that does not overwrite some arrays; new arrays hold their results.
+    """Return a region that computes the same but does not overwrite some arrays; new arrays hold the results.
 
     Parameters
     ----------

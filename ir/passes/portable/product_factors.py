@@ -65,7 +65,7 @@ class Lines:
         self.axis, self.variables, self.arrays = axis, variables, arrays
 
     def with_terms(self, expr: Expr) -> bool:
-        """Whether the value of an expression may differ from term to term."""
+        """Whether an expression may have different values in different terms of the sum."""
         return any(
             (isinstance(node, Iota) and node.axis == self.axis)
             or (isinstance(node, Load) and self.axis in windows.moving_axes(node.window))

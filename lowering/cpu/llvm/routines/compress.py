@@ -197,7 +197,8 @@ def _by_compress(size: int) -> tuple[str, str]:
 
 
 def _by_permutation(size: int) -> tuple[str, str]:
-    """Return declarations, and instructions that move elements by AVX2's word permutation, from a table."""
+    """Return LLVM declarations, and the instructions that pack the selected elements of a vector together by
+    AVX2's permutation of words.  A table in the declarations has the order of words for each mask."""
     lanes = min(32 // size, 8)
     rows = ", ".join(_row(bits, lanes) for bits in range(1 << lanes))
     head = f"@places = private constant [{1 << lanes} x <8 x i8>] [{rows}], align 64\n{_PERMUTE}"
