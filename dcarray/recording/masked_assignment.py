@@ -255,8 +255,8 @@ def _assign_choice(x: Any, key: Any, choice: Choice) -> bool:
 
 
 def _convert(x: Any, value: Any, shape: tuple[int, ...]) -> Any:
-    """Return a value that can be assigned to ``shape`` elements of ``x``: a scalar is converted to the dtype of
-    ``x``, an array stays as it is.  None if NumPy has to do the assignment."""
+    """Return a value that can be assigned to ``shape`` elements of ``x``: a scalar is converted to its dtype,
+    an array stays as it is.  None if NumPy has to do the assignment."""
     if type(value) in SCALARS or (isinstance(value, np.generic) and _safe(value.dtype, x.dtype)):
         one = np.empty(1, x.dtype)
         one[_ONE] = value  # raises NumPy's errors

@@ -152,8 +152,7 @@ class Assign:
 
 @record(frozen=True, slots=True)
 class Store:
-    """The store ``buffer[at] = value``; both have one dtype.  ``nontemporal`` is a hint that the stored element
-    is not read soon."""
+    """The store ``buffer[at] = value``, of one dtype.  ``nontemporal``: the element is not read again soon."""
 
     buffer: str
     at: Affine
