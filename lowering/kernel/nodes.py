@@ -152,7 +152,7 @@ class Assign:
 
 @record(frozen=True, slots=True)
 class Store:
-    """The store ``buffer[at] = value``, of one dtype.  ``nontemporal``: the element is not read again soon."""
+    """The store ``buffer[at] = value``, of one dtype.  ``nontemporal``: the element is not read soon."""
 
     buffer: str
     at: Affine

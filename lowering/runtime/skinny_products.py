@@ -33,8 +33,8 @@ _UNIT = 4
 
 
 def is_large(m: int, n: int, k: int, size: int) -> bool:
-    """Whether the larger operand of an ``(m, k) @ (k, n)`` product has at least `LEAST` bytes, ``size`` for each
-    element."""
+    """Whether the larger operand of an ``(m, k) @ (k, n)`` product has at least `LEAST` bytes, ``size`` for
+    each element."""
     return max(m, n) * k * size >= LEAST
 
 

@@ -239,7 +239,7 @@ class Arrays(Operations):
         return all(self.scope.eq(x.offset, y.offset) is True for x, y in pairs)
 
     def _steps_equal(self, a: Window, b: Window) -> bool:
-        """Whether two vectors in the same array have equal steps through memory, or steps of opposite signs."""
+        """Whether two vectors in the same array have equal steps in memory, or steps of opposite signs."""
         array = self.memory.arrays[a.array]
         each = array.strides or c_strides(array.shape)
         steps = [
