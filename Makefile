@@ -11,8 +11,8 @@ OWN := random_programs threads
 # The tests of the face are run a second time, with all compiled: an eighth of them, another one after each commit.
 COMMITS := $(shell git rev-list --count HEAD 2>/dev/null || echo 0)
 SHARE ?= $(shell echo $$(($(COMMITS) % 8)))/8
-# Of tests with several cases a sixth, another one after each commit; CASES=0/1 is all.
-CASES ?= $(shell echo $$(($(COMMITS) % 6)))/6
+# Of tests with several cases a seventh, another one after each commit; CASES=0/1 is all.
+CASES ?= $(shell echo $$(($(COMMITS) % 7)))/7
 # The C target and its tests need a compiler; a wheel brings one where the system has none.
 CC_WHEEL := $(if $(shell command -v cc || command -v gcc || command -v clang),,,c)
 
