@@ -98,7 +98,11 @@ def looked_at(source: str) -> Names:
     """Return the names whose values statements use for nothing but their length and their items."""
     uses: list[ast.AST] = []
     every: list[str] = []
-    for node in walk(ast.parse(source)):
+    try:
+        tree = ast.parse(source.removeprefix("el"))  # a site may be an ``elif``
+    except SyntaxError:
+        return frozenset()
+    for node in walk(tree):
         if isinstance(node, ast.Name):
             every.append(node.id)
         elif isinstance(node, ast.Subscript) and not isinstance(node.slice, ast.Slice | ast.Tuple):
