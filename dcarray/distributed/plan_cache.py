@@ -139,7 +139,8 @@ class LogFacts:
         return self._plans.get(key)
 
     def cache(self, key: Any, plan: LayoutPlan) -> LayoutPlan:
-        """Cache a plan."""
+        """Keep the plan for a key of layouts and options, and return it.  All plans are dropped first if
+        there are `MAX_PLANS`."""
         return _put(self._plans, key, plan, MAX_PLANS)
 
 

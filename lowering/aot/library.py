@@ -24,7 +24,7 @@ OPTIONS = ("-std=gnu11", "-O3", "-fopenmp-simd", "-ffp-contract=off", "-fwrapv",
 
 @record(frozen=True, slots=True)
 class Sources:
-    """The texts of a library.
+    """The source texts from which a C library is built, and the names of its functions.
 
     Attributes
     ----------

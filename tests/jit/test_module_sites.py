@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import sys
 import traceback
@@ -20,6 +21,7 @@ from site_oracle import Oracle
 
 import dcarray as dc
 from dcarray.jit.loops.sites.importer import install_importer
+from dcarray.jit.loops.sites.module_sites import rewritten
 from dcarray.jit.loops.sites.modules import compile_module
 from dcarray.jit.loops.sites.site import Site
 
@@ -371,3 +373,22 @@ Inner.owner = Outer
             if target is module:
                 made.undo()
                 assert (inner.added.__code__, outer.doubled.__code__) == before
+
+
+FIRST_OF_PEAKS = """
+def peaks(x, gap):
+    found = [0]
+    for i in range(1, len(x) - 1):
+        if i - found[-1] >= gap:
+            found.append(i)
+        elif x[i] > x[found[-1]]:
+            found[-1] = i
+    return found
+"""
+
+
+def test_the_source_of_a_site_is_a_program() -> None:
+    sources = [place.source.source for place in rewritten(FIRST_OF_PEAKS, "f.py", True).places]
+    assert any(source.startswith("if x[i]") for source in sources)
+    for source in sources:
+        ast.parse(source)

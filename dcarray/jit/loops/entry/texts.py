@@ -77,7 +77,7 @@ class Texts:
             self._places = [k for k, name in enumerate(self._names) if name in looked]
         made = [*values]
         for k in self._places:
-            if k < len(values) and _may_have_characters(values[k]):
+            if _may_have_characters(values[k]):
                 known = self._known.get(k)
                 found = known if known is not None and known.given is values[k] else characters(values[k])
                 if found is not None:
@@ -98,11 +98,7 @@ def looked_at(source: str) -> Names:
     """Return the names whose values statements use for nothing but their length and their items."""
     uses: list[ast.AST] = []
     every: list[str] = []
-    try:
-        tree = ast.parse(source.removeprefix("el"))  # a site may be an ``elif``
-    except SyntaxError:
-        return frozenset()
-    for node in walk(tree):
+    for node in walk(ast.parse(source)):
         if isinstance(node, ast.Name):
             every.append(node.id)
         elif isinstance(node, ast.Subscript) and not isinstance(node.slice, ast.Slice | ast.Tuple):

@@ -8,7 +8,7 @@ from .arithmetic import Operations
 from .arrays import Arrays
 from .indexing import run_length
 from .lists import Lists
-from .texts import Text, character
+from .texts import Text
 from .values import Data, ItemRange, NumberList, RaggedList, Value, is_array, is_int
 
 
@@ -26,7 +26,7 @@ class Iterables(Operations):
         if isinstance(value, NumberList):
             return ItemRange(0, value.array.shape[0], 1, lambda k: self.lists.getitem(value, k))
         if isinstance(value, Text):
-            return ItemRange(0, value.codes.shape[0], 1, lambda k: character(self.arrays, value, k))
+            return ItemRange(0, value.codes.shape[0], 1, lambda k: self.lists.character(value, k))
         if isinstance(value, RaggedList):
             return ItemRange(0, value.starts.shape[0], 1, lambda k: self.lists.row(value, k))
         if not is_array(value) or not value.shape:

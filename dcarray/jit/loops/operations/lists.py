@@ -14,6 +14,7 @@ from dcarray.ir.ops import const
 from .arithmetic import Operations
 from .arrays import Arrays
 from .either_type import either_kind, int_or_float, value_and_type
+from .texts import Character, Text
 from .values import INT_OR_FLOAT, Data, NumberList, RaggedList, Row, Shape, Value, cast, is_int, kind_of
 
 _DTYPES = {int: np.dtype(np.int64), float: np.dtype(np.float64)}
@@ -56,7 +57,7 @@ class Lists(Operations):
 
     def row(self, x: RaggedList, key: Value) -> Row:
         """Trace ``x[key]`` of a list of lists of several lengths."""
-        self._check_key(key)
+        self.check_key(key)
         most = self.scope.limits(x.items.array.shape[0])[1]
         parts = [self.arrays.getitem(places, key) for places in (x.starts, x.lengths)]
         made = [self.memory.value(p.expr, scalar=True, weak=int, limits=(0, most)) for p in parts]
@@ -66,7 +67,7 @@ class Lists(Operations):
         """Trace ``x[key]``."""
         if isinstance(key, slice):
             return self._slice(x, key)
-        self._check_key(key)
+        self.check_key(key)
         if x.of_tuples:
             width = x.array.shape[-1]
             if type(width) is not int:
@@ -134,7 +135,7 @@ class Lists(Operations):
         Untraceable
             If the list would then have numbers of other types.
         """
-        self._check_key(key)
+        self.check_key(key)
         if len(x.array.shape) == 1:
             return self.number_for(x, value)
         raise self.scope.fail(f"a list of lists of {x.array.dtype} gets another list")
@@ -156,7 +157,13 @@ class Lists(Operations):
         known = self.wanted.get(origin, self.kinds.get(origin, kind))
         self.wanted[origin] = kind if known == kind else INT_OR_FLOAT
 
-    def _check_key(self, key: Value) -> None:
+    def character(self, x: Text, key: Value) -> Character:
+        """Trace ``x[key]`` of a string, or of a list or an array of characters."""
+        self.check_key(key, "a string")
+        return Character(self.arrays.getitem(x.codes, key))
+
+    def check_key(self, key: Value, what: str = "a list") -> None:
+        """Raise `Untraceable` if a key is not an integer."""
         run_time = isinstance(key, Data) and key.scalar and key.dtype.kind in "iu"
         if not (is_int(key) or run_time):
-            raise self.scope.fail("a list is indexed by something that is not an integer")
+            raise self.scope.fail(f"{what} is indexed by something that is not an integer")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,12 +12,9 @@ from dcarray.ir.ops import const
 from ..entry.entry_values import CHARACTERS
 from .memory import Memory
 from .scope import Scope
-from .values import Data, Value, is_int
+from .values import Data, Value
 
-if TYPE_CHECKING:
-    from .arrays import Arrays
-
-__all__ = ["Character", "Text", "character", "compared", "contained"]
+__all__ = ["Character", "Text", "compared", "contained"]
 
 _BOOL = np.dtype(np.bool_)
 _NAMES = {"==": "equal", "!=": "not_equal"}
@@ -42,14 +38,6 @@ class Character:
     """An item of a `Text`; ``code`` is its code point."""
 
     code: Data
-
-
-def character(arrays: Arrays, text: Text, key: Value) -> Character:
-    """Trace ``text[key]``: return the character at an index."""
-    run_time = isinstance(key, Data) and key.scalar and key.dtype.kind in "iu"
-    if not (is_int(key) or run_time):
-        raise arrays.scope.fail("a string is indexed by what is no integer")
-    return Character(arrays.getitem(text.codes, key))
 
 
 def compared(memory: Memory, scope: Scope, op: str, a: Value, b: Value) -> Value:

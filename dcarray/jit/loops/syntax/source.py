@@ -81,7 +81,7 @@ class Source:
 
 def text_of(lines: Sequence[str], number: int, stmts: Sequence[ast.stmt]) -> str:
     """Return the source text of consecutive statements, without indentation; ``number`` is the line number of
-    ``lines[0]``, as syntax trees have them."""
+    ``lines[0]``, as syntax trees have them.  An ``elif`` becomes the ``if`` that it is in the tree."""
     first, last = stmts[0], stmts[-1]
     begin, indent = first.lineno, first.col_offset
     if isinstance(first, ast.FunctionDef) and first.decorator_list:
@@ -89,7 +89,8 @@ def text_of(lines: Sequence[str], number: int, stmts: Sequence[ast.stmt]) -> str
     found = [*lines[begin - number : (last.end_lineno or last.lineno) - number + 1]]
     found[-1] = found[-1].encode()[: last.end_col_offset].decode()
     found[0] = " " * indent + found[0].encode()[indent:].decode()  # others may be before it on its line
-    return "\n".join(line[min(indent, len(line) - len(line.lstrip())) :].rstrip("\r\n") for line in found)
+    text = "\n".join(line[min(indent, len(line) - len(line.lstrip())) :].rstrip("\r\n") for line in found)
+    return text.removeprefix("el") if isinstance(first, ast.If) else text
 
 
 # by the identities of code objects that `with_parameters` has made: these, the functions and the names

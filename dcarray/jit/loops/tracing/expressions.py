@@ -15,7 +15,7 @@ from dcarray.ir.statements import all_statements
 from ..entry.entry_values import Function, PublicObject
 from ..operations.arithmetic import Operations
 from ..operations.calls import Calls
-from ..operations.texts import Character, Text, character, contained
+from ..operations.texts import Character, Text, contained
 from ..operations.values import Data, Method, NumberList, RaggedList, Row, Stack, Unbound, Value, is_number
 from ..syntax.comprehension_loops import TAKE_ALL, Comprehension
 from ..syntax.syntax_facts import stores
@@ -261,7 +261,7 @@ class Expressions(Operations):
         if isinstance(owner, NumberList):
             return self.lists.getitem(owner, key)
         if isinstance(owner, Text):
-            return character(self.arrays, owner, key)
+            return self.lists.character(owner, key)
         if owner == PublicObject("dcarray.map"):
             return self.calls.range_product(key)
         raise self.scope.fail("an index of a value that is not understood")

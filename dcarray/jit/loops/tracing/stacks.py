@@ -24,7 +24,6 @@ from ..operations.values import (
     Stack,
     Value,
     is_array,
-    is_int,
     is_number,
     kind_of,
 )
@@ -129,9 +128,7 @@ class Stacks(Statements):
 
     def place_of(self, x: Stack | Row, key: Value) -> Data:
         """Return the index of ``x[key]`` in the list's memory, with a check that the item exists."""
-        run_time = isinstance(key, Data) and key.scalar and key.dtype.kind in "iu"
-        if not (is_int(key) or run_time):
-            raise self.scope.fail("a list is indexed by something that is not an integer")
+        self.lists.check_key(key)
         given: Expr = self.math.expr(key, _I8)
         count, zero = self.math.length(x).expr, const(0, _I8)
         low, high = self.math.limits(key)
