@@ -21,6 +21,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import suppress
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from dcarray.core import config, open_door
@@ -34,6 +35,7 @@ IDLE = 30.0
 _SETTLED = 2.0  # seconds after which a cache folder that is still there is likely to stay
 _FINISHING = 10.0  # seconds of work on plans of a program that has ended
 _FINISHED = 20.0  # seconds after which such work is given up
+_TRIES = 20  # to lower the session's priority
 _MOST_MEMORY = 1 << 20  # kilobytes, with which a planning process serves no further program
 NICE_ALONE = 11
 """Priority steps below the program if there is one processor: the planning process gets a thirteenth of
@@ -76,8 +78,8 @@ def command(nice: int = NICE) -> str:
     return (
         "import gc, os, sys\n"
         "gc.disable()\n"  # next to nothing that is made at first is garbage: see `serve`
+        "os.setpgid(0, 0)\n"  # by the parent, since the leader of a process group cannot leave its session
         "if os.fork(): os._exit(0)\n"
-        "os.setpgid(0, 0)\n"
         f"os.setpriority(os.PRIO_PROCESS, 0, {priority})\n"  # before all imports, which are half of the work
         f"{_IDLE if nice == NICE else ''}"
         f"try: os.write(0, os.getpid().to_bytes({HEAD}, 'little'))\n"
@@ -137,8 +139,26 @@ def _watch(program: socket.socket, gives_way: bool, over: threading.Event) -> No
             os.sched_setscheduler(
                 os.getpid(), os.SCHED_IDLE, os.sched_param(0)
             )  # the thread that makes plans
+    _leave_session()
     if not over.wait(_FINISHED):
         os._exit(0)
+
+
+def _leave_session() -> None:
+    """Give this process a session of its own, of the lowest priority.
+
+    Linux shares the processors first among sessions, and then by priority within each (sched(7), "The
+    autogroup feature").  The idle policy only makes way for programs of the same session: programs of other
+    sessions would get half of a processor.
+    """
+    with suppress(OSError):
+        os.setsid()
+        for _ in range(_TRIES):
+            try:
+                Path("/proc/self/autogroup").write_text("19")
+                return
+            except BlockingIOError:  # another session has been changed in the last tenth of a second
+                time.sleep(0.1)
 
 
 def _write_held(inside: str | None = None) -> None:
