@@ -136,7 +136,9 @@ class _Asking:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the notes of outcomes if a file is named, and with dcarray's arrays the evaluations."""
+    """Register the plugin that notes outcomes, if ``--outcomes`` names a file.  With ``--arrays wrapped``,
+    also evaluate pending operations after every test, and after every block that expects an error or a
+    warning."""
     file = config.getoption("--outcomes")
     if file:
         config.pluginmanager.register(_Outcomes(Path(file)))

@@ -180,7 +180,8 @@ SCANS = {f"accumulate.{name}": name for name, op in OPS.items() if op.combine}
 @lru_cache(maxsize=4096)
 def loop_dtype(op: str, args: tuple[np.dtype[Any], ...]) -> np.dtype[Any] | None:
     """Return the result's dtype of the loop for exactly these argument dtypes, None if there is no such loop.
-    ("cast" has none: its result is what the node says.)"""
+    ("cast" has none: its result is what the node says.)  `dcarray.core.ufunc_loops.resolve` promotes operands
+    before."""
     if op == "where":
         return args[1] if len(args) == 3 and args[0] == np.bool_ and args[1] == args[2] else None
     if op == "checked":

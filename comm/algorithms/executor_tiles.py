@@ -65,8 +65,8 @@ class _Work:
         self.results: dict[int, Any] = {}
 
     def run(self, pool: Any) -> Exception | None:
-        """Run the tiles without a result; return the exception if the pool broke before all had one, else
-        None."""
+        """Run all tiles that have no result yet; return the exception that broke the pool, or None if every
+        tile now has a result."""
         ready: SimpleQueue[Future[Any]] = SimpleQueue()
         waiting: dict[Future[Any], int] = {}
         failures: dict[int, Exception] = {}

@@ -401,7 +401,7 @@ def evaluate(x: Any = _ALL, /, *more: Any) -> Any:
     return x
 
 
-if BUILT:  # else the methods above serve every call
+if BUILT:  # `_native/` serves most calls; without it, the methods above serve every call
     from dcarray._native.extension import call_loops, install, make_evaluate_route, set_families
     from dcarray._native.extension import wrap as _wrap
 

@@ -66,7 +66,7 @@ class _Unplanned(Exception):
 
 
 class RegionOnRanks:
-    """A region over whole arrays of known sizes, for runs on all ranks.
+    """A region written for undivided arrays, of known sizes, which all ranks run together on their blocks.
 
     Parameters
     ----------

@@ -117,7 +117,7 @@ class _Call:
 
 
 def of_class(cls: type[ndarray], value: Any) -> Any:
-    """Return an ordinary wrapped or plain array as an array of the class ``cls`` on the same memory."""
+    """Return an array of the class ``cls`` on the memory of ``value``, a plain or a wrapped array."""
     if type(value) is np.ndarray:
         value = wrap(value)
     return value if cls is ndarray else as_class(cls, value)

@@ -95,6 +95,8 @@ class Background:
     finish : callable
         Sends requests to the planning process, which makes their plans for later runs; set by
         `dcarray.plans.client`.
+    has_planner : callable
+        Returns whether the planning process is ready for requests; set by `dcarray.plans.client`.
     is_stopping : bool
         Whether the program is ending, so that no more plans are made.
     """
@@ -103,6 +105,7 @@ class Background:
         self.finished: list[Callable[[], None]] = []
         self.start_planning: Callable[[], None] = lambda: None
         self.finish: Callable[[list[Any]], None] = lambda left: None
+        self.has_planner: Callable[[], bool] = lambda: False
         self.is_stopping = False
         self._held: list[tuple[Callable[[], None], float]] = []
         self._suspects = False  # whether a planning process was started before there was a job for it

@@ -48,8 +48,8 @@ class PlanningClient:
             os.register_at_fork(after_in_child=self._leave)
 
     def plan(self, request: Request) -> tuple[Any, ...]:
-        """Have the planning process make a plan; return the serialised plan, and the ``counts`` and
-        ``reasons`` that `server.answer` describes.
+        """Have the planning process find or make a plan; return the serialised plan, and the ``counts`` (None
+        if the plan was stored) and ``reasons`` that `server.answer` describes.
 
         Raises
         ------
@@ -97,6 +97,10 @@ class PlanningClient:
             return
         with self._lock, suppress(NoPlanningProcess):
             self._ensure_started(_nice())
+
+    def is_ready(self) -> bool:
+        """Return whether the planning process is ready for requests."""
+        return self._process is not None and self._process.has_begun
 
     def finish(self, left: list[Request]) -> None:
         """Send the requests ``left`` to the planning process, which makes their plans in this order for later
@@ -172,4 +176,4 @@ def _can_start() -> bool:
 _warned: set[str] = set()
 CLIENT = PlanningClient()
 """The connection of this process to its planning process."""
-BACKGROUND.finish = CLIENT.finish
+BACKGROUND.finish, BACKGROUND.has_planner = CLIENT.finish, CLIENT.is_ready

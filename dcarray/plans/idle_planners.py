@@ -3,8 +3,7 @@
 A planning process needs a third of a second to get ready.  When its program has ended, it listens at a socket
 for a while, in a folder that only its user may enter.  Another program takes it over by connecting to the
 socket, at which it then no longer listens.  The socket's path, its *place*, is made of all that a planning
-process depends on: the interpreter, its import paths, the sources, the environment, priority, processors, and
-the session.
+process depends on: the interpreter, its import paths, the sources, the environment, priority, and processors.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ def place_of(command: str) -> str | None:
     space = ""
     with suppress(OSError):
         space = os.readlink("/proc/self/ns/pid")  # containers may share a folder
-    parts = command, stamp(*source_folders()), *environment, f"{sorted(processors)} {os.getsid(0)} {space}"
+    parts = command, stamp(*source_folders()), *environment, f"{sorted(processors)} {space}"
     return os.path.join(folder, sha256("\0".join(parts).encode()).hexdigest()[:32])
 
 

@@ -40,7 +40,8 @@ def obtain(request: requests.Request, options: Options, background: Background) 
     """
     made = None
     if options.jit == "background" and not options.debug:
-        known = load_stored(request)
+        # A planning process that is ready looks itself: here each file waits for the interpreter's lock.
+        known = None if background.has_planner() else load_stored(request)
         if known is not None:
             return known
         from . import client, server_handle
@@ -56,7 +57,7 @@ def obtain(request: requests.Request, options: Options, background: Background) 
             plan = loaded_plan.deserialised(made)
             for reason in reasons:
                 _note_uncompiled(reason, None)
-            return _count(plan, *counts)
+            return _count(plan, *(counts or (0, 0, plan.kernels)))
     if options.debug:
         from . import debug_output
 

@@ -181,10 +181,23 @@ def _serve_program(program: socket.socket, chores: Iterator[bool]) -> list[reque
         disk_store.make_folder(request.cache_dir)  # in which what comes later is kept
         if request.cache_dir:
             _write_held(request.cache_dir)  # an earlier run's: this program is there, and so is the folder
-        reply = _finished.pop((request.text(), request.cache_dir), None) or answer(request)
-        with suppress(Exception):  # if the folder fails, the next process plans again
-            save_reply(request, reply)  # before the reply, with which the program may be done, and its folder
-        _send(program, message(reply))
+        _send(program, message(_stored(request) or _new(request)))
+
+
+def _stored(request: requests.Request | requests.RoutineRequest) -> tuple[Any, ...] | None:
+    """Return the reply to a request for a plan that is stored in the cache folder, or None."""
+    with suppress(Exception):  # without the folder
+        plan = None if isinstance(request, requests.RoutineRequest) else disk_store.load_bytes(request)
+        return None if plan is None else ("plan", plan, None, [], [])
+    return None
+
+
+def _new(request: requests.Request | requests.RoutineRequest) -> tuple[Any, ...]:
+    """Return the reply to a request, and store it."""
+    reply = _finished.pop((request.text(), request.cache_dir), None) or answer(request)
+    with suppress(Exception):  # if the folder fails, the next process plans again
+        save_reply(request, reply)  # before the reply, with which the program may be done, and its folder
+    return reply
 
 
 _finished: dict[tuple[str, str | None], tuple[Any, ...]] = {}

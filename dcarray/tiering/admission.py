@@ -1,6 +1,7 @@
 """The policy of compiled code: when code counts as hot, when a plan is requested, and when a plan is kept.
 
-All thresholds for plans are here: for sites (`dcarray.jit.loops.sites`) and for recordings.
+All thresholds for plans are here: for sites (`dcarray.jit.loops.sites`) and for recordings
+(`dcarray.execution.executor`).
 `docs/policy.md` explains them.
 """
 

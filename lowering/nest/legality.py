@@ -2,6 +2,8 @@
 
 A statement means that everything is read before anything is written.  A loop nest preserves that if each
 element that is written is read at the same point of the domain only, or not at all.
+
+`dcarray.ir.analysis.independence` decides whether the iterations of a loop *statement* may run in parallel.
 """
 
 from __future__ import annotations

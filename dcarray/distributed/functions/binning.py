@@ -108,7 +108,8 @@ def _histogramdd(
 
 
 def _columns(sample: Any) -> list[Any]:
-    """Return the coordinates of a sample, of one dtype."""
+    """Return the points of a histogramdd sample as one vector for each axis, all of one dtype; an empty list
+    if the sample has another form."""
     if isinstance(sample, (list, tuple)):
         columns = [operand(x) for x in sample]
         dtype = np.result_type(*[np.empty(0, x.dtype) for x in columns])

@@ -34,7 +34,7 @@ def _candidates(region: Region) -> list[list[Array]]:
 
 
 def _assignment(group: Sequence[Array], lives: dict[str, tuple[int, int]]) -> dict[str, str]:
-    """Return for each array that can use the memory of an earlier one the name of the first array there."""
+    """Return a dict from each array that can reuse an earlier array's memory to the first array there."""
     found: dict[str, str] = {}
     until: dict[str, int] = {}  # the last use of each place
     for array in sorted((a for a in group if a.name in lives), key=lambda array: lives[array.name]):

@@ -1,7 +1,7 @@
 """The schedules of reductions on devices: a block folds a whole result, or pieces that are folded afterwards.
 
 Results are folded in trees whose shapes depend on sizes alone, so that they do not depend on how many blocks
-run at a time.
+run at a time.  The schedules build kernel IR, which `dcarray.lowering.c_family.device_kernels` prints.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import CodeType, SimpleNamespace
 from typing import Any, NamedTuple
 
-from dcarray.core import open_door
+from dcarray.core import config, open_door
 from dcarray.ir.records import record
 from dcarray.tiering.admission import FADING
 
@@ -274,6 +274,10 @@ class Site:
     def server(self) -> Any:
         """The site's server (`dcarray.jit.loops.sites.site_server.SiteServer`), made at the first access."""
         if self._server is None:
+            if not self.known and config.current().jit == "background":
+                from dcarray.plans.client import CLIENT
+
+                CLIENT.start()  # it needs longer to get ready than these modules need to load
             self._server = open_door("sites").SiteServer(self)
         return self._server
 
