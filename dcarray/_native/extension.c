@@ -251,6 +251,7 @@ replace_method(PyMethodDef *definition, PyObject **old)
 #include "triangles.h"
 #include "guard_checks.h"
 #include "short_runs.h"
+#include "object_runs.h"
 #include "blocked_statements.h"
 #include "accumulation.h"
 #include "sampler_rest.h"
@@ -394,6 +395,7 @@ static PyMethodDef methods[] = {
     METHOD("run_block_program", run_block_program, METH_VARARGS)
     METHOD("split", split_log, METH_O)
     METHOD("make_short_run", make_short_run, METH_VARARGS)
+    METHOD("make_object_run", make_object_run, METH_VARARGS)
     METHOD("rest", rest, METH_O)
     METHOD("end_rest", end_rest, METH_NOARGS)
     METHOD("make_evaluate_route", make_evaluate_route, METH_O)

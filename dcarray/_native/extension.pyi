@@ -72,7 +72,13 @@ def make_short_run(
     serves: Callable[[tuple[int, ...]], tuple[tuple[int, ...], ...] | None],
     parameters: tuple[tuple[str, int, Any, Any], ...],
     results: tuple[tuple[str, int, Any, Any], ...], sizes: tuple[tuple[int, int, int, int], ...],
-    firsts: tuple[int, ...], lock: Any, empty: Callable[..., Any], /,
+    firsts: tuple[int, ...], lock: Any, empty: Callable[..., Any], undo: bool, /,
+) -> Any: ...  # fmt: skip
+def make_object_run(
+    python: Callable[..., Any], run: Any, names: dict[str, Any], count: int, others: tuple[int, ...],
+    guards: tuple[Any, ...], owners: tuple[tuple[str, int, Any, Any], ...],
+    functions: tuple[tuple[str, int, Any, Any], ...], reads: tuple[tuple[str, int, Any, Any], ...],
+    written: tuple[tuple[str, int, Any, Any], ...], /,
 ) -> Any: ...  # fmt: skip
 def end_rest() -> None: ...
 def rest(seconds: float, /) -> None: ...

@@ -12,3 +12,14 @@ referent(PyObject *weak, PyObject **found)
     return x == NULL ? -1 : *found != NULL;
 #endif
 }
+
+/* What a class itself holds, by name; a new reference, or NULL. */
+static inline PyObject *
+class_dictionary(PyTypeObject *kind)
+{
+#if PY_VERSION_HEX >= 0x030C0000
+    return PyType_GetDict(kind);
+#else
+    return Py_XNewRef(kind->tp_dict);
+#endif
+}

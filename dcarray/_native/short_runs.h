@@ -4,9 +4,10 @@
  * the run to Python where one fails, where a floating-point exception was raised, and from time to time. */
 #include <stddef.h>
 
-enum { MOST_PARTS = 24, MOST_VALUES = 32, MOST_SIZES = 48 };
+enum { MOST_PARTS = 24, MOST_VALUES = 32, MOST_SIZES = 48, MOST_UNDONE = 1 << 16 };
 /* Where a parameter's memory, or a result, is from. */
 enum { GIVEN = 'g', NUMBER = 'f', INTEGER = 'i', FRESH = 'n', MADE = 'm', SCALAR = 's', ITEM = 'w', CONSTANT = 'c', SAME = 'a', EITHER = 'e' };
+enum { REAL_OF = 'q', INTEGER_OF = 'k' }; /* numbers that a function computes from the values */
 
 typedef struct {
     char kind;
@@ -31,6 +32,7 @@ typedef struct {
     PyObject *bound, *contexts; /* (dictionary, name, object it is bound to), (context variable, its value) */
     PyObject *acquire, *release, *empty;
     Part parameters[MOST_PARTS], results[MOST_PARTS];
+    int undo; /* whether the arrays that it writes are restored where it fails */
     int given, parameter_count, result_count, symbol_count, symbol_at[MOST_VALUES], size_count;
     SizePlace sizes[MOST_SIZES];
     long long now[MOST_VALUES]; /* the symbols */
@@ -62,10 +64,9 @@ same_surroundings(ShortRun *s)
 
 /* Find the values of other names, and check all; 0 if one is not as before, -1 with an error.  New references to the others. */
 static int
-find_values(ShortRun *s, PyObject *const *args, PyObject **values, Py_ssize_t *count)
+find_values(ShortRun *s, PyObject *const *args, PyObject **values, Py_ssize_t *count, Span *spans, int *arrays)
 {
-    Span spans[MOST_ARRAYS];
-    int arrays = 0, found = 1;
+    int found = 1;
     for (int k = 0; k < s->given; k++)
         values[k] = args[k];
     for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(s->others); k++) {
@@ -78,8 +79,36 @@ find_values(ShortRun *s, PyObject *const *args, PyObject **values, Py_ssize_t *c
         (*count)++;
     }
     for (Py_ssize_t k = 0; found > 0 && k < PyTuple_GET_SIZE(s->checks); k++)
-        found = meets_check(values[k], PyTuple_GET_ITEM(s->checks, k), spans, &arrays, 0);
-    return found > 0 ? are_apart(spans, arrays) : found;
+        found = meets_check(values[k], PyTuple_GET_ITEM(s->checks, k), spans, arrays, 0);
+    return found > 0 ? are_apart(spans, *arrays) : found;
+}
+
+/* Copy the memory that a run may write to a buffer, or back from there. */
+static void
+copy_written(const Span *spans, int arrays, char *buffer, int back)
+{
+    for (int k = 0; k < arrays; k++) {
+        size_t size = spans[k].high - spans[k].low;
+        if (!spans[k].written)
+            continue;
+        memcpy(back ? spans[k].low : buffer, back ? buffer : spans[k].low, size);
+        buffer += size;
+    }
+}
+
+/* A copy of the memory that a run may write; NULL if it is too large. */
+static char *
+written_memory(const Span *spans, int arrays)
+{
+    size_t size = 0;
+    char *buffer;
+    for (int k = 0; k < arrays; k++)
+        if (spans[k].written)
+            size += spans[k].high - spans[k].low;
+    buffer = size > MOST_UNDONE ? NULL : PyMem_Malloc(size);
+    if (buffer != NULL)
+        copy_written(spans, arrays, buffer, 0);
+    return buffer;
 }
 
 /* A size among the values; -1 with an error, which is no other size of theirs but that of an int. */
@@ -175,12 +204,36 @@ bound_results(ShortRun *s, PyObject **values, PyObject **made)
     return results;
 }
 
-/* Run the driver: 1 with results, 0 if the run has to be Python's, -1 with an error. */
+/* Compute a number from the values; 0 if it is not of the part's kind, -1 with an error. */
 static int
-run_short(ShortRun *s, PyObject **values, PyObject **results)
+compute_number(ShortRun *s, const Part *p, PyObject **values, double *real, int64_t *integer)
+{
+    Py_ssize_t count = s->given + PyTuple_GET_SIZE(s->others);
+    PyObject *all = PyTuple_New(count), *found;
+    int over = 1;
+    for (Py_ssize_t k = 0; all != NULL && k < count; k++)
+        PyTuple_SET_ITEM(all, k, Py_NewRef(values[k]));
+    found = all == NULL ? NULL : PyObject_CallOneArg(p->first, all);
+    Py_XDECREF(all);
+    if (found == NULL)
+        return -1;
+    if (p->kind == REAL_OF && PyFloat_Check(found)) {
+        *real = PyFloat_AS_DOUBLE(found);
+        over = 0;
+    }
+    else if (p->kind == INTEGER_OF && PyLong_CheckExact(found))
+        *integer = PyLong_AsLongLongAndOverflow(found, &over);
+    Py_DECREF(found);
+    return !over;
+}
+
+/* Run the driver: 1 with results, 0 if the run has to be Python's, -1 with an error.  Then memory is as before. */
+static int
+run_short(ShortRun *s, PyObject **values, const Span *spans, int arrays, PyObject **results)
 {
     union { double real; int64_t integer; } numbers[MOST_PARTS];
     PyObject *made[MOST_PARTS] = {0}, *addresses = PyList_New(s->parameter_count), *raised = NULL;
+    char *before = NULL;
     double begun = seconds();
     int done = addresses == NULL ? -1 : 1;
     for (int k = 0; done > 0 && k < s->parameter_count; k++) {
@@ -193,6 +246,8 @@ run_short(ShortRun *s, PyObject **values, PyObject **results)
             numbers[k].real = PyFloat_AS_DOUBLE(values[p->at]);
         else if (p->kind == INTEGER)
             numbers[k].integer = PyLong_AsLongLongAndOverflow(values[p->at], &over);
+        else if (p->kind == REAL_OF || p->kind == INTEGER_OF)
+            done = compute_number(s, p, values, &numbers[k].real, &numbers[k].integer);
         else {
             PyObject *of[] = {p->first, p->second};
             made[k] = PyObject_Vectorcall(s->empty, of, 2, NULL);
@@ -211,6 +266,8 @@ run_short(ShortRun *s, PyObject **values, PyObject **results)
                 PyList_SET_ITEM(addresses, k, number);
         }
     }
+    if (done > 0 && s->undo && (before = written_memory(spans, arrays)) == NULL)
+        done = 0;
     if (done > 0) {
         PyObject *none = PyTuple_New(0);
         PyObject *of[] = {none, addresses, s->symbols, s->threads, s->flags};
@@ -226,6 +283,9 @@ run_short(ShortRun *s, PyObject **values, PyObject **results)
     for (int k = 0; k < s->parameter_count; k++)
         Py_XDECREF(made[k]);
     Py_XDECREF(addresses);
+    if (done <= 0 && before != NULL)
+        copy_written(spans, arrays, before, 1);
+    PyMem_Free(before);
     if (done > 0) {
         s->runs++;
         s->seconds += seconds() - begun;
@@ -238,6 +298,8 @@ call_short(PyObject *self, PyObject *const *args, size_t flags, PyObject *keywor
 {
     ShortRun *s = (ShortRun *)self;
     PyObject *values[MOST_VALUES], *results = NULL, *none;
+    Span spans[MOST_ARRAYS];
+    int arrays = 0;
     Py_ssize_t others = 0;
     int done = 0;
     if (PyVectorcall_NARGS(flags) == s->given && keywords == NULL && seconds() < s->until &&
@@ -247,11 +309,11 @@ call_short(PyObject *self, PyObject *const *args, size_t flags, PyObject *keywor
         Py_DECREF(none);
         done = same_surroundings(s);
         if (done > 0)
-            done = find_values(s, args, values, &others);
+            done = find_values(s, args, values, &others, spans, &arrays);
         if (done > 0)
             done = take_symbols(s, values);
         if (done > 0)
-            done = run_short(s, values, &results);
+            done = run_short(s, values, spans, arrays, &results);
         for (Py_ssize_t k = 0; k < others; k++)
             Py_DECREF(values[s->given + k]);
         if (done < 0) {
@@ -410,17 +472,18 @@ read_sizes(ShortRun *s, PyObject *sizes, PyObject *firsts)
     return PyErr_Occurred() ? -1 : 0;
 }
 
-/* make_short_run(given, others, names, builtins, checks, driver, serves, parameters, results, sizes, firsts, lock, empty):
+/* make_short_run(given, others, names, builtins, checks, driver, serves, parameters, results, sizes, firsts, lock, empty, undo):
  * a callable for so many arguments, which has to be armed first. */
 static PyObject *
 make_short_run(PyObject *module, PyObject *args)
 {
     PyObject *others, *names, *builtins, *checks, *driver, *serves, *parameters, *results, *sizes, *firsts, *lock, *empty;
-    int given;
+    int given, undo;
     ShortRun *s;
-    if (!PyArg_ParseTuple(args, "iO!O!O!O!OOO!O!O!O!OO:make_short_run", &given, &PyTuple_Type, &others, &PyDict_Type,
+    if (!PyArg_ParseTuple(args, "iO!O!O!O!OOO!O!O!O!OOp:make_short_run", &given, &PyTuple_Type, &others, &PyDict_Type,
                           &names, &PyDict_Type, &builtins, &PyTuple_Type, &checks, &driver, &serves, &PyTuple_Type,
-                          &parameters, &PyTuple_Type, &results, &PyTuple_Type, &sizes, &PyTuple_Type, &firsts, &lock, &empty))
+                          &parameters, &PyTuple_Type, &results, &PyTuple_Type, &sizes, &PyTuple_Type, &firsts, &lock, &empty,
+                          &undo))
         return NULL;
     if (PyType_Ready(&ShortRunType) < 0)
         return NULL;
@@ -434,6 +497,7 @@ make_short_run(PyObject *module, PyObject *args)
     memset((char *)s + sizeof(PyObject), 0, sizeof(ShortRun) - sizeof(PyObject));
     s->call = call_short;
     s->given = given;
+    s->undo = undo;
     s->others = Py_NewRef(others);
     s->names = Py_NewRef(names);
     s->builtins = Py_NewRef(builtins);

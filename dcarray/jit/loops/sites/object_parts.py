@@ -14,10 +14,12 @@ __all__ = [
     "Callee",
     "Unread",
     "bind",
+    "class_attribute",
     "function_of",
     "is_bindable",
     "is_object",
     "is_own",
+    "is_plainly_read",
     "is_same_function",
     "part",
     "place",
@@ -72,13 +74,13 @@ def part(owner: Any, step: Step) -> Any:
         except ValueError:
             raise Unread from None
     if kind is type:
-        found = _of_class(owner, key)
+        found = class_attribute(owner, key)
         if found is MISSING or hasattr(type(found), "__get__"):
             raise Unread
         return found
-    if _of_class(kind, "__getattribute__") not in _GETTERS:
+    if class_attribute(kind, "__getattribute__") not in _GETTERS:
         raise Unread
-    of_class = _of_class(kind, key)
+    of_class = class_attribute(kind, key)
     descriptor = type(of_class)
     if descriptor is MemberDescriptorType or descriptor is _FIELD:
         try:
@@ -102,9 +104,9 @@ def function_of(owner: Any, step: Step) -> Callee | None:
     try:
         found = part(owner, step)
     except Unread:
-        if step.kind != "attribute" or _of_class(kind, "__getattribute__") not in _GETTERS:
+        if step.kind != "attribute" or class_attribute(kind, "__getattribute__") not in _GETTERS:
             return None
-        own, found = space(owner), _of_class(kind, step.key)
+        own, found = space(owner), class_attribute(kind, step.key)
         if type(found) is property:
             return Callee(found.fget, "property") if type(found.fget) is FunctionType else None
         if type(own) is dict and step.key in own:
@@ -151,7 +153,7 @@ def is_own(owner: Any, step: Step) -> bool:
     own = space(owner)
     if type(own) is dict and step.key in own:
         return True
-    return type(_of_class(type(owner), step.key)) is MemberDescriptorType
+    return type(class_attribute(type(owner), step.key)) is MemberDescriptorType
 
 
 def is_bindable(owner: Any, step: Step) -> bool:
@@ -159,12 +161,21 @@ def is_bindable(owner: Any, step: Step) -> bool:
     kind = type(owner)
     if step.kind != "attribute":
         return kind is (dict if step.kind == "item" else FunctionType)
-    if issubclass(kind, type) or _of_class(kind, "__setattr__") not in _SETTERS:
+    if issubclass(kind, type) or class_attribute(kind, "__setattr__") not in _SETTERS:
         return False
-    descriptor = type(_of_class(kind, step.key))
+    descriptor = type(class_attribute(kind, step.key))
     if descriptor is MemberDescriptorType:
         return True
     return type(space(owner)) is dict and not _is_setting(descriptor)
+
+
+def is_plainly_read(owner: Any, step: Step) -> bool:
+    """Whether reading a part is looking it up in the object and its class alone."""
+    kind = type(owner)
+    if step.kind == "item":
+        return kind is dict
+    plain = class_attribute(kind, "__getattribute__") is object.__getattribute__
+    return plain and class_attribute(kind, "__getattr__") is MISSING
 
 
 def bind(owner: Any, step: Step, value: Any) -> None:
@@ -189,7 +200,7 @@ def space(owner: Any) -> Any:
     return owner if issubclass(type(owner), type) else getattr(owner, "__dict__", owner)
 
 
-def _of_class(kind: type, key: Any) -> Any:
+def class_attribute(kind: type, key: Any) -> Any:
     """Return the attribute of a class or of its bases with this name."""
     for base in kind.__mro__:
         found = base.__dict__.get(key, MISSING)
@@ -204,5 +215,5 @@ def _is_setting(descriptor: type) -> bool:
 
 
 _PLAIN = (object, ModuleType, SimpleNamespace, tuple)
-_GETTERS = frozenset([_of_class(kind, "__getattribute__") for kind in _PLAIN])
-_SETTERS = frozenset([_of_class(kind, "__setattr__") for kind in _PLAIN])
+_GETTERS = frozenset([class_attribute(kind, "__getattribute__") for kind in _PLAIN])
+_SETTERS = frozenset([class_attribute(kind, "__setattr__") for kind in _PLAIN])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from types import FunctionType
 from typing import Any, NamedTuple
 
 from dcarray.ir.records import replaced
@@ -17,16 +18,18 @@ from .keys import MISSING, reads_bound
 from .object_parts import (
     Unread,
     bind,
+    class_attribute,
     function_of,
     is_bindable,
     is_object,
     is_own,
+    is_plainly_read,
     is_same_function,
     part,
     place,
 )
 from .path_naming import NamedStatements, named_statements
-from .site import SiteSource
+from .site import Site, SiteSource
 
 __all__ = ["PathValues"]
 
@@ -163,6 +166,54 @@ class PathValues:
         if named.read or named.written or named.lists or named.stacks or named.functions:
             return PathValues(source, named, values, names)
         return None
+
+    def object_run(self, site: Site, run: Any, values: Sequence[Any]) -> Any:
+        """Return a function in C that does `read`, a short run and `bind` for a site's values, of which
+        ``values`` are an example; None if it cannot."""
+        found = self.read(values)
+        if found is None or self._lists or self._stacks or self._same:
+            return None
+        owners, steps = found[1], {"attribute": "a", "item": "i"}
+        parents = [(owners[at], step) for at, step in (*self._read, *self._written)]
+        parents += [(owners[one.parent], one.step) for one in self._owners if one.step is not None]
+        if not all(step.kind in steps and is_plainly_read(owner, step) for owner, step in parents):
+            return None
+        functions = [self._lookup(owners, values, *one[:3]) for one in self._functions]
+        if None in functions:
+            return None
+        places = [
+            (steps[step.kind], parent, step.key, kind)
+            if step is not None
+            else ("v", root, "", kind)
+            if isinstance(root, int)
+            else ("g" if root else "n", 0, root, kind)
+            for root, parent, step, kind in self._owners
+        ]
+        from dcarray._native.extension import make_object_run
+
+        read, written = [
+            tuple([(steps[step.kind], at, step.key, None) for at, step in parts])
+            for parts in (self._read, self._written)
+        ]
+        try:
+            return make_object_run(
+                site.ask, run, site.names, len(values), tuple(self._others), self._guards,
+                tuple(places), tuple([one for one in functions if one]), read, written,
+            )  # fmt: skip
+        except ValueError:  # too many of something
+            return None
+
+    def _lookup(self, owners: list[Any], values: Sequence[Any], at: int, last: Any, root: Any) -> Any:
+        """Return how `object_run` finds a function, and what it has to be; None if it does not know how."""
+        if last is None:
+            place = ("v", root, "") if isinstance(root, int) else ("g", 0, root)
+            return (*place, self._root(root, values))
+        if last.kind == "item":
+            return "i", at, last.key, owners[at].get(last.key) if type(owners[at]) is dict else None
+        held = class_attribute(type(owners[at]), last.key)
+        kinds = {FunctionType: "m", property: "p"}
+        known = last.kind == "attribute" and is_plainly_read(owners[at], last) and type(held) in kinds
+        return (kinds[type(held)], at, last.key, held) if known else None
 
     def _root(self, root: int | str, values: Sequence[Any]) -> Any:
         if isinstance(root, int):

@@ -22,6 +22,9 @@ class PlanMismatch(Exception):
     """Exception: a plan cannot be used by its loop site, for the reason in the message."""
 
 
+_PYTHONS = frozenset({int, float, complex, bool})
+
+
 def fetcher(text: str, place: dict[str, int]) -> int | Callable[[Sequence[Any]], Any]:
     """Return what gets an input from the values of the names: a position among them, or a function of them
     that evaluates a Python expression."""
@@ -37,9 +40,12 @@ def fetcher(text: str, place: dict[str, int]) -> int | Callable[[Sequence[Any]],
     at = [place[name] for name in dict.fromkeys(names)]
 
     def fetch(values: Sequence[Any]) -> Any:
+        given = [values[k] for k in at]
         try:
-            with np.errstate(all="raise"):
-                return function(*[values[k] for k in at])
+            if _PYTHONS.issuperset(map(type, given)):
+                return function(*given)
+            with np.errstate(all="raise"):  # which takes longer than the rest
+                return function(*given)
         except Exception:  # the loop raises it, if it gets there
             return None
 

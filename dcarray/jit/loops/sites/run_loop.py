@@ -112,11 +112,20 @@ class LoopPlan(SizedPlan):
 
     @property
     def is_simple(self) -> bool:
-        """Whether a run needs nothing but addresses, and has nothing to restore."""
-        undone = self._windows_undone or self._undone or self._undone_unless_small or self._rewritten
-        whole = not self._writes or self._loaded.single
-        others = self._arrays or undone or self._generators
-        return self._owned and not others and whole
+        """Whether a run needs nothing but addresses, and perhaps copies of arrays that it overwrites."""
+        return self._owned and not (self._arrays or self._generators)
+
+    @property
+    def kept(self) -> list[int]:
+        """The parameters of which the plan makes undo copies, in more memory that it gets in this order."""
+        return [k for k, _ in self._windows_undone]
+
+    @property
+    def overwritten(self) -> list[int]:
+        """The parameters that a run that fails may leave changed."""
+        undone = self._windows_undone or self._undone_unless_small or self._rewritten
+        needed = undone or not self._loaded.single  # else one launch is done, or has not begun
+        return [k for k, (role, *_) in enumerate(self._parameters) if role == "inout" and needed]
 
     def count(self, runs: int) -> None:
         """Add a number of runs of the plan to the counters."""

@@ -26,16 +26,19 @@ from .plan_values import PYTHON_TYPES
 
 if TYPE_CHECKING:
     from .keys import Entry
+    from .path_values import PathValues
     from .run_loop import LoopPlan
     from .site import Site, SiteSource
 
 __all__ = ["ShortRuns"]
 
 _LASTS = 0.05  # seconds for which a run may rely on what the server found
+_MOST_UNDONE = 1 << 16  # bytes of arrays that are overwritten, of which a short run makes copies
 _TRIAL = 1e-3  # and of runs by which it is found out how long they take
 _GIVEN, _REAL, _INTEGER, _FRESH, _MADE, _SCALAR, _ITEM, _CONSTANT, _SAME, _EITHER = (
     "gfinmswcae"  # as in short_runs.h
 )
+_COMPUTED = {"d": "q", "l": "k"}  # by dtype: numbers that a function computes from the values
 _Part = tuple[str, int, Any, Any]
 
 
@@ -48,18 +51,26 @@ class ShortRuns:
     source : SiteSource
         The site's statements as they are planned.
 
+    paths : PathValues or None
+        The parts of objects that the plans' arguments are; None if they are the site's values.
+
     Attributes
     ----------
     run : callable or None
-        The current short run if the plan's arguments are not the site's values but parts of objects; it takes
-        the plan's arguments.
+        The current short run if it takes the plan's arguments, since these are not the site's values.
+    values : tuple
+        The site's values while they are served, if the plans' arguments are parts of them.
     """
 
-    def __init__(self, site: Site, source: SiteSource) -> None:
-        self._site, self._source = site, source
+    def __init__(self, site: Site, source: SiteSource, paths: PathValues | None) -> None:
+        self._site, self._source, self._paths = site, source, paths
         self.run: Any = None
+        self.values: tuple[Any, ...] = ()
         self._trial: tuple[Entry, Any] | None = None
-        self._made: dict[int, tuple[LoopPlan, Any]] = {}
+        self._whole: list[
+            float
+        ] = []  # seconds of the trial's runs, with reading and binding parts of objects
+        self._made: dict[int, tuple[LoopPlan, Any, Any]] = {}
 
     def use(
         self, plan: LoopPlan, values: tuple[Any, ...], entry: Entry, members: list[Check],
@@ -81,13 +92,12 @@ class ShortRuns:
         lasts : float, optional
             For how many seconds the site calls the short run.
         """
-        short = self._found(plan, values, entry)
-        if short is None:
-            self.run = None
-        elif self._source is self._site.source:
-            self._arm(short, plan, self._site.ask, members, lasts)
-            self._site.enter = short
-        else:
+        short, whole = self._found(plan, values, entry)
+        self.run = None
+        if whole is not None:
+            self._arm(short, plan, self._site.ask if whole is short else _declined, members, lasts)
+            self._site.enter = whole
+        elif short is not None:
             self._arm(short, plan, _declined, members, lasts)
             self.run = short
         return short
@@ -98,9 +108,10 @@ class ShortRuns:
         """Run a plan by its short run and return the results.  The next runs use it, too: several are timed,
         since the first ones find nothing in the caches.  Return an empty tuple if the plan has no short run,
         or may not run with these values."""
-        short = self._found(plan, values, entry)
+        short, _ = self._found(plan, values, entry)
         if short is None:
             return ()
+        self._whole.clear()
         self._settle(short, plan)
         self._arm(short, plan, _declined, members, _TRIAL)  # the server that asks would be asked again
         served: tuple[Any, ...] = short(*values[: len(values) - len(self._source.others)])
@@ -113,13 +124,18 @@ class ShortRuns:
         """Whether a trial (`begin_trial`) is under way."""
         return self._trial is not None
 
+    def ran(self, seconds: float) -> None:
+        """Note the time of a run of the trial, with reading and binding parts of objects in Python."""
+        self._whole.append(seconds)
+
     def end_trial(self) -> tuple[Entry, float] | None:
         """End the trial; return its key's entry and the mean seconds of its runs, None if there are none."""
         if self._trial is None:
             return None
         (entry, short), self._trial = self._trial, None
         runs, seconds = self._settle(short, entry.plan)
-        return (entry, seconds / runs) if runs else None
+        whole = self._whole[1:]  # without what led to the trial
+        return (entry, max(seconds / runs, sum(whole) / max(len(whole), 1))) if runs else None
 
     def _settle(self, short: Any, plan: LoopPlan | None) -> tuple[int, float]:
         """Add the short runs since the last call to the counts; return their number and their seconds."""
@@ -136,11 +152,17 @@ class ShortRuns:
         found = self._made.get(id(plan))
         return found is None or found[1] is not None
 
-    def _found(self, plan: LoopPlan, values: tuple[Any, ...], entry: Entry) -> Any:
+    def _found(self, plan: LoopPlan, values: tuple[Any, ...], entry: Entry) -> tuple[Any, Any]:
+        """Return a plan's short run, and the function that takes the site's values and calls it; None for
+        each that there is not."""
         found = self._made.get(id(plan))
         if found is None:
-            found = self._made[id(plan)] = plan, self._make(plan, values, entry)
-        return found[1]
+            short = self._make(plan, values, entry)
+            whole = short
+            if short is not None and self._paths is not None:
+                whole = self._paths.object_run(self._site, short, self.values)
+            found = self._made[id(plan)] = plan, short, whole
+        return found[1:]
 
     def _arm(
         self, short: Any, plan: LoopPlan, otherwise: Callable[..., tuple[Any, ...]], members: list[Check],
@@ -175,6 +197,7 @@ class ShortRuns:
             short = make_short_run(
                 given, source.others, self._site.names, vars(builtins), plan.checks,
                 plan.driver, _serves(plan), parameters, results, sizes, firsts, LOCK, np.empty,
+                bool(plan.overwritten),
             )  # fmt: skip
         except ValueError:  # too many of something
             return None
@@ -188,16 +211,19 @@ class ShortRuns:
 
 def _serves(plan: LoopPlan) -> Callable[[tuple[int, ...]], Any]:
     """Return a function that takes the symbols' values and says whether a short run may serve them: None if
-    the plan may not run with them, or makes large arrays; else the shapes of the parameters (empty if no
-    shape depends on symbols)."""
+    the plan may not run with them, or makes or overwrites large arrays; else the shapes of the parameters
+    (empty if no shape depends on symbols)."""
 
     def serves(symbols: tuple[int, ...]) -> Any:
         if not plan.holds(symbols):
             return None
         shapes = plan.shapes(symbols)
-        news = zip(plan.parameters, shapes, strict=False)
-        large = any(f is None and math.prod(s) * d.itemsize >= MAPPED for (f, d, _, _), s in news)
-        return None if large else shapes
+        now = shapes or [shape for _, _, shape, _ in plan.parameters]
+        sizes = [math.prod(s) * d.itemsize for (_, d, _, _), s in zip(plan.parameters, now, strict=True)]
+        large = any(f is None and n >= MAPPED for (f, *_), n in zip(plan.parameters, sizes, strict=True))
+        if large or sum(sizes[k] for k in plan.overwritten) > _MOST_UNDONE:
+            return None
+        return (*shapes, *[shapes[k] for k in plan.kept]) if shapes else ()
 
     return serves
 
@@ -216,7 +242,10 @@ def _parameters(plan: LoopPlan, values: tuple[Any, ...]) -> tuple[_Part, ...] | 
             found.append((_FRESH, 0, shape, dtype))
             continue
         if type(fetch) is not int:
-            return None
+            if dtype.char not in _COMPUTED or dtype.itemsize != 8:
+                return None
+            found.append((_COMPUTED[dtype.char], 0, fetch, None))
+            continue
         value = values[fetch]
         if type(value) is np.ndarray:
             kind = _GIVEN
@@ -227,7 +256,8 @@ def _parameters(plan: LoopPlan, values: tuple[Any, ...]) -> tuple[_Part, ...] | 
         else:
             return None
         found.append((kind, fetch, None, None))
-    return tuple(found)
+    kept = [plan.parameters[k] for k in plan.kept]
+    return (*found, *[(_FRESH, 0, shape, dtype) for _, dtype, shape, _ in kept])
 
 
 def _results(plan: LoopPlan) -> tuple[_Part, ...] | None:

@@ -92,6 +92,8 @@ class SiteServer:
         version, found, entry = self._serve(values, None)
         if version and found and entry and not entry.gain.judged and not version.short.in_trial:
             version.judge(entry, perf_counter() - begun)  # with what it takes to find and to begin the run
+        if version and found and version.short.in_trial:
+            version.short.ran(perf_counter() - begun)
         if not found:
             self._note_vain(version, entry, perf_counter() - begun)
             if version and entry and entry.plan is not None:  # it is Python's turn, for all iterations

@@ -57,7 +57,7 @@ class Version:
         self.site, self._paths = site, paths
         self.source = site.source if paths is None else paths.source
         self.plans = SitePlans(site, self.source, lambda reason: give_up(self, reason))
-        self.short = ShortRuns(site, self.source)
+        self.short = ShortRuns(site, self.source, paths)
         self.is_refused = False
         self._last: Entry | None = None  # the key whose plan ran last
         self._members: list[Check] | None = None
@@ -92,7 +92,11 @@ class Version:
             return self._serve(given, start)
         if self.short.run is not None and start is None and (served := self.short.run(*given)):
             return (self._paths.bind(values, owners, served[0]),), None
-        found, entry = self._serve(given, start)
+        self.short.values = values
+        try:
+            found, entry = self._serve(given, start)
+        finally:
+            self.short.values = ()
         return tuple([self._paths.bind(values, owners, one) for one in found]), entry
 
     def refuse(self, reason: str, kind: str = "loop") -> None:

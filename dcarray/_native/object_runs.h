@@ -1,0 +1,334 @@
+/* Object runs: a short run whose arguments are parts of objects (dcarray/jit/loops/sites/path_values.py): they are read before it, and
+ * those that it assigns are bound after it.
+ *
+ * Parts are read where that runs no code of the program: attributes that instances or classes hold themselves, and items of
+ * dictionaries.  All else is left to Python. */
+
+enum { MOST_OWNERS = 16 };
+/* Where an object is from: a value of the site, a global name, the dictionary of these; an attribute or an item of another one. */
+enum { VALUE = 'v', GLOBAL = 'g', NAMES = 'n', ATTRIBUTE = 'a', ELEMENT = 'i' };
+enum { METHOD_OF = 'm', PROPERTY_OF = 'p' }; /* how a function of the program is found, besides VALUE and GLOBAL */
+
+typedef struct {
+    char from;
+    int at; /* the value, or the owner of the part */
+    PyObject *key, *kind; /* the kind is an owner's class, and a function's object */
+} ObjectPart;
+
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc call;
+    PyObject *python, *run, *names, *spec; /* the spec holds all objects of the parts */
+    PyObject *guards;
+    ObjectPart owners[MOST_OWNERS], functions[MOST_PARTS], reads[MOST_PARTS], written[MOST_PARTS];
+    int others[MOST_VALUES];
+    int value_count, owner_count, function_count, read_count, written_count, other_count;
+} ObjectRun;
+
+/* What a class or its bases hold under a name, borrowed; NULL if nothing, or with an error. */
+static PyObject *
+of_class(PyTypeObject *kind, PyObject *key)
+{
+    PyObject *bases = kind->tp_mro, *found = NULL;
+    for (Py_ssize_t k = 0; found == NULL && bases != NULL && k < PyTuple_GET_SIZE(bases) && !PyErr_Occurred(); k++) {
+        PyObject *held = class_dictionary((PyTypeObject *)PyTuple_GET_ITEM(bases, k));
+        if (held != NULL)
+            found = PyDict_GetItemWithError(held, key);
+        Py_XDECREF(held);
+    }
+    return found;
+}
+
+/* A part of an object, a new reference; NULL without an error if it is left to Python.  With ``own``, only what the object itself
+ * holds. */
+static PyObject *
+read_part(PyObject *owner, const ObjectPart *p, int own)
+{
+    PyTypeObject *kind = Py_TYPE(owner);
+    PyObject *found;
+    if (p->from == ELEMENT)
+        return PyDict_CheckExact(owner) ? Py_XNewRef(PyDict_GetItemWithError(owner, p->key)) : NULL;
+    if (kind->tp_getattro != PyObject_GenericGetAttr || (own && kind->tp_setattro != PyObject_GenericSetAttr))
+        return NULL;
+    found = of_class(kind, p->key);
+    if (PyErr_Occurred())
+        return NULL;
+    if (found != NULL && !Py_IS_TYPE(found, &PyMemberDescr_Type) &&
+        (own || Py_TYPE(found)->tp_descr_get != NULL || Py_TYPE(found)->tp_descr_set != NULL))
+        return NULL;
+    found = PyObject_GetAttr(owner, p->key);
+    if (found == NULL && PyErr_ExceptionMatches(PyExc_AttributeError))
+        PyErr_Clear();
+    return found;
+}
+
+/* Does an object have the function of the program that was compiled?  -1 with an error. */
+static int
+has_function(ObjectRun *s, PyObject **owners, PyObject *const *args, const ObjectPart *f)
+{
+    PyObject *found;
+    int same;
+    if (f->from == VALUE)
+        return args[f->at] == f->kind;
+    if (f->from == GLOBAL) {
+        found = PyDict_GetItemWithError(s->names, f->key);
+        return PyErr_Occurred() ? -1 : found == f->kind;
+    }
+    if (f->from == ELEMENT) {
+        found = PyDict_CheckExact(owners[f->at]) ? PyDict_GetItemWithError(owners[f->at], f->key) : NULL;
+        return PyErr_Occurred() ? -1 : found == f->kind;
+    }
+    if (Py_TYPE(owners[f->at])->tp_getattro != PyObject_GenericGetAttr)
+        return 0;
+    found = of_class(Py_TYPE(owners[f->at]), f->key);
+    if (PyErr_Occurred())
+        return -1;
+    if (found != f->kind || f->from == PROPERTY_OF)
+        return found == f->kind;
+    if ((found = PyObject_GetAttr(owners[f->at], f->key)) == NULL) /* the object's own attribute comes first */
+        return -1;
+    same = PyMethod_Check(found) && PyMethod_GET_FUNCTION(found) == f->kind;
+    Py_DECREF(found);
+    return same;
+}
+
+/* Where an object keeps its parts: its dictionary, or itself; a new reference. */
+static PyObject *
+space_of(PyObject *owner)
+{
+    PyObject *held = PyDict_CheckExact(owner) ? NULL : PyObject_GenericGetDict(owner, NULL);
+    if (held == NULL)
+        PyErr_Clear();
+    return held != NULL ? held : Py_NewRef(owner);
+}
+
+static int
+one_place(PyObject *a, PyObject *b)
+{
+    PyObject *x, *y;
+    int same = a == b;
+    if (!same) {
+        x = space_of(a);
+        y = space_of(b);
+        same = x == y;
+        Py_DECREF(x);
+        Py_DECREF(y);
+    }
+    return same;
+}
+
+/* Is a part that is assigned one of these on another way, too?  -1 with an error. */
+static int
+has_second_way(const ObjectPart *w, const ObjectPart *parts, int count, PyObject **owners)
+{
+    for (int k = 0; k < count; k++) {
+        const ObjectPart *p = &parts[k];
+        int same = p->from != ATTRIBUTE && p->from != ELEMENT ? 0 : p->at == w->at ? 0 : PyObject_RichCompareBool(p->key, w->key, Py_EQ);
+        if (same < 0 || (same && one_place(owners[p->at], owners[w->at])))
+            return same < 0 ? -1 : 1;
+    }
+    return 0;
+}
+
+/* Find the owners, look at the functions, and read the parts: 1, 0 if that is left to Python, -1 with an error. */
+static int
+read_objects(ObjectRun *s, PyObject *const *args, PyObject **owners, PyObject **parts)
+{
+    int second = 0;
+    for (int k = 0; k < s->owner_count; k++) {
+        const ObjectPart *p = &s->owners[k];
+        PyObject *found = p->from == VALUE ? Py_NewRef(args[p->at])
+                          : p->from == NAMES ? Py_NewRef(s->names)
+                          : p->from == GLOBAL ? Py_XNewRef(PyDict_GetItemWithError(s->names, p->key))
+                                              : read_part(owners[p->at], p, 0);
+        if (found == NULL)
+            return PyErr_Occurred() ? -1 : 0;
+        owners[k] = found;
+        if ((PyObject *)Py_TYPE(found) != p->kind)
+            return 0;
+    }
+    for (int k = 0; k < s->function_count; k++) {
+        int same = has_function(s, owners, args, &s->functions[k]);
+        if (same <= 0)
+            return same;
+    }
+    for (int k = 0; k < s->read_count; k++)
+        if ((parts[k] = read_part(owners[s->reads[k].at], &s->reads[k], 0)) == NULL)
+            return PyErr_Occurred() ? -1 : 0;
+    for (int k = 0; k < s->written_count && s->owner_count > 1 && !second; k++) {
+        second = has_second_way(&s->written[k], s->owners, s->owner_count, owners);
+        second = second ? second : has_second_way(&s->written[k], s->reads, s->read_count, owners);
+        second = second ? second : has_second_way(&s->written[k], s->written, s->written_count, owners);
+    }
+    return second < 0 ? -1 : !second;
+}
+
+/* May the parts that are assigned be bound?  1, 0 if not, -1 with an error. */
+static int
+may_bind(ObjectRun *s, PyObject **owners)
+{
+    for (int k = 0; k < s->written_count; k++) {
+        const ObjectPart *p = &s->written[k];
+        PyObject *now;
+        if (p->from == ELEMENT && PyDict_CheckExact(owners[p->at]))
+            continue;
+        if ((now = read_part(owners[p->at], p, 1)) == NULL) /* what is not there yet is Python's */
+            return PyErr_Occurred() ? -1 : 0;
+        Py_DECREF(now);
+    }
+    return 1;
+}
+
+/* Bind the first results to parts of objects; the rest in a tuple of one tuple. */
+static PyObject *
+bind_parts(ObjectRun *s, PyObject **owners, PyObject *results)
+{
+    PyObject *rest, *found;
+    for (int k = 0; k < s->written_count; k++) {
+        const ObjectPart *p = &s->written[k];
+        PyObject *value = PyTuple_GET_ITEM(results, k), *owner = owners[p->at];
+        if ((p->from == ELEMENT ? PyDict_SetItem(owner, p->key, value) : PyObject_SetAttr(owner, p->key, value)) < 0)
+            return NULL;
+    }
+    if ((rest = PyTuple_GetSlice(results, s->written_count, PyTuple_GET_SIZE(results))) == NULL)
+        return NULL;
+    found = PyTuple_Pack(1, rest);
+    Py_DECREF(rest);
+    return found;
+}
+
+static PyObject *
+call_object_run(PyObject *self, PyObject *const *args, size_t flags, PyObject *keywords)
+{
+    ObjectRun *s = (ObjectRun *)self;
+    PyObject *owners[MOST_OWNERS] = {0}, *parts[MOST_PARTS] = {0}, *given[2 * MOST_VALUES + MOST_PARTS], *served = NULL, *found = NULL;
+    Py_ssize_t count = 0, guards = PyTuple_GET_SIZE(s->guards);
+    double begun = seconds(), inside = ((ShortRun *)s->run)->seconds;
+    int done = keywords != NULL || PyVectorcall_NARGS(flags) != s->value_count ? 0 : read_objects(s, args, owners, parts);
+    if (done > 0)
+        done = may_bind(s, owners);
+    if (done > 0) {
+        for (int k = 0; k < s->other_count; k++)
+            given[count++] = args[s->others[k]];
+        for (int k = 0; k < s->read_count; k++)
+            given[count++] = parts[k];
+        for (Py_ssize_t k = 0; k < guards; k++)
+            given[count++] = PyTuple_GET_ITEM(s->guards, k);
+        served = PyObject_Vectorcall(s->run, given, count, NULL);
+        done = served == NULL ? -1 : PyTuple_GET_SIZE(served) > 0;
+    }
+    if (done > 0 && (found = bind_parts(s, owners, PyTuple_GET_ITEM(served, 0))) == NULL)
+        done = -1;
+    for (int k = 0; k < s->read_count; k++)
+        Py_XDECREF(parts[k]);
+    for (int k = 0; k < s->owner_count; k++)
+        Py_XDECREF(owners[k]);
+    Py_XDECREF(served);
+    if (done > 0) /* the run's own time, and that of this function */
+        ((ShortRun *)s->run)->seconds = inside + seconds() - begun;
+    return done < 0 ? NULL : done > 0 ? found : PyObject_Vectorcall(s->python, args, flags, keywords);
+}
+
+static int
+object_run_traverse(PyObject *self, visitproc visit, void *arg)
+{
+    ObjectRun *s = (ObjectRun *)self;
+    Py_VISIT(s->python);
+    Py_VISIT(s->run);
+    Py_VISIT(s->names);
+    Py_VISIT(s->spec);
+    Py_VISIT(s->guards);
+    return 0;
+}
+
+static int
+object_run_clear(PyObject *self)
+{
+    ObjectRun *s = (ObjectRun *)self;
+    s->owner_count = s->function_count = s->read_count = s->written_count = 0;
+    Py_CLEAR(s->python);
+    Py_CLEAR(s->run);
+    Py_CLEAR(s->names);
+    Py_CLEAR(s->spec);
+    Py_CLEAR(s->guards);
+    return 0;
+}
+
+static void
+object_run_dealloc(PyObject *self)
+{
+    PyObject_GC_UnTrack(self);
+    object_run_clear(self);
+    PyObject_GC_Del(self);
+}
+
+static PyTypeObject ObjectRunType = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "dcarray._native.extension.ObjectRun",
+    .tp_basicsize = sizeof(ObjectRun),
+    .tp_vectorcall_offset = offsetof(ObjectRun, call),
+    .tp_call = PyVectorcall_Call,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_HAVE_GC,
+    .tp_traverse = object_run_traverse,
+    .tp_clear = object_run_clear,
+    .tp_dealloc = object_run_dealloc,
+};
+
+/* Read parts from (from, position, key, object); their number, -1 with an error. */
+static int
+read_object_parts(PyObject *given, ObjectPart *parts, int most)
+{
+    Py_ssize_t count = PyTuple_Check(given) ? PyTuple_GET_SIZE(given) : -1;
+    if (count < 0 || count > most) {
+        PyErr_SetString(PyExc_ValueError, "too many parts for an object run");
+        return -1;
+    }
+    for (Py_ssize_t k = 0; k < count; k++) {
+        int from;
+        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(given, k), "CiOO", &from, &parts[k].at, &parts[k].key, &parts[k].kind))
+            return -1;
+        parts[k].from = (char)from;
+    }
+    return (int)count;
+}
+
+/* make_object_run(python, run, names, count, others, guards, owners, functions, reads, written): a callable for so many values, which
+ * calls Python's where it has no result. */
+static PyObject *
+make_object_run(PyObject *module, PyObject *args)
+{
+    PyObject *python, *run, *names, *others, *guards, *owners, *functions, *reads, *written;
+    int count;
+    ObjectRun *s;
+    if (!PyArg_ParseTuple(args, "OO!O!iO!O!OOOO:make_object_run", &python, &ShortRunType, &run, &PyDict_Type, &names, &count, &PyTuple_Type,
+                          &others, &PyTuple_Type, &guards, &owners, &functions, &reads, &written))
+        return NULL;
+    if (PyType_Ready(&ObjectRunType) < 0)
+        return NULL;
+    if (PyTuple_GET_SIZE(others) > MOST_VALUES || PyTuple_GET_SIZE(guards) > MOST_VALUES) {
+        PyErr_SetString(PyExc_ValueError, "too many values for an object run");
+        return NULL;
+    }
+    if ((s = PyObject_GC_New(ObjectRun, &ObjectRunType)) == NULL)
+        return NULL;
+    memset((char *)s + sizeof(PyObject), 0, sizeof(ObjectRun) - sizeof(PyObject));
+    s->call = call_object_run;
+    s->python = Py_NewRef(python);
+    s->run = Py_NewRef(run);
+    s->names = Py_NewRef(names);
+    s->spec = Py_NewRef(args);
+    s->guards = Py_NewRef(guards);
+    s->value_count = count;
+    s->other_count = (int)PyTuple_GET_SIZE(others);
+    for (int k = 0; k < s->other_count; k++)
+        s->others[k] = (int)PyLong_AsLong(PyTuple_GET_ITEM(others, k));
+    if (PyErr_Occurred() || (s->owner_count = read_object_parts(owners, s->owners, MOST_OWNERS)) < 0 ||
+        (s->function_count = read_object_parts(functions, s->functions, MOST_PARTS)) < 0 ||
+        (s->read_count = read_object_parts(reads, s->reads, MOST_PARTS)) < 0 ||
+        (s->written_count = read_object_parts(written, s->written, MOST_PARTS)) < 0) {
+        s->owner_count = 0;
+        Py_DECREF(s);
+        return NULL;
+    }
+    PyObject_GC_Track((PyObject *)s);
+    return (PyObject *)s;
+}
