@@ -69,10 +69,11 @@ def make_evaluate_route(evaluate: Callable[..., Any]) -> Callable[..., Any]: ...
 def make_short_run(
     given: int, others: tuple[str, ...], names: dict[str, Any],
     builtins: dict[str, Any], checks: tuple[tuple[Any, ...], ...], driver: Callable[..., int],
-    serves: Callable[[tuple[int, ...]], tuple[tuple[int, ...], ...] | None],
+    serves: Callable[[tuple[int, ...]], tuple[Any, ...] | None],
     parameters: tuple[tuple[str, int, Any, Any], ...],
     results: tuple[tuple[str, int, Any, Any], ...], sizes: tuple[tuple[int, int, int, int], ...],
-    firsts: tuple[int, ...], lock: Any, empty: Callable[..., Any], undo: bool, /,
+    firsts: tuple[int, ...], lock: Any, empty: Callable[..., Any], undo: bool,
+    temporary: int, /,
 ) -> Any: ...  # fmt: skip
 def make_object_run(
     python: Callable[..., Any], run: Any, names: dict[str, Any], count: int, others: tuple[int, ...],

@@ -54,7 +54,7 @@ def function(text: str, things: Mapping[str, Any]) -> Callable[..., int]:
     which the names of launches begin with ``_k``."""
     scope: dict[str, Any] = {
         "_allocate": partial(buffer_pool.allocate, pooled=buffer_pool.MAPPED), "_u8": _U8, "_view": _view,
-        "_byte": _byte, "_repeat": _repeat, "min": min, "max": max, "range": range,
+        "_byte": _byte, "_repeat": _repeat, "min": min, "max": max, "range": range, "_text": text,
     }  # fmt: skip
     for name, thing in things.items():
         scope[name] = thing

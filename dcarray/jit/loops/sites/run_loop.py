@@ -116,6 +116,11 @@ class LoopPlan(SizedPlan):
         return self._owned and not (self._arrays or self._generators)
 
     @property
+    def bindings(self) -> list[Any]:
+        """The functions that make the values of the live names."""
+        return self._results
+
+    @property
     def kept(self) -> list[int]:
         """The parameters of which the plan makes undo copies, in more memory that it gets in this order."""
         return [k for k, _ in self._windows_undone]

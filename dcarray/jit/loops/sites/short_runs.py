@@ -18,6 +18,7 @@ from dcarray.core.counters import SETTLE
 from dcarray.core.fp_bits import INVALID, RAISING
 from dcarray.core.native import BUILT
 from dcarray.core.processes import LOCK
+from dcarray.lowering.program.native_launches import native_launches
 from dcarray.lowering.runtime.buffer_pool import MAPPED
 
 from ..entry.entry_values import Result
@@ -38,6 +39,7 @@ _TRIAL = 1e-3  # and of runs by which it is found out how long they take
 _GIVEN, _REAL, _INTEGER, _FRESH, _MADE, _SCALAR, _ITEM, _CONSTANT, _SAME, _EITHER = (
     "gfinmswcae"  # as in short_runs.h
 )
+_BOUND = "b"  # a result that a function makes of the values and the parameters' arrays
 _COMPUTED = {"d": "q", "l": "k"}  # by dtype: numbers that a function computes from the values
 _Part = tuple[str, int, Any, Any]
 
@@ -185,7 +187,7 @@ class ShortRuns:
         given = len(values) - len(source.others)
         parameters = _parameters(plan, values)
         results = _results(plan)
-        if not BUILT or parameters is None or results is None or not plan.is_simple or not plan.checks:
+        if not BUILT or parameters is None or not plan.is_simple or not plan.checks:
             return None
         from dcarray._native.extension import make_short_run
 
@@ -193,11 +195,14 @@ class ShortRuns:
         places = [place for place, _, _ in entry.sizes]
         firsts = tuple([places.index(place) for place in entry.symbols])
 
+        temporary, launches = native_launches(plan.driver) or (0, None)
+        if temporary > _MOST_UNDONE:
+            temporary, launches = 0, None
         try:
             short = make_short_run(
                 given, source.others, self._site.names, vars(builtins), plan.checks,
-                plan.driver, _serves(plan), parameters, results, sizes, firsts, LOCK, np.empty,
-                bool(plan.overwritten),
+                plan.driver, _serves(plan, launches), parameters, results, sizes, firsts, LOCK, np.empty,
+                bool(plan.overwritten), temporary,
             )  # fmt: skip
         except ValueError:  # too many of something
             return None
@@ -209,10 +214,10 @@ class ShortRuns:
         return short
 
 
-def _serves(plan: LoopPlan) -> Callable[[tuple[int, ...]], Any]:
+def _serves(plan: LoopPlan, launches: Callable[..., Any] | None) -> Callable[[tuple[int, ...]], Any]:
     """Return a function that takes the symbols' values and says whether a short run may serve them: None if
     the plan may not run with them, or makes or overwrites large arrays; else the shapes of the parameters
-    (empty if no shape depends on symbols)."""
+    (empty if no shape depends on symbols), and the launches (empty if the driver has to be called)."""
 
     def serves(symbols: tuple[int, ...]) -> Any:
         if not plan.holds(symbols):
@@ -223,7 +228,8 @@ def _serves(plan: LoopPlan) -> Callable[[tuple[int, ...]], Any]:
         large = any(f is None and n >= MAPPED for (f, *_), n in zip(plan.parameters, sizes, strict=True))
         if large or sum(sizes[k] for k in plan.overwritten) > _MOST_UNDONE:
             return None
-        return (*shapes, *[shapes[k] for k in plan.kept]) if shapes else ()
+        given = (*shapes, *[shapes[k] for k in plan.kept]) if shapes else ()
+        return given, launches(*symbols) if launches else ()
 
     return serves
 
@@ -260,8 +266,8 @@ def _parameters(plan: LoopPlan, values: tuple[Any, ...]) -> tuple[_Part, ...] | 
     return (*found, *[(_FRESH, 0, shape, dtype) for _, dtype, shape, _ in kept])
 
 
-def _results(plan: LoopPlan) -> tuple[_Part, ...] | None:
-    """Return for each live name how a short run makes its value; None if it cannot for one of them."""
+def _results(plan: LoopPlan) -> tuple[_Part, ...]:
+    """Return for each live name how a short run makes its value."""
     found: list[_Part] = []
     first: dict[str, int] = {}
     for k, (name, result) in enumerate(plan.results):
@@ -282,5 +288,5 @@ def _results(plan: LoopPlan) -> tuple[_Part, ...] | None:
                 (_MADE, plan.at_of[result.name], None, None) if before == k else (_SAME, before, None, None)
             )
         else:
-            return None
+            found.append((_BOUND, 0, plan.bindings[k], None))
     return tuple(found)

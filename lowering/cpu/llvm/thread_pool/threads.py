@@ -143,7 +143,7 @@ class Launch:
     for another process (see `lowering.program.loaded_plan`), where that is possible.
     """
 
-    __slots__ = ("_call", "_mask", "_table", "pack", "parts")
+    __slots__ = ("_call", "_first", "_mask", "_table", "pack", "parts")
     loader = f"{__name__}:linked"
 
     def __init__(self, addresses: Sequence[int], arguments: int, mask: int = 15) -> None:
@@ -152,7 +152,8 @@ class Launch:
         self.parts: tuple[Any, ...] | None = None
         self._table = (ctypes.c_void_p * phases)(*addresses)
         pack = struct.Struct(f"{2 + 2 * phases + arguments}q").pack
-        self.pack: Callable[..., bytes] = partial(pack, ctypes.addressof(self._table), phases)
+        self._first = ctypes.addressof(self._table), phases
+        self.pack: Callable[..., bytes] = partial(pack, *self._first)
         self._call = _native()[3]
 
     @classmethod
@@ -165,6 +166,15 @@ class Launch:
         made = cls(addresses, arguments, mask)
         made.parts = (code, phases, arguments, mask)
         return made
+
+    @property
+    def native(self) -> tuple[int, int, tuple[int, int]]:
+        """The address of ``launch(pool, packed)``, the flags that are reported, and how ``packed`` begins.
+        The pool 0 stands for this thread alone; for the pool 1, a launch that is for several threads does
+        nothing and returns -1."""
+        address = ctypes.cast(self._call, ctypes.c_void_p).value
+        assert address is not None
+        return address, self._mask, self._first
 
     def __call__(self, arguments: bytes, threads: int) -> int:
         flags: int = self._call(_pools.get(threads, _NONE_YET), arguments)

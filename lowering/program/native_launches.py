@@ -1,0 +1,150 @@
+"""The launches of a driver as numbers, so that C code can make them without running the driver's Python.
+
+A driver that only launches compiled kernels, one after the other, needs no Python: each launch passes
+addresses of arrays or of the driver's temporary memory, integers, and values that follow from the sizes.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+__all__ = ["NO_ARRAY", "TEMPORARY", "NativeLaunch", "native_launches"]
+
+NO_ARRAY, TEMPORARY = -1, -2  # in place of the position of an array
+
+
+class NativeLaunch(NamedTuple):
+    """A launch: native code that gets the address of a thread pool and that of a block of integers.
+
+    Attributes
+    ----------
+    code : int
+        The address of the native code.
+    mask : int
+        The floating-point flags that count.
+    stops : bool
+        Whether it is left out, with all that follows, if a flag that counts has been raised before it.
+    block : tuple of (int, int)
+        For each integer the position of the array whose address is added, `NO_ARRAY` or `TEMPORARY`, and the
+        integer.
+    """
+
+    code: int
+    mask: int
+    stops: bool
+    block: tuple[tuple[int, int], ...]
+
+
+_Launches = Callable[..., tuple[NativeLaunch, ...]]
+
+
+def native_launches(driver: Any) -> tuple[int, _Launches] | None:
+    """Return the bytes of temporary memory that a driver needs, and a function from the values of the symbols
+    to its launches, in order; None if the driver does anything else.
+
+    Parameters
+    ----------
+    driver : function
+        A function of `dcarray.lowering.runtime.driver_scope.function`.
+    """
+    things = getattr(driver, "__globals__", {})
+    text = things.get("_text")
+    if text is None:
+        return None
+    reader = _Reader(things)
+    (function,) = ast.parse(text).body
+    if not isinstance(function, ast.FunctionDef) or not all(map(reader.reads, function.body)):
+        return None
+    made, heads = reader.made, reader.heads
+    numbers = "".join(f"({', '.join(number for _, number in block)},), " for block in made)
+    values = eval(f"lambda {', '.join(reader.symbols)}: ({numbers})", things)  # of the driver's own text
+
+    def launches(*sizes: int) -> tuple[NativeLaunch, ...]:
+        return tuple(
+            NativeLaunch(*head, (*first, *[(k, n) for (k, _), n in zip(block, now, strict=True)]))
+            for (head, first), block, now in zip(heads, made, values(*sizes), strict=True)
+        )
+
+    return reader.temporary, launches
+
+
+class _Reader:
+    """What the lines of a driver say.
+
+    Attributes
+    ----------
+    symbols : list of str
+    temporary : int
+        Bytes of temporary memory.
+    heads : list
+        For each launch the first fields of `NativeLaunch`, and what every block of its kernel begins with.
+    made : list
+        For each launch the positions of arrays, and texts of integers, that follow in its block.
+    """
+
+    def __init__(self, things: dict[str, Any]) -> None:
+        self._things, self._stops = things, False
+        self._places: dict[str, tuple[int, int]] = {}  # of addresses: an array, and how many bytes after it
+        self.symbols: list[str] = []
+        self.temporary = 0
+        self.heads: list[tuple[tuple[int, int, bool], list[tuple[int, int]]]] = []
+        self.made: list[list[tuple[int, str]]] = []
+
+    def reads(self, line: ast.stmt) -> bool:
+        """Take a line in; return whether it is understood."""
+        match line:
+            case ast.Assign([ast.Tuple(names)], ast.Name("_addresses")):
+                self._places |= {ast.unparse(name): (k, 0) for k, name in enumerate(names)}
+            case ast.Assign([ast.Tuple(names)], ast.Name("_symbols")):
+                self.symbols = [ast.unparse(name) for name in names]
+            case ast.Assign([ast.Tuple()], ast.Call(ast.Name("_allocate"), [ast.Tuple([size]), _])):
+                if isinstance(size, ast.BinOp) and isinstance(size.left, ast.Constant):
+                    self.temporary = int(ast.unparse(size.left))
+                    self._places["_start"] = TEMPORARY, 0
+                return bool(self.temporary)
+            case ast.Assign([ast.Name("_threads" | "_flags" | "_start")]) | ast.Return(ast.Name("_flags")):
+                pass
+            case ast.Assign([ast.Name(name)], value):
+                place = self._split(value)
+                if place is None or place[0] != TEMPORARY or not place[1].isdigit():
+                    return False
+                self._places[name] = TEMPORARY, int(place[1])
+            case ast.If(ast.BinOp(ast.Name("_flags"), ast.BitAnd(), ast.Name("_minded"))):
+                self._stops = True
+            case ast.AugAssign(
+                ast.Name("_flags"),
+                ast.BitOr(),
+                ast.Call(ast.Name(name), [ast.Call(ast.Name(), arguments), ast.Name("_threads")]),
+            ):
+                return self._launch(self._things.get(name), arguments)
+            case _:
+                return False
+        return True
+
+    def _launch(self, launch: Any, arguments: list[ast.expr]) -> bool:
+        native = getattr(launch, "native", None)
+        block = [self._split(argument) for argument in arguments]
+        if native is None or None in block:
+            return False
+        code, mask, first = native
+        self.heads.append(((code, mask, self._stops), [(NO_ARRAY, n) for n in first]))
+        self.made.append([one for one in block if one is not None])
+        self._stops = False
+        return True
+
+    def _split(self, expression: ast.expr) -> tuple[int, str] | None:
+        """Return the position of the array whose address an expression contains, and the text of the rest;
+        None if the expression is no sum of an address and a number."""
+        place, rest = (NO_ARRAY, 0), ast.unparse(expression)
+        if rest in self._places:
+            place, rest = self._places[rest], "0"
+        elif isinstance(expression, ast.BinOp) and isinstance(expression.op, ast.Add):
+            first = ast.unparse(expression.left)
+            if first in self._places:
+                place, rest = self._places[first], ast.unparse(expression.right)
+        names = {node.id for node in ast.walk(ast.parse(rest)) if isinstance(node, ast.Name)}
+        if not names.isdisjoint({*self._places, "_threads", "_base"}):
+            return None
+        return place[0], f"{place[1]} + {rest}" if place[1] else rest
