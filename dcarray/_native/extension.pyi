@@ -73,7 +73,7 @@ def make_short_run(
     parameters: tuple[tuple[str, int, Any, Any], ...],
     results: tuple[tuple[str, int, Any, Any], ...], sizes: tuple[tuple[int, int, int, int], ...],
     firsts: tuple[int, ...], lock: Any, empty: Callable[..., Any], undo: bool,
-    temporary: int, /,
+    temporary: int, launches: tuple[tuple[int, int, bool, tuple[int, ...]], ...], /,
 ) -> Any: ...  # fmt: skip
 def make_object_run(
     python: Callable[..., Any], run: Any, names: dict[str, Any], count: int, others: tuple[int, ...],

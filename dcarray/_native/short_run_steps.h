@@ -37,7 +37,8 @@ typedef struct {
     PyObject *python; /* called with the same arguments where a check fails */
     PyObject *checks, *others, *names, *builtins; /* checks of the values: arguments, and these names' values */
     PyObject *driver, *symbols, *threads, *flags; /* what is called, and with what */
-    PyObject *serves; /* called with other symbols: None, or the parameters' shapes, or () where these stay, and the launches */
+    PyObject *serves; /* called with other symbols: None, or the parameters' shapes, or () where these stay, and the integers
+                       * of the launches' blocks, or () */
     PyObject *bound, *contexts; /* (dictionary, name, object it is bound to), (context variable, its value) */
     PyObject *acquire, *release, *empty;
     Part parameters[MOST_PARTS], results[MOST_PARTS];
@@ -46,7 +47,7 @@ typedef struct {
     SizePlace sizes[MOST_SIZES];
     long long now[MOST_VALUES]; /* the symbols */
     NativeLaunch launches[MOST_LAUNCHES]; /* what the driver does; none where it has to be called */
-    int launch_count;
+    int known_launches, launch_count;
     Py_ssize_t temporary; /* bytes of temporary memory for these */
     long counted;
     double until, seconds;
@@ -135,40 +136,25 @@ size_at(const SizePlace *z, PyObject **values)
     return ((Array *)x)->shape[z->axis];
 }
 
-/* Take the launches over from (code, mask, stops, ((parameter, integer), ...)); none if they are too many.  -1 with an error. */
+/* Take the integers of the launches' blocks over; without them the driver is called.  -1 with an error. */
 static int
-take_launches(ShortRun *s, PyObject *launches)
+take_numbers(ShortRun *s, PyObject *numbers)
 {
-    Py_ssize_t count = PyTuple_GET_SIZE(launches);
-    s->launch_count = 0;
-    for (Py_ssize_t k = 0; k < count && count <= MOST_LAUNCHES; k++) {
-        NativeLaunch *n = &s->launches[k];
-        PyObject *block;
-        Py_ssize_t code;
-        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(launches, k), "nipO!", &code, &n->mask, &n->stops, &PyTuple_Type, &block))
-            return -1;
-        if (PyTuple_GET_SIZE(block) > MOST_BLOCK)
-            return 0;
-        n->code = (Code)code;
-        n->count = (int)PyTuple_GET_SIZE(block);
-        for (int j = 0; j < n->count; j++) {
-            int at;
-            if (!PyArg_ParseTuple(PyTuple_GET_ITEM(block, j), "iL", &at, &n->block[j]))
-                return -1;
-            n->at[j] = (signed char)at;
-        }
-    }
-    s->launch_count = count <= MOST_LAUNCHES ? (int)count : 0;
-    return 0;
+    Py_ssize_t next = 0, count = PyTuple_GET_SIZE(numbers);
+    for (int k = 0; k < s->known_launches; k++)
+        for (int j = 0; j < s->launches[k].count && next < count; j++)
+            s->launches[k].block[j] = PyLong_AsLongLong(PyTuple_GET_ITEM(numbers, next++));
+    s->launch_count = count > 0 ? s->known_launches : 0;
+    return PyErr_Occurred() ? -1 : 0;
 }
 
 /* May the plan run with these symbols?  New arrays get their shapes then; -1 with an error. */
 static int
 serves_symbols(ShortRun *s, PyObject *symbols)
 {
-    PyObject *found = PyObject_CallOneArg(s->serves, symbols), *shapes = NULL, *launches;
+    PyObject *found = PyObject_CallOneArg(s->serves, symbols), *shapes = NULL, *numbers;
     int served = found == NULL ? -1 : found != Py_None;
-    if (served > 0 && (!PyArg_ParseTuple(found, "OO!", &shapes, &PyTuple_Type, &launches) || take_launches(s, launches) < 0))
+    if (served > 0 && (!PyArg_ParseTuple(found, "OO!", &shapes, &PyTuple_Type, &numbers) || take_numbers(s, numbers) < 0))
         served = -1;
     for (int k = 0; served > 0 && k < s->parameter_count; k++)
         if (s->parameters[k].kind == FRESH && PyTuple_CheckExact(shapes) && k < PyTuple_GET_SIZE(shapes))

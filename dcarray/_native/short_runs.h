@@ -183,19 +183,43 @@ read_sizes(ShortRun *s, PyObject *sizes, PyObject *firsts)
     return PyErr_Occurred() ? -1 : 0;
 }
 
+/* Read the launches from (code, mask, stops, (parameter, ...)); -1 with an error. */
+static int
+read_launches(ShortRun *s, PyObject *launches)
+{
+    Py_ssize_t count = PyTuple_GET_SIZE(launches);
+    for (Py_ssize_t k = 0; k < count; k++) {
+        NativeLaunch *n = &s->launches[k];
+        PyObject *places;
+        Py_ssize_t code;
+        if (k == MOST_LAUNCHES) {
+            PyErr_SetString(PyExc_ValueError, "too many launches for a short run");
+            return -1;
+        }
+        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(launches, k), "nipO!", &code, &n->mask, &n->stops, &PyTuple_Type, &places))
+            return -1;
+        n->code = (Code)code;
+        n->count = (int)PyTuple_GET_SIZE(places);
+        for (int j = 0; j < n->count && j < MOST_BLOCK; j++)
+            n->at[j] = (signed char)PyLong_AsLong(PyTuple_GET_ITEM(places, j));
+    }
+    s->known_launches = (int)count;
+    return PyErr_Occurred() ? -1 : 0;
+}
+
 /* make_short_run(given, others, names, builtins, checks, driver, serves, parameters, results, sizes, firsts, lock, empty, undo,
- * temporary): a callable for so many arguments, which has to be armed first. */
+ * temporary, launches): a callable for so many arguments, which has to be armed first. */
 static PyObject *
 make_short_run(PyObject *module, PyObject *args)
 {
-    PyObject *others, *names, *builtins, *checks, *driver, *serves, *parameters, *results, *sizes, *firsts, *lock, *empty;
+    PyObject *others, *names, *builtins, *checks, *driver, *serves, *parameters, *results, *sizes, *firsts, *lock, *empty, *launches;
     int given, undo;
     Py_ssize_t temporary;
     ShortRun *s;
-    if (!PyArg_ParseTuple(args, "iO!O!O!O!OOO!O!O!O!OOpn:make_short_run", &given, &PyTuple_Type, &others, &PyDict_Type,
+    if (!PyArg_ParseTuple(args, "iO!O!O!O!OOO!O!O!O!OOpnO!:make_short_run", &given, &PyTuple_Type, &others, &PyDict_Type,
                           &names, &PyDict_Type, &builtins, &PyTuple_Type, &checks, &driver, &serves, &PyTuple_Type,
                           &parameters, &PyTuple_Type, &results, &PyTuple_Type, &sizes, &PyTuple_Type, &firsts, &lock, &empty,
-                          &undo, &temporary))
+                          &undo, &temporary, &PyTuple_Type, &launches))
         return NULL;
     if (PyType_Ready(&ShortRunType) < 0)
         return NULL;
@@ -218,7 +242,7 @@ make_short_run(PyObject *module, PyObject *args)
     s->driver = Py_NewRef(driver);
     s->serves = Py_NewRef(serves);
     s->empty = Py_NewRef(empty);
-    if (read_sizes(s, sizes, firsts) < 0 || (s->acquire = PyObject_GetAttrString(lock, "acquire")) == NULL ||
+    if (read_launches(s, launches) < 0 || read_sizes(s, sizes, firsts) < 0 || (s->acquire = PyObject_GetAttrString(lock, "acquire")) == NULL ||
         (s->release = PyObject_GetAttrString(lock, "release")) == NULL ||
         (s->parameter_count = read_parts(parameters, s->parameters, MOST_PARTS)) < 0 ||
         (s->result_count = read_parts(results, s->results, MOST_PARTS)) < 0 || PyErr_Occurred()) {

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-__all__ = ["NO_ARRAY", "TEMPORARY", "NativeLaunch", "native_launches"]
+__all__ = ["NO_ARRAY", "TEMPORARY", "NativeLaunch", "NativeLaunches", "native_launches"]
 
 NO_ARRAY, TEMPORARY = -1, -2  # in place of the position of an array
 
@@ -26,23 +26,37 @@ class NativeLaunch(NamedTuple):
         The floating-point flags that count.
     stops : bool
         Whether it is left out, with all that follows, if a flag that counts has been raised before it.
-    block : tuple of (int, int)
-        For each integer the position of the array whose address is added, `NO_ARRAY` or `TEMPORARY`, and the
-        integer.
+    places : tuple of int
+        For each integer of the block the position of the array whose address is added, `NO_ARRAY` or
+        `TEMPORARY`.
     """
 
     code: int
     mask: int
     stops: bool
-    block: tuple[tuple[int, int], ...]
+    places: tuple[int, ...]
 
 
-_Launches = Callable[..., tuple[NativeLaunch, ...]]
+class NativeLaunches(NamedTuple):
+    """All that a driver does.
+
+    Attributes
+    ----------
+    temporary : int
+        Bytes of temporary memory.
+    launches : tuple of NativeLaunch
+        The launches in order.
+    numbers : callable
+        A function from the values of the symbols to the integers of all blocks, in order.
+    """
+
+    temporary: int
+    launches: tuple[NativeLaunch, ...]
+    numbers: Callable[..., tuple[int, ...]]
 
 
-def native_launches(driver: Any) -> tuple[int, _Launches] | None:
-    """Return the bytes of temporary memory that a driver needs, and a function from the values of the symbols
-    to its launches, in order; None if the driver does anything else.
+def native_launches(driver: Any) -> NativeLaunches | None:
+    """Return the launches of a driver; None if the driver does anything else.
 
     Parameters
     ----------
@@ -57,17 +71,9 @@ def native_launches(driver: Any) -> tuple[int, _Launches] | None:
     (function,) = ast.parse(text).body
     if not isinstance(function, ast.FunctionDef) or not all(map(reader.reads, function.body)):
         return None
-    made, heads = reader.made, reader.heads
-    numbers = "".join(f"({', '.join(number for _, number in block)},), " for block in made)
-    values = eval(f"lambda {', '.join(reader.symbols)}: ({numbers})", things)  # of the driver's own text
-
-    def launches(*sizes: int) -> tuple[NativeLaunch, ...]:
-        return tuple(
-            NativeLaunch(*head, (*first, *[(k, n) for (k, _), n in zip(block, now, strict=True)]))
-            for (head, first), block, now in zip(heads, made, values(*sizes), strict=True)
-        )
-
-    return reader.temporary, launches
+    texts = "".join(f"{number}, " for number in reader.numbers)
+    numbers = eval(f"lambda {', '.join(reader.symbols)}: ({texts})", things)  # of the driver's own text
+    return NativeLaunches(reader.temporary, tuple(reader.launches), numbers)
 
 
 class _Reader:
@@ -78,10 +84,9 @@ class _Reader:
     symbols : list of str
     temporary : int
         Bytes of temporary memory.
-    heads : list
-        For each launch the first fields of `NativeLaunch`, and what every block of its kernel begins with.
-    made : list
-        For each launch the positions of arrays, and texts of integers, that follow in its block.
+    launches : list of NativeLaunch
+    numbers : list of str
+        Expressions for the integers of all blocks.
     """
 
     def __init__(self, things: dict[str, Any]) -> None:
@@ -89,8 +94,8 @@ class _Reader:
         self._places: dict[str, tuple[int, int]] = {}  # of addresses: an array, and how many bytes after it
         self.symbols: list[str] = []
         self.temporary = 0
-        self.heads: list[tuple[tuple[int, int, bool], list[tuple[int, int]]]] = []
-        self.made: list[list[tuple[int, str]]] = []
+        self.launches: list[NativeLaunch] = []
+        self.numbers: list[str] = []
 
     def reads(self, line: ast.stmt) -> bool:
         """Take a line in; return whether it is understood."""
@@ -125,14 +130,16 @@ class _Reader:
 
     def _launch(self, launch: Any, arguments: list[ast.expr]) -> bool:
         native = getattr(launch, "native", None)
-        block = [self._split(argument) for argument in arguments]
-        if native is None or None in block:
+        if native is None:
             return False
         code, mask, first = native
-        self.heads.append(((code, mask, self._stops), [(NO_ARRAY, n) for n in first]))
-        self.made.append([one for one in block if one is not None])
+        block: list[tuple[int, str] | None] = [(NO_ARRAY, str(n)) for n in first]
+        block += map(self._split, arguments)
+        known = [one for one in block if one is not None]
+        self.launches.append(NativeLaunch(code, mask, self._stops, tuple([place for place, _ in known])))
+        self.numbers += [number for _, number in known]
         self._stops = False
-        return True
+        return len(known) == len(block)
 
     def _split(self, expression: ast.expr) -> tuple[int, str] | None:
         """Return the position of the array whose address an expression contains, and the text of the rest;

@@ -45,8 +45,7 @@ def test_launches_are_those_of_the_driver(text: str, sizes: dict[str, int]) -> N
     plan = compile_region(parse(text), "cpu")
     found = native_launches(plan.run)
     assert found is not None
-    temporary, launches = found
-    assert (temporary > 0) == ("temp" in text)
+    assert (found.temporary > 0) == ("temp" in text)
     names = plan.run.__globals__
     blocks: list[tuple[int, ...]] = []
     for name in [name for name in names if name.startswith("_k")]:
@@ -55,16 +54,17 @@ def test_launches_are_those_of_the_driver(text: str, sizes: dict[str, int]) -> N
     arrays = [np.ones(shapes[name]) for name in plan.arrays]
     addresses = [a.ctypes.data for a in arrays]
     assert plan.run(arrays, addresses, [*sizes.values()], 1) == 0
-    made = launches(*sizes.values())
-    assert len(made) == len(blocks) > 0
+    assert len(found.launches) == len(blocks) > 0
+    numbers = iter(found.numbers(*sizes.values()))
     bases = set()
-    for launch, block in zip(made, blocks, strict=True):
-        assert len(launch.block) == len(block)
-        for (at, number), seen in zip(launch.block, block, strict=True):
+    for launch, block in zip(found.launches, blocks, strict=True):
+        for at, seen in zip(launch.places, block, strict=True):
+            number = next(numbers)
             if at == TEMPORARY:
                 bases.add(seen - number)
             else:
                 assert seen == number + (0 if at == NO_ARRAY else addresses[at])
+    assert not [*numbers]
     assert len(bases) == ("temp" in text)
 
 

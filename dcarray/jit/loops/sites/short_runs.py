@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import builtins
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from dcarray.core.counters import SETTLE
 from dcarray.core.fp_bits import INVALID, RAISING
 from dcarray.core.native import BUILT
 from dcarray.core.processes import LOCK
-from dcarray.lowering.program.native_launches import native_launches
+from dcarray.lowering.program.native_launches import NativeLaunches, native_launches
 from dcarray.lowering.runtime.buffer_pool import MAPPED
 
 from ..entry.entry_values import Result
@@ -35,6 +35,7 @@ __all__ = ["ShortRuns"]
 
 _LASTS = 0.05  # seconds for which a run may rely on what the server found
 _MOST_UNDONE = 1 << 16  # bytes of arrays that are overwritten, of which a short run makes copies
+_MOST_LAUNCHES, _MOST_BLOCK = 6, 40  # and of its driver: launches, and integers for each
 _TRIAL = 1e-3  # and of runs by which it is found out how long they take
 _GIVEN, _REAL, _INTEGER, _FRESH, _MADE, _SCALAR, _ITEM, _CONSTANT, _SAME, _EITHER = (
     "gfinmswcae"  # as in short_runs.h
@@ -195,14 +196,14 @@ class ShortRuns:
         places = [place for place, _, _ in entry.sizes]
         firsts = tuple([places.index(place) for place in entry.symbols])
 
-        temporary, launches = native_launches(plan.driver) or (0, None)
-        if temporary > _MOST_UNDONE:
-            temporary, launches = 0, None
+        native = native_launches(plan.driver)
+        if native is None or not _is_short(native):
+            native = NativeLaunches(0, (), lambda *symbols: ())
         try:
             short = make_short_run(
                 given, source.others, self._site.names, vars(builtins), plan.checks,
-                plan.driver, _serves(plan, launches), parameters, results, sizes, firsts, LOCK, np.empty,
-                bool(plan.overwritten), temporary,
+                plan.driver, _serves(plan, native.numbers), parameters, results, sizes, firsts, LOCK,
+                np.empty, bool(plan.overwritten), native.temporary, native.launches,
             )  # fmt: skip
         except ValueError:  # too many of something
             return None
@@ -214,22 +215,34 @@ class ShortRuns:
         return short
 
 
-def _serves(plan: LoopPlan, launches: Callable[..., Any] | None) -> Callable[[tuple[int, ...]], Any]:
+def _is_short(native: NativeLaunches) -> bool:
+    """Whether a driver does so little that a short run can do it."""
+    blocks = [len(launch.places) for launch in native.launches]
+    few = len(blocks) <= _MOST_LAUNCHES and max(blocks, default=0) <= _MOST_BLOCK
+    return few and native.temporary <= _MOST_UNDONE
+
+
+def _serves(plan: LoopPlan, numbers: Callable[..., tuple[int, ...]]) -> Callable[[tuple[int, ...]], Any]:
     """Return a function that takes the symbols' values and says whether a short run may serve them: None if
     the plan may not run with them, or makes or overwrites large arrays; else the shapes of the parameters
-    (empty if no shape depends on symbols), and the launches (empty if the driver has to be called)."""
+    (empty if no shape depends on symbols), and the integers of the launches (empty if the driver has to be
+    called)."""
+    parameters, kept = plan.parameters, plan.kept
+
+    def fits(shapes: Sequence[tuple[int, ...]]) -> bool:
+        sizes = [math.prod(s) * d.itemsize for (_, d, _, _), s in zip(parameters, shapes, strict=True)]
+        large = any(f is None and n >= MAPPED for (f, *_), n in zip(parameters, sizes, strict=True))
+        return not large and sum(sizes[k] for k in plan.overwritten) <= _MOST_UNDONE
+
+    always = fits([shape for _, _, shape, _ in parameters])
 
     def serves(symbols: tuple[int, ...]) -> Any:
         if not plan.holds(symbols):
             return None
         shapes = plan.shapes(symbols)
-        now = shapes or [shape for _, _, shape, _ in plan.parameters]
-        sizes = [math.prod(s) * d.itemsize for (_, d, _, _), s in zip(plan.parameters, now, strict=True)]
-        large = any(f is None and n >= MAPPED for (f, *_), n in zip(plan.parameters, sizes, strict=True))
-        if large or sum(sizes[k] for k in plan.overwritten) > _MOST_UNDONE:
+        if not (fits(shapes) if shapes else always):
             return None
-        given = (*shapes, *[shapes[k] for k in plan.kept]) if shapes else ()
-        return given, launches(*symbols) if launches else ()
+        return (*shapes, *[shapes[k] for k in kept]) if shapes else (), numbers(*symbols)
 
     return serves
 
