@@ -49,7 +49,7 @@ SLOWER = 1.1
 program 0.2 ms."""
 HOT = 0.015
 """Seconds for which statements have been seen running until they are hot."""
-HOT_AGAIN = 0.3
+HOT_AGAIN = 1.0
 """And where an earlier run left them to Python: other values may do better, but most are of the same kind."""
 SEEN = 0.01
 """The most seconds that one look counts: code is hot that was seen twice at least."""

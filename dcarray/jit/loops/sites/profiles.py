@@ -1,6 +1,9 @@
-"""Profiles: what earlier runs of a program found out about a module's sites, for the next run.  A profile
-holds the module's code with sites.  It says which sites were faster as compiled code, or not yet known to be:
-these ask for plans at once.  Sites that were left to Python are planned later."""
+"""Profiles: what earlier runs of a program found out about a module's sites, for the next run.
+
+A profile holds the module's code with sites.  It says which sites were faster as compiled code: these load
+their plans at once.  Others load plans that are stored once they are hot, and sites that were left to Python
+are planned much later.
+"""
 
 from __future__ import annotations
 
@@ -58,18 +61,18 @@ class Profile:
         return SitedModule.loads(found)
 
     def begin(self, module: SitedModule, sites: Sequence[Site]) -> None:
-        """Apply what an earlier run found out to the sites: those that gained ask for plans at once, those
-        left to Python do so later.  What this run finds out is stored when it ends."""
+        """Apply what an earlier run found out to the sites: those that gained load their plans at once, those
+        left to Python are planned later.  What this run finds out is stored when it ends."""
         if not sites:
             return
         if not self._is_new:
             kept, refused, asked = [[*map(int, part.split())] for part in self._known.split("/")]
             for number in refused:
                 sites[number].doubtful = True
-            for number in kept:
-                sites[number].kept = True
             for number in kept + asked:
                 sites[number].known = True
+            for number in kept:  # to load the others' plans may take longer than they save
+                sites[number].kept = True
                 sites[number].heat()
         pid = os.getpid()
 
