@@ -262,12 +262,23 @@ object_run_dealloc(PyObject *self)
     PyObject_GC_Del(self);
 }
 
+/* otherwise(callable): what is called where there is no result. */
+static PyObject *
+object_run_otherwise(PyObject *self, PyObject *python)
+{
+    Py_XSETREF(((ObjectRun *)self)->python, Py_NewRef(python));
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef object_run_methods[] = {{"otherwise", object_run_otherwise, METH_O, NULL}, {0}};
+
 static PyTypeObject ObjectRunType = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "dcarray._native.extension.ObjectRun",
     .tp_basicsize = sizeof(ObjectRun),
     .tp_vectorcall_offset = offsetof(ObjectRun, call),
     .tp_call = PyVectorcall_Call,
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_HAVE_GC,
+    .tp_methods = object_run_methods,
     .tp_traverse = object_run_traverse,
     .tp_clear = object_run_clear,
     .tp_dealloc = object_run_dealloc,

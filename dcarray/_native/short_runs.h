@@ -88,16 +88,15 @@ short_dealloc(PyObject *self)
     PyObject_GC_Del(self);
 }
 
-/* arm(python, seconds, threads, flags, symbols, bound, contexts): what holds for so many seconds, and what is called where a
- * check fails. */
+/* arm(seconds, threads, flags, symbols, bound, contexts): what holds for so many seconds. */
 static PyObject *
 short_arm(PyObject *self, PyObject *args)
 {
     ShortRun *s = (ShortRun *)self;
-    PyObject *python, *threads, *flags, *symbols, *bound, *contexts;
+    PyObject *threads, *flags, *symbols, *bound, *contexts;
     double lasts;
     int served;
-    if (!PyArg_ParseTuple(args, "OdO!O!O!O!O!:arm", &python, &lasts, &PyLong_Type, &threads, &PyLong_Type, &flags, &PyTuple_Type, &symbols,
+    if (!PyArg_ParseTuple(args, "dO!O!O!O!O!:arm", &lasts, &PyLong_Type, &threads, &PyLong_Type, &flags, &PyTuple_Type, &symbols,
                           &PyTuple_Type, &bound, &PyTuple_Type, &contexts))
         return NULL;
     if (PyTuple_GET_SIZE(symbols) != s->symbol_count) {
@@ -110,7 +109,6 @@ short_arm(PyObject *self, PyObject *args)
     if (PyErr_Occurred() || (served = serves_symbols(s, symbols)) < 0)
         return NULL;
     s->until = served ? seconds() + lasts : 0; /* some of its arrays are large now */
-    Py_XSETREF(s->python, Py_NewRef(python));
     Py_XSETREF(s->threads, Py_NewRef(threads));
     Py_XSETREF(s->flags, Py_NewRef(flags));
     Py_XSETREF(s->symbols, Py_NewRef(symbols));
@@ -130,7 +128,16 @@ short_take(PyObject *self, PyObject *nothing)
     return found;
 }
 
-static PyMethodDef short_methods[] = {{"arm", short_arm, METH_VARARGS, NULL}, {"take", short_take, METH_NOARGS, NULL}, {0}};
+/* otherwise(callable): what is called where a check fails. */
+static PyObject *
+short_otherwise(PyObject *self, PyObject *python)
+{
+    Py_XSETREF(((ShortRun *)self)->python, Py_NewRef(python));
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef short_methods[] = {
+    {"arm", short_arm, METH_VARARGS, NULL}, {"otherwise", short_otherwise, METH_O, NULL}, {"take", short_take, METH_NOARGS, NULL}, {0}};
 
 static PyTypeObject ShortRunType = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "dcarray._native.extension.ShortRun",

@@ -16,7 +16,7 @@ from as_written import as_written
 from written import written
 
 import dcarray as dc
-from dcarray.jit.loops.sites import run_loop
+from dcarray.jit.loops.sites import run_loop, short_runs
 from dcarray.jit.loops.sites.functions import put_sites
 from dcarray.jit.loops.syntax.originals import original
 from dcarray.tiering import admission
@@ -347,6 +347,7 @@ def test_division_by_zero_of_python_numbers() -> None:
 
 
 def test_lack_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(short_runs, "BUILT", False)  # all runs are Python's
     f = written("""
         def f(x, n):
             for i in range(n):
@@ -405,6 +406,7 @@ def test_interrupts_come_before_or_after_a_loop(monkeypatch: pytest.MonkeyPatch,
     """After what has several steps; around what is one native call."""
     import signal
 
+    monkeypatch.setattr(short_runs, "BUILT", False)  # all runs are Python's
     f = written(text)
     x = np.linspace(0, 1, 200)
     before, want = x.copy(), f(x.copy(), 200)[0]

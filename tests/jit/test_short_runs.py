@@ -15,6 +15,7 @@ from dcarray.core.counters import settle
 from dcarray.core.native import BUILT
 from dcarray.jit.loops.sites.sampler import SAMPLER
 from dcarray.jit.loops.sites.site import Site
+from dcarray.jit.loops.sites.site_server import SiteServer
 
 pytestmark = [
     pytest.mark.skipif(not BUILT, reason="the C module is not built"),
@@ -199,3 +200,22 @@ def test_several_threads() -> None:
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+def test_kinds_of_values_that_come_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    f, g = accelerated(STEP, K=2.0)
+    rng = np.random.default_rng(8)
+    kinds = [rng.normal(size=(2, 60)), rng.normal(size=(2, 5, 9)), rng.normal(size=(2, 40)).astype("f4")]
+    for u, v in kinds * 6:
+        same(f, g, u, v, 0.5)
+    asked: list[int] = []
+    enter = SiteServer.enter
+
+    def counted(self: SiteServer, values: tuple[Any, ...]) -> Any:
+        asked.append(1)
+        return enter(self, values)
+
+    monkeypatch.setattr(SiteServer, "enter", counted)
+    for u, v in kinds * 40:
+        same(f, g, u, v, 0.5)
+    assert len(asked) < 60  # once for each kind and 50 ms

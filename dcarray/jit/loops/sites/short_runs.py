@@ -97,12 +97,14 @@ class ShortRuns:
         """
         short, whole = self._found(plan, values, entry)
         self.run = None
-        if whole is not None:
-            self._arm(short, plan, self._site.ask if whole is short else _declined, members, lasts)
-            self._site.enter = whole
-        elif short is not None:
-            self._arm(short, plan, _declined, members, lasts)
+        if short is None:
+            return None
+        self._arm(short, plan, members, lasts)
+        if whole is None:
             self.run = short
+        else:
+            with LOCK:
+                self._site.prefer(whole)
         return short
 
     def begin_trial(
@@ -116,7 +118,8 @@ class ShortRuns:
             return ()
         self._whole.clear()
         self._settle(short, plan)
-        self._arm(short, plan, _declined, members, _TRIAL)  # the server that asks would be asked again
+        short.otherwise(_declined)  # the server that asks would be asked again
+        self._arm(short, plan, members, _TRIAL)
         served: tuple[Any, ...] = short(*values[: len(values) - len(self._source.others)])
         if served:
             self._trial = entry, self.use(plan, values, entry, members, _TRIAL)
@@ -167,10 +170,7 @@ class ShortRuns:
             found = self._made[id(plan)] = plan, short, whole
         return found[1:]
 
-    def _arm(
-        self, short: Any, plan: LoopPlan, otherwise: Callable[..., tuple[Any, ...]], members: list[Check],
-        lasts: float,
-    ) -> None:  # fmt: skip
+    def _arm(self, short: Any, plan: LoopPlan, members: list[Check], lasts: float) -> None:
         state, options = fp_state.current_state(), config.current()
         flags = fp_state.watched_flags(state)
         if plan.may_raise:
@@ -179,7 +179,7 @@ class ShortRuns:
             flags |= INVALID
         bound = (*members, *config.in_force())
         contexts = ((config.SCOPED, config.scoped()), (fp_state.STATE, state))
-        short.arm(otherwise, lasts, options.threads, flags, plan.symbols, bound, contexts)
+        short.arm(lasts, options.threads, flags, plan.symbols, bound, contexts)
 
     def _make(self, plan: LoopPlan, values: tuple[Any, ...], entry: Entry) -> Any:
         """Return a new short run of a plan; None if it cannot have one.  ``values`` have passed the plan's

@@ -126,6 +126,7 @@ def _replaced(code: CodeType, sites: Mapping[str, Any]) -> CodeType:
 
 
 _CHANGES = threading.Lock()
+_KINDS = 6  # of values, which the program calls short runs for without asking
 
 
 class Watch:
@@ -207,6 +208,7 @@ class Site:
     __slots__ = (
         "_seen",
         "_server",
+        "_short",
         "asked",
         "asks",
         "asks_again",
@@ -240,6 +242,9 @@ class Site:
         self.runs = 0
         self._server: Any = None
         self.enter: Callable[..., tuple[Any, ...]] = self.ask
+        self._short: list[
+            Any
+        ] = []  # functions for the kinds of values that came last, as `prefer` has put them
         if outer is not None:
             outer.inner.append(self)
 
@@ -338,6 +343,15 @@ class Site:
         """Activate the site: it asks for a plan when the program reaches it next."""
         self.enabled = True
         self.resuming = self.resumable
+
+    def prefer(self, run: Any) -> None:
+        """Have the program call a short run, then those for the kinds of values that came before, and `ask`
+        if none has a result.  The caller holds `dcarray.core.processes.LOCK`."""
+        runs = [run, *[one for one in self._short if one is not run][: _KINDS - 1]]
+        for one, after in zip(runs, [*runs[1:], self.ask], strict=True):
+            one.otherwise(after)
+        self._short = runs
+        self.enter = run
 
     def put_off(self, seconds: float) -> None:
         """Have the site ask for no plan until its statements were seen running for ``seconds`` in all."""

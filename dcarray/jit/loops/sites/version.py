@@ -189,7 +189,18 @@ class Version:
         if processors is not None:
             self._last = None  # a run of the same plan has its results placed, too
             served = tuple(map(processors.back, served))
+        elif served and own and start is None and not (has_lists or watchers):
+            with LOCK:
+                if plan.checks and plan.addresses(values) is not None and entry.has_sizes_of(values):
+                    self._shorten(entry, plan, values, options)
         return served, entry
+
+    def _shorten(
+        self, entry: Entry, plan: LoopPlan, values: tuple[Any, ...], options: config.Options
+    ) -> None:
+        """Have the next runs of a plan that has proved to be faster be short ones, if possible."""
+        if entry.gain.judged or options.jit == "eager":
+            self.short.use(plan, values, entry, self._members or [])
 
     def _try_last(
         self, entry: Entry, values: tuple[Any, ...], options: config.Options
@@ -213,8 +224,8 @@ class Version:
                 return None
             self.plans.counts.hit()
             served = self._run_plan(entry, plan, values, None, options, addresses)
-            if served and (entry.gain.judged or options.jit == "eager"):
-                self.short.use(plan, values, entry, self._members or [])
+            if served:
+                self._shorten(entry, plan, values, options)
             return served
 
     def _run_plan(
