@@ -136,16 +136,16 @@ size_at(const SizePlace *z, PyObject **values)
     return ((Array *)x)->shape[z->axis];
 }
 
-/* Take the integers of the launches' blocks over; without them the driver is called.  -1 with an error. */
-static int
+/* Take the integers of the launches' blocks over; without them, or if one is too large, the driver is called. */
+static void
 take_numbers(ShortRun *s, PyObject *numbers)
 {
     Py_ssize_t next = 0, count = PyTuple_GET_SIZE(numbers);
     for (int k = 0; k < s->known_launches; k++)
         for (int j = 0; j < s->launches[k].count && next < count; j++)
             s->launches[k].block[j] = PyLong_AsLongLong(PyTuple_GET_ITEM(numbers, next++));
-    s->launch_count = count > 0 ? s->known_launches : 0;
-    return PyErr_Occurred() ? -1 : 0;
+    s->launch_count = count > 0 && !PyErr_Occurred() ? s->known_launches : 0;
+    PyErr_Clear();
 }
 
 /* May the plan run with these symbols?  New arrays get their shapes then; -1 with an error. */
@@ -154,8 +154,10 @@ serves_symbols(ShortRun *s, PyObject *symbols)
 {
     PyObject *found = PyObject_CallOneArg(s->serves, symbols), *shapes = NULL, *numbers;
     int served = found == NULL ? -1 : found != Py_None;
-    if (served > 0 && (!PyArg_ParseTuple(found, "OO!", &shapes, &PyTuple_Type, &numbers) || take_numbers(s, numbers) < 0))
+    if (served > 0 && !PyArg_ParseTuple(found, "OO!", &shapes, &PyTuple_Type, &numbers))
         served = -1;
+    if (served > 0)
+        take_numbers(s, numbers);
     for (int k = 0; served > 0 && k < s->parameter_count; k++)
         if (s->parameters[k].kind == FRESH && PyTuple_CheckExact(shapes) && k < PyTuple_GET_SIZE(shapes))
             Py_SETREF(s->parameters[k].first, Py_NewRef(PyTuple_GET_ITEM(shapes, k)));

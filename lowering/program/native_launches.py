@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 __all__ = ["NO_ARRAY", "TEMPORARY", "NativeLaunch", "NativeLaunches", "native_launches"]
 
 NO_ARRAY, TEMPORARY = -1, -2  # in place of the position of an array
+_LONGEST = 4000  # characters of a driver's text, which takes a millisecond to read
 
 
 class NativeLaunch(NamedTuple):
@@ -65,7 +66,7 @@ def native_launches(driver: Any) -> NativeLaunches | None:
     """
     things = getattr(driver, "__globals__", {})
     text = things.get("_text")
-    if text is None:
+    if text is None or len(text) > _LONGEST:
         return None
     reader = _Reader(things)
     (function,) = ast.parse(text).body

@@ -242,7 +242,11 @@ def _serves(plan: LoopPlan, numbers: Callable[..., tuple[int, ...]]) -> Callable
         shapes = plan.shapes(symbols)
         if not (fits(shapes) if shapes else always):
             return None
-        return (*shapes, *[shapes[k] for k in kept]) if shapes else (), numbers(*symbols)
+        try:
+            now = numbers(*symbols)
+        except ArithmeticError:
+            now = ()  # as the driver says
+        return (*shapes, *[shapes[k] for k in kept]) if shapes else (), now
 
     return serves
 
