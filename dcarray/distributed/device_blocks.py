@@ -214,7 +214,8 @@ def run(plan: ExecutablePlan, region: Region, arrays: Mapping[str, Any], options
 
 
 def _given(array: Any, held: Any, device: Device) -> Any:
-    """Return an array as a plan's argument: its buffer on the device, or for a scalar argument its value."""
+    """Return the argument that a plan gets for the declared ``array``: the buffer on the device of ``held``,
+    which has its elements; for a scalar argument the value."""
     if is_scalar_argument(array):
         return on_host(held)[()]
     if isinstance(held, DeviceBlock):

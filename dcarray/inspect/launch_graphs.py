@@ -113,7 +113,7 @@ def _view(graph: Any, number: int, count: int, names: Mapping[str, str]) -> Laun
 
 
 def _condition(operation: Any, names: Mapping[str, str]) -> str:
-    """The condition of a test or a body."""
+    """Return as text the condition that a "test" computes, or on which a "while" or an "if" depends."""
     return f"{'not ' if operation.negated else ''}{names.get(operation.node.cond, operation.node.cond)}"
 
 

@@ -100,9 +100,9 @@ class Session:
     def _ends_iteration(self, rec: Recording) -> bool:
         """Whether a recording may be cut after its last statement.
 
-        A long program is cut at the same call site each time, after a write if there are any in place, so
-        that a loop records the same region again and again.  A loop whose windows move is cut in each
-        iteration.
+        A long program is cut at the same call site each time, so that a loop records the same region again
+        and again.  If the program writes in place, the cut comes after such a write.  A loop that reads or
+        writes other windows each time is cut in each iteration.
         """
         code, instruction = rec.sites[-1][:2]
         if rec.iteration_ends.get(instruction) is code:

@@ -45,10 +45,11 @@ class Names:
 class Scope:
     """One position in a loop nest where expressions are evaluated.
 
-    ``variables`` has the value of each loop's variable, ``depths`` the nesting level that opens each loop: 0
-    is the phase's ``pre``, 1 its body, and so on; ``deepest`` is the level of the point itself. With
-    ``hoist``, values are moved out of loops on which they do not depend; not if such a loop may have no
-    iteration, since a hoisted load could then be out of bounds.
+    ``variables`` has the value of each loop's variable, and ``depths`` the level at which that value is
+    known: 0 is before the phase (its ``pre``), 1 the phase's body, and each loop inside it adds one.
+    ``deepest`` is the level at which the element is computed.  With ``hoist``, values are computed outside of
+    the loops on which they do not depend; without it, loads stay at the deepest level.  That is needed if a
+    loop may have no iteration, since a load outside of it could be out of bounds.
     """
 
     def __init__(

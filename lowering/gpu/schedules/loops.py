@@ -119,10 +119,11 @@ class _ThreadMaker(LoopMaker):
     """The maker of a kernel in which one thread runs all statements; it measures the largest statement."""
 
     most: int = 0  # the work of the largest
-    points: int = 0  # of it
+    points: int = 0  # the most of one statement
 
     def weigh(self, nest: LoopNest) -> None:
-        """Add the work of a statement to the kernel's total, and record the largest one."""
+        """Add the work of a statement to the kernel's total, and update the most work and the most points of
+        one statement."""
         points = self.hints(dims.substitute(total(nest.shape), self.middle))
         self.most, self.points = max(self.most, points * nest.cost()), max(self.points, points)
         LoopMaker.weigh(self, nest)

@@ -199,7 +199,9 @@ class Tiled:
                 yield from made if fits else guard([is_below(column, columns), is_below(row, rows)], made)
 
     def element(self, name: str, factor: Value, loop: int, depth: Affine, other: Affine, lead: int) -> Block:
-        """Return the statements that store an element of a factor, or zero beyond its end, in a tile."""
+        """Return the statements that store one element of a factor in the tile ``name``; beyond the factor's
+        end they store zero.  ``depth`` and ``other`` are the element's place along the inner loop and along
+        ``loop``; a row of the tile has ``lead`` elements."""
         nest, inner = self.nest, self.product.inner
         place = {loop: affine(0, self.first[loop], other), inner: affine(0, SLICE, depth)}
         depths = {**dict.fromkeys(self.places, 1), loop: LEVEL, inner: LEVEL}
