@@ -326,3 +326,20 @@ def test_values_of_several_parts(body: str) -> None:
 def test_other_values_of_several_parts(body: str) -> None:
     text = "\n".join(["import functools", "def f(x, n):", *(f"    {line}" for line in body.split("\n"))])
     compiled(text, X * 4, 20)
+
+
+def test_a_list_that_is_empty_in_the_first_run() -> None:
+    f = written("""
+        def f(found):
+            for k in range(30):
+                for j in range(3):
+                    found.append(j)
+            return len(found)
+    """)
+    g = dc.accelerate(f)
+    want: list[int] = []
+    got: list[int] = []
+    with dc.options(jit="eager"):
+        for _ in range(4):
+            assert f(want) == g(got)
+            assert want == got

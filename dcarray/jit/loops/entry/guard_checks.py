@@ -71,6 +71,8 @@ def _check(value: Any, guard: Any, written: bool) -> tuple[Any, ...] | None:
         return None if None in inner else (extension.TUPLE, tuple(inner))
     if isinstance(guard, ObjectGuard) and isinstance(guard.entry_value, Function):
         return extension.FUNCTION, guard.holds, value
+    if type(value) is list:  # an empty one, which may be longer in the next run
+        return None
     return extension.IDENTITY, value  # of an immutable type
 
 
