@@ -42,6 +42,7 @@ typedef struct {
     PyObject *bound, *contexts; /* (dictionary, name, object it is bound to), (context variable, its value) */
     PyObject *acquire, *release, *empty;
     Part parameters[MOST_PARTS], results[MOST_PARTS];
+    int busy; /* while it runs: a destructor or a signal handler may run the same statements */
     int undo; /* whether the arrays that it writes are restored where it fails */
     int given, parameter_count, result_count, symbol_count, symbol_at[MOST_VALUES], size_count;
     SizePlace sizes[MOST_SIZES];

@@ -18,13 +18,16 @@ call_short(PyObject *self, PyObject *const *args, size_t flags, PyObject *keywor
         if ((none = PyObject_CallNoArgs(s->acquire)) == NULL)
             return NULL;
         Py_DECREF(none);
-        done = same_surroundings(s);
+        int entered = !s->busy;
+        s->busy = 1;
+        done = entered ? same_surroundings(s) : 0;
         if (done > 0)
             done = find_values(s, args, values, &others, spans, &arrays);
         if (done > 0)
             done = take_symbols(s, values);
         if (done > 0)
             done = run_short(s, values, spans, arrays, &results);
+        s->busy = !entered;
         for (Py_ssize_t k = 0; k < others; k++)
             Py_DECREF(values[s->given + k]);
         if (done < 0) {
@@ -103,6 +106,8 @@ short_arm(PyObject *self, PyObject *args)
         PyErr_SetString(PyExc_ValueError, "other symbols than the plan's");
         return NULL;
     }
+    if (s->busy) /* its symbols and launches are in use */
+        Py_RETURN_NONE;
     for (int k = 0; k < s->symbol_count; k++)
         s->now[k] = PyLong_AsLongLong(PyTuple_GET_ITEM(symbols, k));
     s->counted = PyLong_AsLong(flags);

@@ -13,6 +13,7 @@ from written import written
 import dcarray as dc
 from dcarray.core.counters import settle
 from dcarray.core.native import BUILT
+from dcarray.jit.loops.sites.run_loop import LoopPlan
 from dcarray.jit.loops.sites.sampler import SAMPLER
 from dcarray.jit.loops.sites.site import Site
 from dcarray.jit.loops.sites.site_server import SiteServer
@@ -219,3 +220,22 @@ def test_kinds_of_values_that_come_in_turn(monkeypatch: pytest.MonkeyPatch) -> N
     for u, v in kinds * 40:
         same(f, g, u, v, 0.5)
     assert len(asked) < 60  # once for each kind and 50 ms
+
+
+def test_a_run_within_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a signal handler or a destructor may begin one, while the first one takes new sizes."""
+    f, g = accelerated("def f(u):\n    a = u * 2.0 - 1.0\n    return a * a + u")
+    for n in (60, 50, 40, 30, 60):
+        for _ in range(2):
+            same(f, g, np.arange(float(n)))
+    holds, inner = LoopPlan.holds, []
+
+    def within(self: LoopPlan, symbols: tuple[int, ...]) -> bool:
+        if not inner:
+            inner.append(symbols)
+            np.testing.assert_array_equal(g(np.arange(33.0)), f(np.arange(33.0)))
+        return holds(self, symbols)
+
+    monkeypatch.setattr(LoopPlan, "holds", within)
+    assert same(f, g, np.arange(70.0))
+    assert inner == [(70,)]

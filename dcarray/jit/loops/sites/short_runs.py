@@ -70,9 +70,8 @@ class ShortRuns:
         self.run: Any = None
         self.values: tuple[Any, ...] = ()
         self._trial: tuple[Entry, Any] | None = None
-        self._whole: list[
-            float
-        ] = []  # seconds of the trial's runs, with reading and binding parts of objects
+        # seconds of the trial's runs, with reading and binding parts of objects
+        self._whole: list[float] = []
         self._made: dict[int, tuple[LoopPlan, Any, Any]] = {}
 
     def use(
@@ -135,7 +134,8 @@ class ShortRuns:
         self._whole.append(seconds)
 
     def end_trial(self) -> tuple[Entry, float] | None:
-        """End the trial; return its key's entry and the mean seconds of its runs, None if there are none."""
+        """End the trial of a plan's short runs.  Return the plan's entry, and the mean seconds of a run; None
+        if there is no trial, or no run succeeded."""
         if self._trial is None:
             return None
         (entry, short), self._trial = self._trial, None
@@ -179,7 +179,8 @@ class ShortRuns:
             flags |= INVALID
         bound = (*members, *config.in_force())
         contexts = ((config.SCOPED, config.scoped()), (fp_state.STATE, state))
-        short.arm(lasts, options.threads, flags, plan.symbols, bound, contexts)
+        with LOCK:  # which a run holds
+            short.arm(lasts, options.threads, flags, plan.symbols, bound, contexts)
 
     def _make(self, plan: LoopPlan, values: tuple[Any, ...], entry: Entry) -> Any:
         """Return a new short run of a plan; None if it cannot have one.  ``values`` have passed the plan's

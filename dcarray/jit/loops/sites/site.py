@@ -242,9 +242,7 @@ class Site:
         self.runs = 0
         self._server: Any = None
         self.enter: Callable[..., tuple[Any, ...]] = self.ask
-        self._short: list[
-            Any
-        ] = []  # functions for the kinds of values that came last, as `prefer` has put them
+        self._short: list[Any] = []  # the functions of `prefer`, the last one first
         if outer is not None:
             outer.inner.append(self)
 
