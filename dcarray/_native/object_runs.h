@@ -9,18 +9,13 @@ enum { MOST_OWNERS = 16 };
 enum { VALUE = 'v', GLOBAL = 'g', NAMES = 'n', ATTRIBUTE = 'a', ELEMENT = 'i' };
 enum { METHOD_OF = 'm', PROPERTY_OF = 'p' }; /* how a function of the program is found, besides VALUE and GLOBAL */
 
-typedef struct {
-    char from;
-    int at; /* the value, or the owner of the part */
-    PyObject *key, *kind; /* the kind is an owner's class, and a function's object */
-} ObjectPart;
-
+/* Of a Part, ``at`` is the value or the owner, ``first`` the key, ``second`` an owner's class or a function's object. */
 typedef struct {
     PyObject_HEAD
     vectorcallfunc call;
     PyObject *python, *run, *names, *spec; /* the spec holds all objects of the parts */
     PyObject *guards;
-    ObjectPart owners[MOST_OWNERS], functions[MOST_PARTS], reads[MOST_PARTS], written[MOST_PARTS];
+    Part owners[MOST_OWNERS], functions[MOST_PARTS], reads[MOST_PARTS], written[MOST_PARTS];
     int others[MOST_VALUES];
     int value_count, owner_count, function_count, read_count, written_count, other_count;
 } ObjectRun;
@@ -42,21 +37,21 @@ of_class(PyTypeObject *kind, PyObject *key)
 /* A part of an object, a new reference; NULL without an error if it is left to Python.  With ``own``, only what the object itself
  * holds. */
 static PyObject *
-read_part(PyObject *owner, const ObjectPart *p, int own)
+read_part(PyObject *owner, const Part *p, int own)
 {
     PyTypeObject *kind = Py_TYPE(owner);
     PyObject *found;
-    if (p->from == ELEMENT)
-        return PyDict_CheckExact(owner) ? Py_XNewRef(PyDict_GetItemWithError(owner, p->key)) : NULL;
+    if (p->kind == ELEMENT)
+        return PyDict_CheckExact(owner) ? Py_XNewRef(PyDict_GetItemWithError(owner, p->first)) : NULL;
     if (kind->tp_getattro != PyObject_GenericGetAttr || (own && kind->tp_setattro != PyObject_GenericSetAttr))
         return NULL;
-    found = of_class(kind, p->key);
+    found = of_class(kind, p->first);
     if (PyErr_Occurred())
         return NULL;
     if (found != NULL && !Py_IS_TYPE(found, &PyMemberDescr_Type) &&
         (own || Py_TYPE(found)->tp_descr_get != NULL || Py_TYPE(found)->tp_descr_set != NULL))
         return NULL;
-    found = PyObject_GetAttr(owner, p->key);
+    found = PyObject_GetAttr(owner, p->first);
     if (found == NULL && PyErr_ExceptionMatches(PyExc_AttributeError))
         PyErr_Clear();
     return found;
@@ -64,30 +59,30 @@ read_part(PyObject *owner, const ObjectPart *p, int own)
 
 /* Does an object have the function of the program that was compiled?  -1 with an error. */
 static int
-has_function(ObjectRun *s, PyObject **owners, PyObject *const *args, const ObjectPart *f)
+has_function(ObjectRun *s, PyObject **owners, PyObject *const *args, const Part *f)
 {
     PyObject *found;
     int same;
-    if (f->from == VALUE)
-        return args[f->at] == f->kind;
-    if (f->from == GLOBAL) {
-        found = PyDict_GetItemWithError(s->names, f->key);
-        return PyErr_Occurred() ? -1 : found == f->kind;
+    if (f->kind == VALUE)
+        return args[f->at] == f->second;
+    if (f->kind == GLOBAL) {
+        found = PyDict_GetItemWithError(s->names, f->first);
+        return PyErr_Occurred() ? -1 : found == f->second;
     }
-    if (f->from == ELEMENT) {
-        found = PyDict_CheckExact(owners[f->at]) ? PyDict_GetItemWithError(owners[f->at], f->key) : NULL;
-        return PyErr_Occurred() ? -1 : found == f->kind;
+    if (f->kind == ELEMENT) {
+        found = PyDict_CheckExact(owners[f->at]) ? PyDict_GetItemWithError(owners[f->at], f->first) : NULL;
+        return PyErr_Occurred() ? -1 : found == f->second;
     }
     if (Py_TYPE(owners[f->at])->tp_getattro != PyObject_GenericGetAttr)
         return 0;
-    found = of_class(Py_TYPE(owners[f->at]), f->key);
+    found = of_class(Py_TYPE(owners[f->at]), f->first);
     if (PyErr_Occurred())
         return -1;
-    if (found != f->kind || f->from == PROPERTY_OF)
-        return found == f->kind;
-    if ((found = PyObject_GetAttr(owners[f->at], f->key)) == NULL) /* the object's own attribute comes first */
+    if (found != f->second || f->kind == PROPERTY_OF)
+        return found == f->second;
+    if ((found = PyObject_GetAttr(owners[f->at], f->first)) == NULL) /* the object's own attribute comes first */
         return -1;
-    same = PyMethod_Check(found) && PyMethod_GET_FUNCTION(found) == f->kind;
+    same = PyMethod_Check(found) && PyMethod_GET_FUNCTION(found) == f->second;
     Py_DECREF(found);
     return same;
 }
@@ -119,11 +114,11 @@ one_place(PyObject *a, PyObject *b)
 
 /* Is a part that is assigned one of these on another way, too?  -1 with an error. */
 static int
-has_second_way(const ObjectPart *w, const ObjectPart *parts, int count, PyObject **owners)
+has_second_way(const Part *w, const Part *parts, int count, PyObject **owners)
 {
     for (int k = 0; k < count; k++) {
-        const ObjectPart *p = &parts[k];
-        int same = p->from != ATTRIBUTE && p->from != ELEMENT ? 0 : p->at == w->at ? 0 : PyObject_RichCompareBool(p->key, w->key, Py_EQ);
+        const Part *p = &parts[k];
+        int same = p->kind != ATTRIBUTE && p->kind != ELEMENT ? 0 : p->at == w->at ? 0 : PyObject_RichCompareBool(p->first, w->first, Py_EQ);
         if (same < 0 || (same && one_place(owners[p->at], owners[w->at])))
             return same < 0 ? -1 : 1;
     }
@@ -136,15 +131,15 @@ read_objects(ObjectRun *s, PyObject *const *args, PyObject **owners, PyObject **
 {
     int second = 0;
     for (int k = 0; k < s->owner_count; k++) {
-        const ObjectPart *p = &s->owners[k];
-        PyObject *found = p->from == VALUE ? Py_NewRef(args[p->at])
-                          : p->from == NAMES ? Py_NewRef(s->names)
-                          : p->from == GLOBAL ? Py_XNewRef(PyDict_GetItemWithError(s->names, p->key))
+        const Part *p = &s->owners[k];
+        PyObject *found = p->kind == VALUE ? Py_NewRef(args[p->at])
+                          : p->kind == NAMES ? Py_NewRef(s->names)
+                          : p->kind == GLOBAL ? Py_XNewRef(PyDict_GetItemWithError(s->names, p->first))
                                               : read_part(owners[p->at], p, 0);
         if (found == NULL)
             return PyErr_Occurred() ? -1 : 0;
         owners[k] = found;
-        if ((PyObject *)Py_TYPE(found) != p->kind)
+        if ((PyObject *)Py_TYPE(found) != p->second)
             return 0;
     }
     for (int k = 0; k < s->function_count; k++) {
@@ -168,9 +163,9 @@ static int
 may_bind(ObjectRun *s, PyObject **owners)
 {
     for (int k = 0; k < s->written_count; k++) {
-        const ObjectPart *p = &s->written[k];
+        const Part *p = &s->written[k];
         PyObject *now;
-        if (p->from == ELEMENT && PyDict_CheckExact(owners[p->at]))
+        if (p->kind == ELEMENT && PyDict_CheckExact(owners[p->at]))
             continue;
         if ((now = read_part(owners[p->at], p, 1)) == NULL) /* what is not there yet is Python's */
             return PyErr_Occurred() ? -1 : 0;
@@ -185,9 +180,9 @@ bind_parts(ObjectRun *s, PyObject **owners, PyObject *results)
 {
     PyObject *rest, *found;
     for (int k = 0; k < s->written_count; k++) {
-        const ObjectPart *p = &s->written[k];
+        const Part *p = &s->written[k];
         PyObject *value = PyTuple_GET_ITEM(results, k), *owner = owners[p->at];
-        if ((p->from == ELEMENT ? PyDict_SetItem(owner, p->key, value) : PyObject_SetAttr(owner, p->key, value)) < 0)
+        if ((p->kind == ELEMENT ? PyDict_SetItem(owner, p->first, value) : PyObject_SetAttr(owner, p->first, value)) < 0)
             return NULL;
     }
     if ((rest = PyTuple_GetSlice(results, s->written_count, PyTuple_GET_SIZE(results))) == NULL)
@@ -284,24 +279,6 @@ static PyTypeObject ObjectRunType = {
     .tp_dealloc = object_run_dealloc,
 };
 
-/* Read parts from (from, position, key, object); their number, -1 with an error. */
-static int
-read_object_parts(PyObject *given, ObjectPart *parts, int most)
-{
-    Py_ssize_t count = PyTuple_Check(given) ? PyTuple_GET_SIZE(given) : -1;
-    if (count < 0 || count > most) {
-        PyErr_SetString(PyExc_ValueError, "too many parts for an object run");
-        return -1;
-    }
-    for (Py_ssize_t k = 0; k < count; k++) {
-        int from;
-        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(given, k), "CiOO", &from, &parts[k].at, &parts[k].key, &parts[k].kind))
-            return -1;
-        parts[k].from = (char)from;
-    }
-    return (int)count;
-}
-
 /* make_object_run(python, run, names, count, others, guards, owners, functions, reads, written): a callable for so many values, which
  * calls Python's where it has no result. */
 static PyObject *
@@ -310,8 +287,9 @@ make_object_run(PyObject *module, PyObject *args)
     PyObject *python, *run, *names, *others, *guards, *owners, *functions, *reads, *written;
     int count;
     ObjectRun *s;
-    if (!PyArg_ParseTuple(args, "OO!O!iO!O!OOOO:make_object_run", &python, &ShortRunType, &run, &PyDict_Type, &names, &count, &PyTuple_Type,
-                          &others, &PyTuple_Type, &guards, &owners, &functions, &reads, &written))
+    if (!PyArg_ParseTuple(args, "OO!O!iO!O!O!O!O!O!:make_object_run", &python, &ShortRunType, &run, &PyDict_Type, &names, &count,
+                          &PyTuple_Type, &others, &PyTuple_Type, &guards, &PyTuple_Type, &owners, &PyTuple_Type, &functions,
+                          &PyTuple_Type, &reads, &PyTuple_Type, &written))
         return NULL;
     if (PyType_Ready(&ObjectRunType) < 0)
         return NULL;
@@ -332,10 +310,10 @@ make_object_run(PyObject *module, PyObject *args)
     s->other_count = (int)PyTuple_GET_SIZE(others);
     for (int k = 0; k < s->other_count; k++)
         s->others[k] = (int)PyLong_AsLong(PyTuple_GET_ITEM(others, k));
-    if (PyErr_Occurred() || (s->owner_count = read_object_parts(owners, s->owners, MOST_OWNERS)) < 0 ||
-        (s->function_count = read_object_parts(functions, s->functions, MOST_PARTS)) < 0 ||
-        (s->read_count = read_object_parts(reads, s->reads, MOST_PARTS)) < 0 ||
-        (s->written_count = read_object_parts(written, s->written, MOST_PARTS)) < 0) {
+    if (PyErr_Occurred() || (s->owner_count = read_parts(owners, s->owners, MOST_OWNERS)) < 0 ||
+        (s->function_count = read_parts(functions, s->functions, MOST_PARTS)) < 0 ||
+        (s->read_count = read_parts(reads, s->reads, MOST_PARTS)) < 0 ||
+        (s->written_count = read_parts(written, s->written, MOST_PARTS)) < 0) {
         s->owner_count = 0;
         Py_DECREF(s);
         return NULL;

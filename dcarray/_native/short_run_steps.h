@@ -40,7 +40,8 @@ typedef struct {
     PyObject *serves; /* called with other symbols: None, or the parameters' shapes, or () where these stay, and the integers
                        * of the launches' blocks, or () */
     PyObject *bound, *contexts; /* (dictionary, name, object it is bound to), (context variable, its value) */
-    PyObject *acquire, *release, *empty;
+    PyObject *acquire, *release, *empty, *spec; /* the spec holds all objects of the parts */
+    PyObject *shapes; /* of the parameters, where they depend on symbols */
     Part parameters[MOST_PARTS], results[MOST_PARTS];
     int busy; /* while it runs: a destructor or a signal handler may run the same statements */
     int undo; /* whether the arrays that it writes are restored where it fails */
@@ -155,13 +156,12 @@ serves_symbols(ShortRun *s, PyObject *symbols)
 {
     PyObject *found = PyObject_CallOneArg(s->serves, symbols), *shapes = NULL, *numbers;
     int served = found == NULL ? -1 : found != Py_None;
-    if (served > 0 && !PyArg_ParseTuple(found, "OO!", &shapes, &PyTuple_Type, &numbers))
+    if (served > 0 && !PyArg_ParseTuple(found, "O!O!", &PyTuple_Type, &shapes, &PyTuple_Type, &numbers))
         served = -1;
     if (served > 0)
         take_numbers(s, numbers);
-    for (int k = 0; served > 0 && k < s->parameter_count; k++)
-        if (s->parameters[k].kind == FRESH && PyTuple_CheckExact(shapes) && k < PyTuple_GET_SIZE(shapes))
-            Py_SETREF(s->parameters[k].first, Py_NewRef(PyTuple_GET_ITEM(shapes, k)));
+    if (served > 0)
+        Py_XSETREF(s->shapes, Py_NewRef(shapes));
     Py_XDECREF(found);
     return served;
 }
@@ -365,7 +365,7 @@ run_short(ShortRun *s, PyObject **values, const Span *spans, int arrays, PyObjec
         else if (p->kind == REAL_OF || p->kind == INTEGER_OF)
             done = compute_number(s, p, values, &numbers[k].real, &numbers[k].integer);
         else {
-            PyObject *of[] = {p->first, p->second};
+            PyObject *of[] = {k < PyTuple_GET_SIZE(s->shapes) ? PyTuple_GET_ITEM(s->shapes, k) : p->first, p->second};
             made[k] = PyObject_Vectorcall(s->empty, of, 2, NULL);
             if (made[k] == NULL)
                 done = -1;

@@ -58,7 +58,7 @@ call_short(PyObject *self, PyObject *const *args, size_t flags, PyObject *keywor
 
 #define SHORT_FIELDS(DO)                                                                                                        \
     DO(python) DO(checks) DO(others) DO(names) DO(builtins) DO(driver) DO(serves) DO(symbols) DO(threads) DO(flags) DO(bound)   \
-        DO(contexts) DO(acquire) DO(release) DO(empty)
+        DO(contexts) DO(acquire) DO(release) DO(empty) DO(spec) DO(shapes)
 
 static int
 short_traverse(PyObject *self, visitproc visit, void *arg)
@@ -75,11 +75,7 @@ short_clear(PyObject *self)
     ShortRun *s = (ShortRun *)self;
 #define CLEAR(name) Py_CLEAR(s->name);
     SHORT_FIELDS(CLEAR)
-    for (int k = 0; k < MOST_PARTS; k++) {
-        Py_CLEAR(s->parameters[k].first);
-        Py_CLEAR(s->parameters[k].second);
-        Py_CLEAR(s->results[k].first);
-    }
+    s->parameter_count = s->result_count = 0;
     return 0;
 }
 
@@ -156,12 +152,12 @@ static PyTypeObject ShortRunType = {
     .tp_dealloc = short_dealloc,
 };
 
-/* Read parts from (kind, position, object, object); -1 with an error. */
+/* Read parts from (kind, position, object, object), which are borrowed; their number, -1 with an error. */
 static int
 read_parts(PyObject *given, Part *parts, int most)
 {
     if (PyTuple_GET_SIZE(given) > most) {
-        PyErr_SetString(PyExc_ValueError, "too many parts for a short run");
+        PyErr_SetString(PyExc_ValueError, "too many parts");
         return -1;
     }
     for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(given); k++) {
@@ -169,8 +165,6 @@ read_parts(PyObject *given, Part *parts, int most)
         if (!PyArg_ParseTuple(PyTuple_GET_ITEM(given, k), "CiOO", &kind, &parts[k].at, &parts[k].first, &parts[k].second))
             return -1;
         parts[k].kind = (char)kind;
-        Py_INCREF(parts[k].first);
-        Py_INCREF(parts[k].second);
     }
     return (int)PyTuple_GET_SIZE(given);
 }
@@ -254,6 +248,7 @@ make_short_run(PyObject *module, PyObject *args)
     s->driver = Py_NewRef(driver);
     s->serves = Py_NewRef(serves);
     s->empty = Py_NewRef(empty);
+    s->spec = Py_NewRef(args);
     if (read_launches(s, launches) < 0 || read_sizes(s, sizes, firsts) < 0 || (s->acquire = PyObject_GetAttrString(lock, "acquire")) == NULL ||
         (s->release = PyObject_GetAttrString(lock, "release")) == NULL ||
         (s->parameter_count = read_parts(parameters, s->parameters, MOST_PARTS)) < 0 ||

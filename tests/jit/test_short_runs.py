@@ -13,7 +13,7 @@ from written import written
 import dcarray as dc
 from dcarray.core.counters import settle
 from dcarray.core.native import BUILT
-from dcarray.jit.loops.sites import sized_plan
+from dcarray.jit.loops.sites import short_runs, sized_plan
 from dcarray.jit.loops.sites.sampler import SAMPLER
 from dcarray.jit.loops.sites.site import Site
 from dcarray.jit.loops.sites.site_server import SiteServer
@@ -222,7 +222,8 @@ def test_kinds_of_values_that_come_in_turn(monkeypatch: pytest.MonkeyPatch) -> N
     assert len(asked) < 60  # once for each kind and 50 ms
 
 
-def test_a_run_within_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("in_c", [True, False])
+def test_a_run_within_a_run(monkeypatch: pytest.MonkeyPatch, in_c: bool) -> None:
     """As a signal handler or a destructor may begin one: here, while the first one computes ``0.5 * dt``."""
     again: list[Any] = []
     fetcher = sized_plan.fetcher
@@ -238,6 +239,8 @@ def test_a_run_within_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
         return fetch if callable(found) else found
 
     monkeypatch.setattr(sized_plan, "fetcher", within)
+    if not in_c:
+        monkeypatch.setattr(short_runs, "BUILT", False)
     f, g = accelerated("def f(u, dt):\n    a = u * (0.5 * dt) - 1.0\n    return a * a + u")
     for n in (60, 50, 40, 30, 60):
         for _ in range(2):

@@ -26,7 +26,7 @@ from dcarray.recording.session import recording_for
 from ..entry.entry_values import Result
 from .loop_requests import LoopInterface
 from .plan_values import PlanMismatch, number
-from .sized_plan import SizedPlan
+from .sized_plan import SizedPlan, Sizes
 
 if TYPE_CHECKING:
     from dcarray.lowering.gpu.device import Device
@@ -91,12 +91,12 @@ class DeviceLoopPlan(SizedPlan):
             raise PlanMismatch(f"it may raise exceptions in steps for which {device.name} has no kernel")
         super().__init__(loaded, names, interface, symbols)
         self._device, place, at_of = device, self.place, self.at_of
-        at = [(role, k) for role, k, *_ in self._parameters if type(k) is int]
+        at = [(role, k) for role, k, *_ in self._sizes.parameters if type(k) is int]
         self._arrays = [k for _, k in at]
         self._written = [k for role, k in at if role == "inout"]
         self._by_value = [name in interface.by_value for name, *_ in interface.arrays]
         if symbols or not interface.symbols:
-            self._bind_symbols(symbols)
+            self._sizes = self._sizes_for(symbols)
         found = dict(interface.results)
         self._results: list[tuple[Result, int]] = []
         for name in live:
@@ -116,8 +116,9 @@ class DeviceLoopPlan(SizedPlan):
         """Return None: arrays on a device have no addresses."""
 
     def run(
-        self, values: Sequence[Any], options: config.Options, places: Sequence[int] | None = None
-    ) -> tuple[Any, ...] | None:
+        self, values: Sequence[Any], options: config.Options, places: Sequence[int] | None = None,
+        sizes: Sizes | None = None,
+    ) -> tuple[Any, ...] | None:  # fmt: skip
         """Run the loop on the device.  Return the values of the names ``live`` after it; None if the loop has
         to run in Python.
 
@@ -131,7 +132,7 @@ class DeviceLoopPlan(SizedPlan):
         if fp_state.raises_or_calls(fp_state.current_state()):
             return None
         whole = self._whole(values)
-        found = None if whole is None else self._run(whole, options)
+        found = None if whole is None else self._run(whole, options, sizes or self._sizes)
         if found is None:
             return None
         for k in self._written:
@@ -164,19 +165,19 @@ class DeviceLoopPlan(SizedPlan):
             evaluate(*[found[k] for k in parts])
         return found
 
-    def _run(self, values: Sequence[Any], options: config.Options) -> tuple[Any, ...] | None:
+    def _run(self, values: Sequence[Any], options: config.Options, sizes: Sizes) -> tuple[Any, ...] | None:
         """Run the plan on whole arrays; as `run`."""
         device = self._device
         device.cache_dir = options.cache_dir
         device.graphs, device.graph_memory = options.graphs, options.graph_memory
         with LOCK, DelayedInterrupt(), device.running():
-            given, used = self._arguments(values)
+            given, used = self._arguments(values, sizes)
             if given is None:
                 return None
             buffers = [one.buffer if isinstance(one, DeviceBuffer) else one for one in given]
             copies = self._copies(used) if self._checks else []
             try:
-                self._loaded.run((), buffers, self._symbols, device, 0)
+                self._loaded.run((), buffers, sizes.symbols, device, 0)
                 failed = self._checks and check_has_failed(device)
                 for buffer, copy, nbytes in copies if failed else ():
                     device.copy(copy, buffer, nbytes)
@@ -196,18 +197,18 @@ class DeviceLoopPlan(SizedPlan):
         counters.loops += 1
         counters.kernels += self._loaded.kernels
         counters.interpreted += self._loaded.interpreted
-        counters.bytes += self._bytes
-        return tuple(self._value(result, at, values, given) for result, at in self._results)
+        counters.bytes += sizes.bytes
+        return tuple(self._value(result, at, values, given, sizes) for result, at in self._results)
 
     def _arguments(
-        self, values: Sequence[Any]
+        self, values: Sequence[Any], sizes: Sizes
     ) -> tuple[list[Any] | None, list[tuple[Any, DeviceBuffer, bool]]]:
         """Return the plan's arguments (buffers and scalars), and for each array the array, its buffer and
         whether the plan writes it.  The first is None if a written array shares memory with another one."""
         given: list[Any] = []
         used: list[tuple[Any, DeviceBuffer, bool]] = []
         heads: list[tuple[int, bool]] = []
-        for (role, fetch, dtype, _, _, size), by_value in zip(self._parameters, self._by_value, strict=True):
+        for (role, fetch, dtype, _, _, size), by_value in zip(sizes.parameters, self._by_value, strict=True):
             if fetch is None:
                 nbytes = max(size * dtype.itemsize, 1)
                 given.append(DeviceBuffer(self._device, self._device.allocate(nbytes), True))
@@ -273,13 +274,13 @@ class DeviceLoopPlan(SizedPlan):
         if head.is_exported() or (writes and head.is_exposed()):
             held.materialise(head, writing=True)
 
-    def _value(self, result: Result, at: int, values: Sequence[Any], given: list[Any]) -> Any:
+    def _value(self, result: Result, at: int, values: Sequence[Any], given: list[Any], sizes: Sizes) -> Any:
         """Return the object that a name is bound to after a run."""
         if result.kind == "value":
             return result.value
         if result.kind == "alias":
             return values[at]
-        _, _, dtype, shape, _, size = self._parameters[at]
+        _, _, dtype, shape, _, size = sizes.parameters[at]
         held = given[at]
         if result.kind == "scalar":
             found = np.empty((), dtype)

@@ -22,7 +22,7 @@ from ..entry.guards import ARRAYS, knows_wrapped
 from ..entry.lists import ListElements
 from .loop_requests import LoopInterface
 from .plan_values import binding, number
-from .sized_plan import SizedPlan
+from .sized_plan import SizedPlan, Sizes
 from .undo_copies import CompressedCopy
 
 if TYPE_CHECKING:
@@ -75,14 +75,13 @@ class LoopPlan(SizedPlan):
         # undo copies: of windows of arrays, made by the plan, and of arrays, made here
         self._places_undone = [(at_of[name], where) for name, where in loaded.kept]
         if not interface.symbols:
-            self._bind_symbols(symbols)
-        self._kept: list[tuple[NDArray, int]] | None = None  # memory for these windows, if they are small
+            self._sizes = self._sizes_for(symbols)
         self._undone = [at_of[name] for name in loaded.overwritten] if self._arrays else []
         # arrays without undo copies if the input range check passes
         self._undone_unless_small = [at_of[name] for name in loaded.spared]
         # arrays without undo copies unless a floating-point error would interrupt the loop
         self._rewritten = [at_of[name] for name in interface.rewritten]
-        self._writes = any(part[0] == "inout" for part in self._parameters)
+        self._writes = any(part[0] == "inout" for part in self._sizes.parameters)
         self.checks: Checks | None = None
         self._plain: list[int] | None = None  # where the arguments are among the values, if all are plain
         found = dict(interface.results)
@@ -93,11 +92,10 @@ class LoopPlan(SizedPlan):
         pairs = [(k, first.setdefault(name, k)) for k, name in arrays]
         self._aliases = [(k, other) for k, other in pairs if k != other]  # names of one array
 
-    def _bind_symbols(self, symbols: tuple[int, ...]) -> None:
-        super()._bind_symbols(symbols)
-        self._windows_undone = [(k, where(*symbols)) for k, where in self._places_undone]
-        self._few_undone = all(self._parameters[k][-1] <= _SMALL for k, _ in self._windows_undone)
-        self._kept = None
+    def _sizes_for(self, symbols: tuple[int, ...]) -> Sizes:
+        sizes = super()._sizes_for(symbols)
+        sizes.windows = [(k, where(*symbols)) for k, where in self._places_undone]
+        return sizes
 
     @property
     def driver(self) -> Callable[..., int]:
@@ -108,7 +106,7 @@ class LoopPlan(SizedPlan):
     def parameters(self) -> list[tuple[Any, np.dtype[Any], tuple[int, ...], int]]:
         """The plan's parameters: for each the position or function that gets its value (None for new memory),
         its dtype, shape and number of elements."""
-        return [(fetch, dtype, shape, size) for _, fetch, dtype, shape, _, size in self._parameters]
+        return [(fetch, dtype, shape, size) for _, fetch, dtype, shape, _, size in self._sizes.parameters]
 
     @property
     def is_simple(self) -> bool:
@@ -123,14 +121,14 @@ class LoopPlan(SizedPlan):
     @property
     def kept(self) -> list[int]:
         """The parameters of which the plan makes undo copies, in more memory that it gets in this order."""
-        return [k for k, _ in self._windows_undone]
+        return [k for k, _ in self._places_undone]
 
     @property
     def overwritten(self) -> list[int]:
         """The parameters that a run that fails may leave changed."""
-        undone = self._windows_undone or self._undone_unless_small or self._rewritten
+        undone = self._places_undone or self._undone_unless_small or self._rewritten
         needed = undone or not self._loaded.single  # else one launch is done, or has not begun
-        return [k for k, (role, *_) in enumerate(self._parameters) if role == "inout" and needed]
+        return [k for k, (role, *_) in enumerate(self._sizes.parameters) if role == "inout" and needed]
 
     def count(self, runs: int) -> None:
         """Add a number of runs of the plan to the counters."""
@@ -138,15 +136,16 @@ class LoopPlan(SizedPlan):
         counters.runs += runs * (not self._is_loop)
         counters.kernels += runs * self._loaded.kernels
         counters.interpreted += runs * self._loaded.interpreted
-        counters.bytes += runs * self._bytes
+        counters.bytes += runs * self._sizes.bytes
 
     def remember(self, values: Sequence[Any], guards: Sequence[Any]) -> None:
         """Make the checks by which `addresses` recognises values like these, with which the plan has run."""
         if self.checks is None:
-            written = [fetch for role, fetch, *_ in self._parameters if role == "inout"]
+            parameters = self._sizes.parameters
+            written = [fetch for role, fetch, *_ in parameters if role == "inout"]
             self.checks = checks_of(values, guards, written) or ()
-            fetches = [fetch for _, fetch, *_ in self._parameters if type(fetch) is int]
-            if len(fetches) == len(self._parameters) and all(type(values[k]) is np.ndarray for k in fetches):
+            fetches = [fetch for _, fetch, *_ in parameters if type(fetch) is int]
+            if len(fetches) == len(parameters) and all(type(values[k]) is np.ndarray for k in fetches):
                 self._plain = fetches
 
     def addresses(self, values: tuple[Any, ...]) -> tuple[int, ...] | None:
@@ -155,12 +154,14 @@ class LoopPlan(SizedPlan):
         return checks_hold(self.checks, values) if self.checks else None
 
     def run(
-        self, values: Sequence[Any], options: config.Options, places: Sequence[int] | None = None
-    ) -> tuple[Any, ...] | None:
+        self, values: Sequence[Any], options: config.Options, places: Sequence[int] | None = None,
+        sizes: Sizes | None = None,
+    ) -> tuple[Any, ...] | None:  # fmt: skip
         """Run the loop.  Return the values of the names ``live`` after it; None if the loop has to run in
         Python, with all memory restored.
 
-        ``places`` are the addresses from `addresses`, if the caller has them, and has held `LOCK` since.
+        ``places`` are the addresses from `addresses`, if the caller has them, and has held `LOCK` since;
+        ``sizes`` those of `sizes`, if the plan has symbols.
 
         Raises
         ------
@@ -170,27 +171,29 @@ class LoopPlan(SizedPlan):
             If a call that is still pending on the loop's arrays raises or warns, as the `numpy.errstate` of
             that call says.
         """
+        sizes = sizes or self._sizes
         if not self._generators:
-            return self._run(values, options, places)
+            return self._run(values, options, places, sizes)
         drawn = [find(values) for find in self._generators.values()]
-        given: tuple[Any, ...] | None = generators.drawing(drawn, partial(self._run, values, options, places))
+        run = partial(self._run, values, options, places, sizes)
+        given: tuple[Any, ...] | None = generators.drawing(drawn, run)
         return given
 
     def _run(
-        self, values: Sequence[Any], options: config.Options, places: Sequence[int] | None
+        self, values: Sequence[Any], options: config.Options, places: Sequence[int] | None, sizes: Sizes
     ) -> tuple[Any, ...] | None:
         made: list[NDArray] = []
         if places is None:
             with LOCK:
-                addresses = self._arguments(values, made)
-                if addresses is None or not self._execute(made, addresses, options):
+                addresses = self._arguments(values, made, sizes)
+                if addresses is None or not self._execute(made, addresses, options, sizes):
                     return None
-            for role, fetch, *_ in self._parameters:
+            for role, fetch, *_ in sizes.parameters:
                 if role == "inout" and type(fetch) is int and type(values[fetch]) is ListElements:
                     values[fetch].write_back()
         else:  # the lock is held, and there are no lists
-            addresses = self._arguments_at(values, made, places)
-            if addresses is None or not self._execute(made, addresses, options):
+            addresses = self._arguments_at(values, made, places, sizes)
+            if addresses is None or not self._execute(made, addresses, options, sizes):
                 return None
         self.count(1)
         if not self._results:
@@ -202,14 +205,14 @@ class LoopPlan(SizedPlan):
         return tuple(bound)
 
     def _arguments_at(
-        self, values: Sequence[Any], made: list[NDArray], places: Sequence[int]
+        self, values: Sequence[Any], made: list[NDArray], places: Sequence[int], sizes: Sizes
     ) -> list[int] | None:
         """Return the result of `_arguments`, given the addresses of the arrays that the loop gets."""
         if self._plain is not None:
             made += [values[k] for k in self._plain]
             return [places[k] for k in self._plain]
         addresses = []
-        for _, fetch, dtype, shape, _, size in self._parameters:
+        for _, fetch, dtype, shape, _, size in sizes.parameters:
             if fetch is None:
                 a, address = self._new(shape, dtype, size)
             elif type(fetch) is int and (address := places[fetch]):
@@ -226,12 +229,12 @@ class LoopPlan(SizedPlan):
             addresses.append(address)
         return addresses
 
-    def _arguments(self, values: Sequence[Any], made: list[NDArray]) -> list[int] | None:
+    def _arguments(self, values: Sequence[Any], made: list[NDArray], sizes: Sizes) -> list[int] | None:
         """Return the addresses of the plan's arrays, and append the arrays to ``made``; None if a written
         array shares memory with another one, or an array's shape or strides are not as planned."""
         addresses: list[int] = []
         spans: list[tuple[int, int, bool]] = []
-        for role, fetch, dtype, shape, strides, size in self._parameters:
+        for role, fetch, dtype, shape, strides, size in sizes.parameters:
             if fetch is None:
                 a, address = self._new(shape, dtype, size)
             else:
@@ -271,7 +274,9 @@ class LoopPlan(SizedPlan):
         """Return new memory for a result, and its address."""
         return _memory(shape, dtype, 0 if self._owned else size)
 
-    def _execute(self, made: list[NDArray], addresses: list[int], options: config.Options) -> bool:
+    def _execute(
+        self, made: list[NDArray], addresses: list[int], options: config.Options, sizes: Sizes
+    ) -> bool:
         """Run the plan and return True; False if it failed.  Then memory is restored, unless the loop, which
         Python runs next, overwrites it anyway."""
         state = fp_state.current_state()
@@ -286,7 +291,7 @@ class LoopPlan(SizedPlan):
             if (
                 check is not None
                 and not counted_flags & MINDFUL
-                and check(addresses, self._symbols, options.threads)
+                and check(addresses, sizes.symbols, options.threads)
             ):
                 counted_flags = 0
             else:
@@ -295,25 +300,25 @@ class LoopPlan(SizedPlan):
             undone = [*undone, *self._rewritten]
         if self._writes and not self._loaded.single:  # one launch is done, or has not begun
             with DelayedInterrupt():
-                return self._execute_undoable(made, addresses, options, counted_flags, undone)
-        return self._execute_undoable(made, addresses, options, counted_flags, undone)
+                return self._execute_undoable(made, addresses, options, counted_flags, undone, sizes)
+        return self._execute_undoable(made, addresses, options, counted_flags, undone, sizes)
 
     def _execute_undoable(
         self, made: list[NDArray], addresses: list[int], options: config.Options, counted_flags: int,
-        undone: Sequence[int],
+        undone: Sequence[int], sizes: Sizes,
     ) -> bool:  # fmt: skip
         """Run the plan with undo copies; if it fails, restore the arrays from these and return False."""
         given = len(made)
         copies = [(made[k], CompressedCopy(made[k])) for k in dict.fromkeys(undone)] if undone else ()
-        kept, self._kept = self._kept, None  # a signal handler may run the plan, too
+        kept, sizes.kept = sizes.kept, None  # a signal handler may run the plan, too
         if kept is None:
-            kept = [_memory(made[k].shape, made[k].dtype, made[k].size) for k, _ in self._windows_undone]
+            kept = [_memory(made[k].shape, made[k].dtype, made[k].size) for k, _ in sizes.windows]
         for saved, address in kept:
             made.append(saved)
             addresses.append(address)
         try:
             flags = self._loaded.run(
-                made if self._arrays else (), addresses, self._symbols, options.threads, counted_flags
+                made if self._arrays else (), addresses, sizes.symbols, options.threads, counted_flags
             )
         except Exception:
             for a, copy in copies:
@@ -323,13 +328,13 @@ class LoopPlan(SizedPlan):
             return False
         if flags & counted_flags:
             with DelayedInterrupt():
-                for (k, where), saved in zip(self._windows_undone, made[given:], strict=True):
+                for (k, where), saved in zip(sizes.windows, made[given:], strict=True):
                     made[k][where] = saved[where]
                 for a, copy in copies:
                     copy.restore(a)
             return False
-        if self._few_undone:
-            self._kept = kept
+        if all(made[k].size <= _SMALL for k, _ in sizes.windows):
+            sizes.kept = kept
         return True
 
 

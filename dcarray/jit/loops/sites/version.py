@@ -237,10 +237,12 @@ class Version:
         begun = perf_counter()
         try:
             with LOCK:
-                sized = bool(entry.symbols) or start is not None
-                if sized and not plan.serves(entry.symbols_of(values, start)):
-                    return ()
-                found = plan.run(values, options, addresses)
+                sizes = None
+                if entry.symbols or start is not None:
+                    sizes = plan.sizes(entry.symbols_of(values, start))
+                    if sizes is None:
+                        return ()
+                found = plan.run(values, options, addresses, sizes)
         except MemoryError:  # a later run may have more memory
             return ()
         if found is None:
