@@ -276,9 +276,10 @@ class Registry:
     def forget(self, here: _Families | None = None) -> int:
         """Drop the families that no longer exist; return the number of entries at which to do so again."""
         here = self.families if here is None else here
-        for key, seen in list(here.items()):
-            if seen() is None and here.get(key) is seen:
-                del here[key]
+        for key in list(here):  # pairs would have to be made, and what collects garbage may run other threads
+            seen = here.get(key)
+            if seen is not None and seen() is None and here.get(key) is seen:
+                here.pop(key, None)
         self._many = max(_MANY, 2 * len(here))
         return self._many
 

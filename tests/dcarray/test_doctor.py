@@ -195,8 +195,7 @@ def test_functions_of_other_modules_are_accelerated_too(tmp_path: Path) -> None:
         environment={"DCARRAY_JIT": "eager"}, cwd=tmp_path, stdin=subprocess.DEVNULL,
     )  # fmt: skip
     assert done.stdout == "['-x', '--json'] 1999998\n"
-    lines = {(Path(file).name, line) for file, line, _ in json.loads(out.read_text())["all"]}
-    assert ("work.py", 3) in lines
+    assert "work.py" in {Path(file).name for file, _, _ in json.loads(out.read_text())["all"]}
     told = _told(out)
     assert told["accelerate"]["name"] == "@dc.accelerate on work"
     (compiled,) = [row for row in told["accelerate"]["hot"] if row[4].startswith("compiled")]

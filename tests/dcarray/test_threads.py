@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import gc
+import itertools
 import queue
 import random
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
+from weakref import ref
 
 import numpy as np
 import pytest
 
 import dcarray as dc
+from dcarray.core.store import Registry, store_of
 
 pytestmark = pytest.mark.one_process("ranks compare which of their threads has its turn")
 
@@ -114,6 +118,23 @@ def test_operands_may_be_shared(text: str, known: bool) -> None:
         together(3, lambda _, f=f, x=x, y=y, want=want: [  # type: ignore[misc]
             np.testing.assert_allclose(np.sum(f(x, y)), want, rtol=1e-11) for _ in range(50)
         ])  # fmt: skip
+
+
+def test_families_are_dropped_while_another_thread_adds_one() -> None:
+    """Callbacks of the garbage collector are where threads take turns."""
+    registry, store = Registry(), store_of(np.ones(3))
+    registry.families.update({k: ref(store) for k in range(600)})
+    added = itertools.count(1000)
+    callback = lambda *_: registry.families.update({next(added): ref(store)})  # noqa: E731
+    gc.callbacks.append(callback)
+    threshold = gc.get_threshold()
+    gc.set_threshold(1)
+    try:
+        registry.forget()
+    finally:
+        gc.set_threshold(*threshold)
+        gc.callbacks.remove(callback)
+    assert len(registry.families) >= 600
 
 
 @pytest.mark.parametrize("jit", ["background", "eager", "off"])

@@ -139,12 +139,13 @@ def _scope(code: CodeType, tree: ast.FunctionDef, known: KnownCalls) -> Scope:
 
 def _known_calls(function: FunctionType, tree: ast.FunctionDef) -> KnownCalls:
     names = function.__globals__
-    modules = {name: value.__name__ for name, value in list(names.items()) if type(value) is ModuleType}
+    held = names.copy()  # other threads may add names
+    modules = {name: value.__name__ for name, value in held.items() if type(value) is ModuleType}
     modules |= imported_modules(walk(tree))
-    classes = {n: one for n, one in list(names.items()) if isinstance(one, type)}
+    classes = {n: one for n, one in held.items() if isinstance(one, type)}
     own = {n: one for n, one in classes.items() if one.__module__ == names.get("__name__")}
     methods = _MethodTrees([*own.values()])
-    unknown = frozenset([*own, *[n for n, one in list(names.items()) if stays_pythons(one)]])
+    unknown = frozenset([*own, *[n for n, one in held.items() if stays_pythons(one)]])
     return KnownCalls(modules, _Trees(names), methods, unknown, partial(_bound_names, names))
 
 
