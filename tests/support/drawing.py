@@ -68,3 +68,23 @@ def agree(text: str, *args: Any, seeds: int = 3, served: bool | None = True, **n
         before = dc.report().loops + dc.report().runs
         assert outcome(g, args, seed) == outcome(f, args, seed), seed
         assert served in (None, dc.report().loops + dc.report().runs > before), dc.report()
+
+
+# Bodies of loops in which it depends on numbers whether ``rng.random()`` is called, for generators of either kind.
+DRAWING = [
+    "x = 1.0 if rng.random() > 0.5 and y < 0.5 else 0.0",
+    "x = max(rng.random(), rng.random())",
+    "x = rng.random() - rng.random() * rng.random()",
+    "x = rng.random()\n    if x < 0.3:\n        continue\n    x = x + rng.random()",
+    "x = rng.random()\n    if x > 0.99:\n        break",
+    "x = 0.0\n    while rng.random() < y:\n        x = x + rng.random()",
+    "x = 0.0\n    while x < 2.0 and rng.random() < y:\n        x = x + 0.5",
+    "x = y\n    x += rng.random() * (x if rng.random() < 0.5 else -x)",
+]
+
+
+def drawing_loop(body: str) -> str:
+    """The text of a function with a loop that has this body, which binds ``x``."""
+    indented = body.replace("\n    ", "\n        ")
+    head = "def f(rng, ys, out):\n    x = 0.0\n    for i in range(60):\n        y = ys[i]\n"
+    return f"{head}        {indented}\n        out[i] = x\n    return x\n"
