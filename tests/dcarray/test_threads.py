@@ -122,9 +122,8 @@ def test_operands_may_be_shared(text: str, known: bool) -> None:
 
 def test_families_are_dropped_while_another_thread_adds_one() -> None:
     """Callbacks of the garbage collector are where threads take turns."""
-    registry, store = Registry(), store_of(np.ones(3))
+    registry, store, added = Registry(), store_of(np.ones(3)), itertools.count(1000)
     registry.families.update({k: ref(store) for k in range(600)})
-    added = itertools.count(1000)
     callback = lambda *_: registry.families.update({next(added): ref(store)})  # noqa: E731
     gc.callbacks.append(callback)
     threshold = gc.get_threshold()

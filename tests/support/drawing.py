@@ -70,7 +70,7 @@ def agree(text: str, *args: Any, seeds: int = 3, served: bool | None = True, **n
         assert served in (None, dc.report().loops + dc.report().runs > before), dc.report()
 
 
-# Bodies of loops in which it depends on numbers whether ``rng.random()`` is called, for generators of either kind.
+# Bodies of loops in which it depends on numbers whether ``rng.random()`` is called.
 DRAWING = [
     "x = 1.0 if rng.random() > 0.5 and y < 0.5 else 0.0",
     "x = max(rng.random(), rng.random())",
