@@ -34,7 +34,7 @@ TESTS = (
             "python_semantics", "comprehension_loops", "comprehensions", "decorated_functions",
             "exceptions_in_loops", "function_rewriting", "global_names", "inner_functions", "iterables",
             "loop_sites", "module_sites", "python_functions", "runs_of_statements", "sampler", "scalar_types",
-            "complex_numbers", "short_runs", "number_lists",
+            "complex_numbers", "short_runs", "object_runs", "number_lists",
         )
     ),
 )  # fmt: skip
