@@ -256,7 +256,7 @@ class Site:
 
     @enabled.setter
     def enabled(self, value: bool) -> None:
-        self.asks = value
+        self.asks = value and not self.refused  # its plan may come later
         self._changed()
 
     @property
@@ -265,7 +265,7 @@ class Site:
 
     @resuming.setter
     def resuming(self, value: bool) -> None:
-        self.asks_again = value
+        self.asks_again = value and not self.refused
         self._changed()
 
     def _changed(self) -> None:
@@ -358,6 +358,6 @@ class Site:
 
     def refuse(self, reason: str) -> None:
         """Leave the statements to Python for good, for the reason ``reason``."""
+        self.refused = reason
         self.enabled = self.resuming = False
         self.enter = self.ask
-        self.refused = reason

@@ -111,9 +111,10 @@ class SiteServer:
         due = self._questions.in_vain(took, self.site.seconds, hopeless)
         if not due or config.current().jit == "eager":
             return
-        if self._questions.are_hopeless():
-            (version or self._plain).refuse("no compiled code is faster for the values of most of its runs")
-        else:
+        version = version or self._plain
+        if self._questions.are_hopeless() and not version.is_refused:
+            version.refuse("no compiled code is faster for the values of most of its runs")
+        if not self.site.refused:  # there are versions for other values
             self.site.put_off(due)
 
     def _enter_in_a_row(self, *values: Any) -> tuple[Any, ...]:
