@@ -53,6 +53,9 @@ Compiler = Callable[[str | bytes, str, dict[str, Any]], CodeType]
 
 
 # ---- what to run -------------------------------------------------------------------------------------
+_HAS_CACHED = sys.version_info < (3, 15)
+
+
 def plain(source: str | bytes, file: str, names: dict[str, Any]) -> CodeType:
     """Compile a source without sites."""
     return compile(source, file, "exec", dont_inherit=True)
@@ -63,13 +66,8 @@ def _from_spec(spec: ModuleSpec | None, missing: str, names: dict[str, Any], com
     global names."""
     loader: Any = None if spec is None else spec.loader
     if spec is not None:
-        names.update(
-            __spec__=spec,
-            __loader__=loader,
-            __file__=spec.origin,
-            __cached__=spec.cached,
-            __package__=spec.parent,
-        )
+        names.update(__spec__=spec, __loader__=loader, __file__=spec.origin, __package__=spec.parent)
+        names.update({"__cached__": spec.cached} if _HAS_CACHED else {})
         if type(loader) is SourceFileLoader:
             return compiler(loader.get_data(loader.path), loader.path, names)
         code = None if loader is None else loader.get_code(spec.name)
@@ -94,7 +92,7 @@ def _script(path: str, names: dict[str, Any], compiler: Compiler) -> tuple[CodeT
     except OSError as error:
         raise Refused(f"can't open file {full!r}: [Errno {error.errno}] {error.strerror}", 2) from None
     names.update(__spec__=None, __loader__=SourceFileLoader("__main__", full), __file__=full)
-    names.update(__cached__=None, __package__=None)
+    names.update({"__cached__": None} if _HAS_CACHED else {}, __package__=None)
     return compiler(source, full, names), os.path.dirname(os.path.realpath(full))
 
 

@@ -370,7 +370,7 @@ def test_failed_runs_are_undone(monkeypatch: pytest.MonkeyPatch) -> None:
     agree(f, x, 200, served=1)
     go = run_loop.LoopPlan._execute
 
-    def fails(self: Any, made: Any, addresses: Any, options: Any) -> bool:
+    def fails(self: Any, made: Any, addresses: Any, options: Any, sizes: Any) -> bool:
         run = self._loaded.run
 
         class Loaded:
@@ -381,10 +381,10 @@ def test_failed_runs_are_undone(monkeypatch: pytest.MonkeyPatch) -> None:
                 run(*args)
                 raise RuntimeError("for this test")
 
-        self._arrays, self._undone = True, [k for k, p in enumerate(self._parameters) if p[0] == "inout"]
+        self._arrays, self._undone = True, [k for k, p in enumerate(sizes.parameters) if p[0] == "inout"]
         self._loaded, kept = Loaded, self._loaded
         try:
-            return go(self, made, addresses, options)
+            return go(self, made, addresses, options, sizes)
         finally:
             self._loaded = kept
 
