@@ -13,6 +13,7 @@ from loop_functions import alike, arguments, function, outcome
 from written import written
 
 import dcarray as dc
+from dcarray.jit.loops.sites.device_loop_plan import DeviceLoopPlan
 from dcarray.lowering.gpu import devices as table
 
 pytestmark = needs_device
@@ -94,6 +95,44 @@ def test_a_loop_stays_on_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
     assert dc.report().loops == 3 and moved == ["upload"] * 2
     np.testing.assert_array_equal(np.asarray(got), want)
     assert moved == ["upload"] * 2 + ["download"]
+
+
+def test_runs_in_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Buffers of arrays like those of the last run are used at once, unless something else comes first."""
+    fast: list[bool] = []
+    addresses = DeviceLoopPlan.addresses
+
+    def noted(self: DeviceLoopPlan, values: tuple[Any, ...]) -> Any:
+        found = addresses(self, values)
+        fast.append(found is not None)
+        return found
+
+    monkeypatch.setattr(DeviceLoopPlan, "addresses", noted)
+    f = written("def f(x, y, c):\n    for k in range(3):\n        x[:] = x * 0.5 + y * c\n    return x - y")
+    rng = np.random.default_rng(3)
+    plain = [rng.random(40) for _ in range(3)] + [rng.random((40, 2)).T[1], rng.random(7), rng.random(40)]
+    with dc.options(jit="eager", cache_dir=None, eager_below=10):
+        ours = [dc.asarray(a.copy(), device=DEVICE) for a in plain]
+        g = dc.accelerate(f)
+        for turn in range(120):
+            i, j = rng.integers(len(plain), size=2) if turn % 3 else (0, 1)
+            c: Any = 2 if turn % 7 == 6 else float(rng.random())
+            kind = turn % 5
+            for arrays in (plain, ours):
+                if kind == 1:
+                    arrays[j] = arrays[j] * 0.25  # is pending
+                elif kind == 2:
+                    arrays[i][1:3] = c
+                elif kind == 3:
+                    np.asarray(arrays[j])[::2] += 0.125  # on the host
+                elif kind == 4:
+                    arrays[j] = arrays[j][::-1].copy() if turn % 2 else arrays[j][::-1]
+            if len(plain[i]) == len(plain[j]):
+                want, got = f(plain[i], plain[j], c), g(ours[i], ours[j], c)
+                np.testing.assert_allclose(np.asarray(got), want, rtol=1e-12)
+            for a, b in zip(plain, ours, strict=True) if turn % 4 == 0 else ():
+                np.testing.assert_allclose(np.asarray(b), a, rtol=1e-12)
+    assert sum(fast) >= 30
 
 
 def test_callers_arrays_are_written() -> None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from dcarray.core.native import BUILT
 
-from .entry_values import Function
+from .entry_values import DeviceGuard, Function
 from .guards import ARRAYS, ObjectGuard
 
 __all__ = ["C_ORDER", "Checks", "checks_hold", "checks_of", "span"]
@@ -52,6 +52,8 @@ def checks_of(values: Sequence[Any], guards: Sequence[Any], written: Collection[
 def _check(value: Any, guard: Any, written: bool) -> tuple[Any, ...] | None:
     if type(guard) is tuple and guard[0] is C_ORDER:
         return extension.C_ORDER, *guard[1:], guard[1].itemsize, written
+    if isinstance(guard, DeviceGuard):
+        return extension.OF_TYPE, type(value)
     if type(value) in ARRAYS:
         dtype, shape, strides, may_write, plain = guard
         kind = extension.PLAIN_ARRAY if plain else extension.WRAPPED_ARRAY

@@ -24,6 +24,7 @@ from dcarray.offload.buffer import DeviceBuffer, array_in, least_elements, resid
 from dcarray.recording.session import recording_for
 
 from ..entry.entry_values import Result
+from ..entry.guard_checks import Checks, checks_hold, checks_of
 from .loop_requests import LoopInterface
 from .plan_values import PlanMismatch, number
 from .sized_plan import SizedPlan, Sizes
@@ -78,7 +79,7 @@ class DeviceLoopPlan(SizedPlan):
         If the host would have to check for exceptions.
     """
 
-    checks = None  # guards are computed anew in each run
+    is_simple = False  # Python runs it
 
     def __init__(
         self, loaded: LoadedPlan, names: Sequence[str], device: Device, live: Sequence[str],
@@ -91,6 +92,8 @@ class DeviceLoopPlan(SizedPlan):
             raise PlanMismatch(f"it may raise exceptions in steps for which {device.name} has no kernel")
         super().__init__(loaded, names, interface, symbols)
         self._device, place, at_of = device, self.place, self.at_of
+        self.checks: Checks | None = None
+        self._known: list[tuple[int, tuple[int, ...], str, bool]] = []
         at = [(role, k) for role, k, *_ in self._sizes.parameters if type(k) is int]
         self._arrays = [k for _, k in at]
         self._written = [k for role, k in at if role == "inout"]
@@ -110,14 +113,41 @@ class DeviceLoopPlan(SizedPlan):
             self._results.append((result, (place if result.kind == "alias" else at_of).get(result.name, -1)))
 
     def remember(self, values: Sequence[Any], guards: Sequence[Any]) -> None:
-        """Do nothing: a plan for a device computes the guards of its values in each run."""
+        """Make the checks by which `addresses` recognises values like these, with which the plan has run."""
+        if self.checks is None:
+            arrays = [(k, values[k]) for k in self._arrays if isinstance(values[k], Handle)]
+            whole = all(x._small is None and not _is_part(x) for _, x in arrays)
+            self.checks = (checks_of(values, guards, ()) if whole else None) or ()
+            self._known = [(k, x._shape, x._store.char, k in self._written) for k, x in arrays if whole]
 
-    def addresses(self, values: tuple[Any, ...]) -> None:
-        """Return None: arrays on a device have no addresses."""
+    def addresses(self, values: tuple[Any, ...]) -> list[DeviceBuffer | None] | None:
+        """Return the buffers of the arrays among values that pass the checks made by `remember`, on which
+        nothing is pending, with None for other values; else None.  The caller must hold `LOCK` until the
+        run."""
+        if not self.checks or checks_hold(self.checks, values) is None:
+            return None
+        found: list[DeviceBuffer | None] = [None] * len(values)
+        for k, shape, char, writes in self._known:
+            x = values[k]
+            if x._small is not None or x._readonly or x._index is not None or x._shape != shape:
+                return None
+            store = x._store
+            held = store.remote
+            if store.char != char or store.shape != shape or store._head is not None or held is None:
+                return None
+            if store.strides is not None or held.device is not self._device or held.behind or held.failure:
+                return None
+            for pending in (store.dirty, store.used) if writes else (store.dirty,):
+                if pending is not None and pending is not held and not pending.done:
+                    return None
+            if self._written and held in found:
+                return None
+            found[k] = held
+        return found
 
     def run(
-        self, values: Sequence[Any], options: config.Options, places: Sequence[int] | None = None,
-        sizes: Sizes | None = None,
+        self, values: Sequence[Any], options: config.Options,
+        places: Sequence[DeviceBuffer | None] | None = None, sizes: Sizes | None = None,
     ) -> tuple[Any, ...] | None:  # fmt: skip
         """Run the loop on the device.  Return the values of the names ``live`` after it; None if the loop has
         to run in Python.
@@ -131,8 +161,8 @@ class DeviceLoopPlan(SizedPlan):
         """
         if fp_state.raises_or_calls(fp_state.current_state()):
             return None
-        whole = self._whole(values)
-        found = None if whole is None else self._run(whole, options, sizes or self._sizes)
+        whole = self._whole(values) if places is None else values
+        found = None if whole is None else self._run(whole, options, sizes or self._sizes, places or ())
         if found is None:
             return None
         for k in self._written:
@@ -165,13 +195,16 @@ class DeviceLoopPlan(SizedPlan):
             evaluate(*[found[k] for k in parts])
         return found
 
-    def _run(self, values: Sequence[Any], options: config.Options, sizes: Sizes) -> tuple[Any, ...] | None:
+    def _run(
+        self, values: Sequence[Any], options: config.Options, sizes: Sizes,
+        places: Sequence[DeviceBuffer | None],
+    ) -> tuple[Any, ...] | None:  # fmt: skip
         """Run the plan on whole arrays; as `run`."""
         device = self._device
         device.cache_dir = options.cache_dir
         device.graphs, device.graph_memory = options.graphs, options.graph_memory
         with LOCK, DelayedInterrupt(), device.running():
-            given, used = self._arguments(values, sizes)
+            given, used = self._arguments(values, sizes, places)
             if given is None:
                 return None
             buffers = [one.buffer if isinstance(one, DeviceBuffer) else one for one in given]
@@ -201,7 +234,7 @@ class DeviceLoopPlan(SizedPlan):
         return tuple(self._value(result, at, values, given, sizes) for result, at in self._results)
 
     def _arguments(
-        self, values: Sequence[Any], sizes: Sizes
+        self, values: Sequence[Any], sizes: Sizes, places: Sequence[DeviceBuffer | None]
     ) -> tuple[list[Any] | None, list[tuple[Any, DeviceBuffer, bool]]]:
         """Return the plan's arguments (buffers and scalars), and for each array the array, its buffer and
         whether the plan writes it.  The first is None if a written array shares memory with another one."""
@@ -214,6 +247,11 @@ class DeviceLoopPlan(SizedPlan):
                 given.append(DeviceBuffer(self._device, self._device.allocate(nbytes), True))
                 continue
             value = values[fetch] if type(fetch) is int else fetch(values)
+            held = places[fetch] if places and type(fetch) is int else None
+            if held is not None:
+                given.append(held)
+                used.append((value, held, role == "inout"))
+                continue
             if not isinstance(value, Handle):
                 found = number(value, dtype)
                 if found is None or role != "in":

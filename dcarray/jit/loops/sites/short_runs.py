@@ -187,10 +187,12 @@ class ShortRuns:
         checks; their types say from where each parameter's memory is."""
         source = self._source
         given = len(values) - len(source.others)
-        parameters = _parameters(plan, values)
-        results = _results(plan)
-        if not BUILT or parameters is None or not plan.is_simple or not plan.checks:
+        if not BUILT or not plan.is_simple or not plan.checks:
             return None
+        parameters = _parameters(plan, values)
+        if parameters is None:
+            return None
+        results = _results(plan)
         from dcarray._native.extension import make_short_run
 
         sizes = tuple([(*place, symbol, added) for place, symbol, added in entry.sizes])
