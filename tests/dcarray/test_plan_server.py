@@ -302,7 +302,8 @@ def test_the_next_process_finds_the_plans(tmp_path):
     left(tmp_path)
     second = child(str(tmp_path))
     assert first[0].startswith("True True") and first[1].startswith("False True")
-    assert second[0] == f"True False False {not LINKED}" and second[1].startswith("True False")
+    llvm = not (LINKED and Path("/proc/cpuinfo").exists())  # which else says what the processor is
+    assert second[0] == f"True False False {llvm}" and second[1].startswith("True False")
     assert int(second[1].split()[-1]) > int(first[1].split()[-1])  # from the first sight on
 
 
