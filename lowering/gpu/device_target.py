@@ -55,22 +55,20 @@ def device_target(
     printer: ProgramPrinter,
     libraries: Mapping[str, Sequence[Library]] | None = None,
     limits: Limits = LIMITS,
+    pipeline: Pipeline = PORTABLE,
     **more: Any,
 ) -> Target:
     """Return a `Target` for a kind of device: portable passes, blocks of threads, temporaries on the device.
 
     ``dialect`` is the C dialect of its kernels, ``printer`` writes drivers, ``libraries`` has the libraries
-    of each library call, ``limits`` the constants of schedules, and ``more`` further fields of `Target`.
+    of each library call, ``limits`` the constants of schedules, ``pipeline`` the passes, and ``more`` further
+    fields of `Target`.
     """
     return Target(
-        name, _pipeline, partial(gpu_kernel, limits=limits), _is_exact, DeviceCompiler(name, dialect),
-        libraries or {}, printer, memory_space="device", shares_arrays=False, **more,
+        name, lambda threads: pipeline, partial(gpu_kernel, limits=limits), _is_exact,
+        DeviceCompiler(name, dialect), libraries or {}, printer,
+        memory_space="device", shares_arrays=False, **more,
     )  # fmt: skip
-
-
-def _pipeline(threads: int) -> Pipeline:
-    """Return the passes for every target: devices have none of their own."""
-    return PORTABLE
 
 
 def _is_exact(op: Op) -> bool:

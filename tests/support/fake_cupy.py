@@ -83,7 +83,7 @@ Stream.null = Stream()
 
 
 class FakeCublas:
-    """cuBLAS on host memory: matrices by columns, numbers of the one and the zero read where they lie."""
+    """cuBLAS on host memory: matrices by columns, factors read where they lie."""
 
     def __init__(self, log: list[str]) -> None:
         self.log = log
@@ -92,35 +92,42 @@ class FakeCublas:
         kind = {"s": "f", "d": "d", "c": "F", "z": "D"}[name[0]]
         return partial(getattr(self, f"_{name[1:]}"), np.dtype(kind))
 
-    def _gemv(self, dtype: Any, handle: int, op: int, m: int, n: int, one: int, a: int, lda: int,
-              x: int, incx: int, zero: int, y: int, incy: int) -> None:  # fmt: skip
+    def _gemv(self, dtype: Any, handle: int, op: int, m: int, n: int, alpha: int, a: int, lda: int,
+              x: int, incx: int, beta: int, y: int, incy: int) -> None:  # fmt: skip
         assert handle == 7 and lda >= max(m, 1) and incx > 0 and incy > 0
-        assert (_at(one, dtype, (1,), (1,)), _at(zero, dtype, (1,), (1,))) == (1, 0)
         matrix = _at(a, dtype, (m, n), (1, lda))
         rows, columns = (n, m) if op else (m, n)
         vector, out = _at(x, dtype, (columns,), (incx,)), _at(y, dtype, (rows,), (incy,))
-        out[:] = (matrix.T if op else matrix) @ vector
+        _update(out, (matrix.T if op else matrix) @ vector, alpha, beta)
         self.log.append("gemv")
 
-    def _gemm(self, dtype: Any, handle: int, opa: int, opb: int, m: int, n: int, k: int, one: int, a: int,
-              lda: int, b: int, ldb: int, zero: int, c: int, ldc: int) -> None:  # fmt: skip
-        given = opa, opb, m, n, k, one, a, lda, 0, b, ldb, 0, zero, c, ldc, 0, 1
+    def _gemm(self, dtype: Any, handle: int, opa: int, opb: int, m: int, n: int, k: int, alpha: int, a: int,
+              lda: int, b: int, ldb: int, beta: int, c: int, ldc: int) -> None:  # fmt: skip
+        given = opa, opb, m, n, k, alpha, a, lda, 0, b, ldb, 0, beta, c, ldc, 0, 1
         self._gemmStridedBatched(dtype, handle, *given)
         self.log[-1] = "gemm"
 
     def _gemmStridedBatched(
-        self, dtype: Any, handle: int, opa: int, opb: int, m: int, n: int, k: int, one: int, a: int, lda: int,
-        stridea: int, b: int, ldb: int, strideb: int, zero: int, c: int, ldc: int, stridec: int, count: int,
+        self, dtype: Any, handle: int, opa: int, opb: int, m: int, n: int, k: int, alpha: int, a: int,
+        lda: int, stridea: int, b: int, ldb: int, strideb: int, beta: int, c: int, ldc: int, stridec: int,
+        count: int,
     ) -> None:  # fmt: skip
         assert handle == 7 and ldc >= m and lda >= (k if opa else m) and ldb >= (n if opb else k)
-        assert (_at(one, dtype, (1,), (1,)), _at(zero, dtype, (1,), (1,))) == (1, 0)
         for number in range(count):
             here = [at + number * stride * dtype.itemsize for at, stride in ((a, stridea), (b, strideb))]
             first = _at(here[0], dtype, (k, m) if opa else (m, k), (1, lda))
             second = _at(here[1], dtype, (n, k) if opb else (k, n), (1, ldb))
             out = _at(c + number * stridec * dtype.itemsize, dtype, (m, n), (1, ldc))
-            out[:] = (first.T if opa else first) @ (second.T if opb else second)
+            _update(out, (first.T if opa else first) @ (second.T if opb else second), alpha, beta)
         self.log.append("gemms")
+
+
+def _update(out: Any, product: Any, alpha: int, beta: int) -> None:
+    """Write ``alpha * product + beta * out``, given the factors' addresses; what is multiplied by a ``beta``
+    of 0 is not read."""
+    times, scale = (_at(factor, out.dtype, (1,), (1,))[0] for factor in (alpha, beta))
+    assert times in (1, -1)
+    out[...] = times * product + scale * out if scale else times * product
 
 
 def _at(address: int, dtype: Any, shape: tuple[int, ...], steps: tuple[int, ...]) -> Any:

@@ -1,5 +1,7 @@
 """Products of matrices as single calls of cuBLAS, prepared once for the shapes and strides of the operands.
 
+A call computes ``alpha * a @ b + beta * out``.  Of these factors only ``beta`` may change from call to call.
+
 cuBLAS expects matrices in column order, with one stride between columns.  It takes a matrix in C order for
 its transpose, so it is asked for ``out.T = b.T @ a.T``.  Operands that no such call fits are left to CuPy
 (`dcarray.lowering.gpu.cuda.libraries`).
@@ -23,13 +25,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Enqueue", "prepared"]
 
-Enqueue = Callable[["CudaDevice", Sequence[int]], None]
-"""A function that enqueues a product, given the device and the addresses of the arrays that hold the result
-and the factors."""
+Enqueue = Callable[["CudaDevice", Sequence[int], float], None]
+"""A function that enqueues a product, given the device, the addresses of the arrays that hold the result and
+the operands, and ``beta``."""
 
 _LETTERS: Final = {"f": "s", "d": "d", "F": "c", "D": "z"}
-_ONE: Final = {char: np.ones(1, char) for char in _LETTERS}
+_ALPHA: Final = {(char, sign): np.full(1, sign, char) for char in _LETTERS for sign in (1, -1)}
 _ZERO: Final = {char: np.zeros(1, char) for char in _LETTERS}
+_BETA: Final = "beta"  # its place among the arguments
 _LARGEST: Final = (1 << 31) - 1  # cuBLAS counts in 32 bits
 
 
@@ -93,10 +96,13 @@ class _Matrix:
 
 
 def prepared(
-    views: Sequence[Callable[..., Any]], arrays: Sequence[tuple[Any, ...]], values: dict[str, int]
+    views: Sequence[Callable[..., Any]],
+    arrays: Sequence[tuple[Any, ...]],
+    values: dict[str, int],
+    alpha: int = 1,
 ) -> Enqueue | None:
-    """Return the cuBLAS call for ``out = a @ b``, whose result shares no memory with ``a`` and ``b``; None if
-    no single call computes it.
+    """Return the cuBLAS call for ``out = alpha * a @ b + beta * out``, whose result shares no memory with
+    ``a`` and ``b``; None if no single call computes it.
 
     Parameters
     ----------
@@ -106,10 +112,13 @@ def prepared(
         For each view its array: buffer, shape, strides in elements, dtype.
     values : dict
         The values of the symbols in the views.
+    alpha : int
+        1 or -1.
     """
     dtype = arrays[0][3]
     if dtype.char not in _LETTERS:
         return None
+    times = _ALPHA[dtype.char, alpha]
     shown = [_shown(view, one, values) for view, one in zip(views, arrays, strict=True)]
     (out, _), (a, _), (b, _) = shown
     if 0 in (*a.shape, *b.shape) or a.ndim == b.ndim == 1:
@@ -128,12 +137,12 @@ def prepared(
             result, first, count = one, two, 1
     found = None
     if count == 1:
-        found = _by_vector(dtype, result, first, second)
-        found = found or _by_vector(dtype, result.transposed(), second.transposed(), first.transposed())
-    found = found or _by_matrix(dtype, count, result, first, second)
+        found = _by_vector(times, result, first, second)
+        found = found or _by_vector(times, result.transposed(), second.transposed(), first.transposed())
+    found = found or _by_matrix(times, count, result, first, second)
     if found is None:
         turned = result.transposed(), second.transposed(), first.transposed()
-        found = _by_matrix(dtype, count, *turned)
+        found = _by_matrix(times, count, *turned)
     return found
 
 
@@ -153,7 +162,7 @@ def _matrix(place: int, view: NDArray[Any], start: int) -> _Matrix:
     return _Matrix(place, start, rows, columns, down, across, stack)
 
 
-def _by_vector(dtype: np.dtype[Any], out: _Matrix, a: _Matrix, b: _Matrix) -> Enqueue | None:
+def _by_vector(alpha: NDArray[Any], out: _Matrix, a: _Matrix, b: _Matrix) -> Enqueue | None:
     """Return the call ``gemv`` for a product in which ``b`` has one column; None if cuBLAS has no such
     form."""
     lead = a.leading()
@@ -161,10 +170,10 @@ def _by_vector(dtype: np.dtype[Any], out: _Matrix, a: _Matrix, b: _Matrix) -> En
     if b.columns > 1 or lead is None or step < 1 or into < 1:
         return None
     sizes = (a.rows, a.columns) if lead[0] else (a.columns, a.rows)
-    return _call(dtype, "gemv", 1 - lead[0], *sizes, _ONE, a, lead[1], b, step, _ZERO, out, into)
+    return _call(alpha, "gemv", 1 - lead[0], *sizes, alpha, a, lead[1], b, step, _BETA, out, into)
 
 
-def _by_matrix(dtype: np.dtype[Any], count: int, out: _Matrix, a: _Matrix, b: _Matrix) -> Enqueue | None:
+def _by_matrix(alpha: NDArray[Any], count: int, out: _Matrix, a: _Matrix, b: _Matrix) -> Enqueue | None:
     """Return the call ``gemm`` for ``count`` products of matrices; None if cuBLAS has no such form."""
     into, one, two = out.leading(), a.leading(), b.leading()
     if into is None or into[0] or one is None or two is None:
@@ -172,31 +181,40 @@ def _by_matrix(dtype: np.dtype[Any], count: int, out: _Matrix, a: _Matrix, b: _M
     sizes = out.columns, out.rows, a.columns
     ops = two[0], one[0]
     if count == 1:
-        return _call(dtype, "gemm", *ops, *sizes, _ONE, b, two[1], a, one[1], _ZERO, out, into[1])
+        return _call(alpha, "gemm", *ops, *sizes, alpha, b, two[1], a, one[1], _BETA, out, into[1])
     between = [x.between() for x in (b, a, out)]
     if None in between or not between[2]:
         return None
-    each = b, two[1], between[0], a, one[1], between[1], _ZERO, out, into[1], between[2], count
-    return _call(dtype, "gemmStridedBatched", *ops, *sizes, _ONE, *each)
+    each = b, two[1], between[0], a, one[1], between[1], _BETA, out, into[1], between[2], count
+    return _call(alpha, "gemmStridedBatched", *ops, *sizes, alpha, *each)
 
 
-def _call(dtype: np.dtype[Any], name: str, *arguments: Any) -> Enqueue | None:
-    """Return the call of a cuBLAS routine; ``name`` is without the dtype's letter.  None if a number among
-    the arguments does not fit into 32 bits."""
+def _call(alpha: NDArray[Any], name: str, *arguments: Any) -> Enqueue | None:
+    """Return the call of a cuBLAS routine; ``name`` is without the letter of the dtype, which is that of
+    ``alpha``.  None if a number among the arguments does not fit into 32 bits."""
+    dtype, scale = alpha.dtype, 0
     given: list[int] = []
     pointers: list[tuple[int, int, int]] = []  # position, array, first byte
     for position, one in enumerate(arguments):
         if isinstance(one, _Matrix):
             pointers.append((position, one.place, one.start))
             given.append(0)
+        elif one is alpha:
+            given.append(alpha.ctypes.data)
+        elif one is _BETA:
+            scale = position
+            given.append(_ZERO[dtype.char].ctypes.data)
+        elif one > _LARGEST:
+            return None
         else:
-            given.append(one[dtype.char].ctypes.data if isinstance(one, dict) else one)
-            if not isinstance(one, dict) and one > _LARGEST:
-                return None
+            given.append(one)
     routine = _LETTERS[dtype.char] + name
 
-    def call(device: CudaDevice, at: Sequence[int]) -> None:
+    def call(device: CudaDevice, at: Sequence[int], beta: float) -> None:
         cuda, now = device.cupy.cuda, given.copy()
+        if beta:
+            number = np.array([beta], dtype)  # cuBLAS reads it before the call returns
+            now[scale] = number.ctypes.data
         for position, place, start in pointers:
             now[position] = at[place] + start
         getattr(cuda.cublas, routine)(cuda.get_cublas_handle(), *now)

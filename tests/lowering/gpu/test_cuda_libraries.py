@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 from cuda_runs import Machine, machine, needs_gxx
 
+import dcarray as dc
 from dcarray.ir import interp
 from dcarray.ir.parse import parse
 from dcarray.lowering.compilation import compile_region
+from dcarray.lowering.gpu import devices
+from dcarray.lowering.gpu.cuda.target import TARGET
 from dcarray.lowering.program.loaded_plan import deserialised
 from dcarray.lowering.program.serialise import serialised
 
@@ -81,6 +87,101 @@ def test_products_of_views(
     for name in shapes:
         np.testing.assert_array_equal(memory[name], want[name])
     assert machine.cupy.log == [done]
+
+
+UPDATES = {
+    "r[i,j] = add(r[i,j], t[i,j])": "gemm",
+    "r[i,j] = subtract(t[i,j], r[i,j])": "gemm",
+    "r[i,j] = subtract(r[i,j], t[i,j])": "gemm",
+    "r[i,j] = subtract(t[i,j], multiply(r[i,j], TYPE(-0.25)))": "gemm",
+    "r[i,j] = subtract(multiply(c0[], r[i,j]), t[i,j])": "gemm",
+    "r[i+1,2*j] = add(t[i,j], multiply(c0[], r[i+1,2*j]))": "matmul",
+    "r[j+1,i] = subtract(t[i,j], multiply(c0[], r[j+1,i]))": "gemm",
+}
+
+
+@pytest.mark.parametrize("stmt", UPDATES)
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_products_that_update_an_array(machine: Machine, stmt: str, dtype: str) -> None:
+    """What cuBLAS reads only if its factor is not 0 is multiplied by 0, too."""
+    region = parse(f"""region() {{
+  in a: {dtype}[5, 4];  in b: {dtype}[4, 6];  in c0: {dtype}[];  temp t: {dtype}[5, 6]
+  inout r: {dtype}[7, 11]
+  call blas.matmul(a, b) -> t
+  {stmt.replace("TYPE", dtype)} for i<5, j<6
+}}""")
+    plan = compile_region(TARGET.pipeline(1).run(region), "cuda")
+    assert plan.stats == {"kernels": 0, "calls": 1, "interpreted": 0}
+    kind = np.dtype(dtype.replace("f32", "f4").replace("f64", "f8"))
+    rng = np.random.default_rng(2)
+    for factor in (0.5, -3.0, 0.0, -0.0, np.nan, np.inf, 1e-45, 0.5):
+        memory = {name: rng.integers(-9, 9, shape).astype(kind)
+                  for name, shape in (("a", (5, 4)), ("b", (4, 6)), ("r", (7, 11)))}  # fmt: skip
+        memory["r"][1, 2:5], memory["b"][0, 1] = (np.inf, np.nan, -0.0), np.nan
+        memory["c0"] = np.array(factor, kind)
+        want = {name: array.copy() for name, array in memory.items()}
+        machine.cupy.log.clear()
+        with np.errstate(all="ignore"):
+            interp.run(region, want)
+            machine.run(plan, region, memory, {})
+        np.testing.assert_array_equal(memory["r"], want["r"])
+        left = "c0" not in stmt or not abs(factor) < np.finfo(kind).tiny
+        left &= not np.isnan(factor) or "c0" not in stmt
+        assert machine.cupy.log == [UPDATES[stmt] if left else "matmul"]
+
+
+@pytest.mark.parametrize("shapes, done", [
+    (((5, 4), (4,), (5,)), "gemv"), (((4,), (4, 5), (5,)), "gemv"), (((2, 3, 4), (4, 5), (2, 3, 5)), "gemm"),
+    (((2, 3, 4), (2, 4, 5), (2, 3, 5)), "gemms"), (((3, 0), (0, 5), (3, 5)), "matmul"),
+])  # fmt: skip
+def test_updates_by_vectors_and_stacks(machine: Machine, shapes: Any, done: str) -> None:
+    a, b, r = (str(list(shape)) for shape in shapes)
+    axes = "pij"[-len(shapes[2]) :]
+    at = ",".join(axes)
+    domain = ", ".join(f"{axis}<{n}" for axis, n in zip(axes, shapes[2], strict=True))
+    region = parse(f"""region() {{
+  in a: f64{a};  in b: f64{b};  temp t: f64{r};  inout r: f64{r};  in c0: f64[]
+  call blas.matmul(a, b) -> t
+  r[{at}] = subtract(multiply(r[{at}], c0[]), t[{at}]) for {domain}
+}}""")
+    plan = compile_region(TARGET.pipeline(1).run(region), "cuda")
+    loaded = SimpleNamespace(arrays=plan.arrays, run=deserialised(serialised(plan, [])).run)
+    rng = np.random.default_rng(3)
+    memory = {name: rng.integers(-9, 9, shape) * 1.0 for name, shape in zip("abr", shapes, strict=True)}
+    memory["c0"] = np.array(0.5)
+    want = 0.5 * memory["r"] - memory["a"] @ memory["b"]
+    machine.run(loaded, region, memory, {})
+    np.testing.assert_array_equal(memory["r"], want)
+    assert machine.cupy.log == [done]
+
+
+@needs_gxx
+@pytest.mark.parametrize("accelerated", [False, True])
+def test_programs_that_add_products(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, accelerated: bool
+) -> None:
+    def program(a: Any, b: Any, c: Any, alpha: float, beta: float) -> None:
+        c[:] = alpha * a @ b + beta * c
+        c[1:] -= a[1:] @ b
+        a += a @ np.ones((70, 70))  # one of its own factors
+        c[:] = np.maximum(a @ b + c, 0)
+
+    monkeypatch.setitem(devices._found, "cuda", [machine.device])
+    rng = np.random.default_rng(0)
+    given = [rng.integers(-4, 4, shape) * 1.0 for shape in ((60, 70), (70, 80), (60, 80))]
+    arrays = [dc.asarray(x, device="cuda:0") for x in given]
+    with dc.options(jit="eager", eager_below=0, cache_dir=None):
+        for beta in (0.5, 0.5, 0.0):
+            machine.cupy.log.clear()
+            given[2][0, 0] = arrays[2][0, 0] = np.nan
+            program(*given, 2.0, beta)
+            (dc.accelerate(program) if accelerated else program)(*arrays, 2.0, beta)
+            for x, want in zip(arrays, given, strict=True):
+                np.testing.assert_array_equal(np.asarray(x), want)
+            # compiled code has scalars and the ones in the device's memory: two more kernels
+            products = [name for name in machine.cupy.log if name in ("gemm", "matmul")]
+            assert products == ["gemm" if beta or accelerated else "matmul", "gemm", "gemm", "gemm"]
+            assert len(machine.cupy.log) - len(products) == (5 if accelerated else 3)
 
 
 def test_a_plan_with_a_library_call_is_loaded_in_another_process(machine: Machine) -> None:
