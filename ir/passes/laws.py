@@ -133,6 +133,10 @@ NO_LAWS = (
         "a = b = np.full((2, 2), 1e200); x = np.full(2, 1e-200)",
     ),
     NoLaw(
+        "x * a @ b", "x * (a @ b)", "the order of products decides what is rounded, and what overflows",
+        "a = b = np.full((2, 2), 1e200); x = 1e-200",
+    ),
+    NoLaw(
         "(a @ b).sum()", "a.sum(axis=0) @ b.sum(axis=1)", "sums that cancel first lose what is small",
         "a = np.array([[1e20, 1.0], [-1e20, 1.0]]); b = np.ones((2, 2))",
     ),

@@ -17,8 +17,9 @@ from dcarray.ir.parse import parse
 from dcarray.ir.passes import Log
 from dcarray.ir.passes.cpu.pipeline import CPU
 from dcarray.ir.passes.laws import LAWS, NO_LAWS, Law, NoLaw, table
+from dcarray.lowering.gpu.cuda.target import TARGET as CUDA
 
-PASSES = {one.name: one for one in (*CPU.early, *CPU.passes, *CPU.final)}
+PASSES = {one.name: one for one in (*CPU.early, *CPU.passes, *CPU.final, *CUDA.pipeline(1).final)}
 
 
 def memory_of(region: Region) -> dict[str, Any]:
