@@ -72,6 +72,9 @@ class Device(Protocol):
             If the device has no memory left.
         """
 
+    def address(self, buffer: Any) -> int | None:
+        """Return the address of a buffer's memory, as libraries for CUDA take it; None if it has none."""
+
     def upload(self, source: NDArray[Any], buffer: Any, start: int = 0) -> None:
         """Copy a C-contiguous host array into a buffer, from the buffer's byte ``start`` on; ``source`` may
         change afterwards."""

@@ -205,6 +205,10 @@ class CudaDevice:
         with self.current():
             return CudaBuffer(self._alloc(max(nbytes, 1)), nbytes)
 
+    def address(self, buffer: CudaBuffer) -> int:
+        """Return the address of a buffer's memory."""
+        return int(buffer.ptr)
+
     def upload(self, source: NDArray[Any], buffer: CudaBuffer, start: int = 0) -> None:
         """Copy a C-contiguous host array into a buffer, from the buffer's byte ``start`` on."""
         if not source.flags.c_contiguous:

@@ -126,6 +126,9 @@ class OpenCLDevice:
                 return self._cl.Buffer(self.context, self._cl.mem_flags.READ_WRITE, max(nbytes, 1))
             return pool.allocate(max(nbytes, 1))
 
+    def address(self, buffer: Any) -> None:
+        """Return None: buffers have no address that other libraries take."""
+
     def upload(self, source: NDArray[Any], buffer: Any, start: int = 0) -> None:
         """Copy a C-contiguous host array into a buffer, from the buffer's byte ``start`` on."""
         if not source.flags.c_contiguous:
