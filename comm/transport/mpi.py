@@ -20,6 +20,7 @@ from mpi4py import MPI
 from .call_location import Location, caller, location_text, traceback_text
 from .deadlock import AnyOf, MessageEnd
 from .errors import CommError, MismatchError, RankError
+from .mpi_devices import takes_device_memory
 from .mpi_persistent import MessageGroup, MpiPersistentMessages
 from .mpi_requests import keep_until_done, wait_all
 from .mpi_service import Job, abort
@@ -133,6 +134,8 @@ class MpiCommunicator:
         self.rank: int = comm.rank
         self.size: int = comm.size
         self._subs: dict[tuple[int, ...], MpiCommunicator] = {}
+
+    takes_device_memory = takes_device_memory
 
     def isend(self, parts: Sequence[Array], dest: int, tag: int) -> Request:
         sendable(parts)
@@ -267,10 +270,7 @@ class MpiCommunicator:
                     if nbytes(parts):
                         self.counts.message(sent, nbytes(parts))
         self._synchronise(("alltoallw",))
-        send_types, receive_types = (
-            [absolute_type(parts) for parts in sends],
-            [absolute_type(parts) for parts in receives],
-        )
+        send_types, receive_types = ([absolute_type(parts) for parts in one] for one in (sends, receives))
         counts, displacements = [1] * self.size, [0] * self.size
         self._comm.Alltoallw(
             [MPI.BOTTOM, counts, displacements, send_types],

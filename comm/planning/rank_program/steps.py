@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from functools import reduce as fold
 from typing import Any, Protocol
 
@@ -17,7 +17,6 @@ import numpy as np
 
 from dcarray.comm.exchange.exchange_plan import Exchange, PendingExchange, box_view
 from dcarray.comm.exchange.persistent import PersistentExchanges
-from dcarray.comm.exchange.redistribute import with_window_axes
 from dcarray.comm.layout.grid import ProcessGrid
 from dcarray.comm.layout.layouts import Layout
 from dcarray.comm.planning.analysis.halo_state import Box, ValidHalos
@@ -26,7 +25,7 @@ from dcarray.comm.transport.protocol import OPERATORS, Array, Communicator, Coun
 from dcarray.ir.nodes import Region
 from dcarray.ir.ops import OPS
 
-from .elsewhere import Arriving, finish
+from .elsewhere import Arriving, direct_memory, finish, with_axes
 
 __all__ = [
     "ArrayExchange", "Begin", "Exchanges", "Execution", "Finish", "Frame", "Local", "Memory",
@@ -88,6 +87,8 @@ class Execution:
         Allocates an array of a shape and dtype.
     around : callable
         Returns the context manager for a statement outside of regions, given its location.
+    direct : bool
+        Whether messages may be in the memory of devices.
     pending : dict of int to (PendingExchange, list)
         The exchanges under way, with what will have arrived, by the identity of their steps.
     """
@@ -97,6 +98,7 @@ class Execution:
     local: Callable[[Region, Mapping[str, Array]], None]
     empty: Callable[[tuple[int, ...], np.dtype[Any]], Array] = np.empty
     around: Callable[[Any], AbstractContextManager[object]] = no_context
+    direct: bool = False
     pending: dict[int, tuple[PendingExchange, Arriving]] = field(default_factory=dict)
 
     def array(self, name: str, writing: bool = False) -> Array:
@@ -186,17 +188,24 @@ class Exchanges:
 
     def start(self, at: Execution) -> tuple[PendingExchange, Arriving]:
         """Begin the exchanges; returns them, and what arrives in arrays that are elsewhere."""
-        arrays, arriving = [], []
-        for item in self.items:
-            ends = at.memory[item.source], at.memory[item.target]
-            source, target = (end if isinstance(end, np.ndarray) else end.memory() for end in ends)
-            if item.source_view is not None and item.target_view is not None:
-                source = with_window_axes(source, item.source_view)
-                target = with_window_axes(target, item.target_view)
-            if not isinstance(ends[0], np.ndarray):
-                ends[0].bring([box_view(source, box) for box in item.plan.boxes_read()])
-            if not isinstance(ends[1], np.ndarray):
-                arriving.append((ends[1], [box_view(target, box) for box in item.plan.boxes_written()]))
+        sources = [(at.memory[one.source], one.source_view, one.plan.sends) for one in self.items]
+        targets = [(at.memory[one.target], one.target_view, one.plan.receives) for one in self.items]
+        direct = at.direct and not any(one.plan.local_copies for one in self.items)
+        there = [direct_memory(ends) if direct else None for ends in (sources, targets)]
+        arrays: list[tuple[Exchange, Array, Array]] = []
+        arriving: Arriving = []
+        for k, item in enumerate(self.items):
+            source, target = (
+                with_axes(end if isinstance(end, np.ndarray) else end.memory(), axes)
+                if found is None
+                else found[k]
+                for (end, axes, _), found in zip((sources[k], targets[k]), there, strict=True)
+            )
+            if there[0] is None and not isinstance(end := sources[k][0], np.ndarray):
+                end.bring([box_view(source, box) for box in item.plan.boxes_read()])
+            if not isinstance(end := targets[k][0], np.ndarray):
+                windows = [box_view(target, box) for box in item.plan.boxes_written()]
+                arriving.append(partial(end.take, windows) if there[1] is None else end.written)
             arrays.append((item.plan, source, target))
         return self.persistent.start(at.comm, arrays), arriving
 
