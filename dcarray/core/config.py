@@ -16,7 +16,6 @@ from dcarray.ir.records import record, replaced
 
 __all__ = ["Options", "current", "look_again", "options", "process_threads", "refresh", "set_threads"]
 
-JIT_MODES: Final = ("background", "eager", "off")
 DEBUG_LEVELS: Final = 6
 _TRUE: Final = ("1", "true", "yes", "on")
 _FALSE: Final = ("0", "false", "no", "off", "")
@@ -39,6 +38,7 @@ class Options:
     target: str = "cpu"
     graphs: bool = True
     graph_memory: int | None = None
+    device_messages: str = "auto"
 
 
 def _device(value: Any) -> str:
@@ -64,10 +64,13 @@ def _target(value: Any) -> str:
     raise ValueError("the name of a target, or an import path 'package.module:NAME'")
 
 
-def _jit(value: Any) -> str:
-    if value in JIT_MODES:
-        return str(value)
-    raise ValueError(", ".join(JIT_MODES[:-1]) + " or " + JIT_MODES[-1])
+def _one_of(*names: str) -> Callable[[Any], str]:
+    def read(value: Any) -> str:
+        if value in names:
+            return str(value)
+        raise ValueError(", ".join(names[:-1]) + " or " + names[-1])
+
+    return read
 
 
 def _integer(minimum: int) -> Callable[[Any], int]:
@@ -144,7 +147,7 @@ def _grid(value: Any) -> tuple[int, ...] | None:
 
 _READERS: Final[dict[str, Callable[[Any], Any]]] = {
     "device": _device,
-    "jit": _jit,
+    "jit": _one_of("background", "eager", "off"),
     "eager_below": _integer(0),
     "threads": _integer(1),
     "distribute_above": _most_elements,
@@ -156,6 +159,7 @@ _READERS: Final[dict[str, Callable[[Any], Any]]] = {
     "target": _target,
     "graphs": _flag,
     "graph_memory": _bytes,
+    "device_messages": _one_of("auto", "staged", "direct"),
 }
 
 
@@ -353,6 +357,9 @@ def options(**values: Any) -> Iterator[Options]:
     graph_memory : int or None
         Bytes that the temporaries of a graph may take where an order of its nodes allows that; None is a
         quarter of the device's memory.
+    device_messages : {"auto", "staged", "direct"}
+        Whether messages of ranks with a CUDA device each are copied to the host first: where MPI does not say
+        that it takes device memory (the default); always; only where they must be.
 
     Yields
     ------

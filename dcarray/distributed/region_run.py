@@ -19,7 +19,6 @@ from dcarray.comm.layout.layouts import Layout
 from dcarray.comm.planning import planner
 from dcarray.comm.planning.analysis.halo_state import ValidHalos
 from dcarray.comm.planning.rank_program import matching
-from dcarray.comm.planning.rank_program.execution import execute
 from dcarray.comm.planning.rank_program.steps import Program
 from dcarray.comm.transport.errors import GridError
 from dcarray.comm.transport.protocol import Communicator
@@ -38,11 +37,10 @@ from dcarray.ir.nodes import Array, Region
 from dcarray.ir.passes.cpu.pipeline import DISTRIBUTED
 from dcarray.ir.text import dump
 from dcarray.ir.windows import covers, identity
-from dcarray.lowering.runtime.buffer_pool import empty
 
 from .array_distribution import blocks_of
 from .consistency import combine_flags, digest
-from .device_blocks import DeviceBlock, block_of, device_of, on_host, options_there, there
+from .device_blocks import block_of, device_of, execute, on_host, options_there, there
 from .layout_choice import chosen_layouts, is_large
 from .plan_cache import LayoutPlan
 from .region_pieces import Block, Choice, Piece, pieces_of, region_at
@@ -310,9 +308,8 @@ class _Run:
         def local(region: Region, arrays: Mapping[str, Any]) -> None:
             self.flags |= compute(plan, self._options, region, arrays)
 
-        made = None if self._device is None else partial(DeviceBlock, self._device)
         with communicating(), fp_state.collect_flags() as seen:
-            after = execute(plan.program, self._comm, given, local, empty, made=made)
+            after = execute(plan.program, self._comm, given, local, self._options)
         self.flags |= seen.flags
         for name in plan.program.after:
             before = given.get(name)

@@ -37,13 +37,14 @@ from dcarray.ir import interp
 from dcarray.ir.analysis.effects import overwritten_inputs
 from dcarray.ir.log_entries import contiguous_log
 from dcarray.ir.nodes import Region
-from dcarray.lowering.runtime.buffer_pool import address_of, empty
+from dcarray.lowering.runtime.buffer_pool import address_of
 from dcarray.plans.slot import PlanSlot
 from dcarray.recording.log import Recording
 
 from . import input_range_check
 from .consistency import agree_on_live, combine_flags
-from .device_blocks import DeviceBlock, block_of, device_of, on_host, options_there, there
+from .device_blocks import block_of, device_of, on_host, options_there, there
+from .device_blocks import execute as execute_there
 from .device_blocks import run as run_on_device
 from .layout_choice import chosen_layouts, default_layout, is_large
 from .plan_cache import LayoutPlan, LogFacts, compile_region, facts_of, slot_of
@@ -173,10 +174,9 @@ def _run_distributed(
         nonlocal flags
         flags |= compute(plan, options, region, arrays)
 
-    made = None if device is None else partial(DeviceBlock, device)
     with communicating():
         with fp_state.collect_flags() as seen:
-            after = execute(plan.program, comm, given, local, empty, made=made)
+            after = execute_there(plan.program, comm, given, local, options)
         flags = combine_flags(comm, flags | seen.flags) & mask if mask else 0
     notes = _attribute_errors(rec, plan, given, flags, comm) if flags else []
     _bind_outputs(rec, plan, after, facts.written, comm)
