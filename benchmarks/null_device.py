@@ -53,12 +53,22 @@ class _Memory:
     def __add__(self, offset: int) -> _Memory:
         return _Memory(self.block, self.ptr - self.block.ptr + offset)
 
-    def copy_from_host(self, address: int, nbytes: int) -> None:
+    def copy_from_host(self, address: int, nbytes: int, stream: Any = None) -> None:
         """Do nothing: simulated memory has no elements."""
+
+    copy_from_host_async = copy_from_device_async = copy_from_host
 
     def copy_to_host(self, address: int, nbytes: int) -> None:
         """Fill host memory with zeros."""
         ctypes.memset(address, 0, nbytes)
+
+
+class _Pinned:
+    """A stand-in for page-locked memory: plain memory."""
+
+    def __init__(self, size: int) -> None:
+        self.memory = (ctypes.c_uint8 * size)()
+        self.ptr = ctypes.addressof(self.memory)
 
 
 class _Array:
@@ -126,7 +136,9 @@ class NullDevice(CudaDevice):
         self.name, self.number, self.description = "null:0", 0, "nothing is computed"
         self.memory, self.architecture, self.graph_refusal = 1 << 40, "sm_90", None
         self._functions, self._configs = {}, {}
+        self.pairs = {}
         stream = SimpleNamespace(ptr=0, synchronize=_nothing)
+        event = SimpleNamespace(done=True, record=_nothing, synchronize=_nothing)
         self._alloc = lambda size: _Memory(_Block(size))
         self.cupy = SimpleNamespace(
             cuda=SimpleNamespace(
@@ -134,6 +146,8 @@ class NullDevice(CudaDevice):
                 get_current_stream=lambda: stream,
                 get_cublas_handle=lambda: 0,
                 cublas=_Library(),
+                alloc_pinned_memory=_Pinned,
+                Event=lambda disable_timing: event,
                 runtime=SimpleNamespace(
                     getDevice=lambda: 0, memcpyAsync=_nothing, memsetAsync=_nothing, memcpyDeviceToDevice=3
                 ),

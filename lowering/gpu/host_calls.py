@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from dcarray.lowering.gpu.device import Device
     from dcarray.lowering.gpu.kernels import DeviceKernel
 
-__all__ = ["NotStarted", "allocate", "flag", "on_host", "prepare"]
+__all__ = ["NotStarted", "allocate", "flag", "on_host", "prepare", "run_buffer"]
 
 #: The buffer or value of an array, its shape and strides in elements, its dtype, and whether it is written.
 Given = tuple[Any, tuple[int, ...], tuple[int, ...], np.dtype[Any], bool]
@@ -108,3 +110,24 @@ def flag(device: Device, buffer: Any) -> bool:
     host: np.ndarray[Any, Any] = np.empty(1, np.uint8)
     device.download(buffer, host)
     return bool(host[0])
+
+
+def run_buffer(device: Device, nbytes: int, source: NDArray[Any] | None = None, read: bool = False) -> Any:
+    """Return a buffer of ``nbytes`` bytes for one run, with the elements of the host array ``source``.
+
+    ``read`` says that the host will read it after the run.  If the device has page-locked memory for it, the
+    copies from and to the host are part of the run.
+
+    Raises
+    ------
+    MemoryError
+        If the device has no memory left.
+    """
+    if source is not None:
+        source = np.ascontiguousarray(source)
+    found = device.pinned(max(nbytes, 1), source, read)
+    if found is None:
+        found = device.allocate(max(nbytes, 1))
+        if source is not None:
+            device.upload(source, found)
+    return found

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
+from .host_calls import run_buffer
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -85,15 +87,14 @@ class DeviceKernel:
         for count, threads in zip(blocks, self.threads, strict=True):
             narrow = narrow and count * threads < _NARROW
         if self.checks:
-            given += (_failed(device), 0)
+            given += (failed(device), 0)
         return narrow, given
 
 
-def _failed(device: Device) -> Any:
+def failed(device: Device) -> Any:
     """Return the buffer into which a device's kernels write if a check fails; the first call allocates it."""
     if device.failed is None:
-        device.failed = device.allocate(_NONE.nbytes)
-        device.upload(_NONE, device.failed)
+        device.failed = run_buffer(device, _NONE.nbytes, _NONE, True)
     return device.failed
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,22 +19,34 @@ from dcarray.ir.nodes import Region
 from dcarray.lowering.gpu.cuda import device as module
 from dcarray.lowering.gpu.cuda import graph
 from dcarray.lowering.gpu.cuda.device import CudaDevice
+from dcarray.lowering.gpu.host_calls import run_buffer
 
 needs_gxx = pytest.mark.skipif(cuda_on_host.COMPILER is None, reason="no C++ compiler")
 
 
 @dataclass
 class Machine:
-    """A device, with the libraries that it thinks it has."""
+    """A device, with the libraries that it thinks it has.
+
+    With ``pinned`` each array lies in a buffer with a twin in page-locked memory, and work is done late.
+    """
 
     device: CudaDevice
     cupy: FakeCupy
     core: FakeCore
     downloads: int = 0
+    pinned: bool = False
 
     def run(self, plan: Any, region: Region, memory: dict[str, np.ndarray], symbols: dict[str, int]) -> None:
         """Run a plan on arrays, which get the results."""
+        self.start(plan, region, memory, symbols)()
+
+    def start(
+        self, plan: Any, region: Region, memory: dict[str, np.ndarray], symbols: dict[str, int]
+    ) -> Callable[[], None]:
+        """Run a plan on arrays; return a function that gives them the results."""
         given: list[Any] = []
+        self.cupy.late = self.pinned
         for name in plan.arrays:
             array = next(one for one in region.arrays if one.name == name)
             if name not in memory:
@@ -44,12 +56,21 @@ class Machine:
                 given.append(memory[name])
                 continue
             memory[name] = np.array(memory[name], order="C")
+            if self.pinned:
+                source = None if array.role == "out" else memory[name]
+                given.append(run_buffer(self.device, memory[name].nbytes, source, array.role != "in"))
+                memory[name] = np.zeros_like(memory[name]) if array.role != "in" else memory[name]
+                continue
             given.append(self.device.allocate(memory[name].nbytes))
             self.device.upload(memory[name], given[-1])
         assert plan.run([], given, tuple(symbols.values()), self.device) == 0
-        for name, one in zip(plan.arrays, given, strict=True):
-            if not isinstance(one, np.ndarray):
-                self.device.download(one, memory[name])
+
+        def finish() -> None:
+            for name, one in zip(plan.arrays, given, strict=True):
+                if not isinstance(one, np.ndarray):
+                    self.device.download(one, memory[name])
+
+        return finish
 
 
 @pytest.fixture
@@ -57,6 +78,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
     """A device of this machine that is not there."""
     cupy = FakeCupy()
     core = FakeCore(cupy.log)
+    core.do = cupy.do
     monkeypatch.setitem(sys.modules, "cupy", cupy)
     monkeypatch.setitem(sys.modules, "cuda.core", core)
     monkeypatch.setattr(module, "compile_source", fake_cuda_core.compile_source)

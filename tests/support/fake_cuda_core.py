@@ -3,6 +3,7 @@ the other, in an order that is drawn from all that the edges allow."""
 
 from __future__ import annotations
 
+import copy
 import ctypes
 import json
 import random
@@ -119,7 +120,7 @@ class View:
         given = tuple(parameters[name] for name in names[self.node.kind].split())
         assert len(given) == len(parameters)
         check(self.node.kind, given)
-        assert given != self.graph.parameters[self.node], "nothing has changed"
+        assert repr(given) != repr(self.graph.parameters[self.node]), "nothing has changed"
         self.graph.parameters[self.node] = given
         self.graph.core.updates.append((self.node.kind, given))
 
@@ -153,7 +154,9 @@ class Graph:
     def launch(self, stream: Any) -> None:
         assert stream is self.core.LEGACY_DEFAULT_STREAM
         self.core.launches += 1
-        self.core.orders.append(self._run_all())
+        now = copy.copy(self)  # updates have no effect on what was launched
+        now.parameters, now.disabled = dict(self.parameters), set(self.disabled)
+        self.core.do(lambda: self.core.orders.append(now._run_all()))
 
     def _run_all(self) -> list[int]:
         waiting = list(self.nodes)
@@ -195,6 +198,8 @@ class FakeCore:
     instantiations, launches : int
     updates : list of tuple
         The kind of each node that was updated, and its new parameters.
+    do : callable
+        Does work of the stream.
     orders : list of list of int
         Of each launch the order in which the nodes ran.
     rounds : int
@@ -206,6 +211,7 @@ class FakeCore:
 
     def __init__(self, log: list[str], seed: int = 0) -> None:
         self.log = log
+        self.do: Any = lambda work, *args: work(*args)
         self.rng = random.Random(seed)
         self.definitions: list[GraphDefinition] = []
         self.updates: list[tuple[str, tuple[Any, ...]]] = []
@@ -218,7 +224,7 @@ class FakeCore:
         check("launch", (config, kernel, args))
         assert stream is self.LEGACY_DEFAULT_STREAM
         self.log.append(kernel.name)
-        kernel(config.grid, config.block, args)
+        self.do(kernel, config.grid, config.block, args)
 
     def Device(self, number: int) -> Any:
         def set_current() -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dcarray.lowering.gpu.cuda import libraries
+from dcarray.lowering.gpu.cuda.buffers import LARGEST, CudaBuffer, Pair, PinnedBuffer
 from dcarray.lowering.gpu.cuda.nvrtc import compile_source, options, unavailable, version
 from dcarray.lowering.gpu.device import NoDevice
 from dcarray.lowering.runtime.disk import cache_in, sha256
@@ -24,34 +25,11 @@ if TYPE_CHECKING:
 
     from dcarray.lowering.gpu.kernels import DeviceKernel
 
-__all__ = ["CudaBuffer", "CudaDevice", "find"]
+__all__ = ["CudaDevice", "find"]
 
 INSTALL: Final = "pip install 'dcarray[cuda]'"
 _GIB: Final = 1 << 30
 _CONFIGS: Final = 1000  # that are kept
-
-
-class CudaBuffer:
-    """A piece of a device's memory, which goes back to CuPy's pool when no buffer refers to it any more.
-
-    Attributes
-    ----------
-    memory : cupy.cuda.MemoryPointer
-    ptr : int
-        The address.
-    size : int
-        Bytes.
-    """
-
-    __slots__ = ("memory", "ptr", "size")
-
-    def __init__(self, memory: Any, size: int) -> None:
-        self.memory, self.ptr, self.size = memory, memory.ptr, size
-
-    def part(self, offset: int, size: int) -> CudaBuffer:
-        """Return a buffer on ``size`` bytes of this memory, from byte ``offset`` on; it keeps all of it
-        alive."""
-        return CudaBuffer(self.memory + offset, size)
 
 
 class _Thread(threading.local):
@@ -158,6 +136,10 @@ class CudaDevice:
     cupy : module
     graph_refusal : str or None
         Why launches are not put into graphs (`dcarray.lowering.gpu.cuda.graph`); None if they are.
+    pairs : dict of list of Pair
+        The memory of buffers with a twin on the host, by its size.
+    pins : bool
+        Whether the host has page-locked memory.
     """
 
     target = "cuda"
@@ -168,6 +150,7 @@ class CudaDevice:
     graphs = True
     graph_memory: int | None = None
     failed: Any = None
+    pins = True
 
     def __init__(self, number: int) -> None:
         import cupy
@@ -182,6 +165,7 @@ class CudaDevice:
         self._configs: dict[tuple[int, int], Any] = {}
         self._core: Any = self  # until it is looked for
         self.graph_refusal: str | None = None
+        self.pairs: dict[int, list[Pair]] = {}
         self.description = (
             f"{facts['name'].decode()} (compute capability {facts['major']}.{facts['minor']}, "
             f"{facts['multiProcessorCount']} multiprocessors, {self.memory / _GIB:.0f} GiB)"
@@ -209,6 +193,17 @@ class CudaDevice:
         """Return the address of a buffer's memory."""
         return int(buffer.ptr)
 
+    def pinned(self, nbytes: int, source: NDArray[Any] | None, read: bool) -> PinnedBuffer | None:
+        """Return a `PinnedBuffer`; None if it would be too large, or if there is no page-locked memory."""
+        if self.pins and nbytes <= LARGEST:
+            try:
+                with self.current():
+                    return PinnedBuffer(self, nbytes, source, read)
+            except RuntimeError as error:  # not a MemoryError, which is about the device's own memory
+                self.pins = False
+                warnings.warn(f"no page-locked memory for {self.name}: {error}", RuntimeWarning, stacklevel=2)
+        return None
+
     def upload(self, source: NDArray[Any], buffer: CudaBuffer, start: int = 0) -> None:
         """Copy a C-contiguous host array into a buffer, from the buffer's byte ``start`` on."""
         if not source.flags.c_contiguous:
@@ -217,12 +212,14 @@ class CudaDevice:
             with self.current():
                 (buffer.memory + start).copy_from_host(source.ctypes.data, source.nbytes)
 
-    def download(self, buffer: CudaBuffer, target: NDArray[Any], start: int = 0) -> None:
+    def download(self, buffer: CudaBuffer | PinnedBuffer, target: NDArray[Any], start: int = 0) -> None:
         """Wait for the work in the stream, then copy a buffer's bytes from ``start`` on to a C-contiguous
         host array."""
         if not target.flags.c_contiguous:
             raise ValueError("devices are copied to C-contiguous arrays only")
-        if target.nbytes:
+        if type(buffer) is PinnedBuffer and buffer.copied:
+            buffer.take(target, start)
+        elif target.nbytes:
             with self.current():
                 (buffer.memory + start).copy_to_host(target.ctypes.data, target.nbytes)
 
@@ -330,7 +327,7 @@ class CudaDevice:
         self, buffer: Any, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype[Any]
     ) -> Any:
         """Return a CuPy array on a buffer's memory, with strides in elements; a NumPy scalar is copied."""
-        if not isinstance(buffer, CudaBuffer):
+        if not isinstance(buffer, CudaBuffer | PinnedBuffer):
             return self.cupy.asarray(buffer, dtype)
         steps = tuple([step * dtype.itemsize for step in strides])
         return self.cupy.ndarray(shape, dtype, buffer.memory, steps)
@@ -389,7 +386,7 @@ def parameters(arguments: Sequence[Any], ints: Sequence[int], narrow: bool) -> l
     for one in (*arguments, *ints):
         if type(one) is int:
             given.append(_narrow(one) if narrow else one)
-        elif type(one) is CudaBuffer:
+        elif type(one) is CudaBuffer or type(one) is PinnedBuffer:
             given.append(one.ptr)
         else:
             given.append(one if isinstance(one, np.generic) else one[()])

@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from dcarray.ir import dims
 from dcarray.ir.nodes import Dim
 from dcarray.lowering.gpu.driver import DriverPrinter
+from dcarray.lowering.gpu.kernels import DeviceKernel
 from dcarray.lowering.nest.access import total
 from dcarray.lowering.program import nodes
 from dcarray.lowering.program.python_driver import Driver
@@ -55,7 +56,9 @@ class _Printer(DriverPrinter):
         number = len(self.things)
         before = tuple([tuple(sorted(earlier)) for earlier in segment.before])
         parents = tuple([operation.parent for operation in segment.operations])
-        self.things[f"_r{number}"] = LaunchGraph(before, segment.uses, parents)
+        loaded = [getattr(operation.node, "loaded", None) for operation in segment.operations]
+        checks = any(isinstance(one, DeviceKernel) and one.checks for one in loaded)
+        self.things[f"_r{number}"] = LaunchGraph(before, segment.uses, parents, depth > 1, checks)
         sizes: dict[str, str] = {}
         for array in segment.temporaries:
             self.declare(array)

@@ -11,7 +11,8 @@ from typing import Any
 from dcarray.ir.records import record
 from dcarray.lowering.gpu.kernels import DeviceKernel
 
-from .device import CudaBuffer, CudaDevice, parameters
+from .buffers import CudaBuffer
+from .device import CudaDevice, parameters
 
 __all__ = [
     "TEST", "Conditional", "CopyMemory", "FillMemory", "LaunchKernel", "Parameters", "SetCondition", "Task",

@@ -129,6 +129,9 @@ class OpenCLDevice:
     def address(self, buffer: Any) -> None:
         """Return None: buffers have no address that other libraries take."""
 
+    def pinned(self, nbytes: int, source: NDArray[Any] | None, read: bool) -> None:
+        """Return None: small values are copied by `upload` and `download`."""
+
     def upload(self, source: NDArray[Any], buffer: Any, start: int = 0) -> None:
         """Copy a C-contiguous host array into a buffer, from the buffer's byte ``start`` on."""
         if not source.flags.c_contiguous:

@@ -17,10 +17,10 @@ from dcarray.core.counters import counters
 from dcarray.core.handle import Handle, as_class, small
 from dcarray.core.interrupts import DelayedInterrupt
 from dcarray.core.processes import LOCK
-from dcarray.lowering.gpu.host_calls import NotStarted
+from dcarray.lowering.gpu.host_calls import NotStarted, run_buffer
 from dcarray.lowering.gpu.kernels import check_has_failed
 from dcarray.offload.arrays import array_class
-from dcarray.offload.buffer import DeviceBuffer, array_in, least_elements, resident, uploaded
+from dcarray.offload.buffer import DeviceBuffer, array_in, least_elements, resident
 from dcarray.recording.session import recording_for
 
 from ..entry.entry_values import Result
@@ -111,6 +111,8 @@ class DeviceLoopPlan(SizedPlan):
             if result.kind in ("either", "list", "tuple", "view"):
                 raise PlanMismatch(f"{name} is neither an array nor a scalar of a known type")
             self._results.append((result, (place if result.kind == "alias" else at_of).get(result.name, -1)))
+        made = [(one.kind, at) for one, at in self._results if one.kind not in ("alias", "value")]
+        self._scalars = {at for _, at in made} - {at for kind, at in made if kind != "scalar"}
 
     def remember(self, values: Sequence[Any], guards: Sequence[Any]) -> None:
         """Make the checks by which `addresses` recognises values like these, with which the plan has run."""
@@ -243,8 +245,10 @@ class DeviceLoopPlan(SizedPlan):
         heads: list[tuple[int, bool]] = []
         for (role, fetch, dtype, _, _, size), by_value in zip(sizes.parameters, self._by_value, strict=True):
             if fetch is None:
-                nbytes = max(size * dtype.itemsize, 1)
-                given.append(DeviceBuffer(self._device, self._device.allocate(nbytes), True))
+                nbytes = size * dtype.itemsize
+                few = size < least_elements() or len(given) in self._scalars  # as in `_value`
+                made = run_buffer(self._device, nbytes, read=True) if few else self._device.allocate(nbytes)
+                given.append(DeviceBuffer(self._device, made, True))
                 continue
             value = values[fetch] if type(fetch) is int else fetch(values)
             held = places[fetch] if places and type(fetch) is int else None
@@ -256,7 +260,7 @@ class DeviceLoopPlan(SizedPlan):
                 found = number(value, dtype)
                 if found is None or role != "in":
                     return None, []
-                given.append(found if by_value else uploaded(self._device, found))
+                given.append(found if by_value else self._of_this_run(found, False))
                 continue
             held = self._buffer(value, role == "inout")
             if held is None:
@@ -287,12 +291,16 @@ class DeviceLoopPlan(SizedPlan):
         """Return the device's buffer with an array's elements, once the recording that is pending on the
         array has run. A small array, which lies in the host's memory, gets a buffer for this run only."""
         if x._small is not None:
-            return uploaded(self._device, x._small)
+            return self._of_this_run(x._small, writes)
         head = x._store.family
         for pending in (head.dirty, head.used) if writes else (head.dirty,):
             if pending is not None and not pending.done and pending is not head.remote:
                 pending.run(head, writes)
         return resident(self._device, x._store)
+
+    def _of_this_run(self, a: np.ndarray[Any, Any], writes: bool) -> DeviceBuffer:
+        """Return a buffer for this run only, with the elements of a small array or of a number."""
+        return DeviceBuffer(self._device, run_buffer(self._device, a.nbytes, a, writes), False)
 
     def _settle(self, x: Any, held: DeviceBuffer, writes: bool) -> None:
         """Note after a run that a buffer and an array's memory have the same elements; if the plan wrote the
