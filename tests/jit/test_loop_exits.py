@@ -237,7 +237,7 @@ def test_the_time_of_loops_that_return_is_known() -> None:
             site.heat()
             assert f(x, 20_000) == 19_000
             dc.wait()
-        assert site.runs
+        assert site.runs, site.refused
 
 
 # ---- random programs -----------------------------------------------------------------------------------
