@@ -10,7 +10,7 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import count
-from typing import Literal
+from typing import Literal, TypeGuard
 
 from dcarray.ir import dims
 from dcarray.ir.analysis.effects import Reason, anywhere, touched_arrays
@@ -309,6 +309,23 @@ def block_pass(
 ) -> Pass:
     """Return the pass that applies ``sweep`` to every body; see `each_block`."""
     return Pass(name, lambda region, log: each_block(region, lambda block: sweep(block, log), when))
+
+
+def call_pass(name: str, op: str, change: Callable[[Block, int, Call, Log], bool]) -> Pass:
+    """Return the pass that applies ``change`` to every call of the operation ``op``, given its position; that
+    says whether it changed the block."""
+
+    def is_call(stmt: Stmt | None) -> TypeGuard[Call]:
+        return isinstance(stmt, Call) and stmt.op == op
+
+    def sweep(block: Block, log: Log) -> bool:
+        changed = False
+        for pos, stmt in enumerate(block.stmts):
+            if is_call(stmt):
+                changed |= change(block, pos, stmt, log)
+        return changed
+
+    return block_pass(name, sweep, is_call)
 
 
 def _any(body: tuple[Stmt, ...], when: Callable[[Stmt], bool]) -> bool:

@@ -17,7 +17,7 @@ from dcarray.ir.analysis.effects import Reason
 from dcarray.ir.nodes import Apply, Call, Compute, Dim, Index, Load, Stmt, Window
 from dcarray.ir.ops import const
 from dcarray.ir.passes.base import Log
-from dcarray.ir.passes.flow import Block, block_pass
+from dcarray.ir.passes.flow import Block, call_pass
 from dcarray.ir.passes.match import containing_map
 from dcarray.ir.records import record
 
@@ -149,14 +149,6 @@ def inner_products(call: Call, row: Index, column: Index, length: Dim, dtype: np
     return Compute(made, Apply("multiply", tuple(factors), dtype), "add", const(0, dtype), call.loc)
 
 
-def _visit(block: Block, log: Log) -> bool:
-    changed = False
-    for pos, stmt in enumerate(block.stmts):
-        if isinstance(stmt, Call) and _is_product(stmt):
-            changed |= _shrink(block, pos, stmt, log)
-    return changed
-
-
 def _shrink(block: Block, pos: int, call: Call, log: Log) -> bool:
     (target,) = call.writes
     uses = read_parts(block, pos, target)
@@ -176,8 +168,4 @@ def _shrink(block: Block, pos: int, call: Call, log: Log) -> bool:
     return True
 
 
-def _is_product(stmt: Stmt | None) -> bool:
-    return isinstance(stmt, Call) and stmt.op == "blas.matmul"
-
-
-PRODUCT_PARTS = block_pass("product_parts", _visit, _is_product)
+PRODUCT_PARTS = call_pass("product_parts", "blas.matmul", _shrink)

@@ -18,10 +18,10 @@ import math
 
 from dcarray.ir.analysis.effects import Reason
 from dcarray.ir.build import is_scalar_argument
-from dcarray.ir.nodes import Apply, Array, Call, Compute, Const, Expr, Load, Stmt, Window
+from dcarray.ir.nodes import Apply, Array, Call, Compute, Const, Expr, Load, Window
 from dcarray.ir.ops import const_value
 from dcarray.ir.passes.base import Log
-from dcarray.ir.passes.flow import Block, block_pass
+from dcarray.ir.passes.flow import Block, call_pass
 from dcarray.ir.records import record
 from dcarray.ir.windows import injective, same
 
@@ -105,14 +105,6 @@ def can_update(block: Block, pos: int, at: int) -> Reason | None:
     return None
 
 
-def _visit(block: Block, log: Log) -> bool:
-    changed = False
-    for pos, call in enumerate(block.stmts):
-        if isinstance(call, Call) and _is_product(call):
-            changed |= _try(block, pos, call, log)
-    return changed
-
-
 def _try(block: Block, pos: int, call: Call, log: Log) -> bool:
     (product,) = call.writes
     uses, reason = block.uses(pos, product)
@@ -138,8 +130,4 @@ def _try(block: Block, pos: int, call: Call, log: Log) -> bool:
     return True
 
 
-def _is_product(stmt: Stmt | None) -> bool:
-    return isinstance(stmt, Call) and stmt.op == "blas.matmul"
-
-
-PRODUCT_UPDATES = block_pass("product_updates", _visit, _is_product)
+PRODUCT_UPDATES = call_pass("product_updates", "blas.matmul", _try)
