@@ -24,8 +24,12 @@
 #define STORE_SLOTS(X)                                                                                             \
     X("_head", Head) X("used", Used) X("dirty", Dirty) X("char", Char) X("mem", Mem) X("address", Address)         \
     X("dtype", Dtype) X("shape", Geometry) X("size", Size) X("permuted", Permuted) X("eager_site", EagerSite)               \
-    X("exports", Exports) X("remote", Remote) X("strides", Strides) X("rec", Recorded)
-#define RECORDING_SLOTS(X) X("done", Done)
+    X("exports", Exports) X("remote", Remote) X("strides", Strides) X("rec", Recorded) X("slot", Slot)
+#define RECORDING_SLOTS(X)                                                                                         \
+    X("done", Done) X("due", Due) X("log", Log) X("slots", Slots) X("news", News) X("sites", Sites)                \
+    X("state", State) X("entry_limit", EntryLimit) X("urgent", Urgent) X("kinds", Kinds) X("arena", Arena)         \
+    X("device", Device) X("parts", Parts) X("iteration_ends", IterationEnds)         \
+    X("held_elements", HeldElements)
 
 /* The states of call sites, and after how many demotions and refused promotions these change. */
 #define TIERS(X) X(OBSERVED) X(CANDIDATE) X(ACTIVE) X(DEOPTIMISED)
@@ -41,6 +45,7 @@ enum { MAKERS(IN_ENUM) };
 enum { CHECKS(IN_ENUM) };
 enum { TIERS(IN_ENUM) };
 enum { MOST_AT_ONCE = 1 << 20 };
+enum { HELD_ELEMENTS = 1 << 19 }; /* as dcarray/recording/log.py */
 enum { STRIKES = 3, BLOCKED_HITS = 8 };
 enum { UNANSWERED, ANSWERS_OF(NAMED_IN_ENUM) ANSWERS };
 

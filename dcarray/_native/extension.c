@@ -28,8 +28,6 @@ static PyObject *Options;                  /* the namespace of `config`, in whic
 static PyObject *Scoped;                   /* a context variable: the options in force, or None */
 static Py_ssize_t SmallLimit;    /* results of so many elements may not count as small */
 static PyObject *Wrap;      /* a function of a plain array: the handle, small or large */
-static PyObject *Record;    /* a function of a ufunc's name and two operands: the handle, or None */
-static PyObject *Assign;    /* a function of a target and a value: True, or False if it is not for it */
 static PyObject *Gather;    /* a function of an array, its plain view and a plain mask: the elements that this chooses */
 static PyObject *Scalars;   /* a tuple of types of which NumPy takes the instances as they are */
 static PyObject *Ufunc;     /* the method __array_ufunc__ */
@@ -42,7 +40,9 @@ static PyObject *Locate;    /* a function: find the window of such a view; see h
     X(Call, "__call__") X(Out, "out") X(Below, "eager_below") X(IndexName, "_index") X(StrictName, "strict") X(DeviceName, "device") \
     X(ItemSize, "itemsize") X(CharName, "char") X(DtypeName, "dtype") X(Reduce, "reduce")             \
     X(Accumulate, "accumulate") X(Outer, "outer") X(Reduceat, "reduceat") X(Process, "_process")      \
-    X(Simulation, "dcarray.comm.transport.simulated_ranks") X(PlainName, "_plain") X(CurrentName, "current")
+    X(Simulation, "dcarray.comm.transport.simulated_ranks") X(PlainName, "_plain") X(CurrentName, "current")    \
+    X(RecName, "rec") X(ReadyName, "ready") X(AwaitedName, "awaited") X(ItsDevice, "_device")        \
+    X(CastName, "cast") X(OldName, "old") X(NewName, "new") X(MapName, "map")
 #define DECLARE_NAME(variable, text) static PyObject *variable;
 NAMES(DECLARE_NAME)
 
@@ -123,6 +123,7 @@ number_in(PyObject *x, PyObject *name)
 #include "results.h"
 #include "ufunc_loops.h"
 #include "slots.h"
+#include "recording.h"
 #include "operators.h"
 #include "indexing.h"
 #include "attributes.h"
@@ -231,15 +232,14 @@ find_slot(PyObject *cls, const char *name, Py_ssize_t *place)
     return -1;
 }
 
-/* Give the class a method in C, and find the one in Python. */
+/* Give a class a method in C, and find the one in Python. */
 static int
-replace_method(PyMethodDef *definition, PyObject **old)
+replace_method(PyTypeObject *type, PyMethodDef *definition, PyObject **old)
 {
     int done;
-    PyObject *method = PyDescr_NewMethod(Wrapped, definition);
-    *old = PyObject_GetAttrString((PyObject *)Wrapped, definition->ml_name);
-    done = method == NULL || *old == NULL ||
-           PyObject_SetAttrString((PyObject *)Wrapped, definition->ml_name, method) < 0;
+    PyObject *method = PyDescr_NewMethod(type, definition);
+    *old = PyObject_GetAttrString((PyObject *)type, definition->ml_name);
+    done = method == NULL || *old == NULL || PyObject_SetAttrString((PyObject *)type, definition->ml_name, method) < 0;
     Py_XDECREF(method);
     return done ? -1 : 0;
 }
@@ -284,13 +284,13 @@ raise_heap_threshold(void)
 static PyObject *
 install(PyObject *module, PyObject *args)
 {
-    PyObject *cls, *array, *wrap, *scalars, *record, *assign, *store, *recording, *current, *dtypes, *axes, *config, *locate, *gather;
+    PyObject *cls, *array, *wrap, *scalars, *store, *recording, *current, *dtypes, *axes, *config, *locate, *gather;
     Py_ssize_t limit;
     int known;
     PyNumberMethods *numbers;
     PyMappingMethods *mapping;
-    if (!PyArg_ParseTuple(args, "O!O!OnO!OOO!O!OO!OO!OO", &PyType_Type, &cls, &PyType_Type, &array, &wrap, &limit,
-                          &PyTuple_Type, &scalars, &record, &assign, &PyType_Type, &store, &PyType_Type,
+    if (!PyArg_ParseTuple(args, "O!O!OnO!O!O!OO!OO!OO", &PyType_Type, &cls, &PyType_Type, &array, &wrap, &limit,
+                          &PyTuple_Type, &scalars, &PyType_Type, &store, &PyType_Type,
                           &recording, &current, &PyTuple_Type, &dtypes, &axes, &PyDict_Type, &config, &locate,
                           &gather))
         return NULL;
@@ -320,7 +320,7 @@ install(PyObject *module, PyObject *args)
         return NULL;
     Wrapped = (PyTypeObject *)cls;
     PlainClass = (PyTypeObject *)Py_NewRef(array);
-    if (replace_method(&ufunc_def, &Ufunc) || replace_method(&getitem_def, &Getitem) ||
+    if (replace_method(Wrapped, &ufunc_def, &Ufunc) || replace_method(Wrapped, &getitem_def, &Getitem) ||
         install_lifecycle() || install_attributes() BINARIES(FIND)
             FIND(nb_power, , "pow", )) {
         Wrapped = NULL;
@@ -330,8 +330,6 @@ install(PyObject *module, PyObject *args)
     SmallLimit = limit;
     Wrap = Py_NewRef(wrap);
     Scalars = Py_NewRef(scalars);
-    Record = Py_NewRef(record);
-    Assign = Py_NewRef(assign);
     Current = Py_NewRef(current);
     Stores = Py_NewRef(store);
     Recordings = (PyTypeObject *)Py_NewRef(recording);
@@ -364,6 +362,34 @@ install(PyObject *module, PyObject *args)
     Py_RETURN_TRUE;
 }
 
+/* adopt_device_class(cls): give a class of arrays on a device the operators in C, which record its calls; those of Python
+ * do the rest. */
+static PyObject *
+adopt_device_class(PyObject *module, PyObject *cls)
+{
+    PyTypeObject *type = (PyTypeObject *)cls;
+    PyNumberMethods *numbers;
+    if (Wrapped == NULL)
+        Py_RETURN_NONE;
+    if (!PyType_Check(cls) || !PyType_IsSubtype(type, Wrapped) || !PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE)) {
+        PyErr_SetString(PyExc_TypeError, "a class of wrapped arrays is wanted");
+        return NULL;
+    }
+    if (DeviceUfunc == NULL && (replace_method(type->tp_base, &device_getitem_def, &DeviceGetitem) ||
+                                replace_method(type->tp_base, &device_ufunc_def, &DeviceUfunc)))
+        return NULL;
+    numbers = type->tp_as_number;
+#define GIVE(slot, ...) numbers->slot = fast_##slot;
+    BINARIES(GIVE)
+    INPLACES(GIVE)
+    UNARIES(GIVE)
+    type->tp_richcompare = fast_compare;
+    type->tp_as_mapping->mp_subscript = device_subscript;
+    type->tp_as_mapping->mp_ass_subscript = device_assign;
+    PyType_Modified(type);
+    Py_RETURN_NONE;
+}
+
 /* What the functions take and return is said where they are defined. */
 #define METHOD(name, function, flags) {name, (PyCFunction)(void (*)(void))function, flags, NULL},
 static PyMethodDef methods[] = {
@@ -393,6 +419,9 @@ static PyMethodDef methods[] = {
     METHOD("make_block_program", make_block_program, METH_VARARGS)
     METHOD("accumulate", accumulate_lines, METH_VARARGS)
     METHOD("run_block_program", run_block_program, METH_VARARGS)
+    METHOD("record", record, METH_FASTCALL)
+    METHOD("set_recorder", set_recorder, METH_O)
+    METHOD("adopt_device_class", adopt_device_class, METH_O)
     METHOD("split", split_log, METH_O)
     METHOD("make_short_run", make_short_run, METH_VARARGS)
     METHOD("make_object_run", make_object_run, METH_VARARGS)
@@ -421,7 +450,7 @@ fill_module(PyObject *module)
 #define MAKE_NAME(variable, text) || (variable = PyUnicode_InternFromString(text)) == NULL
     if (0 NAMES(MAKE_NAME))
         return -1;
-    return PyModule_AddIntConstant(module, "REVISION", 55) < 0 || add_constants(module) < 0 || know_plain_arrays() < 0 ? -1 : 0;
+    return PyModule_AddIntConstant(module, "REVISION", 56) < 0 || add_constants(module) < 0 || know_plain_arrays() < 0 ? -1 : 0;
 }
 
 /* What is static here is guarded by the interpreter's lock, which a Python without one takes for this module, and there is

@@ -142,6 +142,12 @@ wrap_array(PyObject *r, Py_ssize_t refs, PyObject *const *args, PyObject **plain
     return x;
 }
 
+static inline int
+is_python_number(PyObject *x)
+{
+    return PyFloat_CheckExact(x) || PyLong_CheckExact(x);
+}
+
 /* Are there no more than Python's numbers in a list? */
 static int
 holds_numbers(PyObject *list)

@@ -23,11 +23,11 @@ new_handle(void)
     return x;
 }
 
-/* A large array: a window of a store, or, without one, of what `view` is.  NULL with an exception. */
+/* A large array of a class: a window of a store, or, without one, of what `view` is.  NULL with an exception. */
 static inline PyObject *
-new_large(PyObject *store, PyObject *shape, PyObject *index, PyObject *readonly, PyObject *view, PyObject *small_view)
+new_large(PyTypeObject *type, PyObject *store, PyObject *shape, PyObject *index, PyObject *readonly, PyObject *view, PyObject *small_view)
 {
-    PyObject *x = new_handle();
+    PyObject *x = type == Wrapped ? new_handle() : type->tp_alloc(type, 0);
     if (x == NULL)
         return NULL;
     AT(x, Small) = Py_NewRef(Py_None);

@@ -20,7 +20,7 @@ slice_of_large(PyObject *x, PyObject *key)
     PyObject *whole_shape, *whole_index, *shape, *index, *y = NULL;
     Py_ssize_t given, elements;
     PyObject **slices = indices_of(&key, &given);
-    if (Py_TYPE(x) != Wrapped || AT(x, Small) != Py_None || AT(x, Index) == NULL || given == 0)
+    if ((Py_TYPE(x) != Wrapped && !is_device_class(Py_TYPE(x))) || AT(x, Small) != Py_None || AT(x, Index) == NULL || given == 0)
         return NULL;
     whole_shape = Py_NewRef(AT(x, Shape)); /* the slices may hold objects that run any code */
     whole_index = Py_NewRef(AT(x, Index));
@@ -33,7 +33,7 @@ slice_of_large(PyObject *x, PyObject *key)
     }
     /* else NumPy may be to work on it */
     if (elements >= SmallLimit || (AT(x, View) == Py_None && AT(AT(x, Store), Mem) == Py_None))
-        y = store_of(x) == NULL ? NULL : new_large(AT(x, Store), shape, index, AT(x, Readonly), Py_None, Py_None);
+        y = store_of(x) == NULL ? NULL : new_large(Py_TYPE(x), AT(x, Store), shape, index, AT(x, Readonly), Py_None, Py_None);
     PyErr_Clear();
     Py_DECREF(shape);
     Py_DECREF(index);
@@ -72,7 +72,7 @@ view_handle(PyObject *x, PyObject *view)
     if (small < 0 || (store == NULL && (store = store_of(x)) == NULL))
         return NULL;
     if ((shape = shape_of(view)) != NULL)
-        y = new_large(NULL, shape, NULL, (flags & WRITEABLE) && !(flags & WARNS) ? Py_False : Py_True, view,
+        y = new_large(Wrapped, NULL, shape, NULL, (flags & WRITEABLE) && !(flags & WARNS) ? Py_False : Py_True, view,
                       small ? view : Py_None);
     if (y != NULL)
         AT(y, Origin) = Py_NewRef(store);
@@ -92,7 +92,7 @@ part_handle(PyObject *x, PyObject *key, PyObject *view)
     origin = PyTuple_Pack(3, AT(x, Shape), index, key);
     Py_DECREF(index);
     if (shape != NULL && origin != NULL)
-        y = new_large(AT(x, Store), shape, NULL, AT(x, Readonly), view, small ? view : Py_None);
+        y = new_large(Wrapped, AT(x, Store), shape, NULL, AT(x, Readonly), view, small ? view : Py_None);
     if (y == NULL)
         Py_XDECREF(origin);
     else
@@ -416,12 +416,10 @@ fast_assign(PyObject *x, PyObject *key, PyObject *value)
         return failed;
     }
     if (Py_TYPE(value) == Wrapped && (part = slice_of_large(x, key)) != NULL) {
-        PyObject *both[2] = {part, value}, *r = PyObject_Vectorcall(Assign, both, 2, NULL);
-        int done = r == NULL ? -1 : PyObject_IsTrue(r);
+        int done = record_assignment(part, value);
         Py_DECREF(part);
-        Py_XDECREF(r);
-        if (done)
-            return done < 0 ? -1 : 0;
+        if (done || PyErr_Occurred())
+            return done ? 0 : -1;
     }
     given = NULL;
     if (b != NULL)
@@ -436,4 +434,27 @@ fast_assign(PyObject *x, PyObject *key, PyObject *value)
         return -1;
     PyErr_Clear();
     return slow_assign(x, key, value);
+}
+
+/* ---- arrays on devices ------------------------------------------------------------------------- */
+static PyObject *DeviceGetitem; /* the method in Python; NULL as long as there are none */
+
+static PyObject *
+device_subscript(PyObject *x, PyObject *key)
+{
+    PyObject *r = slice_of_large(x, key);
+    return r != NULL ? r : PyObject_CallFunctionObjArgs(DeviceGetitem, x, key, NULL);
+}
+
+static PyMethodDef device_getitem_def = {"__getitem__", device_subscript, METH_O, "See `numpy.ndarray.__getitem__`."};
+
+static int
+device_assign(PyObject *x, PyObject *key, PyObject *value)
+{
+    PyObject *part = value != NULL && Py_TYPE(value) == Py_TYPE(x) ? slice_of_large(x, key) : NULL;
+    int done = part == NULL ? 0 : record_assignment(part, value);
+    Py_XDECREF(part);
+    if (PyErr_Occurred())
+        return -1;
+    return done ? 0 : slow_assign(x, key, value);
 }

@@ -72,7 +72,7 @@ static PyObject *
 uninitialised(PyObject *shape, PyObject *dtype, Py_ssize_t elements)
 {
     PyObject *store = new_store(shape, dtype, elements), *x;
-    x = store == NULL ? NULL : new_large(store, shape, Py_None, Py_False, Py_None, Py_None);
+    x = store == NULL ? NULL : new_large(Wrapped, store, shape, Py_None, Py_False, Py_None, Py_None);
     Py_XDECREF(store);
     return x;
 }

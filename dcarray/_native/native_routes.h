@@ -260,7 +260,7 @@ set_routes(PyObject *module, PyObject *args)
     ShapeReaders = Py_NewRef(questions);
     ViewMakers = Py_NewRef(views);
     MayView = PyDict_GET_SIZE(views) > 0;
-    if (PyType_Ready(&RouteType) < 0 || route_methods(names) < 0 || replace_method(&function_def, &Function) ||
+    if (PyType_Ready(&RouteType) < 0 || route_methods(names) < 0 || replace_method(Wrapped, &function_def, &Function) ||
         (DotMethod = PyObject_GetAttrString((PyObject *)PlainClass, "dot")) == NULL)
         return NULL;
     Served = Py_NewRef(functions);

@@ -18,34 +18,33 @@ product(PyObject *p, PyObject *q)
     return r;
 }
 
-static inline int
-is_python_number(PyObject *x)
-{
-    return PyFloat_CheckExact(x) || PyLong_CheckExact(x);
-}
-
 /* ---- operators --------------------------------------------------------------------------------- */
-/* The methods of a binary operator, which Python's own slot function finds only where it is the slot itself,
- * and the name of its ufunc, if that is all there is to it. */
+/* The names of the methods of a binary operator, which Python's own slot function finds only where it is the slot itself,
+ * and of its ufunc, if that is all there is to it. */
 typedef struct {
     PyObject *forward, *reflected, *name;
 } Methods;
 
+/* A binary operator by recording, or by its methods in Python, in Python's order: that of a subclass first. */
 static PyObject *
 by_method(Methods *methods, PyObject *a, PyObject *b)
 {
-    PyObject *forth[2] = {a, b}, *back[2] = {b, a};
-    if (methods->name != NULL && ((Py_TYPE(a) == Wrapped && Py_TYPE(b) == Wrapped) || is_python_number(a) || is_python_number(b))) {
-        PyObject *three[3] = {methods->name, a, b};
-        PyObject *r = PyObject_Vectorcall(Record, three, 3, NULL);
-        if (r != Py_None)
+    PyObject *forth[2] = {a, b}, *back[2] = {b, a}, *r;
+    if (methods->name != NULL) {
+        r = record_call(methods->name, forth, 2, NULL);
+        if (r != NULL || PyErr_Occurred())
+            return r;
+    }
+    if (Py_TYPE(a) == Wrapped && is_device_class(Py_TYPE(b))) {
+        r = PyObject_VectorcallMethod(methods->reflected, back, 2, NULL);
+        if (r != Py_NotImplemented)
             return r;
         Py_DECREF(r);
     }
     if (PyObject_TypeCheck(a, Wrapped))
-        return PyObject_Vectorcall(methods->forward, forth, 2, NULL);
+        return PyObject_VectorcallMethod(methods->forward, forth, 2, NULL);
     if (PyObject_TypeCheck(b, Wrapped))
-        return PyObject_Vectorcall(methods->reflected, back, 2, NULL);
+        return PyObject_VectorcallMethod(methods->reflected, back, 2, NULL);
     Py_RETURN_NOTIMPLEMENTED;
 }
 
@@ -54,9 +53,17 @@ find_methods(Methods *methods, const char *forward, const char *reflected, const
 {
     if (*ufunc && (methods->name = PyUnicode_InternFromString(ufunc)) == NULL)
         return -1;
-    methods->forward = PyObject_GetAttrString((PyObject *)Wrapped, forward);
-    methods->reflected = PyObject_GetAttrString((PyObject *)Wrapped, reflected);
+    methods->forward = PyUnicode_InternFromString(forward);
+    methods->reflected = PyUnicode_InternFromString(reflected);
     return methods->forward == NULL || methods->reflected == NULL ? -1 : 0;
+}
+
+/* A call of a ufunc by recording, or by NULL without an exception, if that declines. */
+static PyObject *
+recorded(PyObject *ufunc, PyObject *a, PyObject *b, PyObject *out)
+{
+    PyObject *inputs[2] = {a, b}, *name = UfuncNames == NULL ? NULL : PyDict_GetItemWithError(UfuncNames, ufunc);
+    return name == NULL ? NULL : record_call(name, inputs, b == NULL ? 1 : 2, out);
 }
 
 /* The operands as NumPy can take them at once, if what it makes of them is not better recorded. */
@@ -87,8 +94,10 @@ both_at_hand(PyObject *a, PyObject *b, PyObject **p, PyObject **q, int multiplie
     static PyObject *fast_##slot(PyObject *a, PyObject *b)                                           \
     {                                                                                                \
         PyObject *p = eager_array(a, HERE), *q = p == NULL ? NULL : numpy_operand(b, HERE), *r;                              \
-        if (q == NULL)                                                                               \
-            return slow_##slot(a, b);                                                                \
+        if (q == NULL) {                                                                             \
+            r = recorded(np_##ufunc, a, b, a);                                                       \
+            return r != NULL || PyErr_Occurred() ? r : slow_##slot(a, b);                            \
+        }                                                              \
         if (!by_loop_into(np_##ufunc, p, q, p)) {                                                    \
             r = op(p, q);                                                                            \
             if (r == NULL)                                                                           \
@@ -103,8 +112,10 @@ both_at_hand(PyObject *a, PyObject *b, PyObject **p, PyObject **q, int multiplie
     static PyObject *fast_##slot(PyObject *a)                                                        \
     {                                                                                                \
         PyObject *p = eager_array(a, HERE), *r;                                                                  \
-        if (p == NULL)                                                                               \
-            return slow_##slot(a);                                                                   \
+        if (p == NULL) {                                                                             \
+            r = recorded(np_##ufunc, a, NULL, NULL);                                                 \
+            return r != NULL || PyErr_Occurred() ? r : slow_##slot(a);                               \
+        }                                                                   \
         r = by_small_loop(np_##ufunc, p, NULL);                                                            \
         if (r != NULL)                                                                               \
             return small_handle(r);                                                                        \
@@ -180,8 +191,10 @@ fast_compare(PyObject *a, PyObject *b, int op)
 {
     PyObject *const ufuncs[] = {np_less, np_less_equal, np_equal, np_not_equal, np_greater, np_greater_equal};
     PyObject *p, *q, *r;
-    if (!both_at_hand(a, b, &p, &q, 0, 1))
-        return slow_compare(a, b, op);
+    if (!both_at_hand(a, b, &p, &q, 0, 1)) {
+        r = recorded(ufuncs[op], a, b, NULL);
+        return r != NULL || PyErr_Occurred() ? r : slow_compare(a, b, op);
+    }
     r = by_small_loop(ufuncs[op], p, q); /* in the order of Python's numbers */
     if (r != NULL)
         return small_handle(r);

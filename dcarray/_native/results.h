@@ -87,7 +87,7 @@ store_with(PyObject *r, PyObject *shape)
 static PyObject *
 large_handle(PyObject *r)
 {
-    PyObject *shape = shape_of(r), *x = shape == NULL ? NULL : new_large(NULL, shape, Py_None, Py_False, r, Py_None);
+    PyObject *shape = shape_of(r), *x = shape == NULL ? NULL : new_large(Wrapped, NULL, shape, Py_None, Py_False, r, Py_None);
     Py_XDECREF(shape);
     if (x != NULL)
         Py_DECREF(r);

@@ -45,6 +45,19 @@ is_text(PyObject *x, PyObject *text)
     return x == text || (PyUnicode_Check(x) && PyUnicode_Compare(x, text) == 0);
 }
 
+/* Record a call of a ufunc without keywords, or with `out`; it may decline. */
+static PyObject *
+record_ufunc(PyObject *ufunc, PyObject *const *inputs, Py_ssize_t count, PyObject *names)
+{
+    Py_ssize_t more = names == NULL ? 0 : PyTuple_GET_SIZE(names);
+    PyObject *name = UfuncNames == NULL || more > 1 ? NULL : PyDict_GetItemWithError(UfuncNames, ufunc), *out = NULL;
+    if (more && (!is_text(PyTuple_GET_ITEM(names, 0), Out) || !PyTuple_CheckExact(inputs[count]) || PyTuple_GET_SIZE(inputs[count]) != 1))
+        return NULL;
+    if (more)
+        out = PyTuple_GET_ITEM(inputs[count], 0);
+    return name == NULL ? NULL : record_call(name, inputs, (int)count, out);
+}
+
 static int holds_numbers(PyObject *list);
 
 /* Indices as NumPy can take them at once, or NULL. */
@@ -91,12 +104,27 @@ gains_nothing_in_blocks(PyObject *ufunc)
                              ufunc == np_greater_equal || ufunc == np_equal || ufunc == np_not_equal);
 }
 
+/* Call a method in Python with the arguments of one in C. */
+static PyObject *
+call_method(PyObject *method, PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
+{
+    Py_ssize_t total = nargs + (names == NULL ? 0 : PyTuple_GET_SIZE(names));
+    PyObject *few[FEW], **all = total < FEW ? few : PyMem_New(PyObject *, total + 1), *r;
+    if (all == NULL)
+        return PyErr_NoMemory();
+    all[0] = self;
+    memcpy(all + 1, args, total * sizeof(PyObject *));
+    r = PyObject_Vectorcall(method, all, nargs + 1, names);
+    if (all != few)
+        PyMem_Free(all);
+    return r;
+}
+
 /* __array_ufunc__(ufunc, method, *inputs, **kwargs) */
 static PyObject *
 array_ufunc(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
-    PyObject *few[FEW], **all, *r;
-    Py_ssize_t total;
+    PyObject *r;
     if ((nargs == 3 || nargs == 4) && is_text(args[1], Call)) {
         Place place = {.most = gains_nothing_in_blocks(args[0]) ? PY_SSIZE_T_MAX : MOST_AT_ONCE};
         PyObject *p = numpy_operand(args[2], &place);
@@ -116,6 +144,9 @@ array_ufunc(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *n
             if (r != NULL || PyErr_Occurred())
                 return r;
         }
+        r = record_ufunc(args[0], args + 2, nargs - 2, names);
+        if (r != NULL || PyErr_Occurred())
+            return r;
     }
     else if ((nargs == 3 && (is_text(args[1], Reduce) || is_text(args[1], Accumulate))) ||
              (nargs == 4 && (is_text(args[1], Outer) || is_text(args[1], Reduceat)))) {
@@ -123,17 +154,20 @@ array_ufunc(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *n
         if (r != NULL || PyErr_Occurred())
             return r;
     }
-    total = nargs + (names == NULL ? 0 : PyTuple_GET_SIZE(names));
-    all = total < FEW ? few : PyMem_New(PyObject *, total + 1);
-    if (all == NULL)
-        return PyErr_NoMemory();
-    all[0] = self;
-    memcpy(all + 1, args, total * sizeof(PyObject *));
-    r = PyObject_Vectorcall(Ufunc, all, nargs + 1, names);
-    if (all != few)
-        PyMem_Free(all);
-    return r;
+    return call_method(Ufunc, self, args, nargs, names);
 }
 
+static PyObject *DeviceUfunc; /* the method of arrays on devices in Python; NULL as long as there are none */
+
+/* `__array_ufunc__` of arrays on devices: records, or calls the method in Python. */
+static PyObject *
+device_ufunc(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
+{
+    PyObject *r = (nargs == 3 || nargs == 4) && is_text(args[1], Call) ? record_ufunc(args[0], args + 2, nargs - 2, names) : NULL;
+    return r != NULL || PyErr_Occurred() ? r : call_method(DeviceUfunc, self, args, nargs, names);
+}
+
+static PyMethodDef device_ufunc_def = {"__array_ufunc__", (PyCFunction)(void (*)(void))device_ufunc,
+                                       METH_FASTCALL | METH_KEYWORDS, "NumPy's protocol for ufuncs."};
 static PyMethodDef ufunc_def = {"__array_ufunc__", (PyCFunction)(void (*)(void))array_ufunc,
                                 METH_FASTCALL | METH_KEYWORDS, "NumPy's protocol for ufuncs."};

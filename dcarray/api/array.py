@@ -17,7 +17,7 @@ from dcarray.core.native import BUILT
 from dcarray.core.shard import gather_exported
 from dcarray.core.store import FAMILIES, Store, compiles
 from dcarray.core.ufunc_loops import UFUNCS
-from dcarray.recording import fast_path, recorder
+from dcarray.recording import recorder
 from dcarray.recording.log import Recording
 from dcarray.recording.operands import DTYPES, promote_call_site
 from dcarray.recording.session import flush_all, session
@@ -71,7 +71,6 @@ def _wrap_eager(result: Any) -> Any:
 
 
 def _binary(name: str, op: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    short = name != "power"  # whose operator tests for scalar exponents first
     product = name == "matmul"
 
     def method(self: ndarray, other: Any) -> Any:
@@ -88,10 +87,6 @@ def _binary(name: str, op: Callable[[Any, Any], Any]) -> Callable[[Any, Any], An
                 b = other if t in _PLAIN else None
             if b is not None and not _grows_large(a, b, product):
                 return _wrap_eager(op(a, b))
-        elif short:
-            result = fast_path.binary(name, self, other)
-            if result is not None:
-                return result
         return protocols.binary(name, op, self, other)
 
     return method
@@ -130,8 +125,7 @@ def _unary(name: str, op: Callable[[Any], Any]) -> Callable[[Any], Any]:
         if a is None:
             a = self._eager_view()
             if a is None:
-                r = fast_path.unary(name, self)
-                return recorder.elementwise(name, (self,)) if r is None else r
+                return recorder.elementwise(name, (self,))
         return _wrap_eager(op(a))
 
     return method
@@ -175,10 +169,6 @@ class ndarray(Methods):
                     a = p._eager_view()
                 if a is not None:
                     r = ufunc(a)
-                elif p._small is None and type(p) is type(self):
-                    result = fast_path.unary(ufunc.__name__, p)
-                    if result is not None:
-                        return result
             elif len(inputs) == 2:
                 p, q = inputs
                 a = _eager_operand(p)
@@ -186,20 +176,12 @@ class ndarray(Methods):
                     b = _eager_operand(q)
                     if b is not None and not _grows_large(a, b, ufunc is np.matmul):
                         r = ufunc(a, b)
-                if r is None:
-                    result = fast_path.binary(ufunc.__name__, p, q)
-                    if result is not None:
-                        return result
             if r is not None:
                 return _wrap_eager(r)
-        elif method == "__call__" and len(kwargs) == 1 and type(out := kwargs.get("out")) is tuple:
-            usual = type(out[0]) is ndarray and UFUNCS.get(ufunc.__name__) is ufunc
-            if usual and fast_path.elementwise(ufunc.__name__, inputs, out[0]) is not None:
-                return out[0]
         elif method == "outer" and not kwargs and UFUNCS.get(ufunc.__name__) is ufunc:
-            result = fast_path.outer(ufunc.__name__, *inputs)
-            if result is not None:
-                return result
+            p, q = inputs
+            if type(p) is type(q) is ndarray and p._small is q._small is None and p._shape and q._shape:
+                return recorder.elementwise(ufunc.__name__, (p[(..., *(None,) * len(q._shape))], q))
         elif method == "reduce" and type(inputs[0]) is ndarray and kwargs.keys() <= _REDUCTION_ARGUMENTS:
             known = UFUNCS.get(ufunc.__name__)
             if known is ufunc:
@@ -409,7 +391,7 @@ if BUILT:  # `_native/` serves most calls; without it, the methods above serve e
     parts: tuple[Any, ...] = Store, Recording, config.current, tuple(DTYPES.values())
     parts += AXES, vars(config), locate, indexing.gather
     _SCALARS = (*_PLAIN, np.datetime64, np.timedelta64)  # dates make arrays that are not compiled
-    if install(ndarray, _ndarray, rewrapped, _LIMIT, _SCALARS, fast_path.binary, fast_path.assign, *parts):
+    if install(ndarray, _ndarray, rewrapped, _LIMIT, _SCALARS, *parts):
         evaluate = make_evaluate_route(evaluate)
         if set_families(FAMILIES.families, FAMILIES.forget, wrap):
             wrap = _wrap

@@ -14,7 +14,7 @@ from dcarray.core.handle import Handle, export
 from dcarray.core.processes import communicator
 from dcarray.core.store import COMPILED
 from dcarray.core.ufunc_loops import ALIASES, UFUNCS, short_power
-from dcarray.recording import fast_path, masked_ufuncs, multi_output, products, recorder, reductions, scans
+from dcarray.recording import masked_ufuncs, multi_output, products, recorder, reductions, scans
 from dcarray.recording.operands import (
     SCALARS,
     note_fallback,
@@ -84,10 +84,6 @@ def binary(name: str, op: Callable[[Any, Any], Any], x: Any, other: Any) -> Any:
 
 def reflected(name: str, op: Callable[[Any, Any], Any], other: Any, x: Any) -> Any:
     """Run or record ``other op x`` for a wrapped array ``x``, after ``other`` itself has not handled it."""
-    if x._small is None and type(other) in (int, float):
-        result = fast_path.binary(name, other, x)
-        if result is not None:
-            return result
     if not _known(other):
         if isinstance(other, np.ndarray) or _defers(other):
             # operators that others define for arrays only, like `*`, the product of `np.matrix`
@@ -107,8 +103,6 @@ def inplace(name: str, op: Callable[[Any, Any], Any], x: Any, other: Any) -> Any
     if isinstance(other, Handle) and other._device is not x._device:
         common_device(None, x, other)
         other = other._evaluated()
-    if fast_path.elementwise(name, (x, other), x) is not None:
-        return x
     if not _known(other) and not hasattr(type(other), "__array_ufunc__") and _defers(other):
         return NotImplemented
     if name == "matmul" and (x.ndim == 0 or np.ndim(other) < 2):
@@ -124,10 +118,6 @@ def _fast_power(x: Any, exponent: Any, out: Any = None) -> Any:
     if type(exponent) not in (int, float) or not isinstance(x, Handle):
         return None
     name = short_power(x.dtype.kind, exponent)
-    if name == "square" and out is None and x._small is None:
-        found = fast_path.unary("square", x)
-        if found is not None:
-            return found
     return recorder.elementwise(name, (x,), out=out) if name else None
 
 

@@ -23,10 +23,11 @@ from dcarray.api.functions.fallback import SEQUENCES
 from dcarray.api.lazy_selection import Selected
 from dcarray.core.devices import common_device
 from dcarray.core.handle import Handle, as_class, small
+from dcarray.core.native import BUILT
 from dcarray.core.strides import strides_of
 from dcarray.core.window import is_basic
-from dcarray.recording import fast_path, products, recorder
-from dcarray.recording.session import recording_for, session_for
+from dcarray.recording import products, recorder
+from dcarray.recording.session import recording_for
 
 from . import indexed
 from . import order_statistics as _statistics  # noqa: F401  (its functions enter the table)
@@ -35,6 +36,9 @@ from .function_table import try_kernels
 from .interchange import cuda_array_interface, dlpack, dlpack_device
 from .kernel_calls import is_large
 from .library_calls import try_library
+
+if BUILT:
+    from dcarray._native.extension import adopt_device_class
 
 __all__ = ["DeviceArray", "array_class", "call", "of_class", "synchronise"]
 
@@ -50,6 +54,8 @@ def array_class(device: Any) -> type[ndarray]:
         if found is None:
             found = _classes[device] = type("ndarray", (DeviceArray,), {"__slots__": (), "_device": device})
             found.__module__, found.__qualname__ = ndarray.__module__, ndarray.__qualname__
+            if BUILT:
+                adopt_device_class(found)
     return found
 
 
@@ -160,10 +166,6 @@ class DeviceArray(ndarray):
     __hash__ = None
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        if method == "__call__" and not kwargs:
-            found = _recorded(ufunc.__name__, self, inputs)
-            if found is not None:
-                return found
         adds = method == "at" and ufunc is np.add and len(inputs) == 3 and is_large(inputs[0])
         if adds and indexed.add_at(type(self), *inputs):
             return None
@@ -197,15 +199,6 @@ class DeviceArray(ndarray):
         return cuda_array_interface(self)
 
 
-def _recorded(name: str, x: Any, inputs: tuple[Any, ...]) -> Any:
-    """Record a unary or binary ufunc of large arrays and return the result; None for any other call."""
-    if any([isinstance(one, Handle) and one._small is not None for one in inputs]):
-        return None
-    if len(inputs) == 2:
-        return fast_path.binary(name, *inputs, session_for(x._device))
-    return fast_path.unary(name, x, session_for(x._device)) if len(inputs) == 1 else None
-
-
 def _placed(cls: type[DeviceArray], result: Any) -> Any:
     """Return the result of a call, with ordinary arrays converted to the class ``cls``."""
     return result if type(result) is cls else _Call(cls, False).back(result)
@@ -234,20 +227,6 @@ def _sooner(function: Callable[..., Any], way: Callable[..., Any]) -> Callable[.
     def method(self: DeviceArray, *args: Any, **kwargs: Any) -> Any:
         found = way(self, *args, **kwargs) if self._small is None else None
         return usual(self, *args, **kwargs) if found is None else found
-
-    return method
-
-
-def _operator(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """Return an operator that first tries the fast path (not by `_sooner`, whose further call takes time)."""
-    usual = _forwarded(function)
-
-    @wraps(function)
-    def method(self: DeviceArray, other: Any) -> Any:
-        found = None
-        if self._small is None:
-            found = fast_path.binary(name, self, other, session_for(self._device))
-        return usual(self, other) if found is None else found
 
     return method
 
@@ -345,12 +324,6 @@ _OPERATORS = [
     "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift",
     "rshift",
 ]  # fmt: skip
-_UFUNC_NAMES = {
-    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide",
-    "mod": "remainder", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor",
-    "lshift": "left_shift", "rshift": "right_shift", "lt": "less", "le": "less_equal",
-    "gt": "greater", "ge": "greater_equal", "eq": "equal", "ne": "not_equal",
-}  # fmt: skip
 _SPECIAL = [
     "divmod", "rdivmod", "lt", "le", "gt", "ge", "eq", "ne", "neg", "pos", "abs", "invert", "getitem",
     "setitem", "copy", "deepcopy", "contains",
@@ -371,8 +344,6 @@ def _made() -> dict[str, Any]:
     names += [name for name in dir(ndarray) if not name.startswith("_") and callable(getattr(ndarray, name))]
     found: dict[str, Any] = {name: _forwarded(getattr(ndarray, name)) for name in names if name not in _HERE}
     found |= {name: _property(name) for name in ("T", "mT", "real", "imag", "base", "flat", "shape")}
-    for name, ufunc in _UFUNC_NAMES.items():
-        found[f"__{name}__"] = _operator(getattr(ndarray, f"__{name}__"), ufunc)
     ways = {f"__i{one}__": _alone(getattr(ndarray, f"__i{one}__")) for one in _OPERATORS}
     ways |= {name: _fold(ufunc) for name, ufunc in _FOLDS.items()}
     ways |= {name: _by_kernels(name) for name in _BY_KERNELS}

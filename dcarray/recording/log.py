@@ -237,20 +237,29 @@ class Recording:
             self.due = True
         state = current_state()
         if state is not self.state:
-            self.state = state
-            self.watched |= watched_flags(state)
-        if not self.sites and (code, instruction) in self.session.awaited:
-            self.session.await_plan(self, (code, instruction))
+            self.note_state(state)
+        if not self.sites:
+            self.await_plan(code, instruction)
         self.sites.append((code, instruction, state, warned_as))
         if self.device is not None:
             return
         kind, op, _, domain = entry[:4]
         if kind != "call" and policy.eager(prod(domain)):
-            self._note_part((id(code), instruction, op))
+            self.note_part(code, instruction, op)
         elif self.parts:
             self.parts.clear()
 
-    def _note_part(self, site: tuple[int, int, str]) -> None:
+    def note_state(self, state: Any) -> None:
+        """Note the floating-point error state of the statements that follow."""
+        self.state = state
+        self.watched |= watched_flags(state)
+
+    def await_plan(self, code: Any, instruction: int) -> None:
+        """Ask whether the plan of recordings that begin at this call site is still being made."""
+        if (code, instruction) in self.session.awaited:
+            self.session.await_plan(self, (code, instruction))
+
+    def note_part(self, code: Any, instruction: int, op: str) -> None:
         """Note a statement on a part of an array that is so small that NumPy would have done it at once, had
         nothing been pending on it.
 
@@ -259,6 +268,7 @@ class Recording:
         """
         if communicator() is not None:
             return
+        site = id(code), instruction, op
         swept = self.session.swept
         if site in self.parts and site not in swept:
             if len(swept) >= MAX_SWEPT:

@@ -39,7 +39,7 @@ class Mask:
 
     def __init__(self, mask: Any) -> None:
         # a copy: the mask may be changed afterwards
-        found = fast_path.record_known("cast", "?->?", mask._shape, (mask,))
+        found = fast_path.elementwise("cast", (mask,))
         self.values = recorder.cast(mask, _BOOL) if found is None else found
         rec = getattr(self.values, "_store", None) and self.values._store.rec
         self._rec = ref(rec) if isinstance(rec, Recording) and not rec.done else None
@@ -130,13 +130,7 @@ class Choice:
 
 def select(mask: Mask, x: Any, other: Any) -> Any:
     """Return ``where(mask, x, other)``; the scalar ``other`` has the dtype of ``x``."""
-    char = x._store.char if x._small is None else ""
-    found = (
-        fast_path.record_known("where", f"?{char}{char}->{char}", x._shape, (mask.values, x, other))
-        if char
-        else None
-    )
-    return recorder.elementwise("where", (mask.along(x.ndim), x, other)) if found is None else found
+    return recorder.elementwise("where", (mask.along(x.ndim), x, other))
 
 
 def note_gathered(choice: Choice) -> None:
@@ -230,11 +224,9 @@ def assign(x: Any, key: Any, value: Any) -> bool:
 
 
 def _write(x: Any, key: Any, value: Any) -> bool:
-    char = x._store.char
-    if isinstance(key, Handle) and isinstance(value, (Handle, np.generic)) and value.dtype == x.dtype:
-        found = fast_path.record_known("where", f"?{char}{char}->{char}", x._shape, (key, value, x), x)
-        if found is not None:
-            return True
+    known = isinstance(value, (Handle, np.generic))
+    if known and fast_path.elementwise("where", (key, value, x), x) is not None:
+        return True
     return recorder.assign_where(x, key, value)
 
 

@@ -322,7 +322,9 @@ def cast(x: Any, dtype: Any, *, copy: bool = True, order: str = "K") -> Any:
 
 def assign(target: Any, value: Any) -> None:
     """Record ``target[...] = value``, where ``target`` is a view already."""
-    if fast_path.assign(target, value):
+    if isinstance(value, Handle) and _are_same(target, value):
+        return  # as after ``x[key] += y``
+    if fast_path.elementwise("cast", (value,), target) is not None:
         return
     shape, _ = shape_of(target), shape_of(value)
     with LOCK:
@@ -339,6 +341,13 @@ def assign(target: Any, value: Any) -> None:
             return
     a = plain_of(value)
     target._writable()[...] = a
+
+
+def _are_same(x: Handle, y: Handle) -> bool:
+    """Whether two arrays are the same elements, and may be written."""
+    if x._small is not None or y._small is not None or x._store is not y._store or x._readonly:
+        return False
+    return x._shape == y._shape and x._window() == y._window()
 
 
 def _assignment(target: Handle, value: Any, shape: tuple[int, ...]) -> tuple[str, str]:

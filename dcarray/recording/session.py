@@ -74,7 +74,9 @@ class Session:
 
     def _limit_recording(self, rec: Recording) -> None:
         """Run a recording that has become long, if it may end at its last statement."""
-        if len(rec.kinds) > ARENA - 16 or (rec.sites and self._ends_iteration(rec)):
+        if len(rec.log) <= ENTRIES and len(rec.kinds) <= ENTRIES and not rec.iteration_ends:
+            rec.due = False  # it may only keep much memory alive
+        elif len(rec.kinds) > ARENA - 16 or (rec.sites and self._ends_iteration(rec)):
             self.flush(rec)
         if rec.held_elements > HELD_ELEMENTS:
             self._release(rec, HELD_ARRAYS, HELD_TOGETHER)
@@ -275,7 +277,7 @@ class Executor(Protocol):
         """Return the plan-cache entry of a recording."""
 
 
-_local = threading.local()
+LOCAL = threading.local()  # `session`: that of the thread; `known`: its sessions by device
 EXECUTOR: Executor = None  # type: ignore[assignment]  # `dcarray.execution.executor` enters its own
 if hasattr(os, "register_at_fork"):  # so that a child inherits consistent state
     os.register_at_fork(before=LOCK.acquire, after_in_parent=LOCK.release, after_in_child=LOCK.release)
@@ -284,10 +286,10 @@ if hasattr(os, "register_at_fork"):  # so that a child inherits consistent state
 def session() -> Session:
     """Return the session of this thread."""
     try:
-        return _local.session  # type: ignore[no-any-return]
+        return LOCAL.session  # type: ignore[no-any-return]
     except AttributeError:
-        _local.session = Session()
-        return _local.session  # type: ignore[no-any-return]
+        LOCAL.session = Session()
+        return LOCAL.session  # type: ignore[no-any-return]
 
 
 class recording_for:
@@ -301,19 +303,19 @@ class recording_for:
     def __enter__(self) -> None:
         self._before = here = session()
         if here.device is not self._device:
-            _local.session = session_for(self._device)
+            LOCAL.session = session_for(self._device)
 
     def __exit__(self, *exc: object) -> None:
-        _local.session = self._before
+        LOCAL.session = self._before
 
 
 def session_for(device: Any) -> Session:
     """Return this thread's session for a device; recordings for several devices are pending together."""
     try:
-        known: dict[Any, Session] = _local.known
+        known: dict[Any, Session] = LOCAL.known
     except AttributeError:
         mine = session()
-        known = _local.known = {mine.device: mine}
+        known = LOCAL.known = {mine.device: mine}
     found = known.get(device)
     if found is None:
         found = known[device] = Session(device)
@@ -323,7 +325,7 @@ def session_for(device: Any) -> Session:
 def sessions() -> list[Session]:
     """The sessions of this thread, for all devices."""
     here = session()
-    return [here, *(other for other in getattr(_local, "known", {}).values() if other is not here)]
+    return [here, *(other for other in getattr(LOCAL, "known", {}).values() if other is not here)]
 
 
 def flush_all() -> None:

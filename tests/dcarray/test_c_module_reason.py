@@ -63,7 +63,7 @@ def test_it_could_be_built(without: pytest.MonkeyPatch) -> None:
     [
         ({"REVISION": 1}, "another version of dcarray"),
         ({"NOT_LOADED": "undefined symbol: PyGone"}, "cannot be loaded: undefined symbol: PyGone"),
-        ({"REVISION": 55, "LOCKED": False}, "without the interpreter's lock"),
+        ({"REVISION": 56, "LOCKED": False}, "without the interpreter's lock"),
     ],
 )
 def test_it_is_there_and_not_used(without: pytest.MonkeyPatch, found: dict[str, Any], said: str) -> None:
