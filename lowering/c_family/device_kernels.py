@@ -134,8 +134,8 @@ class DevicePrinter(Printer):
     few_threads = False  # in the phase that is printed
 
     def loop(self, loop: k.For) -> Iterator[str]:
-        """Yield the lines that begin a loop."""
-        if self.few_threads and self.dialect.in_order:
+        """Yield the lines that begin a loop; one of kind "vector" has independent iterations."""
+        if self.few_threads and self.dialect.in_order and loop.kind != "vector":
             yield self.dialect.in_order
         yield self.loop_head(loop)
 

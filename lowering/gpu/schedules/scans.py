@@ -1,4 +1,5 @@
-"""The schedules of scans on devices: a thread per line, or three phases if lines are few and long.
+"""The schedules of scans on devices: a thread per line, or three phases if lines are few and long.  On a
+processor, a thread scans many neighbouring lines at once.
 
 In three phases, each thread first folds a chunk of a line; then a block scans the results of a line's chunks;
 then each thread scans its chunk, starting from the result of all chunks before it.  Rounding errors of sums
@@ -27,12 +28,13 @@ from dcarray.lowering.kernel.nodes import (
     Stack,
     Stmt,
     Store,
+    Term,
     affine,
 )
 from dcarray.lowering.nest.access import product, scale, total
 from dcarray.lowering.nest.body import Scope
 from dcarray.lowering.nest.fold import Fold, cast_to, op
-from dcarray.lowering.nest.loop_nest import Block, LoopNest, build_loops, variable
+from dcarray.lowering.nest.loop_nest import Block, LoopHeader, LoopNest, build_loops, variable
 
 from .blocks import (
     BOOL,
@@ -52,6 +54,7 @@ from .blocks import (
 )
 
 WAVES = 4  # blocks for each that a device runs at a time; times that chunks are longer than usual, at most
+STRIP = 256  # neighbouring lines that a thread scans on a processor
 CHUNK = 32  # times that chunks are longer on a processor, which has few threads
 LEVEL = 2  # of the threads of a block
 
@@ -64,9 +67,10 @@ def schedule_scan(nest: LoopNest, limits: Limits) -> None:
     lines = nest.hints(total(nest.loops.extents[k] for k in kept))
     length = nest.hints(nest.loops.extents[scanned])
     if limits.vector:  # threads side by side are a vector, which is for neighbouring elements
-        side_by_side = bool(kept) and kept[-1] > scanned and lines >= limits.vector * limits.short
-        count = limits.vector if side_by_side else 1
-        limits = replace(limits, threads=count, serial=limits.serial * CHUNK)
+        if kept and kept[-1] > scanned and lines >= limits.vector * limits.short:
+            _by_strips(nest, compute, kept, scanned, limits)
+            return
+        limits = replace(limits, threads=1, serial=limits.serial * CHUNK)
     if lines >= limits.threads * limits.short or length <= 2 * limits.serial:
         _by_lines(nest, compute, kept, scanned, limits)
     else:
@@ -97,6 +101,35 @@ def _by_lines(nest: LoopNest, compute: Compute, kept: list[int], scanned: int, l
     inside = blocks.guard(lane, body) if kept else guard([is_below(variable(LANE), 1)], body)
     whole = (*scope.take(0), *scope.take(1), threads(tile.threads, (*lane.before, *inside)))
     add_blocks(nest, blocks.grid, tile.threads, whole, (), tile.threads * nest.loops.extents[scanned])
+
+
+def _by_strips(nest: LoopNest, compute: Compute, kept: list[int], scanned: int, limits: Limits) -> None:
+    """Add to the kernel the phase in which a thread scans a strip of neighbouring lines, for processors.
+
+    The loop over the lines is inside of that along them: memory is read and written in order, and lines are
+    vectors.  The results so far are in memory of the block.
+    """
+    last = kept[-1]
+    tile = Tile(1, 1, last, strip=STRIP)
+    blocks = spread(nest, kept, tile)
+    lane = lane_of(tile, nest.names)
+    start, name, place = _start(compute), str(compute.combine), nest.names("s")
+    own = blocks.variables(lane)
+    at = variable("u0")
+    depths = {**blocks.depths(LEVEL), scanned: LEVEL + 1, last: LEVEL + 2}
+    extent = nest.arguments.extent(last)
+    rest = affine(extent.const, *extent.terms, *(Term(-t.coef, t.arg, t.var) for t in own[last].terms))
+    stop = (affine(STRIP), rest)
+    scope = scope_at(nest, {**own, last: affine(0, own[last], at)}, depths, LEVEL + 2, nest.nonempty)
+    made = scope.name(op(name, Elem(place, at, start.dtype), _value(nest, compute, scope)))
+    scope.add(Store(place, at, made))
+    scope.store(compute.target, made, False)
+    across = LoopHeader("u0", affine(), stop)
+    body = build_loops(scope, LEVEL, [nest.whole_loop(scanned), across], "vector")
+    before = (*scope.take(0), *scope.take(1))
+    clear = For("u0", affine(), (affine(STRIP),), 1, "vector", (Store(place, at, start),))
+    whole = (*before, Stack(place, start.dtype, STRIP), threads(1, (*lane.before, clear, *body)))
+    add_blocks(nest, blocks.grid, 1, whole, (), STRIP * nest.loops.extents[scanned])
 
 
 def _value(nest: LoopNest, compute: Compute, scope: Scope) -> Expr:

@@ -13,6 +13,8 @@ from dcarray.ir.nodes import Apply, Array, Compute, Index, Load, Nest, Region, S
 from dcarray.ir.windows import identity
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.gpu.scheduler import schedule
+from dcarray.lowering.gpu.schedules.scans import STRIP
+from dcarray.lowering.kernel.nodes import Stack
 
 
 def scan(shape, axis, dtype, name, init, in_place=False):
@@ -45,13 +47,20 @@ def test_scans(case, lines, in_place):
     assert len(kernel.phases) == (1 if lines or shape[axis] <= 4 else 3)
 
 
-@pytest.mark.parametrize("case", [*CASES, ((90,), 0, "d", "add", 0.0), ((30, 9), 0, "l", "add", 1)])
-def test_scans_on_a_processor(case):
+ON_PROCESSORS = [
+    *CASES, ((90,), 0, "d", "add", 0.0), ((30, 9), 0, "l", "add", 1), ((5, 300), 0, "d", "add", 0.5),
+    ((2, 6, 513), 1, "f", "maximum", -np.inf), ((4, 256), 0, "D", "multiply", 1.0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+@pytest.mark.parametrize("case", ON_PROCESSORS)
+def test_scans_on_a_processor(case, in_place):
     shape, axis, dtype, name, init = case
-    (kernel,) = run_both(scan(shape, axis, dtype, name, init), limits=replace(SMALL, vector=2))
+    (kernel,) = run_both(scan(shape, axis, dtype, name, init, in_place), limits=replace(SMALL, vector=2))
     lines, wide = math.prod(shape) // max(shape[axis], 1), axis < len(shape) - 1
     if lines > 8 and wide:
-        assert kernel.phases[0].threads == 2
+        assert [s.size for s in kernel.phases[0].body if isinstance(s, Stack)] == [STRIP]
 
 
 def test_long_lines_of_symbolic_size():
