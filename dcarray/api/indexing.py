@@ -241,6 +241,6 @@ def put(x: Handle, key: Any, value: Any) -> None:
             plain[...] = source
             return
     if isinstance(value, Handle) and 0 in target.shape:  # too few to gather for
-        np.empty(target.shape, np.bool_)[...] = np.broadcast_to(np.False_, value.shape)
+        np.empty(target.shape, target.dtype)[...] = np.broadcast_to(np.zeros((), value.dtype), value.shape)
         return
     recorder.assign(target, value)

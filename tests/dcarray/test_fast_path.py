@@ -263,3 +263,23 @@ def test_choices_that_have_been_met(dtype: str) -> None:
                                 np.where(c, *(x, number)[::order])
                         else:
                             same(np.where(c, *(x, number)[::order]), want)
+
+
+def test_empty_parts_raise_what_numpy_raises() -> None:
+    with dc.options(**RECORDED):
+        x, z = dc.zeros((5, 0, 3)), dc.zeros((5, 0, 3), dtype="c16")
+        with pytest.warns(np.exceptions.ComplexWarning):
+            x[:3] = z[:3]
+        with pytest.raises(ValueError, match="broadcast"):
+            x[:3] = z[:2].real
+
+
+def test_ufuncs_of_other_libraries_are_not_numpys() -> None:
+    special = pytest.importorskip("scipy.special")
+    a = np.linspace(-2, 2, 50)
+    with dc.options(**RECORDED):
+        x = dc.asarray(a)
+        for name in ("expm1", "log1p", "exp2", "cbrt"):
+            ours = getattr(np, name)(abs(x)), getattr(special, name)(abs(x))  # known, then another
+            for got, module in zip(ours, (np, special), strict=True):
+                same(got, getattr(module, name)(abs(a)))

@@ -13,6 +13,7 @@ from loop_functions import alike, arguments, function, outcome
 from written import written
 
 import dcarray as dc
+from dcarray.core.native import BUILT
 from dcarray.jit.loops.sites.device_loop_plan import DeviceLoopPlan
 from dcarray.lowering.gpu import devices as table
 
@@ -132,7 +133,7 @@ def test_runs_in_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
                 np.testing.assert_allclose(np.asarray(got), want, rtol=1e-12)
             for a, b in zip(plain, ours, strict=True) if turn % 4 == 0 else ():
                 np.testing.assert_allclose(np.asarray(b), a, rtol=1e-12)
-    assert sum(fast) >= 30
+    assert sum(fast) >= 30 or not BUILT  # it is C code that compares arrays with those of the last run
 
 
 def test_callers_arrays_are_written() -> None:
