@@ -79,7 +79,8 @@ def _namespace(module: ModuleType) -> ModuleType:
     if name not in _accelerated:
         probe = ModuleType("probe")
         probe.__dict__.update(found=module, numpy=np)
-        with dc.accelerate(probe):
+        # names mean dcarray where accelerated code has wrapped arrays; only then are they replaced
+        with dc.options(device="auto"), dc.accelerate(probe):
             _accelerated[name] = probe.__dict__["found"]
     return _accelerated[name]
 
@@ -139,7 +140,15 @@ def _build_class(body: Any, name: str, *bases: Any, **kwargs: Any) -> Any:
 
 
 def substituted() -> dict[str, Any]:
-    """Return the builtins of a test module whose arrays should be dcarray's."""
+    """Return the builtins of a test module whose arrays should be dcarray's.
+
+    Raises
+    ------
+    RuntimeError
+        If its ``import numpy`` would be NumPy, so that the tests would say nothing of dcarray.
+    """
+    if not isinstance(_module(np).zeros(1), dc.ndarray):
+        raise RuntimeError("accelerated code has NumPy's own arrays, and so would the tests")
     names = {
         "__import__": _import,
         "__build_class__": _build_class,

@@ -123,6 +123,7 @@ number_in(PyObject *x, PyObject *name)
 #include "results.h"
 #include "ufunc_loops.h"
 #include "slots.h"
+#include "log_entries.h"
 #include "recording.h"
 #include "operators.h"
 #include "indexing.h"

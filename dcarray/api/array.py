@@ -152,7 +152,8 @@ class ndarray(Methods):
         _WRAPPED.add(cls)
 
     def __new__(cls, shape: Any, dtype: Any = float, *args: Any, **kwargs: Any) -> Any:
-        if not args and kwargs.keys() <= {"order"}:  # its memory is nobody else's
+        # its memory is nobody else's; `empty` makes dtypes without width wider
+        if not args and kwargs.keys() <= {"order"} and np.dtype(dtype).itemsize:
             return DISPATCH(np.empty, (shape, dtype), kwargs)
         plain: list[Any] = [export(v) if isinstance(v, Handle) else v for v in args]  # the buffer
         named: dict[str, Any] = {k: export(v) if isinstance(v, Handle) else v for k, v in kwargs.items()}

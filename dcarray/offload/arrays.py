@@ -231,16 +231,12 @@ def _sooner(function: Callable[..., Any], way: Callable[..., Any]) -> Callable[.
     return method
 
 
-def _alone(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a way for `_sooner`: with an array of the same device or a number, no device has to be found."""
-
-    def way(self: DeviceArray, other: Any) -> Any:
-        if not _is_own(self, other):
-            return None
-        with recording_for(self._device):
-            return _placed(type(self), function(self, other))
-
-    return way
+def _matmul(self: DeviceArray, other: Any) -> Any:
+    """Return ``self @ other`` of arrays on one device; None for any other operand."""
+    if not _is_own(self, other):
+        return None
+    with recording_for(self._device):
+        return _placed(type(self), products.matmul(self, other))
 
 
 def _is_own(x: DeviceArray, other: Any) -> bool:
@@ -344,10 +340,9 @@ def _made() -> dict[str, Any]:
     names += [name for name in dir(ndarray) if not name.startswith("_") and callable(getattr(ndarray, name))]
     found: dict[str, Any] = {name: _forwarded(getattr(ndarray, name)) for name in names if name not in _HERE}
     found |= {name: _property(name) for name in ("T", "mT", "real", "imag", "base", "flat", "shape")}
-    ways = {f"__i{one}__": _alone(getattr(ndarray, f"__i{one}__")) for one in _OPERATORS}
-    ways |= {name: _fold(ufunc) for name, ufunc in _FOLDS.items()}
+    ways = {name: _fold(ufunc) for name, ufunc in _FOLDS.items()}
     ways |= {name: _by_kernels(name) for name in _BY_KERNELS}
-    ways |= {"__matmul__": _alone(products.matmul), "__getitem__": _getitem}
+    ways |= {"__matmul__": _matmul, "__getitem__": _getitem}
     found |= {name: _sooner(getattr(ndarray, name), way) for name, way in ways.items()}
     found["__setitem__"] = _setitem
     found["strides"] = property(_strides, getattr_static(ndarray, "strides").fset)
