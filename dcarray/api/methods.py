@@ -70,6 +70,11 @@ def _clip(a: Any, min: Any = None, max: Any = None, out: Any = None, **kwargs: A
     return np.clip(a, min, max, out, **kwargs)
 
 
+def _choose(a: Any, *choices: Any, **kwargs: Any) -> Any:
+    """Choose from arrays, which a method also takes one by one; see `numpy.choose`."""
+    return np.choose(a, choices if len(choices) > 1 else choices[0], **kwargs)
+
+
 def _compress(a: Any, condition: Any, axis: Any = None, out: Any = None) -> Any:
     return np.compress(condition, a, axis, out)
 
@@ -232,7 +237,8 @@ class Methods(Attributes):
         rule = casting in ("no", "equiv", "safe", "same_kind", "unsafe")  # else NumPy looks at the values
         if rule and not np.can_cast(self.dtype, dtype, casting):
             np.empty(0, self.dtype).astype(dtype, casting=casting)
-        if not rule or order == "A" or (order == "F" and not copy) or not isinstance(dtype.type, type):
+        usual = rule and type(copy) is bool
+        if not usual or order == "A" or (order == "F" and not copy) or not isinstance(dtype.type, type):
             a = self._evaluated().astype(dtype, order=order, casting=casting, copy=copy)
             return self._derive(a)
         return recorder.cast(self, dtype, copy=copy, order=order if order in ("C", "F") else "K")
@@ -362,7 +368,7 @@ class Methods(Attributes):
     argmin = _method("argmin")
     argpartition = _method("argpartition")
     argsort = _method("argsort")
-    choose = _method("choose")
+    choose = _method("choose", function=_choose)
     clip = _method("clip", function=_clip)
     compress = _method("compress", function=_compress)
     cumprod = _method("cumprod")

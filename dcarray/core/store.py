@@ -198,8 +198,8 @@ def memory(store: Store) -> np.ndarray[Any, Any]:
 
 
 def compiles(dtype: np.dtype[Any]) -> bool:
-    """Whether kernels support a dtype, with its byte order and metadata."""
-    return dtype.char in COMPILED and dtype.isnative and dtype.metadata is None
+    """Whether kernels support a dtype, with its byte order, metadata and fields."""
+    return dtype.char in COMPILED and dtype.isnative and dtype.metadata is None and dtype.fields is None
 
 
 def compilable(a: np.ndarray[Any, Any]) -> bool:

@@ -158,7 +158,7 @@ def _round(a: Any, decimals: Any = 0, out: Any = None) -> Any:
     if kind == "f" and decimals == 0:
         return rint(a, out=out)
     if kind in "iu" and 0 <= decimals < 2**31 and out is None:
-        return a.copy() if _ROUND_COPIES else a
+        return a.astype(a.dtype) if _ROUND_COPIES else a
     if kind != "f" or out is not None or not -300 < decimals < 300:
         raise Unserved
     scale = 10.0 ** abs(decimals)
