@@ -431,3 +431,23 @@ def test_large_integers_are_none_to_logical_ufuncs_in_loops() -> None:
 
     with dc.options(jit="eager"), pytest.raises(OverflowError):
         dc.accelerate(chosen)(np.ones((40, 50)), np.zeros((40, 50), bool))
+
+
+def test_methods_of_large_arrays_take_what_numpys_take() -> None:
+    a = np.random.default_rng(2).integers(0, 5, 30_000)
+    choices = [np.arange(30_000) * k for k in range(5)]
+    x = dc.asarray(a)
+    with pytest.raises(ValueError):
+        x.astype(float, copy=np._CopyMode.NEVER)
+    assert np.array_equal(x.choose(*map(dc.asarray, choices)), a.choose(*choices))
+    assert np.array_equal(x.choose(choices), a.choose(choices))
+    columns = dc.asarray(np.asfortranarray(a.reshape(100, 300)))
+    assert np.round(columns).flags.f_contiguous
+    assert not np.shares_memory(np.asarray(np.round(columns)), np.asarray(columns))
+
+
+def test_dtypes_with_fields_or_without_width() -> None:
+    parts = np.dtype(("i4", [("low", "<i2"), ("high", "<i2")]))
+    assert dc.zeros(30_000, dtype=parts).dtype == parts == dc.zeros(3, dtype=parts).dtype
+    assert dc.zeros(30_000, dtype=parts).dtype.fields
+    assert dc.ndarray(4, dtype="S0").itemsize == 0
