@@ -29,7 +29,7 @@
     X("done", Done) X("due", Due) X("log", Log) X("slots", Slots) X("news", News) X("sites", Sites)                \
     X("state", State) X("entry_limit", EntryLimit) X("urgent", Urgent) X("kinds", Kinds) X("arena", Arena)         \
     X("device", Device) X("parts", Parts) X("iteration_ends", IterationEnds)         \
-    X("held_elements", HeldElements)
+    X("held_elements", HeldElements) X("session", Session)
 
 /* The states of call sites, and after how many demotions and refused promotions these change. */
 #define TIERS(X) X(OBSERVED) X(CANDIDATE) X(ACTIVE) X(DEOPTIMISED)

@@ -421,6 +421,8 @@ static PyMethodDef methods[] = {
     METHOD("accumulate", accumulate_lines, METH_VARARGS)
     METHOD("run_block_program", run_block_program, METH_VARARGS)
     METHOD("record", record, METH_FASTCALL)
+    METHOD("commit", commit, METH_FASTCALL)
+    METHOD("enter", enter, METH_FASTCALL)
     METHOD("set_recorder", set_recorder, METH_O)
     METHOD("adopt_device_class", adopt_device_class, METH_O)
     METHOD("split", split_log, METH_O)

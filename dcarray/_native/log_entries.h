@@ -4,7 +4,7 @@
 #define RECORDER(X)                                                                                                    \
     X("SIGNATURES", Signatures) X("SCALARS", NumberKinds) X("IS_INTERNAL", Internal) X("NAMES", UfuncNames)             \
     X("LOCAL", Local) X("STATE", ErrorState) X("session", SessionHere) X("session_for", SessionFor) X("LOCK", Lock)    \
-    X("enter", Enter) X("target_of", TargetOf) X("run_urgent", RunUrgent) X("user_frame", UserFrame)
+    X("enter_by_python", Enter) X("commit_by_python", Commit) X("target_of", TargetOf) X("run_urgent", RunUrgent) X("user_frame", UserFrame)
 #define DECLARE_RECORDER(text, variable) static PyObject *variable;
 RECORDER(DECLARE_RECORDER)
 static PyObject *Acquire, *Release; /* methods of the lock */
@@ -76,6 +76,13 @@ recording_of(PyObject *session)
     return rec;
 }
 
+/* Is work pending on memory that is neither this recording, nor what its device holds? */
+static inline int
+is_pending_elsewhere(PyObject *pending, PyObject *rec, PyObject *remote)
+{
+    return pending != rec && pending != remote && !has_run(pending);
+}
+
 /* Declare a store that heads its family, and whose elements are there, as `Recording.declare` does: 1, or 0 if anything about
  * it is unusual; -1 with an exception. */
 static int
@@ -94,7 +101,7 @@ declare_old(PyObject *rec, PyObject *store)
     }
     else if (AT(store, Mem) == Py_None)
         return 0;
-    if ((AT(store, Used) != remote && !has_run(AT(store, Used))) || (AT(store, Dirty) != remote && !has_run(AT(store, Dirty))))
+    if (is_pending_elsewhere(AT(store, Used), rec, remote) || is_pending_elsewhere(AT(store, Dirty), rec, remote))
         return 0;
     slot = PyLong_FromSsize_t(PyList_GET_SIZE(AT(rec, Slots)));
     held = slot == NULL ? NULL : PyNumber_Add(AT(rec, HeldElements), AT(store, Size));
@@ -113,28 +120,37 @@ declare_old(PyObject *rec, PyObject *store)
     return done;
 }
 
+/* enter(rec, store): as in dcarray/recording/operands.py. */
+static PyObject *
+enter(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+{
+    PyObject *rec = args[0], *store = args[1], *head;
+    int found = 0;
+    if (Recordings == NULL || nargs != 2 || Py_TYPE(rec) != Recordings || Py_TYPE(store) != (PyTypeObject *)Stores)
+        return PyObject_Vectorcall(Enter, args, nargs, NULL);
+    head = family_of(store);
+    if (AT(store, Recorded) != rec)
+        found = declare_old(rec, store);
+    else
+        found = AT(head, Exports) == Py_None && !is_pending_elsewhere(AT(head, Used), rec, AT(head, Remote)) &&
+                !is_pending_elsewhere(AT(head, Dirty), rec, AT(head, Remote));
+    if (found < 0)
+        return NULL;
+    return found ? Py_NewRef(AT(store, Slot)) : PyObject_Vectorcall(Enter, args, 2, NULL);
+}
+
 /* The argument of an entry that stands for an array of the domain's shape, or one that is broadcast. */
 static PyObject *
 array_argument(MapCall *call, PyObject *rec, PyObject *x)
 {
-    PyObject *store = store_of(x), *head, *index, *made;
-    int found;
-    if (store == NULL)
+    PyObject *store = store_of(x), *two[2] = {rec, store}, *slot = store == NULL ? NULL : enter(NULL, two, 2), *index, *made;
+    if (slot == NULL)
         return NULL;
-    head = family_of(store);
-    if ((AT(store, Recorded) != rec || AT(head, Exports) != Py_None) && (found = declare_old(rec, store)) <= 0) {
-        PyObject *two[2] = {rec, store}, *slot = found < 0 ? NULL : PyObject_Vectorcall(Enter, two, 2, NULL);
-        Py_XDECREF(slot);
-        if (slot == NULL)
-            return NULL;
-    }
-    Py_XSETREF(AT(head, Used), Py_NewRef(rec));
+    Py_XSETREF(AT(family_of(store), Used), Py_NewRef(rec));
     index = get_index(x, NULL);
-    if (index == NULL)
-        return NULL;
-    made = PyTuple_Pack(3, AT(store, Slot), index,
-                        call->spread && !are_equal(AT(x, Shape), call->shape) ? AT(x, Shape) : Py_None);
-    Py_DECREF(index);
+    made = index == NULL ? NULL : PyTuple_Pack(3, slot, index, call->spread && !are_equal(AT(x, Shape), call->shape) ? AT(x, Shape) : Py_None);
+    Py_XDECREF(index);
+    Py_DECREF(slot);
     return made;
 }
 
@@ -174,31 +190,40 @@ number_argument(PyObject *rec, PyObject *value, Py_UCS4 letter)
     return append_char(&AT(rec, Kinds), letter) < 0 ? NULL : PyLong_FromSsize_t(k);
 }
 
-/* The place in the user's code: its code object (new) and instruction; NULL with an exception. */
+/* The place in the user's code: its code object (new) and instruction; NULL with an exception.  Functions of dcarray's and
+ * NumPy's may be between. */
 static PyCodeObject *
 user_place(int *instruction)
 {
-    PyFrameObject *frame = PyEval_GetFrame(), *found = NULL;
-    PyCodeObject *code = PyFrame_GetCode(frame);
-    PyObject *key = PyLong_FromVoidPtr(code), *internal = key == NULL ? NULL : PyDict_GetItemWithError(Internal, key);
-    Py_XDECREF(key);
-    if (internal != Py_False) { /* a function of dcarray's or NumPy's is between, or the code is new */
-        found = (PyFrameObject *)PyObject_CallFunction(UserFrame, "i", 1);
-        if (found == NULL) {
+    PyFrameObject *frame = (PyFrameObject *)Py_XNewRef((PyObject *)PyEval_GetFrame());
+    PyCodeObject *code;
+    while (frame != NULL) {
+        code = PyFrame_GetCode(frame);
+        PyObject *key = PyLong_FromVoidPtr(code), *internal = key == NULL ? NULL : PyDict_GetItemWithError(Internal, key);
+        Py_XDECREF(key);
+        if (internal == NULL) { /* code that is new, which Python classifies */
             Py_DECREF(code);
-            return NULL;
+            Py_SETREF(frame, PyErr_Occurred() ? NULL : (PyFrameObject *)PyObject_CallFunction(UserFrame, "i", 1));
+            if (frame == NULL)
+                return NULL;
+            code = PyFrame_GetCode(frame);
+            internal = Py_False;
         }
-        Py_SETREF(code, PyFrame_GetCode(found));
-        frame = found;
+        if (internal == Py_False) {
+            *instruction = PyFrame_GetLasti(frame);
+            Py_DECREF(frame);
+            return code;
+        }
+        Py_DECREF(code);
+        Py_SETREF(frame, PyFrame_GetBack(frame));
     }
-    *instruction = PyFrame_GetLasti(frame);
-    Py_XDECREF(found);
-    return code;
+    PyErr_SetString(PyExc_RuntimeError, "no code of the user calls this");
+    return NULL;
 }
 
-/* Tell the recording about the next statement what it has to know only now and then; -1 with an exception. */
+/* Tell the recording what it has to know only now and then about a statement on `size` elements; -1 with an exception. */
 static int
-note_statement(MapCall *call, PyObject *rec, PyObject *session, PyObject *code, PyObject *instruction, PyObject *state)
+note_statement(PyObject *rec, PyObject *entry, Py_ssize_t size, PyObject *code, PyObject *instruction, PyObject *state)
 {
     PyObject *ends = AT(rec, IterationEnds), *r = Py_None;
     if (PyDict_GET_SIZE(ends)) {
@@ -209,7 +234,7 @@ note_statement(MapCall *call, PyObject *rec, PyObject *session, PyObject *code, 
     if (state != AT(rec, State) && (r = PyObject_CallMethod(rec, "note_state", "O", state)) != NULL)
         Py_DECREF(r);
     if (r != NULL && PyList_GET_SIZE(AT(rec, Sites)) == 0) {
-        PyObject *awaited = PyObject_GetAttr(session, AwaitedName);
+        PyObject *awaited = PyObject_GetAttr(AT(rec, Session), AwaitedName);
         r = awaited;
         if (awaited != NULL && PyDict_GET_SIZE(awaited))
             r = PyObject_CallMethod(rec, "await_plan", "OO", code, instruction);
@@ -223,14 +248,64 @@ note_statement(MapCall *call, PyObject *rec, PyObject *session, PyObject *code, 
         Py_ssize_t below = eager_below();
         if (below < 0)
             return -1;
-        if (call->size < below) {
-            r = PyObject_CallMethod(rec, "note_part", "OOO", code, instruction, call->name);
+        if (size < below) {
+            r = PyObject_CallMethod(rec, "note_part", "OOO", code, instruction, PyTuple_GET_ITEM(entry, 1));
             Py_XDECREF(r);
             return r == NULL ? -1 : 0;
         }
         return PySet_Clear(AT(rec, Parts));
     }
     return 0;
+}
+
+/* Log a statement on `size` elements that the user's code calls, as `commit` of operands.py; -1 with an exception. */
+static int
+log_statement(PyObject *rec, PyObject *entry, Py_ssize_t size, PyObject *warned_as)
+{
+    int instruction = 0, done = 0;
+    PyCodeObject *code = user_place(&instruction);
+    PyObject *state = NULL, *number = NULL, *site = NULL, *r;
+    if (code != NULL && PyContextVar_Get(ErrorState, NULL, &state) == 0 && (number = PyLong_FromLong(instruction)) != NULL)
+        site = PyTuple_Pack(4, code, number, state, warned_as);
+    if (site != NULL && PyList_Append(AT(rec, Log), entry) == 0 &&
+        note_statement(rec, entry, size, (PyObject *)code, number, state) == 0)
+        done = PyList_Append(AT(rec, Sites), site) == 0;
+    if (done && PyList_GET_SIZE(AT(rec, Log)) > PyLong_AsSsize_t(AT(rec, EntryLimit)))
+        Py_XSETREF(AT(rec, Due), Py_NewRef(Py_True));
+    if (done && AT(rec, Urgent) != Py_False) {
+        r = PyObject_CallOneArg(RunUrgent, rec);
+        Py_XDECREF(r);
+        done = r != NULL;
+    }
+    Py_XDECREF(code);
+    Py_XDECREF(state);
+    Py_XDECREF(number);
+    Py_XDECREF(site);
+    return done ? 0 : -1;
+}
+
+/* The number of elements of a shape. */
+static Py_ssize_t
+elements_in(PyObject *shape)
+{
+    Py_ssize_t n = 1;
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(shape); k++)
+        n *= PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, k));
+    return n;
+}
+
+/* commit(rec, entry, warned_as): as in dcarray/recording/operands.py. */
+static PyObject *
+commit(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+{
+    PyObject *domain = nargs > 1 && PyTuple_Check(args[1]) && PyTuple_GET_SIZE(args[1]) > 3 ? PyTuple_GET_ITEM(args[1], 3) : NULL;
+    int sized;
+    if (Recordings == NULL || nargs > 3 || Py_TYPE(args[0]) != Recordings || domain == NULL || !PyTuple_Check(domain))
+        return PyObject_Vectorcall(Commit, args, nargs, NULL);
+    sized = PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(args[1], 0), "call") != 0;
+    if (log_statement(args[0], args[1], sized ? elements_in(domain) : PY_SSIZE_T_MAX, nargs == 3 ? args[2] : Py_None) < 0)
+        return NULL;
+    Py_RETURN_NONE;
 }
 
 /* Declare the store of the result, which the next entry computes; returns its slot, new. */

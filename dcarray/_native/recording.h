@@ -3,16 +3,6 @@
  * A call is recorded here if its inner loop is cached, its operands are arrays of one class and numbers, and nothing
  * about them is unusual.  Every other call is declined. */
 
-/* The number of elements of a shape. */
-static Py_ssize_t
-elements_in(PyObject *shape)
-{
-    Py_ssize_t n = 1;
-    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(shape); k++)
-        n *= PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, k));
-    return n;
-}
-
 /* The kind of an operand in the cache of loops, borrowed; NULL, perhaps with an exception, if the call is not for us. */
 static PyObject *
 operand_kind(MapCall *call, PyObject *x, PyObject **shape)
@@ -96,9 +86,7 @@ log_call(MapCall *call)
     enum { HEAD = 6 };
     PyObject *session = session_of(call->device), *rec = session == NULL ? NULL : recording_of(session);
     PyObject *entry = rec == NULL ? NULL : PyTuple_New(HEAD + call->count), *result = NULL, *store = NULL, *slot = NULL, *index = NULL;
-    PyObject *state = NULL, *site = NULL, *number = NULL;
-    PyCodeObject *code = NULL;
-    int instruction = 0, done = entry != NULL;
+    int done = entry != NULL;
     for (int k = 0; done && k < call->count; k++) {
         PyObject *x = call->inputs[k];
         x = Py_TYPE(x) == call->type ? array_argument(call, rec, x) : number_argument(rec, x, loop_char(call, k));
@@ -107,51 +95,30 @@ log_call(MapCall *call)
         else if (PyErr_ExceptionMatches(PyExc_OverflowError))
             PyErr_Clear(); /* an integer that does not fit, of which NumPy's error tells */
     }
-    if (done && (code = user_place(&instruction)) != NULL && PyContextVar_Get(ErrorState, NULL, &state) == 0 &&
-        (number = PyLong_FromLong(instruction)) != NULL)
-        site = PyTuple_Pack(4, code, number, state, Py_None);
-    if (site == NULL)
-        goto end;
-    if (call->out != NULL) {
+    if (done && call->out != NULL) {
         result = Py_NewRef(call->out);
         done = written_place(call, rec, &slot, &index) == 0;
     }
-    else if ((store = new_store(call->shape, call->dtype, call->size)) != NULL) {
+    else if (done && (done = (store = new_store(call->shape, call->dtype, call->size)) != NULL)) {
         result = new_large(call->type, store, call->shape, Py_None, Py_False, Py_None, Py_None);
         slot = result == NULL ? NULL : declare_new(rec, store);
         index = Py_NewRef(Py_None);
         done = slot != NULL;
     }
-    else
-        done = 0;
     if (done) {
-        PyObject *head[HEAD] = {Py_NewRef(MapName), Py_NewRef(call->name), Py_NewRef(call->loop), Py_NewRef(call->shape), slot, index};
+        PyObject *head[HEAD] = {MapName, call->name, call->loop, call->shape, slot, index};
         for (int k = 0; k < HEAD; k++)
-            PyTuple_SET_ITEM(entry, k, head[k]);
-        slot = index = NULL;
-        done = PyList_Append(AT(rec, Log), entry) == 0 && note_statement(call, rec, session, (PyObject *)code, number, state) == 0 &&
-               PyList_Append(AT(rec, Sites), site) == 0;
-    }
-    if (done && PyList_GET_SIZE(AT(rec, Log)) > PyLong_AsSsize_t(AT(rec, EntryLimit)))
-        Py_XSETREF(AT(rec, Due), Py_NewRef(Py_True));
-    if (done && AT(rec, Urgent) != Py_False) {
-        PyObject *r = PyObject_CallOneArg(RunUrgent, rec);
-        Py_XDECREF(r);
-        done = r != NULL;
+            PyTuple_SET_ITEM(entry, k, Py_NewRef(head[k]));
+        done = log_statement(rec, entry, call->size, Py_None) == 0;
     }
     if (!done)
         Py_CLEAR(result);
-end:
     Py_XDECREF(session);
     Py_XDECREF(rec);
     Py_XDECREF(entry);
     Py_XDECREF(store);
     Py_XDECREF(slot);
     Py_XDECREF(index);
-    Py_XDECREF(state);
-    Py_XDECREF(site);
-    Py_XDECREF(number);
-    Py_XDECREF(code);
     return result;
 }
 

@@ -16,7 +16,8 @@ from dcarray.core.ufunc_loops import UFUNCS
 
 from .operands import DTYPES, kind_of, shape_of
 from .operands import IS_INTERNAL as IS_INTERNAL
-from .operands import enter as enter
+from .operands import commit_by_python as commit_by_python
+from .operands import enter_by_python as enter_by_python
 from .operands import run_urgent as run_urgent
 from .operands import target_of as target_of
 from .operands import user_frame as user_frame

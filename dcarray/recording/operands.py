@@ -15,6 +15,7 @@ from dcarray.core import config, counters, fp_state, own_files, window
 from dcarray.core.backend import NOT_DISTRIBUTED, backend, try_call
 from dcarray.core.errors import StrictError
 from dcarray.core.handle import Handle, NDArray, adopt, large
+from dcarray.core.native import BUILT
 from dcarray.core.processes import communicating, communicator
 from dcarray.core.store import COMPILED, FAMILIES, Store, compilable, owner, store_of
 from dcarray.tiering import call_sites, eager_period, policy
@@ -294,6 +295,11 @@ def commit(rec: Recording, entry: tuple[Any, ...], warned_as: str | None = None)
     rec.add(entry, user_frame(), warned_as)
     if rec.urgent:
         run_urgent(rec)
+
+
+enter_by_python, commit_by_python = enter, commit
+if BUILT:  # the same in C, for usual cases (`_native/log_entries.h`)
+    from dcarray._native.extension import commit, enter
 
 
 def run_urgent(rec: Recording) -> None:
