@@ -177,9 +177,9 @@ def test_a_view_that_is_handed_out_costs_copies(device: MadeUpDevice) -> None:
     assert device.runs == 0
 
 
-def test_a_device_that_is_lost_is_given_up(device: MadeUpDevice) -> None:
+def test_a_device_that_is_lost_is_given_up(device: MadeUpDevice, monkeypatch: pytest.MonkeyPatch) -> None:
     x = dc.asarray(np.arange(4_000_000.0), device="auto")
-    device.error = RuntimeError("it has gone")
+    monkeypatch.setattr(device, "error", RuntimeError("it has gone"))
     with pytest.warns(RuntimeWarning, match="it has gone"):
         y = [dc.evaluate(x * 2 + 1) for _ in range(6)]
     np.testing.assert_array_equal(np.asarray(y[-1]), np.arange(4_000_000.0) * 2 + 1)

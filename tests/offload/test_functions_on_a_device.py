@@ -373,3 +373,15 @@ def test_on_the_stand_in_for_cuda(cuda: _Run) -> None:
     for name in ("exp", "log", "sqrt", "cos"):
         found, want = cuda.both(f"np.{name}(z[np.isfinite(x)])")
         np.testing.assert_allclose(found[0], want[0], rtol=1e-14)
+
+
+@needs_device
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_remainders_of_one_number_for_all_threads_of_a_block(dtype: str) -> None:
+    rng = np.random.default_rng(1)
+    a, b = (rng.uniform(-9, 9, shape).astype(dtype) for shape in ((1, 5, 1), (4, 5, 17)))
+    with dc.options(eager_below=0, jit="eager", cache_dir=None):
+        x, y = dc.asarray(a, device=DEVICE), dc.asarray(b, device=DEVICE)
+        for ufunc in (np.floor_divide, np.remainder, np.fmod):
+            np.testing.assert_array_equal(np.asarray(ufunc(x, y)), ufunc(a, b))
+            np.testing.assert_array_equal(np.asarray(ufunc(y, x)), ufunc(b, a))

@@ -214,6 +214,7 @@ class OpenCLDevice:
     def _build(self, kernel: DeviceKernel, narrow: bool) -> list[Any]:
         options = ["-DINDEX=int" if narrow else "-DINDEX=long", "-cl-std=CL1.2"]
         options += ["-DFP64"] if self.fp64 else []
+        options += ["-DPROCESSOR"] if self.is_processor else []
         options += (
             ["-cl-opt-disable"] if self._simulated else []
         )  # Oclgrind lacks intrinsics of LLVM's optimiser

@@ -15,6 +15,15 @@ inline ushort float_to_half(float x) { ushort bits; vstore_half_rte(x, 0, (half 
 typedef struct { double re, im; } complex128;
 inline ushort double_to_half(double x) { ushort bits; vstore_half_rte(x, 0, (half *)&bits); return bits; }
 #endif
+#ifdef PROCESSOR
+#define VARYING(T) \\
+  T __attribute__((overloadable)) varying_fmod(T a, T b) { volatile T x = a; return fmod(x, b); }
+VARYING(float)
+#ifdef FP64
+VARYING(double)
+#endif
+#define fmod varying_fmod
+#endif
 #define bits_float32(bits) as_float((uint)(bits))
 #define bits_float64(bits) as_double((ulong)(bits))
 #define __builtin_popcountll(x) popcount((ulong)(x))
@@ -41,6 +50,9 @@ OPENCL_C = DeviceDialect(
 )
 """The dialect of OpenCL C.  The compiler's options define ``INDEX``, the type of indices, and ``FP64`` if the
 device has double precision.
+
+``PROCESSOR`` is defined for processors: Intel's compiler ends the process where the first argument of
+``fmod`` is the same for all threads of a block, so the compiler must not know that it is.
 
 Intel's runtime for processors takes the iterations of a loop for independent where a block has fewer threads
 than a vector has elements: ``p[i + 1] = p[i - 1] + q[i]`` came out wrong with 1, 2 and 4 threads.
