@@ -33,12 +33,10 @@ set_attribute(PyObject *x, PyObject *value, void *attribute)
 static Py_ssize_t
 size_of(PyObject *x)
 {
-    PyObject *shape = AT(x, Shape);
-    Py_ssize_t n = 1;
+    Py_ssize_t n;
     if (AT(x, View) != NULL && Py_TYPE(AT(x, View)) == PlainClass)
         return elements_of(AT(x, View));
-    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(shape); k++)
-        n *= PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, k));
+    n = elements_in(AT(x, Shape));
     return PyErr_Occurred() ? -1 : n;
 }
 

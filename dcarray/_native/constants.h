@@ -45,7 +45,6 @@ enum { MAKERS(IN_ENUM) };
 enum { CHECKS(IN_ENUM) };
 enum { TIERS(IN_ENUM) };
 enum { MOST_AT_ONCE = 1 << 20 };
-enum { HELD_ELEMENTS = 1 << 19 }; /* as dcarray/recording/log.py */
 enum { STRIKES = 3, BLOCKED_HITS = 8 };
 enum { UNANSWERED, ANSWERS_OF(NAMED_IN_ENUM) ANSWERS };
 

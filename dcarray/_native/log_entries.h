@@ -4,12 +4,13 @@
 #define RECORDER(X)                                                                                                    \
     X("SIGNATURES", Signatures) X("SCALARS", NumberKinds) X("IS_INTERNAL", Internal) X("NAMES", UfuncNames)             \
     X("LOCAL", Local) X("STATE", ErrorState) X("session", SessionHere) X("session_for", SessionFor) X("LOCK", Lock)    \
-    X("enter_by_python", Enter) X("commit_by_python", Commit) X("target_of", TargetOf) X("run_urgent", RunUrgent) X("user_frame", UserFrame)
+    X("enter_by_python", Enter) X("commit_by_python", Commit) X("target_of", TargetOf) X("run_urgent", RunUrgent) X("user_frame", UserFrame)       \
+    X("ENTRIES", MostEntries) X("HELD_ELEMENTS", MostHeld)
 #define DECLARE_RECORDER(text, variable) static PyObject *variable;
 RECORDER(DECLARE_RECORDER)
 static PyObject *Acquire, *Release; /* methods of the lock */
 
-enum { MOST_INPUTS = 3, MOST_NUMBERS = 256 };
+enum { MOST_INPUTS = 3 };
 
 /* A call of an element-wise operation; references are borrowed. */
 typedef struct {
@@ -109,7 +110,7 @@ declare_old(PyObject *rec, PyObject *store)
     if (entry != NULL && PyList_Append(AT(rec, Slots), store) == 0 && PyList_Append(AT(rec, Log), entry) == 0) {
         Py_XSETREF(AT(store, Slot), Py_NewRef(slot));
         Py_XSETREF(AT(store, Recorded), Py_NewRef(rec));
-        if (PyLong_AsSsize_t(held) > HELD_ELEMENTS)
+        if (PyLong_AsSsize_t(held) > PyLong_AsSsize_t(MostHeld))
             Py_XSETREF(AT(rec, Due), Py_NewRef(Py_True));
         Py_XSETREF(AT(rec, HeldElements), Py_NewRef(held));
         done = 1;
@@ -172,7 +173,7 @@ number_argument(PyObject *rec, PyObject *value, Py_UCS4 letter)
 {
     Py_ssize_t k = PyUnicode_GET_LENGTH(AT(rec, Kinds));
     char *place = (char *)PyLong_AsVoidPtr(AT(rec, Arena)) + 16 * k;
-    if (k >= MOST_NUMBERS || !((letter == 'd' && (PyFloat_CheckExact(value) || PyLong_CheckExact(value))) ||
+    if (k >= PyLong_AsSsize_t(MostEntries) || !((letter == 'd' && (PyFloat_CheckExact(value) || PyLong_CheckExact(value))) ||
                                (letter == 'l' && PyLong_CheckExact(value))))
         return PyObject_CallMethod(rec, "scalar", "OC", value, (int)letter);
     if (letter == 'd') {
@@ -196,29 +197,27 @@ static PyCodeObject *
 user_place(int *instruction)
 {
     PyFrameObject *frame = (PyFrameObject *)Py_XNewRef((PyObject *)PyEval_GetFrame());
-    PyCodeObject *code;
-    while (frame != NULL) {
-        code = PyFrame_GetCode(frame);
-        PyObject *key = PyLong_FromVoidPtr(code), *internal = key == NULL ? NULL : PyDict_GetItemWithError(Internal, key);
+    PyObject *internal = Py_True;
+    PyCodeObject *code = NULL;
+    while (frame != NULL && internal == Py_True) {
+        PyObject *key;
+        Py_XSETREF(code, PyFrame_GetCode(frame));
+        key = PyLong_FromVoidPtr(code);
+        internal = key == NULL ? NULL : PyDict_GetItemWithError(Internal, key);
         Py_XDECREF(key);
-        if (internal == NULL) { /* code that is new, which Python classifies */
-            Py_DECREF(code);
-            Py_SETREF(frame, PyErr_Occurred() ? NULL : (PyFrameObject *)PyObject_CallFunction(UserFrame, "i", 1));
-            if (frame == NULL)
-                return NULL;
-            code = PyFrame_GetCode(frame);
-            internal = Py_False;
-        }
-        if (internal == Py_False) {
-            *instruction = PyFrame_GetLasti(frame);
-            Py_DECREF(frame);
-            return code;
-        }
-        Py_DECREF(code);
-        Py_SETREF(frame, PyFrame_GetBack(frame));
+        if (internal == Py_True)
+            Py_SETREF(frame, PyFrame_GetBack(frame));
     }
-    PyErr_SetString(PyExc_RuntimeError, "no code of the user calls this");
-    return NULL;
+    if (internal != Py_False && !PyErr_Occurred()) { /* code that is new, or nothing but dcarray's: Python says what counts */
+        Py_XSETREF(frame, (PyFrameObject *)PyObject_CallFunction(UserFrame, "i", 1));
+        Py_XSETREF(code, frame == NULL ? NULL : PyFrame_GetCode(frame));
+    }
+    if (PyErr_Occurred())
+        Py_CLEAR(code);
+    else
+        *instruction = PyFrame_GetLasti(frame);
+    Py_XDECREF(frame);
+    return code;
 }
 
 /* Tell the recording what it has to know only now and then about a statement on `size` elements; -1 with an exception. */

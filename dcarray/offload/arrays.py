@@ -200,7 +200,7 @@ class DeviceArray(ndarray):
 
 
 def _placed(cls: type[DeviceArray], result: Any) -> Any:
-    """Return the result of a call, with ordinary arrays converted to the class ``cls``."""
+    """Return the result of a call, with arrays of the class for the processor converted to ``cls``."""
     return result if type(result) is cls else _Call(cls, False).back(result)
 
 

@@ -14,6 +14,8 @@ from dcarray.core.handle import Handle
 from dcarray.core.native import BUILT
 from dcarray.core.ufunc_loops import UFUNCS
 
+from .log import ENTRIES as ENTRIES
+from .log import HELD_ELEMENTS as HELD_ELEMENTS
 from .operands import DTYPES, kind_of, shape_of
 from .operands import IS_INTERNAL as IS_INTERNAL
 from .operands import commit_by_python as commit_by_python

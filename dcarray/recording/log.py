@@ -145,7 +145,8 @@ class Recording:
         return k
 
     def materialise(self, head: Store, writing: bool = False) -> None:
-        """Run the recording so that ``head``'s memory may be read (``writing``: written); see `run`."""
+        """Run the recording so that the memory of ``head`` may be read or, with ``writing``, written; see
+        `run`."""
         self.run(head, writing)
         if head.remote is not None:
             head.remote.materialise(head, writing)
@@ -228,7 +229,8 @@ class Recording:
         return self.declare(store)
 
     def add(self, entry: tuple[Any, ...], frame: FrameType, warned_as: str | None = None) -> None:
-        """Log a statement that the user's ``frame`` called; ``warned_as``: as in `sites`."""
+        """Log a statement that the user's code called in ``frame``; ``warned_as`` is NumPy's name of the call
+        in warnings, if it does not follow from the operation."""
         log = self.log
         log.append(entry)
         code, instruction = frame.f_code, frame.f_lasti

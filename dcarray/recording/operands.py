@@ -127,9 +127,11 @@ def _product_in_blocks(name: str, inputs: tuple[Any, ...], kwargs: dict[str, Any
 
 
 def promote_call_site(inputs: Iterable[Any], always: bool = False) -> None:
-    """Promote the user's call site, so that NumPy runs its calls at once from now on, where no operand is
-    pending or larger than now.  This happens if the operands are not too large, or if NumPy runs the call
-    ``always``."""
+    """Let NumPy run later calls at the user's call site at once (`dcarray.tiering.call_sites`), if their
+    operands are no larger than the ``inputs`` of this call, and nothing is pending on them.
+
+    This is not done for large operands, unless NumPy runs such calls ``always``.
+    """
     if eager_period.is_active():  # which says nothing of the call site
         return
     values = list(inputs)

@@ -312,8 +312,11 @@ def block_pass(
 
 
 def call_pass(name: str, op: str, change: Callable[[Block, int, Call, Log], bool]) -> Pass:
-    """Return the pass that applies ``change`` to every call of the operation ``op``, given its position; that
-    says whether it changed the block."""
+    """Return a pass that applies ``change`` to every library call of the operation ``op``.
+
+    ``change`` gets the block, the position of the call in it, the call, and the log; it returns whether it
+    has changed the block.
+    """
 
     def is_call(stmt: Stmt | None) -> TypeGuard[Call]:
         return isinstance(stmt, Call) and stmt.op == op

@@ -28,7 +28,6 @@ from dcarray.lowering.kernel.nodes import (
     Stack,
     Stmt,
     Store,
-    Term,
     affine,
 )
 from dcarray.lowering.nest.access import product, scale, total
@@ -118,7 +117,7 @@ def _by_strips(nest: LoopNest, compute: Compute, kept: list[int], scanned: int, 
     at = variable("u0")
     depths = {**blocks.depths(LEVEL), scanned: LEVEL + 1, last: LEVEL + 2}
     extent = nest.arguments.extent(last)
-    rest = affine(extent.const, *extent.terms, *(Term(-t.coef, t.arg, t.var) for t in own[last].terms))
+    rest = affine(0, extent, scale(-1, own[last]))
     stop = (affine(STRIP), rest)
     scope = scope_at(nest, {**own, last: affine(0, own[last], at)}, depths, LEVEL + 2, nest.nonempty)
     made = scope.name(op(name, Elem(place, at, start.dtype), _value(nest, compute, scope)))
