@@ -131,10 +131,7 @@ class Accelerator:
         elif config.current().jit != "off":
             from dcarray.jit.loops.sites.importer import install_importer
 
-            def is_wanted(name: str, file: str) -> bool:
-                return name.partition(".")[0] in self._also or users.has(file)
-
-            install_importer(is_wanted, self._eagerly)
+            install_importer(self._also, users.has, self._eagerly)
 
     def compile(self, source: str | bytes, file: str, names: dict[str, Any]) -> CodeType:
         """Compile the source of a script; it gets sites unless its arrays are wrapped or nothing is to be

@@ -276,13 +276,13 @@ def imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., A
     """Imports a module of a text; which modules get sites is said by their names."""
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(sys, "meta_path", [*sys.meta_path])
-    asked: list[tuple[str, str]] = []
+    asked: list[str] = []
 
-    def wanted(name: str, file: str) -> bool:
-        asked.append((name, file))
-        return "with_sites" in name
+    def wanted(file: str) -> bool:
+        asked.append(file)
+        return "with_sites" in file
 
-    install_importer(wanted)
+    install_importer(("textwrap",), wanted)
 
     def load(name: str, text: str) -> Any:
         import importlib
@@ -304,7 +304,7 @@ def test_imported_modules_get_sites(imported: Any) -> None:
     assert not sites_in(plain.f.__code__) and len(sites_in(own.f.__code__)) == 1
     assert plain.f(3) == own.f(3) == 7 and own.__file__.endswith("module_with_sites.py")
     assert own.__spec__.origin == own.__file__ and own.f.__code__.co_filename == own.__file__
-    assert {name for name, _ in imported.asked} == {"module_without", "module_with_sites"}
+    assert {Path(file).stem for file in imported.asked} == {"module_without", "module_with_sites"}
 
 
 def test_modules_are_reloaded_and_asked_for_their_code(imported: Any) -> None:
@@ -334,12 +334,17 @@ def test_errors_of_imported_modules(imported: Any) -> None:
     assert traceback.extract_tb(caught.value.__traceback__)[-1].lineno == 3
 
 
-def test_the_standard_library_gets_no_sites(imported: Any) -> None:
+def test_the_standard_library_gets_no_sites_unless_it_is_asked_for(
+    imported: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before = len(imported.asked)
-    sys.modules.pop("colorsys", None)
+    monkeypatch.delitem(sys.modules, "colorsys", raising=False)
+    monkeypatch.delitem(sys.modules, "textwrap", raising=False)
     import colorsys
+    import textwrap
 
-    assert not sites_in(colorsys.rgb_to_hls.__code__) and len(imported.asked) == before
+    assert not sites_in(colorsys.rgb_to_hls.__code__) and sites_in(textwrap.TextWrapper._wrap_chunks.__code__)
+    assert len(imported.asked) == before
 
 
 def test_classes_that_have_each_other_as_attributes_are_accelerated(

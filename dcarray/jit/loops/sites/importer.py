@@ -37,33 +37,36 @@ class _Loader(SourceFileLoader):
 class _Finder:
     """The finder of modules that get sites."""
 
-    def __init__(self, wanted: Callable[[str, str], bool], eagerly: bool) -> None:
-        self._wanted, self._eagerly = wanted, eagerly
+    def __init__(self, also: tuple[str, ...], wanted: Callable[[str], bool], eagerly: bool) -> None:
+        self._also, self._wanted, self._eagerly = also, wanted, eagerly
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: Any = None) -> ModuleSpec | None:
         """Return the import specification of a module that is to get sites; None for any other module."""
-        if name.partition(".")[0] in sys.stdlib_module_names:
+        also = name in self._also or name.startswith(tuple([one + "." for one in self._also]))
+        if not also and name.partition(".")[0] in sys.stdlib_module_names:
             return None
         spec = PathFinder.find_spec(name, path, target)
         if spec is None or type(spec.loader) is not SourceFileLoader or spec.origin is None:
             return None
-        if not self._wanted(name, spec.origin):
+        if not also and not self._wanted(spec.origin):
             return spec
         spec.loader = loader = _Loader(spec.loader.name, spec.loader.path)
         loader.eagerly = self._eagerly
         return spec
 
 
-def install_importer(wanted: Callable[[str, str], bool], eagerly: bool = False) -> None:
+def install_importer(also: tuple[str, ...], wanted: Callable[[str], bool], eagerly: bool = False) -> None:
     """Add an importer to `sys.meta_path` that puts sites into modules as they are imported.
 
     Parameters
     ----------
+    also : tuple of str
+        The names of modules and packages that get sites, wherever they are.
     wanted : callable
-        ``wanted(name, file)`` says whether a module gets sites.
+        ``wanted(file)`` says whether any other module gets sites; not asked for the standard library.
     eagerly : bool, optional
         Whether the modules' sites ask for plans at once, not when they are hot.
     """
-    finder: Any = _Finder(wanted, eagerly)
+    finder: Any = _Finder(also, wanted, eagerly)
     places = [k for k, one in enumerate(sys.meta_path) if one is PathFinder]
     sys.meta_path.insert(places[0] if places else len(sys.meta_path), finder)
