@@ -284,3 +284,45 @@ def indented(lines: list[str]) -> list[str]:
 @pytest.mark.parametrize("seed", range(60))
 def test_random_programs(seed: int) -> None:
     agree(random_program(seed), *[(np.arange(6.0), n) for n in (3, 5, 0)], loops=None)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_programs_that_python_runs(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = random_program(seed)
+    cases = [(np.arange(6.0), n) for n in (3, 5, 0)]
+    want = [outcome(written(text), case) for case in cases]
+    monkeypatch.setattr(Site, "ask", lambda *_: ())
+    monkeypatch.setattr(Site, "leave", lambda _: None)
+    for asked in (False, True):
+        f = written(text)
+        for site in put_sites(f):
+            site.asks = asked
+        assert [outcome(f, case) for case in cases] == want
+
+
+LEAVES = """
+def f(x, n):
+    row = col = -1
+    for row in range(5):
+        for col in range(4):
+            if x[row * 4 + col] > n:
+                break
+        else:
+            continue
+        break
+    else:
+        return "none", row, col
+    return row, col
+"""
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_two_loops_that_are_left_together(asked: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Site, "ask", lambda *_: ())
+    monkeypatch.setattr(Site, "leave", lambda _: None)
+    f = written(LEAVES)
+    for site in put_sites(f):
+        site.asks = asked
+    assert f(np.arange(20.0), 9.5) == (2, 2)
+    assert f(np.arange(20.0), 99.0) == ("none", 4, 3)
+    agree(LEAVES, (np.arange(20.0), 9.5), (np.arange(20.0), 99.0))

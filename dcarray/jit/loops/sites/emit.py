@@ -29,9 +29,10 @@ iteration at ``watch.on`` tells whether any site in it is active::
 
 
 
+A loop's ``else`` stands there twice, too: in the loop, and where compiled code has run the loop to its end.
+
 The program gets no new names, lines keep their numbers, and errors are raised where they are in the source.
-Two hidden names, which are no identifiers, hold the value of a ``return`` in the statements, and how a loop
-with an ``else`` ended: the ``else`` is run after compiled code by that.
+A hidden name, which is no identifier, holds the value of a ``return`` in the statements.
 """
 
 from __future__ import annotations
@@ -41,8 +42,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from ..entry.names import ENDED, RETURNED, UNDERSCORE
-from ..syntax.exits import blocks_of
-from ..syntax.loop_exits import BROKEN
+from ..syntax.exits import blocks_of, copied_block
 from ..syntax.purity import is_pure
 from .site import SiteSource
 
@@ -124,13 +124,14 @@ def with_site(
         if ended is not None:
             value = new(ast.Constant, first, ended)
             parts[names.index(ENDED)] = new(ast.MatchValue, first, value)
-        elif ENDED in names and not orelse:
+        elif ENDED in names:
             parts[names.index(ENDED)] = new(ast.MatchAs, first)
         return new(ast.MatchSequence, first, [new(ast.MatchSequence, first, parts)])
 
     def taking(values: ast.expr, otherwise: list[ast.stmt], *before: ast.stmt) -> ast.Match:
         """Return the ``match`` statement that binds the names to ``values`` if the site returned any, and
-        else runs ``otherwise``.  The statements ``before`` run ahead of each ``return``."""
+        else runs ``otherwise``.  The statements ``before`` run ahead of each ``return``; ``orelse`` runs if
+        the loop came to its end."""
         names = [*source.live, *[RETURNED] * source.returns]  # the first ones for ``finally`` and ``except``
         then: list[ast.stmt] = []
         due = [ast.copy_location(ast.Return(one.value), one) for one in returns]
@@ -144,6 +145,8 @@ def with_site(
         ]
         if source.returns:
             then += returning(first)
+        if orelse:
+            cases.append(ast.match_case(pattern(names, 0), None, [*then, *orelse]))
         cases.append(ast.match_case(pattern(names, None), None, then or [new(ast.Pass, first)]))
         if otherwise:
             cases.append(ast.match_case(new(ast.MatchAs, first), None, otherwise))
@@ -152,10 +155,6 @@ def with_site(
     def returning(at: ast.stmt) -> list[ast.stmt]:
         return [] if tested else [new(ast.Return, at, new(ast.Name, at, RETURNED, _LOAD))]
 
-    def noting(ended: int) -> ast.stmt:
-        target = new(ast.Name, first, ENDED, _STORE)
-        return new(ast.Assign, first, [target], new(ast.Constant, first, ended))
-
     def forgetting(name: str) -> ast.stmt:
         return new(ast.Delete, first, [new(ast.Name, first, name, ast.Del())])
 
@@ -163,10 +162,7 @@ def with_site(
         asked = new(ast.BoolOp, at, ast.And(), [part("asks", at), call("leave", at, [])])
         return new(ast.Expr, at, asked)
 
-    orelse: list[ast.stmt] = []
-    if isinstance(first, ast.For | ast.While) and first.orelse:
-        orelse, first.orelse = first.orelse, [noting(0)]
-        body.insert(0, noting(BROKEN))
+    orelse = copied_block(first.orelse) if isinstance(first, ast.For | ast.While) else []
     if resumable and isinstance(first, ast.For | ast.While):
         start: list[ast.expr] = [new(ast.Constant, first, None), new(ast.Constant, first, None)]
         if isinstance(first, ast.For) and isinstance(first.target, ast.Name):
@@ -186,17 +182,13 @@ def with_site(
         bound = new(ast.Assign, at, [new(ast.Name, at, RETURNED, _STORE)], value)
         left = [bound, *left, *returning(at)]
         body.pop()
-    if returns:
-        _put_before_returns(leaving, body)
+    if returns or orelse:
+        _put_before((ast.Return, ast.Break, ast.Continue), leaving, body)
     tests = [part("asks", first)]
     if isinstance(first, ast.While) and is_pure(first.test):
         tests.append(first.test)
     asked = new(ast.BoolOp, first, ast.And(), [*tests, call("enter", first, needed())])
     asking: list[ast.stmt] = [taking(asked, [*body, *left])]
-    if orelse:  # after compiled code, too
-        parts = new(ast.Name, first, ENDED, _LOAD), [ast.Eq()], [new(ast.Constant, first, 0)]
-        ended = new(ast.Compare, first, *parts)
-        asking.append(new(ast.If, first, ended, [forgetting(ENDED), *orelse], [forgetting(ENDED)]))
     if tested is not None:
         tested.test = new(ast.Name, first, RETURNED, _LOAD)
         asking.append(tested)
@@ -206,11 +198,15 @@ def with_site(
     return asking
 
 
-def _put_before_returns(made: Callable[[ast.stmt], ast.stmt], body: list[ast.stmt]) -> None:
-    """Insert a copy of a new statement before each ``return`` in a block and in the blocks nested in it."""
+def _put_before(
+    kinds: tuple[type[ast.stmt], ...], made: Callable[[ast.stmt], ast.stmt], body: list[ast.stmt]
+) -> None:
+    """Insert a copy of a new statement before each statement of these kinds that leaves a block, also in the
+    blocks nested in it; a ``break`` or ``continue`` of an inner loop does not leave it."""
     for k in reversed(range(len(body))):
         one = body[k]
-        if isinstance(one, ast.Return):
+        if isinstance(one, kinds):
             body.insert(k, made(one))
         for inner in blocks_of(one):
-            _put_before_returns(made, inner)
+            of_loop = isinstance(one, ast.For | ast.While) and inner is one.body
+            _put_before((ast.Return,) if of_loop else kinds, made, inner)
