@@ -81,9 +81,11 @@ def _process(way: str, name: str, limit: float, ids: list[list[str]], found: Out
         results.touch()
         environment = {**os.environ, "DCARRAY_JIT": jit, "PYTHONHASHSEED": "0", "TMPDIR": folder}
         environment["DCARRAY_CACHE_DIR"] = str(Path(folder, "cache"))
-        command = [sys.executable, str(Path(__file__).with_name("cpython_child.py"))]
+        also = [f"--also={module}" for module in accelerated(way, name)]
+        runner = ["-m", "dcarray", "run", *also] if also else []
+        script = str(Path(__file__).with_name("cpython_child.py"))
         child = subprocess.Popen(
-            [*command, way, name, str(results), str(limit)],
+            [sys.executable, *runner, script, way, name, str(results), str(limit)],
             stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=log, env=environment, cwd=folder,
             text=True, start_new_session=True,
         )  # fmt: skip

@@ -1,8 +1,9 @@
 """Runs one of CPython's own test files, plainly or accelerated, in a process of its own.
 
-The command is ``python cpython_child.py WAY FILE RESULTS LIMIT``; `conformance.cpython` starts it.  The
-standard input has two lists of test ids in JSON: those to run (none: all), and those to leave out.  A line of
-JSON is added to the file of results as a test begins, and one as it ends.
+The command is ``python cpython_child.py WAY FILE RESULTS LIMIT``, or so with ``python -m dcarray run --also``
+and the modules to accelerate; `conformance.cpython` starts it.  The standard input has two lists of test ids
+in JSON: those to run (none: all), and those to leave out.  A line of JSON is added to the file of results as
+a test begins, and one as it ends.
 """
 
 from __future__ import annotations
@@ -55,13 +56,17 @@ def accelerated(way: str, name: str) -> list[str]:
 
 
 def _accelerate(names: list[str]) -> None:
-    """Let modules have sites: those that are imported later as ``dcarray run`` does it, those that are here
-    as `dcarray.accelerate` does it."""
+    """Accelerate the modules that are imported already; ``dcarray run --also`` does it for later ones."""
     import dcarray
-    from dcarray.core import config
-    from dcarray.jit.loops.sites.importer import install_importer
 
-    install_importer(tuple(names), lambda file: False, config.current().jit == "eager")
+    @dcarray.accelerate
+    def warm(n: int) -> int:
+        total = 0
+        for i in range(n):
+            total += i
+        return total
+
+    warm(1000)  # what compiles is imported now, before modules that it needs are imported anew by tests
     for name in [*sys.modules]:
         if any(name == one or name.startswith(one + ".") for one in names):
             dcarray.accelerate(sys.modules[name])
