@@ -325,4 +325,3 @@ def test_two_loops_that_are_left_together(asked: bool, monkeypatch: pytest.Monke
         site.asks = asked
     assert f(np.arange(20.0), 9.5) == (2, 2)
     assert f(np.arange(20.0), 99.0) == ("none", 4, 3)
-    agree(LEAVES, (np.arange(20.0), 9.5), (np.arange(20.0), 99.0))
