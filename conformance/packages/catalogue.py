@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["PACKAGES", "Package", "package_of"]
+__all__ = ["LARGE", "PACKAGES", "Package", "package_of"]
 
 
 @dataclass(frozen=True)
@@ -66,12 +66,18 @@ PACKAGES = (
     Package("bottleneck", "bottleneck"),
     Package("shapely", "shapely"),
 )
+LARGE = (
+    Package("numpy", "numpy", requirements=("hypothesis",)),
+    Package("scipy", "scipy", requirements=("hypothesis", "pooch")),
+    Package("pandas", "pandas", requirements=("hypothesis",)),
+)
+"""Packages whose tests take hours: `conformance.packages.files` runs shares of them."""
 
 
 def package_of(name: str) -> Package:
     """Return the package with a name on PyPI or of a module; a new entry with that name if it is unknown."""
     wanted = name.lower().replace("_", "-")
-    for package in PACKAGES:
+    for package in (*PACKAGES, *LARGE):
         if wanted in (package.name.lower(), package.module.replace("_", "-")):
             return package
     return Package(name)

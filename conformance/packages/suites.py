@@ -74,6 +74,8 @@ def run_tests(
     accelerated: list[Path],
     options: tuple[str, ...],
     timeout: int,
+    runner: tuple[str, ...] = (),
+    limit: float | None = None,
 ) -> Outcomes:
     """Run tests in a separate process, and return the outcomes.
 
@@ -91,6 +93,10 @@ def run_tests(
         More options of pytest, and of the plugin.
     timeout : int
         Seconds for one test.
+    runner : tuple of str
+        The interpreter's words before ``-m pytest``.
+    limit : float, optional
+        Seconds for all.
 
     Raises
     ------
@@ -100,7 +106,8 @@ def run_tests(
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "outcomes.jsonl")
         command = [
-            str(python), "-m", "pytest", "-c", os.devnull, "--rootdir", str(root), "-qq", "--no-header",
+            str(python), *runner, "-m", "pytest", "-c", os.devnull, "--rootdir", str(root), "-qq",
+            "--no-header",
             "--tb=short", "--disable-warnings", "-p", "no:cacheprovider", "-p", "conformance.packages.plugin",
             f"--outcomes={file}", f"--timeout={timeout}", *(f"--accelerated={f}" for f in accelerated),
             "--continue-on-collection-errors", *options, "--pyargs", *targets,
@@ -113,7 +120,12 @@ def run_tests(
             "PYTHONPATH": str(ROOT),
         }
         start = time.perf_counter()
-        done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True)
+        try:
+            done = subprocess.run(
+                command, env=environment, cwd=folder, capture_output=True, text=True, timeout=limit
+            )
+        except subprocess.TimeoutExpired:
+            done = subprocess.CompletedProcess(command, -9, "", f"no end within {limit:g} s")
         outcomes = Outcomes(seconds=time.perf_counter() - start)
         lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
     for test, outcome, message in map(json.loads, lines):
