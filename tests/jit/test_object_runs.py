@@ -14,6 +14,7 @@ from written import written
 
 import dcarray as dc
 from dcarray.core.native import BUILT
+from dcarray.jit.loops.sites import short_runs
 from dcarray.jit.loops.sites.sampler import SAMPLER
 
 pytestmark = [
@@ -187,3 +188,20 @@ def test_objects_of_slots_and_copies() -> None:
         if k == 5:
             assert runs()
             a, b = copy.copy(a), copy.copy(b)
+
+
+def test_another_thread_is_served_while_a_short_run_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain, other, _ = both(KIND)
+    one, two = plain(), other()
+    make, ends = short_runs.ShortRuns._make, [()]
+
+    def made(self: Any, *args: Any) -> Any:
+        if ends and self.values:
+            self.values = ends.pop()  # as the other thread leaves it
+        return make(self, *args)
+
+    monkeypatch.setattr(short_runs.ShortRuns, "_make", made)
+    for _ in range(3):
+        one.step(), two.step()
+    np.testing.assert_array_equal(one.x, two.x)
+    assert not ends

@@ -166,7 +166,10 @@ class ShortRuns:
             short = self._make(plan, values, entry)
             whole = short
             if short is not None and self._paths is not None:
-                whole = self._paths.object_run(self._site, short, self.values)
+                held = self.values
+                if not held:  # another thread has just been served, too
+                    return short, None
+                whole = self._paths.object_run(self._site, short, held)
             found = self._made[id(plan)] = plan, short, whole
         return found[1:]
 
