@@ -293,8 +293,11 @@ class InARow:
 
     def end(self) -> float:
         """Note that a run has ended; return the median time if it is known (one long run is enough), else
-        0."""
+        0.  Nothing ends if none has begun."""
+        if not self._begun:
+            return 0.0
         self._seconds.append(perf_counter() - self._begun)
+        self._begun = 0.0
         enough = len(self._seconds) >= _ROW or self._seconds[-1] >= _LONG
         return _typical(self._seconds) if enough else 0.0
 

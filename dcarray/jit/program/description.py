@@ -22,7 +22,7 @@ from ..loops.entry.entry_values import Constant, EntryValue, Function, PublicObj
 from ..loops.entry.public_names import public_description
 from ..loops.entry.sizes import SymbolicSize
 from ..loops.syntax.originals import original
-from ..loops.syntax.source import source_of
+from ..loops.syntax.source import is_faithful, source_of
 from ..loops.syntax.stubs import Hint, qualname_of, stub_of
 from ..loops.syntax.syntax_facts import loads
 from .annotations import Annotation, ArrayAnnotation, annotation_of, argument_names, evaluated
@@ -167,7 +167,7 @@ def source_tree(function: FunctionType) -> tuple[ast.FunctionDef, Mapping[str, A
     place = code.co_filename, code.co_firstlineno
     if source is None:
         raise ProgramError(f"the source of {function.__name__} is not known, or has changed", *place)
-    if not source.is_faithful(source.tree):
+    if not is_faithful(source.tree):
         raise ProgramError(f"{function.__name__} is indented and holds strings of several lines", *place)
     return source.tree, Names(function) if function.__closure__ else function.__globals__
 

@@ -22,7 +22,7 @@ from dcarray.core.strides import c_strides
 from ..syntax.cells import free_names
 from ..syntax.definitions import undecorated
 from ..syntax.originals import called_by, original
-from ..syntax.source import source_of
+from ..syntax.source import is_faithful, source_of
 from ..syntax.syntax_facts import facts, loads
 from . import generators
 from .entry_values import (
@@ -182,7 +182,7 @@ def _function(value: Any, function: FunctionType, inside: Mapping[Any, Recursion
     if code.co_freevars:
         return None
     source = source_of(function, code)
-    if source is None or not source.is_faithful(source.tree):
+    if source is None or not is_faithful(source.tree):
         return None
     if ast.Global in facts(source.tree).kinds:  # its variables are no constants
         return None

@@ -27,23 +27,25 @@ iteration at ``watch.on`` tells whether any site in it is active::
                                    s[j] = 0
                                    j += m
 
-
-
-A loop's ``else`` stands there twice, too: in the loop, and where compiled code has run the loop to its end.
-
 The program gets no new names, lines keep their numbers, and errors are raised where they are in the source.
-A hidden name, which is no identifier, holds the value of a ``return`` in the statements.
+How a loop ended, by a ``return`` or without ``break``, is a number among its site's results, which a pattern
+compares.  The ``else`` of a loop stands there three times: in the loop, after compiled code did all
+iterations, and after it did the remaining ones.  A name that may not be bound is looked up before the site is
+asked.  Only what compiled code returns has a hidden name, which is no identifier; and none in ``try`` and
+``with``, whose code may see it.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from ..entry.names import ENDED, RETURNED, UNDERSCORE
+from ..entry.names import ENDED, RETURNED
 from ..syntax.exits import blocks_of, copied_block
+from ..syntax.loop_exits import is_kept, program_name, renamed
 from ..syntax.purity import is_pure
+from ..syntax.syntax_facts import COMPREHENSIONS, facts, loads
 from .site import SiteSource
 
 __all__ = ["PlainBody", "watch", "with_site"]
@@ -79,7 +81,7 @@ def watch(loop: ast.For | ast.While, plainly: PlainBody) -> None:
 def with_site(
     stmts: Sequence[ast.stmt], constant: str, source: SiteSource, resumable: bool,
     returns: Sequence[ast.Return] = (), tested: ast.If | ast.Assert | None = None,
-    plainly: PlainBody | None = None,
+    plainly: PlainBody | None = None, unsure: Sequence[str] = (), guarded: bool = False,
 ) -> list[ast.stmt]:  # fmt: skip
     """Return statements with the code that asks their site.
 
@@ -98,6 +100,10 @@ def with_site(
         The statement whose condition the site computes; ``stmts`` is then one ``return`` of this condition.
     plainly : PlainBody, optional
         The body of an innermost loop as it is in the program.
+    unsure : sequence of str, optional
+        The names among those that the site needs that may not be bound.
+    guarded : bool, optional
+        Whether other code may run between a ``return`` and the end of the function.
     """
     first, body = stmts[0], [*stmts]
 
@@ -111,102 +117,132 @@ def with_site(
     def part(name: str, at: ast.stmt) -> ast.expr:
         return new(ast.Attribute, at, new(ast.Constant, at, constant), name, _LOAD)
 
-    def call(name: str, at: ast.stmt, args: list[ast.expr]) -> ast.expr:
-        return new(ast.Call, at, part(name, at), args, [])
+    def call(name: str, at: ast.stmt, *args: ast.expr) -> ast.expr:
+        return new(ast.Call, at, part(name, at), [*args], [])
 
-    def needed() -> list[ast.expr]:
-        return [new(ast.Name, first, name, _LOAD) for name in source.needed]
+    def both(at: ast.stmt, *values: ast.expr) -> ast.expr:
+        return new(ast.BoolOp, at, ast.And(), [*values])
 
-    def pattern(names: list[str], ended: int | None) -> ast.pattern:
+    def asked(name: str, *args: ast.expr) -> list[ast.expr]:
+        """Return the conditions, the last of which asks the site, if all names that it needs are bound."""
+        needed = [new(ast.Name, first, name, _LOAD) for name in source.needed]
+        asking = call(name, first, *args, *needed)
+        if guarded and source.returns:
+            asking = call("hold", first, asking)
+        is_noted = both(first, part("notes", first), call("noted", first))
+        return [*[new(ast.UnaryOp, first, ast.Not(), is_noted)] * bool(unsure), asking]
+
+    def looking_up() -> list[ast.stmt]:
+        """Return the statements that note if a name is not bound; a site is not asked then."""
+        names: list[ast.stmt] = [new(ast.Expr, first, new(ast.Name, first, name, _LOAD)) for name in unsure]
+        noting: list[ast.stmt] = [new(ast.Expr, first, call("unbound", first))]
+        handler = ast.copy_location(ast.ExceptHandler(part("Unbound", first), None, noting), noting[0])
+        return [new(ast.Try, first, names, [handler], [], [])] if names else []
+
+    def pattern(ended: int | None, kept: Mapping[str, str]) -> ast.pattern:
         """Return the pattern that matches a site's results and binds the live names, if the loop ended in the
-        way ``ended``."""
-        parts: list[ast.pattern] = [new(ast.MatchAs, first, None, name) for name in names]
-        if ended is not None:
-            value = new(ast.Constant, first, ended)
-            parts[names.index(ENDED)] = new(ast.MatchValue, first, value)
-        elif ENDED in names:
-            parts[names.index(ENDED)] = new(ast.MatchAs, first)
+        way ``ended`` (None: in another one).  ``kept`` are the names of the values that a ``return`` reads,
+        with the program's names."""
+        parts: list[ast.pattern] = []
+        for name in source.live:
+            if name == ENDED and ended is not None:
+                parts.append(new(ast.MatchValue, first, new(ast.Constant, first, ended)))
+            else:
+                own = None if name == ENDED or is_kept(name) or name in kept.values() else name
+                parts.append(new(ast.MatchAs, first, None, kept.get(name, own)))
+        if source.returns:
+            parts.append(new(ast.MatchAs, first, None, None if guarded else RETURNED))
         return new(ast.MatchSequence, first, [new(ast.MatchSequence, first, parts)])
 
-    def taking(values: ast.expr, otherwise: list[ast.stmt], *before: ast.stmt) -> ast.Match:
-        """Return the ``match`` statement that binds the names to ``values`` if the site returned any, and
-        else runs ``otherwise``.  The statements ``before`` run ahead of each ``return``; ``orelse`` runs if
-        the loop came to its end."""
-        names = [*source.live, *[RETURNED] * source.returns]  # the first ones for ``finally`` and ``except``
+    def taking(values: ast.expr, otherwise: list[ast.stmt], again: bool) -> ast.stmt:
+        """Return the statement that binds the names to ``values`` if the site returned any, and else runs
+        ``otherwise``.  With ``again`` it is in the loop, which is left afterwards."""
         then: list[ast.stmt] = []
-        due = [ast.copy_location(ast.Return(one.value), one) for one in returns]
-        if "_" in names:  # which no pattern binds
-            names[names.index("_")] = UNDERSCORE
-            value = new(ast.Name, first, UNDERSCORE, _LOAD)
-            then.append(new(ast.Assign, first, [new(ast.Name, first, "_", _STORE)], value))
-            then.append(forgetting(UNDERSCORE))
-        cases = [
-            ast.match_case(pattern(names, k + 1), None, [*then, *before, one]) for k, one in enumerate(due)
-        ]
         if source.returns:
-            then += returning(first)
+            value = call("held", first) if guarded else new(ast.Name, first, RETURNED, _LOAD)
+            then = [new(ast.Return, first, value)]
+        if "_" in source.live:  # which no pattern binds
+            names = [*source.live, *[RETURNED] * source.returns]
+            target = new(ast.Tuple, first, [new(ast.Name, first, name, _STORE) for name in names], _STORE)
+            items = new(ast.BoolOp, first, ast.Or(), [values, new(ast.Tuple, first, [], _LOAD)])
+            then = then or [new(ast.Break if otherwise else ast.Pass, first)]
+            return new(ast.For, first, target, items, then, otherwise)
+        done: list[ast.stmt] = [new(ast.Expr, first, call("done", first))] * again
+        made = []
+        for k, one in enumerate(returns, 1):
+            kept = {name: program_name(name) for name in loads(one) if is_kept(name)}
+            due = renamed(one, kept) if kept else one
+            returning = ast.copy_location(ast.Return(due.value), one)
+            made.append(ast.match_case(pattern(k, kept), None, [*done, returning]))
         if orelse:
-            cases.append(ast.match_case(pattern(names, 0), None, [*then, *orelse]))
-        cases.append(ast.match_case(pattern(names, None), None, then or [new(ast.Pass, first)]))
+            note: list[ast.stmt] = [new(ast.Expr, first, call("note", first))]
+            made.append(ast.match_case(pattern(0, {}), None, note if again else copied_block(orelse)))
+        made.append(ast.match_case(pattern(None, {}), None, then or [new(ast.Pass, first)]))
         if otherwise:
-            cases.append(ast.match_case(new(ast.MatchAs, first), None, otherwise))
-        return new(ast.Match, first, values, cases)
+            made.append(ast.match_case(new(ast.MatchAs, first), None, otherwise))
+        return new(ast.Match, first, values, made)
 
-    def returning(at: ast.stmt) -> list[ast.stmt]:
-        return [] if tested else [new(ast.Return, at, new(ast.Name, at, RETURNED, _LOAD))]
-
-    def forgetting(name: str) -> ast.stmt:
-        return new(ast.Delete, first, [new(ast.Name, first, name, ast.Del())])
+    def leave(at: ast.stmt) -> ast.expr:
+        return both(at, part("asks", at), call("leave", at))
 
     def leaving(at: ast.stmt) -> ast.stmt:
-        asked = new(ast.BoolOp, at, ast.And(), [part("asks", at), call("leave", at, [])])
-        return new(ast.Expr, at, asked)
+        return new(ast.Expr, at, leave(at))
 
-    orelse = copied_block(first.orelse) if isinstance(first, ast.For | ast.While) else []
-    if resumable and isinstance(first, ast.For | ast.While):
-        start: list[ast.expr] = [new(ast.Constant, first, None), new(ast.Constant, first, None)]
-        if isinstance(first, ast.For) and isinstance(first.target, ast.Name):
-            start = [new(ast.Name, first, first.target.id, _LOAD), first.iter]  # the same nodes once more
-        noted = new(ast.Expr, first, call("done", first, []))
-        again = taking(call("resume", first, [*start, *needed()]), [], noted)
-        finished = new(ast.If, first, call("done", first, []), [new(ast.Break, first)], [])
-        asks = new(ast.If, first, part("asks_again", first), [again, finished], [])
-        first.body = [asks, *first.body]
-    if plainly is not None and isinstance(first, ast.For | ast.While):
-        watch(first, plainly)
-    last = body[-1]
-    value = last.value if isinstance(last, ast.Return) else None
-    at = first if value is None else last
-    left: list[ast.stmt] = [leaving(at)]
-    if value is not None:
-        bound = new(ast.Assign, at, [new(ast.Name, at, RETURNED, _STORE)], value)
-        left = [bound, *left, *returning(at)]
-        body.pop()
-    if returns or orelse:
-        _put_before((ast.Return, ast.Break, ast.Continue), leaving, body)
-    tests = [part("asks", first)]
+    def valued(value: ast.expr, at: ast.stmt) -> ast.expr:
+        """Return the expression that has the value ``value`` and then leaves the site."""
+        pair = new(ast.Tuple, at, [value, leave(at)], _LOAD)
+        return new(ast.Subscript, at, pair, new(ast.Constant, at, 0), _LOAD)
+
+    asks, last = part("asks", first), body[-1]
+    before: list[ast.stmt] = [new(ast.If, first, asks, looking_up(), [])] if unsure else []
+    if tested is not None:
+        assert isinstance(last, ast.Return) and last.value is not None
+        plain = new(ast.Tuple, first, [valued(last.value, last)], _LOAD)
+        either = [both(first, asks, *asked("enter")), new(ast.Tuple, first, [plain], _LOAD)]
+        test: ast.expr = new(ast.BoolOp, first, ast.Or(), either)
+        for _ in range(2):
+            test = new(ast.Subscript, first, test, new(ast.Constant, first, 0), _LOAD)
+        tested.test = test
+        return [*before, tested]
+    orelse: list[ast.stmt] = []
+    left: list[ast.stmt] = [leaving(first)]
+    if isinstance(first, ast.For | ast.While):
+        orelse = first.orelse
+        if resumable:
+            start: list[ast.expr] = [new(ast.Constant, first, None), new(ast.Constant, first, None)]
+            if isinstance(first, ast.For) and isinstance(first.target, ast.Name):
+                start = [new(ast.Name, first, first.target.id, _LOAD), first.iter]  # the same nodes once more
+            again, *more = reversed(asked("resume", *start))
+            again = both(first, *more, again) if more else again
+            finished = new(ast.If, first, call("done", first), [new(ast.Break, first)], [])
+            block = [*looking_up(), taking(again, [], True), finished]
+            first.body = [new(ast.If, first, part("asks_again", first), block, []), *first.body]
+        if plainly is not None:
+            watch(first, plainly)
+        if orelse:
+            first.orelse = [leaving(first), *orelse]
+            if resumable:
+                is_noted = both(first, part("notes", first), call("noted", first))
+                left.append(new(ast.If, first, is_noted, copied_block(orelse), []))
+    elif isinstance(last, ast.Return) and last.value is not None:
+        value = valued(last.value, last)
+        if facts(last.value).kinds.isdisjoint({*COMPREHENSIONS, ast.Lambda}):  # it may stand there twice
+            value = new(ast.IfExp, last, part("asks", last), value, last.value)
+        body[-1], left = new(ast.Return, last, value), []
+        ast.copy_location(body[-1], last)
+    if returns:
+        _put_before_returns(leaving, [first])
+    tests = [asks]
     if isinstance(first, ast.While) and is_pure(first.test):
         tests.append(first.test)
-    asked = new(ast.BoolOp, first, ast.And(), [*tests, call("enter", first, needed())])
-    asking: list[ast.stmt] = [taking(asked, [*body, *left])]
-    if tested is not None:
-        tested.test = new(ast.Name, first, RETURNED, _LOAD)
-        asking.append(tested)
-        if isinstance(tested, ast.If):
-            tested.body.insert(0, forgetting(RETURNED))
-            tested.orelse.insert(0, forgetting(RETURNED))
-    return asking
+    return [*before, taking(both(first, *tests, *asked("enter")), [*body, *left], False)]
 
 
-def _put_before(
-    kinds: tuple[type[ast.stmt], ...], made: Callable[[ast.stmt], ast.stmt], body: list[ast.stmt]
-) -> None:
-    """Insert a copy of a new statement before each statement of these kinds that leaves a block, also in the
-    blocks nested in it; a ``break`` or ``continue`` of an inner loop does not leave it."""
+def _put_before_returns(made: Callable[[ast.stmt], ast.stmt], body: list[ast.stmt]) -> None:
+    """Insert a copy of a new statement before each ``return`` in a block and in the blocks nested in it."""
     for k in reversed(range(len(body))):
         one = body[k]
-        if isinstance(one, kinds):
+        if isinstance(one, ast.Return):
             body.insert(k, made(one))
         for inner in blocks_of(one):
-            of_loop = isinstance(one, ast.For | ast.While) and inner is one.body
-            _put_before((ast.Return,) if of_loop else kinds, made, inner)
+            _put_before_returns(made, inner)

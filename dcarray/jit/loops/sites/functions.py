@@ -96,7 +96,7 @@ def function_code(
     known = _known_calls(function, source.tree)
     if reads_frames(source.tree, known):
         return None
-    text = Text(source.text, source.is_faithful, code.co_filename)
+    text = Text(source.text, code.co_filename)
     places: list[SitePlace] = []
     places_of: dict[tuple[str, int], list[int]] = {}
     for inner, tree in [*_definitions(code, source.tree)]:

@@ -10,6 +10,7 @@ from functools import partial
 from importlib.util import decode_source
 
 from ..syntax.liveness import parameters_of
+from ..syntax.private_names import has_private, mangle, mangled
 from ..syntax.source import text_of
 from ..syntax.supported import KnownCalls, imported_modules
 from ..syntax.syntax_facts import NONE, children, declared_names, facts, listed, stores
@@ -46,6 +47,8 @@ def rewritten(source: str | bytes, file: str, is_script: bool) -> SitedModule:
     tree = ast.parse(source, file)
     text = decode_source(source) if isinstance(source, bytes) else source
     table = symtable.symtable(text, file, "exec")
+    if has_private(text):
+        mangle(tree, "")
     with listed(tree) as nodes:
         adder = _Module(tree, nodes, table, text, file, is_script)
         adder.add()
@@ -67,7 +70,7 @@ class _Module:
     ) -> None:  # fmt: skip
         self._tree, self._table, self._is_script = tree, table, is_script
         lines = source.splitlines(keepends=True)
-        self._text = Text(partial(text_of, lines, 1), _is_faithful, file)
+        self._text = Text(partial(text_of, lines, 1), file)
         self._nodes = [node for node in nodes if type(node) in _LOOKED_AT]
         self._homes = _homes(self._nodes)  # of imported names
         modules = imported_modules(self._nodes)
@@ -76,7 +79,7 @@ class _Module:
         for node in self._nodes:
             for inner in node.body if isinstance(node, ast.ClassDef) else ():
                 if isinstance(inner, ast.FunctionDef):
-                    methods.setdefault(inner.name, []).append(inner)
+                    methods.setdefault(mangled(inner.name, node.name), []).append(inner)
         classes = frozenset([node.name for node in tree.body if isinstance(node, ast.ClassDef)])
         declared = [node.names for node in self._nodes if isinstance(node, ast.Global)]
         bound = NONE.union(*declared)
@@ -141,10 +144,6 @@ class _Module:
         before = len(self.places)
         add_sites(body, scope, self._text, self.places)
         self.places_of.setdefault(code, []).extend(range(before, len(self.places)))
-
-
-def _is_faithful(node: ast.stmt) -> bool:
-    return node.col_offset == 0 or not facts(node).long
 
 
 def _functions(

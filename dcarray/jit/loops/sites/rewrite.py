@@ -19,7 +19,8 @@ from ..syntax.eligibility import (
 )
 from ..syntax.exits import blocks_of, copied_block
 from ..syntax.liveness import Liveness, LoopNode
-from ..syntax.loop_exits import has_exits, is_kept, lowered_loop, without_else
+from ..syntax.loop_exits import has_exits, is_kept, lowered_loop, program_name, without_else
+from ..syntax.source import is_faithful
 from ..syntax.supported import KnownCalls
 from ..syntax.syntax_facts import COMPREHENSIONS, NONE, Names, facts, loads, stores, walk
 from ..syntax.tries import caught_names
@@ -41,13 +42,10 @@ class Text(NamedTuple):
     ----------
     of : callable
         ``of(statements)`` gives the text of consecutive statements without indentation.
-    is_faithful : callable
-        ``is_faithful(statement)`` says whether this text means the same as the text in its place.
     file : str
     """
 
     of: Callable[[Sequence[ast.stmt]], str]
-    is_faithful: Callable[[ast.stmt], bool]
     file: str
 
 
@@ -121,6 +119,7 @@ _OWN_CODE = (
     )
     | COMPREHENSIONS
 )
+_GUARDING = (ast.Try, ast.TryStar, ast.With)
 _LOOPS = frozenset({ast.For, ast.While, ast.ListComp, ast.GeneratorExp})
 
 
@@ -132,6 +131,8 @@ class _Adder:
         self._scope, self._text, self._places, self._without = scope, text, places, without
         self._returns: dict[int, list[ast.Return]] = {}  # of loops, by the number of the site
         self._liveness = Liveness(body, scope.parameters, scope.always)
+        self._unsure = (scope.bound | scope.shared).union(*[facts(stmt).gone for stmt in body])
+        self._guarded = False  # by ``try`` or ``with``
 
     def block(self, body: list[ast.stmt], outer: int, counters: Names) -> None:
         """Add the sites of a block, and of the blocks nested in it."""
@@ -151,8 +152,10 @@ class _Adder:
                 inside = self._reduction([stmt], outer, counters)
             if inside == outer and (test := eligible_test(stmt, self._scope.known)) is not None:
                 inside = self._reduction([test], outer, counters, stmt)
+            guarded, self._guarded = self._guarded, self._guarded or isinstance(stmt, _GUARDING)
             for inner in blocks_of(stmt):  # before the code around them changes
                 self.block(inner, outer if test else inside, counted)
+            self._guarded = guarded
             asked = [place.resumable or not place.source.is_loop for place in self._places[first:]]
             if plainly is not None and any(asked):
                 self._watch(first)
@@ -227,7 +230,9 @@ class _Adder:
     ) -> list[ast.stmt]:  # fmt: skip
         source, _, resumable, _ = self._places[number]
         returns = self._returns.get(number, ())
-        return with_site(stmts, constant(number), source, resumable, returns, tested, plainly)
+        unsure = [name for name in source.needed if name in self._unsure]
+        site, guarded = constant(number), self._guarded
+        return with_site(stmts, site, source, resumable, returns, tested, plainly, unsure, guarded)
 
     def _source(
         self, stmts: Sequence[ast.stmt], counters: Names, returns: Sequence[ast.Return] = (),
@@ -241,14 +246,18 @@ class _Adder:
             return None
         live, is_noted = self._liveness.live(stmts), bool(returns)
         if isinstance(last, ast.For | ast.While) and last.orelse:
+            if any(not facts(one).kinds.isdisjoint(_OWN_CODE) for one in last.orelse):
+                return None  # it would stand there several times
             first = last = without_else(last)
             stmts, is_noted = [last], True
-        if not stores(*stmts) <= scope.own or not all(map(self._text.is_faithful, stmts)):
+        if not stores(*stmts) <= scope.own or not all(map(is_faithful, stmts)):
             return None
         text = "return " * (at is not None) + self._text.of(stmts)
         if is_noted:
             read = loads(*returns)
             live |= (read & stores(*stmts)) | {ENDED, *filter(is_kept, read)}
+            if "_" in map(program_name, live):  # which no pattern binds
+                return None
         lists = (*filter(None, map(list_of, stmts)), *appending_calls(first))
         if isinstance(first, ast.For | ast.While):
             stacks = growing_names([first]) & needed - stores(first)

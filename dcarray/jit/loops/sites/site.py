@@ -200,12 +200,15 @@ class Site:
         Seconds of all runs of compiled code.
     runs : int
         The number of these runs.
+    notes : set of int
+        The threads that `note` was called in, until `noted` is.
     enter : callable
         The function that the program calls: `ask`, or a short run for values like those of the last run
         (`dcarray.jit.loops.sites.short_runs`).
     """
 
     __slots__ = (
+        "_held",
         "_seen",
         "_server",
         "_short",
@@ -220,6 +223,7 @@ class Site:
         "kept",
         "known",
         "names",
+        "notes",
         "outer",
         "recent",
         "refused",
@@ -230,6 +234,8 @@ class Site:
         "watches",
     )
 
+    Unbound = NameError  # the program may have another thing of this name
+
     def __init__(
         self, source: SiteSource, names: dict[str, Any], outer: Site | None, resumable: bool
     ) -> None:
@@ -237,6 +243,8 @@ class Site:
         self.watches: tuple[Watch, ...] = ()
         self.asks = self.asks_again = self.known = self.kept = self.asked = self.doubtful = False
         self.inner: list[Site] = []
+        self.notes: set[int] = set()
+        self._held: dict[int, Any] = {}
         self.refused = ""
         self.seconds = self.recent = self.compiled = self.due = self._seen = 0.0
         self.runs = 0
@@ -248,7 +256,7 @@ class Site:
 
     def __reduce__(self) -> Any:
         """Pickle as a disabled site, so that in another process its statements run in Python."""
-        return SimpleNamespace, (), {"asks": False, "asks_again": False}
+        return SimpleNamespace, (), {"asks": False, "asks_again": False, "notes": ()}
 
     @property
     def enabled(self) -> bool:
@@ -305,6 +313,32 @@ class Site:
         """Return whether the last `resume` in this thread ran all remaining iterations; then False again."""
         found: bool = self.server.done()
         return found
+
+    def note(self) -> None:
+        """Note that compiled code ended a loop as its condition does, or that a name is not bound."""
+        self.notes.add(threading.get_ident())
+
+    def noted(self) -> bool:
+        """Return whether `note` was called in this thread; then False again."""
+        thread = threading.get_ident()
+        found = thread in self.notes
+        self.notes.discard(thread)
+        return found
+
+    def unbound(self) -> None:
+        """Note that a name is not bound, and ask the site less often."""
+        self.note()
+        self.put_off(1.0 + 2.0 * self.seconds)
+
+    def hold(self, found: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Hold what compiled code returned until `held` is called, and return the results ``found``."""
+        if found:
+            self._held[threading.get_ident()] = found[0][-1]
+        return found
+
+    def held(self) -> Any:
+        """Return what `hold` holds for this thread."""
+        return self._held.pop(threading.get_ident())
 
     def every_inner(self) -> list[Site]:
         """Return all sites in the site's statements, at any depth."""

@@ -7,7 +7,7 @@ import copy
 from collections.abc import Sequence
 
 from .access_paths import Change, Unnamed
-from .source import Source
+from .source import Source, is_faithful
 from .syntax_facts import walk
 
 __all__ = ["definition", "first_parameters", "function_of_text", "returning", "undecorated"]
@@ -17,8 +17,8 @@ def definition(source: Source) -> tuple[str, ast.FunctionDef]:
     """Return the text of a function without decorators, and its syntax tree with positions in that text.
     Raises `Unnamed` if the text alone would mean something else."""
     name = source.tree.name
-    if not source.is_faithful(source.tree):
-        raise Unnamed(f"{name} has a string over several lines")
+    if not is_faithful(source.tree):
+        raise Unnamed(f"{name} has a string over several lines, or declares a private name")
     text = source.text([undecorated(source.tree)])
     return text, function_of_text(text)
 

@@ -168,7 +168,8 @@ def eligible_test(stmt: ast.stmt, known: KnownCalls) -> ast.Return | None:
         return None
     made = ast.copy_location(ast.Return(stmt.test), stmt.test)
     one_line = made.lineno == made.end_lineno  # else it may be no statement without parentheses
-    return made if one_line and is_eligible_statement(made, known) else None
+    binds = ast.NamedExpr in facts(stmt.test).kinds
+    return made if one_line and not binds and is_eligible_statement(made, known) else None
 
 
 def _computes(stmt: ast.stmt) -> bool:

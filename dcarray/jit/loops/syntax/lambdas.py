@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from types import CodeType, FunctionType
 
+from .private_names import class_around, mangle
 from .source import Source, source_of
 
 __all__ = ["inlined_source"]
@@ -28,6 +29,7 @@ def _lambda_source(function: FunctionType, code: CodeType) -> Source | None:
     found = [node for node, compiled in _lambdas(text, code.co_filename) if _is_same(compiled, code)]
     if len(found) != 1:
         return None
+    mangle(found[0], class_around(code.co_qualname))
     spec, body = ast.unparse(found[0].args), ast.unparse(found[0].body)
     made = f"def {_NAME}({spec}):\n    return {body}"
     (tree,) = ast.parse(made).body

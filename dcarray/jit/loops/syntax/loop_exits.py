@@ -26,9 +26,9 @@ from .liveness import LoopNode, live_in_loop
 from .purity import is_pure
 from .syntax_facts import NONE, facts, loads, stores
 
-__all__ = ["BROKEN", "has_exits", "is_kept", "lowered", "lowered_loop", "without_else"]
+__all__ = ["has_exits", "is_kept", "lowered", "lowered_loop", "program_name", "renamed", "without_else"]
 
-BROKEN = -1
+_BROKEN = -1
 """How a loop with an ``else`` has ended that was left by ``break``."""
 
 _KEPT = "returned "  # begins names that are no names of a program
@@ -95,7 +95,7 @@ def lowered_loop(loop: LoopNode, name: str, of_site: bool = False) -> tuple[list
     loop : ast.For or ast.While
     name : str
         The variable that says how the loop has ended: 0, the number of the ``return`` that is due, from 1 on,
-        or `BROKEN`.
+        or `_BROKEN`.
     of_site : bool, optional
         Whether the loop is a site's: then it always notes how it ended, since the ``else`` stays in the
         program.
@@ -133,11 +133,11 @@ class _Exits:
                 number = len(self.returns) + 1
                 kept = {one: f"{_KEPT}{one} {number}" for one in loads(stmt) & self._kept}
                 found += [_assigned(kept[one], ast.Name(one, ast.Load()), stmt) for one in sorted(kept)]
-                self.returns.append(_renamed(stmt, kept) if kept else stmt)
+                self.returns.append(renamed(stmt, kept) if kept else stmt)
                 found.append(_assigned(self._name, ast.Constant(number), stmt))
                 found.append(ast.copy_location(ast.Break(), stmt))
             elif isinstance(stmt, ast.Break) and self._has_else:
-                found += [_assigned(self._name, ast.Constant(BROKEN), stmt), stmt]
+                found += [_assigned(self._name, ast.Constant(_BROKEN), stmt), stmt]
             else:
                 found.append(stmt)
         return found
@@ -149,7 +149,7 @@ def _is_endless(loop: LoopNode) -> bool:
     return endless and not has_break(loop)
 
 
-def _renamed(stmt: ast.Return, names: dict[str, str]) -> ast.Return:
+def renamed(stmt: ast.Return, names: dict[str, str]) -> ast.Return:
     """Return a copy of a statement that reads other names."""
     made = copy.deepcopy(stmt)
     for node in ast.walk(made):
@@ -163,6 +163,13 @@ def _renamed(stmt: ast.Return, names: dict[str, str]) -> ast.Return:
 def is_kept(name: str) -> bool:
     """Whether a name holds a value for a ``return`` after the loop; bound only if that follows."""
     return name.startswith(_KEPT)
+
+
+def program_name(name: str) -> str:
+    """Return the name in the program that such a name stands for; the name itself if it is one of those."""
+    while is_kept(name):  # of a loop in a loop
+        name = name.removeprefix(_KEPT).rpartition(" ")[0]
+    return name
 
 
 def _assigned(name: str, value: ast.expr, at: ast.stmt) -> ast.stmt:

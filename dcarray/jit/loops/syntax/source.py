@@ -16,7 +16,8 @@ from typing import Any
 from dcarray.ir.records import record, replaced
 
 from .originals import original
-from .syntax_facts import facts, forget
+from .private_names import class_around, has_private, in_text, is_written_plainly, mangle
+from .syntax_facts import facts, forget, walk
 
 _FUTURE = 0x1FF0000  # the flags of ``from __future__`` in a code object
 _NESTED, CO_GENERATOR, CO_COROUTINE = 0x10, 0x20, 0x80  # those of `inspect`, without loading that
@@ -38,6 +39,8 @@ class Source:
     imported : tuple of str
         The imported global names that the function reads: the compiler treats method calls on them
         differently.
+    private : str
+        The class around the function, if its private names count; else empty.
     """
 
     tree: ast.FunctionDef
@@ -45,25 +48,26 @@ class Source:
     first: int
     code: CodeType
     imported: tuple[str, ...]
+    private: str = ""
 
     def text(self, stmts: Sequence[ast.stmt]) -> str:
         """Return consecutive statements without indentation."""
         return text_of(self.lines, self.first, stmts)
 
-    def is_faithful(self, node: ast.stmt) -> bool:
-        """Whether a statement's text without its indentation means the same; strings over lines change."""
-        return node.col_offset == 0 or not facts(node).long
-
     def compile_tree(self, tree: ast.FunctionDef) -> CodeType | None:
         """Return the code object of a function's tree, compiled in the same context as the original."""
         code = self.code
         body: list[ast.stmt] = [tree]
-        inner = bool(code.co_flags & _NESTED)
-        if inner:
+        depth = 1
+        if self.private:
+            made = ast.ClassDef(self.private, bases=[], keywords=[], body=body, decorator_list=[])
+            made.type_params = []  # type: ignore[attr-defined, unused-ignore]
+            body, depth = [ast.copy_location(made, tree)], 2
+        if code.co_flags & _NESTED:
             outer = ast.parse(f"def outer({', '.join(code.co_freevars)}): pass").body[0]
             assert isinstance(outer, ast.FunctionDef)
             outer.body = body
-            body = [outer]
+            body, depth = [outer], depth + 1
         imports = ast.parse("".join(f"import {name}\n" for name in self.imported)).body
         module = ast.Module(body=[*imports, *body], type_ignores=[])
         try:
@@ -72,11 +76,16 @@ class Source:
             )
         except (SyntaxError, ValueError, RecursionError):
             return None
-        found = _inner_code(whole, tree.name, 2 if inner else 1)
+        found = _inner_code(whole, tree.name, depth)
         if found is None:
             return None
         flags = found.co_flags | code.co_flags & _METHOD
         return found.replace(co_qualname=code.co_qualname, co_flags=flags)
+
+
+def is_faithful(node: ast.stmt) -> bool:
+    """Whether a statement's text without its indentation means the same; strings over lines change."""
+    return (node.col_offset == 0 or not facts(node).long) and is_written_plainly(node)
 
 
 def text_of(lines: Sequence[str], number: int, stmts: Sequence[ast.stmt]) -> str:
@@ -89,6 +98,8 @@ def text_of(lines: Sequence[str], number: int, stmts: Sequence[ast.stmt]) -> str
     found = [*lines[begin - number : (last.end_lineno or last.lineno) - number + 1]]
     found[-1] = found[-1].encode()[: last.end_col_offset].decode()
     found[0] = " " * indent + found[0].encode()[indent:].decode()  # others may be before it on its line
+    if has_private("".join(found)):
+        found = in_text(found, begin, [node for stmt in stmts for node in walk(stmt)])
     text = "\n".join(line[min(indent, len(line) - len(line.lstrip())) :].rstrip("\r\n") for line in found)
     return text.removeprefix("el") if isinstance(first, ast.If) else text
 
@@ -153,7 +164,10 @@ def source_of(function: FunctionType, code: CodeType) -> Source | None:
         return None
     if not isinstance(tree, ast.FunctionDef) or tree.name != code.co_name:
         return None
-    found = Source(tree, tuple(block), first, code, _imported_names(code, function.__globals__))
+    private = class_around(code.co_qualname) if has_private("".join(block)) else ""
+    mangle(tree, private)
+    imported = _imported_names(code, function.__globals__)
+    found = Source(tree, tuple(block), first, code, imported, private)
     if _is_same_code(found.compile_tree(tree), code):
         return found
     names = _import_statement_names("".join(whole))
