@@ -77,7 +77,9 @@ class _Module:
         functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
         methods: dict[str, list[ast.FunctionDef]] = {}
         for node in self._nodes:
-            for inner in node.body if isinstance(node, ast.ClassDef) else ():
+            if not isinstance(node, ast.ClassDef):
+                continue
+            for inner in node.body:
                 if isinstance(inner, ast.FunctionDef):
                     methods.setdefault(mangled(inner.name, node.name), []).append(inner)
         classes = frozenset([node.name for node in tree.body if isinstance(node, ast.ClassDef)])

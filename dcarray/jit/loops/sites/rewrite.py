@@ -181,8 +181,7 @@ class _Adder:
         source = self._source([loop], counters, returns, True)
         if source is None:
             return outer
-        # A loop that is resumed is left by `break`, which would pass its ``else``.
-        resumable = not loop.orelse and may_resume(plain) and not self._may_bind_ends(loop)
+        resumable = may_resume(plain) and not self._may_bind_ends(loop)
         site = self._site(source, outer, resumable)
         self._returns[site] = returns
         return site

@@ -52,6 +52,7 @@ def mangle(root: ast.AST, of: str) -> None:
             setattr(node, field, mangled(name, around))
             node.written = name  # type: ignore[attr-defined]
         elif isinstance(node, ast.Global | ast.Nonlocal):
+            node.written = node.names  # type: ignore[union-attr]
             node.names = [mangled(name, around) for name in node.names]
 
 
@@ -61,7 +62,8 @@ def in_text(lines: list[str], first: int, nodes: Sequence[ast.AST]) -> list[str]
     found = [line.encode() for line in lines]
     places = set()
     for node in nodes:
-        if written := getattr(node, "written", ""):
+        written = getattr(node, "written", None)
+        if isinstance(written, str):
             name = getattr(node, _FIELDS[type(node)])
             last = isinstance(node, ast.Attribute)
             line = (node.end_lineno if last else node.lineno) or 0  # type: ignore[attr-defined]
@@ -76,6 +78,7 @@ def in_text(lines: list[str], first: int, nodes: Sequence[ast.AST]) -> list[str]
 def is_written_plainly(node: ast.AST) -> bool:
     """Whether `in_text` can correct all private names in a node."""
     return facts(node).kinds.isdisjoint(_OTHERS) or not any(
-        type(one) in _OTHERS and (hasattr(one, "written") or isinstance(one, ast.Global | ast.Nonlocal))
+        type(one) in _OTHERS and getattr(one, "written", names) != names
         for one in walk(node)
+        for names in [getattr(one, "names", None)]
     )
