@@ -58,7 +58,7 @@ def _of_elements(name: str) -> Callable[..., Any]:
     return method
 
 
-def _rebuild(cls: type[Handle], a: NDArray) -> Any:
+def _rebuild(cls: type[Handle], a: NDArray = np.empty(0)) -> Any:  # noqa: B008
     return adopt(cls, a, config.current().eager_below)
 
 
@@ -364,4 +364,12 @@ class Attributes(Handle):
         return self.copy("K")
 
     def __reduce__(self) -> Any:
-        return _rebuild, (type(self), export(self))
+        return _rebuild, (type(self),), export(self).__reduce__()[2]
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return _rebuild, (type(self), export(self))  # whose memory may stay outside of the pickle
+
+    def __setstate__(self, state: Any, /) -> None:
+        a = np.empty(0)
+        a.__setstate__(state)
+        self._become(self._adopt(a))

@@ -12,6 +12,7 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 from dcarray.core import counters, strided_views, window
 from dcarray.core.device_backend import device_backend
 from dcarray.core.devices import common_device
+from dcarray.core.errors import BAD_CALL
 from dcarray.core.handle import Handle, large, small
 from dcarray.core.processes import communicator
 from dcarray.core.store import Store
@@ -21,6 +22,28 @@ from dcarray.recording import operands, recorder
 
 from .attributes import Attributes
 from .flags import let_write
+
+
+def _asking(member: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method that asks NumPy about arguments which it does not expect itself."""
+    name = member.__name__
+
+    def method(self: Methods, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return member(self, *args, **kwargs)
+        except BAD_CALL:
+            pass
+        return _in_numpy(self, name, args, kwargs)
+
+    method.__name__ = name
+    return method
+
+
+def _in_numpy(x: Methods, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return the result of NumPy's method on the memory of an array, or raise its error."""
+    a = x._writable()
+    named = {k: _plain_argument(x, v) for k, v in kwargs.items()}
+    return x._derive(getattr(a, name)(*[_plain_argument(x, v) for v in args], **named))
 
 
 def _method(name: str, fresh: bool = True, function: Callable[..., Any] | None = None) -> Callable[..., Any]:
@@ -48,7 +71,11 @@ def _method(name: str, fresh: bool = True, function: Callable[..., Any] | None =
                 if p is result:
                     return given
             return self._adopt(result)
-        return call(self, *args, **kwargs)
+        try:
+            return call(self, *args, **kwargs)
+        except BAD_CALL:
+            pass
+        return _in_numpy(self, name, args, kwargs)
 
     call: Callable[..., Any] = function or getattr(np, name)
     method.__name__ = name
@@ -154,10 +181,10 @@ class Methods(Attributes):
         """See `numpy.transpose`; always a view."""
         if self._small is not None:
             return small(type(self), self._small.transpose(*axes))
-        if len(axes) == 1 and not isinstance(axes[0], (int, np.integer)):
-            axes = () if axes[0] is None else tuple(axes[0])
-        n = len(self._shape)
-        order = normalize_axis_tuple(axes, n) if axes else tuple(range(n))[::-1]
+        n, given = len(self._shape), axes[0] if len(axes) == 1 else axes or None
+        order = tuple(range(n))[::-1] if given is None else normalize_axis_tuple(given, n)
+        if len(order) != n or given is True or given is False:
+            raise ValueError(given)
         self._store.permuted |= n > 1
         return self._view(*window.transpose(self._shape, self._window(), order))
 
@@ -397,6 +424,12 @@ class Methods(Attributes):
     getfield = _numpy_method("getfield")
 
 
+_OWN = """
+astype conj conjugate copy fill flatten partition put ravel reshape searchsorted setflags sort squeeze
+swapaxes transpose view
+"""
+for _name in _OWN.split():
+    setattr(Methods, _name, _asking(vars(Methods)[_name]))
 for _name, _member in (*vars(Methods).items(), *vars(Attributes).items()):
     if not _name.startswith("_") and hasattr(np.ndarray, _name):
         _member.__doc__ = _member.__doc__ or f"See `numpy.ndarray.{_name}`."

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-__all__ = ["ProgramError", "ScheduleError", "StrictError", "Untraceable"]
+__all__ = ["BAD_CALL", "ProgramError", "ScheduleError", "StrictError", "Untraceable"]
+
+# Raised for arguments that code of ours does not expect: NumPy, which may, then runs the call.
+BAD_CALL = AttributeError, IndexError, OverflowError, TypeError, ValueError
 
 
 class StrictError(RuntimeError):

@@ -6,7 +6,7 @@ import os
 import sys
 from functools import cache
 
-__all__ = ["is_inside"]
+__all__ = ["is_inside", "is_of_caller"]
 
 _inside: dict[str, bool] = {}
 _MOST = 10_000  # a program that generates code must not grow the table without bound
@@ -39,3 +39,11 @@ def is_inside(filename: str) -> bool:
         if len(_inside) < _MOST:
             _inside[filename] = known
     return known
+
+
+def is_of_caller(error: Exception) -> bool:
+    """Whether an error is that of a function of the user, which a function here has called."""
+    place = error.__traceback__
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    return place is not None and not is_inside(place.tb_frame.f_code.co_filename)

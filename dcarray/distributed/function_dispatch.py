@@ -12,7 +12,9 @@ from dcarray.api.functions.registry import Unserved
 from dcarray.comm.exchange.dist_array import DistArray
 from dcarray.comm.layout.layouts import Whole
 from dcarray.core.backend import NOT_DISTRIBUTED
+from dcarray.core.errors import BAD_CALL
 from dcarray.core.handle import Handle, large
+from dcarray.core.own_files import is_of_caller
 from dcarray.core.processes import communicating, communicator
 from dcarray.core.shard import Shard, set_shard
 from dcarray.core.store import Store, compiles
@@ -52,8 +54,10 @@ def try_call_replicated(function: Callable[..., Any], args: tuple[Any, ...], kwa
     called = args[0] if args and isinstance(args[0], np.ufunc) else function
     try:
         return run_distributed(DISTRIBUTED[function], args, kwargs, called.__name__)
-    except Unserved:
-        return NOT_DISTRIBUTED
+    except (Unserved, *BAD_CALL) as error:
+        if is_of_caller(error):
+            raise
+    return NOT_DISTRIBUTED
 
 
 def _contains_distributed(value: Any) -> bool:
@@ -115,7 +119,7 @@ def _try_write(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
     is_whole = not is_distributed(x)
     if is_whole and not (type(x) is ndarray and any(map(_contains_distributed, (*args, *kwargs.values())))):
         return NOT_DISTRIBUTED
-    if x._readonly or not x.ndim or not compiles(x.dtype):
+    if x._readonly or not x.ndim or not x.size or not compiles(x.dtype):
         return NOT_DISTRIBUTED
     args = tuple([a if k == position else detach(a) for k, a in enumerate(args)])
     kwargs = {name: detach(a) for name, a in kwargs.items()}
@@ -123,7 +127,7 @@ def _try_write(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
         _check_same_call(args[0].__name__ if position else function.__name__, args[position:], kwargs)
         try:
             write = DISTRIBUTED_WRITES[function](*args, **kwargs)
-        except Unserved:
+        except (Unserved, *BAD_CALL):
             return NOT_DISTRIBUTED
     target = distribute(x) if is_whole else detach(x)
     head = x._store.family
@@ -131,7 +135,10 @@ def _try_write(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
     with communicating():
         before = dist_array_of(target)
         assert before is not None
-        after = write(before)
+        try:
+            after = write(before)
+        except BAD_CALL:  # before anything is written
+            return NOT_DISTRIBUTED
         if reshaped:
             after = after.reshape(head.shape)
     if after is before and target is x:

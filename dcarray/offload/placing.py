@@ -178,4 +178,4 @@ def _reduced(x: DeviceArray) -> Any:
     return placed, (name_of(x._device), export(x))
 
 
-setattr(DeviceArray, "__reduce__", _reduced)  # noqa: B010  (here, since `placed` makes such arrays)
+setattr(DeviceArray, "__reduce_ex__", _reduced)  # noqa: B010  (here, since `placed` makes such arrays)

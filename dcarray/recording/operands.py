@@ -96,11 +96,8 @@ def _in_blocks(function: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -
     ufunc = getattr(function, "__self__", function)
     if not isinstance(ufunc, np.ufunc):
         return NotImplemented
-    try:
-        method = "__call__" if ufunc is function else function.__name__
-        found = try_call(getattr(np.ufunc, method), (ufunc, *inputs), kwargs)
-    except (TypeError, ValueError):  # which NumPy raises in its own words
-        return NotImplemented
+    method = "__call__" if ufunc is function else function.__name__
+    found = try_call(getattr(np.ufunc, method), (ufunc, *inputs), kwargs)
     return NotImplemented if found is NOT_DISTRIBUTED else found
 
 
@@ -111,11 +108,8 @@ def _product_in_blocks(name: str, inputs: tuple[Any, ...], kwargs: dict[str, Any
     """
     state = fp_state.current_state()
     usual = fp_state.modes(state) is not None  # else each rank calls, or prints, its own
-    try:
-        with fp_state.collect_flags() if usual else nullcontext(fp_state.CollectedFlags()) as seen:
-            found = try_call(np.ufunc.__call__, (np.matmul, *inputs), kwargs)
-    except (TypeError, ValueError):
-        return NotImplemented
+    with fp_state.collect_flags() if usual else nullcontext(fp_state.CollectedFlags()) as seen:
+        found = try_call(np.ufunc.__call__, (np.matmul, *inputs), kwargs)
     if found is NOT_DISTRIBUTED:
         return NotImplemented
     comm = communicator()

@@ -6,6 +6,7 @@ once in NumPy.  So do invalid calls, for which NumPy raises its own errors.
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -230,6 +231,7 @@ def reduce(
     """
     shape = shape_of(x)
     cls = type(x)
+    kept = keepdims is not False and bool(operator.index(keepdims))
     with LOCK:
         rec = session().ready()
         try:
@@ -241,7 +243,7 @@ def reduce(
             refuse_small(shape, (x,), None, policy.PASS if every else 1)
             if initial is not np._NoValue or where is not True or out is not None or not axes:
                 raise NoCompiledForm
-            found = short_circuit.decide_early(name, x) if every and dtype is None and not keepdims else None
+            found = short_circuit.decide_early(name, x) if every and dtype is None and not kept else None
             if found is not None:
                 promote_call_site((x,), always=x._store.char == "?")  # of which NumPy reads the rest as fast
                 return found
@@ -259,7 +261,7 @@ def reduce(
         except NOT_RECORDED as error:
             lacking = isinstance(error, NoCompiledForm)
         else:
-            return record_fold(rec, x, arg, name, loop, axes, bool(keepdims), warned_as)
+            return record_fold(rec, x, arg, name, loop, axes, kept, warned_as)
     kwargs: dict[str, Any] = {} if initial is np._NoValue else {"initial": initial}
     if where is not True:
         kwargs["where"] = plain_of(where)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from conformance import functions
+import dcarray as dc
+from conformance import argument_forms, functions
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -56,3 +58,42 @@ def test_what_differs_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 ])  # fmt: skip
 def test_names(line: str, name: str) -> None:
     assert functions.name_of(line) == name
+
+
+@pytest.mark.parametrize("size", ["small", "recorded", "large"])
+@pytest.mark.parametrize("line", [
+    "np.transpose(v, 0)", "np.transpose(x, 0)", "np.transpose(x, (0, 0))", "np.transpose(x, ())",
+    "x.transpose(axes=(1, 0))", "x.reshape()", "x.reshape(True, order='F')", "x.swapaxes(0)",
+    "x.squeeze((0, 5))", "x.astype(nonesuch=1)", "np.sum(x, axis=0, keepdims='a')",
+    "np.var(x, axis=0, keepdims=1.5)", "np.ptp(x, axis=0, keepdims=())",
+    "np.add.reduce(array=x, axis=0)", "np.maximum.accumulate(array=x)", "np.cumsum(x, axis=True)",
+    "np.clip(x, v, v, 0)", "np.absolute(x, casting=v)", "np.copyto(x, y, casting=x[:, 0])",
+    "np.moveaxis(t, (0, 0), (1, 2))", "np.split(x, x)", "np.expand_dims(x, 'a')", "np.pad(x, 2, k)",
+])  # fmt: skip
+def test_odd_arguments_are_numpys(line: str, size: str) -> None:
+    assert argument_forms.difference(line, size) == ""
+
+
+def test_variants_of_a_line() -> None:
+    found = set(argument_forms.variants("np.flip(x, 1)"))
+    assert {"np.flip(x)", "np.flip(x, (0,))", "np.flip(x, axis=1)", "np.flip(x, 1, None)"} <= found
+
+
+def test_a_state_of_an_array() -> None:
+    for x in np.arange(3), dc.arange(3), dc.zeros(20_000):
+        y = x[:2].copy()
+        y.__setstate__(x.__reduce__()[2])
+        assert np.array_equal(y, x) and y.dtype == x.dtype
+        assert type(pickle.loads(pickle.dumps(x))) is type(x)
+
+
+def test_an_error_of_the_callers_function_is_raised_once() -> None:
+    calls = []
+
+    def bad(part: object) -> None:
+        calls.append(part)
+        raise ValueError("mine")
+
+    with pytest.raises(ValueError, match="mine"):
+        np.apply_along_axis(bad, 0, dc.ones((20_000, 1)))
+    assert len(calls) == 1

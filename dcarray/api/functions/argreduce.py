@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
 
 from dcarray.recording.argreduce import argreduce
 
-from .common import NOTHING, axis_of, is_wrapped
+from .common import NOTHING, is_wrapped
 from .registry import Unserved, implements
 
 
@@ -19,7 +20,7 @@ def _argreduction(name: str) -> Callable[..., Any]:
     def reduction(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = NOTHING) -> Any:
         if not is_wrapped(a) or out is not None or not a.size:
             raise Unserved
-        axis = None if axis is None else axis_of(axis, a.ndim)
+        axis = None if axis is None else normalize_axis_index(axis, a.ndim)
         result = argreduce(name, a, axis, bool(keepdims is not NOTHING and keepdims))
         if result is None:
             raise Unserved

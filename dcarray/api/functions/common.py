@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.lib.array_utils import normalize_axis_index
 
 from dcarray.api.array import ndarray, wrap
 from dcarray.core import window
@@ -74,14 +73,6 @@ def operand(value: Any) -> Any:
         if found.dtype != object:
             return found
     raise Unserved
-
-
-def axis_of(axis: Any, ndim: int) -> int:
-    """Return an axis as a non-negative number; an invalid one raises NumPy's error."""
-    try:
-        return int(normalize_axis_index(axis, ndim))
-    except (TypeError, ValueError, IndexError):
-        raise Unserved from None
 
 
 def plain_key(ndim: int, axis: int, key: Any) -> tuple[Any, ...]:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.lib.array_utils import normalize_axis_tuple
+from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from dcarray.core.strides import order_of
 
 from .common import (
     NOTHING,
-    axis_of,
     expand,
     is_array,
     is_wrapped,
@@ -31,7 +30,7 @@ def diff(a: Any, n: Any = 1, axis: Any = -1, prepend: Any = NOTHING, append: Any
     a = operand(a)
     if a.ndim == 0:
         raise Unserved
-    axis = axis_of(axis, a.ndim)
+    axis = normalize_axis_index(axis, a.ndim)
     before, after = (None if value is NOTHING else operand(value) for value in (prepend, append))
     if n == 1 and (before is not None or after is not None):
         found = _with_ends(a, axis, before, after)
@@ -118,10 +117,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: Any = 1) -> An
     f = operand(f)
     if edge_order not in (1, 2) or f.dtype.kind not in "iufc":
         raise Unserved
-    try:
-        axes = tuple(range(f.ndim)) if axis is None else normalize_axis_tuple(axis, f.ndim)
-    except (TypeError, ValueError):
-        raise Unserved from None
+    axes = tuple(range(f.ndim)) if axis is None else normalize_axis_tuple(axis, f.ndim)
     if any(is_array(s) or not isinstance(s, (int, float, np.number)) for s in varargs):
         raise Unserved  # coordinates
     if not varargs:
@@ -149,7 +145,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: Any = -1) -> Any:
     y = operand(y)
     if y.ndim == 0 or type(axis) is not int:
         raise Unserved
-    axis = axis_of(axis, y.ndim)
+    axis = normalize_axis_index(axis, y.ndim)
     if x is None:
         d = dx if isinstance(dx, (int, float)) else operand(dx)
     else:
@@ -161,10 +157,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: Any = -1) -> Any:
             d = diff(x, axis=axis)
     upper = y[plain_key(y.ndim, axis, slice(1, None))]
     lower = y[plain_key(y.ndim, axis, slice(None, -1))]
-    try:
-        products = d * (upper + lower) / 2.0
-    except ValueError:
-        raise Unserved from None
+    products = d * (upper + lower) / 2.0
     if products.ndim != y.ndim:
         raise Unserved
     total: Any = np.add.reduce
@@ -177,17 +170,12 @@ def cross(a: Any, b: Any, axisa: Any = -1, axisb: Any = -1, axisc: Any = -1, axi
     if axis is not None:
         axisa = axisb = axisc = axis
     a, b = operand(a), operand(b)
-    if a.ndim < 1 or b.ndim < 1:
-        raise Unserved
-    a = np.moveaxis(a, axis_of(axisa, a.ndim), -1)
-    b = np.moveaxis(b, axis_of(axisb, b.ndim), -1)
+    a = np.moveaxis(a, normalize_axis_index(axisa, a.ndim), -1)
+    b = np.moveaxis(b, normalize_axis_index(axisb, b.ndim), -1)
     if a.shape[-1] != 3 or b.shape[-1] != 3:
         raise Unserved
-    try:
-        shape = np.broadcast_shapes(a.shape[:-1], b.shape[:-1]) + (3,)
-    except ValueError:
-        raise Unserved from None
-    axisc = axis_of(axisc, len(shape))
+    shape = np.broadcast_shapes(a.shape[:-1], b.shape[:-1]) + (3,)
+    axisc = normalize_axis_index(axisc, len(shape))
     dtype = np.promote_types(a.dtype, b.dtype)
     if dtype.kind not in "iufc":
         raise Unserved

@@ -72,10 +72,6 @@ def clip(a: Any, a_min: Any = NOTHING, a_max: Any = NOTHING, out: Any = None, **
     dtype = np.result_type(*(v.dtype if is_array(v) else v for v in (a, low, high)))
     if dtype.kind not in "iuf":
         raise Unserved
-    try:
-        np.broadcast_shapes(*(v.shape for v in (a, low, high) if is_array(v)))
-    except ValueError:
-        raise Unserved from None  # NumPy's error names all shapes
     if out is not None and not (is_wrapped(out) and np.can_cast(dtype, out.dtype, "same_kind")):
         raise Unserved
     prefer_numpy([v for v in (a, low, high, out) if is_wrapped(v) and v._small is None])
@@ -290,22 +286,14 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     ]
     if any(c.dtype != np.bool_ for c in conditions):
         raise Unserved
-    try:
-        dtype = np.result_type(*(c.dtype if is_array(c) else c for c in choices))
-        shape = np.broadcast_shapes(
-            *(c.shape for c in conditions), *(c.shape for c in choices if is_array(c))
-        )
-    except (TypeError, ValueError):
-        raise Unserved from None
+    dtype = np.result_type(*(c.dtype if is_array(c) else c for c in choices))
+    shape = np.broadcast_shapes(*(c.shape for c in conditions), *(c.shape for c in choices if is_array(c)))
     if dtype.kind not in "biufc" or not shape:
         raise Unserved
     if not all(is_array(c) or np.can_cast(np.result_type(c), dtype, "same_kind") for c in choices[:-1]):
         raise Unserved
     result = new_array(shape, dtype)
-    try:
-        result[...] = choices[-1]
-    except OverflowError:
-        raise Unserved from None
+    result[...] = choices[-1]
     for condition, choice in zip(conditions[::-1], choices[-2::-1], strict=True):
         choice = choice.astype(dtype, copy=False) if is_array(choice) else choice
         result = elementwise("where", (condition, choice, result))

@@ -47,10 +47,7 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, we
         raise Unserved
     if range is not None and type(range) not in (tuple, list):
         raise Unserved
-    try:
-        number = operator.index(bins)
-    except TypeError:
-        raise Unserved from None
+    number = operator.index(bins)
     if weights is not None:
         fits = type(weights) in (ndarray, np.ndarray) and weights.dtype == np.float64
         if not fits or weights.shape != a.shape:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
 
 from dcarray.api.array import ndarray, wrap
 from dcarray.core.backend import is_distributed
@@ -12,7 +13,7 @@ from dcarray.core.processes import communicator
 from dcarray.recording.recorder import elementwise
 from dcarray.tiering import policy
 
-from .common import axis_of, broadcast, diagonal_view, eager_arrays, new_array, operand
+from .common import broadcast, diagonal_view, eager_arrays, new_array, operand
 from .registry import Unserved, implements
 from .triangles import TRIL, TRIU
 
@@ -24,7 +25,7 @@ def diagonal(a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Any:
     """Return a read-only view of a diagonal."""
     if type(a) is not ndarray or a.ndim < 2 or type(offset) is not int:
         raise Unserved
-    first, second = axis_of(axis1, a.ndim), axis_of(axis2, a.ndim)
+    first, second = normalize_axis_index(axis1, a.ndim), normalize_axis_index(axis2, a.ndim)
     if first == second:
         raise Unserved
     return diagonal_view(a, offset, first, second)
@@ -112,10 +113,7 @@ def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Any, ...]:
     arrays = [wrap(np.asarray(a)) if isinstance(a, _SCALARS) else operand(a) for a in args]
     if any(type(a) is not ndarray and type(a) is not np.ndarray for a in arrays):
         raise Unserved
-    try:
-        shape = np.broadcast_shapes(*(a.shape for a in arrays))
-    except ValueError:
-        raise Unserved from None
+    shape = np.broadcast_shapes(*(a.shape for a in arrays))
 
     def one(a: Any) -> Any:
         if a.shape == shape:

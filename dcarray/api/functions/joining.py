@@ -7,6 +7,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
 
 from dcarray.api.array import ndarray
 from dcarray.core.backend import is_distributed
@@ -16,7 +17,7 @@ from dcarray.recording.copies import Part, record_copies, record_joined
 from dcarray.recording.session import session
 from dcarray.tiering import policy
 
-from .common import axis_of, expand, new_array, new_array_like, operand, plain_key
+from .common import expand, new_array, new_array_like, operand, plain_key
 from .manipulation import at_least, flip
 from .registry import NotYetCompiled, Unserved, implements
 
@@ -79,7 +80,7 @@ def concatenate(
     parts = _parts(arrays)
     if axis is None:
         parts, axis = [p.reshape(-1) for p in parts], 0
-    return _join(parts, axis_of(axis, parts[0].ndim), dtype, casting)
+    return _join(parts, normalize_axis_index(axis, parts[0].ndim), dtype, casting)
 
 
 @implements(np.append)
@@ -96,7 +97,7 @@ def stack(
     if out is not None:
         raise Unserved
     parts = _parts(arrays)
-    axis = axis_of(axis, parts[0].ndim + 1)
+    axis = normalize_axis_index(axis, parts[0].ndim + 1)
     if any(p.shape != parts[0].shape for p in parts):
         raise Unserved
     return _join([expand(p, axis) for p in parts], axis, dtype, casting)
@@ -197,7 +198,7 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
         return a._adopt(np.repeat(a._evaluated(), repeats, axis))
     if axis is None:
         a, axis = a.reshape(-1), 0
-    axis = axis_of(axis, a.ndim)
+    axis = normalize_axis_index(axis, a.ndim)
     shape = a.shape
     result = new_array(shape[:axis] + (shape[axis] * repeats,) + shape[axis + 1 :], a.dtype)
     if result.size:
@@ -220,7 +221,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     if len(axes) != len(given) or not all(map(_whole, given)):
         raise Unserved
     moves: dict[int, int] = {}
-    for k, s in zip((axis_of(k, a.ndim) for k in axes), given, strict=True):
+    for k, s in zip((normalize_axis_index(k, a.ndim) for k in axes), given, strict=True):
         moves[k] = moves.get(k, 0) + int(s)
     shifts = tuple([moves.get(k, 0) % n if n else 0 for k, n in enumerate(a.shape)])
     if policy.eager_call(a.size, (a,)):
@@ -257,10 +258,7 @@ def _key(shape: tuple[int, ...], maps: Any) -> tuple[slice, ...]:
 
 
 def _pairs(value: Any, ndim: int) -> list[tuple[Any, Any]]:
-    try:
-        array = np.broadcast_to(np.asarray(value), (ndim, 2))
-    except ValueError:
-        raise Unserved from None
+    array = np.broadcast_to(np.asarray(value), (ndim, 2))
     return [(array[k, 0], array[k, 1]) for k in range(ndim)]
 
 

@@ -6,6 +6,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
 
 from dcarray.core.backend import is_distributed
 from dcarray.core.fp_state import silent
@@ -19,7 +20,6 @@ from dcarray.tiering.blas_sharing import WIDE
 
 from .common import (
     add,
-    axis_of,
     eager_arrays,
     expand,
     is_wrapped,
@@ -128,16 +128,13 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
             raise Unserved
         over_a, over_b = list(range(a.ndim - axes, a.ndim)), list(range(axes))
     else:
-        try:
-            first, second = axes
-            over_a = [first] if type(first) is int else list(first)
-            over_b = [second] if type(second) is int else list(second)
-        except (TypeError, ValueError):
-            raise Unserved from None
+        first, second = axes
+        over_a = [first] if type(first) is int else list(first)
+        over_b = [second] if type(second) is int else list(second)
     if len(over_a) != len(over_b):
         raise Unserved
-    over_a = [axis_of(k, a.ndim) for k in over_a]
-    over_b = [axis_of(k, b.ndim) for k in over_b]
+    over_a = [normalize_axis_index(k, a.ndim) for k in over_a]
+    over_b = [normalize_axis_index(k, b.ndim) for k in over_b]
     if len(set(over_a)) != len(over_a) or len(set(over_b)) != len(over_b):
         raise Unserved
     if any(a.shape[i] != b.shape[j] for i, j in zip(over_a, over_b, strict=True)):

@@ -96,15 +96,8 @@ def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     return count
 
 
-def _axes(axis: Any, ndim: int) -> tuple[int, ...]:
-    try:
-        return axes_of(axis, ndim)
-    except (TypeError, ValueError, IndexError):
-        raise Unserved from None
-
-
 def _items(a: Any, axis: Any) -> np.intp:
-    return np.intp(prod([a.shape[k] for k in _axes(axis, a.ndim)]))
+    return np.intp(prod([a.shape[k] for k in axes_of(axis, a.ndim)]))
 
 
 def _divide(total: Any, count: Any) -> Any:
@@ -227,7 +220,7 @@ def average(
         raise Unserved
     a = operand(a)
     given = _given(keepdims=keepdims)
-    _axes(axis, a.ndim)  # NumPy's errors differ from those of its mean
+    axes_of(axis, a.ndim)  # NumPy's errors differ from those of its mean
     if weights is None:
         if not a.size:
             raise Unserved

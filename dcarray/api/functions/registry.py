@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from dcarray.api.array import ndarray
 from dcarray.api.dispatch import DISPATCH
+from dcarray.core.errors import BAD_CALL
+from dcarray.core.own_files import is_of_caller
 from dcarray.core.processes import communicator
 from dcarray.execution.routines import Compiled
 from dcarray.recording.fast_path import elementwise as record_again
@@ -108,9 +111,10 @@ def implements(
 ) -> Callable[[Function], Function]:
     """Register an implementation of a NumPy function.
 
-    An implementation takes the function's arguments, whose signature NumPy's dispatcher has checked, and
-    raises `Unserved`, before it changes anything, for each call that it does not support, bad ones included.
-    Calls with small arrays only do not reach it, except with ``views``.
+    An implementation takes the function's arguments, whose signature NumPy's dispatcher has checked.  It
+    raises `Unserved`, before it changes anything, for each call that it does not support, or for bad calls
+    any error of `BAD_CALL`: then NumPy runs the call, or raises its own error.  Calls with small arrays only
+    do not reach it, except with ``views``.
 
     Parameters
     ----------
@@ -151,9 +155,12 @@ def implements(
             try:
                 return body(*args, **kwargs)
             except (NumpyIsFaster, NotYetCompiled):
-                return fallback.call_numpy(known, args, kwargs)
-            except Unserved:
-                return fallback.call(known, args, kwargs, True)
+                run: Function = fallback.call_numpy
+            except (Unserved, *BAD_CALL) as error:
+                if is_of_caller(error):
+                    raise
+                run = partial(fallback.call, tried=True)
+            return run(known, args, kwargs)
 
         entry.__name__ = entry.__qualname__ = body.__name__
         entry.__doc__ = body.__doc__

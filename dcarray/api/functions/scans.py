@@ -6,13 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
 
 from dcarray.core.backend import NOT_DISTRIBUTED, backend
 from dcarray.core.config import current
 from dcarray.core.processes import communicator
 from dcarray.recording.scans import accumulate
 
-from .common import axis_of, is_wrapped, new_array, plain_key
+from .common import is_wrapped, new_array, plain_key
 from .reductions import without_nan
 from .registry import Unserved, implements
 
@@ -25,12 +26,16 @@ def _cumulated(name: str, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
     if axis is None:
         a = a if a.ndim == 1 else a.ravel()
         axis = 0
+    if isinstance(axis, (bool, np.bool)):
+        raise Unserved
     several_ranks = out is None and communicator() is not None and a._small is None
     if several_ranks and a.size > current().distribute_above:
-        found = backend().try_call_replicated(_RUNNING[name], (a, axis_of(axis, a.ndim), dtype), {})
+        found = backend().try_call_replicated(
+            _RUNNING[name], (a, normalize_axis_index(axis, a.ndim), dtype), {}
+        )
         if found is not NOT_DISTRIBUTED:
             return found
-    result = accumulate(name, a, axis_of(axis, a.ndim), dtype, out)
+    result = accumulate(name, a, normalize_axis_index(axis, a.ndim), dtype, out)
     if result is NotImplemented:
         raise Unserved
     return result
@@ -61,7 +66,7 @@ def _cumulative(name: str, identity: int) -> Callable[..., Any]:
             return _cumulated(name, x, axis, dtype, out)
         if out is not None:
             raise Unserved
-        axis = axis_of(0 if axis is None else axis, x.ndim)
+        axis = normalize_axis_index(0 if axis is None else axis, x.ndim)
         scanned = _cumulated(name, x, axis, dtype, None)
         shape = tuple(n + (k == axis) for k, n in enumerate(scanned.shape))
         result = new_array(shape, scanned.dtype)

@@ -6,9 +6,10 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
 
 from dcarray.api.array import evaluate
-from dcarray.api.functions.common import axis_of, operand
+from dcarray.api.functions.common import operand
 from dcarray.comm.exchange.dist_array import DistArray
 from dcarray.comm.layout.derived_layouts import with_whole_axes, without_cyclic
 from dcarray.comm.layout.layouts import Layout, Whole
@@ -31,7 +32,7 @@ def _apply_along_axis(func1d: Any, axis: Any, arr: Any, *args: Any, **kwargs: An
     The results have the shape and dtype of the first one, as in NumPy.
     """
     x = operand(arr)
-    at = axis_of(axis, x.ndim)
+    at = normalize_axis_index(axis, x.ndim)
     require(x.ndim > 1 and x.size and is_pure(func1d, *args, *kwargs.values()))
     evaluate()  # all ranks together run what is pending
 

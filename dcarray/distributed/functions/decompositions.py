@@ -8,9 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
 
 from dcarray.api.array import ndarray
-from dcarray.api.functions.common import axis_of, is_array, operand, plain_key
+from dcarray.api.functions.common import is_array, operand, plain_key
 from dcarray.distributed.function_dispatch import require
 from dcarray.distributed.ranges import distributed_range
 
@@ -28,7 +29,7 @@ def _arange(*args: Any) -> Any:
 def _lexsort(keys: Any, axis: Any = -1) -> Any:
     order: Any = None
     for key in map(operand, keys):
-        at = axis_of(axis, key.ndim)
+        at = normalize_axis_index(axis, key.ndim)
         if order is None:
             order = np.argsort(key, at, kind="stable")
         else:
@@ -79,7 +80,7 @@ def _take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: Any = "
     require(mode in ("raise", "wrap", "clip"))
     if axis is None:
         a, axis = a.ravel(), 0
-    at = axis_of(axis, a.ndim)
+    at = normalize_axis_index(axis, a.ndim)
     n = a.shape[at]
     require(n)
     if mode == "wrap":
@@ -234,7 +235,7 @@ def _repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
     """Repeat each element by a count of its own."""
     x, counts = operand(a), operand(repeats)
     require(counts.ndim == 1 and counts.dtype.kind in "biu" and np.can_cast(counts.dtype, np.intp, "safe"))
-    x, axis = (x.reshape(-1), 0) if axis is None else (x, axis_of(axis, x.ndim))
+    x, axis = (x.reshape(-1), 0) if axis is None else (x, normalize_axis_index(axis, x.ndim))
     require(counts.shape == x.shape[axis : axis + 1] and counts.size and counts.min() >= 0)
     require(int(counts.max()) * counts.size < 2**62)
     ends = np.cumsum(counts.astype(np.intp))

@@ -59,9 +59,12 @@ def _transforms(
     def implementation(a: Any, s: Any = None, axes: Any = default, norm: Any = None, out: Any = None) -> Any:
         along = list(range(np.ndim(a))) if axes is None and s is None else axes
         require(out is None and isinstance(along, (list, tuple)) and along)
-        lengths = [None] * len(along) if s is None else s
+        lengths = s
+        if s is None:  # those of the array as it is given, also for an axis that occurs twice
+            lengths = [np.shape(a)[axis] for axis in along]
+            lengths[-1] = lengths[-1] if last is None else 2 * (lengths[-1] - 1)
         require(isinstance(lengths, (list, tuple)) and len(lengths) == len(along))
-        require(all(n is None or (type(n) is int and n >= 1) for n in lengths))
+        require(all(type(n) is int and n >= 1 for n in lengths))
         steps = [(axis, others) for axis in along[:-1]]
         if last is not None:
             return _along_axes(dist_operand(a), [*steps, (along[-1], last)], lengths, norm)

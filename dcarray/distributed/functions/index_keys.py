@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from dcarray.api.array import ndarray
-from dcarray.api.functions.registry import Unserved
 from dcarray.comm.algorithms.mask_selection import nonzero
 from dcarray.comm.exchange.dist_array import DistArray
 from dcarray.distributed.function_dispatch import dist_operand, require, required_axis
@@ -79,12 +78,7 @@ def _item(item: Any) -> Item:
     if item is None or item is ... or type(item) is int:
         return item
     if isinstance(item, slice):
-        try:
-            return slice(
-                *(None if s is None else operator.index(s) for s in (item.start, item.stop, item.step))
-            )
-        except TypeError:
-            raise Unserved from None
+        return slice(*(None if s is None else operator.index(s) for s in (item.start, item.stop, item.step)))
     if isinstance(item, np.integer):
         return int(item)
     if type(item) is list:

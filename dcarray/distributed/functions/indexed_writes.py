@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from dcarray.api.array import ndarray
-from dcarray.api.functions.registry import Unserved
 from dcarray.comm.algorithms import mask_selection, take
 from dcarray.comm.algorithms.fancy_indexing import (
     broadcast_local,
@@ -172,10 +171,8 @@ def _copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -
     values, mask = _values(src, dst.dtype), dist_operand(where)
     require(mask.dtype == np.bool_ and max(values.ndim, mask.ndim) <= dst.ndim)
     require(np.can_cast(values.dtype, dst.dtype, casting))
-    try:  # although the blocks of some ranks may fit
-        require(np.broadcast_shapes(dst.shape, mask.shape, values.shape) == dst.shape)
-    except ValueError:
-        raise Unserved from None
+    # although the blocks of some ranks may fit
+    require(np.broadcast_shapes(dst.shape, mask.shape, values.shape) == dst.shape)
 
     def write(x: DistArray) -> DistArray:
         layout = x.layout.without_halo()

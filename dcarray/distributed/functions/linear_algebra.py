@@ -37,10 +37,7 @@ def _solve_stack(a: Any, b: Any) -> Any:
     inner = min(sides.ndim, 2)
     require((x.ndim, sides.ndim) != (2, inner) and x.shape[-1] == sides.shape[-inner])
     require(all(p.dtype.char in _DTYPES for p in (x, sides)))
-    try:
-        np.broadcast_shapes(x.shape[:-2], sides.shape[:-inner])
-    except ValueError:
-        raise Unserved from None
+    np.broadcast_shapes(x.shape[:-2], sides.shape[:-inner])
     return apply_to_stacks([x, sides], [2, inner], np.linalg.solve)
 
 

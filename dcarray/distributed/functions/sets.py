@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
 
 from dcarray.api.array import ndarray
-from dcarray.api.functions.common import axis_of, is_array, operand
+from dcarray.api.functions.common import is_array, operand
 from dcarray.comm.algorithms.fancy_indexing import read_elements
 from dcarray.comm.algorithms.sorted_search import searchsorted
 from dcarray.comm.algorithms.unique import unique, unique_rows, unique_values
@@ -56,7 +57,7 @@ def _unique_along_axis(
     axis: Any = None, *, equal_nan: Any = True, sorted: Any = True,
 ) -> Any:  # fmt: skip
     """Return unique subarrays along an axis, as rows of a matrix."""
-    at = axis_of(axis, ar.ndim)
+    at = normalize_axis_index(axis, ar.ndim)
     require(ar.ndim > 1 and ar.size and ar.dtype.char in _SORTED)
     rows = np.moveaxis(ar, at, 0)
     table = rows.reshape(rows.shape[0], ar.size // rows.shape[0])

@@ -21,6 +21,14 @@ def _set(x: Any, key: Any, value: Any) -> None:
 
 CALLS: list[Callable[[Any, Any, Any], Any]] = [
     lambda a, b, e: np.put(a, 3, 7),
+    lambda a, b, e: _set(np.zeros((3, 0)), np.ones(3, bool), np.ones((3, 0))),
+    lambda a, b, e: _set(e.T, np.ones(3, bool), np.ones((3, 0))),
+    lambda a, b, e: np.fft.rfft2(a, axes=(1, 0, 1)),
+    lambda a, b, e: np.fft.irfftn(a, axes=(0, 1, 0)),
+    lambda a, b, e: np.fft.fft2(a, axes=(0, 7)),
+    lambda a, b, e: np.transpose(b, 0),
+    lambda a, b, e: a.transpose(axes=(1, 0)),
+    lambda a, b, e: b.reshape(),
     lambda a, b, e: np.put(a, [3, 99], 7),
     lambda a, b, e: np.place(a, a > 3, []),
     lambda a, b, e: _set(a, ([0, 1], [0, 1]), 1j),
