@@ -12,7 +12,8 @@ import numpy as np
 
 from dcarray.core import config, strided_views, window
 from dcarray.core.backend import backend
-from dcarray.core.devices import name_of
+from dcarray.core.devices import common_device, name_of
+from dcarray.core.errors import BAD_CALL
 from dcarray.core.handle import Handle, NDArray, adopt, derive, export, large, small
 from dcarray.core.processes import communicator
 from dcarray.core.store import Store
@@ -373,3 +374,34 @@ class Attributes(Handle):
         a = np.empty(0)
         a.__setstate__(state)
         self._become(self._adopt(a))
+
+
+def asking(member: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method that asks NumPy about arguments which it does not expect itself."""
+    name = member.__name__
+
+    def method(self: Attributes, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return member(self, *args, **kwargs)
+        except BAD_CALL:
+            pass
+        return in_numpy(self, name, args, kwargs)
+
+    method.__name__ = name
+    return method
+
+
+def in_numpy(x: Attributes, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return the result of NumPy's method on the memory of an array, or raise its error."""
+    a = x._writable()
+    named = {k: plain_argument(x, v) for k, v in kwargs.items()}
+    return x._derive(getattr(a, name)(*[plain_argument(x, v) for v in args], **named))
+
+
+def plain_argument(x: Handle, value: Any) -> Any:
+    """Return an argument of a method of ``x`` in the form that NumPy accepts."""
+    if not isinstance(value, Handle):
+        return value
+    if value._device is not x._device:
+        common_device(None, x, value)
+    return value._writable()

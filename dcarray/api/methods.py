@@ -11,7 +11,6 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from dcarray.core import counters, strided_views, window
 from dcarray.core.device_backend import device_backend
-from dcarray.core.devices import common_device
 from dcarray.core.errors import BAD_CALL
 from dcarray.core.handle import Handle, large, small
 from dcarray.core.processes import communicator
@@ -20,30 +19,8 @@ from dcarray.core.strides import in_c_order, reshaped_strides, strides_of
 from dcarray.execution import axis_parts
 from dcarray.recording import operands, recorder
 
-from .attributes import Attributes
+from .attributes import Attributes, asking, in_numpy, plain_argument
 from .flags import let_write
-
-
-def _asking(member: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a method that asks NumPy about arguments which it does not expect itself."""
-    name = member.__name__
-
-    def method(self: Methods, *args: Any, **kwargs: Any) -> Any:
-        try:
-            return member(self, *args, **kwargs)
-        except BAD_CALL:
-            pass
-        return _in_numpy(self, name, args, kwargs)
-
-    method.__name__ = name
-    return method
-
-
-def _in_numpy(x: Methods, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return the result of NumPy's method on the memory of an array, or raise its error."""
-    a = x._writable()
-    named = {k: _plain_argument(x, v) for k, v in kwargs.items()}
-    return x._derive(getattr(a, name)(*[_plain_argument(x, v) for v in args], **named))
 
 
 def _method(name: str, fresh: bool = True, function: Callable[..., Any] | None = None) -> Callable[..., Any]:
@@ -62,8 +39,8 @@ def _method(name: str, fresh: bool = True, function: Callable[..., Any] | None =
                 operands.note_fallback(name, (self,))
                 a = self._evaluated()
         if a is not None:
-            plain = [_plain_argument(self, v) for v in args]
-            named = {k: _plain_argument(self, v) for k, v in kwargs.items()}
+            plain = [plain_argument(self, v) for v in args]
+            named = {k: plain_argument(self, v) for k, v in kwargs.items()}
             result = getattr(a, name)(*plain, **named)
             if result is a:
                 return self
@@ -75,20 +52,11 @@ def _method(name: str, fresh: bool = True, function: Callable[..., Any] | None =
             return call(self, *args, **kwargs)
         except BAD_CALL:
             pass
-        return _in_numpy(self, name, args, kwargs)
+        return in_numpy(self, name, args, kwargs)
 
     call: Callable[..., Any] = function or getattr(np, name)
     method.__name__ = name
     return method
-
-
-def _plain_argument(x: Handle, value: Any) -> Any:
-    """Return an argument of a method of ``x`` in the form that NumPy accepts."""
-    if not isinstance(value, Handle):
-        return value
-    if value._device is not x._device:
-        common_device(None, x, value)
-    return value._writable()
 
 
 def _clip(a: Any, min: Any = None, max: Any = None, out: Any = None, **kwargs: Any) -> Any:
@@ -429,7 +397,7 @@ astype conj conjugate copy fill flatten partition put ravel reshape searchsorted
 swapaxes transpose view
 """
 for _name in _OWN.split():
-    setattr(Methods, _name, _asking(vars(Methods)[_name]))
+    setattr(Methods, _name, asking(vars(Methods)[_name]))
 for _name, _member in (*vars(Methods).items(), *vars(Attributes).items()):
     if not _name.startswith("_") and hasattr(np.ndarray, _name):
         _member.__doc__ = _member.__doc__ or f"See `numpy.ndarray.{_name}`."
