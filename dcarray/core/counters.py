@@ -55,7 +55,7 @@ _RANK_LABELS = {  # shown where there are several ranks
 }
 
 counters = Counters()
-SETTLE: list[Callable[[], None]] = []
+SETTLE: list[Callable[[], object]] = []
 """Called by `settle`."""
 
 

@@ -397,3 +397,11 @@ def test_the_source_of_a_site_is_a_program() -> None:
     assert any(source.startswith("if x[i]") for source in sources)
     for source in sources:
         ast.parse(source)
+
+
+def test_a_module_that_is_used_to_find_plans_is_accelerated() -> None:
+    import collections
+
+    with dc.options(jit="eager"), dc.accelerate(collections):
+        assert [*collections.ChainMap({"a": 1}, {"b": 2})] == ["b", "a"]
+        assert collections.Counter("abca") + collections.Counter("ab") == {"a": 3, "b": 2, "c": 1}

@@ -53,7 +53,6 @@ class ShortRuns:
     site : Site
     source : SiteSource
         The site's statements as they are planned.
-
     paths : PathValues or None
         The parts of objects that the plans' arguments are; None if they are the site's values.
 
@@ -117,7 +116,7 @@ class ShortRuns:
             return ()
         self._whole.clear()
         self._settle(short, plan)
-        short.otherwise(_declined)  # the server that asks would be asked again
+        short.otherwise(lambda *values: ())  # the server that asks would be asked again
         self._arm(short, plan, members, _TRIAL)
         served: tuple[Any, ...] = short(*values[: len(values) - len(self._source.others)])
         if served:
@@ -195,7 +194,6 @@ class ShortRuns:
         parameters = _parameters(plan, values)
         if parameters is None:
             return None
-        results = _results(plan)
         from dcarray._native.extension import make_short_run
 
         sizes = tuple([(*place, symbol, added) for place, symbol, added in entry.sizes])
@@ -208,16 +206,12 @@ class ShortRuns:
         try:
             short = make_short_run(
                 given, source.others, self._site.names, vars(builtins), plan.checks,
-                plan.driver, _serves(plan, native.numbers), parameters, results, sizes, firsts, LOCK,
+                plan.driver, _serves(plan, native.numbers), parameters, _results(plan), sizes, firsts, LOCK,
                 np.empty, bool(plan.overwritten), native.temporary, native.launches,
             )  # fmt: skip
         except ValueError:  # too many of something
             return None
-
-        def settle() -> None:
-            self._settle(short, plan)
-
-        SETTLE.append(settle)
+        SETTLE.append(lambda: self._settle(short, plan))
         return short
 
 
@@ -255,10 +249,6 @@ def _serves(plan: LoopPlan, numbers: Callable[..., tuple[int, ...]]) -> Callable
         return (*shapes, *[shapes[k] for k in kept]) if shapes else (), now
 
     return serves
-
-
-def _declined(*values: Any) -> tuple[Any, ...]:
-    return ()
 
 
 def _parameters(plan: LoopPlan, values: tuple[Any, ...]) -> tuple[_Part, ...] | None:

@@ -126,6 +126,7 @@ def _replaced(code: CodeType, sites: Mapping[str, Any]) -> CodeType:
 
 
 _CHANGES = threading.Lock()
+_SERVED: set[int] = set()  # threads in which a server finds a plan: it may call accelerated code itself
 _KINDS = 6  # of values, which the program calls short runs for without asking
 
 
@@ -296,7 +297,14 @@ class Site:
     def ask(self, *values: Any) -> tuple[Any, ...]:
         """Run the statements by compiled code if possible.  Return ``(results,)``, where ``results`` are the
         values of ``source.live`` after them; an empty tuple if the statements have to run in Python."""
-        found: tuple[Any, ...] = self.server.enter(values)
+        thread = threading.get_ident()
+        if thread in _SERVED:
+            return ()
+        _SERVED.add(thread)
+        try:
+            found: tuple[Any, ...] = self.server.enter(values)
+        finally:
+            _SERVED.discard(thread)
         return found
 
     def leave(self) -> None:
