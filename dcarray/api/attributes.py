@@ -395,7 +395,7 @@ def in_numpy(x: Attributes, name: str, args: tuple[Any, ...], kwargs: dict[str, 
     """Return the result of NumPy's method on the memory of an array, or raise its error."""
     a = x._writable()
     named = {k: plain_argument(x, v) for k, v in kwargs.items()}
-    return x._derive(getattr(a, name)(*[plain_argument(x, v) for v in args], **named))
+    return x._derive(getattr(np.ndarray, name)(a, *[plain_argument(x, v) for v in args], **named))
 
 
 def plain_argument(x: Handle, value: Any) -> Any:
