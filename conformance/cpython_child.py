@@ -57,8 +57,6 @@ def accelerated(way: str, name: str) -> list[str]:
 
 def _accelerate(names: list[str]) -> None:
     """Accelerate the modules that are imported already; ``dcarray run --also`` does it for later ones."""
-    import numpy  # noqa: F401
-
     import dcarray
 
     @dcarray.accelerate

@@ -67,6 +67,8 @@ def install_importer(also: tuple[str, ...], wanted: Callable[[str], bool], eager
     eagerly : bool, optional
         Whether the modules' sites ask for plans at once, not when they are hot.
     """
+    if also:
+        import numpy  # noqa: F401  # which may import one of them before this package can compile it
     finder: Any = _Finder(also, wanted, eagerly)
     places = [k for k, one in enumerate(sys.meta_path) if one is PathFinder]
     sys.meta_path.insert(places[0] if places else len(sys.meta_path), finder)
