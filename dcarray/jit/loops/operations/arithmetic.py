@@ -20,6 +20,7 @@ from .either_type import int_or_float, int_or_numpy, of_both
 from .integers import Integers, plain_int
 from .numbers import ERRORS
 from .operators import BINARY, COMPARISONS, UNARY
+from .sequences import compared_sequences, is_constant
 from .texts import Character, compared
 from .values import (
     INT_OR_FLOAT,
@@ -203,32 +204,12 @@ class Arithmetic(Integers, ComplexNumbers):
         same = op in ("==", "!=") and all(isinstance(x, np.dtype) or type(x) in known for x in (a, b))
         if not same and not (type(a) in known and type(b) in known):
             raise self.scope.fail(f"{op} of values that are not understood")
-        if not (_is_constant(a) and _is_constant(b)):
-            return self._sequences(op, a, b)
+        if not (is_constant(a) and is_constant(b)):
+            return compared_sequences(self, op, a, b)
         try:
             return function(a, b)
         except (*ERRORS, MemoryError) as error:
             raise self.scope.fail(f"{op} fails: {error}") from error
-
-    def _sequences(self, op: str, a: Value, b: Value) -> bool | Data:
-        """Trace ``==`` or ``!=`` of tuples or lists of ints that the run may know only; Python finds other
-        items by their identity first, which compiled code does not know."""
-        if op == "!=":
-            return self.negation(self._sequences("==", a, b))
-        if op != "==" or type(a) not in (tuple, list):
-            raise self.scope.fail(f"{op} of values that are not understood")
-        if type(a) is not type(b) or len(a) != len(b):
-            return False
-        found: bool | Data = True
-        for x, y in zip(a, b, strict=True):
-            if kind_of(x) is not int or kind_of(y) is not int:
-                raise self.scope.fail(f"{op} of sequences of other items than ints")
-            one = self.truth(self.binary("==", x, y))
-            if one is False:
-                return False
-            if isinstance(one, Data):
-                found = self.both("logical_and", found, one) if isinstance(found, Data) else one
-        return found
 
     def _known_integers(self, op: str, a: Dim, b: Dim) -> Value:
         if op in COMPARISONS:
@@ -418,15 +399,6 @@ class Operations:
 
     def __init__(self, math: Arithmetic) -> None:
         self.math, self.memory, self.scope = math, math.memory, math.scope
-
-
-def _is_constant(value: Value) -> bool:
-    """Whether a value of Python has the same items in each run."""
-    return (
-        all(map(_is_constant, value))
-        if type(value) in (tuple, list)
-        else (type(value) in (*PYTHON, str, type(None)) or isinstance(value, np.dtype))
-    )
 
 
 def _text(value: Value) -> str:
