@@ -37,7 +37,7 @@ from .entry_values import (
     ScalarType,
     calls_others,
 )  # fmt: skip
-from .lists import ListElements
+from .lists import ListElements, is_small
 from .members import Check, member_paths, watched_members
 from .public_names import public_description
 
@@ -120,8 +120,10 @@ def knows_wrapped() -> bool:
 
 
 def _tuple(value: tuple[Any, ...]) -> Hashable | None:
+    if not is_small(value):
+        return None
     guards = tuple([guard_of(v) for v in value])
-    if None in guards or any(type(v) in ARRAYS for v in value):
+    if None in guards or any(type(v) in ARRAYS or type(v) is list for v in value):
         return None
     return ("tuple", guards)
 

@@ -21,11 +21,13 @@ import numpy as np
 from dcarray.core.native import BUILT
 
 __all__ = [
+    "MOST_LEVELS",
     "ListElements",
     "are_distinct",
     "array_of",
     "elements_of",
     "given",
+    "is_small",
     "list_elements",
     "mixed_numbers",
 ]
@@ -33,7 +35,9 @@ __all__ = [
 _DTYPES = {kind: np.dtype(kind) for kind in (bool, int, float, complex)}
 _MIXED = np.dtype(complex)
 _EXACT = 1 << 53  # the largest int that a float has exactly, as have all before it
-_MAX_DEPTH = 8
+MOST_LEVELS = 8
+"""How many lists may be inside each other in a list of numbers."""
+_MOST_ITEMS = 1 << 14
 
 
 def read_numbers(
@@ -145,6 +149,19 @@ def _parts(
         start += len(row)
 
 
+def is_small(value: Sequence[Any]) -> bool:
+    """Whether a tuple or list has few levels and items.  One with parts in common may have more items than
+    memory could hold."""
+    level: list[Sequence[Any]] = [value]
+    for _ in range(MOST_LEVELS):
+        if sum(map(len, level)) > _MOST_ITEMS:
+            return False
+        level = [v for one in level for v in one if isinstance(v, tuple | list)]
+        if not level:
+            return True
+    return False
+
+
 def list_elements(values: Sequence[Any]) -> tuple[Any, ...]:
     """Return values with `ListElements` for lists; those that cannot be taken stay as they are, and all of
     them if a list occurs twice."""
@@ -158,7 +175,7 @@ def elements_of(value: list[Any], loose: bool = False) -> ListElements | None:
     too."""
     level, shape, of_tuples = [value], [len(value)], False
     lists: list[int] = []
-    for _ in range(_MAX_DEPTH):
+    for _ in range(MOST_LEVELS):
         lists += map(id, level)
         if not shape[-1]:
             return None
@@ -174,13 +191,10 @@ def elements_of(value: list[Any], loose: bool = False) -> ListElements | None:
         level = list(chain.from_iterable(level))
         if set(map(type, level)) != {list}:
             return None
-        if (
-            loose
-            and len(shape) == 1
-            and (len({*map(len, level)}) > 1 or not level[0] or len({*map(id, level)}) < len(level))
-        ):
+        shared = len({*map(id, level)}) < len(level)
+        if loose and len(shape) == 1 and (len({*map(len, level)}) > 1 or not level[0] or shared):
             return _ragged_elements(value)
-        if set(map(len, level)) != {len(level[0])}:
+        if shared or set(map(len, level)) != {len(level[0])}:  # shared lists may have any number of places
             return None
         shape.append(len(level[0]))
     found = _numbers(level, shape, loose, False)

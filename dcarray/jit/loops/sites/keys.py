@@ -160,16 +160,8 @@ def request_of(
         names.append((name, found))
     ints = {k for k, value in enumerate(values) if type(value) in (int, tuple)}
     symbols = tuple([(text, pattern.least(k, places, ints)) for k, text in enumerate(texts)])
-    loop = LoopDescription(
-        source.source,
-        source.file,
-        source.line,
-        tuple(names),
-        frozenset(source.live),
-        kind[1],
-        resumed,
-        symbols,
-    )
+    of_source = source.source, source.file, source.line
+    loop = LoopDescription(*of_source, tuple(names), frozenset(source.live), kind[1], resumed, symbols)
     max_elements = None if communicator() is None else max(1, options.distribute_above)
     return LoopRequest(
         loop, options.fastmath, options.threads, options.cache_dir, options.target, max_elements,

@@ -10,7 +10,7 @@ from typing import Any
 
 from dcarray.plans.slot import PlanState
 
-from ..entry.lists import list_elements
+from ..entry.lists import MOST_LEVELS, list_elements
 
 __all__ = ["ListConversion"]
 
@@ -79,6 +79,8 @@ class ListConversion:
 def _length(value: Any) -> int:
     """Return the number of numbers in a list or nested lists, by the first item of each; else 0."""
     count = 1
-    while type(value) is list and value:
+    for _ in range(MOST_LEVELS):  # a list may contain itself
+        if type(value) is not list or not value:
+            break
         count, value = count * len(value), value[0]
     return count if count > 1 and type(value) in _NUMBERS else 0

@@ -151,20 +151,9 @@ class LoopRequest(NamedTuple):
     def text(self) -> str:
         """Return a text of everything that the plan depends on; it is the plan's key in the cache."""
         loop = self.loop
-        options = (
-            *(self.fastmath, self.threads, self.target, self.max_elements),
-            *(self.undone, self.all_sizes, self.pays),
-        )
-        parts = (
-            loop.source,
-            loop.names,
-            loop.symbols,
-            sorted(loop.live),
-            loop.watched,
-            loop.resumed,
-            loop.flagless,
-        )
-        return repr((*parts, *options))
+        options = self.fastmath, self.threads, self.target, self.max_elements, self.undone, self.all_sizes
+        parts = loop.source, loop.names, loop.symbols, sorted(loop.live), loop.watched, loop.resumed
+        return repr((*parts, loop.flagless, *options, self.pays))
 
 
 def _is_moving(array: Array) -> bool:

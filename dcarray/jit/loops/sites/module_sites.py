@@ -102,15 +102,7 @@ class _Module:
         variables = stores(*self._tree.body) - _imported(self._nodes)
         shared = _global_reads(self._table)
         always = variables if not self._is_script else variables & (shared | _global_reads(self._table, True))
-        scope = Scope(
-            variables,
-            variables,
-            frozenset(),
-            frozenset(),
-            always,
-            self._known,
-            variables,
-        )
+        scope = Scope(variables, variables, NONE, NONE, always, self._known, variables)
         self._add(self._tree.body, scope, ("<module>", 1))
 
     def _keeps_code(self, decorator: ast.expr) -> bool:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from dcarray.ir.records import replaced
 
+from ..entry.lists import MOST_LEVELS
 from ..syntax.access_paths import Unnamed
 from ..syntax.path_names import Path, Step, appended, stacked
 from .keys import MISSING, reads_bound
@@ -51,14 +52,14 @@ def _are_apart(growing: Sequence[Any], given: Sequence[Any]) -> bool:
     if len(known) < len(growing) or any(type(one) is not list for one in growing):
         return False
     level = [value for value in given if type(value) is list]
-    while level:
+    for _ in range(MOST_LEVELS):  # a list may contain itself
         if not known.isdisjoint(map(id, level)):
             return False
         inner = [
             value for value in level if value and type(value[0]) is list
         ]  # others are of numbers, or no values
-        level = [row for value in inner for row in value if type(row) is list]
-    return True
+        level = [*{id(row): row for value in inner for row in value if type(row) is list}.values()]
+    return not level
 
 
 class PathValues:

@@ -74,7 +74,7 @@ def parameters_of(function: ast.FunctionDef) -> Names:
 
 def live_before(stmts: Sequence[ast.stmt], after: Names) -> Names:
     """Return the names live before statements, given those live after them and at their exits."""
-    return _LiveNames({}, NONE).loop_body(stmts, after, after)
+    return _LiveNames({}, NONE, after).loop_body(stmts, after, after)
 
 
 def live_in_loop(body: Sequence[ast.stmt], after: Names) -> Names:
@@ -88,8 +88,8 @@ def live_in_loop(body: Sequence[ast.stmt], after: Names) -> Names:
 class _LiveNames:
     """The backward walk: names that may be read after each statement."""
 
-    def __init__(self, after: dict[ast.stmt, Names], always: Names) -> None:
-        self._after = after
+    def __init__(self, after: dict[ast.stmt, Names], always: Names, returned: Names = NONE) -> None:
+        self._after, self._returned = after, returned  # names live when the function returns
         self._caught = always  # live everywhere: names read by inner functions and by handlers
         self._jumps: list[tuple[Names, Names]] = []  # names live after ``break`` and ``continue``
         self._heads: dict[LoopNode, Names] = {}  # names live at the start of each iteration, so far
@@ -117,7 +117,7 @@ class _LiveNames:
             case ast.For() | ast.While():
                 return self._loop(node, live)
             case ast.Return(value):
-                return reads_first(value) | (live & facts(node).binds) - binds(value)
+                return reads_first(value) | ((live & facts(node).binds) | self._returned) - binds(value)
             case ast.Raise():
                 return loads(node)
             case ast.Break():

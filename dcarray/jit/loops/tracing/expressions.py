@@ -13,6 +13,7 @@ from dcarray.ir.nodes import Call, While
 from dcarray.ir.statements import all_statements
 
 from ..entry.entry_values import Function, PublicObject
+from ..entry.lists import is_small
 from ..operations.arithmetic import Operations
 from ..operations.calls import Calls
 from ..operations.texts import Character, Text, contained
@@ -97,10 +98,11 @@ class Expressions(Operations):
             case ast.Slice(lower, upper, step):
                 parts = [None if p is None else self.evaluate(p, frame) for p in (lower, upper, step)]
                 return slice(*parts)
-            case ast.Tuple(parts):
-                return tuple([self.evaluate(p, frame) for p in parts])
-            case ast.List(parts):
-                return [self.evaluate(p, frame) for p in parts]
+            case ast.Tuple(parts) | ast.List(parts):
+                items = [self.evaluate(p, frame) for p in parts]
+                if not is_small(items):
+                    raise self.scope.fail("a tuple or list of many others")
+                return tuple(items) if isinstance(node, ast.Tuple) else items
             case ast.Attribute(owner, name):
                 return self.calls.attribute(self.evaluate(owner, frame), name)
             case ast.Call(callee, args, keywords):

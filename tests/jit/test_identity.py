@@ -1,0 +1,91 @@
+"""Programs that see which object is which: cycles, shared parts, methods with effects, NaN, and ``is``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from sited_programs import compare
+
+import dcarray as dc
+
+PROGRAMS = {
+    "a method changes an attribute and returns a name that was bound before": """
+class T:
+    def __init__(self):
+        self.step = 0
+    def step_until(self, limit):
+        ret = (self.step < limit)
+        if ret:
+            self.step += 1
+        return ret
+    def go(self, depth):
+        if depth and self.step_until(5):
+            self.go(depth - 1)
+def count(d, n):
+    r = d["x"] < n
+    if r:
+        d["x"] += 1
+    return r
+def main():
+    t, u, d = T(), T(), {"x": 0}
+    u.go(100)
+    return [t.step_until(5) for _ in range(8)], t.step, u.step, [count(d, 3) for _ in range(5)], d
+""",
+    "a ring of lists": """
+def total(root):
+    s, node = 0, root[1]
+    while node is not root:
+        s += node[2]
+        node = node[1]
+    return s
+def main():
+    root = []
+    root[:] = [root, root, 0]
+    for k in range(1, 100):
+        last = root[0]
+        node = [last, root, k]
+        last[1] = root[0] = node
+    return [total(root) for _ in range(5)]
+""",
+    "lists and tuples of which each item is the next one, many times": """
+def depth(x):
+    n = 0
+    while x:
+        x = x[0]
+        n += 1
+    return n
+def main():
+    x, t, y = [0], (), [1]
+    for _ in range(60):
+        x, t = [x, x], (t, t)
+    for _ in range(7):
+        y = [y] * 1000
+    y = [[y, y], [y, y]]
+    loop = []
+    loop.append(loop)
+    return depth(t), depth(x[0][0][:0]), first(y), first(loop)
+def first(y):
+    n = 0
+    for k in range(5):
+        n += len(y)
+    return n
+""",
+    "rows with two names": """
+def fill(m, n):
+    for i in range(n):
+        for j in range(3):
+            m[i % 2][j] += i
+    return m
+def main():
+    row = [0] * 3
+    m = fill([row, row], 20)
+    return m, m[0] is m[1] is row
+""",
+}
+
+
+@pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
+def test_programs_that_see_identity(program: str, tmp_path: Path) -> None:
+    with dc.options(jit="eager", cache_dir=None):
+        compare(program + "\nfor turn in range(4):\n    print(main())\n", tmp_path / "program.py")
