@@ -134,6 +134,8 @@ meets_check(PyObject *x, PyObject *check, Span *spans, int *arrays, int deep)
     case IDENTITY:
         return x == what;
     case OF_TYPE:
+        if (PyFloat_CheckExact(x) && isnan(PyFloat_AS_DOUBLE(x)))
+            return 0; /* it has no guard */
         return (PyObject *)Py_TYPE(x) == what;
     case EQUAL_INT:
         return PyLong_CheckExact(x) ? x == what ? 1 : PyObject_RichCompareBool(x, what, Py_EQ) : 0;

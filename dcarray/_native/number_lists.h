@@ -36,7 +36,7 @@ buffer_of_rows(PyObject *array, PyObject *rows, Py_ssize_t width, char letter, i
     return 0;
 }
 
-/* Put a number into memory as its type's; 0 if it has another type, or is too large. */
+/* Put a number into memory as its type's; 0 if it has another type, is too large, or is a NaN, which Python finds by identity. */
 static int
 read_number(PyObject *x, char letter, void *memory, Py_ssize_t k)
 {
@@ -47,7 +47,7 @@ read_number(PyObject *x, char letter, void *memory, Py_ssize_t k)
         if (!PyFloat_CheckExact(x))
             return 0;
         ((double *)memory)[k] = PyFloat_AS_DOUBLE(x);
-        return 1;
+        return !isnan(PyFloat_AS_DOUBLE(x));
     case 'l':
         if (!PyLong_CheckExact(x))
             return 0;
@@ -60,11 +60,11 @@ read_number(PyObject *x, char letter, void *memory, Py_ssize_t k)
         if (!PyComplex_CheckExact(x))
             return 0;
         ((Py_complex *)memory)[k] = PyComplex_AsCComplex(x);
-        return 1;
+        return !isnan(((Py_complex *)memory)[k].real) && !isnan(((Py_complex *)memory)[k].imag);
     default:
         if (PyFloat_CheckExact(x)) {
             ((Py_complex *)memory)[k] = (Py_complex){PyFloat_AS_DOUBLE(x), 1.0};
-            return 1;
+            return !isnan(PyFloat_AS_DOUBLE(x));
         }
         if (!PyLong_CheckExact(x))
             return 0;

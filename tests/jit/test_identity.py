@@ -71,6 +71,33 @@ def first(y):
         n += len(y)
     return n
 """,
+    "a NaN is found by identity": """
+import math
+nan, NAN = float("nan"), math.nan
+def members(values, special):
+    found = 0
+    for v in values:
+        if v in (0.25, special):
+            found += 1
+    return found
+def chosen(values, at):
+    best = values[0]
+    for k in range(len(values)):
+        if k == at:
+            best = values[k]
+    return best
+def other(k):
+    if k > 3:
+        return NAN
+    return 1.0
+def main():
+    values = [nan if k % 5 == 0 else k % 4 / 4 for k in range(100)]
+    many = []
+    for k in range(50):
+        many.append(nan)
+    found = [members(values, special) for special in (0.5, nan, float("nan"), 0.75)]
+    return found, chosen(values, 5) in values, many == [nan] * 50, many.index(nan), other(7) is math.nan
+""",
     "rows with two names": """
 def fill(m, n):
     for i in range(n):

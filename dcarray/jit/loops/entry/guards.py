@@ -221,7 +221,7 @@ def rewritten_function(
         if type(value) is FunctionType and called_by(value) in around:
             return around[called_by(value)]
         if type(value) in (int, float, complex, bool, str, type(None)):
-            return Constant(value)
+            return Constant(value) if value == value else None
         if type(value) is FunctionType:
             found = _guards.get(id(value))
             made = found if found is not None and found.holds() else _make_guard(value, around)
@@ -278,8 +278,8 @@ def _defaults_of(function: FunctionType, code: CodeType) -> list[tuple[str, Any]
 GUARDS: dict[type, Callable[[Any], Hashable | None]] = {
     bool: lambda v: "true" if v else "false",
     int: lambda v: v,
-    float: lambda _: "float",
-    complex: lambda _: "complex",
+    float: lambda v: "float" if v == v else None,  # Python finds a NaN in a list by identity
+    complex: lambda v: "complex" if v == v else None,
     str: lambda v: ("str", v),
     type(None): lambda _: "none",
     tuple: _tuple,

@@ -44,9 +44,12 @@ def read_numbers(
     rows: list[list[Any]], kind: type | None, width: int, array: np.ndarray[Any, Any], /
 ) -> bool:
     """Fill an array with the numbers of lists; False if these do not fit.  That is so if a list has another
-    length, an element has another type, or an int is too large.  ``kind`` is None for mixed lists."""
+    length, an element has another type or is a NaN, which Python finds by identity, or an int is too large.
+    ``kind`` is None for mixed lists."""
     kinds = set(map(type, chain.from_iterable(rows)))
     if set(map(len, rows)) != {width} or not kinds <= ({float, int} if kind is None else {kind}):
+        return False
+    if any(x != x for x in chain.from_iterable(rows)):
         return False
     into = array.reshape(len(rows), width)
     if kind is None:

@@ -298,6 +298,8 @@ class Tracer(Recursions):
     def _result(self, name: str, value: Any) -> Result:
         if isinstance(value, Unbound):
             raise self.scope.fail(value.reason)
+        if type(value) is float and value != value:
+            raise self.scope.fail(f"{name} is a NaN, which Python finds by identity")
         if is_int(value) and type(value) is not int:
             value = self.memory.value(self.math.expr(value, _INT), scalar=True, weak=int)
         if is_array(value):
