@@ -296,10 +296,9 @@ class Tracer(Recursions):
         return self._result(name, value)
 
     def _result(self, name: str, value: Any) -> Result:
-        if type(value) is float and value != value:
-            value = Unbound(f"{name} is a NaN, which Python finds by identity")
-        if isinstance(value, Unbound):
-            raise self.scope.fail(value.reason)
+        if isinstance(value, Unbound) or (type(value) is float and value != value):
+            is_nan = f"{name} is a NaN, which Python finds by identity"
+            raise self.scope.fail(value.reason if isinstance(value, Unbound) else is_nan)
         if is_int(value) and type(value) is not int:
             value = self.memory.value(self.math.expr(value, _INT), scalar=True, weak=int)
         if is_array(value):
