@@ -212,6 +212,11 @@ call_object_run(PyObject *self, PyObject *const *args, size_t flags, PyObject *k
         served = PyObject_Vectorcall(s->run, given, count, NULL);
         done = served == NULL ? -1 : PyTuple_GET_SIZE(served) > 0;
     }
+    else if (done < 0) { /* nothing has changed */
+        PyObject *none = give_up((ShortRun *)s->run);
+        done = none == NULL ? -1 : 0;
+        Py_XDECREF(none);
+    }
     if (done > 0 && (found = bind_parts(s, owners, PyTuple_GET_ITEM(served, 0))) == NULL)
         done = -1;
     for (int k = 0; k < s->read_count; k++)

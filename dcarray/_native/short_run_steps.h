@@ -40,6 +40,7 @@ typedef struct {
     PyObject *serves; /* called with other symbols: None, or the parameters' shapes, or () where these stay, and the integers
                        * of the launches' blocks, or () */
     PyObject *bound, *contexts; /* (dictionary, name, object it is bound to), (context variable, its value) */
+    PyObject *failed; /* called with an error */
     PyObject *acquire, *release, *empty, *spec; /* the spec holds all objects of the parts */
     PyObject *shapes; /* of the parameters, where they depend on symbols */
     Part parameters[MOST_PARTS], results[MOST_PARTS];
@@ -342,9 +343,10 @@ call_driver(ShortRun *s, void **addresses)
     return flags;
 }
 
-/* Run the driver: 1 with results, 0 if the run has to be Python's, -1 with an error.  Then memory is as before. */
+/* Run the driver: 1 with results, 0 if the run has to be Python's, -1 with an error.  Then memory is as before.  ``take`` is
+ * called with the results, unless it is NULL. */
 static int
-run_short(ShortRun *s, PyObject **values, const Span *spans, int arrays, PyObject **results)
+run_short(ShortRun *s, PyObject **values, const Span *spans, int arrays, PyObject *take, PyObject **results)
 {
     union { double real; int64_t integer; } numbers[MOST_PARTS];
     PyObject *made[MOST_PARTS] = {0};
@@ -389,6 +391,14 @@ run_short(ShortRun *s, PyObject **values, const Span *spans, int arrays, PyObjec
     }
     if (done > 0 && (*results = bound_results(s, values, made)) == NULL)
         done = -1;
+    if (done > 0 && take != NULL) {
+        PyObject *none = PyObject_CallOneArg(take, *results);
+        if (none == NULL) {
+            Py_CLEAR(*results);
+            done = -1;
+        }
+        Py_XDECREF(none);
+    }
     for (int k = 0; k < s->parameter_count; k++)
         Py_XDECREF(made[k]);
     if (done <= 0 && before != NULL)

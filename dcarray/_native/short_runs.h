@@ -4,6 +4,26 @@
  * the run to Python where one fails, where a floating-point exception was raised, and from time to time. */
 #include "short_run_steps.h"
 
+/* Tell the site of the error that is set: an empty tuple, so that Python runs the statements, or NULL with an error. */
+static PyObject *
+give_up(ShortRun *s)
+{
+    PyObject *type, *value, *trace, *found;
+    PyErr_Fetch(&type, &value, &trace);
+    PyErr_NormalizeException(&type, &value, &trace);
+    if (!PyErr_GivenExceptionMatches(type, PyExc_Exception)) {
+        PyErr_Restore(type, value, trace);
+        return NULL;
+    }
+    if (trace != NULL)
+        PyException_SetTraceback(value, trace);
+    found = PyObject_CallOneArg(s->failed, value);
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(trace);
+    return found;
+}
+
 static PyObject *
 call_short(PyObject *self, PyObject *const *args, size_t flags, PyObject *keywords)
 {
@@ -13,7 +33,8 @@ call_short(PyObject *self, PyObject *const *args, size_t flags, PyObject *keywor
     int arrays = 0;
     Py_ssize_t others = 0;
     int done = 0;
-    if (PyVectorcall_NARGS(flags) == s->given && keywords == NULL && seconds() < s->until &&
+    PyObject *take = PyVectorcall_NARGS(flags) == s->given + 1 ? args[s->given] : NULL;
+    if ((PyVectorcall_NARGS(flags) == s->given || take != NULL) && keywords == NULL && seconds() < s->until &&
         (Wrapped == NULL || (Families != NULL && !simulated()))) {
         if ((none = PyObject_CallNoArgs(s->acquire)) == NULL)
             return NULL;
@@ -26,7 +47,7 @@ call_short(PyObject *self, PyObject *const *args, size_t flags, PyObject *keywor
         if (done > 0)
             done = take_symbols(s, values);
         if (done > 0)
-            done = run_short(s, values, spans, arrays, &results);
+            done = run_short(s, values, spans, arrays, take, &results);
         s->busy = !entered;
         for (Py_ssize_t k = 0; k < others; k++)
             Py_DECREF(values[s->given + k]);
@@ -35,7 +56,7 @@ call_short(PyObject *self, PyObject *const *args, size_t flags, PyObject *keywor
             PyErr_Fetch(&type, &value, &trace);
             Py_XDECREF(PyObject_CallNoArgs(s->release));
             PyErr_Restore(type, value, trace);
-            return NULL;
+            return give_up(s);
         }
         if ((none = PyObject_CallNoArgs(s->release)) == NULL) {
             Py_XDECREF(results);
@@ -58,7 +79,7 @@ call_short(PyObject *self, PyObject *const *args, size_t flags, PyObject *keywor
 
 #define SHORT_FIELDS(DO)                                                                                                        \
     DO(python) DO(checks) DO(others) DO(names) DO(builtins) DO(driver) DO(serves) DO(symbols) DO(threads) DO(flags) DO(bound)   \
-        DO(contexts) DO(acquire) DO(release) DO(empty) DO(spec) DO(shapes)
+        DO(contexts) DO(failed) DO(acquire) DO(release) DO(empty) DO(spec) DO(shapes)
 
 static int
 short_traverse(PyObject *self, visitproc visit, void *arg)
@@ -214,18 +235,18 @@ read_launches(ShortRun *s, PyObject *launches)
 }
 
 /* make_short_run(given, others, names, builtins, checks, driver, serves, parameters, results, sizes, firsts, lock, empty, undo,
- * temporary, launches): a callable for so many arguments, which has to be armed first. */
+ * temporary, launches, failed): a callable for so many arguments, which has to be armed first. */
 static PyObject *
 make_short_run(PyObject *module, PyObject *args)
 {
-    PyObject *others, *names, *builtins, *checks, *driver, *serves, *parameters, *results, *sizes, *firsts, *lock, *empty, *launches;
+    PyObject *others, *names, *builtins, *checks, *driver, *serves, *parameters, *results, *sizes, *firsts, *lock, *empty, *launches, *failed;
     int given, undo;
     Py_ssize_t temporary;
     ShortRun *s;
-    if (!PyArg_ParseTuple(args, "iO!O!O!O!OOO!O!O!O!OOpnO!:make_short_run", &given, &PyTuple_Type, &others, &PyDict_Type,
+    if (!PyArg_ParseTuple(args, "iO!O!O!O!OOO!O!O!O!OOpnO!O:make_short_run", &given, &PyTuple_Type, &others, &PyDict_Type,
                           &names, &PyDict_Type, &builtins, &PyTuple_Type, &checks, &driver, &serves, &PyTuple_Type,
                           &parameters, &PyTuple_Type, &results, &PyTuple_Type, &sizes, &PyTuple_Type, &firsts, &lock, &empty,
-                          &undo, &temporary, &PyTuple_Type, &launches))
+                          &undo, &temporary, &PyTuple_Type, &launches, &failed))
         return NULL;
     if (PyType_Ready(&ShortRunType) < 0)
         return NULL;
@@ -248,6 +269,7 @@ make_short_run(PyObject *module, PyObject *args)
     s->driver = Py_NewRef(driver);
     s->serves = Py_NewRef(serves);
     s->empty = Py_NewRef(empty);
+    s->failed = Py_NewRef(failed);
     s->spec = Py_NewRef(args);
     if (read_launches(s, launches) < 0 || read_sizes(s, sizes, firsts) < 0 || (s->acquire = PyObject_GetAttrString(lock, "acquire")) == NULL ||
         (s->release = PyObject_GetAttrString(lock, "release")) == NULL ||

@@ -223,7 +223,7 @@ def test_the_rest_of_a_loop_may_return(monkeypatch: pytest.MonkeyPatch) -> None:
         loop.resuming = True
         loop.enabled = False
         assert repr(f(np.ones(300), n)) == repr(expected)
-        assert not loop.server.done()
+        assert not loop.done()
     assert dc.report().loops
 
 

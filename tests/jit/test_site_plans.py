@@ -267,7 +267,7 @@ def test_the_rest_of_a_loop_is_compiled(at_once: None, monkeypatch: pytest.Monke
     assert dc.report().loops == 2, reasons()
     starts = [start for site, start in asked if site is loops[0]]
     assert starts[:3] == [2, 3, 4] and all(start is None for site, start in asked if site is loops[1])
-    assert not any(site.server.done() for site in loops)
+    assert not any(site.done() for site in loops)
 
 
 CHILD = """

@@ -263,19 +263,21 @@ def released(locks: Sequence[Any]) -> None:
         lock.release()
 
 
-def drawing(generators: Sequence[Any], run: Callable[[], Any]) -> Any:
+def drawing(generators: Sequence[Any], run: Callable[[Callable[[], None]], Any]) -> Any:
     """Return the result of a run that draws from generators; None if it fails, or if another thread may draw
-    from them now."""
+    from them now.  The run calls its argument once all else is done."""
     locks = acquired(generators)
     if locks is None:
         return None
-    try:
-        found = run()
+
+    def copy_back() -> None:
         for generator in generators:
-            if found is not None and _is_pythons(generator):
+            if _is_pythons(generator):
                 from .python_generators import copied_back
 
                 copied_back(generator)
-        return found
+
+    try:
+        return run(copy_back)
     finally:
         released(locks)

@@ -27,6 +27,7 @@ from ..entry.entry_values import Result
 from ..entry.guard_checks import Checks, checks_hold, checks_of
 from .loop_requests import LoopInterface
 from .plan_values import PlanMismatch, number
+from .site import Outcome
 from .sized_plan import SizedPlan, Sizes
 
 if TYPE_CHECKING:
@@ -150,6 +151,7 @@ class DeviceLoopPlan(SizedPlan):
     def run(
         self, values: Sequence[Any], options: config.Options,
         places: Sequence[DeviceBuffer | None] | None = None, sizes: Sizes | None = None,
+        outcome: Outcome | None = None,
     ) -> tuple[Any, ...] | None:  # fmt: skip
         """Run the loop on the device.  Return the values of the names ``live`` after it; None if the loop has
         to run in Python.
@@ -163,19 +165,20 @@ class DeviceLoopPlan(SizedPlan):
         """
         if fp_state.raises_or_calls(fp_state.current_state()):
             return None
+        outcome = outcome or Outcome()
         whole = self._whole(values) if places is None else values
+        outcome.is_final = True  # an array that cannot be restored says so itself
         found = None if whole is None else self._run(whole, options, sizes or self._sizes, places or ())
         if found is None:
+            outcome.is_final = False
             return None
         for k in self._written:
             if whole is not None and whole[k] is not values[k]:
                 values[k][...] = as_class(type(values[k]), whole[k])
-        return tuple(
-            [
-                values[at] if result.kind == "alias" else made
-                for (result, at), made in zip(self._results, found, strict=True)
-            ]
-        )
+        pairs = zip(self._results, found, strict=True)
+        bound = tuple([values[at] if result.kind == "alias" else made for (result, at), made in pairs])
+        outcome.take(bound)
+        return bound
 
     def _whole(self, values: Sequence[Any]) -> Sequence[Any] | None:
         """Return the values with copies for parts of arrays, and for those that are not in C order; None if

@@ -10,6 +10,8 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 from weakref import WeakSet
 
+from dcarray.core.faults import passed_over
+
 from ..syntax.cells import free_names
 from ..syntax.definitions import undecorated
 from ..syntax.liveness import parameters_of
@@ -64,7 +66,12 @@ def with_sites(function: FunctionType) -> tuple[CodeType, list[Site]] | None:
     code, names = original(function), function.__globals__
     found = _known.get((id(code), id(names)))
     if found is None:
-        found = _known[id(code), id(names)] = code, names, _with_sites(function, code)
+        made = None
+        try:
+            made = _with_sites(function, code)
+        except Exception as error:  # the function has to run all the same
+            passed_over(error, (code.co_filename, code.co_firstlineno))
+        found = _known[id(code), id(names)] = code, names, made
     return found[2]
 
 

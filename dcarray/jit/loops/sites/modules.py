@@ -9,6 +9,9 @@ from contextlib import contextmanager
 from types import CodeType
 from typing import Any
 
+from dcarray.core.counters import note
+from dcarray.core.faults import passed_over
+
 from ..syntax.stubs import functions_in, stub_of
 from .codes import note_codes
 from .profiles import profile_of
@@ -42,6 +45,17 @@ def compile_module(
         If the source cannot be compiled.
     """
     plain = compile(source, file, "exec", dont_inherit=True)  # with the warnings and errors of the source
+    try:
+        return _with_sites(plain, source, file, names, is_script, eagerly)
+    except Exception as error:  # the program has to run all the same
+        passed_over(error, (file, 1))
+        return plain
+
+
+def _with_sites(
+    plain: CodeType, source: str | bytes, file: str, names: dict[str, Any], is_script: bool, eagerly: bool
+) -> CodeType:
+    """Return what `compile_module` does, for a module whose code without sites is ``plain``."""
     profile = profile_of(source, file, is_script)
     module = profile.module() if profile else None
     if module is None:
@@ -69,8 +83,6 @@ def _heat_hinted(source: str | bytes, file: str, module: SitedModule, sites: Seq
     stub = stub_of(file)
     if stub is None or not sites:
         return
-    from dcarray.core.counters import note
-
     if stub.problem:
         note(stub.problem, kind="loop", where=(file, 1))
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from types import CellType, FunctionType, MemberDescriptorType, ModuleType, SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -179,13 +180,27 @@ def is_plainly_read(owner: Any, step: Step) -> bool:
 
 
 def bind(owner: Any, step: Step, value: Any) -> None:
-    """Bind a part of an object."""
-    if step.kind == "item":
+    """Bind a part of an object; `MISSING` unbinds it."""
+    if step.kind == "cell":
+        if value is MISSING:
+            del _cell(owner, step.key).cell_contents
+        else:
+            _cell(owner, step.key).cell_contents = value
+    elif value is MISSING:
+        with suppress(AttributeError, KeyError):
+            owner.__delitem__(step.key) if step.kind == "item" else delattr(owner, str(step.key))
+    elif step.kind == "item":
         owner[step.key] = value
-    elif step.kind == "cell":
-        _cell(owner, step.key).cell_contents = value
     else:
         setattr(owner, str(step.key), value)
+
+
+def held(owner: Any, step: Step) -> Any:
+    """Return what a part of an object that may be bound is bound to; `MISSING` if to nothing of its own."""
+    try:
+        return part(owner, step) if is_own(owner, step) else MISSING
+    except (Unread, AttributeError, ValueError):
+        return MISSING
 
 
 def place(owner: Any, step: Step) -> tuple[int, int | str]:

@@ -6,7 +6,8 @@ The values of a site's first run show which of its access paths lead through obj
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import FunctionType
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ from .object_parts import (
     bind,
     class_attribute,
     function_of,
+    held,
     is_bindable,
     is_object,
     is_own,
@@ -270,18 +272,24 @@ class PathValues:
         found = Counter([place(owners[at], step) for at, step in parts])
         return all(found[place(owners[at], step)] == 1 for at, step in self._written)
 
-    def bind(self, values: Sequence[Any], owners: Sequence[Any], given: tuple[Any, ...]) -> tuple[Any, ...]:
+    def bind(
+        self, values: Sequence[Any], owners: Sequence[Any], undo: list[Callable[[], None]],
+        given: tuple[Any, ...],
+    ) -> tuple[Any, ...]:  # fmt: skip
         """Store the results of a plan: the first ones in parts of objects, the next in lists, by appending
-        them or as the lists' new items.  Return the rest."""
+        them or as the lists' new items.  Return the rest; functions that undo this are added to ``undo``."""
         for (at, step), value in zip(self._written, given, strict=False):
+            undo.append(partial(bind, owners[at], step, held(owners[at], step)))
             bind(owners[at], step, value)
         count = len(self._written)
         for k, value in zip(self._lists, given[count:], strict=False):
+            undo.append(partial(values[k].__delitem__, slice(len(values[k]), None)))
             if self._grows:
                 values[k].extend(value)
             else:
                 values[k].append(value)
         count += len(self._lists)
         for k, value in zip(self._stacks, given[count:], strict=False):
+            undo.append(partial(values[k].__setitem__, slice(None), [*values[k]]))
             values[k][:] = value
         return given[count + len(self._stacks) :]

@@ -11,6 +11,7 @@ import atexit
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext, suppress
 
 from dcarray.core import config
 
@@ -78,7 +79,8 @@ class Profile:
 
         def end() -> None:
             if os.getpid() == pid:
-                self._save(module, sites)
+                with nullcontext() if config.current().debug else suppress(Exception):
+                    self._save(module, sites)
 
         atexit.register(end)
 

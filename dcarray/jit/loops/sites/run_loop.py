@@ -22,6 +22,7 @@ from ..entry.guards import ARRAYS, knows_wrapped
 from ..entry.lists import ListElements
 from .loop_requests import LoopInterface
 from .plan_values import binding, number
+from .site import Outcome
 from .sized_plan import SizedPlan, Sizes
 from .undo_copies import CompressedCopy
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from dcarray.lowering.program.loaded_plan import LoadedPlan
 
 NDArray = np.ndarray[Any, Any]
+_FEW = 1 << 22  # bytes of arrays of which the first run of a plan makes copies that others need not
 _SMALL = 1024  # elements up to which NumPy allocates, since the memory is not worth reusing
 
 
@@ -83,6 +85,7 @@ class LoopPlan(SizedPlan):
         self._rewritten = [at_of[name] for name in interface.rewritten]
         self._writes = any(part[0] == "inout" for part in self._sizes.parameters)
         self.checks: Checks | None = None
+        self._has_run = False
         self._plain: list[int] | None = None  # where the arguments are among the values, if all are plain
         found = dict(interface.results)
         self.results = [(name, found.get(name)) for name in live]
@@ -155,13 +158,13 @@ class LoopPlan(SizedPlan):
 
     def run(
         self, values: Sequence[Any], options: config.Options, places: Sequence[int] | None = None,
-        sizes: Sizes | None = None,
+        sizes: Sizes | None = None, outcome: Outcome | None = None,
     ) -> tuple[Any, ...] | None:  # fmt: skip
         """Run the loop.  Return the values of the names ``live`` after it; None if the loop has to run in
         Python, with all memory restored.
 
         ``places`` are the addresses from `addresses`, if the caller has them, and has held `LOCK` since;
-        ``sizes`` those of `sizes`, if the plan has symbols.
+        ``sizes`` those of `sizes`, if the plan has symbols; ``outcome`` takes the values of the names.
 
         Raises
         ------
@@ -172,37 +175,49 @@ class LoopPlan(SizedPlan):
             that call says.
         """
         sizes = sizes or self._sizes
+        outcome = outcome or Outcome()
+        run = partial(self._run, values, options, places, sizes, outcome)
         if not self._generators:
-            return self._run(values, options, places, sizes)
-        drawn = [find(values) for find in self._generators.values()]
-        run = partial(self._run, values, options, places, sizes)
-        given: tuple[Any, ...] | None = generators.drawing(drawn, run)
+            return run(None)
+        given: tuple[Any, ...] | None = generators.drawing(
+            [find(values) for find in self._generators.values()], run
+        )
         return given
 
     def _run(
-        self, values: Sequence[Any], options: config.Options, places: Sequence[int] | None, sizes: Sizes
-    ) -> tuple[Any, ...] | None:
+        self, values: Sequence[Any], options: config.Options, places: Sequence[int] | None, sizes: Sizes,
+        outcome: Outcome, drawn: Callable[[], None] | None,
+    ) -> tuple[Any, ...] | None:  # fmt: skip
+        """Do what `run` does; ``drawn`` copies the states of generators back."""
         made: list[NDArray] = []
-        if places is None:
-            with LOCK:
+        with LOCK:
+            if places is None:
                 addresses = self._arguments(values, made, sizes)
-                if addresses is None or not self._execute(made, addresses, options, sizes):
-                    return None
-            for role, fetch, *_ in sizes.parameters:
-                if role == "inout" and type(fetch) is int and type(values[fetch]) is ListElements:
-                    values[fetch].write_back()
-        else:  # the lock is held, and there are no lists
-            addresses = self._arguments_at(values, made, places, sizes)
-            if addresses is None or not self._execute(made, addresses, options, sizes):
+            else:
+                addresses = self._arguments_at(values, made, places, sizes)
+            restore = None if addresses is None else self._execute(made, addresses, options, sizes, outcome)
+            if addresses is None or restore is None:
+                outcome.is_final = False
                 return None
+            try:
+                below = options.eager_below
+                bound = [bind(values, made, addresses, below) for bind in self._results]
+                for k, other in self._aliases:
+                    bound[k] = bound[other]
+                outcome.take(found := tuple(bound))
+                if places is None:  # else there are no lists
+                    for role, fetch, *_ in sizes.parameters:
+                        if role == "inout" and type(fetch) is int and type(values[fetch]) is ListElements:
+                            values[fetch].write_back()
+                if drawn is not None:
+                    drawn()
+            except BaseException:
+                outcome.drop()
+                restore()
+                raise
+        self._has_run = True
         self.count(1)
-        if not self._results:
-            return ()
-        below = options.eager_below
-        bound = [bind(values, made, addresses, below) for bind in self._results]
-        for k, other in self._aliases:
-            bound[k] = bound[other]
-        return tuple(bound)
+        return found
 
     def _arguments_at(
         self, values: Sequence[Any], made: list[NDArray], places: Sequence[int], sizes: Sizes
@@ -275,10 +290,11 @@ class LoopPlan(SizedPlan):
         return _memory(shape, dtype, 0 if self._owned else size)
 
     def _execute(
-        self, made: list[NDArray], addresses: list[int], options: config.Options, sizes: Sizes
-    ) -> bool:
-        """Run the plan and return True; False if it failed.  Then memory is restored, unless the loop, which
-        Python runs next, overwrites it anyway."""
+        self, made: list[NDArray], addresses: list[int], options: config.Options, sizes: Sizes,
+        outcome: Outcome,
+    ) -> Callable[[], None] | None:  # fmt: skip
+        """Run the plan and return a function that restores memory; None if it failed.  Then memory is
+        restored, unless the loop, which Python runs next, overwrites it anyway."""
         state = fp_state.current_state()
         counted_flags = fp_state.watched_flags(state)
         if self.may_raise:
@@ -294,7 +310,10 @@ class LoopPlan(SizedPlan):
                 and check(addresses, sizes.symbols, options.threads)
             ):
                 counted_flags = 0
-            else:
+                outcome.is_final = (
+                    self._has_run or sum(made[k].nbytes for k in self._undone_unless_small) > _FEW
+                )
+            if not outcome.is_final:  # to bind the results of a first run may fail
                 undone = [*undone, *self._undone_unless_small]
         if self._rewritten and fp_state.may_raise(state):
             undone = [*undone, *self._rewritten]
@@ -306,8 +325,8 @@ class LoopPlan(SizedPlan):
     def _execute_undoable(
         self, made: list[NDArray], addresses: list[int], options: config.Options, counted_flags: int,
         undone: Sequence[int], sizes: Sizes,
-    ) -> bool:  # fmt: skip
-        """Run the plan with undo copies; if it fails, restore the arrays from these and return False."""
+    ) -> Callable[[], None] | None:  # fmt: skip
+        """Do what `_execute` does, with undo copies of the arrays ``undone``."""
         given = len(made)
         copies = [(made[k], CompressedCopy(made[k])) for k in dict.fromkeys(undone)] if undone else ()
         kept, sizes.kept = sizes.kept, None  # a signal handler may run the plan, too
@@ -316,6 +335,14 @@ class LoopPlan(SizedPlan):
         for saved, address in kept:
             made.append(saved)
             addresses.append(address)
+
+        def restore() -> None:
+            with DelayedInterrupt():
+                for (k, where), saved in zip(sizes.windows, made[given:], strict=True):
+                    made[k][where] = saved[where]
+                for a, copy in copies:
+                    copy.restore(a)
+
         try:
             flags = self._loaded.run(
                 made if self._arrays else (), addresses, sizes.symbols, options.threads, counted_flags
@@ -325,17 +352,13 @@ class LoopPlan(SizedPlan):
                 copy.restore(a)
             if options.debug:
                 raise
-            return False
+            return None
         if flags & counted_flags:
-            with DelayedInterrupt():
-                for (k, where), saved in zip(sizes.windows, made[given:], strict=True):
-                    made[k][where] = saved[where]
-                for a, copy in copies:
-                    copy.restore(a)
-            return False
+            restore()
+            return None
         if all(made[k].size <= _SMALL for k, _ in sizes.windows):
             sizes.kept = kept
-        return True
+        return restore
 
 
 def _memory(shape: tuple[int, ...], dtype: np.dtype[Any], size: int) -> tuple[NDArray, int]:

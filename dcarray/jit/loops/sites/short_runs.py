@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from .keys import Entry
     from .path_values import PathValues
     from .run_loop import LoopPlan
-    from .site import Site, SiteSource
+    from .site import Outcome, Site, SiteSource
 
 __all__ = ["ShortRuns"]
 
@@ -106,22 +106,19 @@ class ShortRuns:
         return short
 
     def begin_trial(
-        self, plan: LoopPlan, values: tuple[Any, ...], entry: Entry, members: list[Check]
-    ) -> tuple[Any, ...]:
-        """Run a plan by its short run and return the results.  The next runs use it, too: several are timed,
-        since the first ones find nothing in the caches.  Return an empty tuple if the plan has no short run,
-        or may not run with these values."""
+        self, outcome: Outcome, plan: LoopPlan, values: tuple[Any, ...], entry: Entry, members: list[Check]
+    ) -> None:
+        """Run a plan by its short run, if it has one that may run with these values.  The next runs use it,
+        too: several are timed, since the first ones find nothing in the caches."""
         short, _ = self._found(plan, values, entry)
         if short is None:
-            return ()
+            return
         self._whole.clear()
         self._settle(short, plan)
         short.otherwise(lambda *values: ())  # the server that asks would be asked again
         self._arm(short, plan, members, _TRIAL)
-        served: tuple[Any, ...] = short(*values[: len(values) - len(self._source.others)])
-        if served:
+        if short(*values[: len(values) - len(self._source.others)], outcome.take):
             self._trial = entry, self.use(plan, values, entry, members, _TRIAL)
-        return served
 
     @property
     def in_trial(self) -> bool:
@@ -207,7 +204,7 @@ class ShortRuns:
             short = make_short_run(
                 given, source.others, self._site.names, vars(builtins), plan.checks,
                 plan.driver, _serves(plan, native.numbers), parameters, _results(plan), sizes, firsts, LOCK,
-                np.empty, bool(plan.overwritten), native.temporary, native.launches,
+                np.empty, bool(plan.overwritten), native.temporary, native.launches, self._site.failed,
             )  # fmt: skip
         except ValueError:  # too many of something
             return None

@@ -10,15 +10,19 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from threading import get_ident
 from types import CodeType, SimpleNamespace
 from typing import Any, NamedTuple
 
 from dcarray.core import config, open_door
+from dcarray.core.faults import passed_over
 from dcarray.ir.records import record
 from dcarray.tiering.admission import FADING
 
 __all__ = [
-    "Site", "SitePlace", "SiteSource", "Watch", "constant", "sites_at", "watch_constant", "with_constants",
+    "Outcome", "Site", "SitePlace", "SiteSource", "Watch", "constant", "sites_at", "watch_constant",
+    "with_constants",
 ]  # fmt: skip
 
 
@@ -159,6 +163,49 @@ class Watch:
         return SimpleNamespace, (), {"on": False}
 
 
+class Outcome:
+    """What compiled code has done for a program that asked a site.
+
+    A run changes memory, binds results, and has them taken here, which stores parts of objects; if any of
+    this fails, all is undone.  What comes after that is for later runs, and its errors change nothing.
+
+    Attributes
+    ----------
+    results : tuple
+        ``(results,)``, the values of the live names; empty as long as Python has to run the statements.
+    is_final : bool
+        Whether memory has changed that cannot be restored, so that Python must not run the statements.
+    steps : list of callable
+        What is done with the results, one function after the other, before they are taken.
+    undo : list of callable
+        What undoes these steps.
+    """
+
+    __slots__ = ("is_final", "results", "steps", "undo")
+
+    def __init__(self) -> None:
+        self.results: tuple[Any, ...] = ()
+        self.is_final = False
+        self.steps: list[Callable[[tuple[Any, ...]], tuple[Any, ...]]] = []
+        self.undo: list[Callable[[], None]] = []
+
+    def take(self, found: tuple[Any, ...]) -> None:
+        """Take the values of a plan's live names after its run."""
+        try:
+            for step in self.steps:
+                found = step(found)
+        except BaseException:
+            self.drop()
+            raise
+        self.results = (found,)
+
+    def drop(self) -> None:
+        """Undo `take`."""
+        self.results = ()
+        while self.undo:
+            self.undo.pop()()
+
+
 class Site:
     """A place where compiled code may take over.
 
@@ -209,6 +256,7 @@ class Site:
     """
 
     __slots__ = (
+        "_done",
         "_held",
         "_seen",
         "_server",
@@ -250,6 +298,7 @@ class Site:
         self.seconds = self.recent = self.compiled = self.due = self._seen = 0.0
         self.runs = 0
         self._server: Any = None
+        self._done: set[int] = set()  # threads in which `resume` has done all iterations
         self.enter: Callable[..., tuple[Any, ...]] = self.ask
         self._short: list[Any] = []  # the functions of `prefer`, the last one first
         if outer is not None:
@@ -297,30 +346,56 @@ class Site:
     def ask(self, *values: Any) -> tuple[Any, ...]:
         """Run the statements by compiled code if possible.  Return ``(results,)``, where ``results`` are the
         values of ``source.live`` after them; an empty tuple if the statements have to run in Python."""
-        thread = threading.get_ident()
+        thread = get_ident()
         if thread in _SERVED:
             return ()
         _SERVED.add(thread)
         try:
-            found: tuple[Any, ...] = self.server.enter(values)
+            return self._guarded("enter", values)
         finally:
             _SERVED.discard(thread)
-        return found
 
     def leave(self) -> None:
         """Note that the statements have run in Python, after `ask` returned an empty tuple."""
-        self.server.leave()
+        self._guarded("leave")
 
     def resume(self, start: Any, items: range | None, *values: Any) -> tuple[Any, ...]:
         """Do what `ask` does for the remaining iterations of a loop: over the range ``items``, from ``start``
         (the current loop variable) on.  For a ``while`` loop both are None."""
-        found: tuple[Any, ...] = self.server.resume(start, items, values)
+        found = self._guarded("resume", start, items, values)
+        if found:
+            self._done.add(get_ident())
         return found
 
     def done(self) -> bool:
         """Return whether the last `resume` in this thread ran all remaining iterations; then False again."""
-        found: bool = self.server.done()
-        return found
+        thread = get_ident()
+        was = thread in self._done
+        self._done.discard(thread)
+        return was
+
+    def _guarded(self, step: str, *args: Any) -> tuple[Any, ...]:
+        """Have the server do a step, and return its results.  This is the border between the program and
+        compiled code: no error of this package's own goes through."""
+        outcome = Outcome()
+        try:
+            getattr(self.server, step)(outcome, *args)
+        except Exception as error:
+            if outcome.is_final and not outcome.results:
+                raise
+            self.failed(error)
+        return outcome.results
+
+    def failed(self, error: Exception) -> tuple[()]:
+        """Leave the statements to Python for good since an error came out of compiled code, or out of what
+        prepares it; raise the error if it is the program's, or for debugging.  Where memory is too small,
+        later runs may have more."""
+        reason = passed_over(error, (self.source.file, self.source.line))
+        if not isinstance(error, MemoryError):
+            self.refuse(reason)
+            with suppress(Exception):
+                self.server.refuse(reason)
+        return ()
 
     def note(self) -> None:
         """Note that compiled code ended a loop as its condition does, or that a name is not bound."""

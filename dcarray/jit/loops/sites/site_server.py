@@ -20,7 +20,7 @@ from .loop_requests import TOO_SHORT, LoopRequest
 from .path_values import PathValues
 from .pruning import prune_soon
 from .sampler import SAMPLER
-from .site import Site
+from .site import Outcome, Site
 from .version import Version, not_faster
 
 SAMPLER.prune = prune_soon  # no site is refused before it has a server
@@ -41,7 +41,6 @@ class SiteServer:
     def __init__(self, site: Site) -> None:
         self.site = site
         self._running: dict[int, tuple[float, Version | None, Entry | None]] = {}  # by thread: Python's runs
-        self._done: set[int] = set()  # threads in which all iterations have been done
         self._shared: set[int] = set()  # threads in which compiled code has done part of the iterations
         self._pace = admission.Pace()
         self._questions = admission.Questions()
@@ -60,12 +59,7 @@ class SiteServer:
             self._resting = max(0, self._resting - 1)
             self._plain.plans.refuse_value(self._unnamed or self.versions[-1].unread)
             return None
-        try:
-            found: PathValues | str | None = PathValues.of(self.site.source, values, self.site.names)
-        except Exception as error:
-            if config.current().debug:
-                raise
-            found = f"{type(error).__name__}: {error}"
+        found: PathValues | str | None = PathValues.of(self.site.source, values, self.site.names)
         if not isinstance(found, str):
             made = self._plain if found is None else Version(self.site, found, self._give_up)
             if made.read(values) is not None:
@@ -82,14 +76,19 @@ class SiteServer:
         if all(one.is_refused for one in self.versions):
             self.site.refuse(reason)
 
+    def refuse(self, reason: str) -> None:
+        """Leave the statements to Python for good."""
+        self._plain.refuse(reason)
+
     def _is_ready(self) -> bool:
         return any(version.plans.is_ready() for version in self.versions)
 
     # ---- from the program -------------------------------------------------------------------------------
-    def enter(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
+    def enter(self, outcome: Outcome, values: tuple[Any, ...]) -> None:
         """Do what `Site.ask` does."""
         begun = perf_counter()
-        version, found, entry = self._serve(values, None)
+        version, entry = self._serve(outcome, values, None)
+        found = outcome.results
         if version and found and entry and not entry.gain.judged and not version.short.in_trial:
             version.judge(entry, perf_counter() - begun)  # with what it takes to find and to begin the run
         if version and found and version.short.in_trial:
@@ -102,7 +101,6 @@ class SiteServer:
                     self._row = version, entry, admission.InARow()
                     self.site.enter = self._enter_in_a_row
             self._running[get_ident()] = perf_counter(), version, entry
-        return found
 
     def _note_vain(self, version: Version | None, entry: Entry | None, took: float) -> None:
         """Note that the site was asked, for ``took`` seconds, without a result.  If that takes too much of
@@ -130,7 +128,7 @@ class SiteServer:
             self.site.resuming = self.site.resumable
             entry.gain.python(seconds, True)
 
-    def resume(self, start: Any, items: range | None, values: tuple[Any, ...]) -> tuple[Any, ...]:
+    def resume(self, outcome: Outcome, start: Any, items: range | None, values: tuple[Any, ...]) -> None:
         """Do what `Site.resume` does."""
         begun = perf_counter()
         if type(start) is not int or type(items) is not range:
@@ -139,8 +137,9 @@ class SiteServer:
             self._pace.look(begun, start, items)
             if self._pace.is_slow() and self.site.leaves_to_inner:
                 self.site.resuming = False
-                return ()
-        version, found, entry = self._serve(values, start)
+                return
+        version, entry = self._serve(outcome, values, start)
+        found = outcome.results
         if version and found and items is not None:
             took = perf_counter() - begun
             self.site.kept = self._pace.is_faster(took, start, items)
@@ -148,7 +147,6 @@ class SiteServer:
                 iterations = len(range(start, items.stop, items.step))
                 version.refuse(not_faster(took, self._pace.seconds * iterations), "slower")
         if found:
-            self._done.add(get_ident())
             self._shared.add(get_ident())
         elif entry is None or entry.state is not PlanState.READY or entry.failures:
             self.site.resuming = False  # until there is a plan
@@ -161,17 +159,8 @@ class SiteServer:
                 self.site.resuming = self.site.resumable  # it has just come
         if not found:
             self._note_vain(version, entry, perf_counter() - begun)
-        return found
 
-    def done(self) -> bool:
-        """Do what `Site.done` does."""
-        thread = get_ident()
-        if thread in self._done:
-            self._done.discard(thread)
-            return True
-        return False
-
-    def leave(self) -> None:
+    def leave(self, _: Outcome) -> None:
         """Do what `Site.leave` does."""
         thread = get_ident()
         running = self._running.pop(thread, None)
@@ -203,15 +192,15 @@ class SiteServer:
                 self.site.enabled = True
 
     def _serve(
-        self, values: tuple[Any, ...], start: Any
-    ) -> tuple[Version | None, tuple[Any, ...], Entry | None]:
+        self, outcome: Outcome, values: tuple[Any, ...], start: Any
+    ) -> tuple[Version | None, Entry | None]:
         """Return the version for the values (None: there is none), and the result of its `Version.serve`."""
         for version in self.versions:
             read = version.read(values)
             if read is not None:
-                return version, *version.serve(values, *read, start)
+                return version, version.serve(outcome, values, *read, start)
         made = self._another(values)
         read = None if made is None else made.read(values)
         if made is None or read is None:
-            return None, (), None
-        return made, *made.serve(values, *read, start)
+            return None, None
+        return made, made.serve(outcome, values, *read, start)

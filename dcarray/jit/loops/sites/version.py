@@ -6,6 +6,7 @@ import builtins
 import sys
 from collections import ChainMap
 from collections.abc import Callable
+from functools import partial
 from time import perf_counter
 from types import ModuleType
 from typing import Any
@@ -26,12 +27,10 @@ from .list_conversion import ListConversion
 from .path_values import PathValues
 from .run_loop import LoopPlan
 from .short_runs import ShortRuns
-from .site import Site
+from .site import Outcome, Site
 from .site_plans import SitePlans, watchers
 
 __all__ = ["Version", "not_faster"]
-
-Served = tuple[tuple[Any, ...], Entry | None]
 
 
 class Version:
@@ -74,30 +73,33 @@ class Version:
         """The reason for the report when `read` returns None."""
         return "" if self._paths is None else self._paths.unread
 
-    def serve(self, values: tuple[Any, ...], given: tuple[Any, ...], owners: list[Any], start: Any) -> Served:
-        """Run the statements by a plan.  Return ``((results,), entry)``, where ``results`` are the values of
-        the live names afterwards, and ``entry`` belongs to the values' key.  If Python has to run the
-        statements, return ``((), entry)``; ``entry`` may be None then.
+    def serve(
+        self, outcome: Outcome, values: tuple[Any, ...], given: tuple[Any, ...], owners: list[Any], start: Any
+    ) -> Entry | None:
+        """Run the statements by a plan, if Python does not have to run them; return the entry of the values'
+        key, if that is known.
 
         Parameters
         ----------
+        outcome : Outcome
+            It takes the results.
         values, given, owners
             The site's values, and the two results of `read` for them.
         start : int or None
             The loop variable at which a loop is resumed; None: the statements run from their beginning.
         """
         if self.is_refused:
-            return (), None
+            return None
         if self._paths is None:
-            return self._serve(given, start)
-        if self.short.run is not None and start is None and (served := self.short.run(*given)):
-            return (self._paths.bind(values, owners, served[0]),), None
+            return self._serve(outcome, given, start)
+        outcome.steps.append(partial(self._paths.bind, values, owners, outcome.undo))
+        if self.short.run is not None and start is None and self.short.run(*given, outcome.take):
+            return None
         self.short.values = values
         try:
-            found, entry = self._serve(given, start)
+            return self._serve(outcome, given, start)
         finally:
             self.short.values = ()
-        return tuple([self._paths.bind(values, owners, one) for one in found]), entry
 
     def refuse(self, reason: str, kind: str = "loop") -> None:
         """Leave the version's values to Python from now on; report the reason as a line of this kind."""
@@ -115,15 +117,15 @@ class Version:
             entry.refuse()
             self.plans.refuse_slow(entry, not_faster(*entry.gain.both), "slower")
 
-    def _serve(self, values: tuple[Any, ...], start: Any) -> Served:
-        """Run a plan for the values.  Return ``((results,), entry)``, ``((), entry)`` if Python has to."""
+    def _serve(self, outcome: Outcome, values: tuple[Any, ...], start: Any) -> Entry | None:
+        """Do what `serve` does, for the values that plans get."""
         ended = self.short.end_trial()
         if ended is not None:
             self.judge(*ended)
         options = config.look_again()
         ranks = communicator() is not None
         if options.jit == "off" or (ranks and options.strict and any(map(is_wrapped, values))):
-            return (), None  # it would gather arrays
+            return None  # it would gather arrays
         if watchers or (ranks and options.jit == "background"):  # ranks get plans at different times
             options = replaced(options, jit="eager")
         for name in self.source.others:
@@ -136,25 +138,24 @@ class Version:
             self._members = watched_members(self.source.members, ChainMap(modules, self.site.names))
             if self._members is None:
                 self.refuse("the program has replaced a NumPy function")
-                return (), None
+                return None
             self._last = None
             self.plans.entries.clear()
         own = not ranks or options.distribute_above == sys.maxsize  # each rank's arrays are its own
-        if self._last is not None and own and not watchers and start is None:
-            served = self._try_last(self._last, values, options)
-            if served is not None:
-                return served, self._last
+        last = self._last if own and not watchers and start is None else None
+        if last is not None and self._try_last(outcome, last, values, options):
+            return last
         values = self._texts.elements(values)
         has_lists = list in map(type, values)
         if has_lists:
             if self._lists.are_a_loss(self.plans.entries.values()):
                 kind = "slower" if self.plans.is_ready() else "loop"
                 self.refuse("converting its lists takes longer than running it", kind)
-                return (), None
+                return None
             expected = self._lists.expected(values)
             if expected > self.site.seconds and options.jit != "eager":  # the loop may take less
                 self.site.put_off(expected)
-                return (), None
+                return None
             values = self._lists.elements(values)
         processors = None
         if knows_wrapped():
@@ -163,37 +164,29 @@ class Version:
             processors = ProcessorValues.of(values, options.device)
             if processors is not None:
                 values = processors.ordinary
-        try:
-            entry = self.plans.find(values, start, options)
-            if entry is None:
-                return (), None
-            plan = self.plans.plan_of(entry, options)
-        except Exception as error:
-            if options.debug:
-                raise
-            self.refuse(f"{type(error).__name__}: {error}")
-            return (), None
-        if plan is None:
-            return (), entry
+                outcome.steps.insert(0, processors.back)
+        entry = self.plans.find(values, start, options)
+        plan = None if entry is None else self.plans.plan_of(entry, options)
+        if entry is None or plan is None:
+            return entry
         may_wait = start is None and options.jit != "eager"
         if may_wait and (entry.gain.is_pythons_turn() or (has_lists and self._lists.is_pythons_turn())):
-            return (), entry
+            return entry
         if plan.checks and start is None and not entry.gain.judged and options.jit != "eager":
-            served = self.short.begin_trial(plan, values, entry, self._members or [])
-            if served:
-                return served, entry
+            self.short.begin_trial(outcome, plan, values, entry, self._members or [])
+            if outcome.results:
+                return entry
         begun = perf_counter()
-        served = self._run_plan(entry, plan, values, start, options)
+        self._run_plan(outcome, entry, plan, values, start, options)
         if has_lists:
             self._lists.ran(perf_counter() - begun)
         if processors is not None:
             self._last = None  # a run of the same plan has its results placed, too
-            served = tuple(map(processors.back, served))
-        elif served and own and start is None and not (has_lists or watchers):
+        elif outcome.results and own and start is None and not (has_lists or watchers):
             with LOCK:
                 if plan.checks and plan.addresses(values) is not None and entry.has_sizes_of(values):
                     self._shorten(entry, plan, values, options)
-        return served, entry
+        return entry
 
     def _shorten(
         self, entry: Entry, plan: LoopPlan, values: tuple[Any, ...], options: config.Options
@@ -203,9 +196,9 @@ class Version:
             self.short.use(plan, values, entry, self._members or [])
 
     def _try_last(
-        self, entry: Entry, values: tuple[Any, ...], options: config.Options
-    ) -> tuple[Any, ...] | None:
-        """Run the plan that ran last, if the values pass its checks, and return its result; else None."""
+        self, outcome: Outcome, entry: Entry, values: tuple[Any, ...], options: config.Options
+    ) -> bool:
+        """Run the plan that ran last and return True, if the values pass its checks."""
         plan = entry.plan
         if (
             plan is None
@@ -213,38 +206,34 @@ class Version:
             or entry.kind[0] != (options.target, options.fastmath, options.device)
             or entry.kind[1] != watched_exceptions()
         ):
-            return None
+            return False
         if options.jit != "eager" and (
             entry.gain.is_pythons_turn() or (not entry.gain.judged and self.short.may_have_one(plan))
         ):
-            return None  # a short run has a trial
+            return False  # a short run has a trial
         with LOCK:
             addresses = plan.addresses(values)
             if addresses is None or not entry.has_sizes_of(values) or not entry.serves(values, None):
-                return None
+                return False
             self.plans.counts.hit()
-            served = self._run_plan(entry, plan, values, None, options, addresses)
-            if served:
+            self._run_plan(outcome, entry, plan, values, None, options, addresses)
+            if outcome.results:
                 self._shorten(entry, plan, values, options)
-            return served
+            return True
 
     def _run_plan(
-        self, entry: Entry, plan: LoopPlan, values: tuple[Any, ...], start: Any, options: config.Options,
-        addresses: tuple[int, ...] | None = None,
-    ) -> tuple[Any, ...]:  # fmt: skip
-        """Run a plan.  Return ``(results,)``, the values of the live names; an empty tuple if it failed or
-        does not serve these sizes."""
+        self, outcome: Outcome, entry: Entry, plan: LoopPlan, values: tuple[Any, ...], start: Any,
+        options: config.Options, addresses: tuple[int, ...] | None = None,
+    ) -> None:  # fmt: skip
+        """Run a plan; there are no results if it fails or does not serve these sizes."""
         begun = perf_counter()
-        try:
-            with LOCK:
-                sizes = None
-                if entry.symbols or start is not None:
-                    sizes = plan.sizes(entry.symbols_of(values, start))
-                    if sizes is None:
-                        return ()
-                found = plan.run(values, options, addresses, sizes)
-        except MemoryError:  # a later run may have more memory
-            return ()
+        with LOCK:
+            sizes = None
+            if entry.symbols or start is not None:
+                sizes = plan.sizes(entry.symbols_of(values, start))
+                if sizes is None:
+                    return
+            found = plan.run(values, options, addresses, sizes, outcome)
         if found is None:
             entry.failures += 1
             if entry.failures >= admission.FAILURES:
@@ -252,7 +241,7 @@ class Version:
                 if len(self.plans.refused()) == 1:
                     reason = "it raises floating-point exceptions, or its arrays share memory"
                     note(shown(reason), kind="loop", where=(self.source.file, self.source.line))
-            return ()
+            return
         entry.failures = 0
         took = perf_counter() - begun
         self.site.compiled += took
@@ -263,7 +252,6 @@ class Version:
         if addresses is None and start is None and alone and ListElements not in map(type, values):
             plan.remember(values, guards or ())
             self._last = entry
-        return (found,)
 
 
 def not_faster(compiled: float, python: float) -> str:
