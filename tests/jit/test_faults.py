@@ -14,8 +14,8 @@ import pytest
 from written import written
 
 import dcarray as dc
-from dcarray.jit.loops.sites.functions import put_sites
-from dcarray.jit.loops.sites.site import Site, Watch
+from dcarray.jit.loops.sites.functions import put_sites, with_sites
+from dcarray.jit.loops.sites.site import Outcome, Site, Watch
 
 PROGRAMS = {
     "arrays": """
@@ -101,7 +101,7 @@ def internal() -> dict[str, FunctionType]:
             for owner in (module, *kinds):
                 for value in vars(owner).values():
                     value = value.fget if isinstance(value, property) else getattr(value, "__func__", value)
-                    border = owner in (Site, Watch) or value is put_sites
+                    border = owner in (Outcome, Site, Watch) or value in (put_sites, with_sites)
                     if (
                         type(value) is FunctionType
                         and value.__module__ == name
@@ -171,10 +171,11 @@ def test_a_fault_of_any_step_leaves_the_statements_to_python(program: str, tmp_p
     names = [*internal()]
     with faults(names, -1) as counts:
         assert outcome(program, True, tmp_path)[0] == expected
+    share = names[[*PROGRAMS].index(program) :: len(PROGRAMS)]  # to have all fail takes a minute
     wrong = []
-    for name, at in [
-        (name, at) for name in names for at in dict.fromkeys([1, counts[name]]) if at <= counts[name]
-    ]:
+    for name, at in {(one, at) for one in share for at in (1, counts[one]) if at <= counts[one]}:
+        if name.endswith(("._settle", ".count")) or (at > 1 and ".lists." in name):
+            continue  # for the report; and written lists cannot be restored after the first run
         with faults([name], at):
             try:
                 got = outcome(program, True, tmp_path)[0]

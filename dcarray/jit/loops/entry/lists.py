@@ -12,7 +12,7 @@ A list of tuples of one length is taken like one of lists; nothing is written to
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate, chain
 from typing import Any
 
@@ -126,6 +126,16 @@ class ListElements:
                 return False
             self.array, self._kind = made, None
         return self._kind is None
+
+    def undoing(self) -> Callable[[], None]:
+        """Return a function that gives the lists the items back that they have now."""
+        held = [(row, [*row]) for row in self._rows]
+
+        def undo() -> None:
+            for row, items in held:
+                row[:] = items
+
+        return undo
 
     def write_back(self) -> None:
         """Write the array's elements to the lists."""

@@ -205,10 +205,13 @@ class LoopPlan(SizedPlan):
                 for k, other in self._aliases:
                     bound[k] = bound[other]
                 outcome.take(found := tuple(bound))
-                if places is None:  # else there are no lists
-                    for role, fetch, *_ in sizes.parameters:
-                        if role == "inout" and type(fetch) is int and type(values[fetch]) is ListElements:
-                            values[fetch].write_back()
+                for role, fetch, *_ in sizes.parameters if places is None else ():  # else there are no lists
+                    if role == "inout" and type(fetch) is int and type(values[fetch]) is ListElements:
+                        if self._has_run:
+                            outcome.is_final = True  # memory may be too small, and that cannot be undone
+                        else:
+                            outcome.undo.append(values[fetch].undoing())
+                        values[fetch].write_back()
                 if drawn is not None:
                     drawn()
             except BaseException:
