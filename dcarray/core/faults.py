@@ -10,13 +10,7 @@ from .own_files import is_inside
 
 __all__ = ["is_fault", "passed_over"]
 
-_PENDING = (
-    "dcarray.execution.",
-    "dcarray.recording.",
-    "dcarray.distributed.",
-    "dcarray.offload.",
-    "dcarray.comm.",
-)
+_PENDING = frozenset({"execution", "recording", "distributed", "offload", "comm"})  # packages of ours
 _LIBRARIES = frozenset({*sys.stdlib_module_names, "dcarray", "numpy", "llvmlite"})
 
 
@@ -31,9 +25,10 @@ def is_fault(error: BaseException) -> bool:
     trace = error.__traceback__
     while trace is not None:
         code, module = trace.tb_frame.f_code, trace.tb_frame.f_globals.get("__name__", "numpy")
-        if module.startswith(_PENDING):
+        package, _, rest = module.partition(".")
+        if package == "dcarray" and rest.partition(".")[0] in _PENDING:
             return False
-        if module.partition(".")[0] not in _LIBRARIES and not is_inside(code.co_filename):
+        if package not in _LIBRARIES and not is_inside(code.co_filename):
             return False
         trace = trace.tb_next
     return True
