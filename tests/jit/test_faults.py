@@ -15,7 +15,9 @@ from written import written
 
 import dcarray as dc
 from dcarray.jit.loops.sites.functions import put_sites, with_sites
-from dcarray.jit.loops.sites.site import Outcome, Site, Watch
+from dcarray.jit.loops.sites.outcome import Outcome
+from dcarray.jit.loops.sites.site import Site
+from dcarray.jit.loops.sites.watch import Watch
 
 PROGRAMS = {
     "arrays": """

@@ -26,8 +26,8 @@ from dcarray.recording.session import recording_for
 from ..entry.entry_values import Result
 from ..entry.guard_checks import Checks, checks_hold, checks_of
 from .loop_requests import LoopInterface
+from .outcome import Outcome
 from .plan_values import PlanMismatch, number
-from .site import Outcome
 from .sized_plan import SizedPlan, Sizes
 
 if TYPE_CHECKING:

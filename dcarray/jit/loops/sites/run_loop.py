@@ -21,8 +21,8 @@ from ..entry.guard_checks import Checks, checks_hold, checks_of, span
 from ..entry.guards import ARRAYS, knows_wrapped
 from ..entry.lists import ListElements
 from .loop_requests import LoopInterface
+from .outcome import Outcome
 from .plan_values import binding, number
-from .site import Outcome
 from .sized_plan import SizedPlan, Sizes
 from .undo_copies import CompressedCopy
 

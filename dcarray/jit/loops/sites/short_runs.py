@@ -27,9 +27,10 @@ from .plan_values import PYTHON_TYPES
 
 if TYPE_CHECKING:
     from .keys import Entry
+    from .outcome import Outcome
     from .path_values import PathValues
     from .run_loop import LoopPlan
-    from .site import Outcome, Site, SiteSource
+    from .site import Site, SiteSource
 
 __all__ = ["ShortRuns"]
 

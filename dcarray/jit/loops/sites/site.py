@@ -20,8 +20,11 @@ from dcarray.core.faults import passed_over
 from dcarray.ir.records import record
 from dcarray.tiering.admission import FADING
 
+from .outcome import Outcome
+from .watch import Watch
+
 __all__ = [
-    "Outcome", "Site", "SitePlace", "SiteSource", "Watch", "constant", "sites_at", "watch_constant",
+    "Site", "SitePlace", "SiteSource", "constant", "sites_at", "watch_constant",
     "with_constants",
 ]  # fmt: skip
 
@@ -132,78 +135,6 @@ def _replaced(code: CodeType, sites: Mapping[str, Any]) -> CodeType:
 _CHANGES = threading.Lock()
 _SERVED: set[int] = set()  # threads in which a server finds a plan: it may call accelerated code itself
 _KINDS = 6  # of values, which the program calls short runs for without asking
-
-
-class Watch:
-    """A flag: whether the code in an innermost loop has active sites; an iteration looks at nothing else.
-
-    Attributes
-    ----------
-    on : bool
-    """
-
-    __slots__ = ("_sites", "on")
-
-    def __init__(self) -> None:
-        self.on = False
-        self._sites: list[Site] = []
-
-    def add(self, site: Site) -> None:
-        """Watch another site, the loop's own or one in its body."""
-        self._sites.append(site)
-        site.watches += (self,)
-        self.look()
-
-    def look(self) -> None:
-        """Compute ``on`` anew, since a site has changed."""
-        self.on = any(site.resuming or (site.enabled and not site.resumable) for site in self._sites)
-
-    def __reduce__(self) -> Any:
-        """Pickle as a watch that is off."""
-        return SimpleNamespace, (), {"on": False}
-
-
-class Outcome:
-    """What compiled code has done for a program that asked a site.
-
-    A run changes memory, binds results, and has them taken here, which stores parts of objects; if any of
-    this fails, all is undone.  What comes after that is for later runs, and its errors change nothing.
-
-    Attributes
-    ----------
-    results : tuple
-        ``(results,)``, the values of the live names; empty as long as Python has to run the statements.
-    is_final : bool
-        Whether memory has changed that cannot be restored, so that Python must not run the statements.
-    steps : list of callable
-        What is done with the results, one function after the other, before they are taken.
-    undo : list of callable
-        What undoes these steps.
-    """
-
-    __slots__ = ("is_final", "results", "steps", "undo")
-
-    def __init__(self) -> None:
-        self.results: tuple[Any, ...] = ()
-        self.is_final = False
-        self.steps: list[Callable[[tuple[Any, ...]], tuple[Any, ...]]] = []
-        self.undo: list[Callable[[], None]] = []
-
-    def take(self, found: tuple[Any, ...]) -> None:
-        """Take the values of a plan's live names after its run."""
-        try:
-            for step in self.steps:
-                found = step(found)
-        except BaseException:
-            self.drop()
-            raise
-        self.results = (found,)
-
-    def drop(self) -> None:
-        """Undo `take`."""
-        self.results = ()
-        while self.undo:
-            self.undo.pop()()
 
 
 class Site:

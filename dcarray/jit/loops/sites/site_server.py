@@ -17,10 +17,11 @@ from dcarray.tiering import admission
 
 from .keys import Entry
 from .loop_requests import TOO_SHORT, LoopRequest
+from .outcome import Outcome
 from .path_values import PathValues
 from .pruning import prune_soon
 from .sampler import SAMPLER
-from .site import Outcome, Site
+from .site import Site
 from .version import Version, not_faster
 
 SAMPLER.prune = prune_soon  # no site is refused before it has a server

@@ -24,10 +24,11 @@ from ..entry.texts import Texts
 from ..syntax.path_names import shown
 from .keys import MISSING, Entry, is_wrapped, watched_exceptions
 from .list_conversion import ListConversion
+from .outcome import Outcome
 from .path_values import PathValues
 from .run_loop import LoopPlan
 from .short_runs import ShortRuns
-from .site import Outcome, Site
+from .site import Site
 from .site_plans import SitePlans, watchers
 
 __all__ = ["Version", "not_faster"]
