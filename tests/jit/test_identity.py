@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 from sited_programs import compare
+from written import written
 
 import dcarray as dc
+from dcarray.jit.loops.syntax.identity import text_compares_identity
 
 PROGRAMS = {
     "a method changes an attribute and returns a name that was bound before": """
@@ -116,3 +118,22 @@ def main():
 def test_programs_that_see_identity(program: str, tmp_path: Path) -> None:
     with dc.options(jit="eager", cache_dir=None):
         compare(program + "\nfor turn in range(4):\n    print(main())\n", tmp_path / "program.py")
+
+
+def test_objects_that_are_compared_by_identity_are_handed_on() -> None:
+    text = """
+        def f(a):
+            best = a[0]
+            for v in a:
+                if v > best:
+                    best = v
+            return best
+        def g(a, b):
+            return f(a) is b
+        """
+    f = written(text)
+    a = [float(k) for k in range(300)]
+    with dc.options(jit="eager"):
+        assert dc.accelerate(f)(a) is a[-1]
+        assert not text_compares_identity("x is None or x is not None or y is True or type(x) is int")
+        assert text_compares_identity("id(x) in seen") and text_compares_identity("node is not root")

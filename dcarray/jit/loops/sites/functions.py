@@ -14,6 +14,7 @@ from dcarray.core.faults import passed_over
 
 from ..syntax.cells import free_names
 from ..syntax.definitions import undecorated
+from ..syntax.identity import text_compares_identity
 from ..syntax.liveness import parameters_of
 from ..syntax.originals import called_by, original
 from ..syntax.source import CO_COROUTINE, CO_GENERATOR, names_in, source_of
@@ -103,12 +104,16 @@ def function_code(
     known = _known_calls(function, source.tree)
     if reads_frames(source.tree, known):
         return None
+    import linecache  # which sites of a module do not need
+
     text = Text(source.text, code.co_filename)
+    whole = "".join(linecache.getlines(code.co_filename, function.__globals__))
+    sees_identity = text_compares_identity(whole)
     places: list[SitePlace] = []
     places_of: dict[tuple[str, int], list[int]] = {}
     for inner, tree in [*_definitions(code, source.tree)]:
         before = len(places)
-        add_sites(tree.body, _scope(inner, tree, known), text, places, without)
+        add_sites(tree.body, _scope(inner, tree, known, sees_identity), text, places, without)
         places_of[inner.co_name, inner.co_firstlineno] = [*range(before, len(places))]
     made = source.compile_tree(source.tree) if places else None
     return None if made is None else Sited(made, places, places_of)
@@ -130,7 +135,7 @@ def _definitions(code: CodeType, tree: ast.FunctionDef) -> Iterator[tuple[CodeTy
             yield from _definitions(inner, node)
 
 
-def _scope(code: CodeType, tree: ast.FunctionDef, known: KnownCalls) -> Scope:
+def _scope(code: CodeType, tree: ast.FunctionDef, known: KnownCalls, sees_identity: bool) -> Scope:
     local, free = frozenset((*code.co_varnames, *code.co_cellvars)), frozenset(code.co_freevars)
     cells, shared = local & free_names(code, False), declared_names(tree, ast.Global)
     return Scope(
@@ -141,6 +146,7 @@ def _scope(code: CodeType, tree: ast.FunctionDef, known: KnownCalls) -> Scope:
         cells | free | shared | local & free_names(code, True),
         known,
         shared,
+        sees_identity,
     )
 
 

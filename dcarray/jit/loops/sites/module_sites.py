@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from importlib.util import decode_source
 
+from ..syntax.identity import compares_identity
 from ..syntax.liveness import parameters_of
 from ..syntax.private_names import has_private, mangle, mangled
 from ..syntax.source import text_of
@@ -72,6 +73,7 @@ class _Module:
         lines = source.splitlines(keepends=True)
         self._text = Text(partial(text_of, lines, 1), file)
         self._nodes = [node for node in nodes if type(node) in _LOOKED_AT]
+        self._sees_identity = compares_identity(nodes)
         self._homes = _homes(self._nodes)  # of imported names
         modules = imported_modules(self._nodes)
         functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
@@ -102,7 +104,7 @@ class _Module:
         variables = stores(*self._tree.body) - _imported(self._nodes)
         shared = _global_reads(self._table)
         always = variables if not self._is_script else variables & (shared | _global_reads(self._table, True))
-        scope = Scope(variables, variables, NONE, NONE, always, self._known, variables)
+        scope = Scope(variables, variables, NONE, NONE, always, self._known, variables, self._sees_identity)
         self._add(self._tree.body, scope, ("<module>", 1))
 
     def _keeps_code(self, decorator: ast.expr) -> bool:
@@ -131,6 +133,7 @@ class _Module:
             cells | free | shared | local & _free(table, True),
             self._known,
             shared,
+            self._sees_identity,
         )
         self._add(node.body, scope, (node.name, first))
 

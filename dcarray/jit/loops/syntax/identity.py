@@ -1,0 +1,86 @@
+"""Identity of objects: code that compares it, and statements that hand on objects instead of making new ones.
+
+The results of compiled code are new objects.  Where Python would give one that exists already, only a
+comparison by ``is`` or `id` shows the difference.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+
+from .syntax_facts import Names, target_names, walk
+
+__all__ = ["compares_identity", "hands_on", "text_compares_identity"]
+
+_NEW = (ast.BinOp, ast.Compare, ast.Constant, ast.JoinedStr)
+_COUNTING = frozenset({"len", "range", "sum"})  # of built-in functions: their numbers are new ones
+
+
+def compares_identity(nodes: Iterable[ast.AST]) -> bool:
+    """Whether code compares objects by identity, other than with ``None`` and the like, or with types."""
+    return any(
+        (
+            isinstance(node, ast.Compare)
+            and any(map(_is_between_objects, node.ops, [node.left, *node.comparators], node.comparators))
+        )
+        or (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "id")
+        for node in nodes
+    )
+
+
+@lru_cache(maxsize=8)
+def text_compares_identity(text: str) -> bool:
+    """Whether a module's text compares objects by identity; it is parsed only if it may."""
+    if not re.search(r"\bis\b(?! (not )?None\b)|\bid *\(", text):
+        return False
+    try:
+        return compares_identity(ast.walk(ast.parse(text)))
+    except (SyntaxError, ValueError, RecursionError):
+        return True
+
+
+def _is_between_objects(op: ast.cmpop, left: ast.expr, right: ast.expr) -> bool:
+    return isinstance(op, ast.Is | ast.IsNot) and not (_is_single(left) or _is_single(right))
+
+
+def _is_single(value: ast.expr) -> bool:
+    """Whether an expression is no number: a constant such as ``None``, or a type."""
+    of_type = isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "type"
+    return isinstance(value, ast.Constant) or of_type
+
+
+def hands_on(stmts: Sequence[ast.stmt], live: Names) -> bool:
+    """Whether statements may return an object that existed before, or bind one to a name in ``live``."""
+    for node in [node for stmt in stmts for node in walk(stmt)]:
+        match node:
+            case ast.Assign(targets, value):
+                if not live.isdisjoint(target_names(*targets)) and not _is_new(value):
+                    return True
+            case ast.AnnAssign(target, _, value) | ast.NamedExpr(target, value):
+                if not (value is None or live.isdisjoint(target_names(target)) or _is_new(value)):
+                    return True
+            case ast.For(target, items):
+                if not live.isdisjoint(target_names(target)) and not _is_new(items):
+                    return True
+            case ast.Return(value) if value is not None and not _is_new(value):
+                return True
+    return False
+
+
+def _is_new(value: ast.expr) -> bool:
+    """Whether an expression makes a new number, or a tuple of such."""
+    match value:
+        case ast.Tuple(items):
+            return all(map(_is_new, items))
+        case ast.UnaryOp(op, operand):
+            return not isinstance(op, ast.UAdd) or _is_new(operand)
+        case ast.IfExp(_, body, orelse):
+            return _is_new(body) and _is_new(orelse)
+        case ast.Call(ast.Name(name)):
+            return name in _COUNTING
+        case ast.Call(ast.Attribute(ast.Name(module))):
+            return module in ("np", "numpy", "math", "cmath")
+    return isinstance(value, _NEW)
