@@ -31,6 +31,7 @@ from ..syntax.exits import has_break
 from ..syntax.liveness import live_in_loop
 from ..syntax.purity import is_pure, reads_first
 from ..syntax.syntax_facts import Names, stores
+from ..syntax.waiting import ends_by_itself
 from .branches import FALLS_THROUGH
 from .carried_tuples import CarriedTuples
 from .expressions import MOST_UNROLLED, Frame
@@ -312,6 +313,8 @@ class LoopStatements(LoopBodies):
         first = self.condition(stmt.test, frame)
         if first is False:
             return
+        if not ends_by_itself(stmt):
+            raise self.scope.fail("the end of a loop depends on nothing that it changes")
         line, test = self.scope.line, reads_first(stmt.test)
         head = live_in_loop(stmt.body, after | test)
 

@@ -1,0 +1,87 @@
+"""Loops that wait: their end depends on values that they do not change, so that others have to change them.
+
+Compiled code reads such values once.  In one thread, such a loop ends at once or never.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from .syntax_facts import walk
+
+__all__ = ["ends_by_itself"]
+
+_EXITS = (ast.Break, ast.Continue, ast.Return, ast.Raise)
+_OF_VALUES = frozenset({"abs", "bool", "float", "int", "len", "max", "min", "round"})  # read no memory
+
+
+def ends_by_itself(loop: ast.While) -> bool:
+    """Whether a condition that may end a loop depends on what its iterations change."""
+    values = _Values(loop)
+    return any(map(values.may_change, _conditions(loop)))
+
+
+def _conditions(loop: ast.For | ast.While) -> Iterator[ast.expr]:
+    if isinstance(loop, ast.While):
+        yield loop.test
+    for node in [node for stmt in loop.body for node in walk(stmt)]:
+        if isinstance(node, ast.If) and any(isinstance(one, _EXITS) for one in walk(node)):
+            yield node.test
+
+
+class _Values:
+    """What is known of the names that a loop reads."""
+
+    def __init__(self, loop: ast.For | ast.While) -> None:
+        nodes = [node for stmt in loop.body for node in walk(stmt)]
+        nodes += walk(loop.test if isinstance(loop, ast.While) else loop.target)
+        written = {
+            root
+            for node in nodes
+            if isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load)
+            for root in _roots(node)
+        }
+        given = [one for node in nodes if isinstance(node, ast.Call) for one in _given(node)]
+        self._touched = written.union(*map(_roots, given))
+        stored = [n.id for n in nodes if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)]
+        self._same: dict[str, ast.expr] = {}  # names that each iteration binds once, to these values
+        for stmt in loop.body:
+            match stmt:
+                case ast.Assign([ast.Name(name)], value) if stored.count(name) == 1:
+                    self._same[name] = value
+        self._changed = set(stored)
+        while found := {name for name in self._changed & {*self._same} if not self._moves(name)}:
+            self._changed -= found
+
+    def _moves(self, name: str) -> bool:
+        return self.may_change(self._same[name])
+
+    def may_change(self, value: ast.expr) -> bool:
+        """Whether an expression may have another value in another iteration."""
+        for node in walk(value):
+            if isinstance(node, ast.Name) and node.id in self._changed | self._touched:
+                return True
+            if isinstance(node, ast.Call) and not _is_of_values(node):
+                return True
+        return False
+
+
+def _roots(value: ast.expr) -> Sequence[str]:
+    """Return the name of which an expression takes a part, if there is one."""
+    while isinstance(value, ast.Attribute | ast.Subscript | ast.Starred):
+        value = value.value
+    return [value.id] if isinstance(value, ast.Name) else []
+
+
+def _given(call: ast.Call) -> list[ast.expr]:
+    """Return what a call gets, and may write to."""
+    owner = [call.func.value] if isinstance(call.func, ast.Attribute) else []
+    return [] if _is_of_values(call) else [*owner, *call.args, *[one.value for one in call.keywords]]
+
+
+def _is_of_values(call: ast.Call) -> bool:
+    """Whether a call is of a function that computes with numbers, and has no state."""
+    if isinstance(call.func, ast.Attribute):
+        return isinstance(call.func.value, ast.Name) and call.func.value.id in ("math", "cmath")
+    return isinstance(call.func, ast.Name) and call.func.id in _OF_VALUES

@@ -1,0 +1,27 @@
+"""Loops whose ends depend on what others change are left to Python."""
+
+from __future__ import annotations
+
+import ast
+
+from dcarray.jit.loops.syntax.waiting import ends_by_itself
+
+WAITING = (
+    "while flag[0] == 0: k += 1", "while not (a[0] and b[k0]): c[0] = k",
+    "while True:\n    stop = flag[0]\n    if stop: break\n    k = (k + 1) % 9",
+    "while turn[0] != me:\n    if flag[0] > 0: continue\n    k += 1\n",
+)  # fmt: skip
+ALONE = (
+    "while k < n: k += 1", "while i < n and a[i] < v: i += 1", "while a[0] < 9: a[0] += 1",
+    "while i < a.shape[0] and abs(z) < r: z, i = z * z + c, i + 1", "while i * i <= math.sqrt(n): i += 1",
+    "while left:\n    left.pop()", "while self__dot__n < 9: self__dot__n = self__dot__n + 1",
+    "while error > limit:\n    y = f(x)\n    error = y - x\n    x = y",
+)  # fmt: skip
+
+
+def test_loops_that_wait_are_known() -> None:
+    def loop(text: str) -> ast.While:
+        return ast.parse(text).body[0]  # type: ignore[return-value]
+
+    assert not any(ends_by_itself(loop(text)) for text in WAITING)
+    assert all(ends_by_itself(loop(text)) for text in ALONE)
