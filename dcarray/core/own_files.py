@@ -42,7 +42,10 @@ def is_inside(filename: str) -> bool:
 
 
 def is_of_caller(error: Exception) -> bool:
-    """Whether an error is that of a function of the user, which a function here has called."""
+    """Whether an error is that of a function of the user, which a function here has called, or is about a
+    matrix whose elements, not its form, are wrong."""
+    if type(error).__name__ == "LinAlgError":
+        return True
     place = error.__traceback__
     while place is not None and place.tb_next is not None:
         place = place.tb_next

@@ -173,7 +173,7 @@ def from_dlpack(x: Any, device: str, copy: bool | None) -> Any:
     return large(array_class(there), store, store.shape, None).to_device(device)
 
 
-def _reduced(x: DeviceArray) -> Any:
+def _reduced(x: DeviceArray, protocol: Any = None) -> Any:
     """Return what pickle needs for an array on a device: `placed`, the device's name, and the elements."""
     return placed, (name_of(x._device), export(x))
 

@@ -128,7 +128,8 @@ def test_ties_and_order_of_extrema(name: str) -> None:
     for values in (
         [0.0, -0.0, 0.0], [-0.0, 0.0], [math.nan, 1.0], [1.0, math.nan, 2.0], [2.0, math.nan, 1.0],
     ):  # fmt: skip
-        agree(f"return {name}(v for v in l), {name}(v for v in x)", 1, 40, np.array(values), values)
+        loops = None if math.nan in values else 1  # Python finds a NaN by identity
+        agree(f"return {name}(v for v in l), {name}(v for v in x)", loops, 40, np.array(values), values)
 
 
 def test_the_place_of_an_extremum_may_be_anywhere() -> None:
@@ -385,7 +386,7 @@ def test_conditions_have_sites_of_their_own() -> None:
         return r
     """, 5)  # fmt: skip
     agree("if max(v for v in l if v > 5): return 1\nreturn 2", None)
-    agree("if (t := sum(v for v in x)) > 3: return t\nreturn t + 1")
+    agree("if (t := sum(v for v in x)) > 3: return t\nreturn t + 1", None)
 
 
 def test_modules_get_no_new_names() -> None:

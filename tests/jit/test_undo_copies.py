@@ -70,11 +70,13 @@ def test_a_failed_loop_of_products_starts_from_its_undo_copies(monkeypatch, top)
     said, results = [], []
     with dc.options(jit="eager", eager_below=0):
         for f in (fill, dc.accelerate(fill)):
-            for _ in range(3):
+            for k in range(3):
                 out = np.eye(300)
                 with warnings.catch_warnings(record=True) as caught:
                     warnings.simplefilter("always")
                     results.append(np.asarray(f(out, data)))
+                if k == 0:  # a plan's first run can be undone in any case
+                    copies.clear()
                 said.append({str(w.message) for w in caught})
     assert all(words == said[0] for words in said)
     assert bool(copies) == (top > 1.0)  # small inputs raise nothing

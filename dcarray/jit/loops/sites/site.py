@@ -321,8 +321,8 @@ class Site:
         """Leave the statements to Python for good since an error came out of compiled code, or out of what
         prepares it; raise the error if it is the program's, or for debugging.  Where memory is too small,
         later runs may have more."""
-        reason = passed_over(error, (self.source.file, self.source.line))
         if not isinstance(error, MemoryError):
+            reason = passed_over(error, (self.source.file, self.source.line))
             self.refuse(reason)
             with suppress(Exception):
                 self.server.refuse(reason)
