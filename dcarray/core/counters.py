@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dcarray.ir.records import record
+from dcarray.lowering.runtime.forks import held_in_forks
 
 from .own_files import is_inside
 
@@ -186,7 +187,7 @@ _KINDS = {
     "slower": "statements run by Python again, since compiled code was measured and not faster",
 }
 
-_lock = threading.Lock()
+_lock = held_in_forks(threading.Lock())
 _calls: dict[tuple[str, str, str], list[int]] = {}
 _MOST_LINES = 10_000  # a program that generates code must not grow the table without bound
 

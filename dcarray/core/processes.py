@@ -11,6 +11,8 @@ import threading
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from dcarray.lowering.runtime.forks import held_in_forks
+
 from .counters import counters
 
 if TYPE_CHECKING:
@@ -28,7 +30,7 @@ __all__ = [
 
 # One lock for all threads, held to record and to run: the calls under it are short, or kernels that use every
 # core anyway, and an array may pass from thread to thread.
-LOCK = threading.RLock()
+LOCK = held_in_forks(threading.RLock())
 
 # The thread that works on distributed arrays.
 _turn: threading.Thread = threading.main_thread()

@@ -16,6 +16,7 @@ from functools import cache
 from itertools import count
 from typing import Any, NamedTuple
 
+from dcarray.lowering.runtime.forks import held_in_forks
 from dcarray.tiering.admission import PATIENCE, SUSPECT
 
 _TOKEN = object()  # of a job, in the queue
@@ -115,12 +116,7 @@ class Background:
         self._serial = count()
         self._ended: threading.Lock | None = None  # held by the thread while it exists
         self._pid = 0
-        self._busy = threading.Lock()  # held during a job, which a fork would tear apart
-        if hasattr(os, "register_at_fork"):  # a child must not inherit a compiler in the middle of a job
-            lock = self._busy
-            os.register_at_fork(
-                before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release
-            )
+        self._busy = held_in_forks(threading.Lock())  # held during a job, which a fork would tear apart
         atexit.register(self._stop)
 
     def submit_later(self, job: Callable[[], None], gain: float = 0.0) -> None:

@@ -6,7 +6,6 @@ allocated, the plan runs, and the stores get their memory.
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 from collections.abc import Callable
@@ -279,8 +278,6 @@ class Executor(Protocol):
 
 LOCAL = threading.local()  # `session`: that of the thread; `known`: its sessions by device
 EXECUTOR: Executor = None  # type: ignore[assignment]  # `dcarray.execution.executor` enters its own
-if hasattr(os, "register_at_fork"):  # so that a child inherits consistent state
-    os.register_at_fork(before=LOCK.acquire, after_in_parent=LOCK.release, after_in_child=LOCK.release)
 
 
 def session() -> Session:

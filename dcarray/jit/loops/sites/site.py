@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from dcarray.core import config, open_door
 from dcarray.core.faults import passed_over
 from dcarray.ir.records import record
+from dcarray.lowering.runtime.forks import held_in_forks
 from dcarray.tiering.admission import FADING
 
 from .outcome import Outcome
@@ -132,7 +133,7 @@ def _replaced(code: CodeType, sites: Mapping[str, Any]) -> CodeType:
     return code.replace(co_consts=tuple(found))
 
 
-_CHANGES = threading.Lock()
+_CHANGES = held_in_forks(threading.Lock())
 _SERVED: set[int] = set()  # threads in which a server finds a plan: it may call accelerated code itself
 _KINDS = 6  # of values, which the program calls short runs for without asking
 

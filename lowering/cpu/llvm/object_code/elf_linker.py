@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 import mmap
-import os
 import platform
 import struct
 import sys
@@ -19,14 +18,13 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from dcarray.lowering.runtime import perf_map
+from dcarray.lowering.runtime.forks import held_in_forks
 
 __all__ = ["LOCK", "MATHEMATICS", "Unlinkable", "keep", "link"]
 
-LOCK = threading.RLock()
+LOCK = held_in_forks(threading.RLock())
 """Held while code is made or linked, and across ``fork``: a child must not inherit LLVM in the middle of a
 compilation."""
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=LOCK.acquire, after_in_parent=LOCK.release, after_in_child=LOCK.release)
 MATHEMATICS = ("libm.so.6", "libmvec.so.1") if platform.system() == "Linux" else ()
 """Libraries whose functions compiled code calls."""
 # Loaded code lives as long as the process: worker threads may sit in it while the interpreter shuts

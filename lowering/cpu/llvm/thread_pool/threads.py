@@ -24,6 +24,7 @@ import numpy as np
 from dcarray.lowering.cpu.llvm.object_code import linking
 from dcarray.lowering.program.loaded_plan import NotPortable
 from dcarray.lowering.runtime.disk import sha256
+from dcarray.lowering.runtime.forks import held_in_forks
 from dcarray.lowering.runtime.worker_threads import WORKER
 
 from .layout import pool_bytes
@@ -219,4 +220,4 @@ def linked(code: bytes, phases: int, arguments: int, mask: int) -> Launch:
 
 
 _LINKED: dict[tuple[bytes, int, int, int], Launch] = {}  # loaded code is never unloaded
-_linking = threading.Lock()
+_linking = held_in_forks(threading.Lock())

@@ -1,0 +1,61 @@
+"""The locks that are held while the process forks, so that its child finds none of them taken by a thread
+that it does not have, and no work half done.
+
+A thread that forks waits for all of them.  It keeps none while it waits, so their order does not matter.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import Any, TypeVar
+
+__all__ = ["held_in_forks"]
+
+_Lock = TypeVar("_Lock")
+_locks: list[Any] = []
+_held: list[Any] = []
+_PATIENCE = 5.0  # seconds to wait for imports by other threads
+
+
+def held_in_forks(lock: _Lock) -> _Lock:
+    """Have a lock held by the thread that forks; returns the lock."""
+    _locks.append(lock)
+    return lock
+
+
+def _before() -> None:
+    until = time.monotonic() + _PATIENCE
+    while _is_importing() and time.monotonic() < until:  # else the child has half a module, and waits for it
+        time.sleep(1e-3)
+    order = [*_locks]
+    while not _taken(order):
+        pass
+    _held.extend(order)
+
+
+def _taken(order: list[Any]) -> bool:
+    """Take all locks, and wait for the first one only.  If that fails, put the one that is not free first."""
+    order[0].acquire()
+    for k, lock in enumerate(order[1:], 1):
+        if not lock.acquire(blocking=False):
+            for one in order[:k]:
+                one.release()
+            order[:] = [lock, *order[:k], *order[k + 1 :]]
+            return False
+    return True
+
+
+def _is_importing() -> bool:
+    every = [(name, getattr(module, "__spec__", None)) for name, module in [*sys.modules.items()]]
+    return any(name.startswith("dcarray.") and getattr(spec, "_initializing", False) for name, spec in every)
+
+
+def _after() -> None:
+    while _held:
+        _held.pop().release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before, after_in_parent=_after, after_in_child=_after)
