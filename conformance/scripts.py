@@ -1,4 +1,4 @@
-"""Runs programs of other projects as whole processes: ``python -m conformance.scripts PATH``.
+"""Runs programs of other projects as whole processes: ``python -m conformance.scripts --path FOLDER``.
 
 The path is a folder with programs, outside of the project: a checkout, for example.
 """
