@@ -360,7 +360,7 @@ def f(A, x):
 """
     A = [[1.0], [2.0], [3.0]]
     both(text, A, [0.0, 0.0, 0.0])
-    text = "def f(A):\n    for i in range(3):\n        A[i][0] = 1.0\n        B = A\n    return B is A"
+    text = "def f(A):\n    for i in range(3):\n        A[i][0] = 1.0\n        B = A\n    return B"
     assert both(text, A) == 1
 
 
