@@ -58,6 +58,29 @@ forget_rest(void)
     WantsLock = 0;
 }
 
+/* Call ``work()`` in the main thread.  Its errors are of no interest to the program, unless somebody interrupts that.  All this is
+ * in C since a function in Python has no room where the program has come to the limit of recursion. */
+static int
+do_work(void *work)
+{
+    PyObject *done = PyObject_CallNoArgs((PyObject *)work);
+    Py_DECREF((PyObject *)work);
+    Py_XDECREF(done);
+    if (done == NULL && PyErr_ExceptionMatches(PyExc_Exception))
+        PyErr_Clear();
+    return done != NULL || !PyErr_Occurred() ? 0 : -1;
+}
+
+/* have_done(work): have the main thread call ``work()`` soon, between two instructions; nothing happens if too many wait. */
+static PyObject *
+have_done(PyObject *module, PyObject *work)
+{
+    Py_INCREF(work);
+    if (Py_AddPendingCall(do_work, work) < 0)
+        Py_DECREF(work);
+    Py_RETURN_NONE;
+}
+
 /* end_rest(): called when the interpreter ends. */
 static PyObject *
 end_rest(PyObject *module, PyObject *nothing)

@@ -98,7 +98,7 @@ def internal() -> dict[str, FunctionType]:
     """The functions and methods on the way of a site's call, by name."""
     found: dict[str, FunctionType] = {}
     for name, module in list(sys.modules.items()):
-        if name.startswith(FOLDERS) and "sampler" not in name and "main_thread" not in name:
+        if name.startswith(FOLDERS) and "sampler" not in name:
             kinds = [one for one in vars(module).values() if isinstance(one, type) and one.__module__ == name]
             for owner in (module, *kinds):
                 for value in vars(owner).values():

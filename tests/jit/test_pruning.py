@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 import threading
 import time
+from contextlib import suppress
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -13,10 +15,10 @@ import pytest
 from written import written
 
 import dcarray as dc
+from dcarray.core.native import BUILT
 from dcarray.jit.loops.sites import codes, pruning, sampler
 from dcarray.jit.loops.sites.functions import put_sites
 from dcarray.jit.loops.sites.loop_requests import TOO_SHORT
-from dcarray.jit.loops.sites.main_thread import have_done
 from dcarray.jit.loops.sites.modules import compile_module
 from dcarray.jit.loops.sites.pruning import prune
 from dcarray.jit.loops.sites.sampler import SAMPLER, Sampler
@@ -24,6 +26,7 @@ from dcarray.jit.loops.sites.site import Site
 from dcarray.jit.loops.syntax.originals import original
 from dcarray.tiering.admission import PRUNED
 
+needs_extension = pytest.mark.skipif(not BUILT, reason="there is no C extension")
 PROGRAM = """
 def f(x, n):
     a = x * 2
@@ -133,12 +136,15 @@ def test_the_sampler_has_code_pruned_that_is_seen_for_a_while(monkeypatch: pytes
     assert len(pruned) == 2
 
 
+@needs_extension
 def test_other_threads_have_the_main_thread_prune() -> None:
     """Syntax trees that two threads make at once may fail."""
+    from dcarray._native.extension import have_done
+
     ran: list[str] = []
 
     def asks() -> None:
-        have_done(lambda: 1 / 0)  # type: ignore[arg-type,return-value]
+        have_done(lambda: 1 / 0)
         have_done(lambda: ran.append(threading.current_thread().name))
 
     thread = threading.Thread(target=asks)
@@ -149,6 +155,26 @@ def test_other_threads_have_the_main_thread_prune() -> None:
             break
         time.sleep(0.001)
     assert ran == ["MainThread"]
+
+
+@needs_extension
+@pytest.mark.parametrize("room", range(3, 12))
+def test_what_the_main_thread_does_at_the_limit_of_recursion_ends(
+    room: int, capfd: pytest.CaptureFixture[str]
+) -> None:
+    f = written(PROGRAM)
+    sites = put_sites(f)
+
+    def down(n: int) -> None:
+        if n:
+            return down(n - 1)
+        pruning.prune_soon(f.__code__, sites)
+        for _ in range(3):  # here it is done
+            pass
+
+    with suppress(RecursionError):
+        down(sys.getrecursionlimit() - len(inspect.stack()) - room)
+    assert capfd.readouterr() == ("", "")
 
 
 def test_a_few_operations_on_numbers_get_no_plan() -> None:

@@ -7,10 +7,12 @@ from types import CodeType, FunctionType
 from typing import Any
 from weakref import WeakSet
 
+from dcarray.core import native
+from dcarray.core.uncollected import uncollected
+
 from ..syntax.originals import originals
 from .codes import every
 from .functions import function_code, holders
-from .main_thread import have_done
 from .sampler import SAMPLER
 from .site import Site
 
@@ -42,8 +44,20 @@ def prune(code: CodeType, sites: Sequence[Site]) -> None:
 
 
 def prune_soon(code: CodeType, sites: Sequence[Site]) -> None:
-    """Have the main thread call `prune` soon."""
-    have_done(lambda: prune(code, sites))
+    """Have the main thread call `prune` soon.
+
+    Syntax trees are made there: CPython 3.11 counts the depth of all that are being made in one place, so
+    that two threads that make one at the same time may fail ("AST constructor recursion depth mismatch").
+    """
+
+    def work() -> None:
+        with uncollected():
+            prune(code, sites)
+
+    if native.BUILT:
+        from dcarray._native.extension import have_done
+
+        have_done(work)
 
 
 def _functions(code: CodeType, sites: Sequence[Site]) -> list[FunctionType]:
