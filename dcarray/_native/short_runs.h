@@ -34,7 +34,8 @@ call_short(PyObject *self, PyObject *const *args, size_t flags, PyObject *keywor
     Py_ssize_t others = 0;
     int done = 0;
     PyObject *take = PyVectorcall_NARGS(flags) == s->given + 1 ? args[s->given] : NULL;
-    if ((PyVectorcall_NARGS(flags) == s->given || take != NULL) && keywords == NULL && seconds() < s->until &&
+    /* the program's frame may have other global names; without them the server calls */
+    if ((PyVectorcall_NARGS(flags) == s->given ? PyEval_GetGlobals() == s->names : take != NULL) && keywords == NULL && seconds() < s->until &&
         (Wrapped == NULL || (Families != NULL && !simulated()))) {
         if ((none = PyObject_CallNoArgs(s->acquire)) == NULL)
             return NULL;

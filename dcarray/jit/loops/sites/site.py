@@ -11,6 +11,7 @@ import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from sys import _getframe
 from threading import get_ident
 from types import CodeType, SimpleNamespace
 from typing import Any, NamedTuple
@@ -277,9 +278,10 @@ class Site:
     # ---- from the program -------------------------------------------------------------------------------
     def ask(self, *values: Any) -> tuple[Any, ...]:
         """Run the statements by compiled code if possible.  Return ``(results,)``, where ``results`` are the
-        values of ``source.live`` after them; an empty tuple if the statements have to run in Python."""
+        values of ``source.live`` after them; an empty tuple if the statements have to run in Python: also
+        where their code object runs with other global names than its module's."""
         thread = get_ident()
-        if thread in _SERVED:
+        if thread in _SERVED or _getframe(1).f_globals is not self.names:
             return ()
         _SERVED.add(thread)
         try:
@@ -294,6 +296,8 @@ class Site:
     def resume(self, start: Any, items: range | None, *values: Any) -> tuple[Any, ...]:
         """Do what `ask` does for the remaining iterations of a loop: over the range ``items``, from ``start``
         (the current loop variable) on.  For a ``while`` loop both are None."""
+        if _getframe(1).f_globals is not self.names:
+            return ()
         found = self._guarded("resume", start, items, values)
         if found:
             self._done.add(get_ident())
