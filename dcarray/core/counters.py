@@ -187,7 +187,7 @@ _KINDS = {
     "slower": "statements run by Python again, since compiled code was measured and not faster",
 }
 
-_lock = held_in_forks(threading.Lock())
+_lock = held_in_forks(threading.RLock())
 _calls: dict[tuple[str, str, str], list[int]] = {}
 _MOST_LINES = 10_000  # a program that generates code must not grow the table without bound
 

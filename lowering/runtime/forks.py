@@ -11,11 +11,12 @@ import sys
 import time
 from typing import Any, TypeVar
 
-__all__ = ["held_in_forks"]
+__all__ = ["HELD", "held_in_forks"]
 
 _Lock = TypeVar("_Lock")
 _locks: list[Any] = []
-_held: list[Any] = []
+HELD: list[Any] = []
+"""The locks while they are held: code that other handlers of the fork call must not wait for them."""
 _PATIENCE = 5.0  # seconds to wait for imports by other threads
 
 
@@ -32,7 +33,7 @@ def _before() -> None:
     order = [*_locks]
     while not _taken(order):
         pass
-    _held.extend(order)
+    HELD.extend(order)
 
 
 def _taken(order: list[Any]) -> bool:
@@ -53,8 +54,8 @@ def _is_importing() -> bool:
 
 
 def _after() -> None:
-    while _held:
-        _held.pop().release()
+    while HELD:
+        HELD.pop().release()
 
 
 if hasattr(os, "register_at_fork"):

@@ -58,3 +58,47 @@ def test_a_thread_forks_while_another_one_compiles(jit: str, tmp_path: Path) -> 
         said.append(done.stdout)
     assert said[0] == said[1]
     assert said[0].splitlines()[-1] == str([7] * 8)
+
+
+HANDLERS = """
+import os, signal
+
+seen = []
+
+def handle(n=20):
+    total = 0
+    while total < n:
+        total += 1 if total % 3 else 2
+    for name in ("a", "b"):
+        seen.append(name + str(total))
+
+os.register_at_fork(before=lambda: handle(), after_in_child=lambda: handle(30))
+
+import dcarray as dc  # its own handlers are called first before a fork, and last after it
+
+handle = dc.accelerate(handle)
+for k in range(3):
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(60)
+        print(seen[-2:], flush=True)
+        os._exit(7)
+    print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), seen, flush=True)
+    handle(100 + k)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_handlers_of_forks_may_be_accelerated(tmp_path: Path) -> None:
+    script = tmp_path / "handlers.py"
+    script.write_text(HANDLERS)
+    said = []
+    for jit in ("off", "eager"):
+        environment = os.environ | {"DCARRAY_JIT": jit, "DCARRAY_CACHE_DIR": str(tmp_path / "cache")}
+        done = subprocess.run(
+            [sys.executable, str(script)], capture_output=True, text=True, env=environment, timeout=240
+        )
+        assert done.returncode == 0, done.stderr
+        said.append(done.stdout)
+    assert said[0] == said[1]
+    assert said[0].count("7 [") == 3

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from dcarray.core import config, open_door
 from dcarray.core.faults import passed_over
 from dcarray.ir.records import record
-from dcarray.lowering.runtime.forks import held_in_forks
+from dcarray.lowering.runtime.forks import HELD, held_in_forks
 from dcarray.tiering.admission import FADING
 
 from .outcome import Outcome
@@ -134,7 +134,7 @@ def _replaced(code: CodeType, sites: Mapping[str, Any]) -> CodeType:
     return code.replace(co_consts=tuple(found))
 
 
-_CHANGES = held_in_forks(threading.Lock())
+_CHANGES = held_in_forks(threading.RLock())
 _SERVED: set[int] = set()  # threads in which a server finds a plan: it may call accelerated code itself
 _KINDS = 6  # of values, which the program calls short runs for without asking
 
@@ -312,7 +312,9 @@ class Site:
 
     def _guarded(self, step: str, *args: Any) -> tuple[Any, ...]:
         """Have the server do a step, and return its results.  This is the border between the program and
-        compiled code: no error of this package's own goes through."""
+        compiled code: no error of this package's own goes through.  In a fork nothing is done."""
+        if HELD:
+            return ()
         outcome = Outcome()
         try:
             getattr(self.server, step)(outcome, *args)
