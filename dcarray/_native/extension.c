@@ -256,6 +256,7 @@ replace_method(PyTypeObject *type, PyMethodDef *definition, PyObject **old)
 #include "blocked_statements.h"
 #include "accumulation.h"
 #include "sampler_rest.h"
+#include "tools.h"
 
 /* Keep the dtypes that compile. */
 static int
@@ -431,6 +432,7 @@ static PyMethodDef methods[] = {
     METHOD("rest", rest, METH_O)
     METHOD("end_rest", end_rest, METH_NOARGS)
     METHOD("have_done", have_done, METH_O)
+    METHOD("listen", listen_to_tools, METH_NOARGS)
     METHOD("make_evaluate_route", make_evaluate_route, METH_O)
     {NULL, NULL, 0, NULL}};
 
@@ -454,7 +456,7 @@ fill_module(PyObject *module)
 #define MAKE_NAME(variable, text) || (variable = PyUnicode_InternFromString(text)) == NULL
     if (0 NAMES(MAKE_NAME))
         return -1;
-    return PyModule_AddIntConstant(module, "REVISION", 57) < 0 || add_constants(module) < 0 || know_plain_arrays() < 0 ? -1 : 0;
+    return PyModule_AddIntConstant(module, "REVISION", 58) < 0 || add_constants(module) < 0 || know_plain_arrays() < 0 ? -1 : 0;
 }
 
 /* What is static here is guarded by the interpreter's lock, which a Python without one takes for this module, and there is

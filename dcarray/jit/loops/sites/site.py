@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from sys import _getframe
 from threading import get_ident
-from types import CodeType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from dcarray.core import config, open_door
 from dcarray.core.faults import passed_over
+from dcarray.core.tools import unseen
 from dcarray.ir.records import record
 from dcarray.lowering.runtime.forks import HELD, held_in_forks
 from dcarray.tiering.admission import FADING
@@ -25,10 +26,7 @@ from dcarray.tiering.admission import FADING
 from .outcome import Outcome
 from .watch import Watch
 
-__all__ = [
-    "Site", "SitePlace", "SiteSource", "constant", "sites_at", "watch_constant",
-    "with_constants",
-]  # fmt: skip
+__all__ = ["Site", "SitePlace", "SiteSource", "constant", "sites_at", "watch_constant"]
 
 
 @record(frozen=True, slots=True)
@@ -99,7 +97,7 @@ class SitePlace(NamedTuple):
 
 
 def constant(number: int) -> str:
-    """Return the text constant that stands for a site in a syntax tree, until `with_constants` replaces it by
+    """Return the text constant that stands for a site in a syntax tree, until `site_code` replaces it by
     the site in the compiled code."""
     return f"dcarray's site {number}"
 
@@ -115,23 +113,6 @@ def sites_at(places: Sequence[SitePlace], names: dict[str, Any]) -> list[Site]:
 def watch_constant(number: int) -> str:
     """Return the text constant that stands for the watch of an innermost loop."""
     return f"dcarray's watch {number}"
-
-
-def with_constants(code: CodeType, places: Sequence[SitePlace], sites: Sequence[Site]) -> CodeType:
-    """Return a code object, with its inner ones, with the sites in place of their constants."""
-    known: dict[str, Any] = {constant(k): site for k, site in enumerate(sites)}
-    for place, site in zip(places, sites, strict=True):
-        if place.watch >= 0:
-            known.setdefault(watch_constant(place.watch), Watch()).add(site)
-    return _replaced(code, known)
-
-
-def _replaced(code: CodeType, sites: Mapping[str, Any]) -> CodeType:
-    found = [
-        sites.get(c, c) if type(c) is str else _replaced(c, sites) if type(c) is CodeType else c
-        for c in code.co_consts
-    ]
-    return code.replace(co_consts=tuple(found))
 
 
 _CHANGES = held_in_forks(threading.RLock())
@@ -154,11 +135,11 @@ class Site:
 
     Attributes
     ----------
-    asks, asks_again : bool
+    asks, asks_again : object
         Whether the program's code is to call `enter` before the statements, and `resume` in each iteration;
-        the program's code reads these.
+        the program's code reads these.  They are `False`, or what is true in threads that no tool sees.
     enabled, resuming : bool
-        The same, as properties that can be set.
+        The same without regard to tools, as properties that can be set.
     watches : tuple of Watch
         The watches of the innermost loop that it is at or in.
     known : bool
@@ -223,7 +204,9 @@ class Site:
     ) -> None:
         self.source, self.names, self.outer, self.resumable = source, names, outer, resumable
         self.watches: tuple[Watch, ...] = ()
-        self.asks = self.asks_again = self.known = self.kept = self.asked = self.doubtful = False
+        self.asks: object = False
+        self.asks_again: object = False
+        self.known = self.kept = self.asked = self.doubtful = False
         self.inner: list[Site] = []
         self.notes: set[int] = set()
         self._held: dict[int, Any] = {}
@@ -243,20 +226,20 @@ class Site:
 
     @property
     def enabled(self) -> bool:
-        return self.asks
+        return self.asks is not False
 
     @enabled.setter
     def enabled(self, value: bool) -> None:
-        self.asks = value and not self.refused  # its plan may come later
+        self.asks = unseen() if value and not self.refused else False  # its plan may come later
         self._changed()
 
     @property
     def resuming(self) -> bool:
-        return self.asks_again
+        return self.asks_again is not False
 
     @resuming.setter
     def resuming(self, value: bool) -> None:
-        self.asks_again = value and not self.refused
+        self.asks_again = unseen() if value and not self.refused else False
         self._changed()
 
     def _changed(self) -> None:

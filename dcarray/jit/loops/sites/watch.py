@@ -5,6 +5,8 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+from dcarray.core.tools import unseen
+
 __all__ = ["Watch"]
 
 
@@ -13,13 +15,14 @@ class Watch:
 
     Attributes
     ----------
-    on : bool
+    on : object
+        `False`, or what is true in threads that no tool sees.
     """
 
     __slots__ = ("_sites", "on")
 
     def __init__(self) -> None:
-        self.on = False
+        self.on: object = False
         self._sites: list[Any] = []
 
     def add(self, site: Any) -> None:
@@ -30,7 +33,8 @@ class Watch:
 
     def look(self) -> None:
         """Compute ``on`` anew, since a site has changed."""
-        self.on = any(site.resuming or (site.enabled and not site.resumable) for site in self._sites)
+        on = any(site.resuming or (site.enabled and not site.resumable) for site in self._sites)
+        self.on = unseen() if on else False
 
     def __reduce__(self) -> Any:
         """Pickle as a watch that is off."""

@@ -1,0 +1,62 @@
+"""Code objects with sites: their constants, and their line tables.
+
+CPython gives no line to the instructions that take a value off the stack when a ``match`` has failed.  A tool
+that sees lines would see that of the next instruction twice: once for the site, and once for the statement.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from opcode import opmap
+from types import CodeType
+from typing import Any
+
+from .site import Site, SitePlace, constant, watch_constant
+from .watch import Watch
+
+__all__ = ["with_constants"]
+
+_ENTRIES = re.compile(rb"[\x80-\xff][\x00-\x7f]*", re.DOTALL)  # only their first bytes are above 127
+_POP = opmap["POP_TOP"]
+_NONE, _LINES, _FEW_LINES = 15 << 3 | 128, 13, 10  # kinds of entries
+_MORE = 64  # in a byte of a number: another one follows
+
+
+def with_constants(code: CodeType, places: Sequence[SitePlace], sites: Sequence[Site]) -> CodeType:
+    """Return a code object, with its inner ones, with the sites in place of their constants."""
+    known: dict[str, Any] = {constant(k): site for k, site in enumerate(sites)}
+    for place, site in zip(places, sites, strict=True):
+        if place.watch >= 0:
+            known.setdefault(watch_constant(place.watch), Watch()).add(site)
+    return _replaced(code, known)
+
+
+def _replaced(code: CodeType, sites: Mapping[str, Any]) -> CodeType:
+    found = [
+        sites.get(c, c) if type(c) is str else _replaced(c, sites) if type(c) is CodeType else c
+        for c in code.co_consts
+    ]
+    return code.replace(co_consts=tuple(found), co_linetable=_line_table(code))
+
+
+def _line_table(code: CodeType) -> bytes:
+    """Return the line table of a code object, with the line of the next instruction for such instructions."""
+    entries: list[bytes] = _ENTRIES.findall(code.co_linetable)
+    place = 0
+    for k, entry in enumerate(entries[:-1]):
+        if entry[0] >= _NONE > entries[k + 1][0] and code.co_code[place] == _POP:
+            lines, entries[k + 1] = _lines(entries[k + 1])
+            entries[k] = bytes([entry[0] & 7 | 128 | _LINES << 3]) + lines
+        place += 2 * ((entry[0] & 7) + 1)
+    return b"".join(entries)
+
+
+def _lines(entry: bytes) -> tuple[bytes, bytes]:
+    """Return by how many lines an entry is after the one before, and the entry that is in the same line."""
+    kind = entry[0] >> 3 & 15
+    if kind >= _LINES:
+        end = next(k for k in range(1, len(entry)) if not entry[k] & _MORE) + 1
+        return entry[1:end], entry[:1] + b"\0" + entry[end:]
+    more = max(kind - _FEW_LINES, 0)
+    return bytes([more << 1]), bytes([entry[0] - (more << 3)]) + entry[1:]
