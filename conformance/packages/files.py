@@ -8,11 +8,13 @@ accelerated, and accelerated with the cache of the run before.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from conformance.document import write_section
 
@@ -23,6 +25,7 @@ from .suites import Outcomes, run_tests
 __all__ = ["main", "rows"]
 
 _WAYS = "cold", "cached"
+_TIMES = "as they are", "accelerated", "with the cache"
 _MOST = 60  # tests that are printed
 
 
@@ -86,6 +89,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--share", default="1/1", metavar="K/N", help="only the k-th of n shares")
     parser.add_argument("--timeout", type=int, default=120, help="seconds for one test")
     parser.add_argument("--limit", type=float, default=600.0, help="seconds for one file")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="add rows to FILE; skip files that it has")
     parser.add_argument("--docs", type=Path, metavar="FILE", help="write the section of FILE")
     chosen = parser.parse_args(arguments)
     package = package_of(chosen.name)
@@ -97,22 +101,27 @@ def main(arguments: list[str] | None = None) -> int:
     number, of = map(int, chosen.share.split("/"))
     files = [one for one in found if not chosen.words or any(word in one for word in chosen.words)]
     files = files[number - 1 :: of]
-    tests, total, different = 0, [0.0] * 3, {}
-    for k, (file, passed, differing, seconds) in enumerate(
-        rows(package, environment, files, chosen.timeout, chosen.limit), 1
-    ):
-        tests += passed
-        if len(seconds) == 3:
-            total = [a + b for a, b in zip(total, seconds, strict=True)]
-        different.update(differing)
+    done: dict[str, Any] = {}
+    if chosen.json is not None and chosen.json.exists():
+        done = {line[0]: line[1:] for line in map(json.loads, chosen.json.read_text().splitlines())}
+        files = [one for one in files if one not in done]
+    for k, row in enumerate(rows(package, environment, files, chosen.timeout, chosen.limit), 1):
+        file, passed, differing, seconds = row
+        done[file] = row[1:]
+        if chosen.json is not None:
+            with chosen.json.open("a") as stream:
+                stream.write(json.dumps(row) + "\n")
         print(
             f"{k}/{len(files)} {file}: {passed} pass, {' '.join(f'{s:.1f}' for s in seconds)} s", flush=True
         )
         print("".join(f"    {name}\n        {why}\n" for name, why in [*differing.items()][:_MOST]), end="")
+    tests = sum(passed for passed, _, _ in done.values())
+    different = {test: why for _, differing, _ in done.values() for test, why in differing.items()}
+    total = [sum(times) for times in zip(*(s for _, _, s in done.values() if len(s) == 3), strict=True)]
     text = (
-        f"{package.name} {environment.version}: {len(files)} of its {len(found)} test files, {tests:,} tests"
+        f"{package.name} {environment.version}: {len(done)} of its {len(found)} test files, {tests:,} tests"
         f" pass as they are, {len(different)} of these differ accelerated (in a first or in a second run)."
-        f"  Seconds: {total[0]:.0f} as they are, {total[1]:.0f} accelerated, {total[2]:.0f} with the cache.\n"
+        f"  Seconds: {', '.join(f'{s:.0f} {how}' for s, how in zip(total, _TIMES, strict=False))}.\n"
     )
     lines = [text, *(f"* {name}: {why}" for name, why in [*different.items()][:_MOST])]
     print("\n" + "\n".join(lines))
