@@ -229,6 +229,8 @@ call_object_run(PyObject *self, PyObject *const *args, size_t flags, PyObject *k
     return done < 0 ? NULL : done > 0 ? found : PyObject_Vectorcall(s->python, args, flags, keywords);
 }
 
+WITHOUT_COLLECTION(call_object, call_object_run)
+
 static int
 object_run_traverse(PyObject *self, visitproc visit, void *arg)
 {
@@ -305,7 +307,7 @@ make_object_run(PyObject *module, PyObject *args)
     if ((s = PyObject_GC_New(ObjectRun, &ObjectRunType)) == NULL)
         return NULL;
     memset((char *)s + sizeof(PyObject), 0, sizeof(ObjectRun) - sizeof(PyObject));
-    s->call = call_object_run;
+    s->call = call_object;
     s->python = Py_NewRef(python);
     s->run = Py_NewRef(run);
     s->names = Py_NewRef(names);

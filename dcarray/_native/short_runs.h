@@ -25,7 +25,7 @@ give_up(ShortRun *s)
 }
 
 static PyObject *
-call_short(PyObject *self, PyObject *const *args, size_t flags, PyObject *keywords)
+call_short_run(PyObject *self, PyObject *const *args, size_t flags, PyObject *keywords)
 {
     ShortRun *s = (ShortRun *)self;
     PyObject *values[MOST_VALUES], *results = NULL, *none;
@@ -77,6 +77,19 @@ call_short(PyObject *self, PyObject *const *args, size_t flags, PyObject *keywor
         return PyTuple_New(0);
     return PyObject_Vectorcall(s->python, args, flags, keywords);
 }
+
+/* A call from the program without garbage collection: no finalizer runs while values have been read and results are not stored. */
+#define WITHOUT_COLLECTION(name, called)                                                                                        \
+    static PyObject *name(PyObject *self, PyObject *const *args, size_t flags, PyObject *keywords)                             \
+    {                                                                                                                           \
+        int collects = PyGC_Disable();                                                                                          \
+        PyObject *found = called(self, args, flags, keywords);                                                                  \
+        if (collects)                                                                                                           \
+            PyGC_Enable();                                                                                                      \
+        return found;                                                                                                           \
+    }
+
+WITHOUT_COLLECTION(call_short, call_short_run)
 
 #define SHORT_FIELDS(DO)                                                                                                        \
     DO(python) DO(checks) DO(others) DO(names) DO(builtins) DO(driver) DO(serves) DO(symbols) DO(threads) DO(flags) DO(bound)   \

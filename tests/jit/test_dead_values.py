@@ -45,6 +45,10 @@ LINES = [
     "t = a[i]\nt /= b[i]\nif b[i] != 0:\n    c[i] = t",
     "if a[i] / b[i] > 1:\n    pass",
     "t = np.sqrt(a[i] - 2.0)\nif i > n:\n    c[i] = t",
+    "t = a[:8] / b[i]",
+    "t = np.log(a + 0.0)\nc[i] = a[i]",
+    "t = a / b\nif i > n:\n    c[:] = t",
+    "a / b",
 ]
 
 

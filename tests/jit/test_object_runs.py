@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import types
 import warnings
 from collections.abc import Callable
@@ -205,3 +206,29 @@ def test_another_thread_is_served_while_a_short_run_is_made(monkeypatch: pytest.
         one.step(), two.step()
     np.testing.assert_array_equal(one.x, two.x)
     assert not ends
+
+
+COUNTED = """
+    alive = 0
+    class Thing:
+        def __init__(self):
+            global alive
+            alive += 1
+            self.kept = 1
+        def __del__(self):
+            global alive
+            alive -= 1
+    def f(n):
+        for i in range(n):
+            a, b = Thing(), Thing()
+            a.other, b.other = b, a
+        del a, b
+        gc.collect()
+        return alive
+"""
+
+
+def test_no_finalizer_runs_inside_of_a_run() -> None:
+    f = written(COUNTED, gc=gc)
+    dc.accelerate(f.__globals__["Thing"])
+    assert [f(2000) for _ in range(2)] == [0, 0]

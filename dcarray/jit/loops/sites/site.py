@@ -7,6 +7,7 @@ cold.  The modules that plan and run compiled code are imported when the first s
 
 from __future__ import annotations
 
+import gc
 import math
 import threading
 from collections.abc import Callable, Sequence
@@ -295,9 +296,12 @@ class Site:
 
     def _guarded(self, step: str, *args: Any) -> tuple[Any, ...]:
         """Have the server do a step, and return its results.  This is the border between the program and
-        compiled code: no error of this package's own goes through.  In a fork nothing is done."""
+        compiled code: no error of this package's own goes through, and no finalizer runs while values have
+        been read and results are not stored.  In a fork nothing is done."""
         if HELD:
             return ()
+        collects = gc.isenabled()
+        gc.disable()
         outcome = Outcome()
         try:
             getattr(self.server, step)(outcome, *args)
@@ -305,6 +309,9 @@ class Site:
             if outcome.is_final and not outcome.results:
                 raise
             self.failed(error)
+        finally:
+            if collects:
+                gc.enable()
         return outcome.results
 
     def failed(self, error: Exception) -> tuple[()]:

@@ -179,7 +179,7 @@ class Branches(Expressions):
 
     def discard(self, value: Value) -> None:
         """Compute a value that is not used, since its floating-point flags count."""
-        if isinstance(value, Data) and value.window is None and not value.shape:
+        if isinstance(value, Data) and value.window is None:
             value.expr = with_flag_check(value.expr, self.request.watched)
             if not isinstance(value.expr, Load):
                 self.memory.store(value)

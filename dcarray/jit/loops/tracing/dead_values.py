@@ -7,7 +7,7 @@ used.  So they get run-time checks, as integer overflows do (`operations.flag_ch
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -31,11 +31,13 @@ def check(holds: Expr) -> Expr:
 
 
 # ---- in the source ------------------------------------------------------------------------------------
-def dead_targets(body: Sequence[ast.stmt]) -> frozenset[ast.expr]:
-    """Return the assignments' targets and the comprehensions whose values may be dead.  A target may be dead
-    if its name is bound again before it is certainly read, or its element is assigned again.  A comprehension
-    may be if its result may be, or if it may not be evaluated."""
-    return frozenset(_DeadTargets().of_block(body, []))
+def dead_targets(body: Sequence[ast.stmt], live: Iterable[str] = ()) -> frozenset[ast.expr]:
+    """Return the assignments' targets and the comprehensions whose values may be dead, in statements after
+    which the names ``live`` are read.  A target may be dead if its name is bound again before it is certainly
+    read, or its element is assigned again.  A comprehension may be if its result may be, or if it may not be
+    evaluated."""
+    reads: list[ast.stmt] = [ast.Expr(ast.Name(name, ast.Load())) for name in live]
+    return frozenset(_DeadTargets().of_block(body, reads))
 
 
 @lru_cache(maxsize=256)

@@ -191,7 +191,7 @@ class Tracer(Recursions):
 
     def statements(self, body: list[ast.stmt], frame: Frame, growing: Mapping[str, int]) -> Any:
         self.outermost = body[-1 if ENDED in self.request.live else 0]
-        self._dead_targets = dead_targets(body)
+        self._dead_targets = dead_targets(body, self.request.live)
         if not growing:
             return self.block(body, frame, self.request.live)
         assert isinstance(self.outermost, ast.For)
