@@ -251,6 +251,8 @@ def test_outsiders_use_the_public_face(folder: str) -> None:
             continue  # they are a device that computes nothing, and clocks on the parts of a run
         if path == ROOT / "conformance" / "kernel_texts.py":
             continue  # it compares what is planned
+        if path.name == "together.py":
+            continue  # it has sites ask at random times
         for node in ast.walk(ast.parse(path.read_text(), str(path))):
             names: list[str] = []
             if isinstance(node, ast.Import):

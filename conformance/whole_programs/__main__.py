@@ -11,6 +11,7 @@ from pathlib import Path
 
 from .reducing import reduced
 from .running import JITS, MODES, Runs
+from .together import Together
 from .writer import HEAD, kinds, program
 
 SHOWN = 5  # programs that differ are made smaller up to so many
@@ -32,33 +33,33 @@ def main(arguments: list[str] | None = None) -> int:
         help="when code is compiled; cached: with"
         " the cache of an earlier run; recorded: eager, and the smallest arrays are recorded",
     )
-    parser.add_argument("--scene", help="only programs that have a scene of this kind")
+    parser.add_argument("--scene", help="each program has one scene, of this kind")
     parser.add_argument("--whole", action="store_true", help="start each process as users do; slower")
+    parser.add_argument("--together", action="store_true", help="all in one process, eagerly; much faster")
     parser.add_argument("--types", action="store_true", help="all arrays have to be of NumPy's own class")
     parser.add_argument("--shown", type=int, default=SHOWN, metavar="N", help="how many are made smaller")
     parser.add_argument("--save", type=Path, metavar="DIR", help="write what differs there, with its prelude")
     chosen = parser.parse_args(arguments)
-    runs = Runs(
-        chosen.mode, tuple(JITS) if chosen.jit == "all" else (chosen.jit,), chosen.whole, chosen.types
-    )
+    jits = tuple(JITS) if chosen.jit == "all" else (chosen.jit,)
+    runs = Together() if chosen.together else Runs(chosen.mode, jits, chosen.whole, chosen.types)
     wrong: list[int] = []
     found: Counter[str] = Counter()
     start = time.monotonic()
     for seed in range(chosen.seed, chosen.seed + chosen.examples):
-        if chosen.scene is not None and chosen.scene not in kinds(seed):
-            continue
-        source = program(seed)
+        source = program(seed, chosen.scene)
         try:
             different = list(runs.differences(source))
         except ValueError as unsteady:
-            print(f"program {seed} ({', '.join(kinds(seed))}) is {unsteady}", flush=True)
+            print(f"program {seed} ({', '.join(kinds(seed, chosen.scene))}) is {unsteady}", flush=True)
             continue
         if not different:
             continue
         wrong.append(seed)
         for way, jit, text in different:
             found[f"{way}, {jit}"] += 1
-            print(f"program {seed} ({', '.join(kinds(seed))}), {way}, {jit}: {text}", flush=True)
+            print(
+                f"program {seed} ({', '.join(kinds(seed, chosen.scene))}), {way}, {jit}: {text}", flush=True
+            )
         if len(wrong) <= chosen.shown:
             only = different[0][:2]
             source = reduced(source, partial(_differs, runs, only))
@@ -67,13 +68,16 @@ def main(arguments: list[str] | None = None) -> int:
         if chosen.save is not None:
             chosen.save.mkdir(parents=True, exist_ok=True)
             (chosen.save / f"program_{seed}.py").write_text(source)
+    if isinstance(runs, Together):
+        runs.close()
+        print(f"compiled code ran {runs.runs} times")
     print(f"{chosen.examples} programs in {time.monotonic() - start:.0f} s, {len(wrong)} differ: {wrong}")
     for way, count in sorted(found.items()):
         print(f"  {way}: {count}")
     return 1 if wrong else 0
 
 
-def _differs(runs: Runs, only: tuple[str, str], source: str) -> bool:
+def _differs(runs: Runs | Together, only: tuple[str, str], source: str) -> bool:
     return next(runs.differences(source, only), None) is not None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from .call_scenes import CALL_SCENES
 from .function_scenes import FUNCTION_SCENES
 from .identity_scenes import IDENTITY_SCENES
+from .language_scenes import LANGUAGE_SCENES
 from .list_scenes import LIST_SCENES
 from .object_scenes import OBJECT_SCENES
 from .recursive_scenes import RECURSIVE_SCENES
@@ -268,6 +269,7 @@ ALL_SCENES: dict[str, Scene] = (
     | RECURSIVE_SCENES
     | IDENTITY_SCENES
     | LIST_SCENES
+    | LANGUAGE_SCENES
     | {f.__name__: f for f in (failures, rebound, other_types, lengths)}
     | CALL_SCENES
 )

@@ -105,7 +105,7 @@ def _child(way: str, path: Path, environment: dict[str, str], output: Path) -> N
     code = 1
     try:
         signal.alarm(LIMIT)
-        _limit_memory()
+        limit_memory()
         target = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(target, 1)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
@@ -126,7 +126,7 @@ def _child(way: str, path: Path, environment: dict[str, str], output: Path) -> N
             os._exit(code)
 
 
-def _limit_memory() -> None:
+def limit_memory() -> None:
     hard = resource.getrlimit(resource.RLIMIT_AS)[1]
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY if hard < 0 else min(MEMORY, hard), hard))
 
@@ -155,7 +155,7 @@ def _started(way: str, path: Path, environment: dict[str, str]) -> str:
         timeout=LIMIT,
         check=False,
         env={**os.environ, **environment, "PYTHONPATH": paths},
-        preexec_fn=_limit_memory,
+        preexec_fn=limit_memory,
     )
     said = [line for line in done.stderr.splitlines() if line and not line.startswith(" ")]
     last = f"uncaught {said[-1]}\n" if said and done.returncode else ""

@@ -9,7 +9,8 @@ from .statements import Writer, indented
 __all__ = ["HEAD", "kinds", "program"]
 
 HEAD = (
-    "import array\nimport ctypes\nimport functools\nimport mmap\n"
+    "import array\nimport ctypes\nimport functools\nimport mmap\nimport os\n"
+    "import threading\nimport traceback\n"
     + PRELUDE
     + """
 
@@ -23,25 +24,55 @@ def quiet(function, *args, **kwargs):
 def locked(a):
     a.flags.writeable = False
     return a
+
+
+def told(tag, function, *args):
+    try:
+        print(tag, repr(function(*args)), sep=" | ")
+    except Exception as error:
+        print(tag, type(error).__name__, str(error), sep=" | ")
+        while error:
+            for frame in traceback.extract_tb(error.__traceback__):
+                print(f"    {frame.name}: {frame.line}")
+            error = error.__cause__ or error.__context__
+
+
+def forked(function, *args):
+    here, there = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(there, repr(quiet(function, *args)).encode())
+        os._exit(0)
+    os.close(there)
+    with open(here) as file:
+        return file.read(), os.waitpid(child, 0)[1]
+
+
+def in_thread(function, *args):
+    found = []
+    thread = threading.Thread(target=lambda: found.append(quiet(function, *args)))
+    thread.start()
+    thread.join()
+    return found
 """
 )
 
+_OFTEN = ["callback"] * 2 + ["attributes", "owners"] + ["language"] * 9
 
-def kinds(seed: int) -> list[str]:
+
+def kinds(seed: int, only: str | None = None) -> list[str]:
     """Return the names of the scenes in the program with a seed."""
-    return _choose(Writer(seed))
+    return _choose(Writer(seed), only)
 
 
-def _choose(w: Writer) -> list[str]:
-    return [
-        w.pick([*ALL_SCENES, "callback", "callback", "attributes", "owners"]) for _ in range(w.between(1, 3))
-    ]
+def _choose(w: Writer, only: str | None) -> list[str]:
+    return [only] if only else [w.pick([*ALL_SCENES, *_OFTEN]) for _ in range(w.between(1, 3))]
 
 
-def program(seed: int) -> str:
-    """Return the source of the program with a seed."""
+def program(seed: int, only: str | None = None) -> str:
+    """Return the source of the program with a seed: of random scenes, or of one of the kind ``only``."""
     w = Writer(seed)
-    chosen = _choose(w)
+    chosen = _choose(w, only)
     lines = [f"# program {seed}: {', '.join(chosen)}", HEAD]
     for s, name in enumerate(chosen):
         lines += ["", *ALL_SCENES[name](w, s), ""]

@@ -46,6 +46,7 @@ _I8, _U8 = np.dtype(np.int64), np.dtype(np.uint64)
 _F8, _BOOL = np.dtype(np.float64), np.dtype(np.bool_)
 
 _LOGICAL = {"&": "logical_and", "|": "logical_or", "^": "logical_xor"}
+_OF_INTEGERS = {*_LOGICAL, "<<", ">>"}
 
 
 class Arithmetic(Integers, ComplexNumbers):
@@ -243,7 +244,7 @@ class Arithmetic(Integers, ComplexNumbers):
         if kinds == [complex, "d"]:  # Python takes a float64 for a float: the result is no NumPy scalar
             raise self.scope.fail(f"{op} of a Python complex number and a float64")
         weak = all(isinstance(k, type) for k in kinds)
-        if (weak or op == "**") and op not in COMPARISONS:
+        if (weak or op == "**") and op not in COMPARISONS and op not in _OF_INTEGERS:
             texts = [_text(x) for x in (a, b)]
             if all(texts):
                 kind = max(kinds, key=PYTHON.index) if weak else None

@@ -1,0 +1,58 @@
+"""Scenes from a small grammar of Python: names, control flow, objects and lists, each nested in each."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from .scenes import Scene
+from .statements import Lines, Writer
+
+__all__ = ["LANGUAGE_SCENES"]
+
+Grammar = dict[str, list[str]]
+_RULES, _, _FRAME = Path(__file__).with_name("language.txt").read_text().partition("----\n")
+_ALTERNATIVES: Grammar = {
+    symbol: [line.replace("\\n", "\n") for line in lines]
+    for symbol, *lines in (part.split("\n") for part in _RULES.strip().split("\n\n")[1:])
+}
+_SYMBOL = re.compile(r"\$([a-z]+)")
+_DEEPEST = 5
+
+
+def _written(w: Writer, text: str, grammar: Grammar, depth: int = 0) -> str:
+    """Return a text with an alternative in place of each symbol; deep in others, one of the first ones."""
+    out = []
+    for line in text.split("\n"):
+        while found := _SYMBOL.search(line):
+            choices = grammar[found[1]]
+            short = depth >= _DEEPEST and found[1] in ("number", "inside", "test")
+            chosen = _written(w, w.pick(choices[:2] if short else choices), grammar, depth + 1)
+            indent = " " * (len(line) - len(line.lstrip()))
+            line = line[: found.start()] + chosen.replace("\n", f"\n{indent}") + line[found.end() :]
+        out.append(line)
+    return "\n".join(out)
+
+
+def _some(w: Writer) -> Grammar:
+    """Return the grammar with some of the alternatives of each symbol: what one program uses often."""
+    kept = {symbol: w.pick([3, 6, 12, 99]) for symbol in _ALTERNATIVES}
+    return {
+        symbol: [*choices[:2], *(one for one in choices[2:] if w.chance(kept[symbol] / len(choices)))]
+        for symbol, choices in _ALTERNATIVES.items()
+    }
+
+
+def language(w: Writer, s: int) -> Lines:
+    """Write functions, classes and loops of what the grammar has."""
+    while True:
+        text = re.sub(r"(?<![a-zA-Z])N(?![a-zA-Z])", str(s), _written(w, _FRAME, _some(w)))
+        try:
+            compile(text, "<scene>", "exec")
+            break
+        except SyntaxError:  # such as a "break" outside of loops
+            continue
+    return [*text.replace(f"scene_{s}", f"scene{s}").strip().split("\n")]
+
+
+LANGUAGE_SCENES: dict[str, Scene] = {f.__name__: f for f in (language,)}
