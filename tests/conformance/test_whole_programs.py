@@ -90,7 +90,7 @@ def test_a_wrong_result_an_exception_and_an_end_are_seen(whole: bool, line: str)
 def test_the_command(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    def plain(seed: int) -> str:
+    def plain(seed: int, only: str | None) -> str:
         return f"{HEAD}\n\nx = {seed}\nprint({'type(np.ones(1)).__module__' if seed == 8 else 'x'})\n"
 
     monkeypatch.setattr(command, "program", plain)

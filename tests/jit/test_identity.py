@@ -120,6 +120,25 @@ def test_programs_that_see_identity(program: str, tmp_path: Path) -> None:
         compare(program + "\nfor turn in range(4):\n    print(main())\n", tmp_path / "program.py")
 
 
+def test_arrays_are_handed_on_where_numbers_may_not_be(tmp_path: Path) -> None:
+    program = """
+import numpy as np
+def swapped(u, v, n):
+    for k in range(n):
+        u[1:] = v[:-1] + 1
+        u, v = v, u
+    return u, v
+def main():
+    x, y = np.arange(9.0), np.ones(9)
+    p, q = swapped(x, y, 3)
+    return p is y, q is x, p, q
+print(main())
+print(main())
+"""
+    with dc.options(jit="eager", cache_dir=None):
+        assert compare(program, tmp_path / "program.py") >= 2
+
+
 def test_objects_that_are_compared_by_identity_are_handed_on() -> None:
     text = """
         def f(a):

@@ -166,6 +166,8 @@ class LoopDescription:
     flagless : bool
         Whether it is for a device, which knows of no floating-point exceptions: what raises one of Python's
         is found by checks alone.
+    handed : frozenset of str
+        The names of results that may not be numbers or new lists, since these would be other objects.
     """
 
     source: str
@@ -177,6 +179,7 @@ class LoopDescription:
     resumed: bool = False
     symbols: tuple[tuple[str, int], ...] = ()
     flagless: bool = False
+    handed: frozenset[str] = frozenset()
 
 
 @record(frozen=True, slots=True)
@@ -198,6 +201,14 @@ class Result:
     weak: bool = False
     value: Any = None
     of_tuples: bool = False
+
+    def is_new(self) -> bool:
+        """Whether it is a new object, or has one, where the statements may have handed on one that existed:
+        a number, or a list."""
+        if self.kind == "tuple":
+            return any(one.is_new() for one in self.value)
+        single = self.kind == "value" and (self.value is None or type(self.value) is bool)
+        return not single and self.kind not in ("alias", "array", "view")
 
 
 @record(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from ..syntax.eligibility import (
     runs_of,
 )
 from ..syntax.exits import blocks_of, copied_block
-from ..syntax.identity import hands_on
+from ..syntax.identity import handed_on
 from ..syntax.liveness import Liveness, LoopNode
 from ..syntax.loop_exits import has_exits, is_kept, lowered_loop, program_name, without_else
 from ..syntax.source import is_faithful
@@ -68,7 +68,7 @@ class Scope(NamedTuple):
     shared : frozenset of str
         The variables that are global names.
     sees_identity : bool
-        Whether code around it compares objects by identity: then no site may return a number that exists.
+        Whether code around it compares objects by identity: then no site returns a number that exists.
     """
 
     variables: Names
@@ -248,8 +248,6 @@ class _Adder:
         if not needed <= self._liveness.bound(at or first) | scope.bound:
             return None
         live, is_noted = self._liveness.live(stmts), bool(returns)
-        if scope.sees_identity and (hands_on(stmts, live) or hands_on(returns, live)):
-            return None
         if isinstance(last, ast.For | ast.While) and last.orelse:
             if any(not facts(one).kinds.isdisjoint(_OWN_CODE) for one in last.orelse):
                 return None  # it would stand there several times
@@ -284,6 +282,7 @@ class _Adder:
             member_paths(*stmts),
             lists,
             tuple(sorted(scope.shared & (needed | stores(*stmts)))),
+            tuple(sorted({*handed_on(stmts, live)})) if scope.sees_identity else (),
         )
         return None if made in self._without else made
 

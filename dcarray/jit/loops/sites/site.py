@@ -59,6 +59,9 @@ class SiteSource:
         The names of the lists that the statements lengthen or shorten.
     shared : tuple of str
         The variables that are global names.
+    handed : tuple of str
+        The names, and `names.RETURNED`, whose values may be objects that existed before, where the program
+        compares these by identity.
     """
 
     source: str
@@ -75,6 +78,7 @@ class SiteSource:
     members: tuple[tuple[str, ...], ...] = ()
     lists: tuple[str, ...] = ()
     shared: tuple[str, ...] = ()
+    handed: tuple[str, ...] = ()
 
 
 class SitePlace(NamedTuple):

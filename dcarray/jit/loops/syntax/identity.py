@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
+from ..entry.names import RETURNED
 from .syntax_facts import Names, target_names, walk
 
-__all__ = ["compares_identity", "hands_on", "text_compares_identity"]
+__all__ = ["compares_identity", "handed_on", "text_compares_identity"]
 
 _NEW = (ast.BinOp, ast.Compare, ast.Constant, ast.JoinedStr)
 _COUNTING = frozenset({"len", "range", "sum"})  # of built-in functions: their numbers are new ones
@@ -52,22 +53,21 @@ def _is_single(value: ast.expr) -> bool:
     return isinstance(value, ast.Constant) or of_type
 
 
-def hands_on(stmts: Sequence[ast.stmt], live: Names) -> bool:
-    """Whether statements may return an object that existed before, or bind one to a name in ``live``."""
+def handed_on(stmts: Sequence[ast.stmt], live: Names) -> Iterator[str]:
+    """Yield the names in ``live`` to which statements may bind an object that existed before, and `RETURNED`
+    if they may return one."""
     for node in [node for stmt in stmts for node in walk(stmt)]:
         match node:
             case ast.Assign(targets, value):
-                if not live.isdisjoint(target_names(*targets)) and not _is_new(value):
-                    return True
-            case ast.AnnAssign(target, _, value) | ast.NamedExpr(target, value):
-                if not (value is None or live.isdisjoint(target_names(target)) or _is_new(value)):
-                    return True
-            case ast.For(target, items):
-                if not live.isdisjoint(target_names(target)) and not _is_new(items):
-                    return True
-            case ast.Return(value) if value is not None and not _is_new(value):
-                return True
-    return False
+                bound = target_names(*targets)
+            case ast.AnnAssign(target, _, value) | ast.NamedExpr(target, value) | ast.For(target, value):
+                bound = target_names(target)
+            case ast.Return(value):
+                bound = frozenset({RETURNED})
+            case _:
+                continue
+        if value is not None and not _is_new(value):
+            yield from bound & {RETURNED, *live}
 
 
 def _is_new(value: ast.expr) -> bool:

@@ -186,6 +186,11 @@ class Tracer(Recursions):
                 results.append((name, self._result(name, frame.names[name])))
         if returned is not FALLS_THROUGH:
             results.append((RETURNED, self._returned(RETURNED, returned)))
+        for name, result in results:
+            if name in request.handed and result.is_new():
+                raise self.scope.fail(
+                    f"{name} may be a number that exists, and the file compares by identity"
+                )
         region, inputs = self.region()
         return TracedLoop(region, inputs, tuple(results), self.memory.may_raise)
 
