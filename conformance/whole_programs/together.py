@@ -26,7 +26,8 @@ from .writer import HEAD
 
 __all__ = ["Together"]
 
-LIMIT = 20  # seconds of a program in both ways
+LIMIT = 10  # seconds of a program in both ways
+UNSTEADY = "not the same every time, or too long"
 PROGRAMS = 300  # of one process: it keeps all plans
 
 
@@ -75,13 +76,16 @@ def _output(source: str, compiled: bool) -> tuple[str, int]:
 _HEAD = compile(HEAD, "<the beginning of every program>", "exec", dont_inherit=True)
 
 
-def _judged(source: str) -> tuple[str | None, int]:
-    """Return a difference between both ways, as a text or None, and how many compiled runs there were."""
+def _judged(source: str) -> Iterator[tuple[str | None, int]]:
+    """Run a program in both ways; yield what is known after each: a difference, as a text or None, and how
+    many compiled runs there were."""
     want, _ = _output(source, False)
+    yield None, 0
     got, runs = _output(source, True)
     if got != want and difference_of(want, _output(source, False)[0]) is not None:
-        return "not the same every time", runs
-    return difference_of(want, got), runs
+        yield UNSTEADY, runs
+    else:
+        yield difference_of(want, got), runs
 
 
 class Together:
@@ -113,8 +117,9 @@ class Together:
                         source = pickle.load(given)
                         signal.alarm(LIMIT)
                         with dc.options(jit="eager", cache_dir=None):
-                            pickle.dump(_judged(source), found)
-                        found.flush()
+                            for part in _judged(source):
+                                pickle.dump(part, found)
+                                found.flush()
                         linecache.clearcache()
             os._exit(0)
         os.close(inner), os.close(back)
@@ -132,19 +137,21 @@ class Together:
         """Run a program, and yield ``("together", "eager", text)`` if it differs."""
         self._child = self._child or self._started()
         _, to, come = self._child
-        text: str | None
+        text: str | None = UNSTEADY
         try:
             os.write(to, pickle.dumps(source))
             with open(come, "rb", closefd=False, buffering=0) as found:
                 text, runs = pickle.load(found)
+                if text is None:
+                    text = "the process ended, or ran too long"
+                    text, runs = pickle.load(found)
             self.runs += runs
         except (EOFError, OSError, pickle.UnpicklingError):
-            text = "the process ended, or ran too long"
             self.close()
         self._done += 1
         if self._done >= PROGRAMS:
             self.close()
-        if text == "not the same every time":
+        if text == UNSTEADY:
             raise ValueError(text)
         if text is not None:
             yield "together", "eager", text
