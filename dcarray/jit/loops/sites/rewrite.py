@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence, Set
 from typing import NamedTuple
 
 from ..entry.members import member_paths
-from ..entry.names import ENDED
+from ..entry.names import ENDED, RETURNED
 from ..syntax.appends import appending_calls, every_growing_call, growing_names, list_of
 from ..syntax.eligibility import (
     eligible_test,
@@ -282,7 +282,7 @@ class _Adder:
             member_paths(*stmts),
             lists,
             tuple(sorted(scope.shared & (needed | stores(*stmts)))),
-            tuple(sorted({*handed_on(stmts, live)})) if scope.sees_identity else (),
+            tuple(sorted({*handed_on(stmts, live, RETURNED)})) if scope.sees_identity else (),
         )
         return None if made in self._without else made
 

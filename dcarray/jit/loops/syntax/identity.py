@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
-from ..entry.names import RETURNED
 from .syntax_facts import Names, target_names, walk
 
 __all__ = ["compares_identity", "handed_on", "text_compares_identity"]
@@ -53,9 +52,9 @@ def _is_single(value: ast.expr) -> bool:
     return isinstance(value, ast.Constant) or of_type
 
 
-def handed_on(stmts: Sequence[ast.stmt], live: Names) -> Iterator[str]:
-    """Yield the names in ``live`` to which statements may bind an object that existed before, and `RETURNED`
-    if they may return one."""
+def handed_on(stmts: Sequence[ast.stmt], live: Names, returned: str) -> Iterator[str]:
+    """Yield the names in ``live`` to which statements may bind an object that existed before, and the name
+    ``returned`` if they may return one."""
     for node in [node for stmt in stmts for node in walk(stmt)]:
         match node:
             case ast.Assign(targets, value):
@@ -63,11 +62,11 @@ def handed_on(stmts: Sequence[ast.stmt], live: Names) -> Iterator[str]:
             case ast.AnnAssign(target, _, value) | ast.NamedExpr(target, value) | ast.For(target, value):
                 bound = target_names(target)
             case ast.Return(value):
-                bound = frozenset({RETURNED})
+                bound = frozenset({returned})
             case _:
                 continue
         if value is not None and not _is_new(value):
-            yield from bound & {RETURNED, *live}
+            yield from bound & {returned, *live}
 
 
 def _is_new(value: ast.expr) -> bool:
