@@ -60,8 +60,7 @@ class SiteSource:
     shared : tuple of str
         The variables that are global names.
     handed : tuple of str
-        The names, and `names.RETURNED`, whose values may be objects that existed before, where the program
-        compares these by identity.
+        The names of results that may be objects of before, where code compares by identity.
     """
 
     source: str
@@ -293,9 +292,8 @@ class Site:
 
     def done(self) -> bool:
         """Return whether the last `resume` in this thread ran all remaining iterations; then False again."""
-        thread = get_ident()
-        was = thread in self._done
-        self._done.discard(thread)
+        was = get_ident() in self._done
+        self._done.discard(get_ident())
         return was
 
     def _guarded(self, step: str, *args: Any) -> tuple[Any, ...]:
@@ -331,13 +329,12 @@ class Site:
 
     def note(self) -> None:
         """Note that compiled code ended a loop as its condition does, or that a name is not bound."""
-        self.notes.add(threading.get_ident())
+        self.notes.add(get_ident())
 
     def noted(self) -> bool:
         """Return whether `note` was called in this thread; then False again."""
-        thread = threading.get_ident()
-        found = thread in self.notes
-        self.notes.discard(thread)
+        found = get_ident() in self.notes
+        self.notes.discard(get_ident())
         return found
 
     def unbound(self) -> None:
@@ -348,12 +345,12 @@ class Site:
     def hold(self, found: tuple[Any, ...]) -> tuple[Any, ...]:
         """Hold what compiled code returned until `held` is called, and return the results ``found``."""
         if found:
-            self._held[threading.get_ident()] = found[0][-1]
+            self._held[get_ident()] = found[0][-1]
         return found
 
     def held(self) -> Any:
         """Return what `hold` holds for this thread."""
-        return self._held.pop(threading.get_ident())
+        return self._held.pop(get_ident())
 
     def every_inner(self) -> list[Site]:
         """Return all sites in the site's statements, at any depth."""

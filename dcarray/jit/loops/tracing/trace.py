@@ -178,12 +178,9 @@ class Tracer(Recursions):
         if request.resumed:
             self.start = self.sizes[START]
         returned = self.statements(body, frame, growing)
-        results = []
-        for name in sorted(
-            request.live & (stores(*body) | growing.keys() | {name for name in names if is_stacked(name)})
-        ):
-            if name in frame.names:
-                results.append((name, self._result(name, frame.names[name])))
+        bound = stores(*body) | growing.keys() | {name for name in names if is_stacked(name)}
+        bound &= request.live & frame.names.keys()
+        results = [(name, self._result(name, frame.names[name])) for name in sorted(bound)]
         if returned is not FALLS_THROUGH:
             results.append((RETURNED, self._returned(RETURNED, returned)))
         for name, result in results:
@@ -293,9 +290,8 @@ class Tracer(Recursions):
     def _returned(self, name: str, value: Any) -> Result:
         """Return the description of the returned value."""
         if type(value) is tuple:
-            return Result(
-                "tuple", value=tuple([self._returned(f"{name}{k}", v) for k, v in enumerate(value)])
-            )
+            parts = tuple([self._returned(f"{name}{k}", v) for k, v in enumerate(value)])
+            return Result("tuple", value=parts)
         if is_array(value):
             value = self.memory.array(value, name)
         return self._result(name, value)
@@ -310,10 +306,8 @@ class Tracer(Recursions):
             if value.entry_name:
                 return Result("alias", value.entry_name)
             return self._result_array(name, value)
-        if isinstance(value, RaggedList):
-            return Result("alias", value.name)
-        if isinstance(value, NumberList) and value.array.entry_name:
-            return Result("alias", value.array.entry_name)
+        if isinstance(value, RaggedList) or (isinstance(value, NumberList) and value.array.entry_name):
+            return Result("alias", value.name if isinstance(value, RaggedList) else value.array.entry_name)
         if isinstance(value, Stack):
             value = GrownList(value.items, self.math.length(value))
         if isinstance(value, NumberList | GrownList):
