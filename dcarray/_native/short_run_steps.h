@@ -352,7 +352,6 @@ run_short(ShortRun *s, PyObject **values, const Span *spans, int arrays, PyObjec
     PyObject *made[MOST_PARTS] = {0};
     void *addresses[MOST_PARTS];
     char *before = NULL;
-    double begun = seconds();
     int done = 1;
     for (int k = 0; done > 0 && k < s->parameter_count; k++) {
         Part *p = &s->parameters[k];
@@ -404,9 +403,5 @@ run_short(ShortRun *s, PyObject **values, const Span *spans, int arrays, PyObjec
     if (done <= 0 && before != NULL)
         copy_written(spans, arrays, before, 1);
     PyMem_Free(before);
-    if (done > 0) {
-        s->runs++;
-        s->seconds += seconds() - begun;
-    }
     return done;
 }

@@ -33,9 +33,10 @@ call_short_run(PyObject *self, PyObject *const *args, size_t flags, PyObject *ke
     int arrays = 0;
     Py_ssize_t others = 0;
     int done = 0;
+    double begun = seconds();
     PyObject *take = PyVectorcall_NARGS(flags) == s->given + 1 ? args[s->given] : NULL;
     /* the program's frame may have other global names; without them the server calls */
-    if ((PyVectorcall_NARGS(flags) == s->given ? PyEval_GetGlobals() == s->names : take != NULL) && keywords == NULL && seconds() < s->until &&
+    if ((PyVectorcall_NARGS(flags) == s->given ? PyEval_GetGlobals() == s->names : take != NULL) && keywords == NULL && begun < s->until &&
         (Wrapped == NULL || (Families != NULL && !simulated()))) {
         if ((none = PyObject_CallNoArgs(s->acquire)) == NULL)
             return NULL;
@@ -66,6 +67,8 @@ call_short_run(PyObject *self, PyObject *const *args, size_t flags, PyObject *ke
         Py_DECREF(none);
     }
     if (done > 0) {
+        s->runs++;
+        s->seconds += seconds() - begun;
         PyObject *found = PyTuple_New(1);
         if (found == NULL)
             Py_DECREF(results);

@@ -12,32 +12,10 @@ from time import perf_counter
 from typing import Any
 
 __all__ = [
-    "FADING",
-    "FAILURES",
-    "GLANCE",
-    "HOT",
-    "HOT_AGAIN",
-    "LARGE",
-    "LONGER",
-    "NANOSECOND",
-    "NEAR",
-    "PATIENCE",
-    "PERIOD",
-    "PLANNED_AT_ONCE",
-    "PRUNED",
-    "RESTING",
-    "SEEN",
-    "SLOWER",
-    "STRANGE",
-    "SUSPECT",
-    "WAIT",
-    "InARow",
-    "KindCounts",
-    "Measured",
-    "Pace",
-    "Questions",
-    "operations_may_pay",
-    "priority",
+    "FADING", "FAILURES", "GIVEN_PLANNING", "GIVEN_RUNS", "GIVEN_SECONDS", "GLANCE", "HOT", "HOT_AGAIN",
+    "LARGE", "LONGER", "NANOSECOND", "NEAR", "PATIENCE", "PERIOD", "PLANNED_AT_ONCE", "PRUNED", "RESTING",
+    "SEEN", "SLOWER", "STRANGE", "SUSPECT", "WAIT", "InARow", "KindCounts", "Measured", "Pace", "Questions",
+    "operations_may_pay", "priority",
 ]  # fmt: skip
 
 PERIOD = 0.005
@@ -64,6 +42,11 @@ FAILURES = 3
 """Runs in a row that came to nothing, after which a plan is given up."""
 STRANGE = 8
 """Runs with values that no plan is made for, after which a site without plans is left to Python."""
+GIVEN_RUNS, GIVEN_SECONDS = 16, 0.1
+"""The runs of compiled code that a site has with ``jit="eager"`` in any case, and the seconds that they take
+in all, until times decide as they do without this option."""
+GIVEN_PLANNING = 5.0
+"""And the seconds of this thread's time for plans, after which times decide, too."""
 
 SUSPECT = 0.03
 """Seconds of recordings without plans from which on a planning process is started: it gets ready on another
@@ -105,7 +88,7 @@ _REMEMBERED = 64  # kinds of values that are counted
 _COMES_BACK = 2  # runs with a kind of values until it may get a plan
 _UNUSED = 16  # runs of a site without a kind of values after which another one may take its place
 _LOSS = 64  # runs with new kinds of values until these are judged
-_ALLOWED = 10e-3  # seconds of questions in vain that a site has at first
+_ALLOWED = 10e-3  # seconds of questions in vain that a site has at first; if it is eager, ten times as many
 _FIRST = 1e-3  # and of one question at most: what a first one loads and finds out is not needed again
 _PART = 0.05  # and of the time for which its statements are seen
 
@@ -311,9 +294,10 @@ class Questions:
     def __init__(self) -> None:
         self._spent = self._hopeless = 0.0
 
-    def in_vain(self, seconds: float, seen: float, hopeless: bool) -> float:
+    def in_vain(self, seconds: float, seen: float, hopeless: bool, eagerly: bool = False) -> float:
         """Note a question that led to no plan, and took so many seconds.  ``hopeless``: it is known that its
         values are left to Python.  ``seen`` is for how long the statements have been seen running.
+        ``eagerly``: whether the program waits for plans, as with ``jit="eager"``.
 
         Returns
         -------
@@ -324,7 +308,8 @@ class Questions:
         seconds = min(seconds, _FIRST)
         self._spent += seconds
         self._hopeless += seconds * hopeless
-        return self._spent / _PART if self._spent > _ALLOWED + _PART * seen else 0.0
+        allowed = 10 * _ALLOWED if eagerly else _ALLOWED
+        return self._spent / _PART if self._spent > allowed + _PART * seen else 0.0
 
     def are_hopeless(self) -> bool:
         """Whether most questions were about values that are left to Python."""

@@ -217,9 +217,7 @@ def test_kinds_of_values_that_come_in_turn(monkeypatch: pytest.MonkeyPatch) -> N
         enter(self, *given)
 
     monkeypatch.setattr(SiteServer, "enter", counted)
-    monkeypatch.setattr(
-        short_runs.ShortRuns.use, "__defaults__", (1000.0,)
-    )  # else once in 50 ms for each kind
+    monkeypatch.setattr(short_runs, "_LASTS", 1000.0)  # else once in 50 ms for each kind
     for u, v in kinds * 40:
         same(f, g, u, v, 0.5)
     assert len(asked) < 20

@@ -61,9 +61,12 @@ class ListConversion:
         self._ran, self._until = 0, 2 * self._until
         return True
 
-    def ran(self, seconds: float) -> None:
-        """Add the seconds of a compiled run, with the lists made of its results, to its conversion's time."""
+    def ran(self, seconds: float) -> float:
+        """Add the seconds of a compiled run, with the lists made of its results, to its conversion's time;
+        return what that was."""
+        conversion = self._last[-1]
         self._last[-1] += seconds
+        return conversion
 
     def are_a_loss(self, entries: Iterable[Any]) -> bool:
         """Whether a conversion and the run after it usually take longer than Python's run.  If all

@@ -76,10 +76,10 @@ class ShortRuns:
 
     def use(
         self, plan: LoopPlan, values: tuple[Any, ...], entry: Entry, members: list[Check],
-        lasts: float = _LASTS,
+        trial: bool = False,
     ) -> Any:  # fmt: skip
-        """Have the site call a plan's short run directly for the next ``lasts`` seconds.  Return the short
-        run; None if the plan can have none.
+        """Have the site call a plan's short run directly for a while.  Return the short run; None if the plan
+        can have none.
 
         Parameters
         ----------
@@ -91,14 +91,16 @@ class ShortRuns:
             The plan's key.
         members : list of Check
             Checks that functions of modules are still those that were compiled.
-        lasts : float, optional
-            For how many seconds the site calls the short run.
+        trial : bool, optional
+            Whether the short run is in a trial, which counts its runs.
         """
         short, whole = self._found(plan, values, entry)
         self.run = None
         if short is None:
             return None
-        self._arm(short, plan, members, lasts)
+        if not trial:
+            self._settle(short, plan)
+        self._arm(short, plan, members, _TRIAL if trial else _LASTS)
         if whole is None:
             self.run = short
         else:
@@ -119,7 +121,7 @@ class ShortRuns:
         short.otherwise(lambda *values: ())  # the server that asks would be asked again
         self._arm(short, plan, members, _TRIAL)
         if short(*values[: len(values) - len(self._source.others)], outcome.take):
-            self._trial = entry, self.use(plan, values, entry, members, _TRIAL)
+            self._trial = entry, self.use(plan, values, entry, members, True)
 
     @property
     def in_trial(self) -> bool:

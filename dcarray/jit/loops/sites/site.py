@@ -22,7 +22,7 @@ from dcarray.core.faults import passed_over
 from dcarray.core.tools import unseen
 from dcarray.ir.records import record
 from dcarray.lowering.runtime.forks import HELD, held_in_forks
-from dcarray.tiering.admission import FADING
+from dcarray.tiering.admission import FADING, GIVEN_PLANNING, GIVEN_RUNS, GIVEN_SECONDS
 
 from .outcome import Outcome
 from .watch import Watch
@@ -162,8 +162,9 @@ class Site:
         The value of ``seconds`` at which the site asks for plans, after `put_off`.
     recent : float
         Like ``seconds``, but time seen longer ago counts less.
-    compiled : float
-        Seconds of all runs of compiled code.
+    compiled, planned : float
+        Seconds of all runs of compiled code, with the conversion of their lists, and of all plans for which
+        the program has waited.
     runs : int
         The number of these runs.
     notes : set of int
@@ -174,32 +175,10 @@ class Site:
     """
 
     __slots__ = (
-        "_done",
-        "_held",
-        "_seen",
-        "_server",
-        "_short",
-        "asked",
-        "asks",
-        "asks_again",
-        "compiled",
-        "doubtful",
-        "due",
-        "enter",
-        "inner",
-        "kept",
-        "known",
-        "names",
-        "notes",
-        "outer",
-        "recent",
-        "refused",
-        "resumable",
-        "runs",
-        "seconds",
-        "source",
-        "watches",
-    )
+        "_done", "_held", "_seen", "_server", "_short", "asked", "asks", "asks_again", "compiled", "doubtful",
+        "due", "enter", "inner", "kept", "known", "names", "notes", "outer", "planned", "recent", "refused",
+        "resumable", "runs", "seconds", "source", "watches",
+    )  # fmt: skip
 
     Unbound = NameError  # the program may have another thing of this name
 
@@ -215,7 +194,7 @@ class Site:
         self.notes: set[int] = set()
         self._held: dict[int, Any] = {}
         self.refused = ""
-        self.seconds = self.recent = self.compiled = self.due = self._seen = 0.0
+        self.seconds = self.recent = self.compiled = self.planned = self.due = self._seen = 0.0
         self.runs = 0
         self._server: Any = None
         self._done: set[int] = set()  # threads in which `resume` has done all iterations
@@ -368,9 +347,16 @@ class Site:
         return not (self.source.is_nested or any(one.refused or one.doubtful for one in self.inner))
 
     @property
+    def was_tried(self) -> bool:
+        """Whether it has had what each site has with ``jit="eager"``, so that times decide from now on."""
+        return (self.runs >= GIVEN_RUNS and self.compiled >= GIVEN_SECONDS) or self.planned >= GIVEN_PLANNING
+
+    @property
     def may_begin(self) -> bool:
-        """Whether it is disabled, and its statements are not part of another site's that may have a plan."""
-        return not (self.enabled or self.refused) and (self.outer is None or bool(self.outer.refused))
+        """Whether it is disabled but not put off, and its statements are not part of another site's that may
+        have a plan."""
+        idle = not (self.enabled or self.refused or self.due > self.seconds)
+        return idle and (self.outer is None or bool(self.outer.refused))
 
     # ---- from others ------------------------------------------------------------------------------------
     def count(self, now: float, seconds: float) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from time import perf_counter
+from time import perf_counter, thread_time
 from typing import Any
 
 from dcarray.core import config
@@ -79,7 +79,9 @@ class SitePlans:
         """Return the plan of a key if it is ready; with ``jit="eager"`` it is made now."""
         if entry.plan is None and options.jit == "eager" and entry.state is not PlanState.REFUSED:
             entry.ask()
+            begun = thread_time()
             self._plan(entry, options)
+            self.site.planned += thread_time() - begun
         elif self.site.known and entry.state is PlanState.UNASKED:
             with perf_map.named(self._place):
                 found = provider.load_stored(entry.request)
@@ -182,7 +184,8 @@ class SitePlans:
 
             CLIENT.start()
             gain = partial(self._gain, len(entry.request.text()))
-            BACKGROUND.submit(partial(self._plan, entry, config.current()), gain, entry.request)
+            options = replaced(config.current(), jit="background")
+            BACKGROUND.submit(partial(self._plan, entry, options), gain, entry.request)
 
     def _gain(self, length: int) -> float:
         """Return the urgency of a plan whose request has a text of ``length`` characters; 0.0 if a plan of

@@ -22,7 +22,7 @@ from .path_values import PathValues
 from .pruning import prune_soon
 from .sampler import SAMPLER
 from .site import Site
-from .version import Version, not_faster
+from .version import Version, not_faster, ranks_may_differ
 
 SAMPLER.prune = prune_soon  # no site is refused before it has a server
 
@@ -98,22 +98,27 @@ class SiteServer:
             self._note_vain(version, entry, perf_counter() - begun)
             if version and entry and entry.plan is not None:  # it is Python's turn, for all iterations
                 self.site.resuming = False
-                if not entry.gain.judged and entry.gain.is_short() and config.current().jit != "eager":
+                if not entry.gain.judged and entry.gain.is_short() and version.is_timed:
                     self._row = version, entry, admission.InARow()
                     self.site.enter = self._enter_in_a_row
             self._running[get_ident()] = perf_counter(), version, entry
 
     def _note_vain(self, version: Version | None, entry: Entry | None, took: float) -> None:
         """Note that the site was asked, for ``took`` seconds, without a result.  If that takes too much of
-        the statements' time, have it asked later or never again."""
+        the statements' time, have it asked later or never again.  Ranks have to do the same at the same time:
+        for them the number of questions decides."""
         hopeless = entry is None or entry.state is PlanState.REFUSED
-        due = self._questions.in_vain(took, self.site.seconds, hopeless)
-        if not due or config.current().jit == "eager":
+        eagerly, alone = config.current().jit == "eager", ranks_may_differ()
+        if alone:
+            due = self._questions.in_vain(took, self.site.seconds, hopeless, eagerly)
+        else:
+            due = self._questions.in_vain(1.0, 0.0, hopeless, True)
+        if not due:
             return
         version = version or self._plain
         if self._questions.are_hopeless() and not version.is_refused:
             version.refuse("no compiled code is faster for the values of most of its runs")
-        if not self.site.refused:  # there are versions for other values
+        if alone and not self.site.refused:  # there are versions for other values
             self.site.put_off(due)
 
     def _enter_in_a_row(self, *values: Any) -> tuple[Any, ...]:
@@ -132,7 +137,7 @@ class SiteServer:
     def resume(self, outcome: Outcome, start: Any, items: range | None, values: tuple[Any, ...]) -> None:
         """Do what `Site.resume` does."""
         begun = perf_counter()
-        if type(start) is not int or type(items) is not range:
+        if type(start) is not int or type(items) is not range or not ranks_may_differ():
             items = None
         if items is not None:
             self._pace.look(begun, start, items)
@@ -187,7 +192,7 @@ class SiteServer:
         if entry.state is PlanState.ASKED and entry.plan is None:
             counters.waiting += 1
         waits = entry.state is PlanState.ASKED and not self._is_ready()
-        if waits and entry.gain.is_known() and config.current().jit != "eager":
+        if waits and entry.gain.is_known() and version.is_timed:
             self.site.enabled = False  # until there is a plan
             if self._is_ready():  # it has just come
                 self.site.enabled = True

@@ -53,7 +53,7 @@ def kind_of(
 ) -> tuple[tuple[Any, ...], Sizes]:
     """Return the kind of values with these guards, and their sizes.
 
-    Only arrays in C order have sizes apart from their kind.  Without ``lengths`` only ints do.
+    Only arrays in C order have sizes apart from their kind.  Without ``lengths`` only ints and lists do.
     """
     kind: list[Any] = []
     sizes: list[int] = []
@@ -63,7 +63,7 @@ def kind_of(
         if type(value) is int:
             sizes.append(value)
             found = _INT
-        elif not lengths or type(guard) is not tuple:
+        elif type(guard) is not tuple or not (lengths or type(value) is ListElements):
             pass
         elif type(value) in ARRAYS and len(guard) == 5:
             dtype, shape, strides, *rest = guard

@@ -11,6 +11,8 @@ from time import perf_counter
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+
 from dcarray.core import config
 from dcarray.core.counters import note
 from dcarray.core.processes import LOCK, communicator
@@ -31,7 +33,11 @@ from .short_runs import ShortRuns
 from .site import Site
 from .site_plans import SitePlans, watchers
 
-__all__ = ["Version", "not_faster"]
+__all__ = ["Version", "not_faster", "ranks_may_differ"]
+
+_PLAIN = frozenset(
+    {bool, int, float, complex, str, bytes, list, range, type(None), type(len), type, np.ndarray}
+)
 
 
 class Version:
@@ -51,6 +57,8 @@ class Version:
     short : ShortRuns
     is_refused : bool
         Whether the values that it serves are left to Python.
+    is_timed : bool
+        Whether times decide, at present, if compiled code is used: with ``jit="eager"`` not at first.
     """
 
     def __init__(self, site: Site, paths: PathValues | None, give_up: Callable[[Version, str], None]) -> None:
@@ -58,8 +66,11 @@ class Version:
         self.source = site.source if paths is None else paths.source
         self.plans = SitePlans(site, self.source, lambda reason: give_up(self, reason))
         self.short = ShortRuns(site, self.source, paths)
-        self.is_refused = False
+        self.is_refused, self.is_timed = False, True
         self._last: Entry | None = None  # the key whose plan ran last
+        self._in_blocks: bool | None = (
+            None  # whether the values of its first run may lie in blocks over ranks
+        )
         self._members: list[Check] | None = None
         self._lists = ListConversion()
         self._texts = Texts(self.source.source, (*self.source.needed, *self.source.others))
@@ -108,7 +119,7 @@ class Version:
 
     def judge(self, entry: Entry, seconds: float) -> None:
         """Note that a run of compiled code took ``seconds``; give its plan up if it is not faster."""
-        if config.current().jit == "eager":
+        if not self.is_timed:
             return
         known = entry.gain.judged
         refused = entry.gain.compiled(seconds)
@@ -143,6 +154,14 @@ class Version:
             self._last = None
             self.plans.entries.clear()
         own = not ranks or options.distribute_above == sys.maxsize  # each rank's arrays are its own
+        if not own:
+            in_blocks = any(map(_may_lie_in_blocks, values))
+            self._in_blocks = in_blocks if self._in_blocks is None else self._in_blocks
+            if in_blocks and not self._in_blocks:
+                return None  # by its own times, a rank may have given up what another one runs
+        if options.jit == "eager" and self.site.was_tried and not (self._in_blocks or watchers):
+            options = replaced(options, jit="background")
+        self.is_timed = options.jit != "eager"
         last = self._last if own and not watchers and start is None else None
         if last is not None and self._try_last(outcome, last, values, options):
             return last
@@ -154,7 +173,7 @@ class Version:
                 self.refuse("converting its lists takes longer than running it", kind)
                 return None
             expected = self._lists.expected(values)
-            if expected > self.site.seconds and options.jit != "eager":  # the loop may take less
+            if expected > self.site.seconds and self.is_timed:  # the loop may take less
                 self.site.put_off(expected)
                 return None
             values = self._lists.elements(values)
@@ -170,30 +189,28 @@ class Version:
         plan = None if entry is None else self.plans.plan_of(entry, options)
         if entry is None or plan is None:
             return entry
-        may_wait = start is None and options.jit != "eager"
+        may_wait = start is None and self.is_timed
         if may_wait and (entry.gain.is_pythons_turn() or (has_lists and self._lists.is_pythons_turn())):
             return entry
-        if plan.checks and start is None and not entry.gain.judged and options.jit != "eager":
+        if plan.checks and may_wait and not entry.gain.judged:
             self.short.begin_trial(outcome, plan, values, entry, self._members or [])
             if outcome.results:
                 return entry
         begun = perf_counter()
         self._run_plan(outcome, entry, plan, values, start, options)
         if has_lists:
-            self._lists.ran(perf_counter() - begun)
+            self.site.compiled += self._lists.ran(perf_counter() - begun)
         if processors is not None:
             self._last = None  # a run of the same plan has its results placed, too
         elif outcome.results and own and start is None and not (has_lists or watchers):
             with LOCK:
                 if plan.checks and plan.addresses(values) is not None and entry.has_sizes_of(values):
-                    self._shorten(entry, plan, values, options)
+                    self._shorten(entry, plan, values)
         return entry
 
-    def _shorten(
-        self, entry: Entry, plan: LoopPlan, values: tuple[Any, ...], options: config.Options
-    ) -> None:
+    def _shorten(self, entry: Entry, plan: LoopPlan, values: tuple[Any, ...]) -> None:
         """Have the next runs of a plan that has proved to be faster be short ones, if possible."""
-        if entry.gain.judged or options.jit == "eager":
+        if entry.gain.judged or not self.is_timed:
             self.short.use(plan, values, entry, self._members or [])
 
     def _try_last(
@@ -208,7 +225,7 @@ class Version:
             or entry.kind[1] != watched_exceptions()
         ):
             return False
-        if options.jit != "eager" and (
+        if self.is_timed and (
             entry.gain.is_pythons_turn() or (not entry.gain.judged and self.short.may_have_one(plan))
         ):
             return False  # a short run has a trial
@@ -219,7 +236,7 @@ class Version:
             self.plans.counts.hit()
             self._run_plan(outcome, entry, plan, values, None, options, addresses)
             if outcome.results:
-                self._shorten(entry, plan, values, options)
+                self._shorten(entry, plan, values)
             return True
 
     def _run_plan(
@@ -253,6 +270,21 @@ class Version:
         if addresses is None and start is None and alone and ListElements not in map(type, values):
             plan.remember(values, guards or ())
             self._last = entry
+
+
+def ranks_may_differ() -> bool:
+    """Whether each rank may decide by its own times what it runs, whatever the values are: there is only one
+    rank, or no array lies in blocks, with which all ranks have to do the same."""
+    return communicator() is None or config.current().distribute_above == sys.maxsize
+
+
+def _may_lie_in_blocks(value: Any) -> bool:
+    """Whether statements with this value may use arrays in blocks.  Lists that are compiled hold numbers."""
+    if type(value) is tuple:
+        return any(map(_may_lie_in_blocks, value))
+    if type(value) is ModuleType:
+        return is_wrapped(value)
+    return type(value) not in _PLAIN
 
 
 def not_faster(compiled: float, python: float) -> str:
