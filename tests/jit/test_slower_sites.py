@@ -53,9 +53,9 @@ def test_it_is_given_up_after_some_runs() -> None:
         assert f(items, k) == 1.5 * (k + 1) and site.runs == k + 1
     for k in range(200):
         assert f(items, k) == 1.5 * (k + 1)
-        if site.refused:
+        if not site.enabled:
             break
-    assert site.refused == "converting its lists takes longer than running it"
+    assert not site.enabled  # refused, or put off until it has been seen running for as long as lists take
 
 
 def test_short_runs_count(monkeypatch: pytest.MonkeyPatch) -> None:
