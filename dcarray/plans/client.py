@@ -129,8 +129,8 @@ class PlanningClient:
 
     def _send(self, data: bytes) -> tuple[Any, ...]:
         """Send a message and return the reply; if the process has ended or is starved, start another."""
-        for _ in range(2):  # one that was idle for long has ended, or serves another program
-            fresh = self._process is None or not self._process.has_begun
+        for _ in range(2):  # one that was idle for long has ended, perhaps before its first request
+            fresh = self._process is None
             try:
                 try:
                     reply = self._ensure_started(_nice()).ask(data)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import platform
+import select
 import signal
 import subprocess
 import sys
@@ -139,6 +140,27 @@ def test_a_server_that_ends_with_a_request_in_hand(monkeypatch):
         for _ in range(4):
             np.testing.assert_array_equal(np.asarray(x * 5 - 3), np.arange(41.0) * 5 - 3)
             session.EXECUTOR.background.wait()
+
+
+def test_a_server_that_has_ended_before_the_first_request_is_started_again(monkeypatch):
+    """As one that was started, and had nothing to do for long."""
+    monkeypatch.setattr(client, "CLIENT", client.PlanningClient())
+    short = server.command().replace(
+        "serve()", "import dcarray.plans.server as s; s.IDLE, s.warm_up = 0.0, lambda: iter(()); serve()"
+    )
+    with monkeypatch.context() as other:
+        other.setattr(server, "command", lambda nice: short)
+        client.CLIENT.start()
+    poll = select.poll()
+    poll.register(client.CLIENT._process._socket, select.POLLRDHUP)
+    assert poll.poll(60_000)
+    dc.report(reset=True)
+    with dc.options(**THERE):
+        x = dc.asarray(np.arange(42.0))
+        for _ in range(3):
+            np.testing.assert_array_equal(np.asarray(x * 5 - 3), np.arange(42.0) * 5 - 3)
+            session.EXECUTOR.background.wait()
+    assert dc.report().kernels
 
 
 def test_a_server_warms_up(monkeypatch):
