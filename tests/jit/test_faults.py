@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import builtins
+import os
+import signal
+import subprocess
 import sys
+import textwrap
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FunctionType
 from typing import Any
 
@@ -18,6 +22,7 @@ from dcarray.jit.loops.sites.functions import put_sites, with_sites
 from dcarray.jit.loops.sites.outcome import Outcome
 from dcarray.jit.loops.sites.site import Site
 from dcarray.jit.loops.sites.watch import Watch
+from dcarray.plans import client
 
 PROGRAMS = {
     "arrays": """
@@ -147,42 +152,96 @@ def faults(names: list[str], at: int) -> Iterator[dict[str, int]]:
         del vars(builtins)["dcarray_fault"]
 
 
-def outcome(program: str, sited: bool, tmp_path: Any, **options: Any) -> tuple[str, int]:
-    """What a program returns, as a text, and how many compiled runs it had."""
+def outcome(
+    program: str, sited: bool, tmp_path: Any, resumed: bool = False, between: Any = None, **options: Any
+) -> tuple[str, int]:
+    """What a program returns, as a text, and how many compiled runs it had.  Its loops are compiled from
+    their beginning, or from an iteration on; ``between`` is called after each of its runs."""
     import random
 
     f = written(PROGRAMS[program], np=np)
     found = []
-    with dc.options(jit="eager", cache_dir=tmp_path, **options):
+    with dc.options(**{"jit": "eager", "cache_dir": tmp_path, **options}):
         dc.report(reset=True)
         functions = [f, *[one for one in vars(f.__globals__.get("P", object)).values() if callable(one)]]
         for one in functions if sited else ():
             if type(one) is FunctionType:
                 for site in put_sites(one):
-                    site.enabled = site.outer is None
+                    site.enabled = site.outer is None and not resumed
+                    site.resuming = site.resumable and resumed
         for k in range(3):
             found.append(f(random.Random(k)))
+            if between is not None:
+                between()
         report = dc.report()
     return repr(found), report.loops + report.runs
 
 
-@pytest.mark.parametrize("program", PROGRAMS)
-def test_a_fault_of_any_step_leaves_the_statements_to_python(program: str, tmp_path: Any) -> None:
+WAYS = [(program, resumed) for program in PROGRAMS for resumed in (False, True)]
+
+
+@pytest.mark.parametrize(("program", "resumed"), WAYS)
+def test_a_fault_of_any_step_leaves_the_statements_to_python(
+    program: str, resumed: bool, tmp_path: Any
+) -> None:
     expected, _ = outcome(program, False, tmp_path)
-    assert outcome(program, True, tmp_path)[1] > 0
+    assert outcome(program, True, tmp_path, resumed)[1] > 0
     names = [*internal()]
     with faults(names, -1) as counts:
-        assert outcome(program, True, tmp_path)[0] == expected
-    share = names[[*PROGRAMS].index(program) :: len(PROGRAMS)]  # to have all fail takes a minute
+        assert outcome(program, True, tmp_path, resumed)[0] == expected
+    share = names[WAYS.index((program, resumed)) :: len(WAYS)]  # to have all fail takes minutes
     wrong = []
     for name, at in {(one, at) for one in share for at in (1, counts[one]) if at <= counts[one]}:
-        if name.endswith(("._settle", ".count")) or (at > 1 and ".lists." in name):
-            continue  # for the report; and written lists cannot be restored after the first run
+        if name.endswith(("._settle", ".count")):
+            continue  # for the report
         with faults([name], at):
             try:
-                got = outcome(program, True, tmp_path)[0]
+                got = outcome(program, True, tmp_path, resumed)[0]
             except Exception as error:
                 got = repr(error)
         if got != expected:
             wrong.append(f"call {at} of {counts[name]} of {name}: {got[:200]}")
     assert not wrong
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_planning_process_that_is_killed_again_and_again_changes_no_result(
+    program: str, tmp_path: Any
+) -> None:
+    def kill() -> None:
+        process = client.CLIENT._process
+        if process is not None and process._pid:
+            with suppress(OSError):
+                os.kill(process._pid, signal.SIGKILL)
+
+    expected, _ = outcome(program, False, tmp_path)
+    for between in (kill, dc.wait, lambda: (dc.wait(), kill())):
+        found, _ = outcome(program, True, tmp_path, between=between, jit="background")
+        assert found == expected
+
+
+def test_damaged_files_of_the_cache_change_no_result(tmp_path: Any) -> None:
+    """Each file is cut, or other bytes, or empty."""
+    texts = [
+        textwrap.dedent(text).replace("f(rng)", f"f{k}(rng)") for k, text in enumerate(PROGRAMS.values())
+    ]
+    calls = ["import random, numpy as np", *texts, "for k in range(4):"]
+    calls += [f"    print(f{k}(random.Random(k)))" for k in range(len(texts))]
+    program, folder = tmp_path / "program.py", tmp_path / "cache"
+    program.write_text("\n".join(calls))
+    environment = {**os.environ, "DCARRAY_CACHE_DIR": str(folder), "DCARRAY_JIT": "eager"}
+
+    def output(*words: str) -> str:
+        command = [sys.executable, *words, str(program)]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        return done.stdout + done.stderr
+
+    expected = output()
+    assert output("-m", "dcarray", "run") == expected
+    for turn in range(3):
+        files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+        assert len(files) > 3
+        for k, path in enumerate(files):
+            held = path.read_bytes()
+            path.write_bytes([held[: len(held) // 2], bytes(reversed(held)), b""][(k + turn) % 3])
+        assert output("-m", "dcarray", "run") == expected

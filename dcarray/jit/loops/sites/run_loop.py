@@ -207,10 +207,7 @@ class LoopPlan(SizedPlan):
                 outcome.take(found := tuple(bound))
                 for role, fetch, *_ in sizes.parameters if places is None else ():  # else there are no lists
                     if role == "inout" and type(fetch) is int and type(values[fetch]) is ListElements:
-                        if self._has_run:
-                            outcome.is_final = True  # memory may be too small, and that cannot be undone
-                        else:
-                            outcome.undo.append(values[fetch].undoing())
+                        outcome.undo.append(values[fetch].undoing())
                         values[fetch].write_back()
                 if drawn is not None:
                     drawn()
