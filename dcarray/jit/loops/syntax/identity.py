@@ -21,14 +21,14 @@ _COUNTING = frozenset({"len", "range", "sum"})  # of built-in functions: their n
 
 def compares_identity(nodes: Iterable[ast.AST]) -> bool:
     """Whether code compares objects by identity, other than with ``None`` and the like, or with types."""
-    return any(
-        (
-            isinstance(node, ast.Compare)
-            and any(map(_is_between_objects, node.ops, [node.left, *node.comparators], node.comparators))
-        )
-        or (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "id")
-        for node in nodes
-    )
+    for node in nodes:
+        match node:
+            case ast.Compare(left, ops, others):
+                if any(map(_is_between_objects, ops, [left, *others], others)):
+                    return True
+            case ast.Call(ast.Name("id")):
+                return True
+    return False
 
 
 @lru_cache(maxsize=8)
@@ -43,13 +43,12 @@ def text_compares_identity(text: str) -> bool:
 
 
 def _is_between_objects(op: ast.cmpop, left: ast.expr, right: ast.expr) -> bool:
-    return isinstance(op, ast.Is | ast.IsNot) and not (_is_single(left) or _is_single(right))
-
-
-def _is_single(value: ast.expr) -> bool:
-    """Whether an expression is no number: a constant such as ``None``, or a type."""
-    of_type = isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "type"
-    return isinstance(value, ast.Constant) or of_type
+    """Whether an operator compares objects by identity, none of which is ``None``, say, or a type."""
+    for value in (left, right):
+        match value:
+            case ast.Constant() | ast.Call(ast.Name("type")):
+                return False
+    return isinstance(op, ast.Is | ast.IsNot)
 
 
 def handed_on(stmts: Sequence[ast.stmt], live: Names, returned: str) -> Iterator[str]:
