@@ -42,7 +42,7 @@ static PyObject *Locate;    /* a function: find the window of such a view; see h
     X(Accumulate, "accumulate") X(Outer, "outer") X(Reduceat, "reduceat") X(Process, "_process")      \
     X(Simulation, "dcarray.comm.transport.simulated_ranks") X(PlainName, "_plain") X(CurrentName, "current")    \
     X(RecName, "rec") X(ReadyName, "ready") X(AwaitedName, "awaited") X(ItsDevice, "_device")        \
-    X(CastName, "cast") X(OldName, "old") X(NewName, "new") X(MapName, "map")
+    X(CastName, "cast") X(OldName, "old") X(NewName, "new") X(MapName, "map") X(ModulesName, "modules")
 #define DECLARE_NAME(variable, text) static PyObject *variable;
 NAMES(DECLARE_NAME)
 
@@ -404,7 +404,6 @@ static PyMethodDef methods[] = {
     METHOD("call_loops", call_loops, METH_VARARGS)
     METHOD("wrap", wrap_value, METH_O)
     METHOD("set_families", set_families, METH_VARARGS)
-    METHOD("swap_names", swap_names, METH_VARARGS)
     METHOD("dict_fingerprint", dict_fingerprint, METH_O)
     METHOD("checks_hold", checks_hold, METH_FASTCALL)
     METHOD("read_numbers", read_numbers, METH_VARARGS)
@@ -456,7 +455,7 @@ fill_module(PyObject *module)
 #define MAKE_NAME(variable, text) || (variable = PyUnicode_InternFromString(text)) == NULL
     if (0 NAMES(MAKE_NAME))
         return -1;
-    return PyModule_AddIntConstant(module, "REVISION", 58) < 0 || add_constants(module) < 0 || know_plain_arrays() < 0 ? -1 : 0;
+    return PyModule_AddIntConstant(module, "REVISION", 59) < 0 || PyModule_AddType(module, &BoundNameType) < 0 || add_constants(module) < 0 || know_plain_arrays() < 0 ? -1 : 0;
 }
 
 /* What is static here is guarded by the interpreter's lock, which a Python without one takes for this module, and there is

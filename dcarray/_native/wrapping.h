@@ -1,4 +1,4 @@
-/* Plain arrays as wrapped ones, and the exchange of NumPy's names for dcarray's in dictionaries. */
+/* Plain arrays as wrapped ones, and names of NumPy's objects whose values are dcarray's in accelerated code. */
 
 static PyObject *Families; /* a dict: weak references to stores by the identity of who owns their memory */
 static PyObject *Forget;   /* a function: forget those that have gone; how many there may be then */
@@ -99,30 +99,71 @@ set_families(PyObject *module, PyObject *args)
 }
 
 /* ---- accelerated code -------------------------------------------------------------------------- */
-/* swap_names(names, swapped, back): put what stands for NumPy's objects into a dictionary, for tuples of a name, the
- * object, and dcarray's; or, with `back`, the objects, where dcarray's are. */
-static PyObject *
-swap_names(PyObject *module, PyObject *args)
+/* BoundName(names, name, substitute, key, inside, everywhere), as in dcarray/jit/loops/entry/bound_names.py. */
+typedef struct {
+    PyObject_HEAD
+    PyObject *names, *name, *substitute, *key, *inside, *everywhere;
+    PyObject *replaced; /* the last value that was replaced, and what replaces it */
+} BoundName;
+
+static int
+bound_init(PyObject *self, PyObject *args, PyObject *keywords)
 {
-    PyObject *names, *swapped;
-    int back;
-    if (!PyArg_ParseTuple(args, "O!O!p", &PyDict_Type, &names, &PyTuple_Type, &swapped, &back))
-        return NULL;
-    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(swapped); k++) {
-        PyObject *one = PyTuple_GET_ITEM(swapped, k), *name, *there;
-        if (!PyTuple_CheckExact(one) || PyTuple_GET_SIZE(one) != 3) {
-            PyErr_SetString(PyExc_TypeError, "swap_names() wants tuples of three");
-            return NULL;
-        }
-        name = PyTuple_GET_ITEM(one, 0);
-        there = back ? PyDict_GetItemWithError(names, name) : NULL;
-        if ((there == NULL && PyErr_Occurred()) ||
-            (there == (back ? PyTuple_GET_ITEM(one, 2) : NULL) &&
-             PyDict_SetItem(names, name, PyTuple_GET_ITEM(one, back ? 1 : 2)) < 0))
-            return NULL;
-    }
-    Py_RETURN_NONE;
+    BoundName *b = (BoundName *)self;
+    Py_INCREF(args); /* for good, with all that it has */
+    return PyArg_ParseTuple(args, "O!UOOOO!", &PyDict_Type, &b->names, &b->name, &b->substitute, &b->key, &b->inside,
+                            &PyDict_Type, &b->everywhere) - 1;
 }
+
+static int
+is_among(PyObject *keys, PyObject *key)
+{
+    int found = 0;
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(keys); k++)
+        found |= PyTuple_GET_ITEM(keys, k) == key;
+    return found;
+}
+
+static PyObject *
+bound_value(PyObject *self)
+{
+    BoundName *b = (BoundName *)self;
+    PyObject *value = PyDict_GetItemWithError(b->names, b->name), *keys, *found;
+    int is_inside;
+    if (value == NULL && !PyErr_Occurred() && (value = PyDict_GetItemWithError(PyEval_GetBuiltins(), b->name)) == NULL) {
+        found = PyObject_CallFunction(PyExc_NameError, "N", PyUnicode_FromFormat("name '%U' is not defined", b->name));
+        if (found != NULL && PyObject_SetAttrString(found, "name", b->name) == 0)
+            PyErr_SetObject(PyExc_NameError, found);
+        Py_XDECREF(found);
+    }
+    if (value == NULL || PyContextVar_Get(b->inside, NULL, &keys) < 0)
+        return NULL;
+    is_inside = is_among(keys, b->key) || is_among(PyDict_GetItemWithError(b->everywhere, ModulesName), b->key);
+    Py_DECREF(keys);
+    if (is_inside && (b->replaced == NULL || PyTuple_GET_ITEM(b->replaced, 0) != value)) {
+        keys = PyTuple_Pack(1, value);
+        found = keys == NULL ? NULL : PyObject_CallObject(b->substitute, keys);
+        Py_XSETREF(keys, found == NULL ? NULL : PyTuple_Pack(2, PyTuple_GET_ITEM(keys, 0), found));
+        Py_XDECREF(found);
+        if (keys == NULL)
+            return NULL;
+        Py_XSETREF(b->replaced, keys);
+    }
+    return Py_NewRef(is_inside ? PyTuple_GET_ITEM(b->replaced, 1) : value);
+}
+
+static PyNumberMethods bound_numbers = {.nb_invert = bound_value};
+static PyMemberDef bound_members[] = {
+    {"names", T_OBJECT, offsetof(BoundName, names), READONLY, NULL}, {"name", T_OBJECT, offsetof(BoundName, name), READONLY, NULL}, {0}};
+static PyTypeObject BoundNameType = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "dcarray._native.extension.BoundName",
+    .tp_basicsize = sizeof(BoundName),
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_new = PyType_GenericNew,
+    .tp_init = bound_init,
+    .tp_as_number = &bound_numbers,
+    .tp_members = bound_members,
+};
 
 /* dict_fingerprint(names): a number that differs, but for one chance in 2**64, where the objects of a dictionary are others. */
 static PyObject *

@@ -93,14 +93,11 @@ def run_grid(terrain: Any, name: str, z: Any, dx: float, dy: float, rounds: int 
     scope = module_names(vars(colors))  # it views an array of its own in the class of the one it is given
 
     def run_wrapped() -> Any:
-        scope.enter()
-        try:
+        with scope.inside():
             maps, figures = terrain.analyse(wrapped, dx, dy)
             dc.evaluate(maps)
             wait()
             return maps, figures
-        finally:
-            scope.leave()
 
     start = time.perf_counter()
     run_wrapped()

@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from dcarray.jit.loops.syntax.originals import original
+
 __all__ = ["is_pure"]
 
 _BUILTINS = frozenset(
@@ -127,7 +129,7 @@ def _pure_python(function: types.FunctionType, holds: bool, visited: set[Any]) -
     if kind == _UNKNOWN:
         return False
     found = _Usage(near, function.__globals__, visited)
-    return found.code(function.__code__) and not (
+    return found.code(original(function)) and not (
         found.changes and (found.holds or holds or kind == _MUTABLE)
     )
 

@@ -127,7 +127,7 @@ class Accelerator:
         if self._wraps:
             from dcarray.jit.imports import hook_imports
 
-            hook_imports(users.has)
+            hook_imports(users.has if communicator() is None else users.is_divided)
         elif config.current().jit != "off":
             from dcarray.jit.loops.sites.importer import install_importer
 

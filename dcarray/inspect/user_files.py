@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
+from functools import cache
 
 from dcarray.core.own_files import is_inside
 
 __all__ = ["UserFiles"]
 
 _OPAQUE = ("site-packages", "dist-packages")
+_OF_RANKS = re.compile(rb"^[ \t]*(?:import|from)\b.*\b(?:dcarray|mpi4py)\b", re.MULTILINE)
 
 
 class UserFiles:
@@ -35,6 +38,11 @@ class UserFiles:
             found = self.known[file] = self._look(os.path.abspath(file))
         return found
 
+    def is_divided(self, file: str) -> bool:
+        """Whether ranks divide the arrays of a user's file.  One that imports dcarray or mpi4py says itself
+        what ranks do, such as that one of them computes a result again, by NumPy."""
+        return self.has(file) and not _names_ranks(file)
+
     def _look(self, path: str) -> bool:
         if is_inside(path):
             return False
@@ -43,3 +51,12 @@ class UserFiles:
         if any(part in _OPAQUE for part in remaining.split(os.sep)):
             return False
         return near or not os.path.realpath(path).startswith(self.standard)
+
+
+@cache
+def _names_ranks(file: str) -> bool:
+    try:
+        with open(file, "rb") as source:
+            return _OF_RANKS.search(source.read()) is not None
+    except OSError:
+        return False

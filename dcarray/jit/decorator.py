@@ -13,7 +13,7 @@ from typing import Any, TypeVar, cast, overload
 from dcarray.core import config
 from dcarray.plans.background import BACKGROUND
 
-from .loops.sites.functions import functions_of, put_sites, remove_sites, with_sites
+from .loops.sites.functions import functions_of, give, put_sites, remove_sites, with_sites
 from .loops.sites.site import Site
 from .loops.sites.site_plans import plans_at_once
 from .loops.syntax.originals import wrapping
@@ -169,6 +169,7 @@ def _prepared(function: Any, inner: FunctionType) -> tuple[list[Site], Any]:
     call = FunctionType(made[0], inner.__globals__, inner.__name__, inner.__defaults__, inner.__closure__)
     call.__kwdefaults__, call.__qualname__ = inner.__kwdefaults__, inner.__qualname__
     call.__module__, call.__dict__ = inner.__module__, inner.__dict__
+    give(call, made[0])
     return [*made[1], *sites], call
 
 

@@ -28,6 +28,7 @@ from dcarray.api.functions.standard_arguments import STANDARD
 from dcarray.core.handle import export
 
 from .ctypes_compat import ndpointer
+from .loops.entry.bound_names import is_inside
 
 # NumPy's modules that dcarray has too.
 _REPLACED = {
@@ -273,11 +274,10 @@ def patch_subclass(kind: Any) -> None:
     used, names = body.__code__.co_names, body.__globals__
     if not {"__class__", "ndarray"}.issubset(used):
         return
-    name = next((n for n in used if n in names and counterpart(names[n]) in (_numpy(), ndarray)), "")
 
     @wraps(body)
     def __array_finalize__(self: Any, obj: Any) -> Any:
-        if type(obj) is np.ndarray and (names.get(name) is _numpy() or names.get(name) is ndarray):
+        if type(obj) is np.ndarray and is_inside(names):
             obj = np.ndarray.view(obj, ndarray)
         return body(self, obj)
 
@@ -290,10 +290,6 @@ def _view(self: Any, *args: Any, **kwargs: Any) -> Any:
     args = tuple(np.ndarray if a is ndarray else a for a in args)
     kwargs = {k: np.ndarray if v is ndarray else v for k, v in kwargs.items()}
     return np.ndarray.view(self, *args, **kwargs)
-
-
-def _numpy() -> ModuleType:
-    return namespace(np)
 
 
 # ---- objects that code has imported already ----------------------------------------------------------

@@ -1,96 +1,104 @@
-"""Replacement of NumPy by dcarray in a module's global names, while code of the module has wrapped arrays."""
+"""Replacement of NumPy by dcarray in the code of a module's functions, while they have wrapped arrays."""
 
 from __future__ import annotations
 
+import gc
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FunctionType
 from typing import Any
 
 from dcarray.core.native import BUILT
 
+from .loops.entry.bound_names import EVERYWHERE, INSIDE, BoundName, bound_name
+from .loops.sites.functions import bindings, give
 from .numpy_proxy import counterpart, members_known, patch_array_method, patch_subclass
 
-
-def dict_fingerprint(names: dict[str, Any]) -> int:
-    """Return a number that changes when a dictionary gets other objects; -1 if it cannot be computed."""
-    return -1
-
-
-def swap_names(names: dict[str, Any], swapped: tuple[tuple[str, Any, Any], ...], back: bool) -> None:
-    """Replace NumPy's objects in a dictionary by dcarray's; with ``back``, restore NumPy's."""
-    for name, value, substitute in swapped:
-        if not back or names.get(name) is substitute:
-            names[name] = value if back else substitute
-
-
 if BUILT:
-    from dcarray._native.extension import dict_fingerprint, swap_names
+    from dcarray._native.extension import dict_fingerprint
 
 
 class ModuleNames:
-    """The global names of one module, with NumPy's objects replaced while the module has users."""
+    """The global names of one module; those of NumPy's objects are bound to the code of its functions."""
 
     def __init__(self, names: dict[str, Any]) -> None:
         self.names = names
-        self.users = 0
-        self.swaps: tuple[tuple[str, Any, Any], ...] = ()
         self.identities: dict[str, int] = {}  # the identity of each name's object when it was last read
         self.fingerprint = -1  # of the dictionary then
-        self.substitutes: dict[str, tuple[Any, Any]] = {}  # by name: NumPy's object and dcarray's
+        self.key = id(names)
+        self.bound: dict[str, BoundName] = {}
+        bindings[self.key] = self.bound
 
-    def enter(self) -> None:
-        """Add a user; the first one has the names replaced."""
-        with _lock:
-            self.users += 1
-            if self.users == 1:
-                if not self.read():
-                    self.swaps = tuple([
-                        (name, value, substitute)
-                        for name, (value, substitute) in self.substitutes.items()
-                        if self.names.get(name) is value
-                    ])  # fmt: skip
-                swap_names(self.names, self.swaps, False)
-
-    def read(self) -> bool:
-        """Find the names of NumPy's objects, and the module's classes that give NumPy arrays (``__array__``).
-        Return whether nothing has changed.
+    def read(self) -> None:
+        """Find new names of NumPy's objects, new functions, and new classes that give NumPy arrays
+        (``__array__``).
 
         Only new objects are looked at: NumPy's objects and those classes are never freed, so that an identity
         stands for one object.
         """
-        fresh = members_known()
-        fingerprint = dict_fingerprint(self.names)
-        if fresh and fingerprint == self.fingerprint >= 0:
-            return True
-        self.fingerprint = fingerprint
-        known = self.identities if fresh else {}
-        for name, value in [(k, v) for k, v in self.names.items() if known.get(k) != id(v)]:
-            self.identities[name] = id(value)
-            substitute = value if name.startswith("__") else wrap_generator(counterpart(value))
-            self.substitutes.pop(name, None)
-            if substitute is not value:
-                self.substitutes[name] = value, substitute
-            elif isinstance(value, type) and value.__module__ == self.names.get("__name__"):
-                patch_subclass(patch_array_method(value))
-        return False
+        with _lock:
+            fresh = members_known()
+            fingerprint = dict_fingerprint(self.names) if BUILT else -1
+            if fresh and fingerprint == self.fingerprint >= 0:
+                return
+            self.fingerprint = fingerprint
+            known = self.identities if fresh else {}
+            is_new = False
+            for name, value in [(k, v) for k, v in self.names.items() if known.get(k) != id(v)]:
+                self.identities[name] = id(value)
+                is_new |= isinstance(value, FunctionType | type)
+                if not name.startswith("__") and _substitute(value) is not value:
+                    is_new |= name not in self.bound
+                    self.bound.setdefault(name, bound_name(self.names, name, _substitute, self.key))
+                elif isinstance(value, type) and value.__module__ == self.names.get("__name__"):
+                    patch_subclass(patch_array_method(value))
+            if is_new:
+                for one in gc.get_referrers(self.names):  # also methods, inner functions, and those in lists
+                    if type(one) is FunctionType and one.__globals__ is self.names:
+                        give(one, one.__code__)
+
+    @contextmanager
+    def inside(self) -> Iterator[None]:
+        """A context in which NumPy means dcarray in the module's functions."""
+        self.read()
+        outer = INSIDE.get()
+        chain = outer if self.key in outer else (*outer, self.key)
+        token = INSIDE.set(_chains.setdefault(chain, chain))
+        try:
+            yield
+        finally:
+            INSIDE.reset(token)
+
+    def enter(self) -> None:
+        """Let NumPy mean dcarray in the module's functions in all contexts, until `leave`."""
+        self.read()
+        with _lock:
+            EVERYWHERE["modules"] += (self.key,)
 
     def leave(self) -> None:
-        """Remove a user; the last one has the names restored."""
         with _lock:
-            self.users -= 1
-            if self.users == 0:
-                swap_names(self.names, self.swaps, True)
+            keys = EVERYWHERE["modules"]
+            at = keys.index(self.key)
+            EVERYWHERE["modules"] = keys[:at] + keys[at + 1 :]
 
 
 _lock = threading.RLock()
 _scopes: dict[int, ModuleNames] = {}
+_chains: dict[tuple[int, ...], tuple[int, ...]] = {}  # one object for equal ones, which short runs compare
 
 
 def module_names(names: dict[str, Any]) -> ModuleNames:
     with _lock:
         found = _scopes.get(id(names))
-        if found is None or found.names is not names:
+        if found is None:
             found = _scopes[id(names)] = ModuleNames(names)
         return found
+
+
+def _substitute(value: Any) -> Any:
+    """Return what replaces an object in accelerated code with wrapped arrays; most objects themselves."""
+    return wrap_generator(counterpart(value))
 
 
 def wrap_generator(value: Any) -> Any:

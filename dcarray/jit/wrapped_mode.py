@@ -1,14 +1,13 @@
 """Accelerated code with wrapped arrays: on devices, and where several ranks run a program.
 
 There ``np.zeros`` has to make an array on the device, or in blocks over the ranks.  So during a call the
-module's global names of NumPy mean dcarray.  On the processor, in one process, this is not used: arrays are
-NumPy's own.
+global names of NumPy in the code of the module's functions mean dcarray.  On the processor, in one process,
+this is not used: arrays are NumPy's own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from contextvars import ContextVar
 from types import FunctionType
 from typing import Any
 
@@ -20,11 +19,10 @@ from dcarray.core import config
 from dcarray.core.device_backend import device_backend
 from dcarray.core.processes import communicator
 
+from .loops.entry.bound_names import INSIDE
 from .patching import GENERATORS, module_names, wrap_generator
 
 __all__ = ["call_wrapped", "is_needed"]
-
-_inside: ContextVar[bool] = ContextVar("dcarray_accelerated", default=False)
 
 
 def is_needed() -> bool:
@@ -35,8 +33,8 @@ def is_needed() -> bool:
 def call_wrapped(
     function: Callable[..., Any], inner: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
-    """Call a function with wrapped arrays.  During the call, NumPy means dcarray in the module of the
-    function ``inner``.
+    """Call a function with wrapped arrays.  During the call, NumPy means dcarray in the functions of the
+    module of the function ``inner``.
 
     Plain arrays among the arguments are wrapped, sharing their memory, and what the call writes to them is in
     place when it returns.  Without wrapped arguments the result has plain arrays, evaluated.
@@ -46,14 +44,11 @@ def call_wrapped(
     args = tuple([conversion.to_wrapped(a) for a in args])
     kwargs = {k: conversion.to_wrapped(v) for k, v in kwargs.items()}
     given = tuple(conversion.pairs.values())
-    keep = conversion.had_wrapped or (not given and _inside.get())
-    token = _inside.set(True)
-    scope.enter()
+    keep = conversion.had_wrapped or (not given and bool(INSIDE.get()))
     try:
-        result = function(*args, **kwargs)
+        with scope.inside():
+            result = function(*args, **kwargs)
     finally:
-        scope.leave()
-        _inside.reset(token)
         for wrapped, argument in given:  # its owner may look at it, and change it, from now on
             now = wrapped._writable()
             if now is not argument:

@@ -12,6 +12,7 @@ from dcarray.api.array import ndarray
 from dcarray.jit.decorator import accelerate
 
 from ..loops.entry.sizes import SymbolicSize
+from ..loops.sites.functions import give
 from ..loops.syntax.originals import original
 from ..loops.syntax.source import with_parameters
 from .annotations import Annotation, PassedAnnotation
@@ -87,6 +88,7 @@ class WrittenFunction:
         function = self._function
         made = with_parameters(function, original(function), symbols) if symbols else function
         assert made is not None  # the source has been read
+        give(made, made.__code__)
         return made
 
     @cached_property

@@ -134,3 +134,32 @@ def test_scripts_that_are_run(tmp_path: Path, fails: str, status: int, said: str
     assert done.returncode == status, done.stderr
     assert said in done.stderr
     assert f"rank 0 of 3 ended at {script}:6" in done.stderr
+
+
+CHECKED = """
+import numpy as np
+import dcarray as dc
+
+@dc.accelerate
+def smooth(u):
+    v = np.zeros_like(u)
+    v[1:-1] = (u[:-2] + u[2:]) / 2
+    kinds.append(type(v))
+    return v
+
+kinds = []
+u = np.arange(2_000_000.0)
+found = smooth(u)
+if dc.comm.world().rank == 0:
+    wanted = np.zeros_like(u)
+    wanted[1:-1] = (u[:-2] + u[2:]) / 2
+    print(kinds[0].__module__, np.array_equal(found, wanted), wanted[-2])
+"""
+
+
+@needs_mpi
+@pytest.mark.parametrize("command", [(), ("-m", "dcarray", "run")])
+def test_a_script_of_which_one_rank_checks_the_results(tmp_path: Path, command: tuple[str, ...]) -> None:
+    (tmp_path / "script.py").write_text(CHECKED)
+    done = launch(2, *command, str(tmp_path / "script.py"), timeout=60)
+    assert (done.returncode, done.stdout) == (0, "dcarray.api.array True 1999998.0\n"), done.stderr

@@ -1,16 +1,26 @@
-"""The code objects with sites: the original of each, and the sites in it."""
+"""The code objects that are made of the program's, with sites or with bound names: the original of each, and
+the sites in it."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
+from opcode import opmap
 from types import CodeType
+from typing import Any
 
+from ..entry.bound_names import BoundName
 from ..syntax.originals import originals
 from .sampler import SAMPLER
 from .site import Site
 
-__all__ = ["every", "inner_codes", "note_codes"]
+__all__ = ["bound", "every", "inner_codes", "note_codes"]
 
+_CACHE, _EXTENDED, _GLOBAL, _CONST, _INVERT, _NULL, _NOP = (
+    opmap[name]
+    for name in ("CACHE", "EXTENDED_ARG", "LOAD_GLOBAL", "LOAD_CONST", "UNARY_INVERT", "PUSH_NULL", "NOP")
+)
+_NULL_FIRST = sys.version_info < (3, 13)  # where a call has a callable without an object
 
 every: dict[int, list[Site]] = {}
 """By the identity of a code object with sites, these, and those of the codes in it."""
@@ -35,3 +45,52 @@ def inner_codes(code: CodeType) -> list[CodeType]:
     """Return the code objects that are constants of a code object: those of its inner functions and
     classes."""
     return [const for const in code.co_consts if type(const) is CodeType]
+
+
+# by the identities of a code object and of names: that, the number of names, and the code with these bound
+_bound: dict[tuple[int, int], tuple[CodeType, int, CodeType]] = {}
+
+
+def bound(code: CodeType, names: Mapping[str, BoundName]) -> CodeType:
+    """Return a code object, with its inner ones, that loads these global names by `BoundName`.  It has the
+    same sites, and its instructions have the same places."""
+    known = _bound.get((id(code), id(names)))
+    if known is not None and known[1] == len(names):
+        return known[2]
+    consts = [bound(const, names) if type(const) is CodeType else const for const in code.co_consts]
+    units = _with_names(code, names, consts)
+    made = code
+    if units != code.co_code or any(a is not b for a, b in zip(consts, code.co_consts, strict=True)):
+        made = code.replace(co_code=units, co_consts=tuple(consts))
+        originals[id(made)] = made, originals.get(id(code), (code, code))[1]
+        if id(code) in every:
+            every[id(made)] = every[id(code)]
+        if own := SAMPLER.sites_of(code):
+            SAMPLER.add(made, own)
+    _bound[id(code), id(names)] = code, len(names), made
+    return made
+
+
+def _with_names(code: CodeType, names: Mapping[str, BoundName], consts: list[Any]) -> bytes:
+    """Return the instructions of a code object, which load constants, appended to ``consts``, in place of
+    these global names.  They take no more room, since the original ones have caches."""
+    units, start = bytearray(code.co_code), 0
+    places: dict[str, int] = {}
+    while start < len(units):
+        at, argument = start, units[start + 1]
+        while units[at] == _EXTENDED:
+            at += 2
+            argument = argument << 8 | units[at + 1]
+        end = at + 2
+        while end < len(units) and units[end] == _CACHE:
+            end += 2
+        name = code.co_names[argument >> 1] if units[at] == _GLOBAL else ""
+        if name in names:
+            place = places.setdefault(name, len(consts))
+            consts += [names[name]] * (place == len(consts))
+            null = [_NULL, 0] * (argument & 1)
+            load = [_EXTENDED, place >> 8, _CONST, place & 255, _INVERT, 0]
+            made = bytes(null + load if _NULL_FIRST else load + null)
+            units[start:end] = made + bytes([_NOP, 0]) * ((end - start - len(made)) // 2)
+        start = end
+    return bytes(units)

@@ -12,6 +12,7 @@ from weakref import WeakSet
 
 from dcarray.core.faults import passed_over
 
+from ..entry.bound_names import BoundName
 from ..syntax.cells import free_names
 from ..syntax.definitions import undecorated
 from ..syntax.identity import text_compares_identity
@@ -20,20 +21,23 @@ from ..syntax.originals import called_by, original
 from ..syntax.source import CO_COROUTINE, CO_GENERATOR, names_in, source_of
 from ..syntax.supported import KnownCalls, imported_modules
 from ..syntax.syntax_facts import declared_names, walk
-from .codes import inner_codes, note_codes
+from .codes import bound, every, inner_codes, note_codes
 from .rewrite import Scope, Text, add_sites, reads_frames
 from .site import Site, SitePlace, SiteSource, sites_at
 from .site_code import with_constants
 
 __all__ = [
-    "function_code", "functions_of", "holders", "put_sites", "remove_sites", "stays_pythons",
-    "with_sites",
+    "bindings", "function_code", "functions_of", "give", "holders", "put_sites", "remove_sites",
+    "stays_pythons", "with_sites",
 ]  # fmt: skip
 
 _STORE_GLOBAL = opmap["STORE_GLOBAL"]
 
 holders: dict[int, WeakSet[FunctionType]] = {}
 """By the identity of a code object with sites, functions that run it."""
+
+bindings: dict[int, dict[str, BoundName]] = {}
+"""By the identity of a module's dictionary of names, those that are bound to the code of its functions."""
 
 # by the identities of a code object and of its global names
 _known: dict[tuple[int, int], tuple[CodeType, dict[str, Any], tuple[CodeType, list[Site]] | None]] = {}
@@ -252,12 +256,19 @@ def put_sites(function: FunctionType) -> list[Site]:
     if made is None:
         return []
     code, sites = made
-    if function.__code__ is original(function):
-        function.__code__ = code
-        holders.setdefault(id(code), WeakSet()).add(function)
+    if id(function.__code__) not in every:
+        give(function, code)
     return sites
 
 
 def remove_sites(function: FunctionType) -> None:
     """Give a function its original code again, without sites."""
-    function.__code__ = original(function)
+    give(function, original(function))
+
+
+def give(function: FunctionType, code: CodeType) -> None:
+    """Give a function a code object, to which names of its module are bound if `bindings` has any."""
+    names = bindings.get(id(function.__globals__))
+    function.__code__ = code = bound(code, names) if names else code
+    if id(code) in every:
+        holders.setdefault(id(code), WeakSet()).add(function)

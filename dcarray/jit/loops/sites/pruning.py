@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from types import CodeType, FunctionType
 from typing import Any
-from weakref import WeakSet
 
 from dcarray.core import native
 from dcarray.core.uncollected import uncollected
 
 from ..syntax.originals import originals
 from .codes import every
-from .functions import function_code, holders
+from .functions import function_code, give, holders
 from .sampler import SAMPLER
 from .site import Site
 
@@ -38,9 +37,8 @@ def prune(code: CodeType, sites: Sequence[Site]) -> None:
         made = sited.filled(plain, [known[place.source] for place in sited.places])
     kept = [site for site in sites if not site.refused]
     SAMPLER.add(made, kept)
-    holders[id(made)] = WeakSet(functions)
     for function in functions:
-        function.__code__ = made
+        give(function, made)
 
 
 def prune_soon(code: CodeType, sites: Sequence[Site]) -> None:

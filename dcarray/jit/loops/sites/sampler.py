@@ -60,6 +60,10 @@ class Sampler:
             with suppress(RuntimeError):  # no thread can be started
                 start_new_thread(self._watch, ())
 
+    def sites_of(self, code: CodeType) -> list[Site]:
+        """Return the sites with which a code object is watched."""
+        return self._sites.get(id(code), (code, []))[1]
+
     def sites(self) -> list[Site]:
         """Return all sites that are watched."""
         return list(dict.fromkeys(site for _, sites in list(self._sites.values()) for site in sites))

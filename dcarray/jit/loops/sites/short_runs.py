@@ -21,6 +21,7 @@ from dcarray.core.processes import LOCK
 from dcarray.lowering.program.native_launches import NativeLaunches, native_launches
 from dcarray.lowering.runtime.buffer_pool import MAPPED
 
+from ..entry.bound_names import EVERYWHERE, INSIDE
 from ..entry.entry_values import Result
 from ..entry.members import Check
 from .plan_values import PYTHON_TYPES
@@ -179,8 +180,8 @@ class ShortRuns:
             flags |= RAISING
         elif plan.checked and flags & RAISING:
             flags |= INVALID
-        bound = (*members, *config.in_force())
-        contexts = ((config.SCOPED, config.scoped()), (fp_state.STATE, state))
+        bound = (*members, (EVERYWHERE, "modules", EVERYWHERE["modules"]), *config.in_force())
+        contexts = ((config.SCOPED, config.scoped()), (fp_state.STATE, state), (INSIDE, INSIDE.get()))
         with LOCK:  # which a run holds
             short.arm(lasts, options.threads, flags, plan.symbols, bound, contexts)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from time import perf_counter, thread_time
+from types import ModuleType
 from typing import Any
 
 from dcarray.core import config
@@ -22,6 +23,7 @@ from dcarray.plans.background import BACKGROUND
 from dcarray.plans.slot import PlanState
 from dcarray.tiering import admission
 
+from ..entry.bound_names import is_inside
 from ..entry.entry_values import DeviceGuard
 from ..entry.guards import ARRAYS, knows_wrapped
 from ..entry.lists import ListElements
@@ -75,6 +77,10 @@ class SitePlans:
         self._bind_plan = partial(bound_plan, source)
 
     # ---- keys ---------------------------------------------------------------------------------------------
+    def surroundings(self, options: config.Options) -> tuple[Any, ...]:
+        """Return the first part of a key: what holds in the thread, whatever the values are."""
+        return options.target, options.fastmath, options.device, is_inside(self.site.names)
+
     def plan_of(self, entry: Entry, options: config.Options) -> LoopPlan | None:
         """Return the plan of a key if it is ready; with ``jit="eager"`` it is made now."""
         if entry.plan is None and options.jit == "eager" and entry.state is not PlanState.REFUSED:
@@ -109,7 +115,7 @@ class SitePlans:
             self.refuse_value(guards)
             return None
         resumed = type(start) is int
-        first = (options.target, options.fastmath, options.device, *[True] * resumed)
+        first = (*self.surroundings(options), *[True] * resumed)
         own, sizes = kind_of(values, guards, communicator() is None)
         kind = (first, watched_exceptions(), *own)
         seen = self._sizes.get(kind)
@@ -170,7 +176,8 @@ class SitePlans:
             request = request._replace(loop=loop, target=device.target, undone=False)
         entry = Entry(kind, pattern, guards, request, device)
         self.entries[entry.key] = entry
-        entry.wraps = knows_wrapped() and any(map(is_wrapped, values))
+        calls = kind[0][3] and any(callable(value) or type(value) is ModuleType for value in values)
+        entry.wraps = knows_wrapped() and (calls or any(map(is_wrapped, values)))
         return entry
 
     # ---- plans --------------------------------------------------------------------------------------------

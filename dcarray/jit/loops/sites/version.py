@@ -221,7 +221,7 @@ class Version:
         if (
             plan is None
             or not plan.checks
-            or entry.kind[0] != (options.target, options.fastmath, options.device)
+            or entry.kind[0] != self.plans.surroundings(options)
             or entry.kind[1] != watched_exceptions()
         ):
             return False
