@@ -25,6 +25,7 @@ class ModuleNames:
     def __init__(self, names: dict[str, Any]) -> None:
         self.names = names
         self.identities: dict[str, int] = {}  # the identity of each name's object when it was last read
+        self.seen: set[int] = set()  # the identities of all objects that were ever read
         self.fingerprint = -1  # of the dictionary then
         self.key = id(names)
         self.bound: dict[str, BoundName] = {}
@@ -47,7 +48,8 @@ class ModuleNames:
             is_new = False
             for name, value in [(k, v) for k, v in self.names.items() if known.get(k) != id(v)]:
                 self.identities[name] = id(value)
-                is_new |= isinstance(value, FunctionType | type)
+                is_new |= callable(value) and id(value) not in self.seen
+                self.seen.add(id(value))
                 if not name.startswith("__") and _substitute(value) is not value:
                     is_new |= name not in self.bound
                     self.bound.setdefault(name, bound_name(self.names, name, _substitute, self.key))

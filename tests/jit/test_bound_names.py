@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
 import sys
 import types
@@ -178,7 +179,7 @@ def test_the_dictionary_of_names_is_the_modules(module: Any) -> None:
     assert kind is np.ndarray and type(found) is np.ndarray
 
 
-def test_names_that_the_program_binds_anew(module: Any) -> None:
+def test_names_that_the_program_binds_anew(module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     both = dc.accelerate(module.inside)
     assert both(module.helper) is dc.ndarray
     module.np = types.SimpleNamespace(zeros=lambda n: [0] * n)
@@ -187,6 +188,13 @@ def test_names_that_the_program_binds_anew(module: Any) -> None:
     assert both(module.helper) is dc.ndarray
     exec("def helper(): return np.ones(size)\nclass Late:\n def make(self): return np.ones(2)", vars(module))
     assert both(module.helper) is both(module.Late().make) is dc.ndarray
+    exec("@functools.lru_cache\ndef cached(): return np.ones(size)", vars(module))
+    assert both(module.cached) is dc.ndarray
+    with monkeypatch.context() as patch:
+        patch.setattr(gc, "get_referrers", None)  # what was there before is not looked for again
+        module.helper, module.cached = module.cached, module.helper
+        assert both(module.helper) is both(module.cached) is dc.ndarray
+    module.helper, module.cached = module.cached, module.helper
     del module.np
     for call in (both, module.inside):
         with pytest.raises(NameError, match="name 'np' is not defined") as caught:
