@@ -18,6 +18,7 @@ from dcarray.core.config import options
 from dcarray.core.counters import Report, report
 from dcarray.execution.executor import wait
 from dcarray.inspect.drawing import size_text
+from dcarray.jit.loops.entry.bound_names import INSIDE
 from dcarray.jit.patching import module_names
 
 from .traffic_meter import Metered
@@ -93,11 +94,14 @@ def run_grid(terrain: Any, name: str, z: Any, dx: float, dy: float, rounds: int 
     scope = module_names(vars(colors))  # it views an array of its own in the class of the one it is given
 
     def run_wrapped() -> Any:
-        with scope.inside():
+        token = scope.inside()
+        try:
             maps, figures = terrain.analyse(wrapped, dx, dy)
             dc.evaluate(maps)
             wait()
             return maps, figures
+        finally:
+            INSIDE.reset(token)
 
     start = time.perf_counter()
     run_wrapped()

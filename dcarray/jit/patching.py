@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextvars import Token
 from types import FunctionType
 from typing import Any
 
@@ -60,17 +59,13 @@ class ModuleNames:
                     if type(one) is FunctionType and one.__globals__ is self.names:
                         give(one, one.__code__)
 
-    @contextmanager
-    def inside(self) -> Iterator[None]:
-        """A context in which NumPy means dcarray in the module's functions."""
+    def inside(self) -> Token[tuple[int, ...]]:
+        """Let NumPy mean dcarray in the module's functions in this context.  What it returns resets
+        `INSIDE`."""
         self.read()
         outer = INSIDE.get()
         chain = outer if self.key in outer else (*outer, self.key)
-        token = INSIDE.set(_chains.setdefault(chain, chain))
-        try:
-            yield
-        finally:
-            INSIDE.reset(token)
+        return INSIDE.set(_chains.setdefault(chain, chain))
 
     def enter(self) -> None:
         """Let NumPy mean dcarray in the module's functions in all contexts, until `leave`."""

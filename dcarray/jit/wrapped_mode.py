@@ -45,10 +45,11 @@ def call_wrapped(
     kwargs = {k: conversion.to_wrapped(v) for k, v in kwargs.items()}
     given = tuple(conversion.pairs.values())
     keep = conversion.had_wrapped or (not given and bool(INSIDE.get()))
+    token = scope.inside()
     try:
-        with scope.inside():
-            result = function(*args, **kwargs)
+        result = function(*args, **kwargs)
     finally:
+        INSIDE.reset(token)
         for wrapped, argument in given:  # its owner may look at it, and change it, from now on
             now = wrapped._writable()
             if now is not argument:
