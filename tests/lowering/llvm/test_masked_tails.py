@@ -184,3 +184,15 @@ def test_no_element_is_alone() -> None:
     text = assembly(emit(kernel(three_point(F8), F8), machine()))
     assert "{z}" in text and "vmulpd" in text
     assert "vmulsd" not in text and "vaddsd" not in text
+
+
+def test_llvm_says_nothing_of_chunks_that_are_smaller_than_a_vector(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    first = k.Term(4096, None, "i")
+    whole = k.Store("p1", at(J), op("add", elem("p0", F8, J), lit(1, F8)))
+    loop = k.For("j", at(first), (at(first, const=4096), at(const=4)), 1, "vector", (whole,))
+    a, b = np.arange(8.0), np.zeros(8)
+    assert run(kernel(loop, F8), [a, b], [1, 4, 4]) == 0
+    assert b.tolist() == [1, 2, 3, 4, 0, 0, 0, 0]
+    assert not capfd.readouterr().err

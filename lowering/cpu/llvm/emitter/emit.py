@@ -20,6 +20,7 @@ from dcarray.lowering.cpu.llvm.text.builder import BITS, Builder, ty
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel.flags import INVALID, kernel_flags
 from dcarray.lowering.kernel.nodes import (
+    Affine,
     Assign,
     Declare,
     Draw,
@@ -152,7 +153,7 @@ class _Phase(Routines):
                     low, high = self.greatest((lower, *floors)), self.least(upper)
                     low = self.peel_to_alignment(var, low, high, inner)
                     if size := lanes(stmt, self.b.machine):
-                        self.vector_loop(var, low, high, size, inner)
+                        self.vector_loop(var, low, high, size, inner, self.has_at_most(size, lower, upper))
                     else:
                         self.loop(var, low, high, step, kind == "vector", inner, unroll)
                 case Repeat():
@@ -225,8 +226,16 @@ class _Phase(Routines):
         b.jump(head + note)
         b.begin(end)
 
-    def vector_loop(self, var: str, low: str, high: str, size: int, body: tuple[Stmt, ...]) -> None:
-        """Emit a loop over whole vectors of ``size`` elements, and one masked vector for the remainder."""
+    def has_at_most(self, size: int, lower: Affine, uppers: tuple[Affine, ...]) -> bool:
+        """Whether a loop has at most ``size`` iterations, given that no chunk has a negative number."""
+        chunks = all(t.var == self.phase.var and t.arg is None and t.coef >= 0 for t in lower.terms)
+        return chunks and lower.const >= 0 and any(not one.terms and one.const <= size for one in uppers)
+
+    def vector_loop(
+        self, var: str, low: str, high: str, size: int, body: tuple[Stmt, ...], few: bool = False
+    ) -> None:
+        """Emit a loop over whole vectors of ``size`` elements, and one masked vector for the remainder.  With
+        ``few`` there is only that: LLVM would complain that it cannot count iterations that never run."""
         b = self.b
         wide = f'!{{!"llvm.loop.vectorize.width", i32 {size}}}'
         masked = '!{!"llvm.loop.vectorize.predicate.enable", i1 true}'
@@ -245,6 +254,12 @@ class _Phase(Routines):
         some, more, last, end = (b.label(hint) for hint in ("some", "more", "last", "end"))
         b.fork(b.icmp("slt", "i64", low, high), some, end)
         b.begin(some)
+        if few:
+            b.jump(last)
+            b.begin(last)
+            self.counted_loop(var, low, b.op(f"sub nuw nsw i64 {high}, {low}"), body, wide, masked)
+            b.fall_into(end)
+            return
         before = b.op(f"add nsw i64 {b.op(f'sub nuw nsw i64 {high}, {low}')}, -1")
         whole = b.op(f"and i64 {before}, {-size}")
         b.fork(b.icmp("ult", "i64", whole, str(size)), last, more)
