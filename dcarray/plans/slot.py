@@ -56,8 +56,8 @@ class PlanSlot(Generic[P]):
 
         Raises
         ------
-        MemoryError
-            If memory is too small; the plan may be asked for again.
+        MemoryError, SystemError
+            If memory is too small, or other threads were in the way; the plan may be asked for again.
         Exception
             If no plan can be made; the slot is refused.
         """
@@ -65,7 +65,7 @@ class PlanSlot(Generic[P]):
             return
         try:
             self.fill(maker())
-        except MemoryError:
+        except (MemoryError, SystemError):
             self.state = PlanState.UNASKED
             raise
         except Exception:

@@ -346,7 +346,8 @@ def test_division_by_zero_of_python_numbers() -> None:
     agree(f, np.arange(20.0), 0.0, served=0)
 
 
-def test_lack_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("error", [MemoryError, SystemError])
+def test_errors_that_later_runs_may_not_have(error: type[Exception], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(short_runs, "BUILT", False)  # all runs are Python's
     f = written("""
         def f(x, n):
@@ -358,10 +359,13 @@ def test_lack_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     agree(f, np.arange(20.0), 4, served=1)
 
     def none(*args: Any) -> Any:
-        raise MemoryError
+        raise error
 
     monkeypatch.setattr(run_loop, "_memory", none)
     agree(f, np.arange(20.0), 4, served=0)
+    monkeypatch.undo()
+    monkeypatch.setattr(short_runs, "BUILT", False)
+    agree(f, np.arange(20.0), 4, served=1)
 
 
 def test_failed_runs_are_undone(monkeypatch: pytest.MonkeyPatch) -> None:

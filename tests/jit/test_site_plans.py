@@ -216,13 +216,16 @@ def test_failed_planning(monkeypatch: pytest.MonkeyPatch) -> None:
     assert dc.report().loops == 0
 
 
-def test_planning_is_retried_after_a_lack_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("error", [MemoryError, SystemError("AST constructor recursion depth mismatch")])
+def test_planning_is_retried_where_others_were_in_the_way(
+    error: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     plain, times = provider.obtain, []
 
     def fails(*args: Any) -> Any:
         times.append(args)
         if len(times) == 1:
-            raise MemoryError
+            raise error
         return plain(*args)
 
     monkeypatch.setattr(provider, "obtain", fails)

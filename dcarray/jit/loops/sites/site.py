@@ -297,9 +297,9 @@ class Site:
 
     def failed(self, error: Exception) -> tuple[()]:
         """Leave the statements to Python for good since an error came out of compiled code, or out of what
-        prepares it; raise the error if it is the program's, or for debugging.  Where memory is too small,
-        later runs may have more."""
-        if not isinstance(error, MemoryError):
+        prepares it; raise the error if it is the program's, or for debugging.  Later runs may have more
+        memory, or no other thread that makes a syntax tree at the same time: CPython 3.11 fails there."""
+        if not isinstance(error, MemoryError | SystemError):
             reason = passed_over(error, (self.source.file, self.source.line))
             self.refuse(reason)
             with suppress(Exception):

@@ -213,7 +213,7 @@ class SitePlans:
 
         try:
             entry.make(made)
-        except MemoryError:  # later there may be more
+        except (MemoryError, SystemError):  # there may be more later, or no other thread that parses (3.11)
             entry.failures += 1
             if entry.failures < admission.FAILURES:
                 self.site.heat()
