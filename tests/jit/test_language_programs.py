@@ -21,6 +21,38 @@ def shift(n, a):
 def main():
     return told(power, 5, {"a": 0.5}), told(shift, 5, 0.5), told(shift, 5, 1j), told(shift, 5, 2)
 """,
+    "ints of so many bits that no float has them exactly": """
+def chosen(t, n, a):
+    for i in range(n):
+        if a > 1:
+            continue
+        t = abs(0.5)
+    return t
+def late(t, n, a):
+    for i in range(n):
+        if i < a:
+            t = 0.5
+    return t
+def stored(l, n, big):
+    for i in range(n):
+        if i % 2:
+            l[i] = big
+        else:
+            l[i] = 0.5
+    return l
+def compared(x, n):
+    s = 0
+    for i in range(n):
+        if x[i] <= 2**63 - 1: s += 1
+        if x[i] < 2**53 + 1: s += 10
+        if x[i] == 2**63: s += 100
+    return s
+def main():
+    ints = 2**63 - 2, 5, 2**53 + 1, -(2**53) - 3
+    found = [f(t, 4, a) for f in (chosen, late) for t in ints for a in (2.5, 0.5, 4, 0)]
+    lists = [stored([k] * 5, 5, t) for t in ints for k in (1, 0.5)]
+    return found, lists, [compared([v] * 3, 3) for v in (2.0**63, 2.0**53, 2.0**53 + 2, 1.0)]
+""",
 }
 
 TOLD = """

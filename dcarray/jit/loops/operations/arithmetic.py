@@ -263,7 +263,7 @@ class Arithmetic(Integers, ComplexNumbers):
             return self.complex_operator(op, a, b)
         if op in COMPARISONS:
             dtype = _F8 if kind is float else _I8
-            made = Apply(BINARY[op][0], (self.expr(a, dtype), self.expr(b, dtype)), _BOOL)
+            made = Apply(BINARY[op][0], (self.exact(a, dtype), self.exact(b, dtype)), _BOOL)
             return self.memory.value(made, scalar=True, weak=bool)
         if kind is float and op in ("+", "-", "*", "/", "//", "%"):
             args = self.expr(a, _F8), self.expr(b, _F8)

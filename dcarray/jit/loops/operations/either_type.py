@@ -53,6 +53,10 @@ def value_and_type(math: Numbers, x: Value, kind: Either) -> tuple[Expr, Expr]:
     if isinstance(x, PythonOrNumpy):
         assert x.is_numpy is not None
         return x.numpy.expr, x.is_numpy.expr
+    if kind_of(x) is int:  # as which `_scalar` takes it
+        x = math.as_counter(x) if isinstance(x, Data) else x
+        if type(x) is int and abs(x) > MAX_COUNTER:
+            raise math.scope.fail("an int of so many bits may be a number of another type")
     return math.expr(x, np.dtype(kind.numpy)), const(kind_of(x) == kind.numpy, np.bool_)
 
 

@@ -75,6 +75,12 @@ class Numbers:
         except ERRORS as error:
             raise self.scope.fail(f"a number does not fit {dtype}") from error
 
+    def exact(self, value: Value, dtype: DType) -> Expr:
+        """Do what `expr` does, for numbers that a dtype has exactly."""
+        if type(value) is int and dtype.kind == "f" and abs(value) > _EXACT and int(float(value)) != value:
+            raise self.scope.fail(f"no number of type {dtype} is {value}")
+        return self.expr(value, dtype)
+
     def _fitting(self, value: Data, dtype: DType) -> Expr:
         """Return a Python int, with a check (if needed) that a floating-point dtype has it exactly."""
         (low, high), limits = _exact(dtype), value.limits
