@@ -34,7 +34,8 @@ __all__ = ["FILES", "KNOWN", "WAYS", "Outcomes", "judge", "main", "run"]
 KNOWN = Path(__file__).with_name("cpython_known.txt")
 _LANGUAGE = (
     "grammar scope generators exceptions patma named_expressions unpack unpack_ex class descr iter with "
-    "contextlib sys_settrace sys_setprofile monitoring"
+    "contextlib sys_settrace sys_setprofile monitoring bdb trace profile cprofile pdb signal threadsignals "
+    "thread"
 )
 _MORE = (
     "augassign bool builtin call cmath complex contains coroutines asyncgen decorators dict dictcomps "

@@ -117,27 +117,32 @@ read_numbers(PyObject *module, PyObject *args)
     return PyBool_FromLong(fine);
 }
 
-/* write_numbers(rows, kind, width, array): put the elements of an array into lists of this length. */
+/* write_numbers(rows, kind, width, array, before): put the elements of an array that another one has not into lists of this
+ * length.  All others stay the objects that they are, or that another thread has put there. */
 static PyObject *
 write_numbers(PyObject *module, PyObject *args)
 {
-    PyObject *rows, *kind, *array;
-    Py_ssize_t width;
-    Py_buffer view;
+    PyObject *rows, *kind, *array, *old;
+    Py_ssize_t width, size;
+    Py_buffer view, before;
     char letter;
-    if (!PyArg_ParseTuple(args, "O!OnO:write_numbers", &PyList_Type, &rows, &kind, &width, &array) ||
+    int done = 1;
+    if (!PyArg_ParseTuple(args, "O!OnOO:write_numbers", &PyList_Type, &rows, &kind, &width, &array, &old) ||
         (letter = number_kind(kind)) == 0 || !buffer_of_rows(array, rows, width, letter, 0, &view))
         return NULL;
-    for (Py_ssize_t k = 0; k < PyList_GET_SIZE(rows); k++) {
-        PyObject *row = PyList_GET_ITEM(rows, k);
-        for (Py_ssize_t j = 0; j < width; j++) {
-            PyObject *x = written_number(letter, view.buf, k * width + j);
-            if (x == NULL || PyList_SetItem(row, j, x) < 0) { /* which takes the reference, and refuses other lengths */
-                PyBuffer_Release(&view);
-                return NULL;
-            }
-        }
+    if (!buffer_of_rows(old, rows, width, letter, 0, &before)) {
+        PyBuffer_Release(&view);
+        return NULL;
     }
+    size = view.itemsize;
+    for (Py_ssize_t k = 0, n = 0; done && k < PyList_GET_SIZE(rows); k++)
+        for (Py_ssize_t j = 0; done && j < width; j++, n++)
+            if (memcmp((char *)view.buf + n * size, (char *)before.buf + n * size, size) != 0) {
+                PyObject *x = written_number(letter, view.buf, n);
+                /* which takes the reference, and refuses other lengths */
+                done = x != NULL && PyList_SetItem(PyList_GET_ITEM(rows, k), j, x) == 0;
+            }
     PyBuffer_Release(&view);
-    Py_RETURN_NONE;
+    PyBuffer_Release(&before);
+    return done ? Py_NewRef(Py_None) : NULL;
 }

@@ -1,4 +1,5 @@
-"""A context that delays keyboard interrupts while memory is written."""
+"""Handlers of signals: those of the program, and a context that delays keyboard interrupts while memory is
+written."""
 
 from __future__ import annotations
 
@@ -7,10 +8,23 @@ import signal
 import threading
 from typing import Any
 
-__all__ = ["DelayedInterrupt"]
+__all__ = ["SIGNALS", "DelayedInterrupt", "has_handlers"]
 
 # The functions under ``signal.signal`` and ``signal.getsignal``, which spend microseconds on enumerations.
 _signal: Any = importlib.import_module("_signal")
+SIGNALS = {int(number) for number in signal.valid_signals()}
+"""The signals of which the program may have handlers."""
+
+
+def has_handlers(besides: int = 0) -> bool:
+    """Whether the program has handlers of signals, besides one of this number, and Python's own."""
+    found = [_signal.getsignal(number) for number in SIGNALS if number != besides]
+    return any(
+        callable(one)
+        and one is not signal.default_int_handler
+        and not str(getattr(one, "__module__", "")).startswith("dcarray.")
+        for one in found
+    )
 
 
 class DelayedInterrupt:

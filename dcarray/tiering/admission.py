@@ -40,6 +40,10 @@ FADING = 0.1
 """Seconds in which what was seen running comes to count a third."""
 FAILURES = 3
 """Runs in a row that came to nothing, after which a plan is given up."""
+BRIEF = 1.0
+"""Seconds in Python of a run of which compiled code takes a small part: nobody waits for its end."""
+FARTHER = 4
+"""How many times as large a run may be as one that was brief."""
 STRANGE = 8
 """Runs with values that no plan is made for, after which a site without plans is left to Python."""
 GIVEN_RUNS, GIVEN_SECONDS = 16, 0.1

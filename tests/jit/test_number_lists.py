@@ -407,15 +407,18 @@ def test_both_ways_to_convert(built: bool, monkeypatch: pytest.MonkeyPatch) -> N
     spec.loader.exec_module(module)
     (found,) = module.list_elements(([[1, 2], [3, -4]],))
     assert found.array.dtype == np.int64 and found.array.tolist() == found.given == [[1, 2], [3, -4]]
+    found.keep()
     found.array[...] *= 3
     row = found.given[1]
     found.write_back()
     assert found.given == [[3, 6], [9, -12]] and found.given[1] is row and type(row[0]) is int
     (mixed,) = module.list_elements(([[1, 2.0], [-0.0, 2**53]],))
     assert mixed.mixed and mixed.array.tolist() == [[1, 2 + 1j], [1j, 2.0**53]]
+    mixed.keep()
     mixed.array[1] = 7, 0.5 + 1j
+    mixed.given[0][0] = 5  # by another thread
     mixed.write_back()
-    assert repr(mixed.given) == "[[1, 2.0], [7, 0.5]]"
+    assert repr(mixed.given) == "[[5, 2.0], [7, 0.5]]"
     assert repr(module.mixed_numbers(mixed.array)) == "[[1, 2.0], [7, 0.5]]"
     for plain in ([True, False], [1j, complex(-0.0, 2.0)], [1, -2], [0.5]):
         (kept,) = module.list_elements((plain,))
@@ -426,6 +429,7 @@ def test_both_ways_to_convert(built: bool, monkeypatch: pytest.MonkeyPatch) -> N
     (large,) = module.list_elements(([2**60, 1],))
     assert not large.mix() and not large.mixed
     (vector,) = module.list_elements(([0.5, -0.0],))
+    vector.keep()
     vector.array[0] = np.nan
     vector.write_back()
     assert str(vector.given) == "[nan, -0.0]"

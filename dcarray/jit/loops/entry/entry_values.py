@@ -221,7 +221,8 @@ class TracedLoop:
     the loop: all of ``LoopDescription.live`` that the loop binds, if it runs at least once (the site has
     found the condition of a ``while`` true).  ``may_raise`` says whether the loop may raise an exception
     other than NumPy's floating-point ones.  ``symbols`` are those of the region, with what is their
-    value: an int's name, or a length as ``u.shape[0]``.
+    value: an int's name, or a length as ``u.shape[0]``.  ``polls`` says whether a loop may end by what others
+    write to memory.
 
     Python's floats are computed as float64: where the region raises the floating-point flags of a division by
     zero, an overflow or an invalid operation, Python may raise an exception, and the loop has to run in
@@ -232,3 +233,4 @@ class TracedLoop:
     results: tuple[tuple[str, Result], ...]
     may_raise: bool
     symbols: tuple[tuple[str, str], ...] = ()
+    polls: bool = False

@@ -65,11 +65,15 @@ def read_numbers(
 
 
 def write_numbers(
-    rows: list[list[Any]], kind: type | None, width: int, array: np.ndarray[Any, Any], /
-) -> None:
-    """Put the elements of an array into lists of this length."""
-    for row, values in zip(rows, array.reshape(len(rows), width).tolist(), strict=True):
-        row[:] = [x.real if x.imag else int(x.real) for x in values] if kind is None else values
+    rows: list[list[Any]], kind: type | None, width: int, array: np.ndarray[Any, Any],
+    before: np.ndarray[Any, Any], /,
+) -> None:  # fmt: skip
+    """Put the elements of an array that another one has not into lists of this length."""
+    size = array.itemsize
+    differ = array.reshape(-1, 1).view((np.uint8, size)) != before.reshape(-1, 1).view((np.uint8, size))
+    for k in np.flatnonzero(differ.any(axis=-1)).tolist():
+        x = array.item(k)
+        rows[k // width][k % width] = (x.real if x.imag else int(x.real)) if kind is None else x
 
 
 if BUILT:  # else it takes longer
@@ -92,7 +96,7 @@ class ListElements:
         For a ragged list: where each inner list begins in the array, and its number of elements.
     """
 
-    __slots__ = ("_kind", "_rows", "array", "given", "lengths", "lists", "of_tuples", "starts")
+    __slots__ = ("_before", "_kind", "_rows", "array", "given", "lengths", "lists", "of_tuples", "starts")
 
     def __init__(
         self, given: list[Any], rows: list[list[Any]], kind: type | None, array: np.ndarray[Any, Any],
@@ -102,6 +106,7 @@ class ListElements:
         self.given, self.array, self.lists, self.of_tuples = given, array, lists, of_tuples
         self.starts, self.lengths = starts, lengths
         self._rows, self._kind = rows, kind  # the lists of numbers, each once, and their type
+        self._before = array
 
     @property
     def mixed(self) -> bool:
@@ -124,7 +129,8 @@ class ListElements:
             made = np.empty(self.array.shape, _MIXED)
             if not _read(self._rows, None, made, self.ragged):
                 return False
-            self.array, self._kind = made, None
+            self.array = self._before = made
+            self._kind = None
         return self._kind is None
 
     def undoing(self) -> Callable[[], None]:
@@ -137,10 +143,15 @@ class ListElements:
 
         return undo
 
+    def keep(self) -> None:
+        """Keep a copy of the elements, which a run is about to write."""
+        self._before = self.array.copy()
+
     def write_back(self) -> None:
-        """Write the array's elements to the lists."""
-        for rows, part in _parts(self._rows, self.array, self.ragged):
-            write_numbers(rows, self._kind, part.shape[-1], part)
+        """Write the elements to the lists that have changed since `keep`: others may write the other ones."""
+        before = _parts(self._rows, self._before, self.ragged)
+        for (rows, part), (_, old) in zip(_parts(self._rows, self.array, self.ragged), before, strict=True):
+            write_numbers(rows, self._kind, part.shape[-1], part, old)
 
 
 def _read(rows: list[list[Any]], kind: type | None, array: np.ndarray[Any, Any], ragged: bool) -> bool:
@@ -256,7 +267,9 @@ def mixed_numbers(array: np.ndarray[Any, Any]) -> list[Any]:
     if array.ndim > 1:
         return [*map(mixed_numbers, array)]
     found: list[Any] = [None] * len(array)
-    write_numbers([found], None, len(found), np.ascontiguousarray(array))
+    write_numbers(
+        [found], None, len(found), np.ascontiguousarray(array), np.full_like(array, np.nan, order="C")
+    )
     return found
 
 

@@ -57,7 +57,7 @@ class Memory:
         self.joined: dict[str, frozenset[str]] = {}  # copies that stand for either of some arrays, unchanged
         self.assumed_unwritten: set[str] = set()  # arrays that no statement may write, checked at the end
         self.reordered: set[str] = set()  # arrays that NumPy may lay out in another order than C
-        self.may_raise = False  # whether the loop may raise other exceptions than NumPy's floating-point ones
+        self.may_raise = self.polls = False  # see `TracedLoop`
         self.block: list[Stmt] = []
         self.whole = self.block  # outside of loops and conditions
         # a bool: all run-time checks so far hold; see `track_checks`

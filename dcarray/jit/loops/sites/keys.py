@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Iterable, Sequence
 from types import FunctionType
 from typing import Any
@@ -55,11 +56,13 @@ class Entry(PlanSlot[Any]):
     wraps : bool
         Whether new arrays among the results are wrapped, since a value is a wrapped array or makes such
         arrays.
+    reach : int
+        The product of the symbols up to which runs have been brief; 0 if none has.
     """
 
     __slots__ = (
-        "_places", "device", "failures", "gain", "guards", "kind", "pattern", "request", "sizes", "symbols",
-        "used", "wraps",
+        "_places", "_size", "device", "failures", "gain", "guards", "kind", "pattern", "reach", "request",
+        "sizes", "symbols", "used", "wraps",
     )  # fmt: skip
 
     def __init__(
@@ -75,7 +78,7 @@ class Entry(PlanSlot[Any]):
         self.sizes = tuple([(place, *part) for place, part in parts if place.value in sized])
         self.guards = open_guards(kind[2:], guards, sized)
         self.gain = admission.Measured()
-        self.failures = self.used = 0
+        self.failures = self.used = self.reach = self._size = 0
         self.wraps = False
 
     def serves(self, values: Sequence[Any], start: Any) -> bool:
@@ -95,6 +98,16 @@ class Entry(PlanSlot[Any]):
         found = tuple([place.of(values) for place in self.symbols])
         return found if start is None else (*found, start)
 
+    def is_brief(self, values: Sequence[Any], start: Any) -> bool:
+        """Whether a run with these values is known to be brief, from others that were."""
+        self._size = size_of(self.symbols_of(values, start))
+        return self._size <= self.reach
+
+    def ended(self, seconds: float) -> None:
+        """Note that the run for which `is_brief` was called last has taken so long."""
+        if seconds < admission.BRIEF:
+            self.reach = max(self.reach, admission.FARTHER * self._size)
+
     def is_of_numbers(self) -> bool:
         """Whether none of its values is an array or a list."""
         return not any(isinstance(value, ArrayType | ListType) for _, value in self.request.loop.names)
@@ -102,6 +115,11 @@ class Entry(PlanSlot[Any]):
     @property
     def key(self) -> tuple[Any, ...]:
         return self.kind, self.pattern
+
+
+def size_of(symbols: Sequence[int]) -> int:
+    """Return the product of a plan's symbols, by which runs are compared."""
+    return math.prod([max(abs(number), 1) for number in symbols])
 
 
 def watched_exceptions() -> int:

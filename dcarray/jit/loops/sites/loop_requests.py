@@ -50,6 +50,8 @@ class LoopInterface(NamedTuple):
         The Python expression that says whether the plan serves given values of the symbols.
     shapes : str
         The shapes of the arrays, as a Python expression of the symbols; empty where none depends on them.
+    polls : bool
+        Whether a loop may end by what others than the running thread write to memory.
     """
 
     arrays: tuple[tuple[str, str, str, tuple[int, ...], tuple[int, ...]], ...]
@@ -62,6 +64,7 @@ class LoopInterface(NamedTuple):
     symbols: tuple[tuple[str, str], ...] = ()
     guard: str = "True"
     shapes: str = ""
+    polls: bool = False
 
 
 class LoopRequest(NamedTuple):
@@ -134,6 +137,7 @@ class LoopRequest(NamedTuple):
             traced.symbols,
             " and ".join(f"({dims.show(guard)})" for guard in traced.region.guards) or "True",
             f"({shapes})" if moving else "",
+            traced.polls,
         )
         version: Literal["", "some", "general"] = "general" if self.all_sizes else "some"
         return PlanInput(traced.region, {}, saved, interface, True, True, version if traced.symbols else "")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from dcarray.lowering.runtime.worker_threads import has_other_threads
+
 __all__ = ["Outcome"]
 
 
@@ -20,17 +22,19 @@ class Outcome:
         ``(results,)``, the values of the live names; empty as long as Python has to run the statements.
     is_final : bool
         Whether memory has changed that cannot be restored, so that Python must not run the statements.
+    is_alone : bool
+        Whether there was no other thread before the values were read.
     steps : list of callable
         What is done with the results, one function after the other, before they are taken.
     undo : list of callable
         What undoes these steps.
     """
 
-    __slots__ = ("is_final", "results", "steps", "undo")
+    __slots__ = ("is_alone", "is_final", "results", "steps", "undo")
 
     def __init__(self) -> None:
         self.results: tuple[Any, ...] = ()
-        self.is_final = False
+        self.is_final, self.is_alone = False, not has_other_threads()
         self.steps: list[Callable[[tuple[Any, ...]], tuple[Any, ...]]] = []
         self.undo: list[Callable[[], None]] = []
 

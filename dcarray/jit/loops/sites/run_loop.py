@@ -70,7 +70,7 @@ class LoopPlan(SizedPlan):
         super().__init__(loaded, names, interface, symbols)
         self._owned, self._is_loop = owned and not wraps, is_loop
         self._arrays = loaded.kernels < loaded.steps  # whether a run needs array objects besides addresses
-        self.may_raise, self.checked = interface.may_raise, interface.checked
+        self.may_raise, self.checked, self.polls = interface.may_raise, interface.checked, interface.polls
         place, at_of = self.place, self.at_of
         drawn = [text for text in interface.inputs if generators.is_input(text)]
         self._generators = {text.partition(":")[0]: generators.generator_of(text, place) for text in drawn}
@@ -113,8 +113,9 @@ class LoopPlan(SizedPlan):
 
     @property
     def is_simple(self) -> bool:
-        """Whether a run needs nothing but addresses, and perhaps copies of arrays that it overwrites."""
-        return self._owned and not (self._arrays or self._generators)
+        """Whether a run needs nothing but addresses, and perhaps copies of arrays that it overwrites, and no
+        others may end it."""
+        return self._owned and not (self._arrays or self._generators or self.polls)
 
     @property
     def bindings(self) -> list[Any]:
@@ -260,6 +261,8 @@ class LoopPlan(SizedPlan):
                 elif type(value) is ListElements:
                     if value.array.dtype != dtype and not value.mix():  # it gets ints and floats
                         return None
+                    if role == "inout":
+                        value.keep()
                     a = value.array
                 elif type(value) in ARRAYS:
                     from . import wrapped_memory

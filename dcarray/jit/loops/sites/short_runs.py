@@ -24,6 +24,7 @@ from dcarray.lowering.runtime.buffer_pool import MAPPED
 from ..entry.bound_names import EVERYWHERE, INSIDE
 from ..entry.entry_values import Result
 from ..entry.members import Check
+from .keys import size_of
 from .plan_values import PYTHON_TYPES
 
 if TYPE_CHECKING:
@@ -207,8 +208,8 @@ class ShortRuns:
         try:
             short = make_short_run(
                 given, source.others, self._site.names, vars(builtins), plan.checks,
-                plan.driver, _serves(plan, native.numbers), parameters, _results(plan), sizes, firsts, LOCK,
-                np.empty, bool(plan.overwritten), native.temporary, native.launches, self._site.failed,
+                plan.driver, _serves(plan, entry, native.numbers), parameters, _results(plan), sizes, firsts,
+                LOCK, np.empty, bool(plan.overwritten), native.temporary, native.launches, self._site.failed,
             )  # fmt: skip
         except ValueError:  # too many of something
             return None
@@ -223,11 +224,13 @@ def _is_short(native: NativeLaunches) -> bool:
     return few and native.temporary <= _MOST_UNDONE
 
 
-def _serves(plan: LoopPlan, numbers: Callable[..., tuple[int, ...]]) -> Callable[[tuple[int, ...]], Any]:
+def _serves(
+    plan: LoopPlan, entry: Entry, numbers: Callable[..., tuple[int, ...]]
+) -> Callable[[tuple[int, ...]], Any]:
     """Return a function that takes the symbols' values and says whether a short run may serve them: None if
-    the plan may not run with them, or makes or overwrites large arrays; else the shapes of the parameters
-    (empty if no shape depends on symbols), and the integers of the launches (empty if the driver has to be
-    called)."""
+    the plan may not run with them, may run for long, or makes or overwrites large arrays; else the shapes of
+    the parameters (empty if no shape depends on symbols), and the integers of the launches (empty if the
+    driver has to be called)."""
     parameters, kept = plan.parameters, plan.kept
 
     def fits(shapes: Sequence[tuple[int, ...]]) -> bool:
@@ -238,7 +241,7 @@ def _serves(plan: LoopPlan, numbers: Callable[..., tuple[int, ...]]) -> Callable
     always = fits([shape for _, _, shape, _ in parameters])
 
     def serves(symbols: tuple[int, ...]) -> Any:
-        if not plan.holds(symbols):
+        if not plan.holds(symbols) or size_of(symbols) > entry.reach:
             return None
         shapes = plan.shapes(symbols)
         if not (fits(shapes) if shapes else always):

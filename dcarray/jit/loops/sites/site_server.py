@@ -182,6 +182,7 @@ class SiteServer:
             return
         if self._row is None and not shared:
             entry.gain.python(took)
+            entry.ended(took)
         if entry.plan is not None and self._row is None:
             self.site.resuming = self.site.enabled and self.site.resumable
         if entry.state is PlanState.UNASKED and (shared or entry.gain.may_pay()):

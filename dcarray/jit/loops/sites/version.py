@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import builtins
+import signal
 import sys
 from collections import ChainMap
 from collections.abc import Callable
 from functools import partial
+from threading import get_ident, main_thread
 from time import perf_counter
 from types import ModuleType
 from typing import Any
@@ -15,6 +17,7 @@ import numpy as np
 
 from dcarray.core import config
 from dcarray.core.counters import note
+from dcarray.core.interrupts import has_handlers
 from dcarray.core.processes import LOCK, communicator
 from dcarray.ir.records import replaced
 from dcarray.tiering import admission
@@ -187,7 +190,8 @@ class Version:
                 outcome.steps.insert(0, processors.back)
         entry = self.plans.find(values, start, options)
         plan = None if entry is None else self.plans.plan_of(entry, options)
-        if entry is None or plan is None:
+        is_brief = entry is not None and entry.is_brief(values, start)
+        if entry is None or plan is None or not self._may_run(outcome, plan, is_brief):
             return entry
         may_wait = start is None and self.is_timed
         if may_wait and (entry.gain.is_pythons_turn() or (has_lists and self._lists.is_pythons_turn())):
@@ -207,6 +211,15 @@ class Version:
                 if plan.checks and plan.addresses(values) is not None and entry.has_sizes_of(values):
                     self._shorten(entry, plan, values)
         return entry
+
+    @staticmethod
+    def _may_run(outcome: Outcome, plan: LoopPlan, is_brief: bool) -> bool:
+        """Whether nobody has to change memory during a run, or waits for its end: other threads, or handlers
+        of signals, which the main thread runs.  Ranks do the same, though their times differ."""
+        if plan.polls and (has_handlers() or not outcome.is_alone):
+            return False
+        others = communicator() is not None or get_ident() != main_thread().ident
+        return is_brief or others or not has_handlers(signal.SIGINT)
 
     def _shorten(self, entry: Entry, plan: LoopPlan, values: tuple[Any, ...]) -> None:
         """Have the next runs of a plan that has proved to be faster be short ones, if possible."""
@@ -232,6 +245,8 @@ class Version:
         with LOCK:
             addresses = plan.addresses(values)
             if addresses is None or not entry.has_sizes_of(values) or not entry.serves(values, None):
+                return False
+            if not self._may_run(outcome, plan, entry.is_brief(values, None)):
                 return False
             self.plans.counts.hit()
             self._run_plan(outcome, entry, plan, values, None, options, addresses)
@@ -262,6 +277,7 @@ class Version:
             return
         entry.failures = 0
         took = perf_counter() - begun
+        entry.ended(took)
         self.site.compiled += took
         self.site.runs += 1
         guards = entry.guards

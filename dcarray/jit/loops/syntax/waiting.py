@@ -8,12 +8,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
+from .path_names import has_own_names
 from .syntax_facts import walk
 
-__all__ = ["ends_by_itself"]
+__all__ = ["ends_by_itself", "may_be_ended"]
 
-_EXITS = (ast.Break, ast.Continue, ast.Return, ast.Raise)
+_EXITS = (ast.Break, ast.Return, ast.Raise)
 _OF_VALUES = frozenset({"abs", "bool", "float", "int", "len", "max", "min", "round"})  # read no memory
+_SHAPES = frozenset({"shape", "strides"})
 
 
 def ends_by_itself(loop: ast.While) -> bool:
@@ -22,11 +24,21 @@ def ends_by_itself(loop: ast.While) -> bool:
     return any(map(values.may_change, _conditions(loop)))
 
 
+def may_be_ended(loop: ast.For | ast.While) -> bool:
+    """Whether a condition that may end a loop, or one in it, depends on an element, an attribute or the like
+    that the loop does not write: another thread, or a handler of a signal, may do so."""
+    values = _Values(loop)
+    inner = [node for stmt in loop.body for node in walk(stmt) if isinstance(node, ast.While)]
+    return any(map(values.is_polled, [*_conditions(loop), *[node.test for node in inner]]))
+
+
 def _conditions(loop: ast.For | ast.While) -> Iterator[ast.expr]:
+    exits: tuple[type[ast.stmt], ...] = _EXITS
     if isinstance(loop, ast.While):
         yield loop.test
+        exits += (ast.Continue,)
     for node in [node for stmt in loop.body for node in walk(stmt)]:
-        if isinstance(node, ast.If) and any(isinstance(one, _EXITS) for one in walk(node)):
+        if isinstance(node, ast.If) and any(isinstance(one, exits) for one in walk(node)):
             yield node.test
 
 
@@ -36,14 +48,14 @@ class _Values:
     def __init__(self, loop: ast.For | ast.While) -> None:
         nodes = [node for stmt in loop.body for node in walk(stmt)]
         nodes += walk(loop.test if isinstance(loop, ast.While) else loop.target)
-        written = {
+        self._written = {
             root
             for node in nodes
             if isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load)
             for root in _roots(node)
         }
         given = [one for node in nodes if isinstance(node, ast.Call) for one in _given(node)]
-        self._touched = written.union(*map(_roots, given))
+        self._touched = self._written.union(*map(_roots, given))
         stored = [n.id for n in nodes if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)]
         self._same: dict[str, ast.expr] = {}  # names that each iteration binds once, to these values
         for stmt in loop.body:
@@ -51,7 +63,9 @@ class _Values:
                 case ast.Assign([ast.Name(name)], value) if stored.count(name) == 1:
                     self._same[name] = value
         self._changed = set(stored)
+        self._copies: set[str] = set()  # of memory that stays the same
         while found := {name for name in self._changed & {*self._same} if not self._moves(name)}:
+            self._copies.update(name for name in found if self._reads_memory(self._same[name]))
             self._changed -= found
 
     def _moves(self, name: str) -> bool:
@@ -64,6 +78,30 @@ class _Values:
                 return True
             if isinstance(node, ast.Call) and not _is_of_values(node):
                 return True
+        return False
+
+    def is_polled(self, test: ast.expr) -> bool:
+        """Whether a condition, or a part of it, depends on memory alone that the loop does not write."""
+        match test:
+            case ast.BoolOp(_, values):
+                return any(map(self.is_polled, values))
+            case ast.UnaryOp(ast.Not(), value):
+                return self.is_polled(value)
+        names = {node.id for node in walk(test) if isinstance(node, ast.Name)}
+        return names.isdisjoint(self._changed | self._written) and self._reads_memory(test)
+
+    def _reads_memory(self, value: ast.expr) -> bool:
+        """Whether an expression reads an element, an attribute or the like, which others may write."""
+        for node in walk(value):
+            match node:
+                case ast.Name(name) if has_own_names(name) or name in self._copies:
+                    return True
+                case ast.Subscript(ast.Attribute(_, name)) if name in _SHAPES:
+                    pass
+                case ast.Call(ast.Name("len")) | ast.Subscript():
+                    return True
+                case ast.Call() if not _is_of_values(node) and any(map(_roots, _given(node))):
+                    return True
         return False
 
 

@@ -31,7 +31,8 @@ from ..operations.values import (
 from ..syntax.appends import growing_names
 from ..syntax.exits import may_exit, raises
 from ..syntax.liveness import live_before
-from ..syntax.syntax_facts import Names, loads, stores
+from ..syntax.syntax_facts import Names, loads, stores, walk
+from ..syntax.waiting import may_be_ended
 from .branches import FALLS_THROUGH, Branches
 from .dead_values import check, parsed_function
 from .expressions import Frame
@@ -44,6 +45,7 @@ _BOOL = np.dtype(np.bool_)
 class Statements(Branches):
     """Tracing of statements; the subclasses add these methods."""
 
+    judged: set[ast.AST]  # the nodes of loops of which it is known whether others may end them
     loop: Callable[[ast.For | ast.While, Frame, Names], None]
     constant: Callable[[Any], Value]
     recursive: Callable[[Function, dict[str, Value], Frame], Value]
@@ -83,6 +85,9 @@ class Statements(Branches):
                 case ast.Return(value):
                     return None if value is None else self.evaluate(value, frame)
                 case ast.For() | ast.While():
+                    if stmt not in self.judged:
+                        self.judged.update(walk(stmt))
+                        self.memory.polls |= may_be_ended(stmt)
                     self.loop(stmt, frame, live_before(following, after))
                 case _:
                     self.statement(stmt, frame)

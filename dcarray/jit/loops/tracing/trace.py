@@ -148,6 +148,7 @@ class Tracer(Recursions):
 
     def __init__(self, request: LoopDescription, memory: Memory) -> None:
         super().__init__(Calls(Reductions(Arrays(Arithmetic(memory)))))
+        self.judged = set()
         self.sizes: dict[str, Dim] = {}  # what the names of symbolic sizes are
         self.request = request
         self._entries = dict(request.names)
@@ -189,7 +190,7 @@ class Tracer(Recursions):
                     f"{name} may be a number that exists, and the file compares by identity"
                 )
         region, inputs = self.region()
-        return TracedLoop(region, inputs, tuple(results), self.memory.may_raise)
+        return TracedLoop(region, inputs, tuple(results), self.memory.may_raise, polls=self.memory.polls)
 
     def statements(self, body: list[ast.stmt], frame: Frame, growing: Mapping[str, int]) -> Any:
         self.outermost = body[-1 if ENDED in self.request.live else 0]
