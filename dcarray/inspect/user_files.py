@@ -7,6 +7,7 @@ import re
 import sys
 from functools import cache
 
+from dcarray.core.counters import note
 from dcarray.core.own_files import is_inside
 
 __all__ = ["UserFiles"]
@@ -57,6 +58,9 @@ class UserFiles:
 def _names_ranks(file: str) -> bool:
     try:
         with open(file, "rb") as source:
-            return _OF_RANKS.search(source.read()) is not None
+            found = _OF_RANKS.search(source.read())
     except OSError:
         return False
+    if found is not None:
+        note("all of a file that imports dcarray or mpi4py, outside of accelerated calls", where=(file, 1))
+    return found is not None

@@ -158,8 +158,9 @@ if dc.comm.world().rank == 0:
 
 
 @needs_mpi
-@pytest.mark.parametrize("command", [(), ("-m", "dcarray", "run")])
+@pytest.mark.parametrize("command", [(), ("-m", "dcarray", "run", "--report")])
 def test_a_script_of_which_one_rank_checks_the_results(tmp_path: Path, command: tuple[str, ...]) -> None:
     (tmp_path / "script.py").write_text(CHECKED)
     done = launch(2, *command, str(tmp_path / "script.py"), timeout=60)
     assert (done.returncode, done.stdout) == (0, "dcarray.api.array True 1999998.0\n"), done.stderr
+    assert ("all of a file that imports dcarray or mpi4py" in done.stderr) is bool(command)
