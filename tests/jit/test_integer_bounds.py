@@ -31,7 +31,7 @@ def ranges(draw: Any, number: Any = NUMBER) -> tuple[int, int]:
 
 
 @given(st.data(), st.sampled_from(sorted(OPS)), ranges())
-@settings(max_examples=240)
+@settings(max_examples=240, deadline=None)
 def test_bounds_hold(data: Any, op: str, a: tuple[int, int]) -> None:
     shift = op in ("<<", ">>")
     b = data.draw(ranges(st.integers(-2, MOST_BITS + 2)) if shift else ranges())

@@ -127,7 +127,7 @@ def test_small_and_large_products() -> None:
     assert any(plan.all_sizes for site in put_sites(f) for plan in site.server.requests())
 
 
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None)
 @given(st.lists(st.tuples(*[st.integers(0, 9)] * 3), min_size=1, max_size=8), st.booleans())
 def test_patterns_hold_for_what_was_seen(runs: list[tuple[int, int, int]], counts: bool) -> None:
     seen = SizesSeen([0] if counts else [])
