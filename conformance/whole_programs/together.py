@@ -12,6 +12,7 @@ import linecache
 import os
 import pickle
 import random
+import re
 import signal
 from collections.abc import Iterator
 from types import CodeType
@@ -70,9 +71,13 @@ def _output(source: str, compiled: bool) -> tuple[str, int]:
             exec(code, names)
         except BaseException as error:
             print("uncaught", type(error).__name__, error)
+        for reason in {site.refused for site in sites}:
+            if _FAULT.match(reason):
+                print("a site is given up since", reason)
     return printed.getvalue(), sum(site.runs for site in sites)
 
 
+_FAULT = re.compile(r"[A-Z]\w*(Error|Exception): ")  # an error of the package's own
 _HEAD = compile(HEAD, "<the beginning of every program>", "exec", dont_inherit=True)
 
 

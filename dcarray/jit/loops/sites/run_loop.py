@@ -180,9 +180,8 @@ class LoopPlan(SizedPlan):
         run = partial(self._run, values, options, places, sizes, outcome)
         if not self._generators:
             return run(None)
-        given: tuple[Any, ...] | None = generators.drawing(
-            [find(values) for find in self._generators.values()], run
-        )
+        found = [find(values) for find in self._generators.values()]
+        given: tuple[Any, ...] | None = generators.drawing(found, run)
         return given
 
     def _run(
@@ -307,15 +306,10 @@ class LoopPlan(SizedPlan):
         undone = self._undone
         if self._undone_unless_small:
             check = self._loaded.range_check
-            if (
-                check is not None
-                and not counted_flags & MINDFUL
-                and check(addresses, sizes.symbols, options.threads)
-            ):
+            if check and not counted_flags & MINDFUL and check(addresses, sizes.symbols, options.threads):
                 counted_flags = 0
-                outcome.is_final = (
-                    self._has_run or sum(made[k].nbytes for k in self._undone_unless_small) > _FEW
-                )
+                size = sum(made[k].nbytes for k in self._undone_unless_small)
+                outcome.is_final = self._has_run or size > _FEW
             if not outcome.is_final:  # to bind the results of a first run may fail
                 undone = [*undone, *self._undone_unless_small]
         if self._rewritten and fp_state.may_raise(state):
