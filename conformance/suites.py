@@ -169,8 +169,7 @@ class Suite:
         here = described(machine())
         head = f"`python -m {self.command} --suite PATH --docs {file}` wrote this section: {here}."
         about = f"\n\n{self.about}" if self.about else ""
-        title = self.title + " in eager mode" * (os.environ.get("DCARRAY_JIT") == "eager")
-        write_section(file, title, f"{head}{about}\n\n{text(rows, self.peer_name)}")
+        write_section(file, self.title, f"{head}{about}\n\n{text(rows, self.peer_name)}")
 
 
 def loaded(file: Path, name: str = "") -> Any:
