@@ -8,6 +8,7 @@ from .identity_scenes import IDENTITY_SCENES
 from .language_scenes import LANGUAGE_SCENES
 from .list_scenes import LIST_SCENES
 from .object_scenes import OBJECT_SCENES
+from .others_scenes import OTHERS_SCENES
 from .recursive_scenes import RECURSIVE_SCENES
 from .scenes import SCENES, Scene, arrays_made, called
 from .statements import Lines, Writer, indented
@@ -268,6 +269,7 @@ ALL_SCENES: dict[str, Scene] = (
     | FUNCTION_SCENES
     | RECURSIVE_SCENES
     | IDENTITY_SCENES
+    | OTHERS_SCENES
     | LIST_SCENES
     | LANGUAGE_SCENES
     | {f.__name__: f for f in (failures, rebound, other_types, lengths)}

@@ -1,0 +1,88 @@
+"""Scenes in which others see or change what a program does: tools, threads, handlers of signals."""
+
+from __future__ import annotations
+
+from .scenes import Scene, called
+from .statements import Lines, Writer, indented
+
+__all__ = ["OTHERS_SCENES"]
+
+_STEPS = [
+    "s += helper{s}(v)",
+    "s += v * 0.5",
+    "if v > 3:\n    continue",
+    "if s > 90: break",
+    "if k % 3:\n    s -= 1\nelif k > 7:\n    s += helper{s}(k)\nelse:\n    x[k % 8] += 1",
+    "for j in range(3):\n    s += j\n    if j > k: break\nelse:\n    s += 1",
+    "try:\n    s += 1 / (k % 4)\nexcept ZeroDivisionError:\n    s += 2\nfinally:\n    t += 1",
+    "a = s + 1; t = a * 2",
+    "t = (s +\n     k)",
+    "while t > 9:\n    t -= 4",
+    "if s < -50:\n    return s",
+    "t += sum(x[j] for j in range(3))",
+]
+_TRACED = [
+    "seen = []",
+    "def tracer(frame, event, argument):",
+    *indented(
+        [
+            "code = frame.f_code",
+            "if code.co_name not in ('work{s}', 'helper{s}'): return None",
+            "last = max(line or 0 for *_, line in code.co_lines())",
+            "seen.append((code.co_name, event, event != 'call' and frame.f_lineno - last))",
+            "return tracer",
+        ]
+    ),
+    "sys.{tool}(tracer)",
+    "try: work{s}(np.arange(8.0), {n})",
+    "finally: sys.{tool}(None)",
+    "return len(seen), seen",
+]
+_POLLS = [
+    "while not flag[0] and k < n: k += 1",
+    "for k in range(n):\n    if flag[0]: break",
+    "while k < n:\n    stop = flag[0]\n    if stop: break\n    k += 1",
+    "while k < n and not (flag[0] and flag[1]):\n    k += 1\n    t += k % 3",
+    "while k < n and not is_set{s}(flag): k += 1",
+]
+
+
+def tools(w: Writer, s: int) -> Lines:
+    """Write a function of which a tool sees the lines or the calls, before and after its code is compiled."""
+    steps = [line for _ in range(w.between(2, 4)) for line in w.pick(_STEPS).format(s=s).split("\n")]
+    loop = w.pick(["for k, v in enumerate(x):", "for k in range(n):\n    v = x[k % 8]"]).split("\n")
+    body = ["s, t = 0.0, 0", *loop, *indented(steps), "t = t + 1", "return s + t"]
+    tool = w.pick(["settrace", "setprofile"])
+    traced = [line.format(s=s, tool=tool, n="n") for line in _TRACED]
+    return [
+        "import sys", "",
+        f"def helper{s}(v):", *indented(["if v > 5:", "    return v - 3", "return v * 2"]), "",
+        f"def work{s}(x, n):", *indented(body), "",
+        f"def traced{s}(n):", *indented(traced), "",
+        f"def scene{s}():",
+        *indented(called(w, f"work{s}, np.arange(8.0), 20", f"{s} worked", ["len(LOG)"], 60)),
+        *indented([f"show('{s} traced', traced{s}({w.between(4, 20)}))"]),
+    ]  # fmt: skip
+
+
+def polls(w: Writer, s: int) -> Lines:
+    """Write a loop that is ended by another thread, or by the handler of a signal."""
+    flag = w.pick(["[0, 0]", "np.zeros(2)"])
+    loop = ["k = t = 0", *w.pick(_POLLS).format(s=s).split("\n"), "return k < n - 1"]
+    ends = ["flag[0] = flag[1] = 1"]
+    thread = ["threading.Timer(0.3, end).start()"]
+    handler = ["signal.signal(signal.SIGALRM, end)", "signal.setitimer(signal.ITIMER_REAL, 0.3)"]
+    return [
+        "import signal", "import threading", "",
+        f"def is_set{s}(flag):", *indented(["return flag[0] > 0"]), "",
+        f"def polled{s}(flag, n):", *indented(loop), "",
+        f"def ended{s}(n):",
+        *indented([f"flag = {flag}", "def end(*_):", *indented(ends)]),
+        *indented([*(thread if w.chance(0.7) else handler), f"return polled{s}(flag, 10**12)"]), "",
+        f"def scene{s}():",
+        *indented([f"for _ in range(40): polled{s}({flag}, 3000)"]),
+        *indented([f"show('{s} ended', ended{s}(3))", f"show('{s} again', ended{s}(3))"]),
+    ]  # fmt: skip
+
+
+OTHERS_SCENES: dict[str, Scene] = {f.__name__: f for f in (tools, polls)}
