@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import os
 import re
 import sys
@@ -13,7 +14,7 @@ from dcarray.core.own_files import is_inside
 __all__ = ["UserFiles"]
 
 _OPAQUE = ("site-packages", "dist-packages")
-_OF_RANKS = re.compile(rb"^[ \t]*(?:import|from)\b.*\b(?:dcarray|mpi4py)\b", re.MULTILINE)
+_OF_RANKS = re.compile(r"\s*(?:import|from)\b.*\b(?:dcarray|mpi4py)\b")
 
 
 class UserFiles:
@@ -56,11 +57,7 @@ class UserFiles:
 
 @cache
 def _names_ranks(file: str) -> bool:
-    try:
-        with open(file, "rb") as source:
-            found = _OF_RANKS.search(source.read())
-    except OSError:
-        return False
-    if found is not None:
+    found = any(map(_OF_RANKS.match, linecache.getlines(file)))
+    if found:
         note("all of a file that imports dcarray or mpi4py, outside of accelerated calls", where=(file, 1))
-    return found is not None
+    return found

@@ -10,7 +10,7 @@ from typing import Any
 
 from dcarray.core.native import BUILT
 
-from .loops.entry.bound_names import EVERYWHERE, INSIDE, BoundName, bound_name
+from .loops.entry.bound_names import EVERYWHERE, INSIDE, bound_name
 from .loops.sites.functions import bindings, give
 from .numpy_proxy import counterpart, members_known, patch_array_method, patch_subclass
 
@@ -27,12 +27,10 @@ class ModuleNames:
         self.seen: set[int] = set()  # the identities of all objects that were ever read
         self.fingerprint = -1  # of the dictionary then
         self.key = id(names)
-        self.bound: dict[str, BoundName] = {}
-        bindings[self.key] = self.bound
+        self.bound = bindings.setdefault(self.key, {})
 
     def read(self) -> None:
-        """Find new names of NumPy's objects, new functions, and new classes that give NumPy arrays
-        (``__array__``).
+        """Find new names of NumPy's objects, functions, and classes that give NumPy arrays (``__array__``).
 
         Only new objects are looked at: NumPy's objects and those classes are never freed, so that an identity
         stands for one object.
@@ -87,10 +85,7 @@ _chains: dict[tuple[int, ...], tuple[int, ...]] = {}  # one object for equal one
 
 def module_names(names: dict[str, Any]) -> ModuleNames:
     with _lock:
-        found = _scopes.get(id(names))
-        if found is None:
-            found = _scopes[id(names)] = ModuleNames(names)
-        return found
+        return _scopes.get(id(names)) or _scopes.setdefault(id(names), ModuleNames(names))
 
 
 def _substitute(value: Any) -> Any:

@@ -29,10 +29,9 @@ _MISSING = object()
 class BoundName:
     """A global name in the code of functions, which load its value by the operator ``~`` (`bound_name`)."""
 
-    def __init__(
-        self, names: dict[str, Any], name: str, substitute: Callable[[Any], Any], key: int, *_: Any
-    ) -> None:
-        self.names, self.name, self._substitute, self._key = names, name, substitute, key
+    def __init__(self, names: dict[str, Any], name: str, *rest: Any) -> None:
+        self.names, self.name = names, name
+        self._substitute, self._key, *_ = rest
         self._replaced: tuple[Any, Any] = _MISSING, _MISSING
 
     def __invert__(self) -> Any:

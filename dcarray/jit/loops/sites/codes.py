@@ -65,8 +65,7 @@ def bound(code: CodeType, names: Mapping[str, BoundName]) -> CodeType:
         originals[id(made)] = made, originals.get(id(code), (code, code))[1]
         if id(code) in every:
             every[id(made)] = every[id(code)]
-        if own := SAMPLER.sites_of(code):
-            SAMPLER.add(made, own)
+        SAMPLER.add_copy(made, code)
     _bound[id(code), id(names)] = code, len(names), made
     return made
 

@@ -60,9 +60,10 @@ class Sampler:
             with suppress(RuntimeError):  # no thread can be started
                 start_new_thread(self._watch, ())
 
-    def sites_of(self, code: CodeType) -> list[Site]:
-        """Return the sites with which a code object is watched."""
-        return self._sites.get(id(code), (code, []))[1]
+    def add_copy(self, made: CodeType, code: CodeType) -> None:
+        """Watch a copy of a code object, if that is watched."""
+        if id(code) in self._sites:
+            self.add(made, self._sites[id(code)][1])
 
     def sites(self) -> list[Site]:
         """Return all sites that are watched."""
