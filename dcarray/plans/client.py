@@ -10,6 +10,9 @@ The first planning process only runs on processors that are idle.  If other prog
 there would never be a plan: such a *starved* process is abandoned, and another one started at normal
 priority.  If the program itself keeps them busy, such as by threads of a BLAS that wait for work, this
 happens much later.
+
+A worker process, such as one of a pool, only gets a planning process while there are fewer of these than
+processors.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ from dcarray.core import config, cores
 from dcarray.core.errors import Untraceable
 from dcarray.lowering.runtime.disk import unwritten
 
-from . import disk_store, server
+from . import disk_store, idle_planners, server
 from .background import BACKGROUND
 from .plan_folder import plan_folder
 from .requests import Request, RoutineRequest
@@ -37,11 +40,17 @@ class Refused(Exception):
     """Raised if the planning process could not make a plan; the text is its error."""
 
 
+class Occupied(MemoryError):
+    """Raised in a worker process if others have as many planning processes as is sensible."""
+
+
 class PlanningClient:
     """The connection to the planning process; the first request starts the process if `start` has not."""
 
     def __init__(self) -> None:
         self._process: PlanningProcess | None = None
+        self._is_forked = False
+        self._slot: int | None = None  # of a worker process
         self._usable = _can_start()
         self._lock = threading.Lock()
         if hasattr(os, "register_at_fork"):
@@ -95,7 +104,7 @@ class PlanningClient:
         """Start the planning process, if there is none yet, without waiting until it is ready."""
         if self._process is not None or not self._usable:
             return
-        with self._lock, suppress(NoPlanningProcess):
+        with self._lock, suppress(NoPlanningProcess, Occupied):
             self._ensure_started(_nice())
 
     def is_ready(self) -> bool:
@@ -117,8 +126,11 @@ class PlanningClient:
 
     def _leave(self) -> None:
         """Forget the connection in a child process after a fork: the connection is the parent's."""
-        self._lock = threading.Lock()
+        self._lock, self._is_forked = threading.Lock(), True
         self._close()
+        if self._slot is not None:
+            os.close(self._slot)
+            self._slot = None
 
     # ---- the process ---------------------------------------------------------------------------------
     def _close(self) -> None:
@@ -157,8 +169,18 @@ class PlanningClient:
         if self._process is None:
             if not self._usable:
                 raise NoPlanningProcess
+            if self._slot is None and (self._is_forked or _is_worker()):
+                self._slot = idle_planners.slot()
+                if self._slot is None:
+                    raise Occupied("other processes have planning processes")
             self._process = PlanningProcess(nice, lambda: BACKGROUND.is_stopping)
         return self._process
+
+
+def _is_worker() -> bool:
+    """Whether `multiprocessing` has started this process."""
+    local: Any = sys.modules.get("multiprocessing.process")
+    return local is not None and local.parent_process() is not None
 
 
 def _nice() -> int:

@@ -14,7 +14,9 @@ import stat
 import time
 from contextlib import suppress
 
-__all__ = ["Offer", "place_of", "taken_over"]
+from dcarray.core import cores
+
+__all__ = ["Offer", "place_of", "slot", "taken_over"]
 
 _PREFIXES = "DCARRAY_", "LD_", "LLVM", "OMP_", "PYTHON"  # of environment variables
 _IN_REQUESTS = "DCARRAY_CACHE_DIR"  # which is part of each request
@@ -60,6 +62,23 @@ def _folder() -> str | None:
         return None
     safe = stat.S_ISDIR(found.st_mode) and found.st_uid == user and not found.st_mode & 0o077
     return folder if safe else None
+
+
+def slot() -> int | None:
+    """Take one of the slots for planning processes of worker processes: this user has as many as there are
+    processors.  Return the descriptor of a file, which holds the slot until it is closed; None if all are
+    taken, or there is no safe folder."""
+    import fcntl
+
+    folder = _folder()
+    for k in range(cores.available() if folder else 0):
+        file = os.open(f"{folder}/slot.{k}", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return file
+        except OSError:
+            os.close(file)
+    return None
 
 
 def taken_over(place: str) -> socket.socket | None:

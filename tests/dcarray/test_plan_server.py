@@ -13,6 +13,7 @@ import tempfile
 import textwrap
 import threading
 import time
+import types
 import warnings
 from pathlib import Path
 
@@ -20,6 +21,7 @@ import numpy as np
 import pytest
 
 import dcarray as dc
+from dcarray.core import cores
 from dcarray.execution import executor
 from dcarray.lowering.cpu.schedules import scheduler
 from dcarray.lowering.errors import Unsupported
@@ -577,3 +579,20 @@ def test_a_full_queue_of_an_idle_planning_process_is_not_waited_for(short_folder
     offer.end()
     for connection in filter(None, waiting):
         connection.close()
+
+
+def test_workers_have_no_more_planning_processes_than_there_are_processors(short_folder, monkeypatch):
+    monkeypatch.setattr(client, "_is_worker", lambda: True)
+    monkeypatch.setattr(cores, "available", lambda: 2)
+    monkeypatch.setattr(client, "PlanningProcess", lambda *_: types.SimpleNamespace(close=lambda: None))
+    workers = [client.PlanningClient() for _ in range(3)]
+    for one in workers[:2]:
+        assert one._ensure_started(0) is one._ensure_started(0)
+    workers[2].start()
+    with pytest.raises(client.Occupied):
+        workers[2]._ensure_started(0)
+    workers[0]._leave()  # as in a child of this worker
+    workers[2].start()
+    assert workers[2]._process is not None
+    for one in workers[1:]:
+        one._leave()

@@ -217,6 +217,8 @@ class SitePlans:
             entry.failures += 1
             if entry.failures < admission.FAILURES:
                 self.site.heat()
+            else:
+                self.site.put_off(1.0 + 2.0 * self.site.seconds)
         except (Untraceable, PlanMismatch) as reason:
             line = reason.line if isinstance(reason, Untraceable) else self.source.line
             self.refuse_entry(entry, str(reason), line)
