@@ -53,6 +53,39 @@ def main():
     lists = [stored([k] * 5, 5, t) for t in ints for k in (1, 0.5)]
     return found, lists, [compared([v] * 3, 3) for v in (2.0**63, 2.0**53, 2.0**53 + 2, 1.0)]
 """,
+    "objects whose classes hear of each look at them": """
+SEEN = []
+class Told:
+    def __getattr__(self, name):
+        SEEN.append(name)
+        raise KeyError(name)
+class Heard:
+    def __getattribute__(self, name):
+        SEEN.append(name)
+        return object.__getattribute__(self, name)
+class Posing:
+    __class__ = property(lambda self: SEEN.append("class") or int)
+    __module__ = property(lambda self: SEEN.append("module"))
+    __name__ = property(lambda self: SEEN.append("name"))
+p = Posing()
+def passed(o, n):
+    l = []
+    for i in range(n):
+        l.append(o)
+    return len(l)
+def placed(o, n):
+    for i in range(n):
+        o[i] = i
+def shared(n):
+    s = 0
+    for i in range(n):
+        s += i
+        if s < 0: s += p.k
+    return s
+def main():
+    found = [told(f, o, 50) for o in (Told(), Heard(), p) for f in (passed, placed)]
+    return found, shared(50), SEEN
+""",
 }
 
 TOLD = """

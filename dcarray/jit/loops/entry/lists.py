@@ -180,7 +180,7 @@ def is_small(value: Sequence[Any]) -> bool:
     for _ in range(MOST_LEVELS):
         if sum(map(len, level)) > _MOST_ITEMS:
             return False
-        level = [v for one in level for v in one if isinstance(v, tuple | list)]
+        level = [v for one in level for v in one if issubclass(type(v), tuple | list)]
         if not level:
             return True
     return False

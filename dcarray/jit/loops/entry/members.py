@@ -51,7 +51,7 @@ def watched_members(paths: tuple[tuple[str, ...], ...], names: Mapping[str, Any]
     for path in paths:
         value = names.get(path[0])
         for name in path[1:]:
-            if not isinstance(value, ModuleType) or value.__name__ not in _MODULES:
+            if not issubclass(type(value), ModuleType) or value.__name__ not in _MODULES:
                 break
             held = vars(value)
             if name not in held:  # made when it is asked for
@@ -61,6 +61,9 @@ def watched_members(paths: tuple[tuple[str, ...], ...], names: Mapping[str, Any]
                 return None
             checks.append((held, name, value))
     return checks
+
+
+_HOMES = frozenset({"numpy", "math", "cmath", "_functools", "dcarray"})
 
 
 def _is_own(name: str, value: Any) -> bool:
@@ -74,13 +77,7 @@ def _is_own(name: str, value: Any) -> bool:
     where = getattr(value, "__module__", None)
     if type(value).__name__ == "ufunc":
         where = "numpy"
-    if not isinstance(where, str) or where.partition(".")[0] not in (
-        "numpy",
-        "math",
-        "cmath",
-        "_functools",
-        "dcarray",
-    ):
+    if not isinstance(where, str) or where.partition(".")[0] not in _HOMES:
         return False
     own = getattr(value, "__name__", name)
     return own == name or _ALIASES.get(name) == own or not callable(value) or isinstance(value, type)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from dcarray.jit import parallel_map
@@ -13,22 +13,16 @@ from .members import is_draw
 
 _MISSING = object()
 _MODULES = (
-    "numpy",
-    "numpy.linalg",
-    "numpy.fft",
-    "numpy.random",
-    "math",
-    "cmath",
-    "random",
-    "functools",
-    "builtins",
-)
+    "numpy", "numpy.linalg", "numpy.fft", "numpy.random", "math", "cmath", "random", "functools", "builtins"
+)  # fmt: skip
 
 
 def public_description(value: Any) -> PublicObject | None:
     """Return the description of an object with a public name (NumPy's, or its counterpart's); else None."""
     if value is parallel_map.map:
         return PublicObject("dcarray.map")
+    if _runs_code(type(value)):
+        return None
     name = getattr(value, "__name__", None)
     if not isinstance(name, str) or not (callable(value) or isinstance(value, ModuleType)):
         return None
@@ -48,14 +42,17 @@ def public_description(value: Any) -> PublicObject | None:
     return None
 
 
+def _runs_code(kind: type) -> bool:
+    """Whether a look at an object of this class may run code of the program."""
+    found = [vars(base).get(name) for base in kind.__mro__ for name in _LOOKED_AT]
+    return FunctionType in map(type, found) or property in map(type, found)
+
+
+_LOOKED_AT = "__getattr__", "__getattribute__", "__class__", "__name__", "__module__"
 # Objects that NumPy has under another name than their own.
 _OTHER_NAMES = {
-    "bool": ("bool_",),
-    "int": ("int_",),
-    "amax": ("max",),
-    "amin": ("min",),
-    "concatenate": ("concat",),
-}
+    "bool": ("bool_",), "int": ("int_",), "amax": ("max",), "amin": ("min",), "concatenate": ("concat",),
+}  # fmt: skip
 
 
 def _counterpart(member: Any) -> Any:

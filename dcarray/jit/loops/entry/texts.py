@@ -90,7 +90,7 @@ class Texts:
 def _may_have_characters(value: Any) -> bool:
     kind = type(value)
     if kind is list:
-        return bool(value) and isinstance(value[0], str) and len(value[0]) == 1  # no list of words
+        return bool(value) and issubclass(type(value[0]), str) and len(value[0]) == 1  # no list of words
     return (kind is str and len(value) >= _LEAST) or (kind is np.ndarray and value.dtype.char == "U")
 
 

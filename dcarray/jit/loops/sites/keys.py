@@ -151,7 +151,7 @@ def why_unknown(name: str, value: Any) -> str:
         return f"{name} is not bound"
     if type(value) is list:
         return f"{name} is a list of other things than numbers, or shares rows with another list: list"
-    device = getattr(value, "_device", None)
+    device = getattr(value, "_device", None) if type(value) in ARRAYS else None
     if device is not None:
         return f"{name} is an array on {device.name}: {type(value).__name__}"
     return f"compiled code does not support the type of {name}: {type(value).__name__}"

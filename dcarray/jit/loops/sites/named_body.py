@@ -96,7 +96,11 @@ class Paths:
 
     def variable(self, name: str, is_bound: bool = False) -> Path | None:
         """Return the path of a global name if it is not constant, or ``is_bound`` (assigned); else None."""
-        if not is_bound and name not in self.bound and not isinstance(self.names.get(name), _NOT_CONSTANT):
+        if (
+            not is_bound
+            and name not in self.bound
+            and not issubclass(type(self.names.get(name)), _NOT_CONSTANT)
+        ):
             return None
         return Path("", (Step("item", name),))
 

@@ -51,14 +51,9 @@ def is_object(value: Any) -> bool:
     kind = type(value)
     if kind is FunctionType:
         return "<locals>" in called_by(value).__qualname__ or guard_of(value) is None
-    if (
-        value is MISSING
-        or kind in (list, str, tuple)
-        or hasattr(kind, "__array__")
-        or hasattr(kind, "__get__")
-    ):
+    if value is MISSING or kind in (list, str, tuple):
         return False
-    return guard_of(value) is None
+    return not (hasattr(kind, "__array__") or hasattr(kind, "__get__")) and guard_of(value) is None
 
 
 def part(owner: Any, step: Step) -> Any:

@@ -210,9 +210,10 @@ def _imported_names(code: CodeType, names: dict[str, Any]) -> tuple[str, ...]:
     found = []
     for name in names_in(code):
         value = names.get(name)
-        elsewhere = getattr(value, "__module__", None) != names.get("__name__")
-        if isinstance(value, ModuleType) or (
-            isinstance(value, type | FunctionType | BuiltinFunctionType) and elsewhere
+        kind = type(value)  # no `isinstance`, which may run code of the value's class
+        if issubclass(kind, ModuleType) or (
+            issubclass(kind, type | FunctionType | BuiltinFunctionType)
+            and value.__module__ != names.get("__name__")
         ):
             found += [name] * name.isidentifier()  # tools that rewrite code have others
     return tuple(found)
