@@ -42,7 +42,7 @@ class ProcessorValues:
         """Return the values of a loop if the processor may work on all its arrays of devices, else None.  It
         may if they are small and of one device, or of ``"auto"``, where each recording chooses its device.
         If there is no array, ``option``, the option ``device``, says where new arrays are."""
-        wrapped = [v for v in values if isinstance(v, Handle)]
+        wrapped = [v for v in values if issubclass(type(v), Handle)]
         if not wrapped and option != "cpu":
             return cls(values, type(device_backend().place(option, _no_array())))
         placed = [v for v in wrapped if v._device is not None]
