@@ -51,7 +51,7 @@ def watched_members(paths: tuple[tuple[str, ...], ...], names: Mapping[str, Any]
     for path in paths:
         value = names.get(path[0])
         for name in path[1:]:
-            if not issubclass(type(value), ModuleType) or value.__name__ not in _MODULES:
+            if value is None or not issubclass(type(value), ModuleType) or value.__name__ not in _MODULES:
                 break
             held = vars(value)
             if name not in held:  # made when it is asked for
