@@ -70,7 +70,7 @@ class LoopPlan(SizedPlan):
         super().__init__(loaded, names, interface, symbols)
         self._owned, self._is_loop = owned and not wraps, is_loop
         self._arrays = loaded.kernels < loaded.steps  # whether a run needs array objects besides addresses
-        self.may_raise, self.checked, self.polls = interface.may_raise, interface.checked, interface.polls
+        self.may_raise, self.checked = interface.may_raise, interface.checked
         place, at_of = self.place, self.at_of
         drawn = [text for text in interface.inputs if generators.is_input(text)]
         self._generators = {text.partition(":")[0]: generators.generator_of(text, place) for text in drawn}
