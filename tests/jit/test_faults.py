@@ -24,6 +24,8 @@ from dcarray.jit.loops.sites.site import Site
 from dcarray.jit.loops.sites.watch import Watch
 from dcarray.plans import client
 
+pytestmark = pytest.mark.faults
+
 PROGRAMS = {
     "arrays": """
         def f(rng):

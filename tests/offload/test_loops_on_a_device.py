@@ -133,7 +133,8 @@ def test_runs_in_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
                 np.testing.assert_allclose(np.asarray(got), want, rtol=1e-12)
             for a, b in zip(plain, ours, strict=True) if turn % 4 == 0 else ():
                 np.testing.assert_allclose(np.asarray(b), a, rtol=1e-12)
-    assert sum(fast) >= 30 or not BUILT  # it is C code that compares arrays with those of the last run
+    # C code compares arrays with those of the last run, until times decide whether compiled code runs
+    assert sum(fast) >= 12 or not BUILT
 
 
 def test_callers_arrays_are_written() -> None:
