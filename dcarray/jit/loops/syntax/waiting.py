@@ -8,14 +8,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from .path_names import has_own_names
 from .syntax_facts import walk
 
 __all__ = ["ends_by_itself", "may_be_ended"]
 
 _EXITS = (ast.Break, ast.Return, ast.Raise)
 _OF_VALUES = frozenset({"abs", "bool", "float", "int", "len", "max", "min", "round"})  # read no memory
-_SHAPES = frozenset({"shape", "strides"})
 
 
 def ends_by_itself(loop: ast.While) -> bool:
@@ -25,7 +23,7 @@ def ends_by_itself(loop: ast.While) -> bool:
 
 
 def may_be_ended(loop: ast.For | ast.While) -> bool:
-    """Whether a condition that may end a loop, or one in it, depends on an element, an attribute or the like
+    """Whether a condition that may end a loop, or one in it, depends on names, elements or attributes alone
     that the loop does not write: another thread, or a handler of a signal, may do so."""
     values = _Values(loop)
     inner = [node for stmt in loop.body for node in walk(stmt) if isinstance(node, ast.While)]
@@ -63,9 +61,7 @@ class _Values:
                 case ast.Assign([ast.Name(name)], value) if stored.count(name) == 1:
                     self._same[name] = value
         self._changed = set(stored)
-        self._copies: set[str] = set()  # of memory that stays the same
         while found := {name for name in self._changed & {*self._same} if not self._moves(name)}:
-            self._copies.update(name for name in found if self._reads_memory(self._same[name]))
             self._changed -= found
 
     def _moves(self, name: str) -> bool:
@@ -81,28 +77,16 @@ class _Values:
         return False
 
     def is_polled(self, test: ast.expr) -> bool:
-        """Whether a condition, or a part of it, depends on memory alone that the loop does not write."""
+        """Whether a condition, or a part of it, depends on what the loop does not write alone."""
         match test:
             case ast.BoolOp(_, values):
                 return any(map(self.is_polled, values))
             case ast.UnaryOp(ast.Not(), value):
                 return self.is_polled(value)
         names = {node.id for node in walk(test) if isinstance(node, ast.Name)}
-        return names.isdisjoint(self._changed | self._written) and self._reads_memory(test)
-
-    def _reads_memory(self, value: ast.expr) -> bool:
-        """Whether an expression reads an element, an attribute or the like, which others may write."""
-        for node in walk(value):
-            match node:
-                case ast.Name(name) if has_own_names(name) or name in self._copies:
-                    return True
-                case ast.Subscript(ast.Attribute(_, name)) if name in _SHAPES:
-                    pass
-                case ast.Call(ast.Name("len")) | ast.Subscript():
-                    return True
-                case ast.Call() if not _is_of_values(node) and any(map(_roots, _given(node))):
-                    return True
-        return False
+        has_parts = any(isinstance(node, ast.Attribute | ast.Subscript | ast.Call) for node in walk(test))
+        written = self._written if has_parts else self._touched
+        return bool(names) and names.isdisjoint(self._changed | written)
 
 
 def _roots(value: ast.expr) -> Sequence[str]:
