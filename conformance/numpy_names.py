@@ -79,9 +79,10 @@ def _namespace(module: ModuleType) -> ModuleType:
     if name not in _accelerated:
         probe = ModuleType("probe")
         probe.__dict__.update(found=module, numpy=np)
-        # names mean dcarray where accelerated code has wrapped arrays; only then are they replaced
+        exec("def get(): return found", probe.__dict__)
+        # names mean dcarray in functions of accelerated code that has wrapped arrays
         with dc.options(device="auto"), dc.accelerate(probe):
-            _accelerated[name] = probe.__dict__["found"]
+            _accelerated[name] = probe.__dict__["get"]()
     return _accelerated[name]
 
 
