@@ -256,6 +256,7 @@ replace_method(PyTypeObject *type, PyMethodDef *definition, PyObject **old)
 #include "blocked_statements.h"
 #include "accumulation.h"
 #include "sampler_rest.h"
+#include "program_start.h"
 #include "tools.h"
 
 /* Keep the dtypes that compile. */
@@ -402,6 +403,7 @@ static PyMethodDef methods[] = {
     METHOD("make_creation_route", make_creation_route, METH_VARARGS)
     METHOD("make_route", make_route, METH_VARARGS)
     METHOD("call_loops", call_loops, METH_VARARGS)
+    METHOD("run_as_first", run_as_first, METH_VARARGS)
     METHOD("wrap", wrap_value, METH_O)
     METHOD("set_families", set_families, METH_VARARGS)
     METHOD("dict_fingerprint", dict_fingerprint, METH_O)
@@ -455,7 +457,7 @@ fill_module(PyObject *module)
 #define MAKE_NAME(variable, text) || (variable = PyUnicode_InternFromString(text)) == NULL
     if (0 NAMES(MAKE_NAME))
         return -1;
-    return PyModule_AddIntConstant(module, "REVISION", 60) < 0 || PyModule_AddType(module, &BoundNameType) < 0 || add_constants(module) < 0 || know_plain_arrays() < 0 ? -1 : 0;
+    return PyModule_AddIntConstant(module, "REVISION", 61) < 0 || PyModule_AddType(module, &BoundNameType) < 0 || add_constants(module) < 0 || know_plain_arrays() < 0 ? -1 : 0;
 }
 
 /* What is static here is guarded by the interpreter's lock, which a Python without one takes for this module, and there is

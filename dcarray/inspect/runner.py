@@ -19,11 +19,17 @@ from types import CodeType, ModuleType, TracebackType
 from typing import Any, NoReturn
 
 from dcarray.core import config
+from dcarray.core.native import BUILT
 from dcarray.core.own_files import is_inside
 from dcarray.core.pipes import output_is_lost
 from dcarray.core.processes import communicator
 
 from .user_files import UserFiles
+
+if BUILT:
+    from dcarray._native.extension import run_as_first
+else:
+    run_as_first = exec  # type: ignore[assignment]
 
 _NAME = "python -m dcarray run"
 _USAGE = f"usage: {_NAME} [--report] [--explain FILE] [--also NAME] (script.py | -m module) [arguments]"
@@ -166,6 +172,9 @@ def execute(
         If there is no such script or module.
     """
     safe = sys.flags.safe_path
+    # What is there stays, and the program's garbage collections need not go through it.  What comes is the
+    # program's: its objects are finalised at its end.
+    gc.freeze()
     module = ModuleType("__main__")
     names = vars(module)
     names.update(__builtins__=builtins)
@@ -190,9 +199,8 @@ def execute(
         from dcarray.distributed import jobs
 
         jobs.begin()
-    gc.freeze()  # what is there stays: the program's garbage collections need not go through it
     begin()
-    exec(code, names)
+    run_as_first(code, names)
     if "dcarray.api.array" in sys.modules:
         from dcarray.api.array import evaluate
 

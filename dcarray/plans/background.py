@@ -218,6 +218,7 @@ class Background:
                 pass
             jobs = sorted(self._undone, key=_Job.rank, reverse=True)
         self.finish([job.request for job in jobs if job.request is not None][:_MOST_LEFT])
+        self._undone, self._held, self.finished = [], [], []  # they keep objects of the program alive
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until all jobs submitted so far are done; return False if ``timeout`` seconds pass before."""

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from dcarray.core.native import BUILT
+
 ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("DCARRAY_")}
 
 HELPER = """
@@ -226,6 +228,61 @@ print(total, x.sum(), k, i)
     command = [sys.executable, "-m", "dcarray", "run", "hot.py"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment, timeout=200)
     assert done.stdout == _python(folder, "hot.py").stdout != "" and not done.stderr
+
+
+ENDING = """
+import atexit, inspect, sys, warnings
+import numpy as np
+class Thing:
+    def __init__(self, name):
+        self.name, self.x = name, np.ones(3)
+    def __del__(self):
+        print("deleted", self.name)
+    def work(self, n):
+        total = 0
+        for i in range(n):
+            total += i * 3 % 7
+        return total
+written = open("written.txt", "w")
+thing, others = Thing(1), {"a": [Thing(2)]}
+print(sum(thing.work(5000) for _ in range(60)), file=written)
+def depth(n):
+    global deepest
+    deepest = n
+    depth(n + 1)
+try:
+    depth(1)
+except RecursionError:
+    print(deepest)
+def named():
+    print(len(inspect.stack()), sys._getframe(1).f_back)
+    warnings.warn("from beneath", stacklevel=9)
+named()
+atexit.register(named)
+count = 0
+for i in range(len(sys.argv) * 20000):
+    count += i
+print(count)
+"""
+
+
+@pytest.mark.skipif(not BUILT, reason="the C module is not built")
+@pytest.mark.parametrize("jit", ["off", "background", "eager"])
+@pytest.mark.parametrize("fails", [False, True])
+def test_nothing_is_beneath_a_program_and_its_objects_end_with_it(
+    folder: Path, jit: str, fails: bool
+) -> None:
+    (folder / "ending.py").write_text(ENDING + "1 / 0\n" * fails)
+    wanted = _python(folder, "ending.py")
+    text = (folder / "written.txt").read_text()
+    (folder / "written.txt").unlink()
+    got = subprocess.run(
+        [sys.executable, "-m", "dcarray", "run", "ending.py"], cwd=folder, capture_output=True, text=True,
+        env={**ENVIRONMENT, "DCARRAY_JIT": jit, "DCARRAY_CACHE_DIR": str(folder / "cache")},
+    )  # fmt: skip
+    assert got.stdout.splitlines()[-2:] == ["deleted 1", "deleted 2"]
+    assert (got.stdout, got.returncode) == (wanted.stdout, wanted.returncode)
+    assert (folder / "written.txt").read_text() == text
 
 
 @pytest.mark.parametrize(("arguments", "status", "said"), [

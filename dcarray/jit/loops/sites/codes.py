@@ -3,11 +3,14 @@ the sites in it."""
 
 from __future__ import annotations
 
+import atexit
 import sys
 from collections.abc import Mapping
 from opcode import opmap
 from types import CodeType
 from typing import Any
+
+from dcarray.core.counters import SETTLE, settle
 
 from ..entry.bound_names import BoundName
 from ..syntax.originals import originals
@@ -39,6 +42,16 @@ def note_codes(made: CodeType, plain: CodeType, sites_of: Mapping[tuple[str, int
     if own:
         SAMPLER.add(made, own)
     return found
+
+
+@atexit.register
+def release() -> None:
+    """Let go of the program's objects at its end: they are finalised when they are in plain Python, so that
+    files are written to their ends."""
+    for site in {id(site): site for sites in [*every.values()] for site in sites}.values():
+        site.release()
+    settle()
+    SETTLE.clear()
 
 
 def inner_codes(code: CodeType) -> list[CodeType]:

@@ -383,6 +383,11 @@ class Site:
         self._short = runs
         self.enter = run
 
+    def release(self) -> None:
+        """Leave the statements to Python at the program's end, and keep none of its objects alive."""
+        self.enabled = self.resuming = False
+        self.names, self._server, self.enter, self._short, self._held = {}, None, self.ask, [], {}
+
     def put_off(self, seconds: float) -> None:
         """Have the site ask for no plan until its statements were seen running for ``seconds`` in all."""
         self.due = seconds
