@@ -6,9 +6,11 @@ A thread that forks waits for all of them.  It keeps none while it waits, so the
 
 from __future__ import annotations
 
+import _imp
 import os
 import sys
 import time
+from _thread import get_ident
 from typing import Any, TypeVar
 
 __all__ = ["HELD", "held_in_forks"]
@@ -28,11 +30,17 @@ def held_in_forks(lock: _Lock) -> _Lock:
 
 def _before() -> None:
     until = time.monotonic() + _PATIENCE
-    while _is_importing() and time.monotonic() < until:  # else the child has half a module, and waits for it
-        time.sleep(1e-3)
     order = [*_locks]
-    while not _taken(order):
-        pass
+    while True:
+        while not _taken(order):
+            pass
+        _imp.acquire_lock()  # from here on no thread begins to import
+        if not _is_importing() or time.monotonic() > until:
+            break
+        _imp.release_lock()
+        for lock in order:
+            lock.release()
+        time.sleep(1e-3)
     HELD.extend(order)
 
 
@@ -49,11 +57,13 @@ def _taken(order: list[Any]) -> bool:
 
 
 def _is_importing() -> bool:
-    every = [(name, getattr(module, "__spec__", None)) for name, module in [*sys.modules.items()]]
-    return any(name.startswith("dcarray.") and getattr(spec, "_initializing", False) for name, spec in every)
+    """Whether another thread imports a module, for which the child would wait."""
+    locks = vars(sys.modules["_frozen_importlib"]).get("_module_locks", {})
+    return any(getattr(ref(), "owner", None) not in (None, get_ident()) for ref in [*locks.values()])
 
 
 def _after() -> None:
+    _imp.release_lock()
     while HELD:
         HELD.pop().release()
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 PROGRAM = """
-import os, signal, threading
+import faulthandler, os, signal, threading
 import numpy as np
 
 def loop(x, n):
@@ -31,6 +31,7 @@ def forks(ended):
         pid = os.fork()
         if pid == 0:
             signal.alarm(60)
+            faulthandler.dump_traceback_later(50)
             child(k)
             os._exit(7)
         ended.append(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
@@ -56,7 +57,7 @@ def test_a_thread_forks_while_another_one_compiles(jit: str, tmp_path: Path) -> 
         done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=240)
         assert done.returncode == 0, done.stderr
         said.append(done.stdout)
-    assert said[0] == said[1]
+    assert said[0] == said[1], done.stderr
     assert said[0].splitlines()[-1] == str([7] * 8)
 
 

@@ -374,7 +374,7 @@ def test_failed_runs_are_undone(monkeypatch: pytest.MonkeyPatch) -> None:
     agree(f, x, 200, served=1)
     go = run_loop.LoopPlan._execute
 
-    def fails(self: Any, made: Any, addresses: Any, options: Any, sizes: Any) -> bool:
+    def fails(self: Any, made: Any, addresses: Any, options: Any, sizes: Any, outcome: Any) -> Any:
         run = self._loaded.run
 
         class Loaded:
@@ -388,7 +388,7 @@ def test_failed_runs_are_undone(monkeypatch: pytest.MonkeyPatch) -> None:
         self._arrays, self._undone = True, [k for k, p in enumerate(sizes.parameters) if p[0] == "inout"]
         self._loaded, kept = Loaded, self._loaded
         try:
-            return go(self, made, addresses, options, sizes)
+            return go(self, made, addresses, options, sizes, outcome)
         finally:
             self._loaded = kept
 

@@ -123,6 +123,7 @@ result = walk.step(4), walk.step(5), collect(3), total
 """
 
 
+@pytest.mark.faults
 def test_the_code_of_a_module_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The next run has the same sites in the same code, without looking for them."""
 

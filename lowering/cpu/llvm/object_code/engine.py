@@ -21,6 +21,7 @@ from dcarray.lowering.cpu.llvm.passes.quiet_compare import quiet_comparisons
 from dcarray.lowering.cpu.llvm.passes.select_operands import isolate_select_operands
 from dcarray.lowering.runtime import libm
 from dcarray.lowering.runtime.disk import sha256
+from dcarray.lowering.runtime.forks import held_in_forks
 
 from .elf_linker import LOCK, MATHEMATICS, keep
 
@@ -65,6 +66,10 @@ def _llvm() -> Any:
     """Return the llvmlite binding, initialised."""
     import llvmlite.binding as llvm
 
+    # Finalisers of llvmlite's objects take its own lock, in any thread.
+    its_lock = getattr(getattr(llvm.ffi.lib, "_lock", None), "_lock", None)
+    if its_lock is not None:
+        held_in_forks(its_lock)
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     return llvm
