@@ -237,8 +237,6 @@ def _fail(error: BaseException) -> NoReturn:
     if not config.current().debug:
         _strip(error, set())
     sys.excepthook(type(error), error, error.__traceback__)
-    if isinstance(error, KeyboardInterrupt):
-        sys.exit(130)
     sys.excepthook = lambda *remaining: None
     raise error
 
