@@ -38,7 +38,7 @@ class BoundName:
         value = self.names.get(self.name, getattr(builtins, self.name, _MISSING))
         if value is _MISSING:
             raise NameError(f"name {self.name!r} is not defined", name=self.name)
-        if self._key not in INSIDE.get() and self._key not in EVERYWHERE["modules"]:
+        if not _has_key(self._key):
             return value
         if self._replaced[0] is not value:
             self._replaced = value, self._substitute(value)
@@ -63,4 +63,8 @@ copyreg.pickle(BoundName, lambda it: (bound_name, ({it.name: it.names.get(it.nam
 
 def is_inside(names: dict[str, Any]) -> bool:
     """Whether NumPy means dcarray now in functions with these global names."""
-    return id(names) in INSIDE.get() or id(names) in EVERYWHERE["modules"]
+    return _has_key(id(names))
+
+
+def _has_key(key: int) -> bool:
+    return key in INSIDE.get() or key in EVERYWHERE["modules"]
