@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import dcarray as dc
-from dcarray.jit.loops.sites import modules, sampler
+from dcarray.jit.loops.sites import modules, profiles, sampler
 from dcarray.jit.loops.sites.site import Site, sites_at
 from dcarray.tiering.admission import HOT, HOT_AGAIN
 
@@ -152,23 +152,39 @@ def test_the_code_of_a_module_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path:
         assert modules.compile_module(CLASSES, "<another file>", {}, True) == plain
 
 
-def test_the_compiler_warns_once_in_each_run(tmp_path: Path) -> None:
-    """Also where the code is that of an earlier run."""
-    script = tmp_path / "warns.py"
-    script.write_text(
+@pytest.mark.parametrize("text", [SOURCE * 40, "x = 1\n" * 1000], ids=["with sites", "without"])
+def test_the_code_of_a_long_module_is_kept_if_nothing_in_it_ran(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str
+) -> None:
+    ends: list[Callable[[], None]] = []
+    monkeypatch.setattr(atexit, "register", ends.append)
+    with dc.options(jit="background", cache_dir=str(tmp_path)):
+        modules.compile_module(text, "<long>", {}, False)
+        ends[0]()
+        profile = profiles.profile_of(text, "<long>", False)
+        assert profile is not None and profile.module() is not None
+
+
+@pytest.mark.parametrize("file", ["script.py", "warns.py"])
+def test_the_compiler_warns_as_in_python(tmp_path: Path, file: str) -> None:
+    """In each run of a script, also where the code is that of an earlier run; once for an imported module."""
+    (tmp_path / "warns.py").write_text(
         "import numpy as np\nx = 5\nif x is 5:\n    print(x)\n"
         "from dcarray.jit.loops.sites.sampler import SAMPLER\n"
         "u = np.ones(9)\nfor k in range(9):\n    u = u * 2.0\n"
         "for site in SAMPLER.sites():\n    site.asked = True\n"
     )
+    (tmp_path / "script.py").write_text("import warns")
     environment = os.environ | {"DCARRAY_CACHE_DIR": str(tmp_path / "cache"), "DCARRAY_JIT": "background"}
-    for _ in range(2):
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    for warnings in (1, 1 if file == "warns.py" else 0):
         done = subprocess.run(
-            [sys.executable, "-m", "dcarray", "run", str(script)],
+            [sys.executable, "-m", "dcarray", "run", str(tmp_path / file)],
             env=environment,
             text=True,
             capture_output=True,
         )
         assert done.stdout == "5\n"
-        assert done.stderr.count("SyntaxWarning") == 1
+        assert done.stderr.count("SyntaxWarning") == warnings
     assert any((tmp_path / "cache").rglob("*.dcarray"))
+    assert (tmp_path / "__pycache__").exists() == (file == "script.py")

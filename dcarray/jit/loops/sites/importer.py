@@ -27,11 +27,12 @@ class _Loader(SourceFileLoader):
 
     def get_code(self, fullname: str) -> CodeType | None:
         """Return the module's code, with sites if the caller is about to run the module."""
+        plain = super().get_code(fullname)  # from Python's own cache, or with the warnings of the source
         names, self._names = self._names, None
         if names is None:
-            return super().get_code(fullname)
+            return plain
         source = self.get_data(self.path)
-        return compile_module(source, self.path, names, is_script=False, eagerly=self.eagerly)
+        return compile_module(source, self.path, names, False, self.eagerly, plain)
 
 
 class _Finder:

@@ -25,8 +25,9 @@ LONG = 0.1  # seconds in a run that was watched, with which a function is hot at
 
 
 def compile_module(
-    source: str | bytes, file: str, names: dict[str, Any], is_script: bool, eagerly: bool = False
-) -> CodeType:
+    source: str | bytes, file: str, names: dict[str, Any], is_script: bool, eagerly: bool = False,
+    plain: CodeType | None = None,
+) -> CodeType:  # fmt: skip
     """Return the code of a module with sites.
 
     Parameters
@@ -39,13 +40,16 @@ def compile_module(
         Whether it is the script, whose global names no other module imports.
     eagerly : bool, optional
         Whether the outermost sites ask for plans at once.
+    plain : code, optional
+        The code without sites, if it is known.
 
     Raises
     ------
     SyntaxError, ValueError
         If the source cannot be compiled.
     """
-    plain = compile(source, file, "exec", dont_inherit=True)  # with the warnings and errors of the source
+    # with the warnings and errors of the source
+    plain = plain or compile(source, file, "exec", dont_inherit=True)
     try:
         return _with_sites(plain, source, file, names, is_script, eagerly)
     except Exception as error:  # the program has to run all the same

@@ -21,6 +21,7 @@ from .sited_module import SitedModule
 __all__ = ["Profile", "profile_of"]
 
 _SITES, _CODE = "sites", "code"
+_LONG = 4096  # characters of a module whose code is stored even if none of its sites ran
 
 
 def profile_of(source: str | bytes, file: str, is_script: bool) -> Profile | None:
@@ -64,8 +65,6 @@ class Profile:
     def begin(self, module: SitedModule, sites: Sequence[Site]) -> None:
         """Apply what an earlier run found out to the sites: those that gained load their plans at once, those
         left to Python are planned later.  What this run finds out is stored when it ends."""
-        if not sites:
-            return
         if not self._is_new:
             kept, refused, asked = [[*map(int, part.split())] for part in self._known.split("/")]
             for number in refused:
@@ -97,7 +96,7 @@ class Profile:
             elif site.asked or site.runs:
                 asked.append(number)
         text = "/".join(" ".join(map(str, part)) for part in (kept, refused, asked))
-        if not (kept or refused or asked) or text == self._known:
+        if text in ("//", self._known) and not (self._is_new and len(self._key) > _LONG):
             return
         from dcarray.plans import disk_store
 
