@@ -68,7 +68,7 @@ PACKAGES = (
 )
 LARGE = (
     Package("numpy", "numpy", requirements=("hypothesis",)),
-    Package("scipy", "scipy", requirements=("hypothesis", "pooch")),
+    Package("scipy", "scipy", requirements=("hypothesis", "pooch"), options=("-m", "not slow")),
     Package("pandas", "pandas", requirements=("hypothesis",)),
 )
 """Packages whose tests take hours: `conformance.packages.files` runs shares of them."""
