@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import fmean
 from typing import Any, NamedTuple
 
 __all__ = ["WAYS", "Command", "judge", "rows_of", "text"]
@@ -64,12 +65,13 @@ class Command:
 
 
 class _Done(NamedTuple):
-    """What a process has done: its output, the last line of its errors, its exit status and its seconds."""
+    """What a process has done: output, last line of errors, exit status, seconds and processor time."""
 
     output: str
     error: str
     status: int | str
     seconds: float
+    processor: float
 
     def differs(self, other: _Done) -> str:
         """Return where the other process differs, or ""."""
@@ -86,7 +88,7 @@ def _run(command: Command, way: str | None, cache: str, limit: float) -> _Done:
     extra = {} if way is None else {**WAYS[way], "DCARRAY_CACHE_DIR": cache}
     words = [command.python, *([] if way is None else ["-m", "dcarray", "run"]), *command.words]
     environment = {**os.environ, "PYTHONHASHSEED": "0", "MPLBACKEND": "Agg", **command.variables, **extra}
-    begun = time.perf_counter()
+    begun, before = time.perf_counter(), os.times()
     with (
         open(command.input or os.devnull, "rb") as given,
         tempfile.TemporaryFile() as output,
@@ -105,12 +107,13 @@ def _run(command: Command, way: str | None, cache: str, limit: float) -> _Done:
         with contextlib.suppress(ProcessLookupError):  # what it has started and left behind, too
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-        said = []
+        now, said = os.times(), []
         for file in (output, error):
             file.seek(0)
             said.append(_UNSTEADY.sub("0x", file.read().decode(errors="backslashreplace")))
     last = next((line for line in reversed(said[1].splitlines()) if line.strip()), "")
-    return _Done(said[0], last, status, seconds)
+    processor = sum(now[2:4]) - sum(before[2:4])  # of children
+    return _Done(said[0], last, status, seconds, max(processor, 0.01))  # a tick of its clock
 
 
 def rows_of(commands: Iterable[Command], ways: Iterable[str], limit: float) -> Iterable[dict[str, Any]]:
@@ -127,8 +130,8 @@ def rows_of(commands: Iterable[Command], ways: Iterable[str], limit: float) -> I
     Yields
     ------
     dict
-        ``name``; ``seconds`` of each way, ``plain`` too; ``differs``: the text for each way that differs; or
-        ``skipped`` with the reason.
+        ``name``; ``seconds`` and ``processor`` time of each way, ``plain`` too; ``differs``: the text for
+        each way that differs; or ``skipped`` with the reason.
     """
     for command in commands:
         row: dict[str, Any] = {"name": command.name}
@@ -136,12 +139,12 @@ def rows_of(commands: Iterable[Command], ways: Iterable[str], limit: float) -> I
         if plain is None or isinstance(plain.status, str):
             yield row | {"skipped": command.left_out or f"takes more than {limit:g} s as it is"}
             continue
-        row |= {"seconds": {"plain": plain.seconds}, "differs": {}}
+        row |= {"seconds": {"plain": plain.seconds}, "processor": {"plain": plain.processor}, "differs": {}}
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             for way in ways:
                 cache = str(Path(folder, "eager" if way == "eager" else "usual"))
                 found = _run(command, way, cache, 10 * limit)
-                row["seconds"][way] = found.seconds
+                row["seconds"][way], row["processor"][way] = found.seconds, found.processor
                 if differs := plain.differs(found):
                     row["differs"][way] = differs
         if row["differs"] and (unsteady := plain.differs(_run(command, None, "", limit))):
@@ -217,20 +220,18 @@ def text(rows: list[dict[str, Any]], ways: Iterable[str]) -> str:
         "program | Python, s | " + " | ".join(ways) + " | differs",
         "--- | ---: | " + "---: | " * len(ways) + "---",
     ]
-    ratios: dict[str, list[float]] = {way: [] for way in ways}
     for row in known:
         plain = row["seconds"]["plain"]
-        for way in ways:
-            ratios[way].append(row["seconds"][way] / plain)
-        shown = " | ".join(f"{ratios[way][-1]:.2f}" for way in ways)
+        shown = " | ".join(f"{row['seconds'][way] / plain:.2f}" for way in ways)
         differs = "; ".join(f"**{way}**: {found}" for way, found in row["differs"].items())
         lines.append(f"{row['name']} | {plain:.2f} | {shown} | {differs.replace('|', '/')}")
-    means = ", ".join(
-        f"{way} {math.exp(sum(map(math.log, found)) / len(found)):.2f}"
-        for way, found in ratios.items()
-        if found
-    )
+
+    def mean(kind: str) -> str:
+        logarithms = {way: [math.log(row[kind][way] / row[kind]["plain"]) for row in known] for way in ways}
+        return ", ".join(f"{way} {math.exp(fmean(found)):.2f}" for way, found in logarithms.items() if found)
+
     differ = sum(bool(row["differs"]) for row in known)
-    lines += ["", f"{len(known)} programs, {differ} differ.  Times in the geometric mean: {means}."]
+    lines += ["", f"{len(known)} programs, {differ} differ.  Geometric means: times {mean('seconds')};"]
+    lines[-1] += f" processor times {mean('processor')}."
     lines += ["", *(f"* {row['name']}: {row['skipped']}" for row in rows if "skipped" in row)]
     return "\n".join(lines).rstrip()
