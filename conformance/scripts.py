@@ -38,8 +38,10 @@ def commands(options: argparse.Namespace) -> Iterator[Command]:
     if options.kind == "doctest":
         with_examples = [one for one in files if ">>> " in one.read_text(errors="replace")]
         for folder, those in groupby(with_examples, lambda one: one.parent):
-            words = ("-m", "conformance.scripts", "--examples", *(one.stem for one in those))
-            yield Command(str(folder.relative_to(root)), words, folder, variables=paths)
+            top = next(one for one in (folder, *folder.parents) if not (one / "__init__.py").exists())
+            modules = [".".join(one.relative_to(top).with_suffix("").parts) for one in those]
+            words = ("-m", "conformance.scripts", "--examples", *modules)
+            yield Command(str(folder.relative_to(root)), words, top, variables=paths)
         return
     for file in files:
         name = str(file.relative_to(root))
@@ -77,7 +79,6 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the command and return its exit status."""
     given = sys.argv[1:] if arguments is None else arguments
     if given[:1] == ["--examples"]:
-        sys.path.insert(0, os.getcwd())
         _run_examples(given[1:])
         return 0
     return judge(

@@ -17,7 +17,7 @@ from conformance.packages.environments import Environment
 SAME = "import sys\ns = 0\nfor i in range(1000):\n    s += i\nprint(s, object())\nsys.exit(3)\n"
 DIFFERS = "import sys\nprint('dcarray' in sys.modules)\n"
 UNSTEADY = "import time\nprint(time.perf_counter())\n"
-EXAMPLES = '"""\n>>> "dcarray" in sys.modules\nFalse\n"""\nimport sys\n'
+EXAMPLES = '"""\n>>> "dcarray" in sys.modules\nFalse\n"""\nimport sys\nfrom . import value\n'
 CASE = "import unittest\nclass T(unittest.TestCase):\n    def test(self): self.assertEqual(1, 1)\n"
 BENCHMARK = """
 import pyperf
@@ -35,7 +35,8 @@ PROJECT = '[project]\ndependencies = ["pyperf"]\n[tool.pyperformance]\nname = "{
 def suite(tmp_path: Path) -> Path:
     """A folder of programs."""
     for name, source in {
-        "same": SAME, "differs": DIFFERS, "unsteady": UNSTEADY, "nbody/examples": EXAMPLES, "test_it": CASE
+        "same": SAME, "differs": DIFFERS, "unsteady": UNSTEADY, "nbody/examples": EXAMPLES, "test_it": CASE,
+        "nbody/__init__": "value = 1",
     }.items():  # fmt: skip
         file = tmp_path / f"{name}.py"
         file.parent.mkdir(exist_ok=True)
