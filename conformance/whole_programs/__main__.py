@@ -70,7 +70,11 @@ def main(arguments: list[str] | None = None) -> int:
             (chosen.save / f"program_{seed}.py").write_text(source)
     if isinstance(runs, Together):
         runs.close()
-        print(f"compiled code ran {runs.runs} times")
+        ran = runs.counts
+        print(
+            f"compiled code ran {ran['runs']:,} times, in {ran['programs']:,} programs; of {ran['sites']:,}"
+            f" sites {ran['asked']:,} asked for plans, and {ran['ran']:,} ran compiled"
+        )
     print(f"{chosen.examples} programs in {time.monotonic() - start:.0f} s, {len(wrong)} differ: {wrong}")
     for way, count in sorted(found.items()):
         print(f"  {way}: {count}")

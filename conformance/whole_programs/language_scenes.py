@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -36,11 +37,29 @@ def _written(w: Writer, text: str, grammar: Grammar, depth: int = 0) -> str:
 
 def _some(w: Writer) -> Grammar:
     """Return the grammar with some of the alternatives of each symbol: what one program uses often."""
-    kept = {symbol: w.pick([3, 6, 12, 99]) for symbol in _ALTERNATIVES}
-    return {
-        symbol: [*choices[:2], *(one for one in choices[2:] if w.chance(kept[symbol] / len(choices)))]
-        for symbol, choices in _ALTERNATIVES.items()
-    }
+    odd = w.pick([0, 0, 0.02, 0.1, 0.5])
+
+    def keeps(one: str, of: int) -> bool:
+        return w.chance(kept / of * (odd if one.startswith("? ") else 1))
+
+    grammar = {}
+    for symbol, choices in _ALTERNATIVES.items():
+        kept = w.pick([3, 6, 12, 99])
+        found = [*choices[:2], *(one for one in choices[2:] if keeps(one, len(choices)))]
+        grammar[symbol] = [one.removeprefix("? ") for one in found]
+    return grammar
+
+
+def _used(text: str) -> str:
+    """Return a text without the functions and classes whose names it has only once."""
+    lines = text.split("\n")
+    for node in ast.walk(ast.parse(text)):
+        if not isinstance(node, ast.FunctionDef | ast.ClassDef) or node.name.startswith(("_", "scene")):
+            continue
+        if len(re.findall(rf"\b{node.name}\b", text)) == 1:
+            first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
+            lines[first - 1 : node.end_lineno] = [""] * (node.end_lineno - first + 1)
+    return "\n".join(lines)
 
 
 def language(w: Writer, s: int) -> Lines:
@@ -48,6 +67,7 @@ def language(w: Writer, s: int) -> Lines:
     while True:
         text = re.sub(r"(?<![a-zA-Z])N(?![a-zA-Z])", str(s), _written(w, _FRAME, _some(w)))
         try:
+            text = _used(text)
             compile(text, "<scene>", "exec")
             break
         except SyntaxError:  # such as a "break" outside of loops

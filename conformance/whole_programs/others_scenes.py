@@ -60,7 +60,7 @@ def tools(w: Writer, s: int) -> Lines:
         f"def work{s}(x, n):", *indented(body), "",
         f"def traced{s}(n):", *indented(traced), "",
         f"def scene{s}():",
-        *indented(called(w, f"work{s}, np.arange(8.0), 20", f"{s} worked", ["len(LOG)"], 60)),
+        *indented(called(w, f"work{s}, np.arange(8.0), 20", f"{s} worked", ["len(LOG)"], 3)),
         *indented([f"show('{s} traced', traced{s}({w.between(4, 20)}))"]),
     ]  # fmt: skip
 
@@ -70,8 +70,8 @@ def polls(w: Writer, s: int) -> Lines:
     flag = w.pick(["[0, 0]", "np.zeros(2)"])
     loop = ["k = t = 0", *w.pick(_POLLS).format(s=s).split("\n"), "return k < n - 1"]
     ends = ["flag[0] = flag[1] = 1"]
-    thread = ["threading.Timer(0.3, end).start()"]
-    handler = ["signal.signal(signal.SIGALRM, end)", "signal.setitimer(signal.ITIMER_REAL, 0.3)"]
+    thread = ["threading.Timer(0.03, end).start()"]
+    handler = ["signal.signal(signal.SIGALRM, end)", "signal.setitimer(signal.ITIMER_REAL, 0.03)"]
     return [
         "import signal", "import threading", "",
         f"def is_set{s}(flag):", *indented(["return flag[0] > 0"]), "",
@@ -80,7 +80,7 @@ def polls(w: Writer, s: int) -> Lines:
         *indented([f"flag = {flag}", "def end(*_):", *indented(ends)]),
         *indented([*(thread if w.chance(0.7) else handler), f"return polled{s}(flag, 10**12)"]), "",
         f"def scene{s}():",
-        *indented([f"for _ in range(40): polled{s}({flag}, 3000)"]),
+        *indented([f"for _ in hot(40): polled{s}({flag}, 3000)"]),
         *indented([f"show('{s} ended', ended{s}(3))", f"show('{s} again', ended{s}(3))"]),
     ]  # fmt: skip
 

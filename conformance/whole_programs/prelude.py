@@ -5,7 +5,8 @@ from __future__ import annotations
 __all__ = ["PRELUDE"]
 
 # `rough` marks a number whose last bits depend on the order of additions.  `settle` waits for plans, so that
-# what comes after it runs compiled; where nothing is accelerated it does nothing.
+# what comes after it runs compiled; where nothing is accelerated it does nothing.  `hot` counts the
+# calls that make code hot.
 PRELUDE = """\
 import cmath
 import hashlib
@@ -28,7 +29,8 @@ warnings.showwarning = heard
 
 def digest(value):
     if isinstance(value, np.ndarray):
-        elements = np.ndarray.tolist(value)
+        exact = value.dtype.kind in "biu"
+        elements = value.tobytes() if exact else np.ndarray.tolist(value)
         first = np.ndarray.tolist(value.reshape(-1)[:4])
         bits = hashlib.sha1(repr(elements).encode()).hexdigest()[:10]
         kind = f"{type(value).__module__}.{type(value).__name__}".replace("__main__", "program")
@@ -52,6 +54,10 @@ def show(tag, *values):
 
 def rough(value):
     return f"~{float(value)!r}~"
+
+
+def hot(n):
+    return range(n)
 
 
 def settle():

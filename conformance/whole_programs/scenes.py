@@ -36,7 +36,7 @@ def called(w: Writer, call: str, tag: str, arrays: Sequence[str], times: int | N
     return [
         f"shown({tag!r}, {call})",
         *shows,
-        f"for _ in range({times}):",
+        f"for _ in hot({times}):",
         *indented([_bare(call)]),
         *shows,
         "settle()",

@@ -14,20 +14,24 @@ import pickle
 import random
 import re
 import signal
+from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from types import CodeType
 from typing import Any
 
 import dcarray as dc
 from dcarray.jit.loops.sites.modules import compile_module
 from dcarray.jit.loops.sites.site import Site
+from dcarray.lowering.cpu.llvm.object_code import engine
 
 from .running import difference_of, limit_memory
-from .writer import HEAD
+from .writer import HEAD, program
 
 __all__ = ["Together"]
 
-LIMIT = 15  # seconds of the processor of a program in both ways
+Counts = tuple[int, ...]
+LIMITS = 2, 15  # seconds of the processor: of a program as it is, and of it with sites
 UNSTEADY = "not the same every time, or too long"
 PROGRAMS = 300  # of one process: it keeps all plans
 
@@ -40,13 +44,15 @@ def _sites(code: CodeType) -> Iterator[Site]:
             yield from _sites(one)
 
 
-def _output(source: str, compiled: bool) -> tuple[str, int]:
-    """Run a program, and return what it printed, and how many compiled runs it had."""
+def _output(source: str, compiled: bool) -> tuple[str, Counts]:
+    """Run a program; return what it printed, and its numbers of compiled runs, of sites that ran compiled
+    or are inside of one that did, of sites that asked, and of all sites."""
     head, _, rest = source.partition(HEAD)
     file = f"<{head.strip()}>"
     linecache.cache[file] = len(rest), None, rest.splitlines(True), file
     names: dict[str, Any] = {"__name__": "__main__"}
     exec(_HEAD, names)
+    signal.setitimer(signal.ITIMER_PROF, LIMITS[compiled])
     code = (
         compile_module(rest, file, names, True)
         if compiled
@@ -55,6 +61,7 @@ def _output(source: str, compiled: bool) -> tuple[str, int]:
     sites = list(dict.fromkeys(_sites(code)))
     chosen = random.Random(head)
     often = chosen.choice([0.4, 1.0, 1.0])
+    engine.compile_object = _QUICKLY if chosen.random() < 0.7 else _OPTIMISED
 
     def settle() -> None:
         for site in sites:
@@ -62,7 +69,7 @@ def _output(source: str, compiled: bool) -> tuple[str, int]:
                 site.enabled = chosen.random() < often
                 site.resuming = site.resumable and chosen.random() < often
 
-    names["settle"] = settle
+    names |= {"settle": settle, "hot": lambda n: range(min(n, 3))}  # sites need not be hot
     if chosen.random() < 0.5:
         settle()
     printed = io.StringIO()
@@ -74,54 +81,64 @@ def _output(source: str, compiled: bool) -> tuple[str, int]:
         for reason in {site.refused for site in sites}:
             if _FAULT.match(reason):
                 print("a site is given up since", reason)
-    return printed.getvalue(), sum(site.runs for site in sites)
+    ran = {site for site in sites if site.runs}
+    for site in sites:  # the outer ones first
+        if site.outer in ran:
+            ran.add(site)
+    asked = sum(site.asked or bool(site.refused) or site in ran for site in sites)
+    return printed.getvalue(), (sum(site.runs for site in sites), len(ran), asked, len(sites))
 
 
 _FAULT = re.compile(r"[A-Z]\w*(Error|Exception): ")  # an error of the package's own
+_OPTIMISED = engine.compile_object
+_QUICKLY = partial(_OPTIMISED, optimised=False)
 _HEAD = compile(HEAD, "<the beginning of every program>", "exec", dont_inherit=True)
 
 
-def _judged(source: str) -> Iterator[tuple[str | None, int]]:
-    """Run a program in both ways; yield what is known after each: a difference, as a text or None, and how
-    many compiled runs there were."""
-    want, _ = _output(source, False)
-    yield None, 0
-    got, runs = _output(source, True)
+def _judged(source: str) -> Iterator[tuple[str | None, Counts]]:
+    """Run a program in both ways; yield what is known after each: a difference, as a text or None, and the
+    counts of `_output`."""
+    want, none = _output(source, False)
+    yield None, none
+    got, counts = _output(source, True)
     if got != want and difference_of(want, _output(source, False)[0]) is not None:
-        yield UNSTEADY, runs
+        yield UNSTEADY, counts
     else:
-        yield difference_of(want, got), runs
+        yield difference_of(want, got), counts
 
 
 class Together:
-    """The process that runs programs, and how many compiled runs they had.
+    """The process that runs programs.
 
     Attributes
     ----------
-    runs : int
+    counts : Counter of str
+        What ran, by kind.
     """
 
     def __init__(self) -> None:
-        self.runs = self._done = 0
+        self.counts: Counter[str] = Counter()
+        self._done = 0
         self._child: tuple[int, int, int] | None = None
         with dc.options(jit="eager", cache_dir=None):
-            _judged(
-                f"# warm{HEAD}\ndef f(n):\n    s = 0\n    for i in range(n): s += i\nf(9); settle(); f(9)"
-            )
+            for seed in range(20):  # so that all modules are loaded
+                _output(program(seed, "language"), True)
+        signal.setitimer(signal.ITIMER_PROF, 0)
 
     def _started(self) -> tuple[int, int, int]:
         (inner, to), (come, back) = os.pipe(), os.pipe()
         child = os.fork()
         if child == 0:
             with contextlib.suppress(BaseException):
+                os.setpgid(0, 0)  # with the processes that programs start
                 os.close(to), os.close(come)
+                os.register_at_fork(after_in_child=partial(os.close, back))
                 os.dup2(os.open(os.devnull, os.O_RDWR), 2)
                 limit_memory()
                 with open(inner, "rb") as given, open(back, "wb") as found:
                     while True:
                         source = pickle.load(given)
-                        signal.setitimer(signal.ITIMER_PROF, LIMIT)
-                        signal.alarm(10 * LIMIT)  # where it waits
+                        signal.alarm(5 * sum(LIMITS))  # where it waits
                         with dc.options(jit="eager", cache_dir=None):
                             for part in _judged(source):
                                 pickle.dump(part, found)
@@ -137,6 +154,8 @@ class Together:
             child, to, come = self._child
             os.close(to), os.close(come)
             self._child, self._done = None, 0
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(child, signal.SIGKILL)
             os.waitpid(child, 0)
 
     def differences(self, source: str, only: tuple[str, str] | None = None) -> Iterator[tuple[str, str, str]]:
@@ -147,11 +166,11 @@ class Together:
         try:
             os.write(to, pickle.dumps(source))
             with open(come, "rb", closefd=False, buffering=0) as found:
-                text, runs = pickle.load(found)
-                if text is None:
-                    text = "the process ended, or ran too long"
-                    text, runs = pickle.load(found)
-            self.runs += runs
+                text, _ = pickle.load(found)
+                text = text or "the process ended, or ran too long"
+                text, (runs, ran, asked, sites) = pickle.load(found)
+            if only is None:
+                self.counts += Counter(programs=runs > 0, runs=runs, ran=ran, asked=asked, sites=sites)
         except (EOFError, OSError, pickle.UnpicklingError):
             self.close()
         self._done += 1

@@ -100,6 +100,27 @@ def main():
     found = [members(values, special) for special in (0.5, nan, float("nan"), 0.75)]
     return found, chosen(values, 5) in values, many == [nan] * 50, many.index(nan), other(7) is math.nan
 """,
+    "numbers in attributes and lists are those of before": """
+class T:
+    def __init__(self, a, b):
+        self.a, self.b = a, b
+    def step(self, k):
+        self.a = self.a + k
+        self.a, self.b = self.b, self.a
+def copied(l, m, n):
+    for i in range(n):
+        l[i] = m[i]
+    return len(l)
+def appended(l, m, n):
+    for i in range(n):
+        l.append(m[i])
+    return len(l)
+def main():
+    b, m, l, more = 0.25 + len("x"), [k / 3 for k in range(9)], [0.5] * 9, [0.5]
+    t = T(1, b)
+    t.step(1.5), copied(l, m, 9), appended(more, m, 9)
+    return t.a is b, [one is other for one, other in zip(l + more[1:], m + m)]
+""",
     "rows with two names": """
 def fill(m, n):
     for i in range(n):

@@ -53,6 +53,19 @@ def main():
     lists = [stored([k] * 5, 5, t) for t in ints for k in (1, 0.5)]
     return found, lists, [compared([v] * 3, 3) for v in (2.0**63, 2.0**53, 2.0**53 + 2, 1.0)]
 """,
+    "a variable of a loop that gets an int that is large": """
+def inside(n, s):
+    for i in range(5, 0, -2):
+        for i in range(min(n, 8)):
+            s = 2 ** 63 - 1
+    return s
+def both(x, u, s, t):
+    for i in x:
+        s, t = (s if u == 2 ** 63 - 1 else 2 ** 62, abs(0.5))
+    return s, t
+def main():
+    return inside(9, -2), inside(0, 5), both([1.0, 2.0], 4, 1, 1.5)
+""",
     "objects whose classes hear of each look at them": """
 SEEN = []
 class Told:

@@ -166,8 +166,8 @@ class LoopDescription:
     flagless : bool
         Whether it is for a device, which knows of no floating-point exceptions: what raises one of Python's
         is found by checks alone.
-    handed : frozenset of str
-        The names of results that may not be numbers or new lists, since these would be other objects.
+    by_identity : bool
+        Whether results, and items of lists, may not be new numbers or lists in place of objects of before.
     """
 
     source: str
@@ -179,7 +179,7 @@ class LoopDescription:
     resumed: bool = False
     symbols: tuple[tuple[str, int], ...] = ()
     flagless: bool = False
-    handed: frozenset[str] = frozenset()
+    by_identity: bool = False
 
 
 @record(frozen=True, slots=True)

@@ -119,8 +119,10 @@ class Numbers:
         return remap(expr, tuple(Index(0, 1, k) for k in range(len(shape))), wanted)
 
     # ---- integers -----------------------------------------------------------------------------------
-    def as_counter(self, x: Data) -> Data:
+    def as_counter(self, x: Value) -> Data:
         """Return a scalar truncated to a Python int, with a run-time check that it is below `MAX_COUNTER`."""
+        if not isinstance(x, Data):
+            raise self.scope.fail(f"{x} is large")
         low, high = -MAX_COUNTER, MAX_COUNTER - 1
         if x.dtype.kind != "f":
             low, high = (max(low, self.limits(x)[0]), min(high, self.limits(x)[1]))

@@ -179,8 +179,8 @@ def request_of(
     ints = {k for k, value in enumerate(values) if type(value) in (int, tuple)}
     symbols = tuple([(text, pattern.least(k, places, ints)) for k, text in enumerate(texts)])
     of_source = source.source, source.file, source.line
-    live, handed = frozenset(source.live), frozenset(source.handed)
-    loop = LoopDescription(*of_source, tuple(names), live, kind[1], resumed, symbols, handed=handed)
+    live, is_seen = frozenset(source.live), source.by_identity
+    loop = LoopDescription(*of_source, tuple(names), live, kind[1], resumed, symbols, by_identity=is_seen)
     max_elements = None if communicator() is None else max(1, options.distribute_above)
     return LoopRequest(
         loop, options.fastmath, options.threads, options.cache_dir, options.target, max_elements,

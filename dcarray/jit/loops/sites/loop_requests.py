@@ -157,7 +157,7 @@ class LoopRequest(NamedTuple):
         loop = self.loop
         options = self.fastmath, self.threads, self.target, self.max_elements, self.undone, self.all_sizes
         parts = loop.source, loop.names, loop.symbols, sorted(loop.live), loop.watched, loop.resumed
-        return repr((*parts, loop.flagless, *options, self.pays, sorted(loop.handed)))
+        return repr((*parts, loop.flagless, *options, self.pays, loop.by_identity))
 
 
 def _is_moving(array: Array) -> bool:

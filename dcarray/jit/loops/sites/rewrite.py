@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence, Set
 from typing import NamedTuple
 
 from ..entry.members import member_paths
-from ..entry.names import ENDED, RETURNED
+from ..entry.names import ENDED
 from ..syntax.appends import appending_calls, every_growing_call, growing_names, list_of
 from ..syntax.eligibility import (
     eligible_test,
@@ -18,7 +18,6 @@ from ..syntax.eligibility import (
     runs_of,
 )
 from ..syntax.exits import blocks_of, copied_block
-from ..syntax.identity import handed_on
 from ..syntax.liveness import Liveness, LoopNode
 from ..syntax.loop_exits import has_exits, is_kept, lowered_loop, program_name, without_else
 from ..syntax.source import is_faithful
@@ -282,7 +281,7 @@ class _Adder:
             member_paths(*stmts),
             lists,
             tuple(sorted(scope.shared & (needed | stores(*stmts)))),
-            tuple(sorted({*handed_on(stmts, live, RETURNED)})) if scope.sees_identity else (),
+            scope.sees_identity,
         )
         return None if made in self._without else made
 

@@ -59,8 +59,8 @@ class SiteSource:
         The names of the lists that the statements lengthen or shorten.
     shared : tuple of str
         The variables that are global names.
-    handed : tuple of str
-        The names of results that may be objects of before, where code compares by identity.
+    by_identity : bool
+        Whether its module compares objects by identity.
     """
 
     source: str
@@ -77,7 +77,7 @@ class SiteSource:
     members: tuple[tuple[str, ...], ...] = ()
     lists: tuple[str, ...] = ()
     shared: tuple[str, ...] = ()
-    handed: tuple[str, ...] = ()
+    by_identity: bool = False
 
 
 class SitePlace(NamedTuple):

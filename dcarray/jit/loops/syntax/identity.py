@@ -11,7 +11,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
-from .syntax_facts import Names, target_names, walk
+from .liveness import live_before
+from .syntax_facts import NONE, Names, stores, walk
 
 __all__ = ["compares_identity", "handed_on", "text_compares_identity"]
 
@@ -51,32 +52,56 @@ def _is_between_objects(op: ast.cmpop, left: ast.expr, right: ast.expr) -> bool:
     return isinstance(op, ast.Is | ast.IsNot)
 
 
-def handed_on(stmts: Sequence[ast.stmt], live: Names, returned: str) -> Iterator[str]:
-    """Yield the names in ``live`` to which statements may bind an object that existed before, and the name
-    ``returned`` if they may return one."""
-    for node in [node for stmt in stmts for node in walk(stmt)]:
-        match node:
-            case ast.Assign(targets, value):
-                bound = target_names(*targets)
-            case ast.AnnAssign(target, _, value) | ast.NamedExpr(target, value) | ast.For(target, value):
-                bound = target_names(target)
-            case ast.Return(value):
-                bound = frozenset({returned})
-            case _:
-                continue
-        if value is not None and not _is_new(value):
-            yield from bound & {returned, *live}
+def handed_on(stmts: Sequence[ast.stmt], returned: str) -> Names:
+    """Return the names to which statements may bind an object that existed before, with those of lists that
+    may get one as an item, and the name ``returned`` if they may return one."""
+    bindings = [pair for stmt in stmts for node in walk(stmt) for pair in _bindings(node, returned)]
+    known = frozenset().union(*[names for names, _ in bindings])
+    before, found = live_before(stmts, NONE) | (stores(*stmts) - known), NONE
+    while more := NONE.union(*[names for names, v in bindings if not _is_new(v, before | found)]) - found:
+        found |= more
+    return found
 
 
-def _is_new(value: ast.expr) -> bool:
-    """Whether an expression makes a new number, or a tuple of such."""
+def _bindings(node: ast.AST, returned: str) -> Iterator[tuple[Names, ast.expr]]:
+    """Yield names that a part of a statement binds, or of lists that get an item, with the value."""
+    match node:
+        case ast.Assign(targets, value):
+            yield _bound(ast.Tuple(targets)), value
+        case ast.AnnAssign(target, _, value) | ast.NamedExpr(target, value) | ast.For(target, value):
+            yield _bound(target), value or ast.Constant(0)
+        case ast.AugAssign(target):
+            yield _bound(target), ast.Constant(0)
+        case ast.Return(value):
+            yield frozenset({returned}), value or ast.Constant(None)
+        case ast.Call(ast.Attribute(ast.Name(name), "append" | "insert"), [*_, value]):
+            yield frozenset({name}), value
+
+
+def _bound(target: ast.expr) -> Names:
+    """Return the names that an assignment to a target binds, and those of lists of which it changes items."""
+    match target:
+        case ast.Name(name):
+            return frozenset({name})
+        case ast.Tuple(parts) | ast.List(parts):
+            return NONE.union(*map(_bound, parts))
+        case ast.Starred(part) | ast.Subscript(part):
+            return _bound(part)
+    return NONE
+
+
+def _is_new(value: ast.expr, old: Names) -> bool:
+    """Whether an expression makes a new number, or a tuple of such, if names but for the ``old`` ones have
+    such values."""
     match value:
         case ast.Tuple(items):
-            return all(map(_is_new, items))
+            return all(_is_new(item, old) for item in items)
+        case ast.Name(name):
+            return name not in old
         case ast.UnaryOp(op, operand):
-            return not isinstance(op, ast.UAdd) or _is_new(operand)
+            return not isinstance(op, ast.UAdd) or _is_new(operand, old)
         case ast.IfExp(_, body, orelse):
-            return _is_new(body) and _is_new(orelse)
+            return _is_new(body, old) and _is_new(orelse, old)
         case ast.Call(ast.Name(name)):
             return name in _COUNTING
         case ast.Call(ast.Attribute(ast.Name(module))):

@@ -229,8 +229,6 @@ class LoopBodies(Stacks):
             return CarriedVariable(windows[0], dtype, kind, is_numpy=windows[1])
         dtype = np.dtype(kind)
         if kind is int and kind_of(value) is int and max(map(abs, self.math.limits(value))) > MAX_COUNTER:
-            if not isinstance(value, Data):
-                raise self.scope.fail(f"{name} is large from the start")
             value = self.math.as_counter(value)
         window = self.memory.new((), dtype, name)
         self.memory.write(window, self.math.expr(value, dtype))

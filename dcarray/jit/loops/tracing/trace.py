@@ -63,6 +63,7 @@ from ..operations.values import (
     whole_window,
 )
 from ..syntax.appends import counting, growing_names
+from ..syntax.identity import handed_on
 from ..syntax.loop_exits import lowered, lowered_loop
 from ..syntax.path_names import counted, is_stacked
 from ..syntax.syntax_facts import stores
@@ -161,7 +162,7 @@ class Tracer(Recursions):
     def run_trace(self) -> TracedLoop:
         request = self.request
         try:
-            body = without_tries(ast.parse(request.source).body)
+            body = without_tries(given := ast.parse(request.source).body)
         except SyntaxError as error:
             raise self.scope.fail("the source is not understood") from error
         if ENDED in request.live:  # a site's loop, after which the program returns
@@ -184,11 +185,10 @@ class Tracer(Recursions):
         results = [(name, self._result(name, frame.names[name])) for name in sorted(bound)]
         if returned is not FALLS_THROUGH:
             results.append((RETURNED, self._returned(RETURNED, returned)))
-        for name, result in results:
-            if name in request.handed and result.is_new():
-                raise self.scope.fail(
-                    f"{name} may be a number that exists, and the file compares by identity"
-                )
+        new = {name for name, result in results if result.is_new()}
+        new |= {name for name, value in request.names if isinstance(value, ListType)}
+        if request.by_identity and (found := new & handed_on(given, RETURNED)):
+            raise self.scope.fail(f"{min(found)} may be an object of before, and the file compares identity")
         region, inputs = self.region()
         return TracedLoop(region, inputs, tuple(results), self.memory.may_raise, polls=self.memory.polls)
 
