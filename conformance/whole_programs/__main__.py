@@ -14,6 +14,7 @@ from .running import JITS, MODES, Runs
 from .together import Together
 from .writer import HEAD, kinds, program
 
+EACH = 500  # programs, until their number is shown
 SHOWN = 5  # programs that differ are made smaller up to so many
 
 
@@ -52,6 +53,9 @@ def main(arguments: list[str] | None = None) -> int:
         except ValueError as unsteady:
             print(f"program {seed} ({', '.join(kinds(seed, chosen.scene))}) is {unsteady}", flush=True)
             continue
+        done = seed - chosen.seed + 1
+        if isinstance(runs, Together) and done % EACH == 0:
+            print(f"{done:,} programs, {len(wrong)} differ: {runs}", flush=True)
         if not different:
             continue
         wrong.append(seed)
@@ -70,11 +74,7 @@ def main(arguments: list[str] | None = None) -> int:
             (chosen.save / f"program_{seed}.py").write_text(source)
     if isinstance(runs, Together):
         runs.close()
-        ran = runs.counts
-        print(
-            f"compiled code ran {ran['runs']:,} times, in {ran['programs']:,} programs; of {ran['sites']:,}"
-            f" sites {ran['asked']:,} asked for plans, and {ran['ran']:,} ran compiled"
-        )
+        print(runs)
     print(f"{chosen.examples} programs in {time.monotonic() - start:.0f} s, {len(wrong)} differ: {wrong}")
     for way, count in sorted(found.items()):
         print(f"  {way}: {count}")
@@ -82,7 +82,10 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _differs(runs: Runs | Together, only: tuple[str, str], source: str) -> bool:
-    return next(runs.differences(source, only), None) is not None
+    try:
+        return next(runs.differences(source, only), None) is not None
+    except ValueError:
+        return False
 
 
 if __name__ == "__main__":

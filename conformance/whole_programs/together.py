@@ -31,6 +31,7 @@ from .writer import HEAD, program
 __all__ = ["Together"]
 
 Counts = tuple[int, ...]
+KINDS = "programs", "runs", "ran", "asked", "sites"
 LIMITS = 2, 15  # seconds of the processor: of a program as it is, and of it with sites
 UNSTEADY = "not the same every time, or too long"
 PROGRAMS = 300  # of one process: it keeps all plans
@@ -125,6 +126,13 @@ class Together:
                 _output(program(seed, "language"), True)
         signal.setitimer(signal.ITIMER_PROF, 0)
 
+    def __str__(self) -> str:
+        programs, runs, ran, asked, sites = (f"{self.counts[kind]:,}" for kind in KINDS)
+        return (
+            f"compiled code ran {runs} times, in {programs} programs; of {sites} sites {asked} asked"
+            f" for plans, and {ran} ran compiled"
+        )
+
     def _started(self) -> tuple[int, int, int]:
         (inner, to), (come, back) = os.pipe(), os.pipe()
         child = os.fork()
@@ -168,9 +176,9 @@ class Together:
             with open(come, "rb", closefd=False, buffering=0) as found:
                 text, _ = pickle.load(found)
                 text = text or "the process ended, or ran too long"
-                text, (runs, ran, asked, sites) = pickle.load(found)
+                text, counts = pickle.load(found)
             if only is None:
-                self.counts += Counter(programs=runs > 0, runs=runs, ran=ran, asked=asked, sites=sites)
+                self.counts.update(dict(zip(KINDS, (counts[0] > 0, *counts), strict=True)))
         except (EOFError, OSError, pickle.UnpicklingError):
             self.close()
         self._done += 1

@@ -115,10 +115,21 @@ def appended(l, m, n):
     for i in range(n):
         l.append(m[i])
     return len(l)
+def kept(n, s):
+    for j in range(n):
+        break
+        s = ~0.5
+    return [s]
+def sometimes(l, s):
+    for v in l:
+        if v > 5:
+            s = v + 1
+    return [s]
 def main():
     b, m, l, more = 0.25 + len("x"), [k / 3 for k in range(9)], [0.5] * 9, [0.5]
     t = T(1, b)
     t.step(1.5), copied(l, m, 9), appended(more, m, 9)
+    assert all(f[0] is b for f in (kept(3, b), sometimes(m, b))) and sometimes([7.0], b) == [8.0]
     return t.a is b, [one is other for one, other in zip(l + more[1:], m + m)]
 """,
     "rows with two names": """

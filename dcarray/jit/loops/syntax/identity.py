@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from .liveness import live_before
@@ -52,15 +52,28 @@ def _is_between_objects(op: ast.cmpop, left: ast.expr, right: ast.expr) -> bool:
     return isinstance(op, ast.Is | ast.IsNot)
 
 
-def handed_on(stmts: Sequence[ast.stmt], returned: str) -> Names:
-    """Return the names to which statements may bind an object that existed before, with those of lists that
-    may get one as an item, and the name ``returned`` if they may return one."""
+def handed_on(source: str, returned: str) -> Names:
+    """Return the names that may have an object that existed before after the statements of a text, with
+    those of lists that may get one as an item, and the name ``returned`` if they may return one."""
+    stmts, unread = ast.parse(source).body, _Unread().visit(ast.parse(source)).body
     bindings = [pair for stmt in stmts for node in walk(stmt) for pair in _bindings(node, returned)]
-    known = frozenset().union(*[names for names, _ in bindings])
-    before, found = live_before(stmts, NONE) | (stores(*stmts) - known), NONE
+    before = live_before(stmts, NONE) | (stores(*stmts) - NONE.union(*[names for names, _ in bindings]))
+    is_loop = len(stmts) == 1 and isinstance(stmts[0], ast.For | ast.While)
+    runs = unread[0].body if is_loop else unread  # a loop is known to run
+    found = live_before(runs, stores(*runs))
     while more := NONE.union(*[names for names, v in bindings if not _is_new(v, before | found)]) - found:
         found |= more
     return found
+
+
+class _Unread(ast.NodeTransformer):
+    """Leaves out of statements what they read, so that only what they keep is live before them."""
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return ast.Constant(0) if isinstance(node.ctx, ast.Load) else node
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
+        return ast.Assign([node.target], ast.Constant(0))
 
 
 def _bindings(node: ast.AST, returned: str) -> Iterator[tuple[Names, ast.expr]]:

@@ -162,7 +162,7 @@ class Tracer(Recursions):
     def run_trace(self) -> TracedLoop:
         request = self.request
         try:
-            body = without_tries(given := ast.parse(request.source).body)
+            body = without_tries(ast.parse(request.source).body)
         except SyntaxError as error:
             raise self.scope.fail("the source is not understood") from error
         if ENDED in request.live:  # a site's loop, after which the program returns
@@ -187,7 +187,7 @@ class Tracer(Recursions):
             results.append((RETURNED, self._returned(RETURNED, returned)))
         new = {name for name, result in results if result.is_new()}
         new |= {name for name, value in request.names if isinstance(value, ListType)}
-        if request.by_identity and (found := new & handed_on(given, RETURNED)):
+        if request.by_identity and (found := new & handed_on(request.source, RETURNED)):
             raise self.scope.fail(f"{min(found)} may be an object of before, and the file compares identity")
         region, inputs = self.region()
         return TracedLoop(region, inputs, tuple(results), self.memory.may_raise, polls=self.memory.polls)
