@@ -21,44 +21,57 @@ _STEPS = [
     "if s < -50:\n    return s",
     "t += sum(x[j] for j in range(3))",
 ]
-_TRACED = [
-    "seen = []",
-    "def tracer(frame, event, argument):",
-    *indented(
-        [
-            "code = frame.f_code",
-            "if code.co_name not in ('work{s}', 'helper{s}'): return None",
-            "last = max(line or 0 for *_, line in code.co_lines())",
-            "seen.append((code.co_name, event, event != 'call' and frame.f_lineno - last))",
-            "return tracer",
-        ]
-    ),
-    "sys.{tool}(tracer)",
-    "try: work{s}(np.arange(8.0), {n})",
-    "finally: sys.{tool}(None)",
-    "return len(seen), seen",
-]
+# A tool is set before `work` is called, in it, or in the middle of its loop: AT is None, -1 or 2.
+_TRACER = """\
+def tracer{s}(frame, event, argument):
+    code = frame.f_code
+    if code.co_name not in ("work{s}", "helper{s}"): return None
+    last = max(line or 0 for *_, line in code.co_lines())
+    SEEN{s}.append((code.co_name, event, event != "call" and frame.f_lineno - last))
+    return tracer{s}
+
+def begin{s}(k):
+    if k == AT{s}:
+        sys._getframe(1).f_trace = tracer{s}
+        sys.{tool}(tracer{s})
+
+def traced{s}(n):
+    global AT{s}
+    SEEN{s}.clear()
+    AT{s} = {at}
+    if AT{s} is None: sys.{tool}(tracer{s})
+    try: work{s}(np.arange(8.0), n)
+    finally: sys.{tool}(None)
+    AT{s} = 99
+    return len(SEEN{s}), SEEN{s}"""
 _POLLS = [
-    "while not flag[0] and k < n: k += 1",
-    "for k in range(n):\n    if flag[0]: break",
-    "while k < n:\n    stop = flag[0]\n    if stop: break\n    k += 1",
-    "while k < n and not (flag[0] and flag[1]):\n    k += 1\n    t += k % 3",
+    "while not FLAG and k < n: k += 1",
+    "for k in range(n):\n    if FLAG: break",
+    "while k < n:\n    stop = FLAG\n    if stop: break\n    k += 1",
+    "while k < n and not (FLAG and k > 5):\n    k += 1\n    t += k % 3",
     "while k < n and not is_set{s}(flag): k += 1",
+    "for k in range(n):\n    t += k % 5\n    for j in range(2):\n        if FLAG > j: return True",
 ]
+_FLAGS = {
+    "[0]": "flag[0]",
+    "np.zeros(1)": "flag[0]",
+    "{'a': 0}": "flag['a']",
+    "SimpleNamespace(a=0)": "flag.a",
+}
 
 
 def tools(w: Writer, s: int) -> Lines:
     """Write a function of which a tool sees the lines or the calls, before and after its code is compiled."""
     steps = [line for _ in range(w.between(2, 4)) for line in w.pick(_STEPS).format(s=s).split("\n")]
     loop = w.pick(["for k, v in enumerate(x):", "for k in range(n):\n    v = x[k % 8]"]).split("\n")
-    body = ["s, t = 0.0, 0", *loop, *indented(steps), "t = t + 1", "return s + t"]
-    tool = w.pick(["settrace", "setprofile"])
-    traced = [line.format(s=s, tool=tool, n="n") for line in _TRACED]
+    tool, at = w.pick(["settrace", "setprofile"]), w.pick([None, -1, 2])
+    steps += [f"begin{s}(k)"] * (at == 2)
+    body = ["s, t = 0.0, 0", *[f"begin{s}(-1)"] * (at == -1), *loop, *indented(steps), "t = t + 1"]
     return [
-        "import sys", "",
+        "import sys", "", f"SEEN{s}, AT{s} = [], 99", "",
         f"def helper{s}(v):", *indented(["if v > 5:", "    return v - 3", "return v * 2"]), "",
-        f"def work{s}(x, n):", *indented(body), "",
-        f"def traced{s}(n):", *indented(traced), "",
+        f"def work{s}(x, n):", *indented([*body, "return s + t"]), "",
+        *_TRACER.format(s=s, tool=tool, at=at).split("\n"), "",
         f"def scene{s}():",
         *indented(called(w, f"work{s}, np.arange(8.0), 20", f"{s} worked", ["len(LOG)"], 3)),
         *indented([f"show('{s} traced', traced{s}({w.between(4, 20)}))"]),
@@ -67,14 +80,15 @@ def tools(w: Writer, s: int) -> Lines:
 
 def polls(w: Writer, s: int) -> Lines:
     """Write a loop that is ended by another thread, or by the handler of a signal."""
-    flag = w.pick(["[0, 0]", "np.zeros(2)"])
-    loop = ["k = t = 0", *w.pick(_POLLS).format(s=s).split("\n"), "return k < n - 1"]
-    ends = ["flag[0] = flag[1] = 1"]
+    flag, read = w.pick([*_FLAGS.items()])
+    body = ["k = t = 0", *w.pick(_POLLS).format(s=s).split("\n"), "return k < n - 1"]
+    loop = [line.replace("FLAG", read) for line in body]
+    ends = [f"{read} = 1"]
     thread = ["threading.Timer(0.03, end).start()"]
     handler = ["signal.signal(signal.SIGALRM, end)", "signal.setitimer(signal.ITIMER_REAL, 0.03)"]
     return [
         "import signal", "import threading", "",
-        f"def is_set{s}(flag):", *indented(["return flag[0] > 0"]), "",
+        f"def is_set{s}(flag):", *indented([f"return {read} > 0"]), "",
         f"def polled{s}(flag, n):", *indented(loop), "",
         f"def ended{s}(n):",
         *indented([f"flag = {flag}", "def end(*_):", *indented(ends)]),

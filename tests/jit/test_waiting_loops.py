@@ -17,6 +17,7 @@ POLLING = (
     "while k < n:\n    stop = flag[0]\n    k += 1\n    if stop: break",
     "for i in x:\n    while k < i and not flag[0]: k += 1", "while k < n and len(q) == 0: k += 1",
     "for i in x:\n    if stop: break\n    k += i", "while k < n and not (hits or i): k, i = k + 1, k",
+    "for i in x:\n    for j in range(2):\n        v = j + 1\n        if flag[0] >= v: return i",
 )  # fmt: skip
 ALONE = (
     "while k < n: k += 1", "while i < n and a[i] < v: i += 1", "while a[0] < 9: a[0] += 1",

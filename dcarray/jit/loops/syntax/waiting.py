@@ -13,7 +13,9 @@ from .syntax_facts import walk
 __all__ = ["ends_by_itself", "may_be_ended"]
 
 _EXITS = (ast.Break, ast.Return, ast.Raise)
-_OF_VALUES = frozenset({"abs", "bool", "float", "int", "len", "max", "min", "round"})  # read no memory
+_OF_VALUES = frozenset(
+    {"abs", "bool", "float", "int", "len", "max", "min", "range", "round"}
+)  # read no memory
 
 
 def ends_by_itself(loop: ast.While) -> bool:
@@ -55,11 +57,7 @@ class _Values:
         given = [one for node in nodes if isinstance(node, ast.Call) for one in _given(node)]
         self._touched = self._written.union(*map(_roots, given))
         stored = [n.id for n in nodes if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)]
-        self._same: dict[str, ast.expr] = {}  # names that each iteration binds once, to these values
-        for stmt in loop.body:
-            match stmt:
-                case ast.Assign([ast.Name(name)], value) if stored.count(name) == 1:
-                    self._same[name] = value
+        self._same = {name: value for name, value in _bindings(loop.body) if stored.count(name) == 1}
         self._changed = set(stored)
         while found := {name for name in self._changed & {*self._same} if not self._moves(name)}:
             self._changed -= found
@@ -87,6 +85,17 @@ class _Values:
         has_parts = any(isinstance(node, ast.Attribute | ast.Subscript | ast.Call) for node in walk(test))
         written = self._written if has_parts else self._touched
         return bool(names) and names.isdisjoint(self._changed | written)
+
+
+def _bindings(body: Sequence[ast.stmt]) -> Iterator[tuple[str, ast.expr]]:
+    """Yield names that each iteration binds, with the values of which theirs are made."""
+    for stmt in body:
+        match stmt:
+            case ast.Assign([ast.Name(name)], value):
+                yield name, value
+            case ast.For(ast.Name(name), items, inner):
+                yield name, items
+                yield from _bindings(inner)
 
 
 def _roots(value: ast.expr) -> Sequence[str]:
