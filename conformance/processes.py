@@ -31,7 +31,7 @@ WAYS: dict[str, dict[str, str]] = {
     "eager": {"DCARRAY_JIT": "eager"},
 }
 """A cached run has the cache folder of the cold one, an eager run one of its own."""
-_UNSTEADY = re.compile(r"\b0x[0-9a-f]{6,}\b")  # addresses
+_UNSTEADY = re.compile(r"\b(?:0x[0-9a-f]{6,}|id=\d{9,})\b")  # addresses
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,9 @@ import sys
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
+from opcode import opmap
 from pathlib import Path
-from types import CodeType
+from types import CodeType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from dcarray.jit.loops.sites.importer import install_importer
 from dcarray.jit.loops.sites.module_sites import rewritten
 from dcarray.jit.loops.sites.modules import compile_module
 from dcarray.jit.loops.sites.site import Site
+from dcarray.jit.loops.sites.site_code import _line_table
 
 
 def sites_in(code: CodeType) -> list[Site]:
@@ -405,3 +407,15 @@ def test_a_module_that_is_used_to_find_plans_is_accelerated() -> None:
     with dc.options(jit="eager"), dc.accelerate(collections):
         assert [*collections.ChainMap({"a": 1}, {"b": 2})] == ["b", "a"]
         assert collections.Counter("abca") + collections.Counter("ab") == {"a": 3, "b": 2, "c": 1}
+
+
+def test_the_end_of_a_function_or_a_loop_has_the_line_before_it() -> None:
+    """As Python 3.12 leaves it without a line after the code that leaves a site; a handler keeps none."""
+    pop, load, done, back, handler = (
+        opmap[n] for n in ("POP_TOP", "LOAD_CONST", "RETURN_VALUE", "JUMP_BACKWARD", "PUSH_EXC_INFO")
+    )
+    code: Any = SimpleNamespace(
+        co_code=bytes([pop, 0, pop, 0, back, 4, pop, 0, load, 0, done, 0, handler, 0]),
+        co_linetable=b"\xe8\x00" + b"\xf9" + b"\xfb",  # one instruction with a line, two and four without
+    )
+    assert _line_table(code) == b"\xe8\x00" + b"\xe9\x00" + b"\xea\x00" + b"\xf8"

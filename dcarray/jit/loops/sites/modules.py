@@ -48,8 +48,7 @@ def compile_module(
     SyntaxError, ValueError
         If the source cannot be compiled.
     """
-    # with the warnings and errors of the source
-    plain = plain or compile(source, file, "exec", dont_inherit=True)
+    plain = plain or compile(source, file, "exec", dont_inherit=True)  # with the warnings of the source
     try:
         return _with_sites(plain, source, file, names, is_script, eagerly)
     except Exception as error:  # the program has to run all the same

@@ -2,6 +2,7 @@
 
 CPython gives no line to the instructions that take a value off the stack when a ``match`` has failed.  A tool
 that sees lines would see that of the next instruction twice: once for the site, and once for the statement.
+Nor does Python 3.12 give one to the end of a function or a loop right after the code that leaves a site.
 """
 
 from __future__ import annotations
@@ -19,7 +20,13 @@ __all__ = ["with_constants"]
 
 _ENTRIES = re.compile(rb"[\x80-\xff][\x00-\x7f]*", re.DOTALL)  # only their first bytes are above 127
 _POP = opmap["POP_TOP"]
+_OF = {b"RETURN_CONST": b""} | {n.encode(): re.escape(bytes([k])) for n, k in opmap.items() if k < 256}
+_LEAVING = re.compile(
+    b"(?s)%(POP_TOP)b.(?:[%(LOAD_CONST)b%(EXTENDED_ARG)b].)*"
+    b"[%(RETURN_VALUE)b%(RETURN_CONST)b%(JUMP_FORWARD)b%(JUMP_BACKWARD)b].(?:%(CACHE)b.)*" % _OF
+)  # in bytes, two for each instruction: the end of a function or of a block
 _NONE, _LINES, _FEW_LINES = 15 << 3 | 128, 13, 10  # kinds of entries
+_LINED = _LINES << 3 | 128
 _MORE = 64  # in a byte of a number: another one follows
 
 
@@ -43,12 +50,18 @@ def _replaced(code: CodeType, sites: Mapping[str, Any]) -> CodeType:
 def _line_table(code: CodeType) -> bytes:
     """Return the line table of a code object, with the line of the next instruction for such instructions."""
     entries: list[bytes] = _ENTRIES.findall(code.co_linetable)
-    place = 0
-    for k, entry in enumerate(entries[:-1]):
-        if entry[0] >= _NONE > entries[k + 1][0] and code.co_code[place] == _POP:
-            lines, entries[k + 1] = _lines(entries[k + 1])
-            entries[k] = bytes([entry[0] & 7 | 128 | _LINES << 3]) + lines
-        place += 2 * ((entry[0] & 7) + 1)
+    place, units = 0, code.co_code
+    for k, entry in enumerate(entries):
+        end = place + 2 * ((entry[0] & 7) + 1)
+        if entry[0] >= _NONE and units[place] == _POP:
+            left = _LEAVING.match(units, place, end)
+            if left:  # the line of the instruction before; what follows, such as a handler, has none
+                size, rest = left.end() - place, end - left.end()
+                entries[k] = bytes([_LINED + size // 2 - 1, 0, *[_NONE + rest // 2 - 1] * (rest > 0)])
+            elif k + 1 < len(entries) and entries[k + 1][0] < _NONE:
+                lines, entries[k + 1] = _lines(entries[k + 1])
+                entries[k] = bytes([_LINED + (entry[0] & 7)]) + lines
+        place = end
     return b"".join(entries)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import marshal
 from types import CodeType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from .site import SitePlace, SiteSource
 
@@ -30,22 +30,12 @@ class SitedModule(NamedTuple):
     @staticmethod
     def loads(data: bytes) -> SitedModule:
         """Return the module whose bytes `dumps` returned."""
-        code, places, places_of = marshal.loads(data)
-        return SitedModule(
-            code,
-            [SitePlace(_source(values), *others) for values, *others in places],
-            places_of,
-        )
+        code, stored, places_of = marshal.loads(data)
+        places = [SitePlace(SiteSource(*values), *others) for values, *others in stored]
+        return SitedModule(code, places, places_of)
 
     def dumps(self) -> bytes:
         """Return the module as bytes, which only the same version of Python can load."""
-        places = [(_values(source), *others) for source, *others in self.places]
+        names = SiteSource.__match_args__
+        places = [(tuple([getattr(source, n) for n in names]), *others) for source, *others in self.places]
         return marshal.dumps((self.code, places, self.places_of))
-
-
-def _values(source: SiteSource) -> tuple[object, ...]:
-    return tuple([getattr(source, name) for name in SiteSource.__match_args__])
-
-
-def _source(values: tuple[Any, ...]) -> SiteSource:
-    return SiteSource(*values)
