@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import signal
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,11 +10,9 @@ from pathlib import Path
 import cuda_compiled
 import pytest
 
-from dcarray.core import faults, interrupts
+from dcarray.core import faults
 from dcarray.core.counters import note
 from dcarray.tiering import eager_period
-
-interrupts.SIGNALS.discard(signal.SIGALRM)  # by which a test that takes too long is ended
 
 MANY = 2
 """Cases of a test from which on a run of all tests may have a part of them."""

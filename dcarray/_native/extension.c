@@ -15,6 +15,7 @@
 #include <structmember.h>
 
 #include "python_versions.h"
+#include "interrupts.h"
 #include "constants.h"
 #include "arrays.h"
 #include "log_format.h"
@@ -434,6 +435,9 @@ static PyMethodDef methods[] = {
     METHOD("end_rest", end_rest, METH_NOARGS)
     METHOD("have_done", have_done, METH_O)
     METHOD("listen", listen_to_tools, METH_NOARGS)
+    METHOD("hold", hold, METH_NOARGS)
+    METHOD("may_stop", may_stop, METH_O)
+    METHOD("set_stop", set_stop, METH_O)
     METHOD("make_evaluate_route", make_evaluate_route, METH_O)
     {NULL, NULL, 0, NULL}};
 
@@ -457,7 +461,7 @@ fill_module(PyObject *module)
 #define MAKE_NAME(variable, text) || (variable = PyUnicode_InternFromString(text)) == NULL
     if (0 NAMES(MAKE_NAME))
         return -1;
-    return PyModule_AddIntConstant(module, "REVISION", 61) < 0 || PyModule_AddType(module, &BoundNameType) < 0 || add_constants(module) < 0 || know_plain_arrays() < 0 ? -1 : 0;
+    return PyModule_AddIntConstant(module, "REVISION", 62) < 0 || PyModule_AddType(module, &BoundNameType) < 0 || add_constants(module) < 0 || know_plain_arrays() < 0 ? -1 : 0;
 }
 
 /* What is static here is guarded by the interpreter's lock, which a Python without one takes for this module, and there is

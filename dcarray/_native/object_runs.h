@@ -226,10 +226,12 @@ call_object_run(PyObject *self, PyObject *const *args, size_t flags, PyObject *k
     Py_XDECREF(served);
     if (done > 0) /* the run's own time, and that of this function */
         ((ShortRun *)s->run)->seconds = inside + seconds() - begun;
-    return done < 0 ? NULL : done > 0 ? found : PyObject_Vectorcall(s->python, args, flags, keywords);
+    if (done == 0)
+        found = is_stopped() ? PyTuple_New(0) : PyObject_Vectorcall(s->python, args, flags, keywords);
+    return done < 0 ? NULL : found;
 }
 
-WITHOUT_COLLECTION(call_object, call_object_run)
+AS_ONE_STEP(call_object, call_object_run)
 
 static int
 object_run_traverse(PyObject *self, visitproc visit, void *arg)

@@ -297,7 +297,7 @@ launch_all(ShortRun *s, void **addresses)
         const NativeLaunch *n = &s->launches[k];
         long long block[MOST_BLOCK];
         int raised;
-        if (n->stops && flags & s->counted)
+        if (flags & STOPPED || (n->stops && flags & s->counted))
             break;
         for (int j = 0; j < n->count; j++)
             block[j] = n->block[j] + (n->at[j] >= 0          ? (intptr_t)addresses[n->at[j]]
@@ -306,7 +306,7 @@ launch_all(ShortRun *s, void **addresses)
         Py_BEGIN_ALLOW_THREADS
         raised = n->code((void *)1, block);
         Py_END_ALLOW_THREADS
-        flags = raised < 0 ? -1 : flags | (raised & n->mask);
+        flags = raised < 0 ? -1 : flags | (raised & (n->mask | STOPPED));
     }
     PyMem_Free(temporary);
     if (flags < 0)
@@ -380,13 +380,16 @@ run_short(ShortRun *s, PyObject **values, const Span *spans, int arrays, PyObjec
     if (done > 0 && s->undo && (before = written_memory(spans, arrays)) == NULL)
         done = 0;
     if (done > 0) {
-        long flags = launch_all(s, addresses);
+        long flags;
+        allow_stop(1);
+        flags = launch_all(s, addresses);
         if (flags < 0) {
             if (before != NULL) /* some launches may have been made */
                 copy_written(spans, arrays, before, 1);
             flags = call_driver(s, addresses);
         }
-        done = flags == -1 ? -1 : flags != -2 && !(flags & s->counted);
+        allow_stop(0);
+        done = flags == -1 ? -1 : flags != -2 && !(flags & (s->counted | STOPPED));
     }
     if (done > 0 && (*results = bound_results(s, values, made)) == NULL)
         done = -1;

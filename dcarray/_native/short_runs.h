@@ -76,23 +76,25 @@ call_short_run(PyObject *self, PyObject *const *args, size_t flags, PyObject *ke
             PyTuple_SET_ITEM(found, 0, results);
         return found;
     }
-    if (s->python == NULL)
+    if (s->python == NULL || is_stopped())
         return PyTuple_New(0);
     return PyObject_Vectorcall(s->python, args, flags, keywords);
 }
 
-/* A call from the program without garbage collection: no finalizer runs while values have been read and results are not stored. */
-#define WITHOUT_COLLECTION(name, called)                                                                                        \
+/* A call from the program as one step: no finalizer and no handler runs while values have been read and results are not stored. */
+#define AS_ONE_STEP(name, called)                                                                                        \
     static PyObject *name(PyObject *self, PyObject *const *args, size_t flags, PyObject *keywords)                             \
     {                                                                                                                           \
         int collects = PyGC_Disable();                                                                                          \
+        unsigned long held = hold_signals();                                                                                    \
         PyObject *found = called(self, args, flags, keywords);                                                                  \
+        let_go(held);                                                                                                           \
         if (collects)                                                                                                           \
             PyGC_Enable();                                                                                                      \
         return found;                                                                                                           \
     }
 
-WITHOUT_COLLECTION(call_short, call_short_run)
+AS_ONE_STEP(call_short, call_short_run)
 
 #define SHORT_FIELDS(DO)                                                                                                        \
     DO(python) DO(checks) DO(others) DO(names) DO(builtins) DO(driver) DO(serves) DO(symbols) DO(threads) DO(flags) DO(bound)   \

@@ -1,5 +1,5 @@
-"""Handlers of signals: those of the program, and a context that delays keyboard interrupts while memory is
-written."""
+"""Signals that wait: handlers of the program run between its statements, not in the middle of compiled code,
+or of what finds and plans it."""
 
 from __future__ import annotations
 
@@ -8,42 +8,61 @@ import signal
 import threading
 from typing import Any
 
-__all__ = ["SIGNALS", "DelayedInterrupt", "has_handlers"]
+from dcarray.lowering.runtime.stopping import symbols
 
-# The functions under ``signal.signal`` and ``signal.getsignal``, which spend microseconds on enumerations.
-_signal: Any = importlib.import_module("_signal")
-SIGNALS = {int(number) for number in signal.valid_signals()}
-"""The signals of which the program may have handlers."""
+from .native import BUILT
 
+__all__ = ["HeldSignals", "hold", "may_stop"]
 
-def has_handlers(besides: int = 0) -> bool:
-    """Whether the program has handlers of signals, besides one of this number, and Python's own."""
-    found = [_signal.getsignal(number) for number in SIGNALS if number != besides]
-    return any(
-        callable(one)
-        and one is not signal.default_int_handler
-        and not str(getattr(one, "__module__", "")).startswith("dcarray.")
-        for one in found
-    )
+_signal: Any = importlib.import_module("_signal")  # without the enumerations of ``signal``, which take long
 
 
-class DelayedInterrupt:
-    """A context that delays an interrupt until the region is done, so that no array is left half written."""
+class _HeldInterrupt:
+    """What `hold` returns without the C module: only keyboard interrupts wait."""
 
-    __slots__ = ("_caught", "_old")
-
-    def __enter__(self) -> None:
+    def __init__(self) -> None:
         self._caught: list[Any] = []
-        self._old = None
+        self._old: Any = None
         if threading.get_ident() == threading.main_thread().ident:
             old = _signal.getsignal(signal.SIGINT)
             if callable(old):  # Python's own or the user's handler; otherwise nothing to delay
-                _signal.signal(signal.SIGINT, lambda *args: self._caught.append(args))
+                caught = self._caught
+                _signal.signal(signal.SIGINT, lambda *args: caught.append(args))
                 self._old = old
 
-    def __exit__(self, *exc: object) -> None:
-        old = self._old
-        if old is not None:
-            _signal.signal(signal.SIGINT, old)
+    def end(self) -> None:
+        """Run the handler if there was an interrupt."""
+        if self._old is not None:
+            _signal.signal(signal.SIGINT, self._old)
             if self._caught:
-                old(*self._caught[0])
+                self._old(*self._caught[0])
+
+
+class HeldSignals:
+    """A context in which signals wait."""
+
+    __slots__ = ("_held",)
+
+    def __enter__(self) -> None:
+        self._held: Any = hold() if BUILT else _HeldInterrupt()
+
+    def __exit__(self, *exc: object) -> None:
+        if not BUILT:
+            self._held.end()
+        self._held = None
+
+
+if BUILT:
+    from dcarray._native.extension import hold, may_stop, set_stop
+
+    set_stop(symbols["dc_stop"])
+else:
+
+    def hold() -> object:
+        """Have signals wait as long as the result lives; they do not without the C module."""
+        return None
+
+    def may_stop(allowed: bool, /) -> bool:
+        """Have the launches of this thread be stopped by signals from now on, or not; return whether that is
+        possible: in the main thread, while it holds signals."""
+        return False

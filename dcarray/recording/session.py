@@ -16,7 +16,7 @@ import numpy as np
 from dcarray.core import config
 from dcarray.core.backend import backend
 from dcarray.core.device_backend import device_backend
-from dcarray.core.interrupts import DelayedInterrupt
+from dcarray.core.interrupts import HeldSignals
 from dcarray.core.processes import LOCK as LOCK
 from dcarray.core.processes import communicator, foreign_thread_error, simulated
 from dcarray.core.references import LISTED
@@ -169,7 +169,7 @@ class Session:
             gather = [x._finish_selection(current) for s in current.selections if (x := s()) is not None]
             try:
                 if current.writes:
-                    with DelayedInterrupt():
+                    with HeldSignals():
                         after = self._run(current)
                 else:  # it can run again after an interrupt
                     after = self._run(current)
@@ -243,7 +243,7 @@ class Session:
         if rec.leftover is None:
             self._end(rec)
         else:
-            with DelayedInterrupt():
+            with HeldSignals():
                 replay, error = rec.leftover
                 self._end(rec)
                 replay.record(self.rec)

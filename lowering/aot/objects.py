@@ -10,10 +10,12 @@ from dcarray.lowering.cpu.llvm.emitter.emit import emit
 from dcarray.lowering.cpu.llvm.object_code import engine
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel.nodes import Kernel
+from dcarray.lowering.runtime.stopping import STOP
 
 from . import build
 
 _PHASE = re.compile(r"^define i32 @phase(\d+)\(", re.M)
+_NEVER = "@dc_never = internal constant i32 0\n@dc_stop = internal constant ptr @dc_never"
 _HELPER = re.compile(r"^define (?!internal |hidden )", re.M)
 
 
@@ -31,6 +33,7 @@ class Objects:
         try:
             text = _PHASE.sub(rf"define hidden i32 @{prefix}phase\1(", emit(kernel, self._machine))
             # helpers of one name are the same in all objects
+            text = text.replace(STOP, _NEVER)
             text = _HELPER.sub("define weak_odr hidden ", text)
             self.code.append(engine.library_object(text, self._level, self._machine))
         except (Unsupported, RuntimeError):

@@ -16,6 +16,7 @@ import numpy as np
 from .blas_layout import blas_layout
 from .buffer_pool import empty
 from .driver_scope import import_object
+from .stopping import look
 
 if TYPE_CHECKING:
     from dcarray.ir.interp import Interpreter
@@ -213,6 +214,7 @@ class CallStep:
 
     def __call__(self, arrays: Sequence[NDArray], values: dict[str, int], threads: int = 1) -> int:
         """Run the call on the arrays, the written ones first; return the floating-point flags."""
+        look()
         views = [view(array, values) for view, array in zip(self.views, arrays, strict=True)]
         flags, launch = _Flags(), self.launch
         own = None if launch is None else (launch, threads)

@@ -18,7 +18,7 @@ import pytest
 from written import written
 
 import dcarray as dc
-from dcarray.jit.loops.sites.functions import put_sites, with_sites
+from dcarray.jit.loops.sites.functions import give, put_sites, with_sites
 from dcarray.jit.loops.sites.outcome import Outcome
 from dcarray.jit.loops.sites.site import Site
 from dcarray.jit.loops.sites.watch import Watch
@@ -110,7 +110,7 @@ def internal() -> dict[str, FunctionType]:
             for owner in (module, *kinds):
                 for value in vars(owner).values():
                     value = value.fget if isinstance(value, property) else getattr(value, "__func__", value)
-                    border = owner in (Outcome, Site, Watch) or value in (put_sites, with_sites)
+                    border = owner in (Outcome, Site, Watch) or value in (give, put_sites, with_sites)
                     if (
                         type(value) is FunctionType
                         and value.__module__ == name

@@ -65,6 +65,7 @@ def f(out, data):
 def test_a_failed_loop_of_products_starts_from_its_undo_copies(monkeypatch, top):
     fill, copies = written(FILL), []
     monkeypatch.setattr(run_loop, "CompressedCopy", lambda a: copies.append(a) or CompressedCopy(a))
+    monkeypatch.setattr(run_loop, "may_stop", lambda allowed: False)
     data = np.random.default_rng(2).random((400, 300))
     data[3, 7] = data[3, 250] = top
     said, results = [], []

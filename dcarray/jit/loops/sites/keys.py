@@ -107,6 +107,8 @@ class Entry(PlanSlot[Any]):
         """Note that the run for which `is_brief` was called last has taken so long."""
         if seconds < admission.BRIEF:
             self.reach = max(self.reach, admission.FARTHER * self._size)
+        else:
+            self.reach = min(self.reach, self._size - 1)
 
     def is_of_numbers(self) -> bool:
         """Whether none of its values is an array or a list."""

@@ -24,17 +24,22 @@ class Outcome:
         Whether memory has changed that cannot be restored, so that Python must not run the statements.
     is_alone : bool
         Whether there was no other thread before the values were read.
+    is_brief : bool
+        Whether the run is known to be brief, so that nobody waits for its end.
+    was_stopped : bool
+        Whether a signal has stopped the run.
     steps : list of callable
         What is done with the results, one function after the other, before they are taken.
     undo : list of callable
         What undoes these steps.
     """
 
-    __slots__ = ("is_alone", "is_final", "results", "steps", "undo")
+    __slots__ = ("is_alone", "is_brief", "is_final", "results", "steps", "undo", "was_stopped")
 
     def __init__(self) -> None:
         self.results: tuple[Any, ...] = ()
-        self.is_final, self.is_alone = False, not has_other_threads()
+        self.is_final = self.is_brief = self.was_stopped = False
+        self.is_alone = not has_other_threads()
         self.steps: list[Callable[[tuple[Any, ...]], tuple[Any, ...]]] = []
         self.undo: list[Callable[[], None]] = []
 

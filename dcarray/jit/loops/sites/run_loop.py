@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,10 +13,11 @@ import numpy as np
 from dcarray.core import config, fp_state
 from dcarray.core.counters import counters
 from dcarray.core.fp_bits import INVALID, MINDFUL, RAISING
-from dcarray.core.interrupts import DelayedInterrupt
+from dcarray.core.interrupts import HeldSignals, may_stop
 from dcarray.core.processes import LOCK
 from dcarray.core.store import FAMILIES, owner
 from dcarray.lowering.runtime.buffer_pool import MAPPED, address_of, allocate
+from dcarray.lowering.runtime.stopping import Stopped
 
 from ..entry import generators
 from ..entry.guard_checks import Checks, checks_hold, checks_of, span
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
 
 NDArray = np.ndarray[Any, Any]
 _FEW = 1 << 22  # bytes of arrays of which the first run of a plan makes copies that others need not
+_COPIED = 4e-9  # seconds for each overwritten byte from which on to copy it is a twentieth of a run
 _SMALL = 1024  # elements up to which NumPy allocates, since the memory is not worth reusing
 
 
@@ -83,9 +87,9 @@ class LoopPlan(SizedPlan):
         self._undone_unless_small = [at_of[name] for name in loaded.spared]
         # arrays without undo copies unless a floating-point error would interrupt the loop
         self._rewritten = [at_of[name] for name in interface.rewritten]
-        self._writes = any(part[0] == "inout" for part in self._sizes.parameters)
+        self._overwritten = [k for k, part in enumerate(self._sizes.parameters) if part[0] == "inout"]
         self.checks: Checks | None = None
-        self._has_run = False
+        self._has_run, self._pace = False, _COPIED  # seconds for each byte of those
         self._plain: list[int] | None = None  # where the arguments are among the values, if all are plain
         found = dict(interface.results)
         self.results = [(name, found.get(name)) for name in live]
@@ -130,9 +134,7 @@ class LoopPlan(SizedPlan):
     @property
     def overwritten(self) -> list[int]:
         """The parameters that a run that fails may leave changed."""
-        undone = self._places_undone or self._undone_unless_small or self._rewritten
-        needed = undone or not self._loaded.single  # else one launch is done, or has not begun
-        return [k for k, (role, *_) in enumerate(self._sizes.parameters) if role == "inout" and needed]
+        return self._overwritten
 
     def count(self, runs: int) -> None:
         """Add a number of runs of the plan to the counters."""
@@ -279,13 +281,13 @@ class LoopPlan(SizedPlan):
                 ):
                     return None
                 address = address_of(a)
-                if self._writes and type(value) is not float:
+                if self._overwritten and type(value) is not float:
                     span_of = (*_span(a, address), role == "inout")
                     if not (generators.is_state(fetch) and span_of in spans):  # draws are in order anyway
                         spans.append(span_of)
             made.append(a)
             addresses.append(address)
-        return None if self._writes and _written_range_overlaps(spans) else addresses
+        return None if self._overwritten and _written_range_overlaps(spans) else addresses
 
     def _new(self, shape: tuple[int, ...], dtype: np.dtype[Any], size: int) -> tuple[NDArray, int]:
         """Return new memory for a result, and its address."""
@@ -303,21 +305,40 @@ class LoopPlan(SizedPlan):
             counted_flags |= RAISING
         elif self.checked and counted_flags & RAISING:
             counted_flags |= INVALID
-        undone = self._undone
+        undone, begun = self._undone, perf_counter()
+        size = sum(made[k].nbytes for k in self._overwritten)
+        # a signal may stop it, if arrays can be restored for less than a small part of the time
+        stops = (
+            not outcome.is_brief
+            and (self._pace >= _COPIED or not size or self.polls)
+            and size < _most()
+            and may_stop(True)
+        )
+        if stops:
+            undone = self._overwritten
+        elif self.polls:
+            return None
         if self._undone_unless_small:
             check = self._loaded.range_check
             if check and not counted_flags & MINDFUL and check(addresses, sizes.symbols, options.threads):
                 counted_flags = 0
                 size = sum(made[k].nbytes for k in self._undone_unless_small)
-                outcome.is_final = self._has_run or size > _FEW
+                outcome.is_final = not stops and (self._has_run or size > _FEW)
             if not outcome.is_final:  # to bind the results of a first run may fail
                 undone = [*undone, *self._undone_unless_small]
         if self._rewritten and fp_state.may_raise(state):
             undone = [*undone, *self._rewritten]
-        if self._writes and not self._loaded.single:  # one launch is done, or has not begun
-            with DelayedInterrupt():
-                return self._execute_undoable(made, addresses, options, counted_flags, undone, sizes)
-        return self._execute_undoable(made, addresses, options, counted_flags, undone, sizes)
+        try:
+            with HeldSignals():
+                found = self._execute_undoable(made, addresses, options, counted_flags, undone, sizes)
+        except Stopped:
+            outcome.was_stopped = True
+            return None
+        finally:
+            may_stop(False)
+        if size and not outcome.is_brief:
+            self._pace = (perf_counter() - begun) / size
+        return found
 
     def _execute_undoable(
         self, made: list[NDArray], addresses: list[int], options: config.Options, counted_flags: int,
@@ -334,7 +355,7 @@ class LoopPlan(SizedPlan):
             addresses.append(address)
 
         def restore() -> None:
-            with DelayedInterrupt():
+            with HeldSignals():
                 for (k, where), saved in zip(sizes.windows, made[given:], strict=True):
                     made[k][where] = saved[where]
                 for a, copy in copies:
@@ -344,10 +365,10 @@ class LoopPlan(SizedPlan):
             flags = self._loaded.run(
                 made if self._arrays else (), addresses, sizes.symbols, options.threads, counted_flags
             )
-        except Exception:
+        except Exception as error:
             for a, copy in copies:
                 copy.restore(a)
-            if options.debug:
+            if options.debug or isinstance(error, Stopped):
                 raise
             return None
         if flags & counted_flags:
@@ -356,6 +377,12 @@ class LoopPlan(SizedPlan):
         if all(made[k].size <= _SMALL for k, _ in sizes.windows):
             sizes.kept = kept
         return restore
+
+
+@cache
+def _most() -> int:
+    """Return the bytes up to which arrays are copied only because a signal may come."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 16
 
 
 def _memory(shape: tuple[int, ...], dtype: np.dtype[Any], size: int) -> tuple[NDArray, int]:

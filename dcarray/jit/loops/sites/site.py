@@ -246,28 +246,17 @@ class Site:
         """Run the statements by compiled code if possible.  Return ``(results,)``, where ``results`` are the
         values of ``source.live`` after them; an empty tuple if the statements have to run in Python: also
         where their code object runs with other global names than its module's."""
-        thread = get_ident()
-        if thread in _SERVED or _getframe(1).f_globals is not self.names:
-            return ()
-        _SERVED.add(thread)
-        try:
-            return self._guarded("enter", values)
-        finally:
-            _SERVED.discard(thread)
+        return () if _getframe(1).f_globals is not self.names else self._guarded("enter", (values,))
 
     def leave(self) -> None:
         """Note that the statements have run in Python, after `ask` returned an empty tuple."""
-        self._guarded("leave")
+        self._guarded("leave", ())
 
     def resume(self, start: Any, items: range | None, *values: Any) -> tuple[Any, ...]:
         """Do what `ask` does for the remaining iterations of a loop: over the range ``items``, from ``start``
         (the current loop variable) on.  For a ``while`` loop both are None."""
-        if _getframe(1).f_globals is not self.names:
-            return ()
-        found = self._guarded("resume", start, items, values)
-        if found:
-            self._done.add(get_ident())
-        return found
+        given = start, items, values
+        return () if _getframe(1).f_globals is not self.names else self._guarded("resume", given)
 
     def done(self) -> bool:
         """Return whether the last `resume` in this thread ran all remaining iterations; then False again."""
@@ -275,12 +264,18 @@ class Site:
         self._done.discard(get_ident())
         return was
 
-    def _guarded(self, step: str, *args: Any) -> tuple[Any, ...]:
+    def _guarded(self, step: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """Have the server do a step, and return its results.  This is the border between the program and
-        compiled code: no error of this package's own goes through, and no finalizer runs while values have
-        been read and results are not stored.  In a fork nothing is done."""
-        if HELD:
+        compiled code: no error of this package's own goes through, and no finalizer and no handler of a
+        signal runs while values have been read and results are not stored.  In a fork nothing is done, nor
+        by what the server itself calls."""
+        from dcarray.core.interrupts import hold  # which imports NumPy
+
+        thread = get_ident()
+        if HELD or thread in _SERVED:
             return ()
+        held = hold()
+        _SERVED.add(thread)
         collects = gc.isenabled()
         gc.disable()
         outcome = Outcome()
@@ -293,6 +288,10 @@ class Site:
         finally:
             if collects:
                 gc.enable()
+            _SERVED.discard(thread)
+            if outcome.results and step == "resume":
+                self._done.add(thread)
+            del held  # handlers run when the program's own statements go on: no function is called after this
         return outcome.results
 
     def failed(self, error: Exception) -> tuple[()]:

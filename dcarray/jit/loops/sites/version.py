@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import builtins
-import signal
 import sys
 from collections import ChainMap
 from collections.abc import Callable
 from functools import partial
-from threading import get_ident, main_thread
 from time import perf_counter
 from types import ModuleType
 from typing import Any
@@ -17,7 +15,6 @@ import numpy as np
 
 from dcarray.core import config
 from dcarray.core.counters import note
-from dcarray.core.interrupts import has_handlers
 from dcarray.core.processes import LOCK, communicator
 from dcarray.ir.records import replaced
 from dcarray.tiering import admission
@@ -38,6 +35,7 @@ from .site_plans import SitePlans, watchers
 
 __all__ = ["Version", "not_faster", "ranks_may_differ"]
 
+_GAIN = 20  # of compiled code, in terms of which a run is brief
 _PLAIN = frozenset(
     {bool, int, float, complex, str, bytes, list, range, type(None), type(len), type, np.ndarray}
 )
@@ -190,8 +188,10 @@ class Version:
                 outcome.steps.insert(0, processors.back)
         entry = self.plans.find(values, start, options)
         plan = None if entry is None else self.plans.plan_of(entry, options)
-        is_brief = entry is not None and entry.is_brief(values, start)
-        if entry is None or plan is None or not self._may_run(outcome, plan, is_brief):
+        if entry is None:
+            return None
+        outcome.is_brief = entry.is_brief(values, start)
+        if plan is None or not self._may_run(outcome, plan):
             return entry
         may_wait = start is None and self.is_timed
         if may_wait and (entry.gain.is_pythons_turn() or (has_lists and self._lists.is_pythons_turn())):
@@ -213,13 +213,12 @@ class Version:
         return entry
 
     @staticmethod
-    def _may_run(outcome: Outcome, plan: LoopPlan, is_brief: bool) -> bool:
-        """Whether nobody has to change memory during a run, or waits for its end: other threads, or handlers
-        of signals, which the main thread runs.  Ranks do the same, though their times differ."""
-        if plan.polls and (has_handlers() or not outcome.is_alone):
-            return False
-        others = communicator() is not None or get_ident() != main_thread().ident
-        return is_brief or others or not has_handlers(signal.SIGINT)
+    def _may_run(outcome: Outcome, plan: LoopPlan) -> bool:
+        """Whether no other thread has to change memory during a run.  A handler of a signal may have to, and
+        the signal stops the run."""
+        if plan.polls:
+            outcome.is_brief = False
+        return outcome.is_alone or not plan.polls
 
     def _shorten(self, entry: Entry, plan: LoopPlan, values: tuple[Any, ...]) -> None:
         """Have the next runs of a plan that has proved to be faster be short ones, if possible."""
@@ -246,7 +245,8 @@ class Version:
             addresses = plan.addresses(values)
             if addresses is None or not entry.has_sizes_of(values) or not entry.serves(values, None):
                 return False
-            if not self._may_run(outcome, plan, entry.is_brief(values, None)):
+            outcome.is_brief = entry.is_brief(values, None)
+            if not self._may_run(outcome, plan):
                 return False
             self.plans.counts.hit()
             self._run_plan(outcome, entry, plan, values, None, options, addresses)
@@ -267,6 +267,9 @@ class Version:
                 if sizes is None:
                     return
             found = plan.run(values, options, addresses, sizes, outcome)
+        if outcome.was_stopped:  # by the next time, such signals may have become rare
+            self.site.put_off(0.05 + 2.0 * self.site.seconds)
+            return
         if found is None:
             entry.failures += 1
             if entry.failures >= admission.FAILURES:
@@ -277,7 +280,7 @@ class Version:
             return
         entry.failures = 0
         took = perf_counter() - begun
-        entry.ended(took)
+        entry.ended(took * _GAIN)
         self.site.compiled += took
         self.site.runs += 1
         guards = entry.guards

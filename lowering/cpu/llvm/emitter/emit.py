@@ -46,6 +46,7 @@ from .masked_tails import lanes
 from .routines import Routines
 from .transpose_tiles import transposer
 
+_SOME, _MANY = 8, 1 << 14  # iterations of a loop between two looks whether to stop
 # A loop of a known length is unrolled only when vectors have been made of it: the loop over these.
 EARLY = '!{!"llvm.loop.unroll.disable"}'
 LATER = '!{!"llvm.loop.vectorize.followup_vectorized", !{!"llvm.loop.isvectorized", i32 1}}'
@@ -57,6 +58,18 @@ OWN_LOOPS = '"no-builtin-memcpy" "no-builtin-memset"'
 def _known(low: str, high: str) -> bool:
     """Whether the bounds of a loop are constants."""
     return "%" not in low + high
+
+
+def _unchecked(body: tuple[Stmt, ...]) -> int:
+    """Return how many times statements may run between two looks whether to stop.  Loops look themselves, but
+    those over vectors."""
+    for stmt in body:
+        match stmt:
+            case For(kind="vector") | NumpyCall():
+                return _SOME
+            case If(_, then, orelse) if _unchecked((*then, *orelse)) == _SOME:
+                return _SOME
+    return _MANY
 
 
 class _Phase(Routines):
@@ -152,10 +165,12 @@ class _Phase(Routines):
                 case For(var, lower, upper, step, kind, inner, unroll, floors):
                     low, high = self.greatest((lower, *floors)), self.least(upper)
                     low = self.peel_to_alignment(var, low, high, inner)
-                    if size := lanes(stmt, self.b.machine):
+                    if kind == "serial":
+                        self.strips(stmt, low, high)
+                    elif size := lanes(stmt, self.b.machine):
                         self.vector_loop(var, low, high, size, inner, self.has_at_most(size, lower, upper))
                     else:
-                        self.loop(var, low, high, step, kind == "vector", inner, unroll)
+                        self.loop(var, low, high, step, True, inner, unroll)
                 case Repeat():
                     self.repeat(stmt)
                 case If():
@@ -226,6 +241,32 @@ class _Phase(Routines):
         b.jump(head + note)
         b.begin(end)
 
+    def strips(self, loop: For, low: str, high: str) -> None:
+        """Emit a loop as one over strips of its iterations, between which the run may be stopped."""
+        b, many = self.b, _unchecked(loop.body)
+        if _known(low, high) and int(high) - int(low) <= many * loop.step:
+            return self.loop(loop.var, low, high, loop.step, False, loop.body, loop.unroll)
+        length = many * loop.step
+        start, head, inside, latch, end = (
+            b.label(hint) for hint in ("strips", "strip", "inside", "next", "ended")
+        )
+        b.fall_into(start)
+        b.fall_into(head)
+        first, following = b.name(), b.name()
+        b.line(f"{first} = phi i64 [ {low}, %{start} ], [ {following}, %{latch} ]")
+        b.fork(b.icmp("slt", "i64", first, high), inside, end)
+        b.begin(inside)
+        self.stop()
+        last = b.intrinsic("smin", "i64", b.op(f"add nsw i64 {first}, {length}"), high)
+        if loop.step == 1:  # LLVM unrolls loops whose number of iterations is at hand
+            self.counted_loop(loop.var, first, b.op(f"sub nuw nsw i64 {last}, {first}"), loop.body)
+        else:
+            self.loop(loop.var, first, last, loop.step, False, loop.body, loop.unroll)
+        b.fall_into(latch)
+        b.line(f"{following} = add nsw i64 {first}, {length}")
+        b.jump(head)
+        b.begin(end)
+
     def has_at_most(self, size: int, lower: Affine, uppers: tuple[Affine, ...]) -> bool:
         """Whether a loop has at most ``size`` iterations, given that no chunk has a negative number."""
         chunks = all(t.var == self.phase.var and t.arg is None and t.coef >= 0 for t in lower.terms)
@@ -280,12 +321,12 @@ class _Phase(Routines):
         b.line(f"{k} = phi i64 [ 0, %{start} ], [ {following}, %{latch} ]")
         variables = {var: b.op(f"add nsw i64 {low}, {k}")}
         group = f"!{b.label('')}"
-        with self.scope(variables, group):
+        with self.scope(variables, group if notes else ""):
             self.block(body)
         b.fall_into(latch)
         b.line(f"{following} = add nuw nsw i64 {k}, 1")
         again = b.icmp("ult", "i64", following, count)
-        b.fork(again, inside, end, self.note(group, 1, notes))
+        b.fork(again, inside, end, self.note(group, 1, notes) if notes else "")
         b.begin(end)
 
     def note(self, group: str, unroll: int, more: tuple[str, ...] = ()) -> str:
@@ -303,12 +344,15 @@ class _Phase(Routines):
         return f", !llvm.loop {own}"
 
     def repeat(self, stmt: Repeat) -> None:
+        """Emit a while loop.  It ends, too, if the run is to be stopped: no other exit keeps LLVM from
+        unrolling the loops around it, and what follows may run, as after a check that has failed."""
         b = self.b
         head, inside, end = (b.label(hint) for hint in ("repeat", "body", "end"))
         b.fall_into(head)
         with self.scope({}):
             self.block(stmt.head)
-            b.fork(str(self.expr(stmt.cond)), inside, end)
+            go_on = b.inverse(self.has_come())
+            b.fork(b.op(f"select i1 {go_on}, i1 {self.expr(stmt.cond)}, i1 false"), inside, end)
             b.begin(inside)
             self.block(stmt.body)
         b.jump(head)
@@ -337,8 +381,10 @@ class _Phase(Routines):
         if self.b.soft_used:
             self.allocas.append("  %soft = alloca i32")
             self.b.line(f"ret i32 {self.b.op('load i32, ptr %soft')}")
+            self.end("i32 0")
             return [*self.allocas, "  store i32 0, ptr %soft", *self.b.lines]
         self.b.line("ret i32 0")
+        self.end("i32 0")
         return [*self.allocas, *self.b.lines]
 
 

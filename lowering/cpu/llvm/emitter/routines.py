@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dcarray.lowering.kernel.nodes import Invoke, Routine, Stmt
+from dcarray.lowering.kernel.walk import walk_statements
+from dcarray.lowering.runtime.stopping import STOP
 
 from .values import Values
 
@@ -38,6 +40,8 @@ class Routines(Values):
             names = tuple([f"%{local.name}.{k}" for k in range(len(self.types(local.dtype)))])
             taken += [f"{t} {name}" for t, name in zip(self.types(local.dtype), names, strict=True)]
             self.locals[local.name] = names if local.dtype.kind == "c" else names[0]
+        if any(isinstance(stmt, Invoke) for stmt in walk_statements(routine.body)):
+            self.stop()
         self.block(routine.body)
         kinds = [t for value in routine.results for t in self.types(value.dtype)]
         kind, made = f"{{ {', '.join(kinds)} }}", "undef"
@@ -46,8 +50,28 @@ class Routines(Values):
         for k, (t, part) in enumerate(zip(kinds, parts, strict=True)):
             made = b.op(f"insertvalue {kind} {made}, {t} {part}, {k}")
         b.line(f"ret {kind} {made}")
+        self.end(f"{kind} zeroinitializer")
         head = f"define internal {kind} @{routine.name}({', '.join(taken)}) #5 {{"
         return [head, "entry:", *self.allocas, *b.lines, "}", ""]
+
+    def has_come(self) -> str:
+        """Emit the test whether the run is to be stopped (`dcarray.lowering.runtime.stopping`)."""
+        b = self.b
+        b.declare("dc_stop", STOP)
+        word = b.op("load ptr, ptr @dc_stop, !invariant.load !0")
+        return b.icmp("ne", "i32", b.op(f"load volatile i32, ptr {word}"), "0")
+
+    def stop(self) -> None:
+        """Emit the end of the function if the run is to be stopped."""
+        go_on = self.b.label("on")
+        self.b.fork(self.has_come(), "stopped", go_on)
+        self.b.begin(go_on)
+
+    def end(self, result: str) -> None:
+        """Emit what the function returns where it is stopped."""
+        if any("%stopped" in line for line in self.b.lines):
+            self.b.begin("stopped")
+            self.b.line(f"ret {result}")
 
     def closure(self) -> list[str]:
         """Return the parameters of every routine besides its own: the kernel's arguments."""

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from dcarray.lowering.runtime import perf_map
 from dcarray.lowering.runtime.forks import held_in_forks
+from dcarray.lowering.runtime.stopping import symbols
 
 __all__ = ["LOCK", "MATHEMATICS", "Unlinkable", "keep", "link"]
 
@@ -193,6 +194,8 @@ def _value(symbol: int | str, libraries: Sequence[str]) -> int:
 @cache
 def _elsewhere(name: str, libraries: tuple[str, ...]) -> int:
     """Return the address of a function in the process or in these libraries; 0 if there is none."""
+    if name in symbols:
+        return symbols[name]
     for library in (None, *libraries):
         try:
             function = getattr(ctypes.CDLL(library), name)

@@ -22,6 +22,7 @@ from dcarray.lowering.cpu.llvm.passes.select_operands import isolate_select_oper
 from dcarray.lowering.runtime import libm
 from dcarray.lowering.runtime.disk import sha256
 from dcarray.lowering.runtime.forks import held_in_forks
+from dcarray.lowering.runtime.stopping import symbols
 
 from .elf_linker import LOCK, MATHEMATICS, keep
 
@@ -85,6 +86,8 @@ def _load_libraries() -> frozenset[str]:
             found.add(name)
         except RuntimeError:
             continue
+    for name, address in symbols.items():
+        _llvm().add_symbol(name, address)
     return frozenset(found)
 
 

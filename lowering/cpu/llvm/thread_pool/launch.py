@@ -26,7 +26,9 @@ define internal { i64, i64 } @cut(i64 %extent, i64 %work, i64 %owners) {
   %grains = lshr i64 %total, $grain
   %mine = udiv i64 %grains, %owners
   %half = lshr i64 %mine, 1
-  %few = call i64 @llvm.smin.i64(i64 %half, i64 8)
+  %long = lshr i64 %mine, 8
+  %most = call i64 @llvm.smax.i64(i64 %long, i64 8)
+  %few = call i64 @llvm.smin.i64(i64 %half, i64 %most)
   %each = call i64 @llvm.smax.i64(i64 %few, i64 1)
   %n = mul i64 %owners, %each
   %nm = sub i64 %n, 1
@@ -39,6 +41,38 @@ define internal { i64, i64 } @cut(i64 %extent, i64 %work, i64 %owners) {
   %r0 = insertvalue { i64, i64 } poison, i64 %each, 0
   %r1 = insertvalue { i64, i64 } %r0, i64 %chunk, 1
   ret { i64, i64 } %r1
+}
+
+; a chunk of a phase, unless the run is to be stopped
+define internal i32 @run(ptr %fn, ptr %args, i64 %lo, i64 %hi) {
+  %stop = call i1 @stopped()
+  br i1 %stop, label %leave, label %go
+go:
+  %flags = call i32 %fn(ptr %args, i64 %lo, i64 %hi)
+  ret i32 %flags
+leave:
+  ret i32 0
+}
+
+; a phase on this thread alone, in slices of some ten milliseconds
+define internal i32 @alone(ptr %fn, ptr %args, i64 %extent, i64 %work) {
+entry:
+  %least = call i64 @llvm.smax.i64(i64 %work, i64 1)
+  %some = udiv i64 $slice, %least
+  %more = add i64 %some, 64
+  %slice = and i64 %more, -64
+  br label %next
+next:
+  %lo = phi i64 [ 0, %entry ], [ %hi, %next ]
+  %flags0 = phi i32 [ 0, %entry ], [ %flags1, %next ]
+  %end = add i64 %lo, %slice
+  %hi = call i64 @llvm.smin.i64(i64 %end, i64 %extent)
+  %own = call i32 @run(ptr %fn, ptr %args, i64 %lo, i64 %hi)
+  %flags1 = or i32 %flags0, %own
+  %left = icmp slt i64 %hi, %extent
+  br i1 %left, label %next, label %done
+done:
+  ret i32 %flags1
 }
 
 ; a new job, which is written at its place, for all workers: those that sleep are woken if it is large, or
@@ -312,7 +346,7 @@ together:
   store atomic i64 0, ptr %busy seq_cst, align 8
   br label %step
 serial:
-  %sf = call i32 %fn(ptr %args, i64 0, i64 %extent)
+  %sf = call i32 @alone(ptr %fn, ptr %args, i64 %extent, i64 %work)
   br label %step
 step:
   %rf = phi i32 [ 0, %look ], [ %pf, %together ], [ %sf, %serial ]
@@ -322,6 +356,9 @@ step:
 finish:
   %hard = call i32 @raised()
   %flags = or i32 %soft0, %hard
-  ret i32 %flags
+  %stop = call i1 @stopped()
+  %mark = select i1 %stop, i32 $stopped, i32 0
+  %said = or i32 %flags, %mark
+  ret i32 %said
 }
 """

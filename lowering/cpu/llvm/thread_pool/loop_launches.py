@@ -70,7 +70,9 @@ iteration:
   %target0 = phi i64 [ 0, %entry ], [ %target1, %iterated ]
   %flags0 = phi i32 [ 0, %entry ], [ %flags1, %iterated ]
   %worthy0 = phi i64 [ 2, %entry ], [ %worthy1, %iterated ]
-  %over = icmp sge i64 %t, %iterations
+  %ended = icmp sge i64 %t, %iterations
+  %stop = call i1 @stopped()
+  %over = or i1 %ended, %stop
   br i1 %over, label %finish, label %stay
 stay:
   br i1 %launching, label %weigh, label %follow
@@ -244,7 +246,9 @@ measured:
 iteration:
   %t = phi i64 [ 0, %measured ], [ %t1, %iterated ], [ %there, %back ]
   %flags0 = phi i32 [ 0, %measured ], [ %flags1, %iterated ], [ %flags2, %back ]
-  %over = icmp sge i64 %t, %iterations
+  %ended = icmp sge i64 %t, %iterations
+  %stop = call i1 @stopped()
+  %over = or i1 %ended, %stop
   br i1 %over, label %finish, label %weigh
 weigh:
   %nobody = icmp eq ptr %pool, null
@@ -325,6 +329,8 @@ iterated:
   %t1 = add i64 %t, 1
   br label %iteration
 finish:
-  ret i32 %flags0
+  %mark = select i1 %stop, i32 $stopped, i32 0
+  %said = or i32 %flags0, %mark
+  ret i32 %said
 }
 """

@@ -74,7 +74,7 @@ cut:
   %in = icmp slt i64 %lo, %hi
   br i1 %in, label %run, label %done
 run:
-  %f = call i32 %fn(ptr %args, i64 %lo, i64 %hi)
+  %f = call i32 @run(ptr %fn, ptr %args, i64 %lo, i64 %hi)
   br label %done
 done:
   %own = phi i32 [ 0, %cut ], [ %f, %run ]
@@ -116,7 +116,9 @@ entry:
 look:
   %spins = phi i64 [ 0, %entry ], [ %spins1, %relax ], [ %spins1, %yield ]
   %now = load atomic i64, ptr %donep seq_cst, align 8
-  %all = icmp sge i64 %now, %target
+  %every = icmp sge i64 %now, %target
+  %stop = call i1 @stopped()
+  %all = or i1 %every, %stop
   br i1 %all, label %yes, label %patience
 patience:
   %spins1 = add i64 %spins, 1

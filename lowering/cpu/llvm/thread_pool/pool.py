@@ -12,6 +12,7 @@ import string
 from typing import Any
 
 from dcarray.lowering.cpu.llvm.text.addresses import expand_addresses
+from dcarray.lowering.runtime.stopping import STOP, STOPPED
 
 from .launch import LAUNCH
 from .layout import OFFSETS
@@ -74,6 +75,15 @@ define internal void @pause() alwaysinline {
 define internal i32 @cpu() alwaysinline {
   %c = $cpu
   ret i32 %c
+}
+
+; is the run to be stopped?
+$stop
+define internal i1 @stopped() {
+  %w = load ptr, ptr @dc_stop
+  %s = load volatile i32, ptr %w
+  %r = icmp ne i32 %s, 0
+  ret i1 %r
 }
 
 define internal i64 @now() {
@@ -153,7 +163,7 @@ run:
   %end = add i64 %lo, %chunk
   %over = icmp slt i64 %extent, %end
   %hi = select i1 %over, i64 %extent, i64 %end
-  %f = call i32 %fn(ptr %args, i64 %lo, i64 %hi)
+  %f = call i32 @run(ptr %fn, ptr %args, i64 %lo, i64 %hi)
   %soft2 = or i32 %soft1, %f
   %count0 = load i64, ptr %count
   %count1 = add i64 %count0, 1
@@ -340,6 +350,7 @@ def source() -> str:
     words: dict[str, Any] = {
         **OFFSETS,
         # elsewhere the processor that a thread runs on is unknown, and all numbers are 0
+        "stop": STOP, "slice": 256 << GRAIN_BITS, "stopped": STOPPED,
         "declare_cpu": "declare i32 @sched_getcpu()" if linux else "",
         "cpu": "call i32 @sched_getcpu()" if linux else "add i32 0, 0",
         "shares": "eq" if linux else "ne",

@@ -25,6 +25,7 @@ from dcarray.lowering.cpu.llvm.object_code import linking
 from dcarray.lowering.program.loaded_plan import NotPortable
 from dcarray.lowering.runtime.disk import sha256
 from dcarray.lowering.runtime.forks import held_in_forks
+from dcarray.lowering.runtime.stopping import STOPPED, Stopped
 from dcarray.lowering.runtime.worker_threads import WORKER
 
 from .layout import pool_bytes
@@ -181,6 +182,8 @@ class Launch:
         flags: int = self._call(_pools.get(threads, _NONE_YET), arguments)
         if flags < 0:
             flags = self._call(_pool(min(threads, MOST_THREADS)), arguments)
+        if flags & STOPPED:
+            raise Stopped
         return flags & self._mask
 
     @staticmethod
@@ -199,6 +202,8 @@ class Launch:
         table = np.array(rows, np.int64)
         pool = _pools.get(threads) or _pool(min(threads, MOST_THREADS))
         flags: int = _native()[4](pool, len(iterations), len(rows), table.ctypes.data)
+        if flags & STOPPED:
+            raise Stopped
         return flags
 
 
