@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
-from functools import cache, partial
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +26,7 @@ from .loop_requests import LoopInterface
 from .outcome import Outcome
 from .plan_values import binding, number
 from .sized_plan import SizedPlan, Sizes
-from .undo_copies import CompressedCopy
+from .undo_copies import CompressedCopy, most_copied
 
 if TYPE_CHECKING:
     from dcarray.lowering.program.loaded_plan import LoadedPlan
@@ -307,14 +306,9 @@ class LoopPlan(SizedPlan):
             counted_flags |= INVALID
         undone, begun = self._undone, perf_counter()
         size = sum(made[k].nbytes for k in self._overwritten)
-        # a signal may stop it, if arrays can be restored for less than a small part of the time
-        stops = (
-            not outcome.is_brief
-            and (self._pace >= _COPIED or not size or self.polls)
-            and size < _most()
-            and may_stop(True)
-        )
-        if stops:
+        # a signal may stop it, if copies of its arrays take a small part of the time
+        worth = size < most_copied() and (self._pace >= _COPIED or not size or self.polls)
+        if stops := worth and not outcome.is_brief and may_stop(False):
             undone = self._overwritten
         elif self.polls:
             return None
@@ -330,6 +324,7 @@ class LoopPlan(SizedPlan):
             undone = [*undone, *self._rewritten]
         try:
             with HeldSignals():
+                may_stop(stops)
                 found = self._execute_undoable(made, addresses, options, counted_flags, undone, sizes)
         except Stopped:
             outcome.was_stopped = True
@@ -377,12 +372,6 @@ class LoopPlan(SizedPlan):
         if all(made[k].size <= _SMALL for k, _ in sizes.windows):
             sizes.kept = kept
         return restore
-
-
-@cache
-def _most() -> int:
-    """Return the bytes up to which arrays are copied only because a signal may come."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 16
 
 
 def _memory(shape: tuple[int, ...], dtype: np.dtype[Any], size: int) -> tuple[NDArray, int]:

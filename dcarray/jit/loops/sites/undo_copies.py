@@ -6,6 +6,8 @@ copy holds the most frequent element and the elements that differ from it.
 
 from __future__ import annotations
 
+import os
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,12 @@ _BITS = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
 _CHUNK = 1 << 16  # elements of a chunk, and of the smallest array that is compressed
 _RARITY = 16  # of so many elements at most one differs
 _SAMPLE = 30  # elements among which the most frequent one is looked for
+
+
+@cache
+def most_copied() -> int:
+    """Return the bytes up to which arrays are copied only because a signal may come."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 16
 
 
 class CompressedCopy:
