@@ -21,6 +21,7 @@ from types import CodeType
 from typing import Any
 
 import dcarray as dc
+from dcarray.core.tools import unseen
 from dcarray.jit.loops.sites.modules import compile_module
 from dcarray.jit.loops.sites.site import Site
 from dcarray.lowering.cpu.llvm.object_code import engine
@@ -45,6 +46,16 @@ def _sites(code: CodeType) -> Iterator[Site]:
             yield from _sites(one)
 
 
+class _Sometimes:
+    """What is true in some iterations of loops, in threads that no tool sees."""
+
+    def __init__(self, chosen: random.Random) -> None:
+        self._chosen = chosen
+
+    def __bool__(self) -> bool:
+        return self._chosen.random() < 0.3 and bool(unseen())
+
+
 def _output(source: str, compiled: bool) -> tuple[str, Counts]:
     """Run a program; return what it printed, and its numbers of compiled runs, of sites that ran compiled
     or are inside of one that did, of sites that asked, and of all sites."""
@@ -61,14 +72,17 @@ def _output(source: str, compiled: bool) -> tuple[str, Counts]:
     )
     sites = list(dict.fromkeys(_sites(code)))
     chosen = random.Random(head)
-    often = chosen.choice([0.4, 1.0, 1.0])
+    often = chosen.choice([0.3, 0.8, 1.0])
+    sometimes = _Sometimes(chosen)
     engine.compile_object = _QUICKLY if chosen.random() < 0.7 else _OPTIMISED
 
     def settle() -> None:
         for site in sites:
             if not site.refused:
                 site.enabled = chosen.random() < often
-                site.resuming = site.resumable and chosen.random() < often
+                site.resuming = site.resumable and chosen.random() < 0.8
+                if site.resuming:
+                    site.asks_again = sometimes
 
     names |= {"settle": settle, "hot": lambda n: range(min(n, 3))}  # sites need not be hot
     if chosen.random() < 0.5:

@@ -33,7 +33,8 @@ def told(tag, function, *args):
         print(tag, type(error).__name__, str(error), sep=" | ")
         while error:
             for frame in traceback.extract_tb(error.__traceback__):
-                print(f"    {frame.name}: {frame.line}")
+                line = "" if isinstance(error, UnboundLocalError) else frame.line  # 3.11 may mistake it
+                print(f"    {frame.name}: {line}")
             error = error.__cause__ or error.__context__
 
 
