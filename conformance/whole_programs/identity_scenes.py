@@ -45,6 +45,7 @@ _MEMBERS = [
     "l.append(v)",
     "l[k % len(l)] = v",
     "best = v",
+    "best = NAN",
     "if v != v: best = special",
     "l.append(special)",
     "s += other.count(v)",
@@ -105,15 +106,16 @@ def members(w: Writer, s: int) -> Lines:
     body = [
         "s, l, best = 0, [0.5], values[0]",
         "for k, v in enumerate(values):",
-        *indented(_some(w, _MEMBERS)),
+        *indented([line.replace("NAN", f"NAN{s}") for line in _some(w, _MEMBERS)]),
         "return s, l.count(special), special in l, best in values, l == l[:], len(l)",
     ]
     made = [
-        f"nan, other = float('nan'), float('{w.pick(['nan', 'inf', '-0.0', '0.75'])}')",
+        f"nan, other = NAN{s}, float('{w.pick(['nan', 'inf', '-0.0', '0.75'])}')",
         f"values = [{w.pick(['nan', 'other'])} if k % 3 == 0 else k % 4 / 4 for k in range(n)]",
         f"return kept{s}(values, {w.pick(['nan', 'other', 'values[0]', 'values[1]'])}, [nan, 0.5, other])",
     ]
     return [
+        f"NAN{s} = float('nan')", "",
         f"def kept{s}(values, special, other):", *indented(body), "", "",
         f"def made{s}(n):", *indented(made), "", "",
         f"def scene{s}():", *indented(called(w, f"made{s}, 20", f"{s} members", ["len(LOG)"], 9)),
