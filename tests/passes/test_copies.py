@@ -24,3 +24,20 @@ def test_products_that_are_not_made_over_their_factor(check, statements):
         f"region() {{\n  inout a: f64[6, 6];  in b: f64[6, 6];  temp t: f64[6, 6]\n{statements}\n}}\n",
         None,
     )
+
+
+def test_a_function_changes_the_array_that_it_is_given(check):
+    """An argument that is written, too, is not replaced by what was copied to it."""
+    function = """
+  function f {
+    inout x: f64[4];  in n: i64[];  out r: f64[]
+    r[] = 0.0
+    x[0] = add(x[0], 1.5)
+  }
+"""
+    check(
+        COPIES,
+        "region() {\n  inout a: f64[4];  inout b: f64[4];  in n: i64[];  out k: f64[]"
+        f"{function}  a[i] = b[i] for i<4\n  call function.call(a, n) -> a, k {{name: 'f'}}\n}}\n",
+        None,
+    )

@@ -42,6 +42,8 @@ def can_forward(block: Block, pos: int, uses: list[Use]) -> Reason | None:
         reader = block.stmts[use.pos]
         if use.kind not in ("load", "call"):
             return Reason(f"{copy.target.array} is read by more than a plain load", (use.window,))
+        if use.kind == "call" and use.window in block.writes[use.pos]:  # an argument that it changes
+            return Reason(f"{copy.target.array} is written where it is read", (use.window,))
         moved = _through(use.window, copy.target, source)
         if moved is None:
             return Reason(f"{copy.target.array} is read where the copy may not reach", (use.window,))
