@@ -154,7 +154,11 @@ def test_tracebacks_that_a_program_prints_itself(folder: Path, monkeypatch: pyte
 
 def test_a_syntax_error(folder: Path) -> None:
     (folder / "bad.py").write_text("x = (\n")
-    assert _ours(folder, "bad.py").stderr == _python(folder, "bad.py").stderr
+    (folder / "importing.py").write_text(
+        "import traceback\ntry:\n    import bad\nexcept SyntaxError:\n    traceback.print_exc()\nimport bad\n"
+    )
+    for name in ("bad.py", "importing.py"):
+        assert _ours(folder, name).stderr == _python(folder, name).stderr
 
 
 @pytest.mark.parametrize("how", ["int", "text", "3", ""])

@@ -26,6 +26,7 @@ from dcarray.jit.loops.sites.module_sites import rewritten
 from dcarray.jit.loops.sites.modules import compile_module
 from dcarray.jit.loops.sites.site import Site
 from dcarray.jit.loops.sites.site_code import _line_table
+from dcarray.jit.loops.syntax import eligibility
 
 
 def sites_in(code: CodeType) -> list[Site]:
@@ -419,3 +420,10 @@ def test_the_end_of_a_function_or_a_loop_has_the_line_before_it() -> None:
         co_linetable=b"\xe8\x00" + b"\xf9" + b"\xfb",  # one instruction with a line, two and four without
     )
     assert _line_table(code) == b"\xe8\x00" + b"\xe9\x00" + b"\xea\x00" + b"\xf8"
+
+
+def test_the_work_for_a_statement_does_not_grow_with_its_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[ast.stmt] = []
+    monkeypatch.setattr(eligibility, "list_of", lambda stmt: seen.append(stmt) or "")
+    rewritten("def f(a, b):\n" + "    a = a + b * 2.0\n" * 300, "<long>", False)
+    assert len(seen) < 3000

@@ -34,6 +34,9 @@ class _Loader(SourceFileLoader):
         source = self.get_data(self.path)
         return compile_module(source, self.path, names, False, self.eagerly, plain)
 
+    # Python leaves out the frames of its importer in the traceback of a SyntaxError, and so this one.
+    get_code.__code__ = get_code.__code__.replace(co_filename="<frozen importlib._bootstrap_external>")
+
 
 class _Finder:
     """The finder of modules that get sites."""

@@ -33,13 +33,19 @@ def runs_of(body: Sequence[ast.stmt], known: KnownCalls) -> Iterator[list[ast.st
     """Yield the runs of consecutive statements of a block that may be compiled together: assignments, calls
     and conditions without loops, at the end perhaps a ``return``."""
     run: list[ast.stmt] = []
+    lists, used = set[str](), set[str]()  # to which the run appends, and the other names in it
     for stmt in body:
-        if run and _uses_list_otherwise([*run, stmt]):
+        grown, names = list_of(stmt), _names(stmt)
+        if run and (grown in used or not names.isdisjoint({*lists, grown})):  # a list is used otherwise, too
             if any(map(_computes, run)):
                 yield run
             run = []
-        if _uses_list_otherwise([stmt]):
+        if grown in names:
             continue
+        if not run:
+            lists, used = set[str](), set[str]()
+        used |= names
+        lists |= {grown}
         if isinstance(stmt, ast.Return) and stmt.value is not None and known.all_known(stmt):
             if _is_plain(stmt, _NOT_IN_LOOPS):
                 run.append(stmt)
@@ -86,10 +92,9 @@ def _parts(stmt: ast.stmt) -> list[ast.AST]:
     return [stmt] if call is None else [*call.args]
 
 
-def _uses_list_otherwise(run: Sequence[ast.stmt]) -> bool:
-    """Whether statements use a list to which they append in any other way."""
-    lists = set(filter(None, map(list_of, run)))
-    return any(not lists.isdisjoint(loads(*_parts(stmt)) | stores(stmt)) for stmt in run)
+def _names(stmt: ast.stmt) -> frozenset[str]:
+    """Return the names in a statement, without that of a list to which it appends."""
+    return loads(*_parts(stmt)) | stores(stmt)
 
 
 def _is_plain(stmt: ast.stmt, excluded: frozenset[type]) -> bool:
@@ -155,7 +160,7 @@ def is_eligible_statement(stmt: ast.stmt, known: KnownCalls) -> bool:
         and found <= _TAKEN
         and not _are_taken(walk(stmt), True)
         and _are_taken(walk(stmt), False)
-        and not _uses_list_otherwise([stmt])
+        and list_of(stmt) not in _names(stmt)
         and (not isinstance(stmt, ast.Expr) or isinstance(stmt.value, ast.Call))
         and known.all_known(*_parts(stmt))
     )
