@@ -489,9 +489,9 @@ def test_the_else_of_a_resumed_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
     step = Site._guarded
 
-    def third(site: Site, name: str, *args: Any) -> Any:
+    def third(site: Site, name: str, args: tuple[Any, ...]) -> Any:
         asked.append(name)
-        return step(site, name, *args) if name != "resume" or asked.count(name) % 4 == 3 else ()
+        return step(site, name, args) if name != "resume" or asked.count(name) % 4 == 3 else ()
 
     monkeypatch.setattr(Site, "_guarded", third)
     before = dc.report().loops
