@@ -60,6 +60,9 @@ def test_scalars(body, same_meaning):
     FOLD.replace("c[i,j]", "d[i,j]"),  # as any compiler does it
     FOLD.replace("c[i,j] =", "c[i,k] =").replace("c[i,j], add(c[i,k]", "c[i,k], add(c[i,k]"),
     "for k in range(0, 5, 1) { c[8,8] = maximum(c[8,8], c[k,k]) }",  # there would be three kernels
+    """for i in range(0, 4, 1) {
+      for k in range(5, 8, 1) { for l in range(0, 2, 1) { c[i,2] = x[k]\nc[k,l] = 0 } }
+    }""",  # nothing reads it, so that it may have no value before
     SLOPE.replace("c[i+1,j-1] =", "c[i,j-1] ="),  # written again before it is read
     SLOPE.replace("c[i+1,j-1] =", "c[i,j] ="),
     SLOPE.replace("c[i+1,j-1] =", "d[i+1,j-1] ="),

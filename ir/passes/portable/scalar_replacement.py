@@ -47,7 +47,8 @@ def updated_element(loop: Loop, region: Region) -> Window | None:
         # this suffix keeps the variables of inner loops apart from those of enclosing loops
         found = accesses((loop,), {}, " inside", {}, {root[target.array]}, root)
         others = [one for one in found if not _is(one.window, target)]
-        if others and all(one.window.array == target.array for one in found):
+        is_read = not all(one.writing for one in found)  # else it may have no value before the loop
+        if others and is_read and all(one.window.array == target.array for one in found):
             for one in others:
                 with dims.between(dict(one.ranges)):
                     if overlap(one.window, target) is not False:
