@@ -4,6 +4,7 @@
  * lock.  Here many lines go along the axis together: the loop does one operation of each, and then the next.  Each element
  * comes of the same operations. */
 
+enum { SCAN_AXES = 12, NARROW = 16 }; /* the latter: elements of a short axis */
 enum { STRIP_BYTES = 4096, LEAST_STRIP = 64, FEW_LINES = 32 }; /* neighbours that go together; lines that are no neighbours */
 enum { SAME_SETS = 1024 }; /* bytes: lines so far apart, or a multiple, would push each other out of the near cache */
 
@@ -11,7 +12,7 @@ typedef struct {
     Inner *code;
     void *data;
     int ndim, axis, across; /* the last: the axis of neighbours, or -1 where lines along the axis are better */
-    Py_ssize_t width, lengths[BLOCK_AXES], in[BLOCK_AXES], out[BLOCK_AXES];
+    Py_ssize_t width, lengths[SCAN_AXES], in[SCAN_AXES], out[SCAN_AXES];
     char *from, *to;
     Py_ssize_t strip, strips, pieces, next; /* elements that go together, how many of these there are, and of all pieces */
     int raised;
@@ -79,8 +80,6 @@ accumulate_lines(PyObject *module, PyObject *args)
     int threads, nearest = -1;
     Scan s = {0};
     Array *a, *r;
-    BlockStep step = {0};
-    char letters[2] = {0};
     PyThreadState *state;
     if (!PyArg_ParseTuple(args, "OOiOi", &ufunc, &x, &s.axis, &made, &threads))
         return NULL;
@@ -89,7 +88,7 @@ accumulate_lines(PyObject *module, PyObject *args)
     a = (Array *)x;
     r = (Array *)made;
     if (!(a->flags & r->flags & ALIGNED) || !(r->flags & WRITEABLE) || !is_known(a->dtype) || a->dtype != r->dtype ||
-        a->ndim != r->ndim || a->ndim > BLOCK_AXES || s.axis < 0 || s.axis >= a->ndim)
+        a->ndim != r->ndim || a->ndim > SCAN_AXES || s.axis < 0 || s.axis >= a->ndim)
         Py_RETURN_FALSE;
     s.ndim = a->ndim;
     s.width = Known[a->dtype->type & 127].width;
@@ -104,15 +103,13 @@ accumulate_lines(PyObject *module, PyObject *args)
         if (axis != s.axis && s.lengths[axis] >= NARROW && (nearest < 0 || labs((long)s.out[axis]) < labs((long)s.out[nearest])))
             nearest = axis;
     }
-    step.count = 1;
-    step.folds = 0; /* the loop that reductions use */
-    letters[0] = a->dtype->type;
     if (ufunc == np_multiply && a->dtype->kind == 'c')
         Py_RETURN_FALSE; /* the vectors of its loop round otherwise than what goes element by element */
-    if (PyUnicode_Check(ufunc) || !find_block_loop(&step, ufunc, letters))
+    Loop *loop = loop_of(ufunc, a->dtype->type, a->dtype->type);
+    if (loop == NULL || loop->result != (PyObject *)a->dtype)
         Py_RETURN_FALSE;
-    s.code = step.code;
-    s.data = step.data;
+    s.code = loop->code;
+    s.data = loop->data;
     if (nearest >= 0) {
         Py_ssize_t share = s.lengths[nearest] / (4 * (Py_ssize_t)(threads < 1 ? 1 : threads)), most = STRIP_BYTES / s.width;
         if (labs((long)s.out[nearest]) < labs((long)s.out[s.axis])) {

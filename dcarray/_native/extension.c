@@ -43,7 +43,8 @@ static PyObject *Locate;    /* a function: find the window of such a view; see h
     X(Accumulate, "accumulate") X(Outer, "outer") X(Reduceat, "reduceat") X(Process, "_process")      \
     X(Simulation, "dcarray.comm.transport.simulated_ranks") X(PlainName, "_plain") X(CurrentName, "current")    \
     X(RecName, "rec") X(ReadyName, "ready") X(AwaitedName, "awaited") X(ItsDevice, "_device")        \
-    X(CastName, "cast") X(OldName, "old") X(NewName, "new") X(MapName, "map") X(ModulesName, "modules")
+    X(CastName, "cast") X(OldName, "old") X(NewName, "new") X(MapName, "map") X(ModulesName, "modules") \
+    X(AxisName, "axis") X(KeepdimsName, "keepdims") X(WhereName, "where")
 #define DECLARE_NAME(variable, text) static PyObject *variable;
 NAMES(DECLARE_NAME)
 
@@ -254,36 +255,16 @@ replace_method(PyTypeObject *type, PyMethodDef *definition, PyObject **old)
 #include "guard_checks.h"
 #include "short_runs.h"
 #include "object_runs.h"
-#include "blocked_statements.h"
+#include "shared_work.h"
 #include "accumulation.h"
+#include "choices.h"
+#include "floor_memory.h"
+#include "floor_loops.h"
+#include "floor_calls.h"
+#include "floor_reductions.h"
 #include "sampler_rest.h"
 #include "program_start.h"
 #include "tools.h"
-
-/* Keep the dtypes that compile. */
-static int
-set_dtypes(PyObject *dtypes)
-{
-    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(dtypes); k++) {
-        PyObject *dtype = PyTuple_GET_ITEM(dtypes, k);
-        int letter = ((Descr *)dtype)->type & 127;
-        if ((Known[letter].width = number_in(dtype, ItemSize)) < 0)
-            return -1;
-        Known[letter].dtype = Py_NewRef(dtype);
-    }
-    return 0;
-}
-
-enum { DROPPED = 4 << 20 };
-
-/* glibc gives the end of its heap back to the system, and so makes fresh pages of it again, whenever that is 128 kB, or
- * twice the largest array that has been dropped.  Large wrapped arrays have memory of their own; so one is dropped here. */
-static void
-raise_heap_threshold(void)
-{
-    void *volatile large = malloc(DROPPED);
-    free(large);
-}
 
 static PyObject *
 install(PyObject *module, PyObject *args)
@@ -320,8 +301,6 @@ install(PyObject *module, PyObject *args)
     Example = PyTuple_GET_SIZE(dtypes) ? PyObject_CallFunction(store, "()O", PyTuple_GET_ITEM(dtypes, 0)) : NULL;
     if (Example == NULL)
         return NULL;
-    if (set_dtypes(dtypes) < 0)
-        return NULL;
     Wrapped = (PyTypeObject *)cls;
     PlainClass = (PyTypeObject *)Py_NewRef(array);
     if (replace_method(Wrapped, &ufunc_def, &Ufunc) || replace_method(Wrapped, &getitem_def, &Getitem) ||
@@ -340,7 +319,6 @@ install(PyObject *module, PyObject *args)
     Axes = Py_NewRef(axes);
     Locate = Py_NewRef(locate);
     Gather = Py_NewRef(gather);
-    raise_heap_threshold();
     Options = Py_NewRef(config);
     Py_INCREF(Scoped);
     numbers = Wrapped->tp_as_number;
@@ -403,8 +381,14 @@ static PyMethodDef methods[] = {
     METHOD("set_routes", set_routes, METH_VARARGS)
     METHOD("make_creation_route", make_creation_route, METH_VARARGS)
     METHOD("make_route", make_route, METH_VARARGS)
-    METHOD("call_loops", call_loops, METH_VARARGS)
+    METHOD("find_loops", find_loops, METH_VARARGS)
     METHOD("run_as_first", run_as_first, METH_VARARGS)
+    METHOD("set_kept_memory", set_kept_memory, METH_VARARGS)
+    METHOD("kept_memory", kept_memory, METH_NOARGS)
+    METHOD("share_loops", share_loops, METH_VARARGS)
+    METHOD("call_ufuncs_by_loops", call_ufuncs_by_loops, METH_VARARGS)
+    METHOD("reduce_by_loops", reduce_by_loops, METH_VARARGS)
+    METHOD("shared_runs", shared_runs, METH_NOARGS)
     METHOD("wrap", wrap_value, METH_O)
     METHOD("set_families", set_families, METH_VARARGS)
     METHOD("dict_fingerprint", dict_fingerprint, METH_O)
@@ -420,9 +404,8 @@ static PyMethodDef methods[] = {
     METHOD("in_eager_period", eager_period_state, METH_NOARGS)
     METHOD("make_triangles", make_triangles, METH_VARARGS)
     METHOD("suspend", suspend_sites, METH_O)
-    METHOD("make_block_program", make_block_program, METH_VARARGS)
     METHOD("accumulate", accumulate_lines, METH_VARARGS)
-    METHOD("run_block_program", run_block_program, METH_VARARGS)
+    METHOD("make_choice", make_choice, METH_O)
     METHOD("record", record, METH_FASTCALL)
     METHOD("commit", commit, METH_FASTCALL)
     METHOD("enter", enter, METH_FASTCALL)

@@ -5,6 +5,8 @@
  * has, and loses its processor to another program, is waited for: where that has cost more than sharing gains, work is not
  * shared for a while. */
 
+static int SharingThreads = 1; /* by default: of NumPy's loops */
+
 #ifdef _WIN32
 static void
 share_work(void *(*work)(void *), void *what, int threads)
@@ -203,6 +205,7 @@ forget_team(void)
     Team.threads = Team.busy = Team.asleep = Team.taken = 0;
     Team.lost = Team.good = Team.rest = Team.until = 0;
     Team.what = NULL;
+    SharingThreads = 1; /* a child mostly has sisters; until the options say otherwise */
     memset(Team.members, 0, sizeof(Team.members));
 }
 

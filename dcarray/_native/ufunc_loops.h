@@ -306,22 +306,36 @@ static PyObject *np_, *np_matmul; /* of operators that have none; and one of whi
 OF_OPERATORS(DECLARE)
 #define OF_NUMPY(name) np_##name = PyDict_GetItemString(Loopable, #name); /* NULL: never called */
 
-/* call_loops(api, ufuncs): call the inner loops of these ufuncs (by name) directly; `api` is NumPy's table of functions.
- * False if that cannot be. */
-static PyObject *
-call_loops(PyObject *module, PyObject *args)
+/* Keep the dtypes that compile. */
+static int
+set_dtypes(PyObject *dtypes)
 {
-    PyObject *capsule, *ufuncs, *add, *numpy = PyImport_AddModule("numpy");
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(dtypes); k++) {
+        PyObject *dtype = PyTuple_GET_ITEM(dtypes, k);
+        int letter = ((Descr *)dtype)->type & 127;
+        if ((Known[letter].width = number_in(dtype, ItemSize)) < 0)
+            return -1;
+        Known[letter].dtype = Py_NewRef(dtype);
+    }
+    return 0;
+}
+
+/* find_loops(api, ufuncs, dtypes): the inner loops of these ufuncs (by name) for these dtypes may be called, with `api`, NumPy's table
+ * of functions.  False if they may not. */
+static PyObject *
+find_loops(PyObject *module, PyObject *args)
+{
+    PyObject *capsule, *ufuncs, *add, *dtypes, *numpy = PyImport_AddModule("numpy");
     void **api;
     Tables *t;
-    if (!PyArg_ParseTuple(args, "OO!", &capsule, &PyDict_Type, &ufuncs))
+    if (!PyArg_ParseTuple(args, "OO!O!", &capsule, &PyDict_Type, &ufuncs, &PyTuple_Type, &dtypes))
         return NULL;
     api = PyCapsule_GetPointer(capsule, NULL);
-    if (api == NULL)
+    if (api == NULL || set_dtypes(dtypes) < 0)
         return NULL;
     add = PyDict_GetItemString(ufuncs, "add");
     t = (Tables *)add;
-    if (Wrapped == NULL || NewArray != NULL || add == NULL || numpy == NULL || ((unsigned (*)(void))api[API_VERSION])() != API_NUMPY_2 ||
+    if (NewArray != NULL || add == NULL || numpy == NULL || ((unsigned (*)(void))api[API_VERSION])() != API_NUMPY_2 ||
         t->nin != 2 || t->nout != 1 || t->nargs != 3 || strcmp(t->name, "add") != 0)
         Py_RETURN_FALSE;
     Loopable = Py_NewRef(ufuncs);

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.core import config, open_door
+from dcarray.core import config, floor, open_door
 from dcarray.core.device_backend import device_backend
 from dcarray.core.handle import AXES, Handle, NDArray, adopt, export, locate, register
 from dcarray.core.native import BUILT
@@ -384,8 +384,9 @@ def evaluate(x: Any = _ALL, /, *more: Any) -> Any:
     return x
 
 
+floor.install()
 if BUILT:  # `_native/` serves most calls; without it, the methods above serve every call
-    from dcarray._native.extension import call_loops, install, make_evaluate_route, set_families
+    from dcarray._native.extension import install, make_evaluate_route, set_families
     from dcarray._native.extension import wrap as _wrap
 
     rewrapped = partial(protocols.rewrap, ndarray)
@@ -396,4 +397,3 @@ if BUILT:  # `_native/` serves most calls; without it, the methods above serve e
         evaluate = make_evaluate_route(evaluate)
         if set_families(FAMILIES.families, FAMILIES.forget, wrap):
             wrap = _wrap
-        call_loops(np._core._multiarray_umath._ARRAY_API, UFUNCS)  # type: ignore[attr-defined]

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dcarray.core import floor
 from dcarray.core.config import Options, current
 from dcarray.core.device_names import AUTO, cpu_name, devices
 from dcarray.ir.records import record
@@ -36,6 +37,8 @@ class Info:
         The folder of compiled code and plans.
     blas : str
         The BLAS of NumPy.
+    floor : tuple of str
+        The parts of the floor that are under NumPy.
     options : Options
         The values of all options.
     speedups : bool
@@ -58,6 +61,7 @@ class Info:
     threads: int
     cache_dir: str | None
     blas: str
+    floor: tuple[str, ...]
     options: Options
     speedups: bool
     why_python: str
@@ -73,6 +77,7 @@ class Info:
             ("cpu features", " ".join(self.cpu_features) or "baseline"),
             ("threads", str(self.threads)),
             ("blas", self.blas),
+            ("floor", ", ".join(self.floor) or "none"),
             ("small calls", "in C" if self.speedups else f"in Python: {self.why_python}"),
             ("cache folder", self.cache_dir or "none"),
         ]
@@ -161,6 +166,7 @@ def info() -> Info:
         threads=now.threads,
         cache_dir=now.cache_dir,
         blas=_blas(),
+        floor=floor.install(),
         options=now,
         speedups=not why,
         why_python=why,

@@ -18,7 +18,7 @@ from importlib.machinery import ModuleSpec, SourceFileLoader
 from types import CodeType, ModuleType, TracebackType
 from typing import Any, NoReturn
 
-from dcarray.core import config
+from dcarray.core import config, floor
 from dcarray.core.native import BUILT
 from dcarray.core.own_files import is_inside
 from dcarray.core.pipes import output_is_lost
@@ -129,6 +129,7 @@ class Accelerator:
 
     def prepare(self, root: str | None) -> None:
         """Accelerate the user's modules from now on; ``root`` is the folder of the script."""
+        floor.install()
         users = UserFiles(root)
         if self._wraps:
             from dcarray.jit.imports import hook_imports

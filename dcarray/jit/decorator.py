@@ -10,7 +10,7 @@ from importlib.machinery import ExtensionFileLoader
 from types import FunctionType, ModuleType, TracebackType
 from typing import Any, TypeVar, cast, overload
 
-from dcarray.core import config
+from dcarray.core import config, floor
 from dcarray.plans.background import BACKGROUND
 
 from .loops.sites.functions import functions_of, give, put_sites, remove_sites, with_sites
@@ -230,6 +230,7 @@ def accelerate(*targets: Any) -> Any:
     >>> with dc.accelerate(matplotlib.colors):              # doctest: +SKIP
     ...     shade = matplotlib.colors.LightSource().hillshade(z)
     """
+    floor.install()
     if len(targets) == 1 and isinstance(targets[0], type):
         return _class(targets[0])
     if len(targets) == 1 and callable(targets[0]):
