@@ -1,7 +1,6 @@
 /* Functions that make new arrays from numbers alone, like `zeros` and `arange`: small results by NumPy at once. */
 
 enum { UNASKED = 1 << 24 }; /* elements: of more than these memory may be short */
-enum { POOLED = 1 << 19 };  /* and filled ones have memory from the pool, which others of its size have had */
 enum { MUCH = 1 << 20 };    /* and of matrices: what was recorded before runs before there are as many */
 
 /* A number in a sequence; NumPy's own float is one of Python's. */
@@ -156,8 +155,7 @@ make_small(PyObject *function, int kind, PyObject *const *args, Py_ssize_t nargs
     below = eager_below();
     if (OnDevice)
         return NULL;
-    small = most < (double)below || (most < (double)PY_SSIZE_T_MAX / 2 && eager_here((Py_ssize_t)most, sizeof(double), HERE) > 0 &&
-                                     !((kind == SHAPED || kind == FILLED) && most >= (double)POOLED));
+    small = most < (double)below || (most < (double)PY_SSIZE_T_MAX / 2 && eager_here((Py_ssize_t)most, sizeof(double), HERE) > 0);
     PyErr_Clear();
     if (!small && kind == UNWRITTEN) {
         PyObject *dtype = named ? args[nargs] : first < nargs ? args[first] : NULL;

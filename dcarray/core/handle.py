@@ -36,7 +36,7 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.lowering.runtime.buffer_pool import address_of
+from dcarray.lowering.runtime.array_memory import address_of
 
 from . import config, window
 from .processes import communicator

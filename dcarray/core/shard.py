@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dcarray.lowering.runtime.buffer_pool import allocate
+from dcarray.lowering.runtime.array_memory import allocate
 
 from .config import current
 from .counters import note, user_line
@@ -175,7 +175,7 @@ def gather_store(head: Store) -> None:
         return
     mem, address = head.mem, head.address
     if mem is None:
-        mem, address = allocate(head.shape, head.dtype, head.size)
+        mem, address = allocate(head.shape, head.dtype)
     copies = Layout.copies(held.layout.shape, held.layout.grid)
     with communicating():
         held.comm.step(("gather", held.layout.shape))

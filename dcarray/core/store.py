@@ -15,8 +15,9 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from dcarray.lowering.runtime.buffer_pool import address_of, allocate
+from dcarray.lowering.runtime.array_memory import address_of, allocate
 
+from .floor import LETTERS
 from .processes import simulated
 from .window import Index, view
 
@@ -37,7 +38,7 @@ class Pending(Protocol):
 
 
 # The dtypes that compile, by their character code.  NumPy does all others.
-COMPILED = frozenset("?bBhHiIlLqQefdFD")
+COMPILED = frozenset(LETTERS)
 
 
 class Store:
@@ -187,7 +188,7 @@ def memory(store: Store) -> np.ndarray[Any, Any]:
     if store.mem is None:
         head = store.family
         if head.is_unused():
-            head.bind_new(*allocate(head.shape, head.dtype, head.size))
+            head.bind_new(*allocate(head.shape, head.dtype))
         assert head.mem is not None
         if store.origin is not None:
             store.bind(store.origin.view(store))

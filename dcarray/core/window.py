@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.lowering.runtime.buffer_pool import address_of
+from dcarray.lowering.runtime.array_memory import address_of
 
 from .native import BUILT
 

@@ -22,7 +22,6 @@ from dcarray.core.handle import Handle, large
 from dcarray.core.processes import communicating
 from dcarray.core.shard import Shard, local_block, set_shard
 from dcarray.core.store import Store, compiles
-from dcarray.lowering.runtime.buffer_pool import empty
 
 __all__ = ["LocalView", "blocks_of", "distribute", "gather", "layout_of", "local_of"]
 
@@ -89,7 +88,7 @@ def distribute(
     head, window = blocks_of(source) if isinstance(source, Handle) else (None, None)
     if head is not None and window is None:
         held = head.remote
-        block = empty(layout.local_shape(comm.rank), source.dtype)
+        block = np.empty(layout.local_shape(comm.rank), source.dtype)
         with communicating():
             redistribute(held.layout, layout, comm.rank).run(comm, held.block, block)
     else:

@@ -29,7 +29,6 @@ from dcarray.ir.nodes import Region
 from dcarray.lowering.gpu import devices
 from dcarray.lowering.gpu.device import Device
 from dcarray.lowering.gpu.host_calls import NotStarted
-from dcarray.lowering.runtime.buffer_pool import empty
 from dcarray.plans.templates import ExecutablePlan
 
 __all__ = ["DeviceBlock", "block_of", "device_of", "execute", "on_host", "options_there", "run", "there"]
@@ -87,7 +86,7 @@ class DeviceBlock:
     # ---- the host -------------------------------------------------------------------------------------
     def _memory(self) -> NDArray:
         if self._host is None:
-            self._host = empty(self.shape, self.dtype)
+            self._host = np.empty(self.shape, self.dtype)
         return self._host
 
     def on_host(self, writing: bool = False) -> NDArray:
@@ -229,13 +228,13 @@ def execute(
     where the options say."""
     device = device_of(options)
     if device is None:
-        return execution.execute(program, comm, given, local, empty)
+        return execution.execute(program, comm, given, local, np.empty)
     how = options.device_messages
     direct = how != "staged" and comm.takes_device_memory(how == "direct")
     # MPI may expect that the memory is of CUDA's current device
     with device.running() if direct else nullcontext():
         made = partial(DeviceBlock, device)
-        return execution.execute(program, comm, given, local, empty, made=made, direct=direct)
+        return execution.execute(program, comm, given, local, np.empty, made=made, direct=direct)
 
 
 def run(plan: ExecutablePlan, region: Region, arrays: Mapping[str, Any], options: config.Options) -> bool:

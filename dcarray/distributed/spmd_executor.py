@@ -37,7 +37,7 @@ from dcarray.ir import interp
 from dcarray.ir.analysis.effects import overwritten_inputs
 from dcarray.ir.log_entries import contiguous_log
 from dcarray.ir.nodes import Region
-from dcarray.lowering.runtime.buffer_pool import address_of
+from dcarray.lowering.runtime.array_memory import address_of
 from dcarray.plans.slot import PlanSlot
 from dcarray.recording.log import Recording
 

@@ -18,7 +18,7 @@ from dcarray.core.processes import LOCK
 from dcarray.core.store import Store, memory
 from dcarray.core.strides import c_strides
 from dcarray.core.window import Index
-from dcarray.lowering.runtime.buffer_pool import allocate
+from dcarray.lowering.runtime.array_memory import allocate
 
 if TYPE_CHECKING:
     from dcarray.lowering.gpu.device import Device
@@ -181,7 +181,7 @@ class DeviceBuffer:
         self.check()
         mem, address = head.mem, head.address
         if mem is None:
-            mem, address = allocate(head.shape, head.dtype, head.size)
+            mem, address = allocate(head.shape, head.dtype)
         into = mem if mem.flags.c_contiguous else np.empty(head.shape, head.dtype)
         self._copy_into(into)
         if into is not mem:

@@ -21,7 +21,6 @@ from dcarray.core.store import Store, compilable, compiles, store_of
 from dcarray.core.strides import axes_of, order_of, order_of_copy
 from dcarray.core.ufunc_loops import ALIASES, UFUNCS, resolve, resolve_fold
 from dcarray.ir.ops import LOOPS_OF, OPS
-from dcarray.lowering.runtime.buffer_pool import empty as pool_empty
 from dcarray.tiering import policy
 
 from . import fast_path, short_circuit
@@ -410,5 +409,5 @@ def empty(cls: type[Handle], shape: Any, dtype: Any = np.float64) -> Any:
         return large(cls, empty_sharded(a.shape, dtype, layout, ranks), a.shape, None)
     store = Store(a.shape, dtype)
     if ranks is not None:
-        store.bind(pool_empty(a.shape, dtype))
+        store.bind(a)
     return large(cls, store, a.shape, None)

@@ -21,7 +21,7 @@ from dcarray.core.processes import LOCK as LOCK
 from dcarray.core.processes import communicator, foreign_thread_error, simulated
 from dcarray.core.references import LISTED
 from dcarray.core.store import Store
-from dcarray.lowering.runtime.buffer_pool import MAPPED
+from dcarray.lowering.runtime.array_memory import MAPPED
 from dcarray.tiering import eager_period
 
 from . import iterations

@@ -16,7 +16,7 @@ import dcarray.ir
 import dcarray.lowering
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel.text import kernel_text
-from dcarray.lowering.runtime.buffer_pool import require
+from dcarray.lowering.runtime.array_memory import require
 from dcarray.lowering.runtime.disk import DiskCache, is_supported, sha256, stored_digest
 
 if TYPE_CHECKING:

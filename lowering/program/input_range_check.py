@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dcarray.lowering.runtime.buffer_pool import address_of
+from dcarray.lowering.runtime.array_memory import address_of
 
 if TYPE_CHECKING:
     from .executable import Plan

@@ -9,12 +9,11 @@ from __future__ import annotations
 import ctypes
 import importlib
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from . import buffer_pool
+from .array_memory import allocate
 
 NDArray = np.ndarray[Any, Any]
 _U8 = np.dtype(np.uint8)
@@ -53,7 +52,7 @@ def function(text: str, things: Mapping[str, Any]) -> Callable[..., int]:
     """Return the function of a driver's text; ``things`` has the objects that the text calls by name, of
     which the names of launches begin with ``_k``."""
     scope: dict[str, Any] = {
-        "_allocate": partial(buffer_pool.allocate, pooled=buffer_pool.MAPPED), "_u8": _U8, "_view": _view,
+        "_allocate": allocate, "_u8": _U8, "_view": _view,
         "_byte": _byte, "_repeat": _repeat, "min": min, "max": max, "range": range, "_text": text,
     }  # fmt: skip
     for name, thing in things.items():

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .blas_layout import blas_layout
-from .buffer_pool import empty
 from .driver_scope import import_object
 from .stopping import look
 
@@ -61,7 +60,7 @@ def _matmul(
         if raised is not None:
             return raised
     if np.may_share_memory(out, a):
-        made = empty(out.shape, out.dtype)
+        made = np.empty(out.shape, out.dtype)
         np.matmul(a, b, out=made)
         out[...] = made
     else:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import openblas
+from .array_memory import address_of, round_up
 from .blas_layout import blas_layout
-from .buffer_pool import address_of, empty, round_up
 
 if TYPE_CHECKING:
     from dcarray.lowering.kernel.compiler import LoadedKernel
@@ -135,7 +135,7 @@ def multiply(out: NDArray, a: NDArray, b: NDArray, launch: LoadedKernel, threads
         return None
     places = min(threads, count) if within else 0
     room = rows * n * size if within else 0
-    scratch, taken = empty((places * room,), np.dtype(np.uint8)), np.zeros(places, np.int64)
+    scratch, taken = np.empty((places * room,), np.dtype(np.uint8)), np.zeros(places, np.int64)
     scalars = np.array([1, 0], out.dtype)
     arguments = (
         *map(address_of, (a, b, out)), routine, m, n, k, left[1], right[1], to[1], left[0], right[0],

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .array_memory import address_of, round_up
 from .blas_layout import blas_layout
-from .buffer_pool import address_of, empty, round_up
 
 if TYPE_CHECKING:
     from dcarray.lowering.kernel.compiler import LoadedKernel
@@ -63,16 +63,16 @@ def multiply(out: NDArray, a: NDArray, b: NDArray, launch: LoadedKernel, threads
     # Rows that fill up are copies, and not zeros: those would raise flags of their own beside infinities.
     rows = np.minimum(np.arange(padded), m - 1)
     if along:
-        packed = empty((padded, round_up(k, _LANES)), out.dtype)
+        packed = np.empty((padded, round_up(k, _LANES)), out.dtype)
         packed[:, :k] = a[rows]
         packed[:, k:] = 0
     else:
-        packed = empty((k, padded), out.dtype)
+        packed = np.empty((k, padded), out.dtype)
         packed.T[...] = a[rows]
     least = 1 if along else min(_WIDE // size, -(-n // threads))
     width = round_up(max(-(-n // (threads * _ITEMS)), least), _COLUMNS)
     count = -(-n // width)
-    part = empty((0 if along else round_up(n, _COLUMNS) * padded,), out.dtype)
+    part = np.empty((0 if along else round_up(n, _COLUMNS) * padded,), out.dtype)
     out.fill(0)
     down, across = (step // size for step in out.strides)
     arguments = (

@@ -17,7 +17,6 @@ from dcarray.core.native import BUILT
 from dcarray.execution import estimates
 from dcarray.execution.steps import live_steps
 from dcarray.ir import log_entries
-from dcarray.lowering.runtime import buffer_pool
 from dcarray.recording.session import session
 from dcarray.tiering import call_sites, cost_model, eager_period, policy
 
@@ -121,19 +120,6 @@ def test_what_kernels_never_have_sooner_is_numpys_at_once_on_large_arrays_too(
     assert asked[0] > 0 and asked[-1] == 0
     y = dc.asarray(a) * 2.0  # pending, which is not for NumPy at once
     np.testing.assert_allclose(np.asarray(call(y)), call(a * 2.0))
-
-
-@built
-def test_large_zeros_have_memory_that_is_used_again() -> None:
-    def zeros() -> Any:
-        return dc.zeros(n)
-
-    for n, pooled in ((1 << 17, False), (1 << 19, True)):
-        assert runs(zeros, 6)[-1] == int(pooled)
-        before = buffer_pool.stats()["lent"]
-        x = dc.evaluate(zeros())
-        assert (buffer_pool.stats()["lent"] - before >= 8 * n) == pooled
-        assert not np.asarray(x).any()
 
 
 @built

@@ -9,7 +9,6 @@ import pytest
 
 import dcarray as dc
 from dcarray.core.store import Store
-from dcarray.lowering.runtime import buffer_pool
 from dcarray.recording import session
 
 pytestmark = pytest.mark.one_process("several ranks keep blocks")
@@ -55,15 +54,3 @@ def test_what_the_user_holds_counts_for_nothing() -> None:
             total = total + x
         assert len(session.session().rec.log) >= 16
         assert np.asarray(total)[0] == 28.0
-
-
-def test_parts_of_one_block_are_not_the_same_memory() -> None:
-    """What keeps one of them would keep all, and what is pending on one would be on all."""
-    buffer_pool.trim()
-    np.testing.assert_equal(buffer_pool.empty((3 << 20,), np.uint8).size, 3 << 20)  # given back at once
-    mapped = buffer_pool.stats()["mapped"]
-    a, b = (buffer_pool.empty((1 << 17,), float) for _ in range(2))
-    assert buffer_pool.stats()["mapped"] == mapped
-    x, y = (dc.asarray(part) for part in (a, b))
-    assert x._store.family is not y._store.family
-    assert x._store.family is dc.asarray(a[5:])._store.family

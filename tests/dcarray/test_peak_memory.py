@@ -3,13 +3,13 @@ memory that takes."""
 
 from __future__ import annotations
 
+import tracemalloc
 import warnings
 
 import numpy as np
 import pytest
 
 import dcarray as dc
-from dcarray.lowering.runtime import buffer_pool
 
 SIZE = 512  # arrays of 2 MB
 
@@ -78,16 +78,17 @@ def test_results_and_warnings_are_numpys(run, kind, state):
 
 
 @pytest.fixture
-def most(monkeypatch):
-    """What the pool has lent at once, in arrays, since it was last asked."""
-    pool = buffer_pool.Pool()
-    monkeypatch.setattr(buffer_pool, "POOL", pool)
+def most():
+    """The memory that has been used at once, in arrays, since it was last asked for."""
 
     def told():
-        most, pool._most = pool._most, 0
-        return most / (8 * SIZE * SIZE)
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.reset_peak()
+        return (most - tracemalloc.get_traced_memory()[0]) / (8 * SIZE * SIZE)
 
-    return told
+    tracemalloc.start()
+    yield told
+    tracemalloc.stop()
 
 
 @pytest.mark.parametrize(("run", "arrays"), [

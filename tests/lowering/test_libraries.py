@@ -12,7 +12,7 @@ from dcarray.ir.verify import verify
 from dcarray.lowering.compilation import compile_region
 from dcarray.lowering.cpu.llvm.libraries import LIBRARIES
 from dcarray.lowering.libraries import dispatch
-from dcarray.lowering.runtime import buffer_pool
+from dcarray.lowering.runtime import array_memory
 
 # How a matrix of (rows, columns) lies in its array: the array's shape and the two indices, with r and c.
 PLACES = {
@@ -39,7 +39,7 @@ def run(region, memory_, values=None):
     compiled = compile_region(region)
     arrays = [memory_[name] for name in compiled.arrays]
     symbols = [values[symbol.name] for symbol in region.symbols] if values else ()
-    compiled.run(arrays, [buffer_pool.address_of(array) for array in arrays], symbols, 2)
+    compiled.run(arrays, [array_memory.address_of(array) for array in arrays], symbols, 2)
     for name, array in want.items():
         tolerance = 1e-5 if array.dtype.char in "fF" else 1e-12
         np.testing.assert_allclose(memory_[name], array, rtol=tolerance, atol=tolerance)

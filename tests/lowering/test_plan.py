@@ -20,7 +20,7 @@ from dcarray.lowering.cpu.llvm.object_code import engine
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel.flags import DIVIDE, INVALID
 from dcarray.lowering.program import code_cache, storage
-from dcarray.lowering.runtime import buffer_pool
+from dcarray.lowering.runtime import array_memory
 
 
 def same(got, want):
@@ -40,7 +40,7 @@ def prepared(compiled, given, values):
         if array.role == "out":
             shape = [dims.evaluate(extent, values) for extent in array.shape]
             if array.base is None:
-                found[array.name] = buffer_pool.empty(shape, array.dtype)
+                found[array.name] = np.empty(shape, array.dtype)
             else:
                 found[array.name] = found[array.base].reshape(-1).view(array.dtype).reshape(shape)
     return [found[name] for name in compiled.arrays]
@@ -50,7 +50,7 @@ def execute(compiled, given, values=None, threads=2):
     values = values or {}
     ordered = prepared(compiled, given, values)
     symbols = [values[symbol.name] for symbol in compiled.region.symbols]
-    flags = compiled.run(ordered, [buffer_pool.address_of(x) for x in ordered], symbols, threads)
+    flags = compiled.run(ordered, [array_memory.address_of(x) for x in ordered], symbols, threads)
     return dict(zip(compiled.arrays, ordered, strict=True)), flags
 
 
@@ -220,7 +220,7 @@ def test_a_failed_allocation_leaves_everything_as_it_was(monkeypatch):
     arrays = [b, np.zeros(4)]
     monkeypatch.setitem(plan_.run.__globals__, "_allocate", fail)
     with pytest.raises(MemoryError):
-        plan_.run(arrays, [buffer_pool.address_of(x) for x in arrays])
+        plan_.run(arrays, [array_memory.address_of(x) for x in arrays])
     assert (b == 0).all()
 
 

@@ -11,7 +11,7 @@ from dcarray.ir.nodes import Region
 from dcarray.ir.passes import Log
 from dcarray.ir.text import dump, parse
 from dcarray.ir.verify import verify
-from dcarray.lowering.runtime import buffer_pool
+from dcarray.lowering.runtime import array_memory
 
 Memory = dict[str, Any]
 
@@ -19,7 +19,7 @@ Memory = dict[str, Any]
 def run_plan(plan: Any, memory: Memory, symbols: Any = (), threads: int = 1) -> int:
     """Run a plan on the arrays, in place; returns the flags."""
     arrays = [memory[name] for name in plan.arrays]
-    return int(plan.run(arrays, [buffer_pool.address_of(array) for array in arrays], symbols, threads))
+    return int(plan.run(arrays, [array_memory.address_of(array) for array in arrays], symbols, threads))
 
 
 def whole_numbers(region: Region, seed: int = 0, low: int = -3, high: int = 4) -> Memory:

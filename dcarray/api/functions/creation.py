@@ -16,7 +16,6 @@ from dcarray.core.device_names import resolve
 from dcarray.core.devices import name_of
 from dcarray.core.handle import Handle
 from dcarray.core.processes import communicator
-from dcarray.lowering.runtime import buffer_pool
 from dcarray.recording.session import session
 from dcarray.tiering import policy
 
@@ -166,7 +165,7 @@ def eye(
                 there.reshape(-1)[first : first + len(rows) * step : step] = 1
                 return there
             evaluate()  # their memory may be reused here
-            made = buffer_pool.zeros(shape, kind)
+            made = np.zeros(shape, kind)
             made[rows, rows + k] = 1
             return wrap(made)
     return _numpy(np.eye, N, M, k, dtype, order)

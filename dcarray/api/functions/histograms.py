@@ -11,7 +11,7 @@ from dcarray.api.array import ndarray, wrap
 from dcarray.core import config
 from dcarray.core.backend import is_distributed
 from dcarray.execution.routines import Compiled
-from dcarray.lowering.runtime.buffer_pool import address_of, require
+from dcarray.lowering.runtime.array_memory import address_of, require
 from dcarray.recording import recorder
 from dcarray.tiering import policy
 

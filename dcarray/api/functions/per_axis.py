@@ -16,7 +16,6 @@ import numpy as np
 from dcarray.api.array import wrap
 from dcarray.core import parts
 from dcarray.core.backend import is_distributed
-from dcarray.lowering.runtime.buffer_pool import empty
 from dcarray.recording.session import session
 
 from .common import is_wrapped, plain
@@ -228,7 +227,7 @@ def _in_parts(a: Any, axis: Any, extent: int | None, dtype: Any, work: Work) -> 
     elements = plain(a)
     shape = elements.shape if extent is None else (*a.shape[:at], extent, *a.shape[at + 1 :])
     result = (
-        empty(shape, dtype) if elements.flags.c_contiguous else np.empty_like(elements, dtype, shape=shape)
+        np.empty(shape, dtype) if elements.flags.c_contiguous else np.empty_like(elements, dtype, shape=shape)
     )
     pieces = [(slice(None),) * across + (lines,) for lines in parts.cut(a.shape[across], number)]
     if not parts.run([partial(work, elements[key], result[key]) for key in pieces]):

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from dcarray.core import parts
-from dcarray.lowering.runtime.buffer_pool import empty
 
 __all__ = ["FUNCTIONS", "asked_for", "draw"]
 
@@ -79,7 +78,7 @@ _CALLS: dict[str, tuple[tuple[str, ...], Any]] = {
 def _drawn(bits: Any, shape: tuple[int, ...], bounds: Any, pieces: list[slice]) -> Any:
     """Return the numbers, each piece of them by a generator that has been advanced to its begin."""
     before = bits.state
-    result = empty(shape, np.float64)
+    result = np.empty(shape, np.float64)
     numbers = result.reshape(-1)
 
     def job(piece: slice, one: Any) -> None:

@@ -15,7 +15,7 @@ from dcarray.api.array import wrap
 from dcarray.core import config, parts
 from dcarray.core.backend import is_distributed
 from dcarray.execution.routines import Compiled
-from dcarray.lowering.runtime.buffer_pool import address_of, empty
+from dcarray.lowering.runtime.array_memory import address_of
 from dcarray.tiering import policy
 
 from .common import contiguous_array, is_array, plain, vector
@@ -79,7 +79,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
         slopes = np.append(np.diff(values) / np.diff(points), 0.0)
     ends = np.array([values[0] if left is None else left, values[-1] if right is None else right], np.float64)
     elements = contiguous_array(x)
-    result = empty(elements.shape, np.float64)
+    result = np.empty(elements.shape, np.float64)
     addresses = [address_of(v) for v in (elements, result, pivots, table, values, slopes, ends)]
     _run(launch, elements.size, *addresses, elements.size, length, len(points))
     return wrap(result)
@@ -107,7 +107,7 @@ def _search(a: Any, v: Any, side: str) -> Any:
         return _in_parts(partial(known.searchsorted, side=side), v, np.intp)
     table, pivots, length = _table_parts(known[:numbers])
     elements = contiguous_array(v)
-    result = empty(elements.shape, np.intp)
+    result = np.empty(elements.shape, np.intp)
     addresses = [address_of(v) for v in (elements, result, pivots, table)]
     unknown = numbers if side == "left" else len(known)
     _run(launch, elements.size, *addresses, elements.size, length, numbers, unknown)
@@ -124,7 +124,7 @@ def _in_parts(look_up: Callable[[Any], Any], x: Any, dtype: Any, least: int = 1)
     if number < 2:
         raise NotYetCompiled
     elements = contiguous_array(x)
-    result = empty(elements.shape, dtype)
+    result = np.empty(elements.shape, dtype)
     given, found = elements.reshape(-1), result.reshape(-1)
 
     def job(part: slice) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from dcarray.api.array import wrap
 from dcarray.core import config
 from dcarray.execution.routines import Compiled
-from dcarray.lowering.runtime.buffer_pool import address_of, empty
+from dcarray.lowering.runtime.array_memory import address_of
 from dcarray.tiering import policy
 
 from .common import contiguous_array, plain, vector
@@ -62,7 +62,7 @@ def _sliding_products(x: Any, v: Any, mode: Any, turned: bool) -> Any:
     elements = contiguous_array(x)
     before, behind = ENDS[mode](terms)
     whole = len(elements) - terms + 1
-    result = empty((before + whole + behind,), elements.dtype)
+    result = np.empty((before + whole + behind,), elements.dtype)
     if before:
         result[:before] = np.correlate(elements[:terms], weights, "full")[terms - 1 - before : terms - 1]
     if behind:

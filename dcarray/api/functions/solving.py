@@ -11,7 +11,7 @@ from dcarray.api.array import ndarray, wrap
 from dcarray.core import config
 from dcarray.core.backend import is_distributed
 from dcarray.execution.routines import Compiled
-from dcarray.lowering.runtime.buffer_pool import address_of, empty, require
+from dcarray.lowering.runtime.array_memory import address_of, require
 from dcarray.tiering import policy
 
 from .common import is_array, plain
@@ -117,7 +117,7 @@ def _solved(a: Any, b: Any, columns: int) -> Any:
     require(2 * matrices.nbytes + sides.nbytes)
     panels = 1 if count >= threads else min(max(n // _PANEL, 1), PHASES - 1)
     steps = plan(n, columns, panels, pieces, a.dtype.itemsize, b is None)
-    x, factored = empty((*a.shape[:-1], columns), a.dtype), empty(a.shape, a.dtype)
+    x, factored = np.empty((*a.shape[:-1], columns), a.dtype), np.empty(a.shape, a.dtype)
     swaps, info = np.empty((count, n), np.int64), np.zeros(count * panels, np.int64)
     table = steps.at([*map(address_of, (matrices, sides, x, factored, swaps, info))])
     scalars = np.array([1, -1], a.dtype)

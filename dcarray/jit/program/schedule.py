@@ -326,7 +326,7 @@ class Schedule:
             If sizes contradict each other or a guard of the region, or an array that is written is read-only,
             not contiguous, or shares memory with another.
         """
-        from dcarray.lowering.runtime.buffer_pool import address_of
+        from dcarray.lowering.runtime.array_memory import address_of
 
         given = arguments_of(self.region, {**dict(self.known), **values})
         arrays = given.with_results(self.region)

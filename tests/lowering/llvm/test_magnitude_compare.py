@@ -14,7 +14,7 @@ from dcarray.lowering.compilation import compile_region
 from dcarray.lowering.cpu.llvm.emitter.emit import emit
 from dcarray.lowering.cpu.llvm.object_code import engine
 from dcarray.lowering.kernel.flags import DIVIDE, INVALID, OVERFLOW, UNDERFLOW
-from dcarray.lowering.runtime import buffer_pool
+from dcarray.lowering.runtime import array_memory
 
 needs_it = pytest.mark.skipif(
     not engine.machine().scaled_magnitude, reason="NumPy's formula is not known here"
@@ -150,7 +150,7 @@ def test_absolute_values_have_numpys_bits():
     for z in some:
         r = np.empty(n)
         arrays = [{"z": z, "r": r}[name] for name in plan.arrays]
-        flags = plan.run(arrays, [buffer_pool.address_of(a) for a in arrays], (), 1)
+        flags = plan.run(arrays, [array_memory.address_of(a) for a in arrays], (), 1)
         with np.errstate(all="ignore"):
             want = np.absolute(z)
         same = (r.view("i8") == want.view("i8")) | (np.isnan(r) & np.isnan(want))

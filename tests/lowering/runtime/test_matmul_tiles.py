@@ -15,7 +15,7 @@ from dcarray.lowering.compilation import compile_region
 from dcarray.lowering.cpu.llvm.routines.gemm import gemm
 from dcarray.lowering.cpu.llvm.routines.routine import NO_KERNEL
 from dcarray.lowering.program import code_cache, loaded_plan, serialise
-from dcarray.lowering.runtime import buffer_pool, matmul_tiles, openblas
+from dcarray.lowering.runtime import array_memory, matmul_tiles, openblas
 
 pytestmark = pytest.mark.skipif(not openblas.is_available(), reason="NumPy does not bring OpenBLAS along")
 
@@ -215,7 +215,7 @@ def test_plans(monkeypatch, over, travels):
     seen = []
     multiply = matmul_tiles.multiply
     monkeypatch.setattr(matmul_tiles, "multiply", lambda *args: seen.append(multiply(*args)) or seen[-1])
-    assert made.run(given_, [buffer_pool.address_of(x) for x in given_], (), 2) == 0
+    assert made.run(given_, [array_memory.address_of(x) for x in given_], (), 2) == 0
     assert seen == [0]
     np.testing.assert_array_equal(a if over else o, want)
     assert pickle.loads(serialise.serialised(plan, []))
@@ -229,5 +229,5 @@ def test_over_its_factor_without_threads(monkeypatch, usable):
     rng = np.random.default_rng(4)
     a, b = filled(rng, (50, 20), "d"), filled(rng, (20, 20), "d")
     want = a @ b
-    plan.run([a, b], [buffer_pool.address_of(x) for x in (a, b)], (), 1)
+    plan.run([a, b], [array_memory.address_of(x) for x in (a, b)], (), 1)
     np.testing.assert_array_equal(a, want)

@@ -15,7 +15,7 @@ from dcarray.core.fp_bits import INVALID, MINDFUL, RAISING
 from dcarray.core.interrupts import HeldSignals, may_stop
 from dcarray.core.processes import LOCK
 from dcarray.core.store import FAMILIES, owner
-from dcarray.lowering.runtime.buffer_pool import MAPPED, address_of, allocate
+from dcarray.lowering.runtime.array_memory import address_of, allocate
 from dcarray.lowering.runtime.stopping import Stopped
 
 from ..entry import generators
@@ -290,7 +290,7 @@ class LoopPlan(SizedPlan):
 
     def _new(self, shape: tuple[int, ...], dtype: np.dtype[Any], size: int) -> tuple[NDArray, int]:
         """Return new memory for a result, and its address."""
-        return _memory(shape, dtype, 0 if self._owned else size)
+        return allocate(shape, dtype)
 
     def _execute(
         self, made: list[NDArray], addresses: list[int], options: config.Options, sizes: Sizes,
@@ -344,7 +344,7 @@ class LoopPlan(SizedPlan):
         copies = [(made[k], CompressedCopy(made[k])) for k in dict.fromkeys(undone)] if undone else ()
         kept, sizes.kept = sizes.kept, None  # a signal handler may run the plan, too
         if kept is None:
-            kept = [_memory(made[k].shape, made[k].dtype, made[k].size) for k, _ in sizes.windows]
+            kept = [allocate(made[k].shape, made[k].dtype) for k, _ in sizes.windows]
         for saved, address in kept:
             made.append(saved)
             addresses.append(address)
@@ -372,14 +372,6 @@ class LoopPlan(SizedPlan):
         if all(made[k].size <= _SMALL for k, _ in sizes.windows):
             sizes.kept = kept
         return restore
-
-
-def _memory(shape: tuple[int, ...], dtype: np.dtype[Any], size: int) -> tuple[NDArray, int]:
-    """Return a new array in C order and its address."""
-    if size > _SMALL:
-        return allocate(shape, dtype, size, MAPPED)
-    a = np.empty(shape, dtype)
-    return a, address_of(a)
 
 
 def _evaluate_plain(a: NDArray, writing: bool) -> None:

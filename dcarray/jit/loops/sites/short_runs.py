@@ -19,7 +19,7 @@ from dcarray.core.fp_bits import INVALID, RAISING
 from dcarray.core.native import BUILT
 from dcarray.core.processes import LOCK
 from dcarray.lowering.program.native_launches import NativeLaunches, native_launches
-from dcarray.lowering.runtime.buffer_pool import MAPPED
+from dcarray.lowering.runtime.array_memory import MAPPED
 
 from ..entry.bound_names import EVERYWHERE, INSIDE
 from ..entry.entry_values import Result

@@ -12,8 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.lowering.runtime.buffer_pool import MAPPED, empty
-
 NDArray = np.ndarray[Any, Any]
 _BITS = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
 _CHUNK = 1 << 16  # elements of a chunk, and of the smallest array that is compressed
@@ -41,7 +39,7 @@ class CompressedCopy:
         self._common: Any = None if bits is None else _most_frequent(bits)
         self._whole: NDArray | None = None
         if bits is None or not self._compress(bits):
-            self._whole = empty(a.shape, a.dtype, MAPPED)
+            self._whole = np.empty(a.shape, a.dtype)
             self._whole[...] = a
 
     def _compress(self, bits: NDArray) -> bool:
