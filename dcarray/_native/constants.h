@@ -35,8 +35,7 @@
 #define TIERS(X) X(OBSERVED) X(CANDIDATE) X(ACTIVE) X(DEOPTIMISED)
 #define LIMITS(X) X(STRIKES) X(BLOCKED_HITS)
 
-/* The bytes up to which NumPy does at once what an eager period asks for; blocks of several statements take less time for
- * more, recording them included. */
+/* The bytes up to which NumPy does at once what an eager period asks for; beside more, recording takes little. */
 #define PERIODS(X) X(MOST_AT_ONCE)
 
 #define IN_ENUM(name) name,

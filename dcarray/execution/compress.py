@@ -15,7 +15,7 @@ import numpy as np
 from dcarray.core import config
 from dcarray.core.handle import NDArray
 from dcarray.core.store import compilable
-from dcarray.lowering.runtime.buffer_pool import address_of, empty
+from dcarray.lowering.runtime.array_memory import address_of
 from dcarray.tiering import policy
 
 from . import index_parts
@@ -58,7 +58,7 @@ def _run(launch: Any, a: NDArray, mask: NDArray, row: int, threads: int) -> NDAr
     launch(launch.pack(blocks, work, 0, 1, masks, values, counts + 8, 0, size, length), threads)
     if blocks > 1:
         np.add.accumulate(ends, out=ends)
-    result = empty((int(ends[-1]), *a.shape[mask.ndim :]), a.dtype)
+    result = np.empty((int(ends[-1]), *a.shape[mask.ndim :]), a.dtype)
     work = length * (row + 2) // 6  # elements that another core has moved are read from its cache next
     launch(launch.pack(0, 1, blocks, work, masks, values, counts, address_of(result), size, length), threads)
     return result

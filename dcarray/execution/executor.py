@@ -22,7 +22,7 @@ from dcarray.recording import log_format, session
 from dcarray.tiering import call_sites, eager_period
 from dcarray.tiering.admission import NANOSECOND, PATIENCE, PLANNED_AT_ONCE
 
-from . import blocked_statements, run_plan
+from . import run_plan
 from .awaiting import Awaiting
 from .estimates import MAX_PLANS, estimated_eager_elements
 from .interpreter import OpByOp
@@ -328,16 +328,10 @@ def _run_op_by_op(
     plan_entry: templates.PlanEntry | None,
     worked: Callable[[float], None] | None = None,
 ) -> list[Any]:
-    """Run a recording op by op, or by blocked statements where possible.  ``worked`` is called with the
-    seconds of it that a plan could save in part."""
+    """Run a recording op by op.  ``worked`` is called with the seconds that a plan could save in part."""
     witness = fp_state.Witness(lambda loc: rec.sites[loc][2])
     start = time.perf_counter()
-    steps, options, groups = run_plan.steps_of(rec, plan_entry), config.current(), None
-    if plan_entry is not None and options.jit != "off" and not rec.watched & fp_state.ODD:
-        if plan_entry.groups is None:
-            plan_entry.groups = blocked_statements.groups(rec.declarations(), rec.statements(), steps)
-        groups = plan_entry.groups
-    run = OpByOp(rec, steps, witness, None, groups, options.threads)
+    run = OpByOp(rec, run_plan.steps_of(rec, plan_entry), witness)
     counters.interpreted += run.run()
     if worked is not None:
         worked(time.perf_counter() - start - run.elsewhere)

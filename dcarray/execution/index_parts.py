@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from dcarray.core import parts
-from dcarray.lowering.runtime.buffer_pool import empty
 
 __all__ = ["choose", "take"]
 
@@ -38,7 +37,7 @@ def take(a: NDArray, key: Any) -> NDArray | None:
     number = parts.number_of_parts(_INDEX * key.size + _BYTE * moved, key.size)
     if number < 2:
         return None
-    result = empty(key.shape + row, a.dtype)
+    result = np.empty(key.shape + row, a.dtype)
     indices, rows = key.reshape(-1), result.reshape(key.size, *row)
     unsigned = indices.view(f"u{key.itemsize}")
 
@@ -60,7 +59,7 @@ def _at_points(a: NDArray, key: Sequence[NDArray]) -> NDArray | None:
     number = parts.number_of_parts(_ELSEWHERE * (len(key) - 1) * size, size)
     if number < 2:
         return None
-    result = empty(key[0].shape, a.dtype)
+    result = np.empty(key[0].shape, a.dtype)
     indices, elements = [k.reshape(-1) for k in key], result.reshape(-1)
 
     def job(part: slice) -> None:
@@ -80,7 +79,7 @@ def choose(a: NDArray, mask: NDArray) -> NDArray:
     number = parts.number_of_parts(_MASK * mask.size + _BYTE / 2 * a.nbytes, mask.size)  # not all of them
     pieces = parts.cut(mask.size, number)
     ends = np.cumsum([0, *[np.count_nonzero(truths[piece]) for piece in pieces]]).tolist()
-    result = empty((ends[-1], *row), a.dtype)
+    result = np.empty((ends[-1], *row), a.dtype)
 
     def job(piece: slice, start: int, end: int) -> None:
         np.take(rows[piece], truths[piece].nonzero()[0], 0, result[start:end], "clip")

@@ -10,16 +10,16 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from dcarray.core import window
-from dcarray.core.fp_state import Witness, notes_of
+from dcarray.core import floor, window
+from dcarray.core.fp_state import Witness
 from dcarray.core.store import Store
 from dcarray.ir.log_entries import Declaration, Statement
 from dcarray.ir.ops import CALLS, OPS, PLACES, SCANS
-from dcarray.lowering.runtime.buffer_pool import MAPPED, address_of, empty, zeros
+from dcarray.lowering.runtime.array_memory import MAPPED, address_of, allocate
 from dcarray.recording.log import Recording
 from dcarray.recording.operands import DTYPES
 from dcarray.recording.replay import Replay
@@ -27,9 +27,6 @@ from dcarray.tiering.blas_sharing import is_skinny_product
 
 from . import axis_parts, clipping, masked_reduction
 from .steps import Step
-
-if TYPE_CHECKING:
-    from .blocked_statements import Group
 
 NDArray = np.ndarray[Any, Any]
 
@@ -47,10 +44,6 @@ class OpByOp:
         Notes the floating-point exceptions of the calls.
     memory : mapping of int to ndarray, optional
         Memory by slots to run on instead of that of the recording's stores, which stay as they are.
-    groups : mapping of int to Group, optional
-        The groups of steps that may run together, from `blocked_statements.groups`.
-    threads : int, optional
-        The number of threads that may share the work of a group.
     """
 
     def __init__(
@@ -59,11 +52,8 @@ class OpByOp:
         steps: tuple[Step, ...],
         witness: Witness,
         memory: Mapping[int, NDArray] | None = None,
-        groups: Mapping[int, Group] | None = None,
-        threads: int = 1,
     ) -> None:
         self._rec = rec
-        self._groups, self._threads = groups or {}, threads
         self._steps = steps
         self._separate = memory is not None
         self._witness = witness
@@ -83,14 +73,9 @@ class OpByOp:
         wanted: set[int] = set()  # and those that they have still to read
         at, perform, statements = self._witness.at, self._perform, self._statements
         done = False  # together with the step before it
-        together = 0  # the number of the first step that has not run with those before it
         with self._witness.watching():
             for number, step in enumerate(self._steps):
                 k, ins, outs, dying, born, joined = step
-                if number in self._groups and not self.left and not done:
-                    together = number + self._run_group(number, self._groups[number])
-                if number < together:
-                    continue
                 if done or (joined and not self.left and self._run_joined(k, self._steps[number + 1])):
                     done = not done
                     self._hand_over(dying, born)
@@ -119,31 +104,6 @@ class OpByOp:
             self._bind(head)
         for head in dying:
             self._free(head)
-
-    def _run_group(self, first: int, group: Group) -> int:
-        """Run the steps of a group together; returns their number, or 0 if they are to run one by one."""
-        steps = self._steps[first : first + group.length]
-        try:
-            if not group.run(self, self._threads):
-                return 0
-        except MemoryError:
-            return 0
-        for step in steps:
-            self._hand_over((), step.born)
-        for step in steps:
-            self._hand_over(step.dying, ())
-        return group.length
-
-    def operand(self, given: Any, char: str, domain: tuple[int, ...]) -> NDArray:
-        """Return an operand of a group: memory, or a number in the dtype ``char``."""
-        if type(given) is int:
-            return self._value(given, domain, char)  # type: ignore[no-any-return]
-        slot, index, shape = given
-        return self._window(slot, index, shape or domain)
-
-    def note(self, position: int, flags: int) -> None:
-        """Note the exceptions of a statement, as FPE bits, that its error state does not ignore."""
-        self._witness.notes += notes_of(position, self._rec.sites[position][2], flags)
 
     def _run_joined(self, k: int, then: Step) -> bool:
         """Run two statements as one call, if possible, and return True.  If it is not, they have to run one
@@ -242,6 +202,8 @@ class OpByOp:
                 axis_parts.reduce(OPS[op].reference, value, axes, DTYPES[result], out, keepdims)
             return
         index, function = entry.index, OPS[op].reference
+        if op == "where":
+            function = floor.choice or function
         plain = op != "cast" and isinstance(function, np.ufunc)
         values = [self._value(arg, shape, char, plain) for arg, char in zip(entry.args, types, strict=True)]
         if self._is_unallocated(slot):
@@ -251,15 +213,13 @@ class OpByOp:
                 and self._fill_zeros(slot, index, shape, values[0])
             ):
                 return
-            if (plain or op == "where") and dying and index is None and result == self._declared[slot].char:
+            if plain and dying and index is None and result == self._declared[slot].char:
                 self._take_over(slot, shape, result, entry.args, dying)
         target = self._window(slot, index, shape)
         if plain and target.dtype.char == result:
             function(
                 *values, out=target, **({} if _have_dtypes(values, types) else {"signature": entry.loop})
             )
-            return
-        if op == "where" and target.dtype.char == result and _where_in_place(target, *values):
             return
         made = values[0] if op == "cast" else function(*values)
         np.copyto(target, _real(made, target.dtype), casting="unsafe")
@@ -278,7 +238,7 @@ class OpByOp:
         char, own = self._declared[slot].char, self._declared[slot].shape
         if any(value.tobytes()) or shape != own or (index is not None and index != window.identity(len(own))):
             return False
-        self._memory[slot] = zeros(own, DTYPES[char], MAPPED)
+        self._memory[slot] = np.zeros(own, DTYPES[char])
         return True
 
     def _take_over(self, slot: int, shape: Any, char: str, args: Any, dying: tuple[int, ...]) -> None:
@@ -323,7 +283,7 @@ class OpByOp:
             found = self._array(head).view(entry.char).reshape(entry.shape)
             self._parts.setdefault(head, []).append(slot)
         else:
-            found = self._memory[slot] = empty(entry.shape, DTYPES[entry.char], MAPPED)
+            found = self._memory[slot] = allocate(entry.shape, DTYPES[entry.char])[0]
         self._arrays[slot] = found
         return found
 
@@ -336,28 +296,6 @@ class OpByOp:
         store = self._store(head)
         if store is not None and store.mem is None and head in self._memory:
             store.bind_new(self._memory[head], address_of(self._memory[head]))
-
-
-def _where_in_place(target: NDArray, condition: NDArray, value: NDArray, other: NDArray) -> bool:
-    """Do ``target[...] = where(condition, value, other)`` without a temporary; False if memory overlaps."""
-    if np.may_share_memory(target, condition):
-        return False
-    if _are_same_elements(target, value):
-        np.copyto(target, other, where=np.logical_not(condition))
-        return True
-    if np.may_share_memory(target, value):
-        return False
-    if not _are_same_elements(target, other):
-        if np.may_share_memory(target, other):
-            return False
-        np.copyto(target, other)
-    np.copyto(target, value, where=condition)
-    return True
-
-
-def _are_same_elements(a: NDArray, b: NDArray) -> bool:
-    """Whether two arrays are views of the same elements of the same memory."""
-    return (a.shape, a.strides, a.dtype) == (b.shape, b.strides, b.dtype) and address_of(a) == address_of(b)
 
 
 @lru_cache(1024)

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dcarray.core import config
 from dcarray.lowering.runtime import perf_map
-from dcarray.lowering.runtime.buffer_pool import trim
-from dcarray.plans.slot import PlanSlot, PlanState
+from dcarray.plans.slot import PlanSlot
 from dcarray.recording.session import session
 
 from .executor import EXECUTOR
@@ -38,8 +37,6 @@ class Compiled(PlanSlot[Any]):
     def launch(self, seconds: float) -> Any:
         """Return the function that calls the routine; None while it is not compiled and NumPy, which takes
         about ``seconds``, has to do the work.
-
-        While the code is awaited, NumPy's result may use the memory that is kept for the routine.
         """
         options = config.current()
         if options.jit == "off":
@@ -50,8 +47,6 @@ class Compiled(PlanSlot[Any]):
                 self._make(options)
             else:
                 EXECUTOR.background.submit_later(lambda: self._make(options))
-        if self.state is PlanState.ASKED:
-            trim()
         if self.plan is None:
             EXECUTOR.background.add_unplanned_work(seconds)
         return self.plan

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from dcarray.core import config, fp_attribution, fp_bits, fp_state
 from dcarray.core.counters import counters
 from dcarray.core.fp_bits import MINDFUL
 from dcarray.core.store import Store
 from dcarray.ir.log_entries import Statement
 from dcarray.ir.ops import SCANS
-from dcarray.lowering.runtime.buffer_pool import MAPPED, address_of, allocate, empty
+from dcarray.lowering.runtime.array_memory import address_of, allocate
 from dcarray.plans import templates
 from dcarray.recording.operands import DTYPES
 
@@ -37,7 +39,7 @@ def run_kernels(
             addresses.append(store.address)
         else:
             store = store() or rec.substitute(k)
-            mem, address = allocate(store.shape, store.dtype, store.size)
+            mem, address = allocate(store.shape, store.dtype)
             addresses.append(address)
             fresh.append((store, mem, address))
     if rec.kinds:
@@ -74,7 +76,7 @@ def allocate_arrays(
             address = addresses[template.memory.index(head)]
         elif type(store) is not Store:
             store = store() or rec.substitute(k)
-            mem, address = allocate(store.shape, store.dtype, store.size)
+            mem, address = allocate(store.shape, store.dtype)
             fresh.append((store, mem, address))
         else:
             mem, address = store.mem, store.address
@@ -138,7 +140,7 @@ def _copies(arrays: dict[int, Any]) -> dict[int, Any]:
             continue
         memory = address_of(a), a.nbytes
         if memory not in known:
-            known[memory] = empty((a.nbytes,), DTYPES["B"], MAPPED)
+            known[memory] = np.empty((a.nbytes,), DTYPES["B"])
             known[memory].view(a.dtype).reshape(a.shape)[...] = a
         found[k] = known[memory].view(a.dtype).reshape(a.shape)
     return found

@@ -282,7 +282,6 @@ class PlanEntry:
         self.template = template
         self.values = values
         self.eager_elements: int | None = None  # `cost_model.eager_elements` of it, once estimated
-        self.groups: Any = None  # `blocked_statements.groups` of it, once asked for
         self.plan: ExecutablePlan | None = None
         self.direct = False
         self.symbols: tuple[int, ...] = ()

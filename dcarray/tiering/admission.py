@@ -57,7 +57,7 @@ SUSPECT = 0.03
 core until plans are asked for."""
 PATIENCE = 0.1
 """Seconds of recordings without plans from which on planning pays.  The first plans take a fifth of a second
-of another core, which programs whose threads share the work (BLAS, blocked statements) miss, and most
+of another core, which programs whose threads share the work (BLAS, the floor) miss, and most
 programs that run so long go on for some time."""
 NANOSECOND = 1e-9
 """Seconds of NumPy for an element of a recording, at least: a long one is known before it has run."""
@@ -68,7 +68,7 @@ GLANCE = 25e-3
 WAIT = 1.0
 """Seconds of the same where plans are being made, and their end is told."""
 LARGE = 1e5
-"""Nanoseconds of NumPy's for a recorded statement from which on blocked statements take less."""
+"""Nanoseconds of NumPy's for a recorded statement beside which recording it takes little."""
 
 _SHORT = 500  # characters to plan which takes as long as any plan does at least
 _SOON = 0.05  # seconds that a loop still takes, in which its plan would hardly come

@@ -1,7 +1,7 @@
 """Eager periods: times in which NumPy runs the calls of one thread at once, also those on large arrays.
 
 Only calls on whose operands something is pending are recorded even then, and element-wise calls on so much
-(`MOST_AT_ONCE` bytes) that blocked statements (`dcarray.execution.blocked_statements`) take less time.
+(`MOST_AT_ONCE` bytes) that recording them takes little beside the call.
 
 Such a period begins when a recording comes again while its plan is being made (`begin_wait`): the program is
 in a loop, and to record the loop once more would only take time.  It ends when a plan becomes ready

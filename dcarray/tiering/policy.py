@@ -51,7 +51,7 @@ def eager_call(elements: int, operands: tuple[Any, ...], factor: int = 1, loop: 
     """Whether NumPy runs a call at once: small, or in an eager period, with nothing pending on operands.
 
     In an eager period a ufunc with an inner ``loop``, such as ``"dd->d"``, and a large result is recorded all
-    the same: blocked statements are faster.
+    the same, which takes little beside the call.
     """
     if elements >= factor * current().eager_below and elements:
         sooner = loop and elements * _WIDTHS.get(loop[-1], 0) > MOST_AT_ONCE

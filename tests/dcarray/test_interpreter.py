@@ -16,7 +16,7 @@ from dcarray.lowering import compilation
 from dcarray.lowering.cpu.llvm.libraries import LIBRARIES
 from dcarray.lowering.cpu.schedules import scheduler
 from dcarray.lowering.libraries import dispatch
-from dcarray.lowering.runtime import buffer_pool, library_calls
+from dcarray.lowering.runtime import array_memory, library_calls
 from dcarray.plans import templates
 from dcarray.recording import log_format, session
 
@@ -128,12 +128,11 @@ class Short:
 
     def __init__(self, monkeypatch, fails):
         self.left = fails
-        self.plain = buffer_pool.allocate
-        for module in (buffer_pool, run_plan):
+        self.plain = array_memory.allocate
+        for module in (interpreter, run_plan):
             monkeypatch.setattr(module, "allocate", self.allocate)
-        monkeypatch.setattr(interpreter, "empty", lambda shape, dtype, pooled: self.allocate(shape, dtype)[0])
 
-    def allocate(self, shape, dtype, size=-1, pooled=0):
+    def allocate(self, shape, dtype):
         self.left -= 1
         if -3 < self.left <= 0:  # the whole fails, and then a part of it
             raise MemoryError("for this test")
@@ -366,7 +365,6 @@ def test_operands_of_other_dtypes_are_converted_part_by_part(text):
 
 def test_zeros_that_are_not_written_take_no_memory():
     with dc.options(eager_below=0, jit="off"):
-        buffer_pool.trim()
         before = resident()
         made = dc.zeros(1 << 22)
         made[5] = 1
