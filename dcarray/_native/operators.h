@@ -80,14 +80,10 @@ both_at_hand(PyObject *a, PyObject *b, PyObject **p, PyObject **q, int multiplie
     static Methods methods_##slot;                                                                   \
     static PyObject *fast_##slot(PyObject *a, PyObject *b)                                           \
     {                                                                                                \
-        PyObject *p, *q, *r;                                                                         \
+        PyObject *p, *q;                                                                             \
         if (!both_at_hand(a, b, &p, &q, op == product, 0))                                              \
             return by_method(&methods_##slot, a, b);                                                 \
-        r = by_small_loop(np_##ufunc, p, q);                                                               \
-        if (r != NULL)                                                                               \
-            return small_handle(r);                                                                        \
-        r = by_large_loop(np_##ufunc, p, q);                                                          \
-        return wrap_result(r != NULL ? r : op(p, q));                                                       \
+        return wrap_result(op(p, q));                                                                       \
     }
 #define INPLACE(slot, op, ufunc)                                                                     \
     static binaryfunc slow_##slot;                                                                   \
@@ -98,12 +94,9 @@ both_at_hand(PyObject *a, PyObject *b, PyObject **p, PyObject **q, int multiplie
             r = recorded(np_##ufunc, a, b, a);                                                       \
             return r != NULL || PyErr_Occurred() ? r : slow_##slot(a, b);                            \
         }                                                              \
-        if (!by_loop_into(np_##ufunc, p, q, p)) {                                                    \
-            r = op(p, q);                                                                            \
-            if (r == NULL)                                                                           \
-                return NULL;                                                                         \
-            Py_DECREF(r);                                                                            \
-        }                                                                                            \
+        if ((r = op(p, q)) == NULL)                                                                  \
+            return NULL;                                                                             \
+        Py_DECREF(r);                                                                                \
         note_site(a);                                                                               \
         return Py_NewRef(a);                                                                         \
     }
@@ -116,11 +109,7 @@ both_at_hand(PyObject *a, PyObject *b, PyObject **p, PyObject **q, int multiplie
             r = recorded(np_##ufunc, a, NULL, NULL);                                                 \
             return r != NULL || PyErr_Occurred() ? r : slow_##slot(a);                               \
         }                                                                   \
-        r = by_small_loop(np_##ufunc, p, NULL);                                                            \
-        if (r != NULL)                                                                               \
-            return small_handle(r);                                                                        \
-        r = by_large_loop(np_##ufunc, p, NULL);                                                       \
-        return wrap_result(r != NULL ? r : op(p));                                                          \
+        return wrap_result(op(p));                                                                          \
     }
 #define BINARIES(X)                                                                                  \
     X(nb_add, PyNumber_Add, "add", add)                                                              \
@@ -195,9 +184,5 @@ fast_compare(PyObject *a, PyObject *b, int op)
         r = recorded(ufuncs[op], a, b, NULL);
         return r != NULL || PyErr_Occurred() ? r : slow_compare(a, b, op);
     }
-    r = by_small_loop(ufuncs[op], p, q); /* in the order of Python's numbers */
-    if (r != NULL)
-        return small_handle(r);
-    r = by_large_loop(ufuncs[op], p, q);
-    return wrap_result(r != NULL ? r : PyObject_RichCompare(p, q, op));
+    return wrap_result(PyObject_RichCompare(p, q, op));
 }

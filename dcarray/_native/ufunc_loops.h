@@ -31,9 +31,6 @@ typedef struct {
 } Loop;
 
 enum { LOOPS = 512, REST = 64, MOST = 4096 }; /* MOST: elements; NumPy gives up the GIL for more */
-/* Beside what more elements take, what a ufunc does before and after its loop is nothing.  For fewer it takes a
- * microsecond where arrays have pushed it out of the near cache. */
-enum { LARGEST = 1 << 20 };
 enum { FLAGS = FE_DIVBYZERO | FE_OVERFLOW | FE_UNDERFLOW | FE_INVALID };
 enum { API_VERSION = 0, API_NEW_FROM_DESCR = 94, API_SET_BASE = 282, API_NUMPY_2 = 0x02000000 }; /* in NumPy's table of functions */
 
@@ -194,16 +191,12 @@ store_number(PyObject *x, Descr *dtype, char *place)
     return 0;
 }
 
-/* What the loop makes of p and q; NULL, without an exception, where the ufunc is to be called after all.  While it goes
- * over a large array, other threads may run, as they may while the ufunc does. */
+/* What the loop makes of its operands; NULL, without an exception, where the ufunc is to be called after all. */
 static inline PyObject *
-call_loop(Loop *loop, Array *like, Py_ssize_t n, char **pointers, Py_ssize_t *strides, PyObject *p, PyObject *q)
+call_loop(Loop *loop, Array *like, Py_ssize_t n, char **pointers, Py_ssize_t *strides)
 {
-    PyThreadState *state;
-    Inner *code = loop->code; /* other threads may put another loop in its place */
-    void *data = loop->data;
     PyObject *r = NewArray(PlainClass, Py_NewRef(loop->result), like->ndim, like->shape, NULL, NULL, 0, NULL);
-    int last = loop->second ? 2 : 1, raised;
+    int last = loop->second ? 2 : 1;
     if (r == NULL) {
         PyErr_Clear();
         return NULL;
@@ -211,21 +204,8 @@ call_loop(Loop *loop, Array *like, Py_ssize_t n, char **pointers, Py_ssize_t *st
     pointers[last] = ((Array *)r)->data;
     strides[last] = Known[((Descr *)loop->result)->type & 127].width;
     clear_flags();
-    if (n <= MOST) {
-        code(pointers, &n, strides, data);
-        raised = fetestexcept(FLAGS);
-    }
-    else {
-        Py_INCREF(p);
-        Py_XINCREF(q);
-        state = PyEval_SaveThread();
-        code(pointers, &n, strides, data);
-        raised = fetestexcept(FLAGS);
-        PyEval_RestoreThread(state);
-        Py_DECREF(p);
-        Py_XDECREF(q);
-    }
-    if (!raised && !PyErr_Occurred())
+    loop->code(pointers, &n, strides, loop->data);
+    if (!fetestexcept(FLAGS) && !PyErr_Occurred())
         return r;
     PyErr_Clear();
     loop->rest = REST;
@@ -233,10 +213,9 @@ call_loop(Loop *loop, Array *like, Py_ssize_t n, char **pointers, Py_ssize_t *st
     return NULL;
 }
 
-/* The ufunc of a plain array, or of two operands of which one is, small or not; NULL, without an exception, if it is to
- * be called. */
-static inline PyObject *
-ufunc_by_loop(PyObject *ufunc, PyObject *p, PyObject *q, int small)
+/* The ufunc of a small plain array, or of two operands of which one is; NULL, without an exception, if it is to be called. */
+static PyObject *
+by_small_loop(PyObject *ufunc, PyObject *p, PyObject *q)
 {
     Array *a = (Array *)p, *b = (Array *)q, *like = a;
     char *pointers[3], number[16];
@@ -249,8 +228,7 @@ ufunc_by_loop(PyObject *ufunc, PyObject *p, PyObject *q, int small)
             return NULL;
         like = b;
     }
-    if (!has_one_stride(like) || (n = elements_of((PyObject *)like)) == 0 || like->ndim == 0 ||
-        (small ? n > MOST : n <= MOST || n > LARGEST))
+    if (!has_one_stride(like) || (n = elements_of((PyObject *)like)) == 0 || like->ndim == 0 || n > MOST)
         return NULL;
     if (q == NULL)
         loop = loop_of(ufunc, a->dtype->type, 0);
@@ -278,20 +256,7 @@ ufunc_by_loop(PyObject *ufunc, PyObject *p, PyObject *q, int small)
     }
     else if (q != NULL && !store_number(q, like->dtype, number))
         return NULL;
-    return call_loop(loop, like, n, pointers, strides, p, q);
-}
-
-static PyObject *
-by_small_loop(PyObject *ufunc, PyObject *p, PyObject *q)
-{
-    return ufunc_by_loop(ufunc, p, q, 1);
-}
-
-/* `ufunc_by_loop` of large arrays. */
-Py_NO_INLINE static PyObject *
-by_large_loop(PyObject *ufunc, PyObject *p, PyObject *q)
-{
-    return ufunc_by_loop(ufunc, p, q, 0);
+    return call_loop(loop, like, n, pointers, strides);
 }
 
 #include "out_arguments.h"

@@ -132,12 +132,7 @@ array_ufunc(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *n
         if (p != NULL && (nargs == 3 || (q != NULL && !is_worth_recording(p, q, args[0] == np_matmul, &place)))) {
             PyObject *operands[2] = {p, q};
             if (names == NULL || PyTuple_GET_SIZE(names) == 0) {
-                r = by_small_loop(args[0], p, q);
-                if (r == NULL && q != NULL && args[0] == np_matmul && (r = matmul_by_loop(p, q)) != NULL)
-                    return wrap_result(r);
-                if (r != NULL)
-                    return small_handle(r);
-                r = by_large_loop(args[0], p, q);
+                r = q != NULL && args[0] == np_matmul ? matmul_by_loop(p, q) : NULL;
                 return wrap_result(r != NULL ? r : PyObject_Vectorcall(args[0], operands, nargs - 2, NULL));
             }
             r = into_out(args[0], p, q, args + nargs, names);

@@ -25,7 +25,7 @@ from dcarray.recording.operands import DTYPES
 from dcarray.recording.replay import Replay
 from dcarray.tiering.blas_sharing import is_skinny_product
 
-from . import axis_parts, clipping, masked_reduction
+from . import axis_parts, masked_reduction
 from .steps import Step
 
 NDArray = np.ndarray[Any, Any]
@@ -111,11 +111,11 @@ class OpByOp:
         first, second = self._statements[k], self._statements[then.position]
         self._witness.at(then.position)
         try:
-            return (self._reduce_masked if second.kind == "fold" else self._bound)(first, second, then.dying)
+            return self._reduce_masked(first, second)
         except Exception:
             return False
 
-    def _reduce_masked(self, first: Statement, second: Statement, dying: tuple[int, ...]) -> bool:
+    def _reduce_masked(self, first: Statement, second: Statement) -> bool:
         """Run a `where` and the reduction of its result as one masked reduction."""
         types, _ = _split_loop(first.loop)
         mask, x, rest = [
@@ -123,15 +123,6 @@ class OpByOp:
         ]
         result, out = DTYPES[_split_loop(second.loop)[1]], self._array(second.out)
         return masked_reduction.reduce_selected(second.op, result, out, mask, x, rest[()])
-
-    def _bound(self, first: Statement, second: Statement, dying: tuple[int, ...]) -> bool:
-        """Run a comparison with a number and the choice of that number as one call of ``clip``."""
-        char, shape, slot, index = first.loop[0], first.shape, second.out, second.index
-        x, bound, number = [self._value(arg, shape, char) for arg in (*first.args, second.args[1])]
-        if dying and index is None and self._is_unallocated(slot):
-            self._take_over(slot, shape, char, second.args[2:], dying)
-        target = self._window(slot, index, shape)
-        return target.dtype.char == char and clipping.bound_by(first.op, x, bound[()], number[()], target)
 
     def replay(self) -> Replay:
         """Return the statements that could not run, to be recorded again."""

@@ -8,14 +8,14 @@ from typing import NamedTuple
 
 from dcarray.ir.log_entries import Declaration, Statement
 
-from . import clipping, masked_reduction
+from . import masked_reduction
 
 
 class Step(NamedTuple):
     """A statement of a log that is not dead, with the families of memory that it uses.  ``reads`` and
     ``writes`` are all families, ``dying`` those that no later statement needs, and ``born`` those that it is
     the first to write.  ``joined`` says that only the next statement uses its result: both may run as one
-    masked reduction, or one ``clip``."""
+    masked reduction."""
 
     position: int
     reads: frozenset[int]
@@ -56,7 +56,7 @@ def live_steps(
     found.reverse()
     for k, (step, then) in enumerate(pairwise(found)):
         first, second = statements[step.position], statements[then.position]
-        pair = masked_reduction.can_join(first, second) or clipping.can_join(first, second)
+        pair = masked_reduction.can_join(first, second)
         if step.born and step.writes <= set(then.dying) and pair:
             found[k] = step._replace(joined=True)
     return tuple(found)

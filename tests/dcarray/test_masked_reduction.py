@@ -25,14 +25,14 @@ def recorded() -> Any:
 def sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The bytes of all arrays that are made call by call."""
     found: list[int] = []
-    empty = interpreter.empty
+    allocate = interpreter.allocate
 
-    def noted(shape: Any, dtype: Any, pooled: int) -> Any:
-        made = empty(shape, dtype, pooled)
-        found.append(made.nbytes)
+    def noted(shape: Any, dtype: Any) -> Any:
+        made = allocate(shape, dtype)
+        found.append(made[0].nbytes)
         return made
 
-    monkeypatch.setattr(interpreter, "empty", noted)
+    monkeypatch.setattr(interpreter, "allocate", noted)
     return found
 
 
