@@ -1,83 +1,88 @@
-"""What the floor gains: calls of plain NumPy with and without its parts, each in a process of its own.
-
-    python -m benchmarks.floor [--rounds N]
-
-No code is compiled.  Printed are microseconds in NumPy, and how many times faster each part of the floor, and
-all of it, is in the least of some rounds, in turns.
-"""
+"""Lower bounds for the times of calls on arrays of a class other than NumPy's; `sweep` shows them."""
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
-import subprocess
-import sys
-from timeit import repeat
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 
-PARTS = ("off", "memory", "calls", "threads", "on")
-CALLS = {
-    "a + b of 10 elements": "s + s",
-    "np.maximum(a, 0) of 10": "np.maximum(s, 0)",
-    "a *= 0.5 of 10": "s.__imul__(0.5)",
-    "a.sum() of 10": "s.sum()",
-    "np.max(a) of 10": "np.max(s)",
-    "a + b of 1,000": "m + m",
-    "a * b + a of 100,000": "l * l + l",
-    "np.exp(a) of 100,000": "np.exp(l)",
-    "a * b + a of 4,000,000": "h * h + h",
-    "np.exp(a) of 4,000,000": "np.exp(h)",
-    "np.zeros(4,000,000) += 1": "np.zeros(4_000_000).__iadd__(1.0)",
-    "five points of 1,000 x 1,000": "u[1:-1, 1:-1] + u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2]",
-    "columns of 1,000 x 1,000": "u.sum(0)",
-}
+_OPERATORS = """
+add radd iadd sub rsub isub mul rmul imul truediv rtruediv itruediv floordiv rfloordiv mod rmod pow
+rpow ipow matmul rmatmul and rand iand or ror ior xor rxor lshift rlshift neg abs invert divmod lt
+le eq ne gt ge getitem setitem array_function
+"""
+_METHODS = """
+all any argmax astype clip copy cumprod diagonal dot fill flatten item max mean prod ravel reshape
+round std sum swapaxes take tolist
+"""
 
 
-def measure() -> None:
-    """Print the seconds of each call in this process."""
-    import dcarray as dc
+class Idle:
+    """An array of a class whose methods return immediately, without computing anything."""
 
-    dc.info()  # puts the floor under NumPy
-    rng = np.random.default_rng(0)
-    names = {"np": np, "u": rng.random((1000, 1000))}
-    names.update(
-        {name: rng.random(n) for name, n in zip("smlh", (10, 1000, 100_000, 4_000_000), strict=True)}
-    )
-    least = {}
-    for text in CALLS.values():
-        once = min(repeat(text, globals=names, number=3, repeat=3)) / 3
-        number = max(1, int(0.01 / once))
-        least[text] = min(repeat(text, globals=names, number=number, repeat=9)) / number
-    print(json.dumps(least))
+    __slots__ = ("array", "ndim", "shape", "size")
 
+    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+        self.array = array
+        self.shape = array.shape
+        self.ndim = array.ndim
+        self.size = array.size
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--measure", action="store_true", help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.measure:
-        measure()
-        return 0
-    found: dict[str, dict[str, float]] = {part: {} for part in PARTS}
-    for _ in range(options.rounds):
-        for part in PARTS:
-            command = [sys.executable, "-m", "benchmarks.floor", "--measure"]
-            environment = {**os.environ, "DCARRAY_FLOOR": part}
-            done = subprocess.run(command, env=environment, check=True, text=True, stdout=subprocess.PIPE)
-            for text, seconds in json.loads(done.stdout).items():
-                found[part][text] = min(seconds, found[part].get(text, seconds))
-    print(f"{'':30}{'NumPy, us':>12}" + "".join(f"{part:>9}" for part in PARTS[1:]))
-    for name, text in CALLS.items():
-        plain = found["off"][text]
-        print(
-            f"{name:30}{plain * 1e6:12,.1f}"
-            + "".join(f"{plain / found[part][text]:9.2f}" for part in PARTS[1:])
-        )
-    return 0
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray[Any, Any]:
+        return self.array
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, out: Any = None, **options: Any) -> Any:
+        return self if out is None else out[0]
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def _at_once(self: Idle, *_: Any, **__: Any) -> Idle:
+    return self
+
+
+for _name in [f"__{name}__" for name in _OPERATORS.split()] + _METHODS.split():
+    setattr(Idle, _name, _at_once)
+for _name in ("T", "imag"):
+    setattr(Idle, _name, property(_at_once))
+
+
+def idle(given: dict[str, Any]) -> dict[str, Any]:
+    """Return the arrays of `calls.arrays` as `Idle`, except those that are NumPy's for all contenders."""
+    return {k: a if k.isupper() or isinstance(a, int) else Idle(a) for k, a in given.items()}
+
+
+def _behind(module: ModuleType) -> ModuleType:
+    """Return a copy of a module of NumPy with the implementations behind the dispatch of its functions."""
+    found = ModuleType(module.__name__)
+    for name in dir(module):
+        value = getattr(module, name)
+        vars(found)[name] = getattr(value, "_implementation", value) if callable(value) else value
+    return found
+
+
+BEHIND = _behind(np)
+"""What NumPy's functions are on plain arrays, when it is known that these are."""
+BEHIND.linalg, BEHIND.fft = _behind(np.linalg), _behind(np.fft)  # type: ignore[attr-defined]
+
+
+def floor(seconds: Callable[[Any, dict[str, Any]], float], given: dict[str, Any]) -> float | None:
+    """Return a lower bound, in seconds, of a call whose arrays are of another class than NumPy's.
+
+    Parameters
+    ----------
+    seconds : callable
+        Returns the time of the call with a namespace for ``np`` and with some arrays.
+    given : dict
+        The plain arrays.
+
+    Returns
+    -------
+    float or None
+        NumPy's time for the dispatch to an array of another class, plus that of the computation; None if
+        the call needs more of its arrays than `Idle` offers.
+    """
+    try:
+        return seconds(np, idle(given)) + seconds(BEHIND, given)
+    except (AttributeError, TypeError, ValueError, IndexError):
+        return None
