@@ -1,6 +1,6 @@
 """What the floor gains: calls of plain NumPy with and without its parts, each in a process of its own.
 
-    python -m benchmarks.floor [--rounds N]
+    python -m benchmarks.numpy_floor [--rounds N]
 
 No code is compiled.  Printed are microseconds in NumPy, and how many times faster each part of the floor, and
 all of it, is in the least of some rounds, in turns.
@@ -64,7 +64,7 @@ def main() -> int:
     found: dict[str, dict[str, float]] = {part: {} for part in PARTS}
     for _ in range(options.rounds):
         for part in PARTS:
-            command = [sys.executable, "-m", "benchmarks.floor", "--measure"]
+            command = [sys.executable, "-m", "benchmarks.numpy_floor", "--measure"]
             environment = {**os.environ, "DCARRAY_FLOOR": part}
             done = subprocess.run(command, env=environment, check=True, text=True, stdout=subprocess.PIPE)
             for text, seconds in json.loads(done.stdout).items():
