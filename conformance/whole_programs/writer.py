@@ -51,7 +51,8 @@ def forked(function, *args):
 
 def elsewhere(function):
     names = {k: v + 1 if type(v) is int else v for k, v in function.__globals__.items()}
-    return types.FunctionType(function.__code__, names, function.__name__, function.__defaults__)
+    inner = getattr(function, "__wrapped__", function)  # the code of what stands for it is not promised
+    return types.FunctionType(inner.__code__, names, function.__name__, function.__defaults__)
 
 
 def beside(function, *args):

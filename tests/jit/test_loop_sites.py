@@ -361,7 +361,7 @@ def test_errors_that_later_runs_may_not_have(error: type[Exception], monkeypatch
     def none(*args: Any) -> Any:
         raise error
 
-    monkeypatch.setattr(run_loop, "_memory", none)
+    monkeypatch.setattr(run_loop, "allocate", none)
     agree(f, np.arange(20.0), 4, served=0)
     monkeypatch.undo()
     monkeypatch.setattr(short_runs, "BUILT", False)
