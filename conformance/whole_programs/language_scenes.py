@@ -51,7 +51,7 @@ def _some(w: Writer) -> Grammar:
 
 
 def _used(text: str) -> str:
-    """Return a text without the functions and classes whose names it has only once."""
+    """Return a program's text without the functions and classes that nothing in it uses."""
     lines = text.split("\n")
     for node in ast.walk(ast.parse(text)):
         if not isinstance(node, ast.FunctionDef | ast.ClassDef) or node.name.startswith(("_", "scene")):

@@ -73,7 +73,8 @@ call_by_rows(PyObject *ufunc, PyObject *p, PyObject *q, PyObject *into)
     char number[16];
     if (q == NULL)
         operands[1] = into;
-    if (like == NULL || Py_TYPE(like) != PlainClass || (into != NULL && (Py_TYPE(into) != PlainClass || out->ndim != like->ndim)) || like->ndim < 2 || like->ndim > MOST_AXES || SharingThreads < 2)
+    if (like == NULL || Py_TYPE(like) != PlainClass || like->ndim < 2 || like->ndim > MOST_AXES || SharingThreads < 2 ||
+        (into != NULL && (Py_TYPE(into) != PlainClass || out->ndim != like->ndim)))
         return NULL;
     RowsRun r = {.operands = count + 1, .ndim = like->ndim, .shape = like->shape};
     Py_ssize_t n = elements_of((PyObject *)like), row = like->shape[like->ndim - 1];

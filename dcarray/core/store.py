@@ -137,7 +137,7 @@ class Store:
         self.address = address
 
     def bind(self, mem: np.ndarray[Any, Any]) -> None:
-        """Give the store memory of any strides."""
+        """Make an array, of any strides, the memory of the store."""
         self.mem = mem
         self.address = address_of(mem)
         if not compilable(mem):

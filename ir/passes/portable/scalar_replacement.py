@@ -110,8 +110,8 @@ def in_scalar(loop: Loop, target: Window, array: Array) -> Stmt:
 
 
 def in_scalars(loop: Loop, which: Sequence[int], arrays: Sequence[Array]) -> Stmt:
-    """Return the loop in which the statements ``which`` read their previous elements from the scalars
-    ``arrays``."""
+    """Return the loop with scalars in place of elements that the iteration before has written: the statements
+    at the positions ``which`` read them from ``arrays``, which have no axes."""
     head: list[Stmt] = []
     body: list[Stmt] = list(loop.body)
     for k, array in zip(which, arrays, strict=True):

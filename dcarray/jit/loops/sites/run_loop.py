@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 NDArray = np.ndarray[Any, Any]
 _FEW = 1 << 22  # bytes of arrays of which the first run of a plan makes copies that others need not
 _COPIED = 4e-9  # seconds for each overwritten byte from which on to copy it is a twentieth of a run
-_SMALL = 1024  # elements up to which NumPy allocates, since the memory is not worth reusing
+_SMALL = 1024  # elements up to which windows that are saved keep their memory from run to run
 
 
 class LoopPlan(SizedPlan):
@@ -228,9 +228,9 @@ class LoopPlan(SizedPlan):
             made += [values[k] for k in self._plain]
             return [places[k] for k in self._plain]
         addresses = []
-        for _, fetch, dtype, shape, _, size in sizes.parameters:
+        for _, fetch, dtype, shape, *_ in sizes.parameters:
             if fetch is None:
-                a, address = self._new(shape, dtype, size)
+                a, address = allocate(shape, dtype)
             elif type(fetch) is int and (address := places[fetch]):
                 a = values[fetch]
                 if type(a) is not np.ndarray:
@@ -250,9 +250,9 @@ class LoopPlan(SizedPlan):
         array shares memory with another one, or an array's shape or strides are not as planned."""
         addresses: list[int] = []
         spans: list[tuple[int, int, bool]] = []
-        for role, fetch, dtype, shape, strides, size in sizes.parameters:
+        for role, fetch, dtype, shape, strides, _ in sizes.parameters:
             if fetch is None:
-                a, address = self._new(shape, dtype, size)
+                a, address = allocate(shape, dtype)
             else:
                 value = values[fetch] if type(fetch) is int else fetch(values)
                 if type(value) is np.ndarray:
@@ -287,10 +287,6 @@ class LoopPlan(SizedPlan):
             made.append(a)
             addresses.append(address)
         return None if self._overwritten and _written_range_overlaps(spans) else addresses
-
-    def _new(self, shape: tuple[int, ...], dtype: np.dtype[Any], size: int) -> tuple[NDArray, int]:
-        """Return new memory for a result, and its address."""
-        return allocate(shape, dtype)
 
     def _execute(
         self, made: list[NDArray], addresses: list[int], options: config.Options, sizes: Sizes,

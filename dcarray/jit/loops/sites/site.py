@@ -342,7 +342,8 @@ class Site:
 
     @property
     def leaves_to_inner(self) -> bool:
-        """Whether each site directly inside the loop may have a plan: then a slow loop needs none."""
+        """Whether all loops directly inside this one may still be compiled by themselves, so that this one
+        need not be, if it is slow."""
         return not (self.source.is_nested or any(one.refused or one.doubtful for one in self.inner))
 
     @property

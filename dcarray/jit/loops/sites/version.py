@@ -292,8 +292,8 @@ class Version:
 
 
 def ranks_may_differ() -> bool:
-    """Whether each rank may decide by its own times what it runs, whatever the values are: there is only one
-    rank, or no array lies in blocks, with which all ranks have to do the same."""
+    """Whether each rank may choose by its own measured times what it runs: there is one rank, or no array is
+    distributed in blocks.  On such arrays all ranks have to run the same."""
     return communicator() is None or config.current().distribute_above == sys.maxsize
 
 
