@@ -12,7 +12,6 @@ import pytest
 
 from dcarray.core import faults
 from dcarray.core.counters import note
-from dcarray.tiering import eager_period
 
 MANY = 2
 """Cases of a test from which on a run of all tests may have a part of them."""
@@ -99,12 +98,6 @@ def golden(request: pytest.FixtureRequest) -> Callable[..., None]:
         file.write_text("".join(f"{line}\n" for line in (*others[:place], *wanted, *others[place:])))
 
     return check
-
-
-@pytest.fixture(autouse=True)
-def no_eager_period() -> None:
-    """End the eager period that what waits for a plan in an earlier test may have begun."""
-    eager_period.end()
 
 
 @pytest.fixture(autouse=True)

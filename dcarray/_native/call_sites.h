@@ -18,6 +18,18 @@ typedef struct {
 } CallSite;
 
 static CallSite CallSites[SITES];
+static int Suspended; /* how often `suspend` was called, less `resume` */
+
+/* suspend(change): add 1 or -1 to the number of reasons for which no call site counts as promoted. */
+static PyObject *
+suspend_sites(PyObject *module, PyObject *more)
+{
+    long change = PyLong_AsLong(more);
+    if (change == -1 && PyErr_Occurred())
+        return NULL;
+    Suspended += (int)change;
+    Py_RETURN_NONE;
+}
 
 /* Where a call site is or may be put: there, or just behind. */
 static CallSite *
@@ -78,14 +90,13 @@ site_here(void)
 
 /* What is known of the place in the user's code that asks for something: it is looked up once, for all operands. */
 typedef struct {
-    Py_ssize_t most; /* bytes that NumPy works on at once in an eager period */
     int found, asked;
     int permitted;  /* if `asked`: do the options and the ranks let NumPy work at promoted call sites? */
     CallSite *site; /* if `found`: the call site there if it is promoted, or NULL */
 } Place;
 
 /* A place of which nothing is known yet. */
-#define HERE (&(Place){.most = MOST_AT_ONCE})
+#define HERE (&(Place){0})
 
 /* The call site of the user's code if it is promoted, else NULL. */
 static CallSite *
@@ -114,13 +125,6 @@ permits(Place *place, Py_ssize_t elements)
         place->asked = 1;
     }
     return place->permitted;
-}
-
-/* Whether NumPy works on so many elements of so many bytes where the user's code is; -1 with an exception. */
-static int
-eager_here(Py_ssize_t elements, Py_ssize_t width, Place *place)
-{
-    return elements <= place->most / width && in_eager_period() ? 1 : permits(place, elements);
 }
 
 /* Note who made what a large array holds; nothing is lost where that fails. */

@@ -29,21 +29,17 @@
     X("done", Done) X("due", Due) X("log", Log) X("slots", Slots) X("news", News) X("sites", Sites)                \
     X("state", State) X("entry_limit", EntryLimit) X("urgent", Urgent) X("kinds", Kinds) X("arena", Arena)         \
     X("device", Device) X("parts", Parts) X("iteration_ends", IterationEnds)         \
-    X("held_elements", HeldElements) X("session", Session)
+    X("held_elements", HeldElements)
 
 /* The states of call sites, and after how many demotions and refused promotions these change. */
 #define TIERS(X) X(OBSERVED) X(CANDIDATE) X(ACTIVE) X(DEOPTIMISED)
 #define LIMITS(X) X(STRIKES) X(BLOCKED_HITS)
-
-/* The bytes up to which NumPy does at once what an eager period asks for; beside more, recording takes little. */
-#define PERIODS(X) X(MOST_AT_ONCE)
 
 #define IN_ENUM(name) name,
 #define NAMED_IN_ENUM(name, text) name,
 enum { MAKERS(IN_ENUM) };
 enum { CHECKS(IN_ENUM) };
 enum { TIERS(IN_ENUM) };
-enum { MOST_AT_ONCE = 1 << 20 };
 enum { STRIKES = 3, BLOCKED_HITS = 8 };
 enum { UNANSWERED, ANSWERS_OF(NAMED_IN_ENUM) ANSWERS };
 
@@ -86,5 +82,5 @@ add_constants(PyObject *module)
         return -1;
     }
 #define ADDED(name) || PyModule_AddIntConstant(module, #name, name) < 0
-    return 0 MAKERS(ADDED) CHECKS(ADDED) TIERS(ADDED) LIMITS(ADDED) PERIODS(ADDED) ? -1 : 0;
+    return 0 MAKERS(ADDED) CHECKS(ADDED) TIERS(ADDED) LIMITS(ADDED) ? -1 : 0;
 }

@@ -42,7 +42,7 @@ static PyObject *Locate;    /* a function: find the window of such a view; see h
     X(ItemSize, "itemsize") X(CharName, "char") X(DtypeName, "dtype") X(Reduce, "reduce")             \
     X(Accumulate, "accumulate") X(Outer, "outer") X(Reduceat, "reduceat") X(Process, "_process")      \
     X(Simulation, "dcarray.comm.transport.simulated_ranks") X(PlainName, "_plain") X(CurrentName, "current")    \
-    X(RecName, "rec") X(ReadyName, "ready") X(AwaitedName, "awaited") X(ItsDevice, "_device")        \
+    X(RecName, "rec") X(ReadyName, "ready") X(ItsDevice, "_device")        \
     X(CastName, "cast") X(OldName, "old") X(NewName, "new") X(MapName, "map") X(ModulesName, "modules") \
     X(AxisName, "axis") X(KeepdimsName, "keepdims") X(WhereName, "where")
 #define DECLARE_NAME(variable, text) static PyObject *variable;
@@ -116,7 +116,6 @@ number_in(PyObject *x, PyObject *name)
     return n;
 }
 
-#include "eager_periods.h"
 #include "options.h"
 #include "call_sites.h"
 #include "large_views.h"
@@ -398,10 +397,6 @@ static PyMethodDef methods[] = {
     METHOD("route_instances", route_instances, METH_VARARGS)
     METHOD("promote", promote_site, METH_VARARGS)
     METHOD("demote", demote_site, METH_VARARGS)
-    METHOD("begin_eager_period", begin_eager_period, METH_O)
-    METHOD("end_eager_period", end_eager_period, METH_NOARGS)
-    METHOD("expire_eager_period", expire_eager_period, METH_NOARGS)
-    METHOD("in_eager_period", eager_period_state, METH_NOARGS)
     METHOD("make_triangles", make_triangles, METH_VARARGS)
     METHOD("suspend", suspend_sites, METH_O)
     METHOD("accumulate", accumulate_lines, METH_VARARGS)

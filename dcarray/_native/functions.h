@@ -232,7 +232,7 @@ static int
 makes_large(PyObject **plains, Py_ssize_t n, Py_ssize_t arrays)
 {
     double most = most_made(plains, n, arrays);
-    int eager = most < (double)SmallLimit ? 1 : most >= (double)PY_SSIZE_T_MAX ? 0 : eager_here((Py_ssize_t)most, sizeof(double), HERE);
+    int eager = most < (double)SmallLimit ? 1 : most >= (double)PY_SSIZE_T_MAX ? 0 : permits(HERE, (Py_ssize_t)most);
     if (eager < 0)
         PyErr_Clear();
     return eager <= 0;

@@ -276,13 +276,13 @@ has_many_indices(PyObject *key)
 }
 
 /* The key for NumPy (a new reference) if that is to select elements of a large array at once, because they are few
- * or NumPy does everything, or does so here; `whole` is the view of it then.  NULL, without an exception, if not. */
+ * or NumPy does so here; `whole` is the view of it then.  NULL, without an exception, if not. */
 static PyObject *
 gather_key(PyObject *x, PyObject *key, PyObject **whole)
 {
     PyObject *view = is_large(x) && !is_basic_key(key) ? view_of(x) : NULL;
     Py_ssize_t most = -1, below = 0;
-    if (view != NULL && ((usual_dtype(view) && in_eager_period()) || (eager_view(x, HERE) != NULL && !Strict)) &&
+    if (view != NULL && eager_view(x, HERE) != NULL && !Strict &&
         (usual_dtype(view) || !is_compiled(x)) && mentions_arrays(key))
         most = 0, below = 1;
     else if (view != NULL && (most = most_selected((Array *)view, key)) >= 0)
@@ -319,7 +319,7 @@ fast_subscript(PyObject *x, PyObject *key)
 {
     PyObject *a = small_array(x), *r, *given;
     int seen = a == NULL && has_view(x, key);
-    if (a == NULL && !(seen && ((lately_eager() && is_idle(x)) || few_selected((Array *)AT(x, View), key))) &&
+    if (a == NULL && !(seen && few_selected((Array *)AT(x, View), key)) &&
         (r = slice_of_large(x, key)) != NULL)
         return r;
     if (seen && has_view(x, key)) { /* slices may hold objects that run any code */
@@ -330,11 +330,8 @@ fast_subscript(PyObject *x, PyObject *key)
             return view; /* an element */
         if (Py_TYPE(view) != PlainClass)
             r = slow_subscript(x, key);
-        else /* with no window to begin with, it is found sooner from where the view is; and it is hardly wanted as
-              * long as NumPy does everything */
-            r = (AT(x, Index) == NULL || (MayView && lately_eager())) && is_idle(x) && is_compiled(x)
-                    ? view_handle(x, view)
-                    : part_handle(x, key, view);
+        else /* with no window to begin with, it is found sooner from where the view is */
+            r = AT(x, Index) == NULL && is_idle(x) && is_compiled(x) ? view_handle(x, view) : part_handle(x, key, view);
         Py_DECREF(view);
         return r;
     }
@@ -401,7 +398,7 @@ fast_assign(PyObject *x, PyObject *key, PyObject *value)
             done = view == NULL ? -1 : is_small_view(view);
             if (done == 0 && is_plain_copy(view, value))
                 done = 1;
-            if (done == 0 && (done = eager_here(elements_of(view), item_width(view), HERE)) > 0)
+            if (done == 0 && (done = permits(HERE, elements_of(view))) > 0)
                 note_site(x);
             if (done > 0)
                 done = PyObject_SetItem(view, Py_Ellipsis, b) < 0 ? -1 : 1;

@@ -91,13 +91,12 @@ static PyObject *
 eager_view(PyObject *x, Place *place)
 {
     PyObject *view;
-    int found, all = in_eager_period();
-    if (AT(x, Small) != Py_None || (!all && promoted_site(place) == NULL) ||
-        (!is_compiled(x) && (all || !place->site->always)) || (view = view_of(x)) == NULL ||
+    int found;
+    if (AT(x, Small) != Py_None || promoted_site(place) == NULL ||
+        (!is_compiled(x) && !place->site->always) || (view = view_of(x)) == NULL ||
         (!is_compiled(x) && strchr("MmSU", ((Array *)view)->dtype->kind) == NULL))
         return NULL;
-    /* in an eager period NumPy does no more than `most`, unless this place of the program is promoted */
-    found = all && elements_of(view) <= place->most / item_width(view) ? 1 : permits(place, elements_of(view));
+    found = permits(place, elements_of(view));
     if (found < 0)
         PyErr_Clear();
     return found > 0 && (!Strict || is_compiled(x)) ? view : NULL;

@@ -232,15 +232,6 @@ note_statement(PyObject *rec, PyObject *entry, Py_ssize_t size, PyObject *code, 
     }
     if (state != AT(rec, State) && (r = PyObject_CallMethod(rec, "note_state", "O", state)) != NULL)
         Py_DECREF(r);
-    if (r != NULL && PyList_GET_SIZE(AT(rec, Sites)) == 0) {
-        PyObject *awaited = PyObject_GetAttr(AT(rec, Session), AwaitedName);
-        r = awaited;
-        if (awaited != NULL && PyDict_GET_SIZE(awaited))
-            r = PyObject_CallMethod(rec, "await_plan", "OO", code, instruction);
-        if (r != awaited)
-            Py_XDECREF(r);
-        Py_XDECREF(awaited);
-    }
     if (r == NULL)
         return -1;
     if (AT(rec, Device) == Py_None) {

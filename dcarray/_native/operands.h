@@ -20,7 +20,7 @@ eager_array(PyObject *x, Place *place)
 static PyObject *
 eager_plain(PyObject *x, Place *place)
 {
-    int eager = elements_of(x) < SmallLimit ? 1 : eager_here(elements_of(x), item_width(x), place);
+    int eager = elements_of(x) < SmallLimit ? 1 : permits(place, elements_of(x));
     if (eager < 0)
         PyErr_Clear();
     return eager > 0 ? x : NULL;
@@ -53,7 +53,7 @@ static inline int
 is_worth_recording(PyObject *p, PyObject *q, int multiplied, Place *place)
 {
     Py_ssize_t n = Py_TYPE(p) == PlainClass && Py_TYPE(q) == PlainClass ? broadcast_size(p, q, 2 * SmallLimit, multiplied) : 0;
-    int eager = n ? eager_here(n, item_width(p), place) : 1;
+    int eager = n ? permits(place, n) : 1;
     if (eager < 0)
         PyErr_Clear();
     return eager <= 0;

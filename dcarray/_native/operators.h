@@ -1,21 +1,11 @@
 /* The number slots of the class, for operands that NumPy can take at once; the methods in dcarray/api/array.py say what an
  * operator means. */
 
-enum { TIMED = 1 << 12 }; /* elements */
-
-/* A product.  In the time in which NumPy does everything at once it counts for nothing: no plan would save any of
- * what BLAS takes. Small ones take no time beside that of looking at a clock. */
 static PyObject *
 product(PyObject *p, PyObject *q)
 {
-    int many = Py_TYPE(p) == PlainClass && Py_TYPE(q) == PlainClass && (elements_of(p) >= TIMED || elements_of(q) >= TIMED);
-    double began = many && in_eager_period() ? seconds() : 0;
     PyObject *r = matmul_by_loop(p, q);
-    if (r == NULL)
-        r = PyNumber_MatrixMultiply(p, q);
-    if (began > 0 && EagerThread == PyThread_get_thread_ident())
-        EagerUntil += seconds() - began;
-    return r;
+    return r != NULL ? r : PyNumber_MatrixMultiply(p, q);
 }
 
 /* ---- operators --------------------------------------------------------------------------------- */
@@ -68,10 +58,9 @@ recorded(PyObject *ufunc, PyObject *a, PyObject *b, PyObject *out)
 
 /* The operands as NumPy can take them at once, if what it makes of them is not better recorded. */
 static inline int
-both_at_hand(PyObject *a, PyObject *b, PyObject **p, PyObject **q, int multiplied, int compared)
+both_at_hand(PyObject *a, PyObject *b, PyObject **p, PyObject **q, int multiplied)
 {
-    /* truths are an eighth of what is compared */
-    Place place = {.most = multiplied || compared ? PY_SSIZE_T_MAX : MOST_AT_ONCE};
+    Place place = {0};
     return (*p = numpy_operand(a, &place)) != NULL && (*q = numpy_operand(b, &place)) != NULL &&
            !is_worth_recording(*p, *q, multiplied, &place);
 }
@@ -81,7 +70,7 @@ both_at_hand(PyObject *a, PyObject *b, PyObject **p, PyObject **q, int multiplie
     static PyObject *fast_##slot(PyObject *a, PyObject *b)                                           \
     {                                                                                                \
         PyObject *p, *q;                                                                             \
-        if (!both_at_hand(a, b, &p, &q, op == product, 0))                                              \
+        if (!both_at_hand(a, b, &p, &q, op == product))                                                 \
             return by_method(&methods_##slot, a, b);                                                 \
         return wrap_result(op(p, q));                                                                       \
     }
@@ -180,7 +169,7 @@ fast_compare(PyObject *a, PyObject *b, int op)
 {
     PyObject *const ufuncs[] = {np_less, np_less_equal, np_equal, np_not_equal, np_greater, np_greater_equal};
     PyObject *p, *q, *r;
-    if (!both_at_hand(a, b, &p, &q, 0, 1)) {
+    if (!both_at_hand(a, b, &p, &q, 0)) {
         r = recorded(ufuncs[op], a, b, NULL);
         return r != NULL || PyErr_Occurred() ? r : slow_compare(a, b, op);
     }

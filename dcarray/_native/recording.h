@@ -71,7 +71,7 @@ runs_at_once(MapCall *call)
     Py_ssize_t below = eager_below();
     if (below < 0)
         return -1;
-    if (call->size >= below && (call->size * Known[loop_char(call, -1) & 127].width > MOST_AT_ONCE || !in_eager_period()))
+    if (call->size >= below)
         return 0;
     for (int k = 0; k < call->count; k++)
         if (Py_TYPE(call->inputs[k]) == call->type && !is_idle(call->inputs[k]))

@@ -101,7 +101,7 @@ static PyObject *
 large_if_fresh(PyObject *r, Py_ssize_t refs)
 {
     PyObject *x = NULL;
-    if (Py_REFCNT(r) == refs && is_fresh(r) && (is_one_rank() || in_eager_period() || promoted_site(HERE) != NULL) &&
+    if (Py_REFCNT(r) == refs && is_fresh(r) && (is_one_rank() || promoted_site(HERE) != NULL) &&
         (x = large_handle(r)) != NULL)
         note_site(x);
     return x;

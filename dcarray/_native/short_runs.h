@@ -2,7 +2,20 @@
  *
  * What Python does for a run takes longer than to compute a hundred elements.  A short run makes the same checks, and leaves
  * the run to Python where one fails, where a floating-point exception was raised, and from time to time. */
+#include <time.h>
+
 #include "short_run_steps.h"
+
+static double
+seconds(void)
+{
+#ifdef CLOCK_MONOTONIC
+    struct timespec now;
+    if (clock_gettime(CLOCK_MONOTONIC, &now) == 0)
+        return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+#endif
+    return (double)clock() / CLOCKS_PER_SEC;
+}
 
 /* Tell the site of the error that is set: an empty tuple, so that Python runs the statements, or NULL with an error. */
 static PyObject *

@@ -88,20 +88,12 @@ method_at_hand(PyObject *const *args, Py_ssize_t nargs, PyObject *names)
     /* Else the result is no longer than one of them; and what it is of small ones nobody records. */
     if (nargs == 4 && !between && (small_array(args[2]) == NULL || small_array(args[3]) == NULL)) {
         Py_ssize_t n = elements_of(given[0]) * elements_of(given[1]);
-        if (n >= SmallLimit && eager_here(n, item_width(given[0]), HERE) <= 0)
+        if (n >= SmallLimit && permits(HERE, n) <= 0)
             return NULL;
     }
     all[0] = args[0];
     r = PyObject_VectorcallMethod(args[1], all, nargs - 1, names);
     return wrap_result(r);
-}
-
-/* Is this a product, which is BLAS's, or a comparison, whose truths are an eighth of what is compared? */
-static inline int
-gains_nothing_in_blocks(PyObject *ufunc)
-{
-    return ufunc != NULL && (ufunc == np_matmul || ufunc == np_less || ufunc == np_less_equal || ufunc == np_greater ||
-                             ufunc == np_greater_equal || ufunc == np_equal || ufunc == np_not_equal);
 }
 
 /* Call a method in Python with the arguments of one in C. */
@@ -126,7 +118,7 @@ array_ufunc(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *n
 {
     PyObject *r;
     if ((nargs == 3 || nargs == 4) && is_text(args[1], Call)) {
-        Place place = {.most = gains_nothing_in_blocks(args[0]) ? PY_SSIZE_T_MAX : MOST_AT_ONCE};
+        Place place = {0};
         PyObject *p = numpy_operand(args[2], &place);
         PyObject *q = p == NULL || nargs == 3 ? NULL : numpy_operand(args[3], &place);
         if (p != NULL && (nargs == 3 || (q != NULL && !is_worth_recording(p, q, args[0] == np_matmul, &place)))) {

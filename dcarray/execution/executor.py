@@ -19,11 +19,10 @@ from dcarray.plans.background import BACKGROUND
 from dcarray.plans.plan_folder import stores_plans
 from dcarray.plans.slot import PlanState
 from dcarray.recording import log_format, session
-from dcarray.tiering import call_sites, eager_period
+from dcarray.tiering import call_sites
 from dcarray.tiering.admission import NANOSECOND, PATIENCE, PLANNED_AT_ONCE
 
 from . import run_plan
-from .awaiting import Awaiting
 from .estimates import MAX_PLANS, estimated_eager_elements
 from .interpreter import OpByOp
 
@@ -41,9 +40,7 @@ class Executor:
         self._entries: dict[tuple[str, bool, int], dict[Any, templates.PlanEntry]] = {}
         self._templates: dict[tuple[str, bool, int], dict[Any, templates.LogTemplate]] = {}
         self.background = BACKGROUND
-        BACKGROUND.finished.append(eager_period.expire)
         BACKGROUND.start_planning = _start_planning
-        self._awaiting = Awaiting(self.background)
 
     def prepare(self, rec: Recording, options: config.Options) -> templates.PlanEntry:
         """Return the plan-cache entry of a log, by its text, its windows' integers and the slots still
@@ -122,15 +119,11 @@ class Executor:
             return _run_op_by_op(rec, plan_entry)
         if not template.useful:
             return []
-        again = plan_entry.plan is None and template.is_requested
         asks = not rec.one_off or options.jit == "eager"
         plan = self.plan_for(plan_entry, options, asks, rec.sites)
         if plan is not None:
             return self._run_by_plan(rec, plan_entry, plan, options)
-        notes = _run_op_by_op(rec, plan_entry, self.background.add_unplanned_work)
-        if template.is_requested and not rec.one_off and rec.device is None:
-            self._awaiting.bridge(rec, template, again)
-        return notes
+        return _run_op_by_op(rec, plan_entry, self.background.add_unplanned_work)
 
     def _run_by_plan(
         self,
@@ -142,7 +135,6 @@ class Executor:
         """Run a recording by its plan; gives the notes of floating-point exceptions."""
         template = plan_entry.template
         _block_sites(rec)
-        self._awaiting.planned += template.cost.numpy
         if plan_entry.direct:
             return run_plan.run_kernels(rec, plan_entry, plan, options.threads)
         arrays, addresses, fresh = run_plan.allocate_arrays(rec, template)
@@ -393,6 +385,4 @@ def wait(timeout: float | None = None) -> bool:
         device_backend().synchronise()
     if timeout == 0:
         return not background.pending
-    done = background.wait(timeout)
-    eager_period.expire()  # the thread may not have come to it
-    return done
+    return background.wait(timeout)

@@ -89,8 +89,6 @@ class Background:
 
     Attributes
     ----------
-    finished : list of callable
-        Functions that are called after each job.
     start_planning : callable
         Starts the planning process without waiting for it.
     finish : callable
@@ -103,7 +101,6 @@ class Background:
     """
 
     def __init__(self) -> None:
-        self.finished: list[Callable[[], None]] = []
         self.start_planning: Callable[[], None] = lambda: None
         self.finish: Callable[[list[Any]], None] = lambda left: None
         self.has_planner: Callable[[], bool] = lambda: False
@@ -174,11 +171,6 @@ class Background:
         self._queue.put(_TOKEN)
 
     @property
-    def is_working(self) -> bool:
-        """Whether jobs run or wait to run; false if the only waiting jobs are those of `submit_later`."""
-        return not self._held and bool(self._undone) and self._pid == os.getpid()
-
-    @property
     def pending(self) -> bool:
         """Whether any job is not done yet, including the jobs of `submit_later`."""
         return bool(self._held) or (bool(self._undone) and self._pid == os.getpid())
@@ -192,8 +184,6 @@ class Background:
                     best.run()
                     heap.used()
                 undone.remove(best)
-                for call in self.finished:
-                    call()
         finally:
             ended.release()
 
@@ -218,7 +208,7 @@ class Background:
                 pass
             jobs = sorted(self._undone, key=_Job.rank, reverse=True)
         self.finish([job.request for job in jobs if job.request is not None][:_MOST_LEFT])
-        self._undone, self._held, self.finished = [], [], []  # they keep objects of the program alive
+        self._undone, self._held = [], []  # they keep objects of the program alive
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until all jobs submitted so far are done; return False if ``timeout`` seconds pass before."""

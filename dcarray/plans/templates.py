@@ -18,7 +18,7 @@ from dcarray.ir.log_entries import Statement, declarations, statements
 from dcarray.recording.log_format import Log
 from dcarray.tiering import cost_model
 
-from .slot import PlanSlot, PlanState
+from .slot import PlanSlot
 
 if TYPE_CHECKING:
     from dcarray.ir.nodes import Region
@@ -231,16 +231,6 @@ class LogTemplate:
         # is all the memory whole, and nothing to be kept?
         self.direct = not self.saved and not self.reshapes
         self.useful = bool(self.fresh) or any(not declared[k].is_new for k in written)
-
-    @property
-    def is_requested(self) -> bool:
-        """Whether any plan of the template has been requested."""
-        return any([plan.state is not PlanState.UNASKED for plan in self.plans])
-
-    @property
-    def is_awaited(self) -> bool:
-        """Whether any requested plan of the template is still being made."""
-        return any([plan.state is PlanState.ASKED for plan in self.plans])
 
     def slot(self, values: tuple[int, ...]) -> TemplatePlan | None:
         """Return the slot of a plan for these integers; None if they differ too much from the sample."""

@@ -240,8 +240,6 @@ class Recording:
         state = current_state()
         if state is not self.state:
             self.note_state(state)
-        if not self.sites:
-            self.await_plan(code, instruction)
         self.sites.append((code, instruction, state, warned_as))
         if self.device is not None:
             return
@@ -255,11 +253,6 @@ class Recording:
         """Note the floating-point error state of the statements that follow."""
         self.state = state
         self.watched |= watched_flags(state)
-
-    def await_plan(self, code: Any, instruction: int) -> None:
-        """Ask whether the plan of recordings that begin at this call site is still being made."""
-        if (code, instruction) in self.session.awaited:
-            self.session.await_plan(self, (code, instruction))
 
     def note_part(self, code: Any, instruction: int, op: str) -> None:
         """Note a statement on a part of an array that is so small that NumPy would have done it at once, had

@@ -18,7 +18,7 @@ from dcarray.core.handle import Handle, NDArray, adopt, large
 from dcarray.core.native import BUILT
 from dcarray.core.processes import communicating, communicator
 from dcarray.core.store import COMPILED, FAMILIES, Store, compilable, owner, store_of
-from dcarray.tiering import call_sites, eager_period, policy
+from dcarray.tiering import call_sites, policy
 
 from .log import Recording
 
@@ -126,8 +126,6 @@ def promote_call_site(inputs: Iterable[Any], always: bool = False) -> None:
 
     This is not done for large operands, unless NumPy runs such calls ``always``.
     """
-    if eager_period.is_active():  # which says nothing of the call site
-        return
     values = list(inputs)
     large = [x for x in values if isinstance(x, Handle) and x._small is None]
     plain = [x.size for x in values if type(x) is np.ndarray]

@@ -128,7 +128,7 @@ def _loop_and_domain(
             raise RunEagerly
         if loop[-1] in "FD" and out.dtype.kind != "c":
             raise NoCompiledForm  # NumPy warns of the discarded imaginary part
-    refuse_small(shape, inputs, out, 1, loop)
+    refuse_small(shape, inputs, out)
     if name[:8] == "logical_" and any(map(is_lossy_truth, inputs)):
         raise NoCompiledForm
     return loop, shape, inner == shape
@@ -168,17 +168,14 @@ def class_of(*operands: Any) -> type[Handle]:
     return found
 
 
-def refuse_small(
-    shape: tuple[int, ...], inputs: tuple[Any, ...], out: Any, factor: int = 1, loop: str = ""
-) -> None:
-    """Raise `RunEagerly` if there are few elements and no operand is pending, and for empty arrays always.
-    ``loop`` is that of an element-wise call."""
+def refuse_small(shape: tuple[int, ...], inputs: tuple[Any, ...], out: Any, factor: int = 1) -> None:
+    """Raise `RunEagerly` if there are few elements and no operand is pending, and for empty arrays always."""
     size = 1
     for n in shape:
         size *= n
     if size == 0:
         raise RunEagerly
-    if policy.eager_call(size, (*inputs, out), factor, loop):
+    if policy.eager_call(size, (*inputs, out), factor):
         raise RunEagerly
 
 
@@ -305,7 +302,7 @@ def cast(x: Any, dtype: Any, *, copy: bool = True, order: str = "K") -> Any:
     with LOCK:
         rec = session().ready()
         try:
-            refuse_small(shape, (x,), None, 1, dtype.char)
+            refuse_small(shape, (x,), None)
             if not compiles(dtype) or (x.dtype.kind == "c" != dtype.kind):
                 raise NoCompiledForm
             kind = kind_of(x)

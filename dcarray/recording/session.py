@@ -22,7 +22,6 @@ from dcarray.core.processes import communicator, foreign_thread_error, simulated
 from dcarray.core.references import LISTED
 from dcarray.core.store import Store
 from dcarray.lowering.runtime.array_memory import MAPPED
-from dcarray.tiering import eager_period
 
 from . import iterations
 from .log import CHARS, ENTRIES, ENTRIES_TOGETHER, HELD_ELEMENTS, Recording
@@ -48,8 +47,6 @@ class Session:
         self._cut: Any = None  # the call site at which the last long recording ended
         self._unaligned = False  # whether recordings may begin anywhere in an iteration
         self.iteration_ends: dict[int, Any] = {}
-        # whether to wait for a plan, by the call sites where recordings have begun whose plans are being made
-        self.awaited: dict[tuple[Any, int], Callable[[], bool]] = {}
         # the call sites (by the identity of the code object) and operations that sweep over parts of arrays
         self.swept: set[tuple[int, int, str]] = set()
         self._rank = simulated()
@@ -79,18 +76,13 @@ class Session:
             self.flush(rec)
         if rec.held_elements > HELD_ELEMENTS:
             self._release(rec, HELD_ARRAYS, HELD_TOGETHER)
-        if rec.done and (rec.for_numpy or eager_period.is_active()):
+        if rec.done and rec.for_numpy:
             self._stand_alone(self.rec)
 
     def _stand_alone(self, rec: Recording) -> None:
         """Run a recording by itself, and have NumPy run the next calls at once: otherwise its results, and
         all that reads them, would be pending."""
         rec.urgent = rec.one_off = self._unaligned = True
-
-    def await_plan(self, rec: Recording, site: tuple[Any, int]) -> None:
-        """Begin an eager period if a recording that began at the same call site still waits for its plan."""
-        if self.awaited.pop(site)():
-            self._stand_alone(rec)
 
     def release_held(self) -> None:
         """Run the recording before a library's eager work if it keeps memory alive that NumPy would free."""
@@ -209,10 +201,6 @@ class Session:
                     self._end(rec)
             finally:
                 LOCK.release()
-
-    def unalign(self) -> None:
-        """Begin a period in which a recording may begin at any call, not only where earlier ones began."""
-        self._unaligned = True
 
     def _end(self, rec: Recording) -> None:
         if self.device is not None:

@@ -12,9 +12,9 @@ from time import perf_counter
 from typing import Any
 
 __all__ = [
-    "FADING", "FAILURES", "GIVEN_PLANNING", "GIVEN_RUNS", "GIVEN_SECONDS", "GLANCE", "HOT", "HOT_AGAIN",
-    "LARGE", "LONGER", "NANOSECOND", "NEAR", "PATIENCE", "PERIOD", "PLANNED_AT_ONCE", "PRUNED", "RESTING",
-    "SEEN", "SLOWER", "STRANGE", "SUSPECT", "WAIT", "InARow", "KindCounts", "Measured", "Pace", "Questions",
+    "FADING", "FAILURES", "GIVEN_PLANNING", "GIVEN_RUNS", "GIVEN_SECONDS", "HOT", "HOT_AGAIN",
+    "LONGER", "NANOSECOND", "NEAR", "PATIENCE", "PERIOD", "PLANNED_AT_ONCE", "PRUNED", "RESTING",
+    "SEEN", "SLOWER", "STRANGE", "SUSPECT", "InARow", "KindCounts", "Measured", "Pace", "Questions",
     "operations_may_pay", "priority",
 ]  # fmt: skip
 
@@ -63,12 +63,6 @@ NANOSECOND = 1e-9
 """Seconds of NumPy for an element of a recording, at least: a long one is known before it has run."""
 PLANNED_AT_ONCE = 1 << 20
 """Elements of a recording from which on a plan is asked for when it is first seen."""
-GLANCE = 25e-3
-"""Seconds until a loop is recorded once more to see whether there is a plan."""
-WAIT = 1.0
-"""Seconds of the same where plans are being made, and their end is told."""
-LARGE = 1e5
-"""Nanoseconds of NumPy's for a recorded statement beside which recording it takes little."""
 
 _SHORT = 500  # characters to plan which takes as long as any plan does at least
 _SOON = 0.05  # seconds that a loop still takes, in which its plan would hardly come

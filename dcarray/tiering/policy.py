@@ -2,20 +2,15 @@
 
 NumPy runs calls on few elements at once if nothing is pending on them, and calls on no elements always.
 "Few" is the option `eager_below` times a factor of this table.  NumPy also runs calls at once where a call
-site is promoted (`call_sites`), and on everything in an eager period (`eager_period`).
+site is promoted (`call_sites`).
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from dcarray.core.config import current
 from dcarray.core.handle import Handle
-from dcarray.core.store import COMPILED
-
-from .eager_period import MOST_AT_ONCE, is_active
 
 __all__ = [
     "ACROSS", "AT_MEMORY_SPEED", "GATHER", "PASS", "SEVERAL", "SHARED",
@@ -39,25 +34,15 @@ SHARED = 512
 """Element-wise operations of iterative solvers that several threads share: on fewer elements, one thread is
 done before another one has woken up."""
 
-_WIDTHS = {char: np.dtype(char).itemsize for char in COMPILED}
-
 
 def eager(elements: float, factor: int = 1) -> bool:
     """Whether a call on ``elements`` elements is small enough (or empty) for NumPy to run it at once."""
     return elements < 1 or elements < factor * current().eager_below
 
 
-def eager_call(elements: int, operands: tuple[Any, ...], factor: int = 1, loop: str = "") -> bool:
-    """Whether NumPy runs a call at once: small, or in an eager period, with nothing pending on operands.
-
-    In an eager period a ufunc with an inner ``loop``, such as ``"dd->d"``, and a large result is recorded all
-    the same, which takes little beside the call.
-    """
-    if elements >= factor * current().eager_below and elements:
-        sooner = loop and elements * _WIDTHS.get(loop[-1], 0) > MOST_AT_ONCE
-        if sooner or not is_active():
-            return False
-    return idle(operands)
+def eager_call(elements: int, operands: tuple[Any, ...], factor: int = 1) -> bool:
+    """Whether NumPy runs a call at once: it is small, with nothing pending on its operands."""
+    return eager(elements, factor) and idle(operands)
 
 
 def idle(operands: tuple[Any, ...]) -> bool:

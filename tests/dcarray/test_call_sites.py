@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 import sys
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -18,7 +17,7 @@ from dcarray.execution import estimates
 from dcarray.execution.steps import live_steps
 from dcarray.ir import log_entries
 from dcarray.recording.session import session
-from dcarray.tiering import call_sites, cost_model, eager_period, policy
+from dcarray.tiering import call_sites, cost_model, policy
 
 N = 20_000
 built = pytest.mark.skipif(not BUILT, reason="the table is in the C module")
@@ -357,19 +356,3 @@ def test_the_calls_of_a_loop_are_counted() -> None:
         x += 1
         assert estimates._calls(session().rec) == 16
         dc.evaluate(x)
-
-
-@built
-def test_products_do_not_count_in_a_time_in_which_numpy_does_everything():
-    """No plan would do them sooner."""
-    a = np.random.default_rng(7).random((400, 400))
-    x = dc.asarray(a)
-    assert eager_period.begin(0.5)
-    try:
-        end = time.monotonic() + 1.0
-        while time.monotonic() < end:
-            y = x @ x
-        assert eager_period.is_active()
-    finally:
-        eager_period.end()
-    np.testing.assert_array_equal(np.asarray(y), a @ a)
