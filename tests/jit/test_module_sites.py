@@ -24,8 +24,8 @@ import dcarray as dc
 from dcarray.jit.loops.sites.importer import install_importer
 from dcarray.jit.loops.sites.module_sites import rewritten
 from dcarray.jit.loops.sites.modules import compile_module
-from dcarray.jit.loops.sites.site import Site
-from dcarray.jit.loops.sites.site_code import _line_table
+from dcarray.jit.loops.sites.site import Site, sites_at
+from dcarray.jit.loops.sites.site_code import _line_table, with_constants
 from dcarray.jit.loops.syntax import eligibility
 
 
@@ -420,6 +420,14 @@ def test_the_end_of_a_function_or_a_loop_has_the_line_before_it() -> None:
         co_linetable=b"\xe8\x00" + b"\xf9" + b"\xfb",  # one instruction with a line, two and four without
     )
     assert _line_table(code) == b"\xe8\x00" + b"\xe9\x00" + b"\xea\x00" + b"\xf8"
+
+
+def test_code_without_sites_stays_what_was_loaded() -> None:
+    """A package has thousands of functions without sites, and each run loads them."""
+    made = rewritten("def f(a):\n    return a\n\ndef g(a):\n    a += 1\n    return a\n", "<two>", False)
+    new = with_constants(made.code, made.places, sites_at(made.places, {}))
+    inner = [[const for const in code.co_consts if type(const) is CodeType] for code in (made.code, new)]
+    assert inner[0][0] is inner[1][0] and not sites_in(inner[1][0]) and sites_in(inner[1][1])
 
 
 def test_the_work_for_a_statement_does_not_grow_with_its_block(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,7 @@ from ..syntax.syntax_facts import declared_names, walk
 from .codes import bound, every, inner_codes, note_codes
 from .rewrite import Scope, Text, add_sites, reads_frames
 from .site import Site, SitePlace, SiteSource, sites_at
-from .site_code import with_constants
+from .site_code import lined, with_constants
 
 __all__ = [
     "bindings", "function_code", "functions_of", "give", "holders", "put_sites", "remove_sites",
@@ -121,7 +121,7 @@ def function_code(
         add_sites(tree.body, _scope(inner, tree, known, sees_identity), text, places, without)
         places_of[inner.co_name, inner.co_firstlineno] = [*range(before, len(places))]
     made = source.compile_tree(source.tree) if places else None
-    return None if made is None else Sited(made, places, places_of)
+    return None if made is None else Sited(lined(made), places, places_of)
 
 
 def _definitions(code: CodeType, tree: ast.FunctionDef) -> Iterator[tuple[CodeType, ast.FunctionDef]]:

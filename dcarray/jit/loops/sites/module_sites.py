@@ -17,6 +17,7 @@ from ..syntax.supported import KnownCalls, imported_modules
 from ..syntax.syntax_facts import NONE, children, declared_names, facts, listed, stores
 from .rewrite import Scope, Text, add_sites, reads_frames
 from .site import SitePlace
+from .site_code import lined
 from .sited_module import SitedModule
 
 __all__ = ["rewritten"]
@@ -53,7 +54,8 @@ def rewritten(source: str | bytes, file: str, is_script: bool) -> SitedModule:
     with listed(tree) as nodes:
         adder = _Module(tree, nodes, table, text, file, is_script)
         adder.add()
-    return SitedModule(compile(tree, file, "exec", dont_inherit=True), adder.places, adder.places_of)
+    code = lined(compile(tree, file, "exec", dont_inherit=True))
+    return SitedModule(code, adder.places, adder.places_of)
 
 
 class _Module:

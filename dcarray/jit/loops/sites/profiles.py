@@ -21,7 +21,7 @@ from .sited_module import SitedModule
 __all__ = ["Profile", "profile_of"]
 
 _SITES, _CODE = "sites", "code"
-_LONG = 4096  # characters of a module whose code is stored even if none of its sites ran
+_LONG = 1024  # characters of a module whose code is stored even if none of its sites ran
 
 
 def profile_of(source: str | bytes, file: str, is_script: bool) -> Profile | None:

@@ -10,13 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from opcode import opmap
+from operator import is_
 from types import CodeType
 from typing import Any
 
 from .site import Site, SitePlace, constant, watch_constant
 from .watch import Watch
 
-__all__ = ["with_constants"]
+__all__ = ["lined", "with_constants"]
 
 _ENTRIES = re.compile(rb"[\x80-\xff][\x00-\x7f]*", re.DOTALL)  # only their first bytes are above 127
 _POP = opmap["POP_TOP"]
@@ -44,7 +45,14 @@ def _replaced(code: CodeType, sites: Mapping[str, Any]) -> CodeType:
         sites.get(c, c) if type(c) is str else _replaced(c, sites) if type(c) is CodeType else c
         for c in code.co_consts
     ]
-    return code.replace(co_consts=tuple(found), co_linetable=_line_table(code))
+    same = all(map(is_, found, code.co_consts))
+    return code if same else code.replace(co_consts=tuple(found))
+
+
+def lined(code: CodeType) -> CodeType:
+    """Return a code object, with its inner ones, in which such instructions have lines."""
+    inner = tuple([lined(const) if type(const) is CodeType else const for const in code.co_consts])
+    return code.replace(co_consts=inner, co_linetable=_line_table(code))
 
 
 def _line_table(code: CodeType) -> bytes:
