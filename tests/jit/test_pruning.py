@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import gc
 import inspect
 import sys
 import threading
@@ -20,6 +22,7 @@ from dcarray.jit.loops.sites import codes, pruning, sampler
 from dcarray.jit.loops.sites.functions import put_sites
 from dcarray.jit.loops.sites.loop_requests import TOO_SHORT
 from dcarray.jit.loops.sites.modules import compile_module
+from dcarray.jit.loops.sites.plan_values import PlanMismatch, fetcher
 from dcarray.jit.loops.sites.pruning import prune
 from dcarray.jit.loops.sites.sampler import SAMPLER, Sampler
 from dcarray.jit.loops.sites.site import Site
@@ -155,6 +158,40 @@ def test_other_threads_have_the_main_thread_prune() -> None:
             break
         time.sleep(0.001)
     assert ran == ["MainThread"]
+
+
+@needs_extension
+def test_no_syntax_tree_is_made_while_the_program_makes_one() -> None:
+    """CPython 3.11 counts their depths in one place; the collector calls functions while one is made."""
+    f = written(PROGRAM)
+    sites = put_sites(f)
+    calls: list[str] = []
+
+    def called(phase: str, info: Any) -> None:
+        calls.append(phase)
+        pruning.prune_soon(f.__code__, sites)
+        for _ in range(3):  # here it is done
+            pass
+
+    before = gc.get_threshold()
+    gc.callbacks.append(called)
+    gc.set_threshold(100)
+    try:
+        ast.parse("x = [1, 2]\n" * 1000)  # no SystemError
+    finally:
+        gc.callbacks.remove(called)
+        gc.set_threshold(*before)
+    assert calls
+
+
+def test_an_input_is_looked_up_without_a_syntax_tree(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread of ours does it, while the program's may make one."""
+    with monkeypatch.context() as patched:
+        patched.setattr(ast, "parse", None)
+        fetch = fetcher("n.real * k + n", {"k": 0, "m": 1, "n": 2})
+    assert callable(fetch) and fetch((2, "m", 3)) == 9
+    with pytest.raises(PlanMismatch, match="not known"):
+        fetcher("n + q", {"n": 0})
 
 
 @needs_extension

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import ast
+import symtable
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -32,12 +32,13 @@ def fetcher(text: str, place: dict[str, int]) -> int | Callable[[Sequence[Any]],
         return place[text]
     if generators.is_input(text):
         return generators.Fetcher(text, place)
-    names = [node.id for node in ast.walk(ast.parse(text, mode="eval")) if isinstance(node, ast.Name)]
+    # No syntax tree is made: this thread may run while the program's makes one (see `pruning.prune_soon`).
+    names = symtable.symtable(text, "<input>", "eval").get_identifiers()
     if not all(name in place for name in names):
         raise PlanMismatch(f"{text} is not known when the loop begins")
-    inner = ", ".join(dict.fromkeys(names))
+    inner = ", ".join(names)
     function = eval(f"lambda {inner}: {text}", {"__builtins__": {}})  # text of the tracer
-    at = [place[name] for name in dict.fromkeys(names)]
+    at = [place[name] for name in names]
 
     def fetch(values: Sequence[Any]) -> Any:
         given = [values[k] for k in at]

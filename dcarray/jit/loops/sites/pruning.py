@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import sys
 from collections.abc import Sequence
+from traceback import walk_stack
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -45,12 +48,15 @@ def prune_soon(code: CodeType, sites: Sequence[Site]) -> None:
     """Have the main thread call `prune` soon.
 
     Syntax trees are made there: CPython 3.11 counts the depth of all that are being made in one place, so
-    that two threads that make one at the same time may fail ("AST constructor recursion depth mismatch").
+    that two made at the same time may fail ("AST constructor recursion depth mismatch").  Nor are they made
+    while code runs within `ast.parse`, as functions that the garbage collector calls do.
     """
 
     def work() -> None:
         with uncollected():
-            prune(code, sites)
+            tops = sys._current_frames().values()
+            if not any(frame.f_code is ast.parse.__code__ for top in tops for frame, _ in walk_stack(top)):
+                prune(code, sites)
 
     if native.BUILT:
         from dcarray._native.extension import have_done
