@@ -85,6 +85,27 @@ have_done(PyObject *module, PyObject *work)
     Py_RETURN_NONE;
 }
 
+/* frames(): the innermost frame of each thread of this interpreter, by the thread's number.  `sys._current_frames` has those of
+ * other interpreters, too, whose frames have memory and a lock of their own from CPython 3.12 on: an object for one must not be
+ * made here. */
+static PyObject *
+frames_of_threads(PyObject *module, PyObject *nothing)
+{
+    PyObject *found = PyDict_New(), *number;
+    PyThreadState *one = PyInterpreterState_ThreadHead(PyInterpreterState_Get());
+    for (; found != NULL && one != NULL; one = PyThreadState_Next(one)) {
+        PyObject *frame = (PyObject *)PyThreadState_GetFrame(one);
+        if (frame == NULL)
+            continue;
+        number = PyLong_FromUnsignedLong(one->thread_id);
+        if (number == NULL || PyDict_SetItem(found, number, frame) < 0)
+            Py_CLEAR(found);
+        Py_XDECREF(number);
+        Py_DECREF(frame);
+    }
+    return found;
+}
+
 /* end_rest(): called when the interpreter ends. */
 static PyObject *
 end_rest(PyObject *module, PyObject *nothing)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import subprocess
 import sys
 import threading
 import time
@@ -146,7 +147,7 @@ def test_frames_are_let_go_before_what_is_seen_is_counted(own: Sampler) -> None:
         held.append(weakref.ref(found))
         return found
 
-    f.__globals__.update(made=made, look=lambda: chains.extend(own._chains(-1)))
+    f.__globals__.update(made=made, look=lambda: chains.extend(own._chains(-1, sampler.tools()[1])))
     f(2)
     assert any(chains) and held[0]() is None
 
@@ -203,3 +204,32 @@ def test_code_may_be_added_while_the_sampler_looks(own: Sampler) -> None:
     before = len(own._sites)
     own._near(looked_at)
     assert len(own._sites) > before
+
+
+INTERPRETERS = """
+import os, sys, threading, time
+import _xxsubinterpreters as interpreters
+from dcarray.jit.loops.sites.sampler import tools
+
+ready, ends = os.pipe(), os.pipe()
+other = interpreters.create(isolated=False)
+interpreters.run_string(other, f'''
+import _thread, os
+done = _thread.allocate_lock(); done.acquire()
+def wait():
+    os.write({ready[1]}, b"x"); os.read({ends[0]}, 1); done.release()
+_thread.start_new_thread(wait, ())
+''')
+os.read(ready[0], 1)
+time.sleep(0.05)  # until it waits
+print(len(sys._current_frames()), [*tools()[1]()] == [threading.get_ident()])
+os.write(ends[1], b"x")
+interpreters.run_string(other, "done.acquire()")
+time.sleep(0.2)
+"""
+
+
+def test_the_sampler_makes_no_frames_of_other_interpreters() -> None:
+    pytest.importorskip("_xxsubinterpreters")
+    done = subprocess.run([sys.executable, "-c", INTERPRETERS], capture_output=True, text=True, timeout=120)
+    assert done.stdout == "2 True\n", done.stderr

@@ -22,7 +22,7 @@ from typing import Any
 
 from dcarray.core.own_files import is_inside
 from dcarray.core.uncollected import uncollected
-from dcarray.jit.loops.sites.sampler import _COLLECTS, _line_before, _rest
+from dcarray.jit.loops.sites.sampler import _COLLECTS, _line_before, tools
 
 __all__ = ["Clock"]
 
@@ -126,12 +126,12 @@ class Clock:
 
     def begin(self) -> None:
         """Start to look."""
-        # under dcarray its own sampler rests; what rests imports NumPy, which must not wait in the thread
-        rest = _rest() if self._traced else time.sleep
+        # they import NumPy, which must not wait in the thread; under dcarray its own sampler rests
+        rest, self._frames = tools()
         if self._traced:
             self._before = signal.signal(_LOOK, self.looks) or signal.SIG_DFL
         self._began = self._last = time.perf_counter()
-        start_new_thread(self._watch, (rest,))
+        start_new_thread(self._watch, (rest if self._traced else time.sleep,))
 
     def end(self) -> dict[str, Any]:
         """Stop looking and return the measurements as JSON values; `dcarray.inspect.doctor.runs.Run` has
@@ -163,7 +163,7 @@ class Clock:
                     self._look(seconds)
 
     def _look(self, seconds: float) -> None:
-        top = frame = sys._current_frames().get(self._watched)
+        top = frame = self._frames().get(self._watched)
         while frame is not None and not self._is_own(frame.f_code.co_filename):
             frame = frame.f_back
         if frame is None or top is None:

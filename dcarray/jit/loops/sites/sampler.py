@@ -20,11 +20,12 @@ from dcarray.tiering.admission import HOT, HOT_AGAIN, NEAR, PERIOD, PRUNED, REST
 
 from .site import Site
 
-__all__ = ["SAMPLER", "Sampler"]
+__all__ = ["SAMPLER", "Sampler", "tools"]
 
 # Before Python 3.12 an allocation may collect garbage, and so run code and let other threads go on: one that
 # returns from a function while its frame object is being made leaves that with memory that is no frame.
 _COLLECTS = sys.version_info < (3, 12)
+Frames = Callable[[], dict[int, FrameType]]  # the innermost frame of each thread, by its number
 _DEPTH = 60  # frames of a thread that are looked at
 _ASLEEP = 1.0  # seconds between two looks, beyond which the process has been stopped
 
@@ -71,26 +72,26 @@ class Sampler:
 
     def _watch(self) -> None:
         own = get_ident()
-        rest = _rest()
+        rest, frames = tools()
         last = time.perf_counter()
         while True:
             rest(self._pause)
             now = time.perf_counter()
             took, last = now - last, now
             self._pause = min(self._pause * SLOWER, RESTING)
-            for chain in filter(None, self._chains(own)):
+            for chain in filter(None, self._chains(own, frames)):
                 self._note_line(*chain[0], min(took, _ASLEEP))
                 self._look(chain, min(took, SEEN))
                 self._note_refused(chain[0][0], min(took, _ASLEEP))
 
-    def _chains(self, own: int) -> list[list[tuple[CodeType, int]]]:
+    def _chains(self, own: int, frames: Frames) -> list[list[tuple[CodeType, int]]]:
         """Return the frames with sites of each thread but ``own``, as `_chain` does.
 
         No reference to a frame is kept: it would keep all variables of the function alive after its return,
         and so memory that the program means to free.
         """
         with uncollected() if _COLLECTS else nullcontext():
-            return [self._chain(top) for thread, top in sys._current_frames().items() if thread != own]
+            return [self._chain(top) for thread, top in frames().items() if thread != own]
 
     def _chain(self, top: FrameType) -> list[tuple[CodeType, int]]:
         """Return the code objects with sites of a frame and its callers, innermost first, with their
@@ -167,16 +168,16 @@ class Sampler:
             site.heat()
 
 
-def _rest() -> Callable[[float], None]:
-    """Return the function that waits for given seconds between two looks."""
+def tools() -> tuple[Callable[[float], None], Frames]:
+    """Return the function that waits for given seconds between two looks, and the one that looks."""
     from dcarray.core import native  # which imports NumPy, as a program with sites does
 
     if not native.BUILT:
-        return time.sleep
-    from dcarray._native.extension import end_rest, rest
+        return time.sleep, sys._current_frames
+    from dcarray._native.extension import end_rest, frames, rest
 
     atexit.register(end_rest)
-    return rest
+    return rest, frames
 
 
 def _line_before(frame: FrameType) -> int:
