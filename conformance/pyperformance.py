@@ -33,16 +33,10 @@ def _lacking(environment: Environment, folder: Path, needed: list[str]) -> str:
     file = environment.site_packages.parents[2] / "requirements.json"
     known: dict[str, str] = json.loads(file.read_text()) if file.exists() else {}
     if folder.name not in known:
-        pip = [
-            str(environment.python),
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--disable-pip-version-check",
-            *needed,
-        ]
-        done = subprocess.run(pip, capture_output=True, text=True, check=False) if needed else None
+        pip = [str(environment.python), "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+        done = (
+            subprocess.run([*pip, *needed], capture_output=True, text=True, check=False) if needed else None
+        )
         known[folder.name] = done.stderr.strip().splitlines()[-1] if done and done.returncode else ""
         file.write_text(json.dumps(known))
     return known[folder.name]

@@ -69,7 +69,7 @@ PACKAGES = (
 LARGE = (
     Package("numpy", "numpy", requirements=("hypothesis",)),
     Package("scipy", "scipy", requirements=("hypothesis", "pooch"), options=("-m", "not slow")),
-    Package("pandas", "pandas", requirements=("hypothesis",)),
+    Package("pandas", "pandas", requirements=("hypothesis",), options=("-m", "not slow and not network")),
 )
 """Packages whose tests take hours: `conformance.packages.files` runs shares of them."""
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 import warnings
 from contextlib import suppress
 from pathlib import Path
@@ -28,11 +29,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--accelerated", nargs=1, action="extend", default=[], help="folder of modules")
     parser.addoption("--tests-too", action="store_true", help="accelerate modules of tests, too")
     parser.addoption("--outcomes", type=Path, help="file of outcomes")
+    parser.addoption("--only", type=Path, help="file of the tests, or files of tests, that are to run")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the parts of the plugin that the options ask for."""
-    config.pluginmanager.register(Writing(config.getoption("--outcomes")))
+    only = config.getoption("--only")
+    config.pluginmanager.register(
+        Writing(config.getoption("--outcomes"), set(json.loads(only.read_text())) if only else set())
+    )
     folders = config.getoption("--accelerated")
     if folders:
         places = [f"{Path(folder).resolve()}/" for folder in folders]
@@ -46,15 +51,25 @@ def _is_of_tests(file: str) -> bool:
 
 
 class Writing:
-    """The part of the plugin that writes outcomes to a file."""
+    """The part of the plugin that writes outcomes to a file, and leaves out tests that were not asked for."""
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, only: set[str]) -> None:
         self._file = file.open("w", encoding="utf-8")
+        self._only = only
+        self._since = 0.0
         self._found: dict[str, tuple[str, str]] = {}
 
     def _write(self, *line: Any) -> None:
-        self._file.write(json.dumps(line) + "\n")
+        seconds, self._since = time.process_time() - self._since, time.process_time()
+        self._file.write(json.dumps((*line, seconds)) + "\n")
         self._file.flush()
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Leave out tests that were not asked for."""
+        if self._only:
+            items[:] = [
+                one for one in items if not self._only.isdisjoint((one.nodeid, one.nodeid.partition("::")[0]))
+            ]
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """Write that a test begins."""

@@ -27,11 +27,14 @@ class Outcomes:
         ``running`` if the test ended the process, or ``no import`` if a module could not be imported.
     messages : dict
         The error of each test that did not pass.
+    times : dict
+        The seconds of processor time of each test.
     seconds : float
     """
 
     found: dict[str, str] = field(default_factory=dict)
     messages: dict[str, str] = field(default_factory=dict)
+    times: dict[str, float] = field(default_factory=dict)
     seconds: float = 0.0
 
     def count(self, outcome: str) -> int:
@@ -128,8 +131,8 @@ def run_tests(
             done = subprocess.CompletedProcess(command, -9, "", f"no end within {limit:g} s")
         outcomes = Outcomes(seconds=time.perf_counter() - start)
         lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
-    for test, outcome, message in map(json.loads, lines):
-        outcomes.found[test] = outcome
+    for test, outcome, message, seconds in map(json.loads, lines):
+        outcomes.found[test], outcomes.times[test] = outcome, seconds
         if outcome == "running":
             outcomes.messages[test] = f"it ended the process (exit status {done.returncode})"
         elif outcome in ("failed", "no import"):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from conformance.packages import command, environments, suites
+from conformance.packages import command, environments, files, suites
 from conformance.packages.catalogue import PACKAGES, Package, package_of
 from conformance.packages.command import document, table
 from conformance.packages.environments import CannotRun, Environment
@@ -103,6 +103,19 @@ def test_tests_stay_plain_unless_they_are_asked_for(small: Path, monkeypatch: py
     assert passing([]) == ["tests", "plain"]
     assert passing([small]) == ["library", "tests"]
     assert passing([small], "--tests-too") == ["library"]
+
+
+def test_files_of_tests_share_a_process_until_one_ends_it(
+    small: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(suites, "ROOT", f"{suites.ROOT}:{small}")
+    (small / "small" / "tests" / "test_two.py").write_text("def test_two(): pass\n")
+    names = [f"small/tests/test_{name}.py" for name in ("small", "two")]
+    first, second = files.rows(Package("small"), _Here(small), names, 60, 60.0, 2)
+    assert first[:2] == (names[0], 1) and second[:3] == (names[1], 1, {}) and len(second[3]) == 2
+    assert {(way, name.rpartition("_")[2]) for way, name in map(str.split, first[2])} == {
+        (way, test) for way in ("first", "again") for test in ("differs", "crash", "after")
+    }
 
 
 def test_tests_that_do_not_run_with_numpy(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
