@@ -371,6 +371,20 @@ adopt_device_class(PyObject *module, PyObject *cls)
     Py_RETURN_NONE;
 }
 
+/* know_arrays(): find NumPy's class of arrays, for the checks of plain ones; a program without NumPy has none. */
+static PyObject *
+know_arrays(PyObject *module, PyObject *nothing)
+{
+    PyObject *numpy = PyImport_ImportModule("numpy"), *array = numpy == NULL ? NULL : PyObject_GetAttrString(numpy, "ndarray");
+    int known = array == NULL ? -1 : has_known_layout(array);
+    Py_XDECREF(numpy);
+    if (known > 0)
+        PlainClass = (PyTypeObject *)array; /* for good */
+    else
+        Py_XDECREF(array);
+    return known < 0 ? NULL : Py_NewRef(Py_None);
+}
+
 /* What the functions take and return is said where they are defined. */
 #define METHOD(name, function, flags) {name, (PyCFunction)(void (*)(void))function, flags, NULL},
 static PyMethodDef methods[] = {
@@ -381,6 +395,7 @@ static PyMethodDef methods[] = {
     METHOD("make_creation_route", make_creation_route, METH_VARARGS)
     METHOD("make_route", make_route, METH_VARARGS)
     METHOD("find_loops", find_loops, METH_VARARGS)
+    METHOD("know_arrays", know_arrays, METH_NOARGS)
     METHOD("run_as_first", run_as_first, METH_VARARGS)
     METHOD("set_kept_memory", set_kept_memory, METH_VARARGS)
     METHOD("kept_memory", kept_memory, METH_NOARGS)
@@ -420,27 +435,13 @@ static PyMethodDef methods[] = {
     METHOD("make_evaluate_route", make_evaluate_route, METH_O)
     {NULL, NULL, 0, NULL}};
 
-/* Find NumPy's class of arrays, for the checks of plain ones: programs without wrapped arrays never install these. */
-static int
-know_plain_arrays(void)
-{
-    PyObject *numpy = PyImport_ImportModule("numpy"), *array = numpy == NULL ? NULL : PyObject_GetAttrString(numpy, "ndarray");
-    int known = array == NULL ? -1 : has_known_layout(array);
-    Py_XDECREF(numpy);
-    if (known > 0)
-        PlainClass = (PyTypeObject *)array; /* for good */
-    else
-        Py_XDECREF(array);
-    return known < 0 ? -1 : 0;
-}
-
 static int
 fill_module(PyObject *module)
 {
 #define MAKE_NAME(variable, text) || (variable = PyUnicode_InternFromString(text)) == NULL
     if (0 NAMES(MAKE_NAME))
         return -1;
-    return PyModule_AddIntConstant(module, "REVISION", 65) < 0 || PyModule_AddType(module, &BoundNameType) < 0 || add_constants(module) < 0 || know_plain_arrays() < 0 ? -1 : 0;
+    return PyModule_AddIntConstant(module, "REVISION", 66) < 0 || PyModule_AddType(module, &BoundNameType) < 0 || add_constants(module) < 0 ? -1 : 0;
 }
 
 /* What is static here is guarded by the interpreter's lock, which a Python without one takes for this module, and there is

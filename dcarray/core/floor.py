@@ -13,8 +13,9 @@ from typing import Any
 
 from . import config
 from .native import BUILT
+from .numpy_import import with_numpy
 
-__all__ = ["LETTERS", "choice", "facts", "install"]
+__all__ = ["LETTERS", "choice", "facts", "install", "parts"]
 
 _PARTS = {
     "on": ("memory", "calls", "threads"),
@@ -29,24 +30,37 @@ LETTERS = "?bBhHiIlLqQefdFD"
 choice: Any = None
 """The ufunc ``where(condition, x, y)``, whose loops threads share; None without the C module."""
 
-_installed: tuple[str, ...] | None = None
+_wanted: tuple[str, ...] | None = None
+_installed: tuple[str, ...] = ()
 
 
-def install() -> tuple[str, ...]:
-    """Put the floor under NumPy, once in a process, and return its parts; without the C module there is none.
+def install() -> None:
+    """Put the floor under NumPy, once in a process, when NumPy is imported; without the C module there is
+    none.
 
     Raises
     ------
     ValueError
         If the environment variable DCARRAY_FLOOR has an unknown value.
     """
-    global _installed
-    if _installed is None:
+    global _wanted
+    if _wanted is None:
         wanted = os.environ.get("DCARRAY_FLOOR") or "on"
         if wanted not in _PARTS:
             raise ValueError(f"DCARRAY_FLOOR={wanted!r} is no part of the floor: {', '.join(_PARTS)}")
-        _installed = tuple(_put(_PARTS[wanted])) if BUILT else ()
+        _wanted = _PARTS[wanted]
+        if BUILT:
+            with_numpy(_put_all)
+
+
+def parts() -> tuple[str, ...]:
+    """Return the parts that are under NumPy."""
     return _installed
+
+
+def _put_all() -> None:
+    global _installed
+    _installed = tuple(_put(_wanted or ()))
 
 
 def _put(wanted: tuple[str, ...]) -> Iterator[str]:

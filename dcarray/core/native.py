@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import sys
 
+from .numpy_import import with_numpy
+
 __all__ = ["BUILT", "LOCKED", "NOT_LOADED", "REVISION"]
 
 NOT_LOADED = ""
 """What Python says of a C module that is there, but cannot be loaded."""
 
 try:
-    from dcarray._native.extension import REVISION
+    from dcarray._native.extension import REVISION, know_arrays
 except ImportError as error:
     REVISION = 0  # there is none
     NOT_LOADED = "" if isinstance(error, ModuleNotFoundError) else str(error)
@@ -21,5 +23,8 @@ loaded, unless it was told not to."""
 
 # Raised, here and in `extension.c`, with every change of the interface between the two, so that a module that
 # was built before an update of the checkout is not used.
-BUILT = REVISION == 65 and LOCKED
+BUILT = REVISION == 66 and LOCKED
 """Whether `dcarray._native.extension` may be used."""
+
+if BUILT:
+    with_numpy(know_arrays)

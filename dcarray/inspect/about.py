@@ -158,6 +158,7 @@ def info() -> Info:
     names = ("dcarray", "numpy", "llvmlite", "array-api-compat", "mpi4py", "cupy", "pyopencl")
     versions = {"python": platform.python_version(), **{name: _version(name) for name in names}}
     now, why = current(), why_python()
+    floor.install()
     return Info(
         versions=versions,
         device=now.device,
@@ -166,7 +167,7 @@ def info() -> Info:
         threads=now.threads,
         cache_dir=now.cache_dir,
         blas=_blas(),
-        floor=floor.install(),
+        floor=floor.parts(),
         options=now,
         speedups=not why,
         why_python=why,

@@ -128,26 +128,46 @@ class Accelerator:
         self._wraps = config.current().device != "cpu" or communicator() is not None
 
     def prepare(self, root: str | None) -> None:
-        """Accelerate the user's modules from now on; ``root`` is the folder of the script."""
+        """Accelerate the user's modules from now on; ``root`` is the folder of the script, None for a module,
+        whose package is imported before its source is read."""
         floor.install()
-        users = UserFiles(root)
+        self._users = UserFiles(root)
         if self._wraps:
             from dcarray.jit.imports import hook_imports
 
+            users = self._users
             hook_imports(users.has if communicator() is None else users.is_divided)
-        elif config.current().jit != "off":
+        elif root is None:
+            self._put_sites()
+
+    def _put_sites(self) -> None:
+        if config.current().jit != "off":
             from dcarray.jit.loops.sites.importer import install_importer
 
-            install_importer(self._also, users.has, self._eagerly)
+            install_importer(self._also, self._users.has, self._eagerly)
 
     def compile(self, source: str | bytes, file: str, names: dict[str, Any]) -> CodeType:
-        """Compile the source of a script; it gets sites unless its arrays are wrapped or nothing is to be
-        compiled."""
-        if self._wraps or config.current().jit == "off":
+        """Compile the source of a script; it gets sites unless its arrays are wrapped, nothing is to be
+        compiled, or earlier runs gained nothing."""
+        options = config.current()
+        if self._wraps or options.jit == "off":
             return plain(source, file, names)
-        from dcarray.jit.loops.sites.modules import compile_module
+        verdict = None
+        if self._users.root is not None and options.cache_dir is not None and not self._eagerly:
+            from dcarray.jit.loops.sites.verdicts import Verdict
 
-        return compile_module(source, file, names, not sys.flags.interactive, self._eagerly)
+            verdict = Verdict(source, file)
+        if verdict is not None and not verdict.has_sites:
+            code = plain(source, file, names)
+        else:
+            if self._users.root is not None:
+                self._put_sites()
+            from dcarray.jit.loops.sites.modules import compile_module
+
+            code = compile_module(source, file, names, not sys.flags.interactive, self._eagerly)
+        if verdict is not None:
+            verdict.begin()
+        return code
 
 
 def execute(

@@ -12,7 +12,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-import numpy as np
+from dcarray.core.errors import Untraceable
 
 from .plan_folder import plan_folder, shared_folder, stores_plans
 from .requests import Request, RoutineRequest
@@ -21,14 +21,18 @@ if TYPE_CHECKING:
     from dcarray.lowering.program.loaded_plan import LoadedPlan
     from dcarray.lowering.runtime.disk import DiskCache
 
-__all__ = ["load_bytes", "load_data", "load_plan", "make_folder", "save", "save_data"]
+__all__ = ["load_bytes", "load_data", "load_plan", "make_folder", "refusal", "save", "save_data"]
+
+_UNTRACEABLE = b"untraceable"
 
 
 def load_plan(request: Request) -> LoadedPlan | None:
-    """Return the stored plan of a request, or None."""
+    """Return the stored plan of a request, or None; raise `Untraceable` if it is known that there is none."""
     plan = load_bytes(request)
     if plan is None:
         return None
+    if error := refusal(plan):
+        raise error
     from dcarray.lowering.program import loaded_plan
 
     try:
@@ -43,6 +47,14 @@ def load_bytes(request: Request | RoutineRequest) -> bytes | None:
     return store.read(_key(request, store)) if store else None
 
 
+def refusal(stored: bytes) -> Untraceable | None:
+    """Return the reason that is stored in place of a plan; None if it is a plan."""
+    if not stored.startswith(_UNTRACEABLE):
+        return None
+    _, line, reason = stored.decode().split("\0")
+    return Untraceable(reason, int(line))
+
+
 def make_folder(cache_dir: str | None) -> None:
     """Make the folder for plans if it does not exist."""
     folder = plan_folder(cache_dir)
@@ -51,9 +63,12 @@ def make_folder(cache_dir: str | None) -> None:
             os.makedirs(folder, 0o700, exist_ok=True)
 
 
-def save(request: Request | RoutineRequest, plan: bytes) -> None:
-    """Store a serialised plan (`lowering.program.serialise`), or the code of a routine."""
+def save(request: Request | RoutineRequest, plan: bytes | Untraceable) -> None:
+    """Store a serialised plan (`lowering.program.serialise`), the reason why there is none, or the code of a
+    routine."""
     store = _store(plan_folder(request.cache_dir))
+    if isinstance(plan, Untraceable):
+        plan = b"\0".join((_UNTRACEABLE, str(plan.line).encode(), plan.reason.encode()))
     if store:
         store.write(_key(request, store), plan)
 
@@ -97,17 +112,21 @@ def _key(request: Request | RoutineRequest, store: DiskCache) -> str:
         from dcarray.lowering.targets import source_digest
 
         own = source_digest(request.target)
-    text = "\0".join(("plan", machine_fingerprint(), *_environment(store), own, request.text()))
+    import numpy as np
+
+    text = "\0".join(
+        ("plan", machine_fingerprint(), np.__version__, *_environment(store), own, request.text())
+    )
     return sha256(text.encode()).hexdigest()
 
 
 @cache
 def _environment(store: DiskCache) -> tuple[str, ...]:
-    """Return the inputs of a plan besides the request and the machine: versions, and a digest of the
-    sources that make plans."""
+    """Return the inputs of what is stored besides the request, the machine and NumPy: Python's version, and a
+    digest of the sources that make plans."""
     from dcarray.lowering.runtime.disk import stored_digest
 
-    return sys.version, np.__version__, stored_digest(store, *source_folders())
+    return sys.version, stored_digest(store, *source_folders())
 
 
 def source_folders() -> list[str]:

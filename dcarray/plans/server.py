@@ -188,7 +188,9 @@ def _stored(request: requests.Request | requests.RoutineRequest) -> tuple[Any, .
     """Return the reply to a request for a plan that is stored in the cache folder, or None."""
     with suppress(Exception):  # without the folder
         plan = None if isinstance(request, requests.RoutineRequest) else disk_store.load_bytes(request)
-        return None if plan is None else ("plan", plan, None, [], [])
+        if plan is not None:
+            error = disk_store.refusal(plan)
+            return ("untraceable", error.reason, error.line) if error else ("plan", plan, None, [], [])
     return None
 
 
@@ -319,6 +321,8 @@ def save_reply(request: requests.Request | requests.RoutineRequest, reply: tuple
         disk_store.save(request, pickle.dumps(reply[1], protocol=5))
     elif reply[0] == "plan" and not reply[3]:
         disk_store.save(request, reply[1])
+    elif reply[0] == "untraceable":
+        disk_store.save(request, Untraceable(*reply[1:]))
 
 
 def _received(program: socket.socket) -> Any:

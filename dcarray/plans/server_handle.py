@@ -192,6 +192,10 @@ class PlanningProcess:
             return time.monotonic()
 
 
+# The shell returns at once; else the program would wait until an interpreter has started and forked itself.
+_DETACHED = ["/bin/sh", "-c", 'exec 3<&0; "$@" <&3 3<&- &', "sh"]
+
+
 def _started(words: list[str]) -> socket.socket:
     """Start a planning process by a command line; return the connection to it."""
     own = theirs = None
@@ -203,6 +207,8 @@ def _started(words: list[str]) -> socket.socket:
             (os.POSIX_SPAWN_DUP2, 1, 2),
         ]
         environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+        if os.access(_DETACHED[0], os.X_OK):
+            words = _DETACHED + words
         child = os.posix_spawn(
             words[0], words, environment, file_actions=actions, setsigmask=(), setsigdef=()
         )

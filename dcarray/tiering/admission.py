@@ -14,7 +14,7 @@ from typing import Any
 __all__ = [
     "FADING", "FAILURES", "GIVEN_PLANNING", "GIVEN_RUNS", "GIVEN_SECONDS", "HOT", "HOT_AGAIN",
     "LONGER", "NANOSECOND", "NEAR", "PATIENCE", "PERIOD", "PLANNED_AT_ONCE", "PRUNED", "RESTING",
-    "SEEN", "SLOWER", "STRANGE", "SUSPECT", "InARow", "KindCounts", "Measured", "Pace", "Questions",
+    "SEEN", "SLOWER", "STRANGE", "SUSPECT", "YOUNG", "InARow", "KindCounts", "Measured", "Pace", "Questions",
     "operations_may_pay", "priority",
 ]  # fmt: skip
 
@@ -27,6 +27,9 @@ SLOWER = 1.1
 program 0.2 ms."""
 HOT = 0.015
 """Seconds for which statements have been seen running until they are hot."""
+YOUNG = 0.1
+"""Seconds from the start of a program, or from its import of NumPy, in which nothing becomes hot: to ask for
+the first plan takes nearly as long, for imports, and many programs end soon."""
 HOT_AGAIN = 1.0
 """And where an earlier run left them to Python: other values may do better, but most are of the same kind."""
 SEEN = 0.01

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -352,3 +353,18 @@ def test_an_unknown_part_is_an_error() -> None:
 def test_off_is_off() -> None:
     assert run("print(floor.facts())", DCARRAY_FLOOR="off") == ["{}"]
     assert np.exp(np.zeros(BIG)).all()
+
+
+def test_the_floor_comes_with_numpy(tmp_path: Path) -> None:
+    """A program that does not import NumPy runs without it; one that does finds NumPy's own loader."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import sys\nprint('numpy' in sys.modules)\nimport numpy as np\nfrom dcarray.core import floor\n"
+        "print(type(np.__loader__).__name__, np.__spec__.loader is np.__loader__, *floor.parts())\n"
+        "print([one for one in sys.meta_path if 'numpy_import' in type(one).__module__])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "dcarray", "run", str(script)], capture_output=True, text=True, check=True,
+        env={**os.environ, "DCARRAY_FLOOR": "calls"},
+    )  # fmt: skip
+    assert done.stdout == "False\nSourceFileLoader True calls\n[]\n"

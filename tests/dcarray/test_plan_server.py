@@ -22,6 +22,7 @@ import pytest
 
 import dcarray as dc
 from dcarray.core import cores
+from dcarray.core.errors import Untraceable
 from dcarray.execution import executor
 from dcarray.lowering.cpu.schedules import scheduler
 from dcarray.lowering.errors import Unsupported
@@ -355,9 +356,13 @@ def test_what_has_been_answered_is_left_but_not_what_is_not_whole(tmp_path):
     request = negated(tmp_path)
     reply = server.answer(request)
     assert reply[0] == "plan" and reply[3] == []
-    for refused in (("wrong", "ValueError", "no"), ("untraceable", "no", 3), (*reply[:3], ["a reason"], [])):
+    for refused in (("wrong", "ValueError", "no"), (*reply[:3], ["a reason"], [])):
         server.save_reply(request, refused)
         assert not (tmp_path / "plans").exists()
+    server.save_reply(request, ("untraceable", "no", 3))
+    assert server._stored(request) == ("untraceable", "no", 3)
+    with pytest.raises(Untraceable, match="no"):
+        disk_store.load_plan(request)
     server.save_reply(request, reply)
     assert len(left(tmp_path)) == 2 and disk_store.load_plan(request) is not None
 

@@ -9,7 +9,6 @@ from types import BuiltinMethodType, MethodType, ModuleType
 from typing import Any
 
 from ..syntax.syntax_facts import walk
-from .generators import python_instance
 
 __all__ = ["Check", "is_draw", "member_paths", "still_hold", "watched_members"]
 
@@ -87,6 +86,8 @@ def is_draw(value: Any) -> bool:
     """Whether an object is a function of Python's module `random` that draws from its generator."""
     if type(value) not in (BuiltinMethodType, MethodType):
         return False
+    from .generators import python_instance  # which imports NumPy
+
     generator = python_instance()
     return generator is not None and value.__self__ is generator
 

@@ -15,8 +15,9 @@ from collections.abc import Callable, Iterable
 from contextlib import nullcontext, suppress
 from types import CodeType, FrameType
 
+from dcarray.core.numpy_import import with_numpy
 from dcarray.core.uncollected import uncollected
-from dcarray.tiering.admission import HOT, HOT_AGAIN, NEAR, PERIOD, PRUNED, RESTING, SEEN, SLOWER
+from dcarray.tiering.admission import HOT, HOT_AGAIN, NEAR, PERIOD, PRUNED, RESTING, SEEN, SLOWER, YOUNG
 
 from .site import Site
 
@@ -50,6 +51,11 @@ class Sampler:
         self._vain: dict[int, tuple[float, float]] = {}  # see `_note_refused`
         self._pid = 0
         self._pause = PERIOD  # until the next look
+        self._begin()
+        with_numpy(self._begin)
+
+    def _begin(self) -> None:
+        self._begun = time.perf_counter()
 
     def add(self, code: CodeType, sites: Iterable[Site]) -> None:
         """Watch a code object with its sites, outer ones first."""
@@ -81,8 +87,9 @@ class Sampler:
             self._pause = min(self._pause * SLOWER, RESTING)
             for chain in filter(None, self._chains(own, frames)):
                 self._note_line(*chain[0], min(took, _ASLEEP))
-                self._look(chain, min(took, SEEN))
-                self._note_refused(chain[0][0], min(took, _ASLEEP))
+                if now - self._begun >= YOUNG:
+                    self._look(chain, min(took, SEEN))
+                    self._note_refused(chain[0][0], min(took, _ASLEEP))
 
     def _chains(self, own: int, frames: Frames) -> list[list[tuple[CodeType, int]]]:
         """Return the frames with sites of each thread but ``own``, as `_chain` does.
@@ -170,7 +177,7 @@ class Sampler:
 
 def tools() -> tuple[Callable[[float], None], Frames]:
     """Return the function that waits for given seconds between two looks, and the one that looks."""
-    from dcarray.core import native  # which imports NumPy, as a program with sites does
+    from dcarray.core import native
 
     if not native.BUILT:
         return time.sleep, sys._current_frames

@@ -121,6 +121,9 @@ def watch_constant(number: int) -> str:
 
 _CHANGES = held_in_forks(threading.RLock())
 _SERVED: set[int] = set()  # threads in which a server finds a plan: it may call accelerated code itself
+_PART = 0.5  # of Python's time, which compiled code is taken to need before both are measured
+_LEAST_PART = 0.1  # and at least: it is measured for some values only
+_GUESS = 0.25  # of Python's time, which compiled code is taken to save before there is any
 _KINDS = 6  # of values, which the program calls short runs for without asking
 
 
@@ -150,6 +153,8 @@ class Site:
         Whether an earlier run of the program asked for a plan of the site.
     kept : bool
         Whether compiled code was faster, in this run or an earlier one.
+    part : float
+        The time of compiled code in terms of Python's, once both have been measured.
     asked : bool
         Whether this run of the program has asked for a plan.
     doubtful : bool
@@ -176,8 +181,8 @@ class Site:
 
     __slots__ = (
         "_done", "_held", "_seen", "_server", "_short", "asked", "asks", "asks_again", "compiled", "doubtful",
-        "due", "enter", "inner", "kept", "known", "names", "notes", "outer", "planned", "recent", "refused",
-        "resumable", "runs", "seconds", "source", "watches",
+        "due", "enter", "inner", "kept", "known", "names", "notes", "outer", "part", "planned", "recent",
+        "refused", "resumable", "runs", "seconds", "source", "watches",
     )  # fmt: skip
 
     Unbound = NameError  # the program may have another thing of this name
@@ -195,7 +200,7 @@ class Site:
         self._held: dict[int, Any] = {}
         self.refused = ""
         self.seconds = self.recent = self.compiled = self.planned = self.due = self._seen = 0.0
-        self.runs = 0
+        self.runs, self.part = 0, 1.0
         self._server: Any = None
         self._done: set[int] = set()  # threads in which `resume` has done all iterations
         self.enter: Callable[..., tuple[Any, ...]] = self.ask
@@ -368,6 +373,21 @@ class Site:
     def recency(self, now: float) -> float:
         """Return `recent` at the time ``now``: it decays while the statements are not seen running."""
         return self.recent * math.exp((self._seen - now) / FADING)
+
+    @property
+    def gain(self) -> float:
+        """The seconds by which a run of the program is shorter if compiled code runs the statements from the
+        beginning, by the times of this run; 0 if compiled code is not faster."""
+        part = max(self.part, _LEAST_PART) if self.part < 1.0 else _PART
+        python = max(self.seconds - self.compiled, 0.0)
+        return (1.0 - part) * (python + self.compiled / part) if self.kept else 0.0
+
+    @property
+    def may_gain(self) -> float:
+        """The same where the program has ended before there was a plan: a guess, as most plans come to
+        nothing."""
+        is_open = not self.runs and self._server is not None and self._server.waits
+        return _GUESS * self.seconds if is_open else 0.0
 
     def heat(self) -> None:
         """Activate the site: it asks for a plan when the program reaches it next."""

@@ -89,8 +89,13 @@ class SitePlans:
             self._plan(entry, options)
             self.site.planned += thread_time() - begun
         elif self.site.known and entry.state is PlanState.UNASKED:
-            with perf_map.named(self._place):
-                found = provider.load_stored(entry.request)
+            try:
+                with perf_map.named(self._place):
+                    found = provider.load_stored(entry.request)
+            except Untraceable as error:  # an earlier run has found it out
+                entry.refuse()
+                self.refuse_entry(entry, error.reason, error.line)
+                return None
             if found is None:
                 self.request(entry)
             else:

@@ -81,6 +81,12 @@ class SiteServer:
         """Leave the statements to Python for good."""
         self._plain.refuse(reason)
 
+    @property
+    def waits(self) -> bool:
+        """Whether plans have been asked for and none has come."""
+        entries = [entry for version in self.versions for entry in version.plans.entries.values()]
+        return any(e.state is PlanState.ASKED for e in entries) and not self._is_ready()
+
     def _is_ready(self) -> bool:
         return any(version.plans.is_ready() for version in self.versions)
 
@@ -148,10 +154,11 @@ class SiteServer:
         found = outcome.results
         if version and found and items is not None:
             took = perf_counter() - begun
+            python = self._pace.seconds * len(range(start, items.stop, items.step))
             self.site.kept = self._pace.is_faster(took, start, items)
+            self.site.part = took / python if python else 1.0
             if not self.site.kept:
-                iterations = len(range(start, items.stop, items.step))
-                version.refuse(not_faster(took, self._pace.seconds * iterations), "slower")
+                version.refuse(not_faster(took, python), "slower")
         if found:
             self._shared.add(get_ident())
         elif entry is None or entry.state is not PlanState.READY or entry.failures:

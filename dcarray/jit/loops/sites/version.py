@@ -125,7 +125,8 @@ class Version:
         known = entry.gain.judged
         refused = entry.gain.compiled(seconds)
         if not known and entry.gain.judged:
-            self.site.kept = not refused
+            compiled, python = entry.gain.both
+            self.site.kept, self.site.part = not refused, compiled / python if python else 1.0
         if refused:
             entry.refuse()
             self.plans.refuse_slow(entry, not_faster(*entry.gain.both), "slower")

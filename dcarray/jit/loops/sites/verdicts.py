@@ -1,0 +1,104 @@
+"""The verdict on a script: whether its next run has sites, by the processor's time of earlier runs.
+
+A script that gains nothing from compiled code runs without sites, on the floor alone.  What is remembered
+belongs to its source and its arguments; one run in ten tries the other way once more.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from contextlib import nullcontext, suppress
+from time import process_time
+
+from dcarray.core import config
+from dcarray.core.counters import note
+
+__all__ = ["Verdict"]
+
+_KIND = "verdict"
+_START = 0.06  # seconds of the processor's time that sites and the code that serves them take at least
+_AGAIN = 10  # runs, one of which tries the other way
+_NEAR = 1.5  # times the faster way's time, beyond which the other one is not tried any more
+_LONGER, _LEAST = 2.0, 0.5  # a run that takes so many times as long, and seconds more, has other work
+
+
+class Verdict:
+    """What earlier runs of a script say about this one, and what this one says about the next.
+
+    Parameters
+    ----------
+    source : str or bytes
+        The script's source.
+    file : str
+
+    Attributes
+    ----------
+    has_sites : bool
+        Whether this run has sites.
+    """
+
+    def __init__(self, source: str | bytes, file: str) -> None:
+        self._folder = config.current().cache_dir
+        text = source if isinstance(source, str) else source.decode("latin-1")
+        self._key = "\0".join((str(sys.flags.optimize), file, *sys.argv[1:], text))
+        found = None
+        if self._folder is not None and os.path.isdir(self._folder):
+            from dcarray.plans import disk_store
+
+            found = disk_store.load_data(self._folder, _KIND, self._key)
+        found = found or b"0 0 0"
+        self._runs, self._with, self._without = map(float, found.split())
+        self.has_sites = self._with <= self._without
+        is_near = max(self._with, self._without) < _NEAR * min(self._with, self._without)
+        if self._runs % _AGAIN == _AGAIN - 1 and is_near:
+            self.has_sites = not self.has_sites
+        if not self.has_sites:
+            note("earlier runs gained nothing from compiled code", 0, "loop", (file, 1))
+
+    def begin(self) -> None:
+        """Have the time of this run stored when it ends."""
+        pid = os.getpid()
+
+        def end() -> None:
+            if os.getpid() == pid:
+                with nullcontext() if config.current().debug else suppress(Exception):
+                    self._save(process_time())
+
+        atexit.register(end)
+
+    def _save(self, took: float) -> None:
+        from dcarray.plans import disk_store
+
+        before = self._with if self.has_sites else self._without
+        if before and took > _LONGER * before + _LEAST:
+            self._runs = self._with = self._without = 0.0
+        elif self.has_sites:
+            expected = took - _START + _gain(not self._runs)  # without sites, until a run has been without
+            is_new = self._runs < 2  # the first one had to make all plans
+            self._without = expected if is_new else self._without
+            self._with = took if is_new else (took + self._with) / 2
+            self._runs += 1
+        else:
+            self._without = (took + self._without) / 2
+            self._runs += 1
+        text = f"{self._runs:.0f} {self._with:.3f} {self._without:.3f}"
+        disk_store.save_data(self._folder, _KIND, self._key, text.encode())
+
+
+def _gain(guesses: bool) -> float:
+    """Return the seconds that compiled code saves in a run, by the times of this one, with guesses or
+    without: of sites inside of each other, those of the outer one or of the inner ones, whichever saves
+    more."""
+    from dcarray.core.counters import settle
+
+    from .sampler import SAMPLER
+    from .site import Site
+
+    def gain(site: Site) -> float:
+        own = site.gain or (site.may_gain if guesses else 0.0)
+        return max(own, sum(map(gain, site.inner)))
+
+    settle()
+    return sum([gain(site) for site in SAMPLER.sites() if site.outer is None])

@@ -1,0 +1,88 @@
+"""Verdicts: a script that gains nothing from compiled code runs without sites, but for one run in ten."""
+
+from __future__ import annotations
+
+import atexit
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import dcarray as dc
+from dcarray.jit.loops.sites import verdicts
+from dcarray.jit.loops.sites.sampler import SAMPLER
+from dcarray.jit.loops.sites.verdicts import Verdict
+
+SOURCE = "print(sum(range(9)))\n"
+
+
+def run(
+    monkeypatch: pytest.MonkeyPatch, took: float, gain: float = 0.0, guess: float = 0.0, *args: str
+) -> bool:
+    """A run of the script that takes so many seconds; returns whether it had sites."""
+    ends: list[Callable[[], None]] = []
+    site: Any = SimpleNamespace(gain=gain, may_gain=guess, inner=[], outer=None)
+    monkeypatch.setattr(atexit, "register", ends.append)
+    monkeypatch.setattr(sys, "argv", ["script.py", *args])
+    monkeypatch.setattr(verdicts, "process_time", lambda: took)
+    monkeypatch.setattr(SAMPLER, "sites", lambda: [site])
+    verdict = Verdict(SOURCE, "script.py")
+    verdict.begin()
+    ends[0]()
+    return verdict.has_sites
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path) -> Any:
+    with dc.options(cache_dir=str(tmp_path), debug=True):
+        yield
+
+
+def test_what_gained_nothing_has_no_sites(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run(monkeypatch, 0.5)
+    assert [run(monkeypatch, 0.4) for _ in range(8)] == [False] * 8
+    assert run(monkeypatch, 0.5)  # one in ten tries again
+    assert not run(monkeypatch, 0.4)
+    assert run(monkeypatch, 0.5, 0.0, 0.0, "another argument")
+
+
+def test_what_gained_has_sites(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert all(run(monkeypatch, 0.5, 1.0) for _ in range(25))  # too far away to be tried
+
+
+def test_what_was_not_ready_in_the_first_run_is_tried_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run(monkeypatch, 0.5, 0.0, 0.2)
+    assert run(monkeypatch, 0.5, 0.0, 0.2)
+    assert not run(monkeypatch, 0.4)
+
+
+def test_a_much_longer_run_is_other_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run(monkeypatch, 0.5)
+    assert not run(monkeypatch, 60.0)
+    assert run(monkeypatch, 60.0, 30.0)
+
+
+def test_the_faster_way_is_the_measured_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert all(run(monkeypatch, 1.0, 0.2) for _ in range(9))
+    assert not run(monkeypatch, 0.8)  # expected to be slower, and is faster
+    assert not run(monkeypatch, 0.8)
+
+
+def test_a_script_is_judged(tmp_path: Path) -> None:
+    """The second run of a short script has no sites, nor have the modules beside it; its report says so."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import sys, beside\nprint(beside.total(9), 'dcarray.jit.loops.sites.site' in sys.modules)\n"
+    )
+    (tmp_path / "beside.py").write_text(
+        "def total(n):\n    for k in range(n):\n        n += k\n    return n\n"
+    )
+    for has_sites in (True, False):
+        words = [sys.executable, "-m", "dcarray", "run", "--report", str(script)]
+        found = subprocess.run(words, capture_output=True, text=True, check=True)
+        assert found.stdout == f"45 {has_sites}\n"
+        assert ("earlier runs gained nothing" in found.stderr) == (not has_sites)
