@@ -27,7 +27,7 @@ __all__ = ["WAYS", "Command", "judge", "rows_of", "text"]
 
 WAYS: dict[str, dict[str, str]] = {
     "cold": {},
-    "cached": {},
+    "cached": {"DCARRAY_JIT": "background"},
     "eager": {"DCARRAY_JIT": "eager"},
 }
 """A cached run has the cache folder of the cold one, an eager run one of its own."""

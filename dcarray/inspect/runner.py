@@ -19,6 +19,7 @@ from types import CodeType, ModuleType, TracebackType
 from typing import Any, NoReturn
 
 from dcarray.core import config, floor
+from dcarray.core.counters import note
 from dcarray.core.native import BUILT
 from dcarray.core.own_files import is_inside
 from dcarray.core.pipes import output_is_lost
@@ -121,9 +122,21 @@ def _module(name: str, names: dict[str, Any], compiler: Compiler) -> CodeType:
 
 
 class Accelerator:
-    """The acceleration of the user's modules: sites in their code, or wrapped arrays."""
+    """The acceleration of the user's modules: sites in their code, or wrapped arrays.
 
-    def __init__(self, also: tuple[str, ...], eagerly: bool) -> None:
+    Parameters
+    ----------
+    also : tuple of str
+        The names of packages whose modules get sites, too.
+    eagerly : bool
+        Whether sites ask for plans at once, not when they are hot.
+    is_watched : bool, optional
+        Whether somebody wants to see what sites do, so that they are there also if earlier runs of the script
+        gained nothing.
+    """
+
+    def __init__(self, also: tuple[str, ...], eagerly: bool, is_watched: bool = True) -> None:
+        self._is_watched = is_watched
         self._also, self._eagerly = also, eagerly or config.current().jit == "eager"
         self._wraps = config.current().device != "cpu" or communicator() is not None
 
@@ -152,11 +165,14 @@ class Accelerator:
         options = config.current()
         if self._wraps or options.jit == "off":
             return plain(source, file, names)
-        verdict = None
-        if self._users.root is not None and options.cache_dir is not None and not self._eagerly:
+        verdict, asked = None, self._eagerly or "DCARRAY_JIT" in os.environ
+        if self._users.root is not None and options.cache_dir is not None and not asked:
             from dcarray.jit.loops.sites.verdicts import Verdict
 
             verdict = Verdict(source, file)
+        if verdict is not None and not verdict.has_sites and self._is_watched:
+            note("without --report it has no sites: earlier runs gained nothing", 0, "loop", (file, 1))
+            verdict.has_sites = True
         if verdict is not None and not verdict.has_sites:
             code = plain(source, file, names)
         else:
@@ -366,7 +382,7 @@ def main(arguments: list[str]) -> int:
             return _usage(f"--explain {explain}: there is no such folder")
     sys.argv = remaining
     show_report = show_report or remaining[-1] == "--report"
-    accelerator = Accelerator(tuple(also), eagerly=explain is not None)
+    accelerator = Accelerator(tuple(also), eagerly=explain is not None, is_watched=show_report)
     begin = lambda: _at_end(show_report, explain)  # noqa: E731
 
     def prepare(root: str | None) -> None:

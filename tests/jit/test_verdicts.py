@@ -73,7 +73,7 @@ def test_the_faster_way_is_the_measured_one(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_script_is_judged(tmp_path: Path) -> None:
-    """The second run of a short script has no sites, nor have the modules beside it; its report says so."""
+    """The second run of a short script has no sites, nor have the modules beside it; the report says so."""
     script = tmp_path / "script.py"
     script.write_text(
         "import sys, beside\nprint(beside.total(9), 'dcarray.jit.loops.sites.site' in sys.modules)\n"
@@ -81,8 +81,8 @@ def test_a_script_is_judged(tmp_path: Path) -> None:
     (tmp_path / "beside.py").write_text(
         "def total(n):\n    for k in range(n):\n        n += k\n    return n\n"
     )
-    for has_sites in (True, False):
-        words = [sys.executable, "-m", "dcarray", "run", "--report", str(script)]
+    for option, has_sites in ((), True), ((), False), (("--report",), True):
+        words = [sys.executable, "-m", "dcarray", "run", *option, str(script)]
         found = subprocess.run(words, capture_output=True, text=True, check=True)
         assert found.stdout == f"45 {has_sites}\n"
-        assert ("earlier runs gained nothing" in found.stderr) == (not has_sites)
+        assert ("without --report it has no sites" in found.stderr) == bool(option)

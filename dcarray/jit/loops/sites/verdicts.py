@@ -1,7 +1,8 @@
 """The verdict on a script: whether its next run has sites, by the processor's time of earlier runs.
 
 A script that gains nothing from compiled code runs without sites, on the floor alone.  What is remembered
-belongs to its source and its arguments; one run in ten tries the other way once more.
+belongs to its source and its arguments; one run in ten tries the other way once more.  With `DCARRAY_JIT` in
+the environment there is no verdict.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from contextlib import nullcontext, suppress
 from time import process_time
 
 from dcarray.core import config
-from dcarray.core.counters import note
 
 __all__ = ["Verdict"]
 
@@ -54,8 +54,6 @@ class Verdict:
         is_near = max(self._with, self._without) < _NEAR * min(self._with, self._without)
         if self._runs % _AGAIN == _AGAIN - 1 and is_near:
             self.has_sites = not self.has_sites
-        if not self.has_sites:
-            note("earlier runs gained nothing from compiled code", 0, "loop", (file, 1))
 
     def begin(self) -> None:
         """Have the time of this run stored when it ends."""
