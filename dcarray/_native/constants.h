@@ -23,7 +23,7 @@
     X("_ndarray", View) X("_small_view", SmallView) X("_origin", Origin)
 #define STORE_SLOTS(X)                                                                                             \
     X("_head", Head) X("used", Used) X("dirty", Dirty) X("char", Char) X("mem", Mem) X("address", Address)         \
-    X("dtype", Dtype) X("shape", Geometry) X("size", Size) X("permuted", Permuted) X("eager_site", EagerSite)               \
+    X("dtype", Dtype) X("shape", Geometry) X("size", Size) X("permuted", Permuted) \
     X("exports", Exports) X("remote", Remote) X("strides", Strides) X("rec", Recorded) X("slot", Slot)
 #define RECORDING_SLOTS(X)                                                                                         \
     X("done", Done) X("due", Due) X("log", Log) X("slots", Slots) X("news", News) X("sites", Sites)                \
@@ -31,16 +31,11 @@
     X("device", Device) X("parts", Parts) X("iteration_ends", IterationEnds)         \
     X("held_elements", HeldElements)
 
-/* The states of call sites, and after how many demotions and refused promotions these change. */
-#define TIERS(X) X(OBSERVED) X(CANDIDATE) X(ACTIVE) X(DEOPTIMISED)
-#define LIMITS(X) X(STRIKES) X(BLOCKED_HITS)
-
 #define IN_ENUM(name) name,
 #define NAMED_IN_ENUM(name, text) name,
 enum { MAKERS(IN_ENUM) };
 enum { CHECKS(IN_ENUM) };
-enum { TIERS(IN_ENUM) };
-enum { STRIKES = 3, BLOCKED_HITS = 8 };
+enum { PASS = 8 }; /* as in dcarray/tiering/policy.py */
 enum { UNANSWERED, ANSWERS_OF(NAMED_IN_ENUM) ANSWERS };
 
 #define OFFSET(text, variable) static Py_ssize_t variable;
@@ -82,5 +77,5 @@ add_constants(PyObject *module)
         return -1;
     }
 #define ADDED(name) || PyModule_AddIntConstant(module, #name, name) < 0
-    return 0 MAKERS(ADDED) CHECKS(ADDED) TIERS(ADDED) LIMITS(ADDED) ? -1 : 0;
+    return 0 MAKERS(ADDED) CHECKS(ADDED) ? -1 : 0;
 }

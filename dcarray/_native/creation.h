@@ -155,7 +155,7 @@ make_small(PyObject *function, int kind, PyObject *const *args, Py_ssize_t nargs
     below = eager_below();
     if (OnDevice)
         return NULL;
-    small = most < (double)below || (most < (double)PY_SSIZE_T_MAX / 2 && permits(HERE, (Py_ssize_t)most) > 0);
+    small = most < (double)below;
     PyErr_Clear();
     if (!small && kind == UNWRITTEN) {
         PyObject *dtype = named ? args[nargs] : first < nargs ? args[first] : NULL;

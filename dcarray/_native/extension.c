@@ -29,7 +29,6 @@ static PyObject *Options;                  /* the namespace of `config`, in whic
 static PyObject *Scoped;                   /* a context variable: the options in force, or None */
 static Py_ssize_t SmallLimit;    /* results of so many elements may not count as small */
 static PyObject *Wrap;      /* a function of a plain array: the handle, small or large */
-static PyObject *Gather;    /* a function of an array, its plain view and a plain mask: the elements that this chooses */
 static PyObject *Scalars;   /* a tuple of types of which NumPy takes the instances as they are */
 static PyObject *Ufunc;     /* the method __array_ufunc__ */
 static PyObject *Stores;    /* the class of stores */
@@ -38,7 +37,7 @@ static PyObject *Axes;      /* what stands for a key where all axes are turned *
 static PyObject *Locate;    /* a function: find the window of such a view; see handle.py */
 /* Texts that are looked for, each made once. */
 #define NAMES(X)                                                                                      \
-    X(Call, "__call__") X(Out, "out") X(Below, "eager_below") X(IndexName, "_index") X(StrictName, "strict") X(DeviceName, "device") \
+    X(Call, "__call__") X(Out, "out") X(Below, "eager_below") X(IndexName, "_index") X(DeviceName, "device") \
     X(ItemSize, "itemsize") X(CharName, "char") X(DtypeName, "dtype") X(Reduce, "reduce")             \
     X(Accumulate, "accumulate") X(Outer, "outer") X(Reduceat, "reduceat") X(Process, "_process")      \
     X(Simulation, "dcarray.comm.transport.simulated_ranks") X(PlainName, "_plain") X(CurrentName, "current")    \
@@ -117,7 +116,6 @@ number_in(PyObject *x, PyObject *name)
 }
 
 #include "options.h"
-#include "call_sites.h"
 #include "large_views.h"
 #include "operands.h"
 #include "handles.h"
@@ -268,15 +266,14 @@ replace_method(PyTypeObject *type, PyMethodDef *definition, PyObject **old)
 static PyObject *
 install(PyObject *module, PyObject *args)
 {
-    PyObject *cls, *array, *wrap, *scalars, *store, *recording, *current, *dtypes, *axes, *config, *locate, *gather;
+    PyObject *cls, *array, *wrap, *scalars, *store, *recording, *current, *dtypes, *axes, *config, *locate;
     Py_ssize_t limit;
     int known;
     PyNumberMethods *numbers;
     PyMappingMethods *mapping;
-    if (!PyArg_ParseTuple(args, "O!O!OnO!O!O!OO!OO!OO", &PyType_Type, &cls, &PyType_Type, &array, &wrap, &limit,
+    if (!PyArg_ParseTuple(args, "O!O!OnO!O!O!OO!OO!O", &PyType_Type, &cls, &PyType_Type, &array, &wrap, &limit,
                           &PyTuple_Type, &scalars, &PyType_Type, &store, &PyType_Type,
-                          &recording, &current, &PyTuple_Type, &dtypes, &axes, &PyDict_Type, &config, &locate,
-                          &gather))
+                          &recording, &current, &PyTuple_Type, &dtypes, &axes, &PyDict_Type, &config, &locate))
         return NULL;
     Scoped = PyDict_GetItemString(config, "_scoped");
     if (Scoped == NULL || !PyContextVar_CheckExact(Scoped)) {
@@ -317,7 +314,6 @@ install(PyObject *module, PyObject *args)
     Recordings = (PyTypeObject *)Py_NewRef(recording);
     Axes = Py_NewRef(axes);
     Locate = Py_NewRef(locate);
-    Gather = Py_NewRef(gather);
     Options = Py_NewRef(config);
     Py_INCREF(Scoped);
     numbers = Wrapped->tp_as_number;
@@ -410,10 +406,7 @@ static PyMethodDef methods[] = {
     METHOD("read_numbers", read_numbers, METH_VARARGS)
     METHOD("write_numbers", write_numbers, METH_VARARGS)
     METHOD("route_instances", route_instances, METH_VARARGS)
-    METHOD("promote", promote_site, METH_VARARGS)
-    METHOD("demote", demote_site, METH_VARARGS)
     METHOD("make_triangles", make_triangles, METH_VARARGS)
-    METHOD("suspend", suspend_sites, METH_O)
     METHOD("accumulate", accumulate_lines, METH_VARARGS)
     METHOD("make_choice", make_choice, METH_O)
     METHOD("record", record, METH_FASTCALL)

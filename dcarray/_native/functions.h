@@ -10,11 +10,12 @@ typedef struct {
     int inside;  /* there is an array in a sequence */
     int foreign; /* there is a plain array, of which a view stays plain */
     int looks;   /* what NumPy is to have of large arrays */
+    int seen;    /* the first argument has been looked at: others may be written */
 } Arguments;
 
-/* Of a large array NumPy is to have its plain view, pending or not; if nothing is pending; or if it is in C's order
- * besides, or has several axes.  GROWN: nothing of large arrays, as NOTHING, and what is made of small ones may be large. */
-enum { GROWN = -1, NOTHING, SHAPES, VIEWS, ROWS, MATRICES };
+/* Of a large array NumPy is to have its plain view if nothing is pending and it has few elements; pending or not; if nothing
+ * is pending; or if it is in C's order besides, or has several axes.  GROWN: nothing of large arrays, as NOTHING, and what is made of small ones may be large. */
+enum { GROWN = -1, NOTHING, FEW_ELEMENTS, SHAPES, VIEWS, ROWS, MATRICES };
 
 enum { NESTED = 3 }; /* sequences in sequences that are looked into, as those of `block` */
 
@@ -36,14 +37,15 @@ plain_argument(PyObject *x, Arguments *found, int depth)
         if (a == NULL && found->looks == SHAPES)
             a = is_large(x) && AT(x, View) != NULL && Py_TYPE(AT(x, View)) == PlainClass ? AT(x, View) : NULL;
         else if (a == NULL && found->looks > NOTHING) {
-            a = viewable(x);
+            a = found->looks == FEW_ELEMENTS && !found->seen ? readable(x) : viewable(x);
             if (a != NULL && (found->looks == ROWS       ? !(((Array *)a)->flags & IN_C_ORDER)
                               : found->looks == MATRICES ? ((Array *)a)->ndim < 2
+                              : found->looks == FEW_ELEMENTS ? !is_one_pass(a)
                                                          : 0))
                 a = NULL;
         }
         else if (a == NULL) {
-            a = eager_array(x, HERE);
+            a = eager_array(x);
             found->windows = 1;
         }
         found->wrapped = 1;
@@ -52,7 +54,7 @@ plain_argument(PyObject *x, Arguments *found, int depth)
     }
     if (Py_TYPE(x) == PlainClass && found->looks <= NOTHING) {
         found->foreign = 1;
-        return Py_XNewRef(eager_plain(x, HERE));
+        return Py_XNewRef(eager_plain(x));
     }
     if (is_leaf(x)) /* texts are orders, by which a view may become a copy */
         return found->looks >= VIEWS && PyUnicode_CheckExact(x) ? NULL : Py_NewRef(x);
@@ -102,8 +104,6 @@ wrap_array(PyObject *r, Py_ssize_t refs, PyObject *const *args, PyObject **plain
             if ((several ? PyTuple_GET_ITEM(plains[k], i) : plains[k]) == r) {
                 x = several ? PyTuple_GET_ITEM(args[k], i) : args[k];
                 Py_DECREF(r);
-                if (found->looks <= NOTHING)
-                    note_site(x);
                 return Py_NewRef(x);
             }
     }
@@ -231,11 +231,7 @@ most_made(PyObject **plains, Py_ssize_t n, Py_ssize_t arrays)
 static int
 makes_large(PyObject **plains, Py_ssize_t n, Py_ssize_t arrays)
 {
-    double most = most_made(plains, n, arrays);
-    int eager = most < (double)SmallLimit ? 1 : most >= (double)PY_SSIZE_T_MAX ? 0 : permits(HERE, (Py_ssize_t)most);
-    if (eager < 0)
-        PyErr_Clear();
-    return eager <= 0;
+    return most_made(plains, n, arrays) >= (double)SmallLimit;
 }
 
 static PyObject *WrapRest; /* a function: `wrap_results_of` of dcarray/api/functions/fallback.py */
@@ -267,7 +263,7 @@ product_is_large(PyObject *function, PyObject **plains)
 {
     int dot = (function == Dot || function == DotMethod) && Py_TYPE(plains[0]) == PlainClass && Py_TYPE(plains[1]) == PlainClass &&
               ((Array *)plains[0])->ndim < 3 && ((Array *)plains[1])->ndim < 3;
-    return is_worth_recording(plains[0], plains[1], dot, HERE);
+    return is_worth_recording(plains[0], plains[1], dot);
 }
 
 /* The call in NumPy, its result wrapped; it may decline, and then nothing has changed, nor has much been done.
@@ -288,7 +284,7 @@ call_plain(PyObject *function, PyObject *const *args, Py_ssize_t nargs, PyObject
     if (n > FEW && (plains = PyMem_New(PyObject *, n)) == NULL)
         return NULL;
     while (done < n && (plains[done] = plain_argument(args[done], &found, 0)) != NULL)
-        done++;
+        found.seen = (int)++done;
     /* dcarray's own functions wrap what they make of plain arrays, too */
     if (done == n && (found.wrapped || (!like && names == NULL && arrays == 0 && !made_on_device())) &&
         !(looks == GROWN ? makes_large(plains, n, arrays) : n == 2 && names == NULL && product_is_large(function, plains))) {
@@ -310,7 +306,8 @@ call_plain(PyObject *function, PyObject *const *args, Py_ssize_t nargs, PyObject
 /* ---- functions --------------------------------------------------------------------------------- */
 static PyObject *Function; /* the method __array_function__ */
 static PyObject *ShapeReaders; /* a set: the served functions that look at shapes and dtypes alone */
-static PyObject *ViewMakers;  /* a dict: those that give views, and methods' names; True: only in C's order; None: of matrices */
+static PyObject *ViewMakers; /* a dict: those that give views, and methods' names; True: only in C's order; None: of matrices; Ellipsis:
+                              * those that give none, and take one pass */
 
 /* What a served function wants of large arrays. */
 static int
@@ -318,7 +315,7 @@ access_of(PyObject *function)
 {
     PyObject *rows = PyDict_GetItemWithError(ViewMakers, function);
     if (rows != NULL)
-        return rows == Py_True ? ROWS : rows == Py_None ? MATRICES : VIEWS;
+        return rows == Py_True ? ROWS : rows == Py_None ? MATRICES : rows == Py_Ellipsis ? FEW_ELEMENTS : VIEWS;
     return PySet_Contains(ShapeReaders, function) == 1 ? SHAPES : NOTHING;
 }
 

@@ -166,7 +166,7 @@ mentions_wrapped(PyObject *key)
 static inline PyObject *
 numpy_index(PyObject *index, int of_small)
 {
-    PyObject *a = eager_array(index, HERE);
+    PyObject *a = eager_array(index);
     return a == NULL && of_small && is_large(index) ? view_of(index) : a;
 }
 
@@ -201,7 +201,7 @@ integers_in(PyObject *key)
         return PyList_GET_SIZE(key);
     }
     if (Py_TYPE(key) != PlainClass)
-        key = eager_array(key, HERE);
+        key = eager_array(key);
     if (key == NULL || strchr("iu", ((Array *)key)->dtype->kind) == NULL || ((Array *)key)->ndim == 0)
         return -1;
     return elements_of(key);
@@ -211,7 +211,7 @@ integers_in(PyObject *key)
 static inline int
 is_vector(PyObject *key)
 {
-    PyObject *a = Py_TYPE(key) == Wrapped ? eager_array(key, HERE) : key;
+    PyObject *a = Py_TYPE(key) == Wrapped ? eager_array(key) : key;
     return PyList_CheckExact(key) || (a != NULL && Py_TYPE(a) == PlainClass && ((Array *)a)->ndim == 1);
 }
 
@@ -251,20 +251,6 @@ most_selected(Array *a, PyObject *key)
     return arrays && most < SmallLimit ? most : -1;
 }
 
-/* Is there an array among the indices, so that what they select is copied? */
-static int
-mentions_arrays(PyObject *key)
-{
-    Py_ssize_t n;
-    PyObject **keys = indices_of(&key, &n);
-    for (Py_ssize_t k = 0; k < n; k++) {
-        PyObject *one = Py_TYPE(keys[k]) == Wrapped ? eager_array(keys[k], HERE) : keys[k];
-        if (one != NULL && Py_TYPE(one) == PlainClass && ((Array *)one)->ndim > 0)
-            return 1;
-    }
-    return 0;
-}
-
 enum { MANY_INDICES = 1 << 18 }; /* which take NumPy some 100 us */
 
 /* Are there so many indices that threads may select for a part of them each? */
@@ -275,34 +261,18 @@ has_many_indices(PyObject *key)
     return a != NULL && elements_of(a) >= MANY_INDICES;
 }
 
-/* The key for NumPy (a new reference) if that is to select elements of a large array at once, because they are few
- * or NumPy does so here; `whole` is the view of it then.  NULL, without an exception, if not. */
+/* The key for NumPy (a new reference) if that is to select elements of a large array at once, because they are
+ * few; `whole` is the view of it then.  NULL, without an exception, if not. */
 static PyObject *
 gather_key(PyObject *x, PyObject *key, PyObject **whole)
 {
     PyObject *view = is_large(x) && !is_basic_key(key) ? view_of(x) : NULL;
     Py_ssize_t most = -1, below = 0;
-    if (view != NULL && eager_view(x, HERE) != NULL && !Strict &&
-        (usual_dtype(view) || !is_compiled(x)) && mentions_arrays(key))
-        most = 0, below = 1;
-    else if (view != NULL && (most = most_selected((Array *)view, key)) >= 0)
+    if (view != NULL && (most = most_selected((Array *)view, key)) >= 0)
         below = eager_below();
     PyErr_Clear();
     *whole = view;
     return most >= 0 && most < below ? numpy_key(key, 0) : NULL;
-}
-
-/* Is NumPy to gather at once what a mask chooses of `x`, a large array?  Then these are the plain ones, borrowed. */
-static int
-is_eager_selection(PyObject *x, PyObject *key, PyObject **whole, PyObject **mask)
-{
-    Array *a, *m;
-    if (Py_TYPE(key) != Wrapped || !is_large(key) || !is_large(x) || (*whole = eager_view(x, HERE)) == NULL ||
-        (*mask = eager_array(key, HERE)) == NULL)
-        return 0;
-    a = (Array *)*whole, m = (Array *)*mask;
-    return m->dtype->type == '?' && m->ndim <= a->ndim && m->ndim > 0 &&
-           memcmp(m->shape, a->shape, m->ndim * sizeof(Py_ssize_t)) == 0;
 }
 
 static PyObject *Getitem; /* the method __getitem__ */
@@ -335,8 +305,6 @@ fast_subscript(PyObject *x, PyObject *key)
         Py_DECREF(view);
         return r;
     }
-    if (a == NULL && is_eager_selection(x, key, &a, &given))
-        return PyObject_CallFunctionObjArgs(Gather, x, a, given, NULL);
     if (small_array(x) != NULL)
         given = has_many_indices(key) ? NULL : numpy_key(key, 1);
     else
@@ -356,16 +324,6 @@ fast_subscript(PyObject *x, PyObject *key)
 /* Python's interpreter would call a method written in Python without a look at the slot. */
 static PyMethodDef getitem_def = {"__getitem__", fast_subscript, METH_O, "See `numpy.ndarray.__getitem__`."};
 
-/* Is NumPy to assign to `x`, a large array, by this mask at once?  Then `mask` is the plain one, borrowed. */
-static int
-is_eager_assignment(PyObject *x, PyObject *key, PyObject **mask)
-{
-    if (Py_TYPE(x) != Wrapped || Py_TYPE(key) != Wrapped || AT(x, Readonly) != Py_False || eager_view(x, HERE) == NULL)
-        return 0;
-    *mask = eager_array(key, HERE);
-    return *mask != NULL && ((Array *)*mask)->dtype->type == '?' && ((Array *)*mask)->ndim > 0;
-}
-
 /* Is this to copy a plain array?  To record that takes a copy of it, too. */
 static int
 is_plain_copy(PyObject *view, PyObject *value)
@@ -383,7 +341,7 @@ fast_assign(PyObject *x, PyObject *key, PyObject *value)
     int failed;
     if (value == NULL)
         return slow_assign(x, key, value);
-    b = PyUnicode_CheckExact(value) || PyBytes_CheckExact(value) || Py_TYPE(value) == PlainClass ? value : numpy_operand(value, HERE);
+    b = PyUnicode_CheckExact(value) || PyBytes_CheckExact(value) || Py_TYPE(value) == PlainClass ? value : numpy_operand(value);
     if (a == NULL && b != NULL && has_view(x, key) && is_idle(x) && AT(x, Readonly) == Py_False) {
         PyObject *whole = AT(x, View), *view;
         int done;
@@ -398,19 +356,12 @@ fast_assign(PyObject *x, PyObject *key, PyObject *value)
             done = view == NULL ? -1 : is_small_view(view);
             if (done == 0 && is_plain_copy(view, value))
                 done = 1;
-            if (done == 0 && (done = permits(HERE, elements_of(view))) > 0)
-                note_site(x);
             if (done > 0)
                 done = PyObject_SetItem(view, Py_Ellipsis, b) < 0 ? -1 : 1;
         }
         Py_XDECREF(view);
         if (done)
             return done < 0 ? -1 : 0;
-    }
-    if (a == NULL && b != NULL && is_eager_assignment(x, key, &given)) {
-        failed = PyObject_SetItem(AT(x, View), given, b);
-        note_site(x);
-        return failed;
     }
     if (Py_TYPE(value) == Wrapped && (part = slice_of_large(x, key)) != NULL) {
         int done = record_assignment(part, value);

@@ -86,19 +86,25 @@ viewable(PyObject *x)
     return view;
 }
 
-/* That view, if NumPy is to work on it where the user's code is; of what does not compile, where that was learned. */
+/* As `viewable`, of an array of which calls that are pending may read, but none writes. */
 static PyObject *
-eager_view(PyObject *x, Place *place)
+readable(PyObject *x)
 {
-    PyObject *view;
-    int found;
-    if (AT(x, Small) != Py_None || promoted_site(place) == NULL ||
-        (!is_compiled(x) && !place->site->always) || (view = view_of(x)) == NULL ||
-        (!is_compiled(x) && strchr("MmSU", ((Array *)view)->dtype->kind) == NULL))
-        return NULL;
-    found = permits(place, elements_of(view));
-    if (found < 0)
-        PyErr_Clear();
-    return found > 0 && (!Strict || is_compiled(x)) ? view : NULL;
+    PyObject *head = is_large(x) ? head_of(x) : NULL, *view = is_large(x) ? AT(x, View) : NULL;
+    if (view == NULL || Py_TYPE(view) != PlainClass || head == NULL || is_idle(x))
+        return viewable(x);
+    return has_run(AT(head, Dirty)) && is_compiled(x) && is_one_rank() && is_known(((Array *)view)->dtype) &&
+                   (((Array *)view)->flags & ALIGNED)
+               ? view
+               : NULL;
 }
 
+/* Are there so few elements that NumPy does at once what takes one pass over memory? */
+static int
+is_one_pass(PyObject *view)
+{
+    Py_ssize_t below = eager_below();
+    if (below < 0)
+        PyErr_Clear();
+    return elements_of(view) < PASS * below;
+}

@@ -91,7 +91,7 @@ declare_old(PyObject *rec, PyObject *store)
 {
     PyObject *remote = AT(store, Remote), *slot, *entry, *held, *place = NULL;
     int done = -1;
-    if (AT(store, Head) != Py_None || AT(store, Exports) != Py_None || AT(store, EagerSite) != Py_None)
+    if (AT(store, Head) != Py_None || AT(store, Exports) != Py_None)
         return 0;
     if (remote != Py_None) {
         if ((place = PyObject_GetAttr(remote, DeviceName)) == NULL)

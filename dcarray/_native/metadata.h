@@ -93,7 +93,7 @@ uninitialised_like(PyObject *x)
     PyObject *view = AT(x, View), *store = AT(x, Store), *made;
     Descr *dtype = dtype_of(x);
     Py_ssize_t size = size_of(x), below = eager_below();
-    if (size < below || below < 0 || !is_known(dtype) || (store != NULL && AT(store, Head) != Py_None) || eager_array(x, HERE) != NULL)
+    if (size < below || below < 0 || !is_known(dtype) || (store != NULL && AT(store, Head) != Py_None) || eager_array(x) != NULL)
         made = NULL;
     else if (view != NULL && Py_TYPE(view) == PlainClass ? !(((Array *)view)->flags & IN_C_ORDER)
                                                     : AT(x, Index) != Py_None || AT(store, Strides) != Py_None)
@@ -152,7 +152,7 @@ for_blas(Array *a)
 static PyObject *
 dot_small(PyObject *x, PyObject *y)
 {
-    PyObject *p = numpy_operand(x, HERE), *q = p == NULL ? NULL : numpy_operand(y, HERE);
+    PyObject *p = numpy_operand(x), *q = p == NULL ? NULL : numpy_operand(y);
     if (q == NULL || Py_TYPE(p) != PlainClass || Py_TYPE(q) != PlainClass || ((Array *)p)->ndim + ((Array *)q)->ndim > 3 ||
         !for_blas((Array *)p) || !for_blas((Array *)q))
         return NULL;

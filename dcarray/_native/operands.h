@@ -1,29 +1,26 @@
-/* Operands as NumPy can take them at once at a place of the program. */
+/* Operands as NumPy can take them at once. */
 
-/* As `small_array`, or the view of a large array on which nothing is pending, if that is little or NumPy works on such
- * arrays at this place.  What NumPy makes of it must not be a view of it. */
+/* As `small_array`, or the view of a small part of a large array on which nothing is pending.  What NumPy makes of it must
+ * not be a view of it. */
 static inline PyObject *
-eager_array(PyObject *x, Place *place)
+eager_array(PyObject *x)
 {
     PyObject *a = small_array(x);
     if (a == NULL && Py_TYPE(x) == Wrapped) {
         a = AT(x, SmallView);
         if (a == NULL || Py_TYPE(a) != PlainClass)
-            return eager_view(x, place);
+            return NULL;
         if (!is_idle(x))
             return NULL;
     }
     return a;
 }
 
-/* A plain array that is little, or NumPy works on such arrays at this place: it is nobody's to record then. */
-static PyObject *
-eager_plain(PyObject *x, Place *place)
+/* A plain array that is small: it is nobody's to record then. */
+static inline PyObject *
+eager_plain(PyObject *x)
 {
-    int eager = elements_of(x) < SmallLimit ? 1 : permits(place, elements_of(x));
-    if (eager < 0)
-        PyErr_Clear();
-    return eager > 0 ? x : NULL;
+    return elements_of(x) < SmallLimit ? x : NULL;
 }
 
 /* Is this one of the scalars of which NumPy takes the instances as they are? */
@@ -38,23 +35,29 @@ is_numpy_scalar(PyObject *x)
 
 /* The operand as NumPy can take it at once, or NULL. */
 static inline PyObject *
-numpy_operand(PyObject *x, Place *place)
+numpy_operand(PyObject *x)
 {
     PyTypeObject *t = Py_TYPE(x);
     if (t == Wrapped)
-        return eager_array(x, place);
+        return eager_array(x);
     if (t == PlainClass)
-        return eager_plain(x, place);
+        return eager_plain(x);
     return is_numpy_scalar(x) ? x : NULL;
 }
 
 /* Is the result of two operands at hand, or their matrix product, so large that it is better recorded? */
 static inline int
-is_worth_recording(PyObject *p, PyObject *q, int multiplied, Place *place)
+is_worth_recording(PyObject *p, PyObject *q, int multiplied)
 {
-    Py_ssize_t n = Py_TYPE(p) == PlainClass && Py_TYPE(q) == PlainClass ? broadcast_size(p, q, 2 * SmallLimit, multiplied) : 0;
-    int eager = n ? permits(place, n) : 1;
-    if (eager < 0)
-        PyErr_Clear();
-    return eager <= 0;
+    return Py_TYPE(p) == PlainClass && Py_TYPE(q) == PlainClass && broadcast_size(p, q, 2 * SmallLimit, multiplied) > 0;
+}
+
+/* As `numpy_operand`, or the view of an array of few elements on which nothing is pending, for a call of one pass. */
+static PyObject *
+one_pass_operand(PyObject *x)
+{
+    PyObject *a = numpy_operand(x);
+    if (a == NULL && Py_TYPE(x) == Wrapped)
+        a = viewable(x);
+    return a != NULL && (Py_TYPE(a) != PlainClass || is_one_pass(a) || small_array(x) != NULL) ? a : NULL;
 }

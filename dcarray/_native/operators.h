@@ -60,9 +60,7 @@ recorded(PyObject *ufunc, PyObject *a, PyObject *b, PyObject *out)
 static inline int
 both_at_hand(PyObject *a, PyObject *b, PyObject **p, PyObject **q, int multiplied)
 {
-    Place place = {0};
-    return (*p = numpy_operand(a, &place)) != NULL && (*q = numpy_operand(b, &place)) != NULL &&
-           !is_worth_recording(*p, *q, multiplied, &place);
+    return (*p = numpy_operand(a)) != NULL && (*q = numpy_operand(b)) != NULL && !is_worth_recording(*p, *q, multiplied);
 }
 
 #define BINARY(slot, op, name, ufunc)                                                                \
@@ -78,7 +76,7 @@ both_at_hand(PyObject *a, PyObject *b, PyObject **p, PyObject **q, int multiplie
     static binaryfunc slow_##slot;                                                                   \
     static PyObject *fast_##slot(PyObject *a, PyObject *b)                                           \
     {                                                                                                \
-        PyObject *p = eager_array(a, HERE), *q = p == NULL ? NULL : numpy_operand(b, HERE), *r;                              \
+        PyObject *p = eager_array(a), *q = p == NULL ? NULL : numpy_operand(b), *r;                              \
         if (q == NULL) {                                                                             \
             r = recorded(np_##ufunc, a, b, a);                                                       \
             return r != NULL || PyErr_Occurred() ? r : slow_##slot(a, b);                            \
@@ -86,14 +84,13 @@ both_at_hand(PyObject *a, PyObject *b, PyObject **p, PyObject **q, int multiplie
         if ((r = op(p, q)) == NULL)                                                                  \
             return NULL;                                                                             \
         Py_DECREF(r);                                                                                \
-        note_site(a);                                                                               \
         return Py_NewRef(a);                                                                         \
     }
 #define UNARY(slot, op, ufunc)                                                                       \
     static unaryfunc slow_##slot;                                                                    \
     static PyObject *fast_##slot(PyObject *a)                                                        \
     {                                                                                                \
-        PyObject *p = eager_array(a, HERE), *r;                                                                  \
+        PyObject *p = eager_array(a), *r;                                                                  \
         if (p == NULL) {                                                                             \
             r = recorded(np_##ufunc, a, NULL, NULL);                                                 \
             return r != NULL || PyErr_Occurred() ? r : slow_##slot(a);                               \
@@ -141,9 +138,9 @@ fast_nb_power(PyObject *a, PyObject *b, PyObject *modulus)
     PyObject *p, *q;
     if (modulus != Py_None)
         Py_RETURN_NOTIMPLEMENTED;
-    p = numpy_operand(a, HERE);
-    q = p == NULL ? NULL : numpy_operand(b, HERE);
-    if (q != NULL && !is_worth_recording(p, q, 0, HERE))
+    p = numpy_operand(a);
+    q = p == NULL ? NULL : numpy_operand(b);
+    if (q != NULL && !is_worth_recording(p, q, 0))
         return wrap_result(PyNumber_Power(p, q, Py_None));
     return by_method(&methods_nb_power, a, b);
 }
@@ -152,14 +149,13 @@ static ternaryfunc slow_nb_inplace_power;
 static PyObject *
 fast_nb_inplace_power(PyObject *a, PyObject *b, PyObject *modulus)
 {
-    PyObject *p = modulus == Py_None ? eager_array(a, HERE) : NULL, *q = p == NULL ? NULL : numpy_operand(b, HERE), *r;
+    PyObject *p = modulus == Py_None ? eager_array(a) : NULL, *q = p == NULL ? NULL : numpy_operand(b), *r;
     if (q == NULL)
         return slow_nb_inplace_power(a, b, modulus);
     r = PyNumber_InPlacePower(p, q, Py_None);
     if (r == NULL)
         return NULL;
     Py_DECREF(r);
-    note_site(a);
     return Py_NewRef(a);
 }
 
@@ -168,8 +164,8 @@ static PyObject *
 fast_compare(PyObject *a, PyObject *b, int op)
 {
     PyObject *const ufuncs[] = {np_less, np_less_equal, np_equal, np_not_equal, np_greater, np_greater_equal};
-    PyObject *p, *q, *r;
-    if (!both_at_hand(a, b, &p, &q, 0)) {
+    PyObject *p = one_pass_operand(a), *q = p == NULL ? NULL : one_pass_operand(b), *r;
+    if (q == NULL || is_worth_recording(p, q, 0)) {
         r = recorded(ufuncs[op], a, b, NULL);
         return r != NULL || PyErr_Occurred() ? r : slow_compare(a, b, op);
     }

@@ -1,8 +1,8 @@
 /* The options in force, and the ranks that run the program. */
 
 static int MayView; /* may NumPy make views of large arrays?  Not where several ranks run the program */
-static int Strict;   /* the option `strict`, as it was when `eager_below` was last asked for */
-static int OnDevice; /* likewise: does the option `device` put new arrays on another one than the CPU? */
+static int OnDevice; /* as it was when `eager_below` was last asked for: does the option `device` put new arrays on another
+                      * one than the CPU? */
 
 /* Read these of options that were not asked last; returns `eager_below`, or -1 with an exception.  Apart, so that the
  * usual way stays short. */
@@ -12,7 +12,6 @@ read_options(PyObject *options)
     Py_ssize_t below = number_in(options, Below);
     PyObject *device = below < 0 ? NULL : PyObject_GetAttr(options, DeviceName);
     OnDevice = device != NULL && PyUnicode_Check(device) && PyUnicode_CompareWithASCIIString(device, "cpu") != 0;
-    Strict = below >= 0 && number_in(options, StrictName) != 0;
     Py_XDECREF(device);
     return below;
 }

@@ -71,6 +71,8 @@ runs_at_once(MapCall *call)
     Py_ssize_t below = eager_below();
     if (below < 0)
         return -1;
+    if (loop_char(call, -1) == '?' && loop_char(call, 0) != '?') /* truths of numbers */
+        below *= PASS;
     if (call->size >= below)
         return 0;
     for (int k = 0; k < call->count; k++)

@@ -96,18 +96,14 @@ large_handle(PyObject *r)
 }
 
 /* A large array of what NumPy has just made and nobody else has, with `refs` references known: it need not be known by its
- * memory, on one process or where NumPy works at once.  NULL, without having taken the reference, if it is not so. */
+ * memory, on one process.  NULL, without having taken the reference, if it is not so. */
 static PyObject *
 large_if_fresh(PyObject *r, Py_ssize_t refs)
 {
-    PyObject *x = NULL;
-    if (Py_REFCNT(r) == refs && is_fresh(r) && (is_one_rank() || promoted_site(HERE) != NULL) &&
-        (x = large_handle(r)) != NULL)
-        note_site(x);
-    return x;
+    return Py_REFCNT(r) == refs && is_fresh(r) && is_one_rank() ? large_handle(r) : NULL;
 }
 
-/* The store of a large array, made if there was none, and then it knows who made the memory; borrowed.  NULL with
+/* The store of a large array, made if there was none; borrowed.  NULL with
  * an exception. */
 static PyObject *
 store_of(PyObject *x)
@@ -129,10 +125,7 @@ store_of(PyObject *x)
         Py_XDECREF(made);
         return AT(x, Store);
     }
-    if (AT(x, Origin) != NULL)
-        Py_XSETREF(AT(made, EagerSite), Py_NewRef(AT(x, Origin)));
     AT(x, Store) = made;
-    Py_CLEAR(AT(x, Origin));
     return made;
 }
 

@@ -17,7 +17,7 @@ into_out(PyObject *ufunc, PyObject *p, PyObject *q, PyObject *const *values, PyO
             if (!PyTuple_CheckExact(value) || PyTuple_GET_SIZE(value) != 1)
                 return NULL;
             out = PyTuple_GET_ITEM(value, 0);
-            value = Py_TYPE(out) == PlainClass ? eager_plain(out, HERE) : eager_array(out, HERE);
+            value = Py_TYPE(out) == PlainClass ? eager_plain(out) : eager_array(out);
             if (value == NULL)
                 return NULL;
         }
@@ -27,16 +27,11 @@ into_out(PyObject *ufunc, PyObject *p, PyObject *q, PyObject *const *values, PyO
     }
     if (out == NULL)
         return NULL;
-    if (more == 1 && by_loop_into(ufunc, p, q, given[inputs])) {
-        note_site(out);
+    if (more == 1 && by_loop_into(ufunc, p, q, given[inputs]))
         return Py_NewRef(out);
-    }
     r = PyObject_Vectorcall(ufunc, given, inputs, names);
     Py_XDECREF(r);
-    if (r == NULL)
-        return NULL;
-    note_site(out);
-    return Py_NewRef(out);
+    return r == NULL ? NULL : Py_NewRef(out);
 }
 
 static inline int
@@ -64,7 +59,7 @@ static int holds_numbers(PyObject *list);
 static inline PyObject *
 indices_at_hand(PyObject *x)
 {
-    return PyList_CheckExact(x) && holds_numbers(x) ? x : numpy_operand(x, HERE);
+    return PyList_CheckExact(x) && holds_numbers(x) ? x : numpy_operand(x);
 }
 
 /* A reduction, scan or outer product of what is at hand, if it is not for the recorder and the keywords hold no
@@ -78,7 +73,7 @@ method_at_hand(PyObject *const *args, Py_ssize_t nargs, PyObject *names)
     if (nargs - 2 + more > FEW)
         return NULL;
     for (Py_ssize_t k = 2; k < nargs; k++)
-        if ((given[k - 2] = k > 2 && between ? indices_at_hand(args[k]) : eager_array(args[k], HERE)) == NULL)
+        if ((given[k - 2] = k > 2 && between ? indices_at_hand(args[k]) : eager_array(args[k])) == NULL)
             return NULL;
     for (Py_ssize_t k = 0; k < more; k++) {
         PyObject *value = given[nargs - 2 + k] = args[nargs + k];
@@ -88,7 +83,7 @@ method_at_hand(PyObject *const *args, Py_ssize_t nargs, PyObject *names)
     /* Else the result is no longer than one of them; and what it is of small ones nobody records. */
     if (nargs == 4 && !between && (small_array(args[2]) == NULL || small_array(args[3]) == NULL)) {
         Py_ssize_t n = elements_of(given[0]) * elements_of(given[1]);
-        if (n >= SmallLimit && permits(HERE, n) <= 0)
+        if (n >= SmallLimit)
             return NULL;
     }
     all[0] = args[0];
@@ -118,10 +113,9 @@ array_ufunc(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *n
 {
     PyObject *r;
     if ((nargs == 3 || nargs == 4) && is_text(args[1], Call)) {
-        Place place = {0};
-        PyObject *p = numpy_operand(args[2], &place);
-        PyObject *q = p == NULL || nargs == 3 ? NULL : numpy_operand(args[3], &place);
-        if (p != NULL && (nargs == 3 || (q != NULL && !is_worth_recording(p, q, args[0] == np_matmul, &place)))) {
+        PyObject *p = numpy_operand(args[2]);
+        PyObject *q = p == NULL || nargs == 3 ? NULL : numpy_operand(args[3]);
+        if (p != NULL && (nargs == 3 || (q != NULL && !is_worth_recording(p, q, args[0] == np_matmul)))) {
             PyObject *operands[2] = {p, q};
             if (names == NULL || PyTuple_GET_SIZE(names) == 0) {
                 r = q != NULL && args[0] == np_matmul ? matmul_by_loop(p, q) : NULL;

@@ -19,7 +19,7 @@ from dcarray.core.store import FAMILIES, Store, compiles
 from dcarray.core.ufunc_loops import UFUNCS
 from dcarray.recording import recorder
 from dcarray.recording.log import Recording
-from dcarray.recording.operands import DTYPES, promote_call_site
+from dcarray.recording.operands import DTYPES
 from dcarray.recording.session import flush_all, session
 from dcarray.tiering import policy
 
@@ -196,7 +196,6 @@ class ndarray(Methods):
                 return wrap(func(a))
             a = self._ndarray if a is None and self._idle() else None
             if a is not None and a.size > 0 and policy.eager(a.size, policy.PASS) and self._store.char:
-                promote_call_site((self,))
                 return func(a)  # one pass with an immediate result: recording it gains nothing
         return DISPATCH(func, args, kwargs)
 
@@ -391,7 +390,7 @@ if BUILT:  # `_native/` serves most calls; without it, the methods above serve e
 
     rewrapped = partial(protocols.rewrap, ndarray)
     parts: tuple[Any, ...] = Store, Recording, config.current, tuple(DTYPES.values())
-    parts += AXES, vars(config), locate, indexing.gather
+    parts += AXES, vars(config), locate
     _SCALARS = (*_PLAIN, np.datetime64, np.timedelta64)  # dates make arrays that are not compiled
     if install(ndarray, _ndarray, rewrapped, _LIMIT, _SCALARS, *parts):
         evaluate = make_evaluate_route(evaluate)

@@ -161,7 +161,6 @@ def _take(x: Handle, key: Any) -> Any:
     a = x._evaluated()
     if masked_assignment.is_mask(x, key):
         return gather(x, a, key)
-    operands.promote_call_site((x,))
     result = index_parts.take(a, key) if x._store.char else None
     fresh = result is not None
     if result is None:
@@ -219,7 +218,6 @@ def put(x: Handle, key: Any, value: Any) -> None:
         key = plain_key(key)
         if not window.is_basic(key):
             operands.note_fallback("setitem", (x,))
-            operands.promote_call_site((x, value))
             value = operands.plain_of(value)
             x._writable()[key] = value
             return

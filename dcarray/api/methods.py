@@ -226,7 +226,6 @@ class Methods(Attributes):
             return self._derive(self._small.astype(dtype, order, casting, subok, copy))
         if not self._store.char:
             operands.note_fallback("astype", (self,))
-            operands.promote_call_site((self,), always=True)
             return self._derive(self._evaluated().astype(dtype, order, casting, subok, copy))
         dtype = np.dtype(dtype)
         rule = casting in ("no", "equiv", "safe", "same_kind", "unsafe")  # else NumPy looks at the values

@@ -21,7 +21,6 @@ from dcarray.recording.operands import (
     SCALARS,
     note_fallback,
     plain_of,
-    promote_call_site,
     shape_of,
     wrap_result,
 )
@@ -75,7 +74,6 @@ def binary(name: str, op: Callable[[Any, Any], Any], x: Any, other: Any) -> Any:
             return fast
     if _uncompiled(x) or _uncompiled(other):  # NumPy's operators support more of such dtypes than its ufuncs
         note_fallback(name, (x, other))
-        promote_call_site((x, other), always=True)
         return rewrap(type(x), op(plain_of(x), plain_of(other)))
     if name == "matmul":
         return np.matmul(x, other)
@@ -322,8 +320,6 @@ def _run_in_numpy(
         return found
     label = function.__name__ if method == "__call__" else f"{function.__name__}.{method}"
     note_fallback(label, inputs)
-    if method == "reduceat":
-        promote_call_site(inputs, always=True)
     options = {k: plain_of(v) for k, v in kwargs.items() if k != "out"}
     outs = kwargs.get("out")
     if outs:

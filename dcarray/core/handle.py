@@ -79,11 +79,10 @@ class Handle:
     _small_view: (
         NDArray | None
     )  # that view, if it is so small that NumPy is to work on it when nothing is pending
-    # What a slot that is still empty is found from, when somebody asks for it.  Which of four things it is
+    # What a slot that is still empty is found from, when somebody asks for it.  Which of three things it is
     # follows from how the array was made:
     #   by `part`, `_index` is empty: shape and index of the array that it is a view of, and the key;
     #   a view that NumPy made, `_index` and `_store` are empty: the store in whose memory `locate` finds it;
-    #   a new array that NumPy made, `_store` is empty: its call site, (code, instruction), for the store;
     #   a selection, all slots are empty: its `Choice` (`Selected._choice` in dcarray/api/lazy_selection.py).
     _origin: Any
 

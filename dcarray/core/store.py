@@ -71,9 +71,6 @@ class Store:
         The elements of a view that no window describes and that has no memory yet.
     views
         (Family head.)  Such views by their geometry, so that each is one store.
-    eager_site
-        The call site (code object and instruction) where NumPy wrote it eagerly, if it is known
-        (`dcarray.tiering.call_sites`).
     """
 
     __slots__ = (
@@ -83,7 +80,6 @@ class Store:
         "char",
         "dirty",
         "dtype",
-        "eager_site",
         "exports",
         "mem",
         "origin",
@@ -104,7 +100,6 @@ class Store:
     used: Pending | None
     dirty: Pending | None
     exports: list[Callable[[], Any]] | None
-    eager_site: tuple[Any, int] | None
     remote: Any
     origin: Origin | None
     views: Any
@@ -121,7 +116,7 @@ class Store:
         self.strides: tuple[int, ...] | None = None
         self.permuted = False
         self.mem = None
-        self.rec = self.used = self.dirty = self.exports = self.eager_site = self.remote = None
+        self.rec = self.used = self.dirty = self.exports = self.remote = None
         self.origin = self.views = None
         # None for itself: a cycle would keep temporaries alive, and so unfused, until the collector comes
         self._head = family

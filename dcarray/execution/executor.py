@@ -19,17 +19,17 @@ from dcarray.plans.background import BACKGROUND
 from dcarray.plans.plan_folder import stores_plans
 from dcarray.plans.slot import PlanState
 from dcarray.recording import log_format, session
-from dcarray.tiering import call_sites
 from dcarray.tiering.admission import NANOSECOND, PATIENCE, PLANNED_AT_ONCE
 
 from . import run_plan
-from .estimates import MAX_PLANS, estimated_eager_elements
 from .interpreter import OpByOp
 
 if TYPE_CHECKING:
     from dcarray.plans.log_requests import LogRequest
     from dcarray.plans.requests import Request
     from dcarray.recording.log import Recording
+
+MAX_PLANS = 4096
 
 
 class Executor:
@@ -108,13 +108,6 @@ class Executor:
         counters.flushes += 1
         counters.statements += len(rec.log) - len(rec.slots)
         template = plan_entry.template
-        elements = _elements_for_numpy(rec, plan_entry, options)
-        if elements:
-            template.numpys += 1  # also with other sizes
-            if template.numpys > 1 and not rec.one_off:
-                call_sites.promote(rec.sites, elements + elements // 4)  # arrays may grow
-                rec.for_numpy = True
-            return _run_op_by_op(rec, plan_entry)
         if template.doubts.skip_plan():
             return _run_op_by_op(rec, plan_entry)
         if not template.useful:
@@ -134,7 +127,6 @@ class Executor:
     ) -> list[Any]:
         """Run a recording by its plan; gives the notes of floating-point exceptions."""
         template = plan_entry.template
-        _block_sites(rec)
         if plan_entry.direct:
             return run_plan.run_kernels(rec, plan_entry, plan, options.threads)
         arrays, addresses, fresh = run_plan.allocate_arrays(rec, template)
@@ -201,7 +193,7 @@ class Executor:
             return
         if large:
             self.background.add_unplanned_work(PATIENCE)
-        self.background.submit_later(job, 1e-9 * template.cost.numpy * template.seen)
+        self.background.submit_later(job, NANOSECOND * template.kernel_elements * template.seen)
 
     def request_of(
         self, plan_entry: templates.PlanEntry, options: config.Options
@@ -219,21 +211,11 @@ class Executor:
         """Return why a log is run op by op though a plan can be made for it; empty if the plan runs it."""
         if options.jit == "off":
             return "NumPy runs these statements one by one, since the option jit is off"
-        if _elements_for_numpy(rec, plan_entry, options):
-            return "NumPy runs these statements one by one, since they are too little work for kernels"
         if plan_entry.plan is None and not templates.are_related(
             plan_entry.template.sample, plan_entry.values
         ):
             return "NumPy runs these statements one by one, since a plan serves other sizes of the same calls"
         return ""
-
-
-def _elements_for_numpy(rec: Recording, plan_entry: templates.PlanEntry, options: config.Options) -> int:
-    """Return the elements of a log's largest statement if NumPy does the log sooner, call by call, as far as
-    the cost model knows; else 0."""
-    if plan_entry.eager_elements is None:
-        plan_entry.eager_elements = estimated_eager_elements(rec, plan_entry, options.threads)
-    return plan_entry.eager_elements if options.eager_below else 0
 
 
 def _request(plan_entry: templates.PlanEntry, options: config.Options) -> LogRequest:
@@ -330,13 +312,6 @@ def _run_op_by_op(
     if run.left:
         rec.leftover = (run.replay(), run.error)
     return witness.notes
-
-
-def _block_sites(rec: Recording) -> None:
-    """Block the promotion of call sites at which NumPy made arrays at once that a region's kernels read:
-    kernels might compute these, too."""
-    for site in rec.eager_sites:
-        call_sites.demote(site, block=True)
 
 
 def _start_planning() -> None:

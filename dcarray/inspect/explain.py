@@ -26,7 +26,6 @@ from dcarray.jit.loops.sites.site_plans import watchers
 from dcarray.jit.loops.syntax.path_names import has_own_names, shown
 from dcarray.recording.log import Recording
 from dcarray.recording.session import flush_all, sessions
-from dcarray.tiering import call_sites
 
 from .circuits import TARGETS, CircuitView, view_circuit
 from .explanation import Explanation
@@ -91,7 +90,7 @@ def explain(
             views += _view(rec)
     elif callable(what):
         flush_all()  # pending operations from before are not the function's
-        with call_sites.suspended(), _collecting(views):
+        with _collecting(views):
             kept = what(*args, **kwargs)
         for one in sessions():
             views += _view(one.rec, kept)  # alive: a result is no temporary

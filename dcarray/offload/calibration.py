@@ -22,9 +22,9 @@ from dcarray.api.array import evaluate, wrap
 from dcarray.core import config
 from dcarray.core.device_names import cpu_name
 from dcarray.recording.session import recording_for
-from dcarray.tiering import op_costs
 
 from .arrays import array_class, of_class
+from .op_costs import kernel_cost
 from .target_choice import Rates, Speed
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def _speed(put: Callable[[np.ndarray[Any, Any]], Any], synchronise: Callable[[],
     return Speed(
         launch,
         max(streamed, 0.0) / (2 * 8 * LARGE),
-        max(exponential, 0.0) / (LARGE * op_costs.element_costs("exp", "dd")[1]),
+        max(exponential, 0.0) / (LARGE * kernel_cost("exp", "dd")),
         max(product, 0.0) / SIDE**3,
     )
 

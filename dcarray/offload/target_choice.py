@@ -14,7 +14,8 @@ import numpy as np
 
 from dcarray.ir.log_entries import declarations, statements
 from dcarray.ir.records import record
-from dcarray.tiering import op_costs
+
+from .op_costs import kernel_cost
 
 __all__ = ["Choice", "Decision", "Moves", "Rates", "Speed", "Work", "work_of"]
 
@@ -29,7 +30,7 @@ class Work(NamedTuple):
     nbytes : int
         The bytes of the arrays, temporaries excluded, that are read or written.
     arithmetic : float
-        Nanoseconds that a kernel's arithmetic takes on one core, by `dcarray.tiering.op_costs`.
+        Nanoseconds that a kernel's arithmetic takes on one core, by `dcarray.offload.op_costs`.
     multiplications : float
         The number of multiplications in matrix products.
     """
@@ -76,7 +77,7 @@ def work_of(
             exponent = None
             if entry.op == "power" and entry.loop[1] == "d" and number is not None and scalars is not None:
                 exponent = float(scalars["d"][number])
-            arithmetic += domain * op_costs.element_costs(entry.op, entry.loop, exponent)[1]
+            arithmetic += domain * kernel_cost(entry.op, entry.loop, exponent)
         for slot in used:
             head = declared[slot].head
             if head in touched:

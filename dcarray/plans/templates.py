@@ -16,7 +16,6 @@ from dcarray.core import fp_attribution
 from dcarray.core.fp_state import ODD
 from dcarray.ir.log_entries import Statement, declarations, statements
 from dcarray.recording.log_format import Log
-from dcarray.tiering import cost_model
 
 from .slot import PlanSlot
 
@@ -181,15 +180,12 @@ class Doubts:
 
 
 class LogTemplate:
-    """The facts that all logs of a template share: roles of slots, costs, and the plans made so far."""
+    """The facts that all logs of a template share: roles of slots, and the plans made so far."""
 
     def __init__(self, log: Log, live: tuple[int, ...], values: tuple[int, ...], mask: int) -> None:
         self.sample = values
         self.seen = 0  # how often, while it had no plan
         self.steps: Any = None  # those of the op-by-op interpreter, once they were asked for
-        self.numpys = 0  # runs by NumPy, since that is sooner
-        self.region_sizes: set[tuple[int, ...]] = set()  # about which it is too much for NumPy
-        self.cost = cost_model.Estimate(0)  # of one log
         self.doubts = Doubts()
         self.plans = [TemplatePlan(values, values)]  # and others with symbols, the last ones
         declared, body = declarations(log), statements(log)
@@ -258,8 +254,6 @@ class PlanEntry:
         "_region",
         "bytes",
         "direct",
-        "eager_elements",
-        "groups",
         "key",
         "plan",
         "symbols",
@@ -271,7 +265,6 @@ class PlanEntry:
         self.key = key
         self.template = template
         self.values = values
-        self.eager_elements: int | None = None  # `cost_model.eager_elements` of it, once estimated
         self.plan: ExecutablePlan | None = None
         self.direct = False
         self.symbols: tuple[int, ...] = ()

@@ -12,7 +12,7 @@ from dcarray.core.strides import order_of, strides_of
 from dcarray.tiering import policy
 
 from . import recorder
-from .operands import NoCompiledForm, RunEagerly, kind_of, operand, promote_call_site, shape_of
+from .operands import NoCompiledForm, RunEagerly, kind_of, operand, shape_of
 from .session import LOCK, session
 
 __all__ = ["argreduce"]
@@ -40,7 +40,6 @@ def argreduce(name: str, x: Any, axis: int | None, keepdims: bool) -> Any:
     if x._small is not None or not shape:
         return None
     if _faster_eagerly(x, shape, axis):
-        promote_call_site((x,), always=True)
         return None
     axes = tuple(range(len(shape))) if axis is None else (axis,)
     with LOCK:

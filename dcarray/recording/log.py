@@ -16,7 +16,7 @@ from dcarray.core.processes import communicator, foreign_thread_error
 from dcarray.core.store import Store, memory
 from dcarray.ir import log_entries
 from dcarray.ir.log_entries import Declaration, Statement
-from dcarray.tiering import call_sites, policy
+from dcarray.tiering import policy
 
 if TYPE_CHECKING:
     from .session import Session
@@ -63,16 +63,12 @@ class Recording:
     composed : int
         The log's length after the last part of a new array made in parts; such a part does not count as a
         write of a loop.
-    eager_sites : list of (code, int)
-        The call sites where NumPy eagerly made arrays that it uses; see `dcarray.tiering.call_sites`.
     leftover : (Replay, Exception) or None
         After a run: the statements that could not run, and the error of the first.
     failure : Exception or None
         The error for which the statements that it begins with could not run before.
     one_off : bool
         Whether an equal recording is not expected later, so that no plan is made.
-    for_numpy : bool
-        After a run: whether NumPy runs further calls at these call sites at once, if nothing is pending.
     iteration_ends : dict
         The ends of iterations of loops whose windows move: code objects by instruction.
     unstored : int
@@ -92,8 +88,8 @@ class Recording:
     """
 
     __slots__ = (
-        "__weakref__", "arena", "composed", "device", "done", "due", "eager_sites", "entry_limit", "failure",
-        "for_numpy", "guard", "held_elements", "history", "iteration_ends", "kinds", "latest_mask",
+        "__weakref__", "arena", "composed", "device", "done", "due", "entry_limit", "failure",
+        "guard", "held_elements", "history", "iteration_ends", "kinds", "latest_mask",
         "leftover", "log", "news", "one_off", "parts", "program", "selections", "session", "sites", "slots",
         "state", "unstored", "urgent", "views", "watched", "writes",
     )  # fmt: skip
@@ -114,7 +110,6 @@ class Recording:
         self.urgent = False
         self.parts: set[tuple[int, int, str]] = set()
         self.composed = 0
-        self.eager_sites: list[tuple[Any, int]] = []
         self.leftover: Any = None
         self.program: Any = None
         self.failure: Exception | None = None
@@ -124,7 +119,7 @@ class Recording:
         self.history: Any = None
         self.latest_mask: Any = None
         self.writes = False
-        self.one_off = self.for_numpy = False
+        self.one_off = False
         self.iteration_ends = session.iteration_ends
         self.kinds = ""
         self.arena, self.views = session.take_arena()
@@ -182,10 +177,6 @@ class Recording:
         store.slot = slot = len(slots)
         store.rec = self
         first = slot if head is None else head.slot
-        if store.eager_site is not None:
-            call_sites.demote(store.eager_site)
-            self.eager_sites.append(store.eager_site)
-            store.eager_site = None
         if store.mem is not None:
             self.log.append(("old", store.char, store.shape, store.strides, first))
         elif (remote := store.family.remote) is not None:

@@ -16,7 +16,7 @@ import numpy as np
 from dcarray.core.handle import Handle
 from dcarray.core.processes import communicator, simulated
 from dcarray.core.store import COMPILED
-from dcarray.tiering import call_sites, policy
+from dcarray.tiering import policy
 
 from . import fast_path, recorder
 from .log import Recording
@@ -172,11 +172,9 @@ def choose(x: Any, key: Any, again: Choice | None = None) -> Choice | None:
     store = x._store
     size = math.prod(x._shape)
     few = policy.eager(size, policy.PASS)
-    if few and again is None and size and communicator() is None and x._idle() and key._idle():
-        frame = user_frame()  # with nothing to be fused with, they are gathered before a fold is recorded
-        call_sites.promote([(frame.f_code, frame.f_lasti, None)], size, always=True)
-        return None
-    site = _site(size if few else 0) if again is None else again.site
+    if few and again is None and communicator() is None and policy.idle((x, key)):
+        return None  # with nothing to be fused with, they are gathered before a fold is recorded
+    site = _site() if again is None else again.site
     if site is None:
         return None
     if not store.char or not size or store.is_exported() or key._store.is_exported():
@@ -191,19 +189,15 @@ def choose(x: Any, key: Any, again: Choice | None = None) -> Choice | None:
         return found
 
 
-def _site(size: int) -> Any:
+def _site() -> Any:
     """Return the call site of a selection by a mask; None if earlier selections made there were slower than
-    NumPy's.  NumPy then gathers there at once from now on, from arrays of at most ``size`` elements."""
+    NumPy's."""
     frame = user_frame(3)
     code, rank = frame.f_code, simulated()  # each simulated rank learns for itself, and so all alike
     # for all ranks to learn alike, nothing may depend on addresses
     key = id(code) if communicator() is None else (code.co_filename, code.co_name, code.co_firstlineno)
     site = key, frame.f_lasti, None if rank is None else (rank.rank, rank.size)
-    if _IN_VAIN.get(site, 0) < _OFTEN:
-        return site
-    if size:
-        call_sites.promote([(code, frame.f_lasti, None)], size, always=True)
-    return None
+    return site if _IN_VAIN.get(site, 0) < _OFTEN else None
 
 
 # ---- assignments -------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from dcarray.core.ufunc_loops import resolve
 from dcarray.tiering import policy
 
 from . import recorder
-from .operands import RunEagerly, kind_of, promote_call_site, shape_of
+from .operands import RunEagerly, kind_of, shape_of
 
 __all__ = ["pair"]
 
@@ -36,11 +36,7 @@ def pair(name: str, inputs: tuple[Any, ...]) -> Any:
         loop = resolve("floor_divide" if name == "divmod" else "trunc", tuple(map(kind_of, inputs)))
         slow = name == "divmod" and loop is not None and loop[-1] in "fd"  # NumPy's loop is
         recorder.refuse_small(shape, inputs, None, 1 if slow else policy.PASS)
-    except RunEagerly:
-        if shape:
-            promote_call_site(inputs)
-        return NotImplemented
-    except (TypeError, ValueError):
+    except (RunEagerly, TypeError, ValueError):
         return NotImplemented
     if loop is None or not shape or not any(isinstance(x, Handle) and shape_of(x) == shape for x in inputs):
         return NotImplemented

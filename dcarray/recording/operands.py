@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable
 from contextlib import nullcontext
 from types import FrameType
 from typing import Any
@@ -18,7 +17,6 @@ from dcarray.core.handle import Handle, NDArray, adopt, large
 from dcarray.core.native import BUILT
 from dcarray.core.processes import communicating, communicator
 from dcarray.core.store import COMPILED, FAMILIES, Store, compilable, owner, store_of
-from dcarray.tiering import call_sites, policy
 
 from .log import Recording
 
@@ -65,14 +63,11 @@ def run_eagerly(
     function: Any,
     inputs: tuple[Any, ...],
     out: Any = None,
-    forget: bool = False,
-    always: bool = False,
     **kwargs: Any,
 ) -> Any:
     """Run a call in NumPy on evaluated operands, because it is small or ``lacking`` a lowering.
 
-    With ``always`` NumPy runs this call whatever the sizes; with ``forget`` the call site is not promoted for
-    it.  The exception that kept the call from the log is not passed: it would keep its frames, and in them
+    The exception that kept the call from the log is not passed: it would keep its frames, and in them
     the operands, alive until the garbage collector runs.
     """
     if out is None and communicator() is not None:
@@ -81,8 +76,6 @@ def run_eagerly(
             return found
     if lacking:
         note_fallback(function.__name__, inputs)
-    elif not forget:
-        promote_call_site(inputs, always)
     if out is not None:
         kwargs["out"] = out._writable() if isinstance(out, Handle) else out
     result = function(*(plain_of(x) for x in inputs), **kwargs)
@@ -118,22 +111,6 @@ def _product_in_blocks(name: str, inputs: tuple[Any, ...], kwargs: dict[str, Any
             flags = backend().combine_flags(comm, seen.flags)
         fp_state.emit(fp_state.notes_of(None, state, flags), lambda _: name, lambda _: counters.user_line())
     return found
-
-
-def promote_call_site(inputs: Iterable[Any], always: bool = False) -> None:
-    """Let NumPy run later calls at the user's call site at once (`dcarray.tiering.call_sites`), if their
-    operands are no larger than the ``inputs`` of this call, and nothing is pending on them.
-
-    This is not done for large operands, unless NumPy runs such calls ``always``.
-    """
-    values = list(inputs)
-    large = [x for x in values if isinstance(x, Handle) and x._small is None]
-    plain = [x.size for x in values if type(x) is np.ndarray]
-    size = max([*(math.prod(x._shape) for x in large), *plain], default=0)
-    few = always or policy.eager(size, policy.PASS)
-    if size > 0 and few and all([x._idle() for x in large]):
-        frame = user_frame()
-        call_sites.promote([(frame.f_code, frame.f_lasti, None)], size, always=True)
 
 
 def note_fallback(function: str, inputs: tuple[Any, ...]) -> None:

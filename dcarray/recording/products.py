@@ -41,8 +41,8 @@ def matmul(a: Any, b: Any, out: Any = None, called: Any = np.matmul) -> Any:
             result, slot, _ = result_of(cls, rec, shape, kinds[0])
             commit(rec, ("call", "blas.matmul", (slot,), args, ()), called.__name__)
             return result if shape else result._evaluated()[()]
-    with SMALL_PRODUCTS.context(sa, sb) as here:
-        return run_eagerly(lacking, cls, called, (a, b), out, forget=here is not None, always=len(shape) < 2)
+    with SMALL_PRODUCTS.context(sa, sb):
+        return run_eagerly(lacking, cls, called, (a, b), out)
 
 
 def _matmul_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:

@@ -37,7 +37,6 @@ from .operands import (
     note_fallback,
     operand,
     plain_of,
-    promote_call_site,
     run_eagerly,
     shape_of,
     target_of,
@@ -128,7 +127,7 @@ def _loop_and_domain(
             raise RunEagerly
         if loop[-1] in "FD" and out.dtype.kind != "c":
             raise NoCompiledForm  # NumPy warns of the discarded imaginary part
-    refuse_small(shape, inputs, out)
+    refuse_small(shape, inputs, out, policy.PASS if loop[-1] == "?" != loop[0] else 1)
     if name[:8] == "logical_" and any(map(is_lossy_truth, inputs)):
         raise NoCompiledForm
     return loop, shape, inner == shape
@@ -234,14 +233,12 @@ def reduce(
             if x._small is not None:
                 raise RunEagerly
             axes = axes_of(axis, len(shape))
-            # a full reduction has its result at once: recording wins from more elements on
             every = len(axes) == len(shape)
-            refuse_small(shape, (x,), None, policy.PASS if every else 1)
+            refuse_small(shape, (x,), None, policy.PASS)
             if initial is not np._NoValue or where is not True or out is not None or not axes:
                 raise NoCompiledForm
             found = short_circuit.decide_early(name, x) if every and dtype is None and not kept else None
             if found is not None:
-                promote_call_site((x,), always=x._store.char == "?")  # of which NumPy reads the rest as fast
                 return found
             loop = resolve_fold(name, kind_of(x), dtype)
             if loop is None or loop[-1] in "eFD" or not OPS[name].combine:

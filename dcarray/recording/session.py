@@ -45,7 +45,6 @@ class Session:
         # an array whose buffer could not be exported, and the error, for the next attempt in another way
         self.buffer_error: tuple[Any, Exception] | None = None
         self._cut: Any = None  # the call site at which the last long recording ended
-        self._unaligned = False  # whether recordings may begin anywhere in an iteration
         self.iteration_ends: dict[int, Any] = {}
         # the call sites (by the identity of the code object) and operations that sweep over parts of arrays
         self.swept: set[tuple[int, int, str]] = set()
@@ -76,13 +75,6 @@ class Session:
             self.flush(rec)
         if rec.held_elements > HELD_ELEMENTS:
             self._release(rec, HELD_ARRAYS, HELD_TOGETHER)
-        if rec.done and rec.for_numpy:
-            self._stand_alone(self.rec)
-
-    def _stand_alone(self, rec: Recording) -> None:
-        """Run a recording by itself, and have NumPy run the next calls at once: otherwise its results, and
-        all that reads them, would be pending."""
-        rec.urgent = rec.one_off = self._unaligned = True
 
     def release_held(self) -> None:
         """Run the recording before a library's eager work if it keeps memory alive that NumPy would free."""
@@ -206,9 +198,6 @@ class Session:
         if self.device is not None:
             device_backend().settle(rec)
         self.rec = Recording(self)
-        if self._unaligned:  # it ends where recordings used to, so that the next is like them
-            code, instruction = self._cut or (None, 0)
-            self.rec.iteration_ends, self.rec.one_off, self._unaligned = {instruction: code}, True, False
         self.buffer_error = None
         rec.done = True
         self._arenas.append((rec.arena, rec.views))

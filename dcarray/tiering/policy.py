@@ -1,8 +1,7 @@
 """The size limits below which NumPy runs a call at once, instead of recording it.
 
 NumPy runs calls on few elements at once if nothing is pending on them, and calls on no elements always.
-"Few" is the option `eager_below` times a factor of this table.  NumPy also runs calls at once where a call
-site is promoted (`call_sites`).
+"Few" is the option `eager_below` times a factor of this table.
 """
 
 from __future__ import annotations

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 import dcarray as dc
 from dcarray.recording import fast_path
 from dcarray.recording.session import session
-from dcarray.tiering import call_sites
 
 RECORDED = {"eager_below": 0, "jit": "eager"}
 Program = Callable[[Any, Any], Any]
@@ -200,7 +199,7 @@ LITTLE: list[Program] = [
 def test_little_of_what_is_pending(steps: list[int], dtype: str) -> None:
     rng = np.random.default_rng(3)
     given_ = [rng.integers(1, 9, (150, 200)).astype(dtype) for _ in "ab"]
-    with call_sites.suspended(), dc.options(eager_below=16384, jit="off"), np.errstate(all="ignore"):
+    with dc.options(eager_below=16384, jit="off"), np.errstate(all="ignore"):
         found: list[list[Any]] = []
         for wrap in (dc.asarray, np.asarray):
             x, y = (wrap(a.copy()) for a in given_)
@@ -222,7 +221,7 @@ def test_little_of_what_is_pending(steps: list[int], dtype: str) -> None:
 def test_little_of_what_is_pending_is_recorded() -> None:
     dc.evaluate()  # what an earlier test left pending
     x = dc.asarray(np.ones((150, 200)))
-    with call_sites.suspended(), dc.options(eager_below=16384, jit="off"):
+    with dc.options(eager_below=16384, jit="off"):
         x[0] + x[1]  # met before, on memory that is settled
         assert not session().rec.log
         y = x + 1

@@ -188,7 +188,7 @@ def test_threads_hand_arrays_over(device: MadeUpDevice) -> None:
     assert np.array_equal(np.asarray(found[0]), (np.arange(float(N)) + 1) * 2)
 
 
-def test_call_sites_and_estimates_are_left_alone(running: MadeUpDevice) -> None:
+def test_a_loop_stays_on_the_device(running: MadeUpDevice) -> None:
     x = _put(np.ones(N))
     for _ in range(20):
         x = dc.evaluate(x * 0.5 + 1)

@@ -283,17 +283,3 @@ def test_arrays_of_ranks_have_no_device_of_their_own(monkeypatch: pytest.MonkeyP
             ValueError, match=r"several ranks compute on made-up:0 with dc\.options\(device=\.\.\.\)"
         ):
             make()
-
-
-def test_promoted_call_sites_leave_arrays_on_devices_alone(devices: list[MadeUpDevice]) -> None:
-    def step(x: Any) -> Any:
-        y = x * 0.5
-        return y + 1
-
-    x = dc.asarray(np.ones(N))
-    for _ in range(60):  # a call site that NumPy serves
-        float(step(x)[0])
-    there = dc.asarray(np.arange(float(N)), device="made-up:0")
-    for _ in range(10):
-        assert float(step(there)[2]) == 2.0
-    assert devices[0].runs == 10

@@ -12,7 +12,6 @@ from dcarray.core.backend import is_distributed
 from dcarray.core.config import current
 from dcarray.core.handle import large
 from dcarray.core.strides import columns_first, contiguous, strides_of
-from dcarray.recording.operands import promote_call_site
 from dcarray.recording.recorder import empty
 
 from .registry import Unserved
@@ -100,7 +99,6 @@ def eager_arrays(*arrays: Any) -> list[Any] | None:
     None."""
     if not current().eager_below or not all(x._idle() for x in arrays if type(x) is ndarray):
         return None
-    promote_call_site(arrays, always=True)
     return [plain(x) for x in arrays]
 
 

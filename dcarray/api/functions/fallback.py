@@ -19,7 +19,6 @@ from dcarray.core.errors import StrictError
 from dcarray.core.handle import register
 from dcarray.core.processes import communicator
 from dcarray.core.store import COMPILED, owner
-from dcarray.recording.operands import promote_call_site
 from dcarray.recording.session import session
 
 from .numpy_served import served_by_numpy
@@ -129,7 +128,6 @@ _LEAVES = frozenset(
 )
 # Sequences of numbers, or of other things than arrays.
 _NO_SEQUENCES = (dict, str, bytes, bytearray, range, memoryview)
-_AWAITED = 1 << 20  # bytes; for larger arguments a call site is not promoted at once
 _SMALL = 1 << 14  # elements; larger results may have to be large
 NOT_SMALL: Any = object()
 _leaves = _LEAVES.issuperset
@@ -255,11 +253,6 @@ def _run(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], quie
     if conversion.foreign is not None:
         name += f" of {text_of(conversion.foreign)}"
     served = served_by_numpy(function)
-    if served:
-        # before a larger one what is recorded may have to run, for its memory
-        promote_call_site(
-            [x for _, x in conversion.given.values()], always=not tried and conversion.bytes < _AWAITED
-        )
     if current().strict and not served:
         if tried:
             function(*plain, **named)  # NumPy raises the error of a bad call

@@ -12,7 +12,6 @@ from dcarray.core.backend import is_distributed
 from dcarray.core.fp_state import silent
 from dcarray.core.processes import communicator
 from dcarray.core.strides import in_c_order
-from dcarray.recording.operands import promote_call_site
 from dcarray.recording.products import matmul as product
 from dcarray.recording.recorder import elementwise, reduce
 from dcarray.tiering import policy
@@ -217,7 +216,6 @@ def _refuse_plain_product(arrays: list[Any], labels: list[str], result: str, siz
     sides = [first & set(result) - common, second & set(result) - common]
     few = not all(sides) and policy.eager(prod([sizes[c] for c in result]))
     if arrays[0].dtype.char not in _BLAS or (few and max(a.size for a in arrays) < WIDE):
-        promote_call_site(arrays, always=True)
         raise NumpyIsFaster
 
 

@@ -44,19 +44,25 @@ permute_dims unstack
 _VIEWS_OF_ROWS = "reshape ravel"
 _VIEWS_OF_MATRICES = "diag"
 _METHODS_THAT_VIEW = "swapaxes transpose squeeze diagonal item"
+# Functions and methods that go over an array once, and give no views (`dcarray.tiering.policy.PASS`).
+_PASSES = "all any argmax argmin max mean min prod std sum var"
+_FUNCTIONS_OF_A_PASS = "amax amin count_nonzero ptp roll"
 
 
-def viewing() -> dict[Any, bool | None]:
+def viewing() -> dict[Any, Any]:
     """Return the functions and methods that run at once also on large arrays, if nothing is pending on
-    these.  The value says whether the arrays must be in C order (None: must be matrices).  There are none
-    where there are several ranks, which have to record the same calls."""
+    these.  The value says whether the arrays must be in C order (None: must be matrices), or is an ellipsis
+    where they must have few elements.  There are none where there are several ranks, which have to record
+    the same calls."""
     if is_launched():
         return {}
-    found: dict[Any, bool | None] = {}
+    found: dict[Any, Any] = {}
     for names, rows in ((_VIEWS, False), (_VIEWS_OF_ROWS, True), (_VIEWS_OF_MATRICES, None)):
         found.update((function, rows) for name in names.split() if (function := getattr(np, name, None)))
     found.update(dict.fromkeys(_METHODS_THAT_VIEW.split(), False))
     found.update(dict.fromkeys(_VIEWS_OF_ROWS.split(), True))
+    passes = [*_PASSES.split(), *_FUNCTIONS_OF_A_PASS.split()]
+    found.update(dict.fromkeys([getattr(np, name) for name in passes] + _PASSES.split(), ...))
     return found
 
 

@@ -16,7 +16,6 @@ from dcarray.core.own_files import is_of_caller
 from dcarray.core.processes import communicator
 from dcarray.execution.routines import Compiled
 from dcarray.recording.fast_path import elementwise as record_again
-from dcarray.recording.operands import promote_call_site
 from dcarray.tiering import policy
 
 from . import fallback
@@ -62,8 +61,8 @@ def _small_arrays(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any] | 
 
 
 def prefer_numpy(arrays: Sequence[ndarray], count: int | None = None) -> None:
-    """Have NumPy run a call that is recorded as several statements, now and from now on at this call site, if
-    recording it takes longer than kernels gain.
+    """Have NumPy run a call that is recorded as several statements, if recording it takes longer than kernels
+    gain.
 
     Parameters
     ----------
@@ -79,7 +78,6 @@ def prefer_numpy(arrays: Sequence[ndarray], count: int | None = None) -> None:
     counts = [math.prod(x._shape) if count is None else count for x in arrays]
     little = all([x._idle() and policy.eager(n, policy.SEVERAL) for x, n in zip(arrays, counts, strict=True)])
     if communicator() is None and arrays and little:
-        promote_call_site(arrays, always=True)
         raise NumpyIsFaster
 
 
@@ -93,8 +91,7 @@ class NumpyIsFaster(Unserved):
 
 
 class NotYetCompiled(Unserved):
-    """Raised while the code for a call is being compiled; NumPy runs the call, and its call site is not
-    promoted."""
+    """Raised while the code for a call is being compiled; NumPy runs the call."""
 
 
 def launch_of(routine: Compiled, seconds: float) -> Any:
@@ -150,7 +147,6 @@ def implements(
                     return fallback.call(known, args, kwargs)
                 little = _small_arrays(args, kwargs) if composed else None
                 if little is not None:
-                    promote_call_site(little)
                     return fallback.call_numpy(known, args, kwargs)
             try:
                 return body(*args, **kwargs)

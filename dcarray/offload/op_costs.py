@@ -1,7 +1,7 @@
-"""The cost model of operations: nanoseconds for an element in NumPy's loop and in a kernel.
+"""The cost of operations: nanoseconds for an element in a kernel on the processor.
 
 The constants were measured once; some depend on the processor, since NumPy's vector loops of doubles for
-functions of the C library need AVX-512 on x86.
+functions of the C library, which kernels call, need AVX-512 on x86.
 """
 
 from __future__ import annotations
@@ -14,22 +14,10 @@ import numpy as np
 from dcarray.ir.ops import OPS
 from dcarray.lowering.runtime import libm
 
-__all__ = ["CHOICE", "CONVERSION", "CONVERTED", "DIVISION", "element_costs"]
+__all__ = ["kernel_cost"]
 
 # Nanoseconds for a unit of `Op.cost` on eight bytes, on a Xeon with AVX-512.
 _UNIT = 0.04
-# Nanoseconds that NumPy's loops take more than a kernel's for an element, on all machines measured (on a Zen
-# 5 also for `sqrt`, `hypot` and `copysign`, on a Xeon with AVX-512 not).
-_SLOW = {
-    "deg2rad": 1.5, "floor_divide": 10.0, "fmod": 5.0, "heaviside": 1.0, "rad2deg": 1.5, "remainder": 4.0,
-    "sign": 0.3, "where": 1.2,
-}  # fmt: skip
-CHOICE = 0.7
-"""Nanoseconds of NumPy for an element of a `where` that is run as a masked reduction."""
-DIVISION = 1.5
-"""Nanoseconds that a kernel takes more than NumPy where integers are divided by one number."""
-CONVERSION, CONVERTED = 0.22, 0.08
-"""Nanoseconds for the conversion of an element: by NumPy, buffer by buffer, and in a kernel."""
 _COMPLEX = {"absolute": 28.0, "conjugate": 0.0, "negative": 0.0, "real": 0.0, "imag": 0.0, "cast": 0.0}
 _SHUFFLED = 1.4  # a kernel's factor for these, since it separates real and imaginary parts
 # Nanoseconds of functions that NumPy computes one element at a time, for doubles and for float32: everywhere,
@@ -47,8 +35,8 @@ _WITHOUT = {
 _EXACT_LOOPS = {"exp": 0.45, "sin": 0.65, "cos": 0.65, "power": 0.2}
 
 
-def element_costs(name: str, loop: str, exponent: float | None = None) -> tuple[float, float]:
-    """Return the nanoseconds for an element of an operation, without those for memory.
+def kernel_cost(name: str, loop: str, exponent: float | None = None) -> float:
+    """Return the nanoseconds of a kernel for an element of an operation, without those for memory.
 
     Parameters
     ----------
@@ -58,25 +46,19 @@ def element_costs(name: str, loop: str, exponent: float | None = None) -> tuple[
         The dtypes of its operands and its result.
     exponent : float, optional
         The exponent of a power.
-
-    Returns
-    -------
-    numpy, kernel : float
-        The time of NumPy's loop, and that of a kernel.
     """
-    if exponent in (-1.0, 0.0, 0.5, 2.0):  # NumPy takes roots and reciprocals for these
-        return element_costs("sqrt", loop)
+    if exponent in (-1.0, 0.0, 0.5, 2.0):  # roots and reciprocals are taken for these
+        return kernel_cost("sqrt", loop)
     cost = OPS[name].cost - 1.0 if name in OPS else 1.0
-    char, slow = loop[0], _SLOW.get(name, 0.0)
+    char = loop[0]
     if char in "FD":
-        took = _UNIT * _COMPLEX.get(name, 4.0 * cost + 4.0)
-        return took + slow, took * _SHUFFLED
+        return _UNIT * _COMPLEX.get(name, 4.0 * cost + 4.0) * _SHUFFLED
     took = _UNIT * cost * np.dtype(char).itemsize / 8  # as many vectors as they fill
     if char in "fd":
         took = max(took, _one_by_one(name)[char == "f"])
         if char == "d" and name in _EXACT_LOOPS and _has_exact_loop(name, exponent):
-            return took, took * _EXACT_LOOPS[name]
-    return took + slow, took
+            took *= _EXACT_LOOPS[name]
+    return took
 
 
 def _one_by_one(name: str) -> tuple[float, float]:
