@@ -3,9 +3,9 @@
 
 /* The first argument of a function that makes a small array: a shape, or a shape before a value; ends and a step; rows
  * and perhaps columns; the elements; the shape of an uninitialised array; the array itself, if it is a wrapped one, perhaps
- * only in C order; or any arguments of a random generator, of whose stream threads may perhaps draw a part each. */
+ * only in C order; or any arguments of a random generator. */
 #define MAKERS(X)                                                                                                  \
-    X(SHAPED) X(FILLED) X(RANGED) X(SQUARE) X(LISTED) X(UNWRITTEN) X(ITSELF) X(ROWWISE) X(DRAWN) X(DRAWN_IN_PARTS)
+    X(SHAPED) X(FILLED) X(RANGED) X(SQUARE) X(LISTED) X(UNWRITTEN) X(ITSELF) X(ROWWISE) X(DRAWN)
 
 /* The checks of a value at a loop. */
 #define CHECKS(X) X(PLAIN_ARRAY) X(WRAPPED_ARRAY) X(C_ORDER) X(IDENTITY) X(OF_TYPE) X(EQUAL_INT) X(FUNCTION) X(TUPLE)

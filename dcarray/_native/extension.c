@@ -253,7 +253,6 @@ replace_method(PyTypeObject *type, PyMethodDef *definition, PyObject **old)
 #include "short_runs.h"
 #include "object_runs.h"
 #include "shared_work.h"
-#include "accumulation.h"
 #include "choices.h"
 #include "floor_memory.h"
 #include "floor_loops.h"
@@ -407,7 +406,6 @@ static PyMethodDef methods[] = {
     METHOD("write_numbers", write_numbers, METH_VARARGS)
     METHOD("route_instances", route_instances, METH_VARARGS)
     METHOD("make_triangles", make_triangles, METH_VARARGS)
-    METHOD("accumulate", accumulate_lines, METH_VARARGS)
     METHOD("make_choice", make_choice, METH_O)
     METHOD("record", record, METH_FASTCALL)
     METHOD("commit", commit, METH_FASTCALL)

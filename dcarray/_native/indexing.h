@@ -251,16 +251,6 @@ most_selected(Array *a, PyObject *key)
     return arrays && most < SmallLimit ? most : -1;
 }
 
-enum { MANY_INDICES = 1 << 18 }; /* which take NumPy some 100 us */
-
-/* Are there so many indices that threads may select for a part of them each? */
-static inline int
-has_many_indices(PyObject *key)
-{
-    PyObject *a = Py_TYPE(key) == Wrapped && is_large(key) ? view_of(key) : NULL;
-    return a != NULL && elements_of(a) >= MANY_INDICES;
-}
-
 /* The key for NumPy (a new reference) if that is to select elements of a large array at once, because they are
  * few; `whole` is the view of it then.  NULL, without an exception, if not. */
 static PyObject *
@@ -306,7 +296,7 @@ fast_subscript(PyObject *x, PyObject *key)
         return r;
     }
     if (small_array(x) != NULL)
-        given = has_many_indices(key) ? NULL : numpy_key(key, 1);
+        given = numpy_key(key, 1);
     else
         given = gather_key(x, key, &a);
     if (given == NULL)

@@ -11,23 +11,9 @@ typedef struct {
     int answer;       /* of constants.h */
 } Route;
 
-enum { MANY_NUMBERS = 1 << 17 }; /* which take NumPy some 200 us */
-
-/* Is this a size of many numbers? */
-static int
-is_large_size(PyObject *size)
-{
-    double most = 1;
-    if (!PyTuple_CheckExact(size))
-        return extent(size, 0) >= MANY_NUMBERS;
-    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(size); k++)
-        most *= fabs(extent(PyTuple_GET_ITEM(size, k), 0));
-    return most >= MANY_NUMBERS;
-}
-
-/* A draw of numbers, which no array says how; it may decline, also because there are `many`. */
+/* A draw of numbers, which no array says how; it may decline. */
 static PyObject *
-draw_numbers(PyObject *function, PyObject *const *args, Py_ssize_t nargs, PyObject *names, int many)
+draw_numbers(PyObject *function, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
     PyObject *all[FEW], *r, *x;
     Py_ssize_t n = nargs + (names == NULL ? 0 : PyTuple_GET_SIZE(names));
@@ -36,8 +22,6 @@ draw_numbers(PyObject *function, PyObject *const *args, Py_ssize_t nargs, PyObje
     for (Py_ssize_t k = 1; k < n; k++) {
         all[k] = args[k];
         if (!is_leaf(args[k]) && !is_numpy_scalar(args[k]) && (!PyTuple_CheckExact(args[k]) || numbers_in(args[k], 0) < 0))
-            return NULL;
-        if (many && is_large_size(args[k]))
             return NULL;
     }
     all[0] = PyObject_GetAttr(args[0], PlainName);
@@ -62,7 +46,7 @@ call_route(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *names
             return r;
     }
     if (s->makes >= DRAWN)
-        r = made_on_device() ? NULL : draw_numbers(s->numpy, args, nargs, names, s->makes == DRAWN_IN_PARTS);
+        r = made_on_device() ? NULL : draw_numbers(s->numpy, args, nargs, names);
     else if (s->makes >= 0)
         r = make_small(s->numpy, s->makes, args, nargs, names);
     else if (s->numpy == NULL) {
@@ -192,7 +176,7 @@ make_creation_route(PyObject *module, PyObject *args)
     int kind;
     if (!PyArg_ParseTuple(args, "OOi", &numpy, &slow, &kind))
         return NULL;
-    if (Wrapped == NULL || kind < 0 || kind > DRAWN_IN_PARTS || (kind >= DRAWN && (Served == NULL || Adopt == NULL)))
+    if (Wrapped == NULL || kind < 0 || kind > DRAWN || (kind >= DRAWN && (Served == NULL || Adopt == NULL)))
         return Py_NewRef(slow);
     return PyType_Ready(&RouteType) < 0 || PyType_Ready(&CreationRouteType) < 0 ? NULL : new_route(numpy, slow, NOTHING, kind);
 }

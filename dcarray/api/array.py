@@ -230,7 +230,7 @@ class ndarray(Methods):
             if t in _WRAPPED or (t is tuple and not _WRAPPED.isdisjoint(map(type, key))):
                 key = indexing.evaluated_key(self, key)
             try:
-                r = indexing.eager_get(a, key) if t in _WRAPPED else a[key]
+                r = a[key]
             except IndexError:
                 r = a[indexing.plain_key(key)]
             return _wrap_eager(r) if type(r) is _ndarray else r

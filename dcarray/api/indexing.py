@@ -16,7 +16,6 @@ from dcarray.core.devices import common_device
 from dcarray.core.handle import Handle, NDArray, derive, large, part, wrap_new
 from dcarray.core.processes import communicator
 from dcarray.core.store import memory
-from dcarray.execution import index_parts
 from dcarray.execution.compress import compress
 from dcarray.recording import masked_assignment, operands, recorder
 
@@ -150,22 +149,13 @@ def _has_array(key: Any) -> bool:
     return any(isinstance(k, (Handle, np.ndarray)) for k in (key if type(key) is tuple else (key,)))
 
 
-def eager_get(a: NDArray, key: Any) -> Any:
-    """Return ``a[key]`` of the memory of a small array, with a plain key."""
-    found = index_parts.take(a, key)
-    return a[key] if found is None else found
-
-
 def _take(x: Handle, key: Any) -> Any:
     """Return elements or fields by NumPy's advanced indexing."""
     a = x._evaluated()
     if masked_assignment.is_mask(x, key):
         return gather(x, a, key)
-    result = index_parts.take(a, key) if x._store.char else None
-    fresh = result is not None
-    if result is None:
-        result = a[key]
-        fresh = type(result) is np.ndarray and result.base is None and result.flags.c_contiguous
+    result = a[key]
+    fresh = type(result) is np.ndarray and result.base is None and result.flags.c_contiguous
     operands.note_fallback("getitem", (x,))
     if fresh and x._store.char:
         return wrap_new(type(x), result, config.current().eager_below)

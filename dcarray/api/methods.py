@@ -16,7 +16,6 @@ from dcarray.core.handle import Handle, large, small
 from dcarray.core.processes import communicator
 from dcarray.core.store import Store
 from dcarray.core.strides import in_c_order, reshaped_strides, strides_of
-from dcarray.execution import axis_parts
 from dcarray.recording import operands, recorder
 
 from .attributes import Attributes, asking, in_numpy, plain_argument
@@ -327,14 +326,8 @@ class Methods(Attributes):
     def sort(self, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
         if self._small is None and communicator() is not None and axis is not None and not self._readonly:
             self[...] = np.sort(self, axis, kind, order, stable=stable)
-        elif order is None and type(axis) is int and self._sorted_in_parts(axis, kind, stable):
-            counters.note("numpy.ndarray.sort", self.nbytes, "numpy")
         else:
             self._sort(axis, kind, order, stable=stable)
-
-    def _sorted_in_parts(self, axis: int, kind: Any, stable: Any) -> bool:
-        large = self._small is None and self._store.char
-        return bool(large) and axis_parts.sort(self._writable(), axis, kind, stable)
 
     def partition(self, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None) -> None:
         if self._small is None and communicator() is not None and axis is not None and not self._readonly:

@@ -1,6 +1,6 @@
 """Selection by a mask, ``x[mask]`` of plain arrays, by compiled code on all cores.
 
-While that code is being compiled, NumPy finds the selected indices, and takes the elements, in parts.
+While that code is being compiled, NumPy finds the selected indices, and takes the elements.
 
 A mask of the first axes selects rows, which are moved as one element if a row is not larger than the largest
 dtype.
@@ -18,7 +18,6 @@ from dcarray.core.store import compilable
 from dcarray.lowering.runtime.array_memory import address_of
 from dcarray.tiering import policy
 
-from . import index_parts
 from .routines import Compiled
 
 __all__ = ["BLOCK", "compress"]
@@ -45,7 +44,8 @@ def compress(a: NDArray, m: NDArray) -> NDArray:
         launch = _ROUTINES[row].launch(_SECONDS * size)
     if launch is not None:
         return _run(launch, a, m, row, config.current().threads)
-    return index_parts.choose(a, m)
+    rows = a.reshape(size, *a.shape[m.ndim :])
+    return rows.take(m.reshape(-1).nonzero()[0], 0)  # without branches: several times as fast as NumPy's own
 
 
 def _run(launch: Any, a: NDArray, mask: NDArray, row: int, threads: int) -> NDArray:

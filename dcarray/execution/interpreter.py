@@ -25,7 +25,7 @@ from dcarray.recording.operands import DTYPES
 from dcarray.recording.replay import Replay
 from dcarray.tiering.blas_sharing import is_skinny_product
 
-from . import axis_parts, masked_reduction
+from . import masked_reduction
 from .steps import Step
 
 NDArray = np.ndarray[Any, Any]
@@ -184,13 +184,11 @@ class OpByOp:
             if value.shape != shape:
                 value = np.broadcast_to(value, shape)
             if op in SCANS:
-                axis_parts.accumulate(OPS[SCANS[op]].reference, value, axes[0], DTYPES[result], out)
-            elif op in PLACES and len(axes) == 1:
-                axis_parts.search(getattr(np, op), value, axes[0], out, keepdims)
+                OPS[SCANS[op]].reference.accumulate(value, axes[0], DTYPES[result], out)
             elif op in PLACES:
-                getattr(np, op)(value, None, out, keepdims=keepdims)
+                getattr(np, op)(value, axes[0] if len(axes) == 1 else None, out, keepdims=keepdims)
             else:
-                axis_parts.reduce(OPS[op].reference, value, axes, DTYPES[result], out, keepdims)
+                OPS[op].reference.reduce(value, axes, DTYPES[result], out, keepdims)
             return
         index, function = entry.index, OPS[op].reference
         if op == "where":

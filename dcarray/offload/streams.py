@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.api.functions.random_parts import asked_for
 from dcarray.lowering.gpu import streams
 
 from .arrays import array_class
@@ -71,7 +70,7 @@ def _advance(bits: Any, steps: int, halves: int = 0) -> None:
 
 
 def _uniform(k: Kernels, bits: Any, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    asked = asked_for(method, args, kwargs)
+    asked = _asked_for(method, args, kwargs)
     require(asked is not None)
     shape, bounds = asked
     count = math.prod(shape)
@@ -82,6 +81,41 @@ def _uniform(k: Kernels, bits: Any, method: str, args: tuple[Any, ...], kwargs: 
         found = low + (high - low) * found
     _advance(bits, count)
     return found.reshape(shape)
+
+
+def _asked_for(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return the shape and the bounds of the numbers that a call of a method draws; None for other calls."""
+    names, asked_of = _CALLS[name]
+    given = dict(zip(names, args, strict=False))
+    if len(args) > len(names) or not given.keys().isdisjoint(kwargs) or not kwargs.keys() <= set(names):
+        return None
+    return asked_of(**given, **kwargs)
+
+
+def _random(size: Any = None, dtype: Any = np.float64) -> Any:
+    """Return the shape of the numbers that `numpy.random.Generator.random` draws; None for other calls."""
+    return (_shape(size), None) if dtype in (np.float64, float, "d", "f8") and _shape(size) else None
+
+
+def _uniform(low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
+    """Return the shape and the bounds of the numbers that `numpy.random.Generator.uniform` draws; else
+    None."""
+    numbers = type(low) in (int, float) and type(high) in (int, float)
+    if not numbers or not _shape(size) or not 0 <= high - low < math.inf:
+        return None
+    return _shape(size), (low, high)
+
+
+def _shape(size: Any) -> tuple[int, ...] | None:
+    shape = (size,) if type(size) is int else size
+    valid = type(shape) is tuple and all([type(n) is int and n >= 0 for n in shape])
+    return shape if valid else None
+
+
+_CALLS: dict[str, tuple[tuple[str, ...], Any]] = {
+    "random": (("size", "dtype"), _random),
+    "uniform": (("low", "high", "size"), _uniform),
+}
 
 
 def _integers(

@@ -13,7 +13,6 @@ from made_up_device import MadeUpDevice, make_up
 
 import dcarray as dc
 from dcarray.comm.transport.errors import PerformanceWarning
-from dcarray.core import parts
 from dcarray.core.processes import communicator
 
 RECORDED: dict[str, Any] = {"eager_below": 0, "jit": "off"}
@@ -152,12 +151,3 @@ def same(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
                     assert _shares(got, [*ours, *ours_named.values()]) == shared, f"{what}: shared memory"
 
     return judge
-
-
-@pytest.fixture
-def numbers(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The numbers of jobs that are run in parts."""
-    found: list[int] = []
-    run = parts.run
-    monkeypatch.setattr(parts, "run", lambda jobs: found.append(len(jobs)) or run(jobs))
-    return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 import dcarray as dc
 from dcarray.api.functions import searching
-from dcarray.core import parts
 from dcarray.execution.executor import EXECUTOR
 
 RNG = np.random.default_rng(8)
@@ -22,17 +21,6 @@ ODD = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, 5e-324, -1e308, 1e308])
 X = RNG.normal(size=300_003)
 X[::7] = np.round(X[::7], 1)
 X[1::1001] = np.nan
-
-
-@pytest.fixture(scope="module", params=["compiled", "in parts"], autouse=True)
-def way(request: pytest.FixtureRequest) -> Iterator[str]:
-    """By the routines, or by NumPy in three threads, however little there is to do."""
-    with pytest.MonkeyPatch.context() as patch:
-        if request.param == "in parts":
-            patch.setattr(parts, "LEAST", 1e-12)
-            patch.setitem(EAGER, "jit", "off")
-            patch.setitem(EAGER, "threads", 3)
-        yield request.param
 
 
 def equal(got: Any, want: Any) -> None:
@@ -239,23 +227,3 @@ def test_edges_that_are_the_same_as_doubles(same: Callable[..., None]) -> None:
 def test_ends_that_are_no_doubles(same: Callable[..., None]) -> None:
     for end in ("low", 10**400, (1 << 53) + 1, np.float32(0.1), True, [1.0], 1j):
         same(np.interp, X[:500], np.array([0.0, 1.0]), np.arange(2.0), end)
-
-
-@pytest.mark.one_process("several ranks share the processors")
-@pytest.mark.parametrize("name", list(CALLS))
-def test_threads_have_a_part_each(name: str, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    if way == "compiled":
-        return
-    found: list[int] = []
-    run = parts.run
-    monkeypatch.setattr(parts, "run", lambda jobs: found.append(len(jobs)) or run(jobs))
-    with dc.options(**EAGER):
-        CALLS[name](dc.asarray(X[:5000]), np.sort(X[2:50]))
-        assert found == [12]
-    with dc.options(**EAGER | {"threads": 1}):
-        CALLS[name](dc.asarray(X[:5000]), np.sort(X[2:50]))
-    with dc.options(**EAGER):
-        np.interp(
-            dc.asarray(X[:5000]), [1.0, 3.0, 2.0], [1.0, 2.0, 3.0]
-        )  # each search begins at the last place
-    assert len(found) == 1

@@ -19,7 +19,7 @@ from dcarray.tiering import policy
 
 from .common import expand, new_array, new_array_like, operand, plain_key
 from .manipulation import at_least, flip
-from .registry import NotYetCompiled, Unserved, implements
+from .registry import NumpyIsFaster, Unserved, implements
 
 _COMPUTED = "biufc"
 
@@ -225,7 +225,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
         moves[k] = moves.get(k, 0) + int(s)
     shifts = tuple([moves.get(k, 0) % n if n else 0 for k, n in enumerate(a.shape)])
     if policy.eager_call(a.size, (a,), policy.PASS):
-        raise NotYetCompiled
+        raise NumpyIsFaster
     result = new_array_like(a)
     parts = _roll_pieces(a.shape, shifts)
     if result._small is None and a._small is None and record_copies(result, a, parts):

@@ -92,9 +92,8 @@ def made_small(function: Any, slow: Any) -> Any:
     return slow
 
 
-def made_by_generator(function: Any, slow: Any, in_parts: bool) -> Any:
-    """Return a wrapper of a generator's method that calls NumPy's directly if no arrays are passed.
-    ``in_parts``: not if there are so many numbers that they may be drawn in parts."""
+def made_by_generator(function: Any, slow: Any) -> Any:
+    """Return a wrapper of a generator's method that calls NumPy's directly if no arrays are passed."""
     return slow
 
 
@@ -143,8 +142,8 @@ if BUILT:  # else `fallback.call_small` and the methods themselves do
         kind = _makers.get(function) if callable(function) else None
         return slow if kind is None else make_creation_route(function, slow, kind)
 
-    def made_by_generator(function: Any, slow: Any, in_parts: bool) -> Any:
-        return make_creation_route(function, slow, extension.DRAWN_IN_PARTS if in_parts else extension.DRAWN)
+    def made_by_generator(function: Any, slow: Any) -> Any:
+        return make_creation_route(function, slow, extension.DRAWN)
 
     for _route in (ndarray.sum, made_small(np.zeros, _reduced)):
         if not isinstance(_route, FunctionType):  # as they are where NumPy is not known to the C module

@@ -20,7 +20,7 @@ from dcarray.core.backend import NOT_DISTRIBUTED, backend
 from dcarray.core.device_backend import device_backend
 from dcarray.core.processes import communicator
 
-from . import fallback, random_parts
+from . import fallback
 from .native_routes import made_by_generator
 
 
@@ -62,7 +62,6 @@ def _inside(function: Callable[..., Any]) -> Callable[..., Any]:
             return shuffle(self._plain, *args, **kwargs)
 
         return shuffling
-    in_parts = function.__name__ in random_parts.FUNCTIONS
 
     @wraps(function)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -74,16 +73,12 @@ def _inside(function: Callable[..., Any]) -> Callable[..., Any]:
             found = device_backend().drawn(device, function.__name__, self._plain, args, kwargs)
             if found is not None:
                 return found
-        if in_parts:
-            drawn = random_parts.draw(function.__name__, self._plain, args, kwargs)
-            if drawn is not None:
-                return fallback.wrap_results(drawn)
         if fallback.hold_no_arrays(args, kwargs):
             return fallback.wrap_results(function(self._plain, *args, **kwargs))
         return fallback.call_numpy(function, (self._plain, *args), kwargs)
 
     if function.__name__ in _NUMBERS:
-        return made_by_generator(function, call, in_parts)  # type: ignore[no-any-return]
+        return made_by_generator(function, call)  # type: ignore[no-any-return]
     return call
 
 

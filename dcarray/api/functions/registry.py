@@ -87,19 +87,15 @@ class Unserved(Exception):
 
 
 class NumpyIsFaster(Unserved):
-    """Raised when NumPy is faster for a call that has a compiled form; NumPy then runs it."""
-
-
-class NotYetCompiled(Unserved):
-    """Raised while the code for a call is being compiled; NumPy runs the call."""
+    """Raised when NumPy is to run a call that has a compiled form: it is faster, or the code is not ready."""
 
 
 def launch_of(routine: Compiled, seconds: float) -> Any:
-    """Return a routine's compiled code; raise `NotYetCompiled` before it is ready.  NumPy would take
+    """Return a routine's compiled code; raise `NumpyIsFaster` before it is ready.  NumPy would take
     ``seconds``."""
     launch = routine.launch(seconds)
     if launch is None:
-        raise NotYetCompiled
+        raise NumpyIsFaster
     return launch
 
 
@@ -150,7 +146,7 @@ def implements(
                     return fallback.call_numpy(known, args, kwargs)
             try:
                 return body(*args, **kwargs)
-            except (NumpyIsFaster, NotYetCompiled):
+            except NumpyIsFaster:
                 run: Function = fallback.call_numpy
             except (Unserved, *BAD_CALL) as error:
                 if is_of_caller(error):

@@ -1,25 +1,24 @@
 """Binary search in sorted tables, and linear interpolation, on all cores.
 
-While the routine for a call is being compiled, threads call NumPy, each for a part of the elements.
+While the routine for a call is being compiled, NumPy runs it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from dcarray.api.array import wrap
-from dcarray.core import config, parts
+from dcarray.core import config
 from dcarray.core.backend import is_distributed
 from dcarray.execution.routines import Compiled
 from dcarray.lowering.runtime.array_memory import address_of
 from dcarray.tiering import policy
 
 from .common import contiguous_array, is_array, plain, vector
-from .registry import NotYetCompiled, Unserved, implements
+from .registry import Unserved, implements, launch_of
 
 _SECONDS = 2e-8  # seconds that NumPy needs for an element
 _WORK = 16  # cost of finding an element, in the scheduler's units
@@ -67,13 +66,10 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
         raise Unserved
     if any(type(end) is int and abs(end) >= _EXACT for end in (left, right)) or not _rounds_twice():
         raise Unserved
-    launch = _INTERPOLATION.launch(_SECONDS * x.size)
+    launch = launch_of(_INTERPOLATION, _SECONDS * x.size)
     points, values = (np.ascontiguousarray(plain(v), np.float64) for v in (points, values))
     if not _ascending(points, len(points)):
-        raise NotYetCompiled if launch is None else Unserved
-    if launch is None:
-        looking: Any = partial(np.interp, xp=points, fp=values, left=left, right=right)
-        return wrap(_in_parts(looking, x, np.float64, len(points)))
+        raise Unserved
     table, pivots, length = _table_parts(points)
     with np.errstate(all="ignore"):
         slopes = np.append(np.diff(values) / np.diff(points), 0.0)
@@ -98,40 +94,17 @@ def _search(a: Any, v: Any, side: str) -> Any:
     routine = _SEARCHES.get((v.dtype.char, side))
     if routine is None or a.size > v.size or np.result_type(a.dtype, v.dtype) != v.dtype:
         raise Unserved
-    launch = routine.launch(_SECONDS * v.size)
+    launch = launch_of(routine, _SECONDS * v.size)
     known = plain(a).astype(v.dtype, copy=False)
     numbers = len(known) - int(np.isnan(known).sum()) if v.dtype.kind == "f" else len(known)
     if not _ascending(known, numbers):
-        raise NotYetCompiled if launch is None else Unserved
-    if launch is None:
-        return _in_parts(partial(known.searchsorted, side=side), v, np.intp)
+        raise Unserved
     table, pivots, length = _table_parts(known[:numbers])
     elements = contiguous_array(v)
     result = np.empty(elements.shape, np.intp)
     addresses = [address_of(v) for v in (elements, result, pivots, table)]
     unknown = numbers if side == "left" else len(known)
     _run(launch, elements.size, *addresses, elements.size, length, numbers, unknown)
-    return result
-
-
-def _in_parts(look_up: Callable[[Any], Any], x: Any, dtype: Any, least: int = 1) -> Any:
-    """Return the results of ``look_up`` for the elements of ``x``, at least ``least`` at a time, by several
-    threads.
-
-    The table has to be sorted: else NumPy's result for an element may depend on the elements before it.
-    """
-    number = parts.number_of_parts(_SECONDS * x.size, x.size // least)
-    if number < 2:
-        raise NotYetCompiled
-    elements = contiguous_array(x)
-    result = np.empty(elements.shape, dtype)
-    given, found = elements.reshape(-1), result.reshape(-1)
-
-    def job(part: slice) -> None:
-        found[part] = look_up(given[part])
-
-    if not parts.run([partial(job, part) for part in parts.cut(x.size, number)]):
-        raise NotYetCompiled
     return result
 
 
