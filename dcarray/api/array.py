@@ -21,7 +21,6 @@ from dcarray.recording import recorder
 from dcarray.recording.log import Recording
 from dcarray.recording.operands import DTYPES
 from dcarray.recording.session import flush_all, session
-from dcarray.tiering import policy
 
 from . import buffers, indexing, protocols
 from .dispatch import DISPATCH
@@ -30,7 +29,6 @@ from .methods import Methods
 _new, _ndarray = object.__new__, np.ndarray
 # Types of operands that an operator on a small array passes to NumPy as they are.
 _PLAIN: frozenset[type] = frozenset({bool, int, float, complex, *[d.type for d in DTYPES.values()]})
-_FOLDS = frozenset({np.sum, np.max, np.min, np.mean, np.prod, np.any, np.all, np.std, np.var})
 _REDUCTION_ARGUMENTS = frozenset({"axis", "dtype", "keepdims"})
 _WRAPPED: set[type] = set()  # the class of wrapped arrays and its subclasses
 _LIMIT = 1 << 14  # elements; an array with as many or more may have to be large
@@ -190,13 +188,6 @@ class ndarray(Methods):
         return protocols.ufunc(ndarray, ufunc, method, inputs, kwargs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        if func in _FOLDS and len(args) == 1 and args[0] is self and not kwargs:
-            a = self._small
-            if a is not None and type(self) is ndarray:
-                return wrap(func(a))
-            a = self._ndarray if a is None and self._idle() else None
-            if a is not None and a.size > 0 and policy.eager(a.size, policy.PASS) and self._store.char:
-                return func(a)  # one pass with an immediate result: recording it gains nothing
         return DISPATCH(func, args, kwargs)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray:

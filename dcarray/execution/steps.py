@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 from dcarray.ir.log_entries import Declaration, Statement
-
-from . import masked_reduction
 
 
 class Step(NamedTuple):
     """A statement of a log that is not dead, with the families of memory that it uses.  ``reads`` and
     ``writes`` are all families, ``dying`` those that no later statement needs, and ``born`` those that it is
-    the first to write.  ``joined`` says that only the next statement uses its result: both may run as one
-    masked reduction."""
+    the first to write."""
 
     position: int
     reads: frozenset[int]
     writes: frozenset[int]
     dying: tuple[int, ...]
     born: tuple[int, ...]
-    joined: bool = False
 
 
 def live_steps(
@@ -54,9 +49,4 @@ def live_steps(
         seen |= born
         found[k] = found[k]._replace(born=tuple(born))
     found.reverse()
-    for k, (step, then) in enumerate(pairwise(found)):
-        first, second = statements[step.position], statements[then.position]
-        pair = masked_reduction.can_join(first, second)
-        if step.born and step.writes <= set(then.dying) and pair:
-            found[k] = step._replace(joined=True)
     return tuple(found)

@@ -92,12 +92,12 @@ def _asked_for(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return asked_of(**given, **kwargs)
 
 
-def _random(size: Any = None, dtype: Any = np.float64) -> Any:
+def _asked_of_random(size: Any = None, dtype: Any = np.float64) -> Any:
     """Return the shape of the numbers that `numpy.random.Generator.random` draws; None for other calls."""
     return (_shape(size), None) if dtype in (np.float64, float, "d", "f8") and _shape(size) else None
 
 
-def _uniform(low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
+def _asked_of_uniform(low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
     """Return the shape and the bounds of the numbers that `numpy.random.Generator.uniform` draws; else
     None."""
     numbers = type(low) in (int, float) and type(high) in (int, float)
@@ -113,8 +113,8 @@ def _shape(size: Any) -> tuple[int, ...] | None:
 
 
 _CALLS: dict[str, tuple[tuple[str, ...], Any]] = {
-    "random": (("size", "dtype"), _random),
-    "uniform": (("low", "high", "size"), _uniform),
+    "random": (("size", "dtype"), _asked_of_random),
+    "uniform": (("low", "high", "size"), _asked_of_uniform),
 }
 
 

@@ -23,7 +23,7 @@ from dcarray.core.ufunc_loops import ALIASES, UFUNCS, resolve, resolve_fold
 from dcarray.ir.ops import LOOPS_OF, OPS
 from dcarray.tiering import policy
 
-from . import fast_path, short_circuit
+from . import fast_path
 from .log import Recording
 from .operands import (
     DTYPES,
@@ -107,6 +107,7 @@ def elementwise(
     return run_eagerly(lacking, cls, UFUNCS[name], inputs, out, **kwargs)
 
 
+DECIDED_EARLY = frozenset({"logical_or", "logical_and", "maximum", "minimum"})
 # Errors after which NumPy does the call, or raises its own.  A RuntimeError: more axes than NumPy broadcasts.
 NOT_RECORDED = (RunEagerly, AttributeError, OverflowError, RuntimeError, TypeError, ValueError)
 
@@ -234,12 +235,11 @@ def reduce(
                 raise RunEagerly
             axes = axes_of(axis, len(shape))
             every = len(axes) == len(shape)
-            refuse_small(shape, (x,), None, policy.PASS)
+            # NumPy stops at the first truth that decides, and reads at the speed of memory until then
+            decided = every and x._store.char == "?" and name in DECIDED_EARLY
+            refuse_small(shape, (x,), None, policy.AT_MEMORY_SPEED if decided else policy.PASS)
             if initial is not np._NoValue or where is not True or out is not None or not axes:
                 raise NoCompiledForm
-            found = short_circuit.decide_early(name, x) if every and dtype is None and not kept else None
-            if found is not None:
-                return found
             loop = resolve_fold(name, kind_of(x), dtype)
             if loop is None or loop[-1] in "eFD" or not OPS[name].combine:
                 raise NoCompiledForm

@@ -89,3 +89,16 @@ def test_what_is_written_waits_for_who_reads_it(given: Any) -> None:
     later = out + 1
     r = np.sum(dc.asarray(given) if isinstance(given, np.ndarray) else given, axis=0, out=out)
     assert r is out and np.all(np.asarray(later) == 1.0) and np.all(np.asarray(out) == 3.0)
+
+
+@pytest.mark.parametrize("name", ["any", "all", "max", "min", "sum"])
+def test_truths_that_one_element_decides(name: str) -> None:
+    a = np.zeros(policy.PASS * BELOW + 5, bool)
+    for where in (None, 0, 1200, -1):
+        if where is not None:
+            a[where] ^= True
+        for value in (a, ~a):
+            before = counters.flushes
+            found, want = getattr(dc.asarray(value), name)(), getattr(value, name)()
+            assert found == want and type(found) is type(want)
+            assert (counters.flushes > before) == (name == "sum")

@@ -11,10 +11,7 @@ import pytest
 
 import dcarray as dc
 from dcarray.core.config import current
-from dcarray.core.native import BUILT
 from dcarray.recording.session import session
-
-built = pytest.mark.skipif(not BUILT, reason="in C alone")
 
 GROWING: tuple[Callable[[Any, int], Any], ...] = (
     lambda x, k: np.repeat(x, k), lambda x, k: np.repeat(x, k, axis=0), lambda x, k: np.repeat(x, repeats=k),
@@ -126,25 +123,6 @@ def test_large_results_made_at_once_take_part_in_all(call: Callable[[Any], Any])
     np.testing.assert_array_equal(np.asarray(y), expected)
     np.testing.assert_array_equal(np.asarray(view), expected.reshape(-1))
     np.testing.assert_array_equal(np.asarray(x), a)
-
-
-@built
-@pytest.mark.parametrize("call", [lambda x: np.multiply.outer(x[:200], x[:150]), np.modf, np.argwhere])
-def test_what_numpy_makes_of_them_is_ours_without_python(
-    call: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Once the place is known, nothing but the C module has a hand in it."""
-    a = np.arange(20_000.0)
-    x = dc.asarray(a.copy())
-    expected = call(a)
-    for turn in range(8):
-        if turn == 7:
-            monkeypatch.setattr("dcarray.api.protocols.ufunc", None)
-            monkeypatch.setattr("dcarray.api.protocols.rewrap", None)
-        with dc.options(eager_below=16384):
-            found = call(x)
-    for one, other in zip(found, expected, strict=True):
-        np.testing.assert_array_equal(np.asarray(one), other)
 
 
 def test_what_is_up_to_date_is_given_back() -> None:
