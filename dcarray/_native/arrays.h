@@ -72,14 +72,6 @@ usual_dtype(PyObject *array)
            strchr("?bBhHiIlLqQefdFD", a->dtype->type) != NULL;
 }
 
-/* The bytes of an element; at least 1. */
-static inline Py_ssize_t
-item_width(PyObject *array)
-{
-    Py_ssize_t width = Known[((Array *)array)->dtype->type & 127].width;
-    return width > 0 ? width : 1;
-}
-
 static inline Py_ssize_t
 elements_of(PyObject *array)
 {

@@ -28,8 +28,6 @@ _AS_BEFORE = {
     1: bool(np.signbit((_ZERO**1.0)[0].real)),
     2: bool(np.signbit((_ZERO**2.0)[0].imag)),
 }
-SUMS_BEGIN_WITH = float(np.add.reduce(np.array([-0.0])))
-"""The number that NumPy begins a sum of floats with: zero, or the negative one, which changes nothing."""
 
 _WEAK: dict[type, Any] = {bool: np.dtype(np.bool_), int: int, float: float, complex: complex}
 _loops: dict[tuple[Any, ...], Loop] = {}
