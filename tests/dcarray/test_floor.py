@@ -368,3 +368,29 @@ def test_the_floor_comes_with_numpy(tmp_path: Path) -> None:
         env={**os.environ, "DCARRAY_FLOOR": "calls"},
     )  # fmt: skip
     assert done.stdout == "False\nSourceFileLoader True calls\n[]\n"
+
+
+def test_a_hot_program_that_cannot_import_numpy_is_pythons(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        textwrap.dedent("""
+        import sys, time
+        class Blocker:
+            def find_spec(self, name, path=None, target=None):
+                if name == "numpy":
+                    raise ImportError("no NumPy here")
+        sys.meta_path.insert(0, Blocker())
+        def work(n):
+            s = 0
+            for i in range(n):
+                s += i * i % 7
+            return s
+        end = time.perf_counter() + 0.5
+        while time.perf_counter() < end:
+            found = work(400)
+        print(found, "numpy" in sys.modules)
+        """)
+    )
+    words = [sys.executable, "-m", "dcarray", "run", str(script)]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert done.stdout == "798 False\n"

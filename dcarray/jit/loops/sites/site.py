@@ -119,6 +119,16 @@ def watch_constant(number: int) -> str:
     return f"dcarray's watch {number}"
 
 
+def _has_numpy() -> bool:
+    """Whether there is NumPy, which plans need.  It is imported here, where neither the stack is deep nor the
+    program could see an error."""
+    try:
+        import numpy  # noqa: F401
+    except Exception:
+        return False
+    return True
+
+
 _CHANGES = held_in_forks(threading.RLock())
 _SERVED: set[int] = set()  # threads in which a server finds a plan: it may call accelerated code itself
 _PART = 0.5  # of Python's time, which compiled code is taken to need before both are measured
@@ -218,7 +228,7 @@ class Site:
 
     @enabled.setter
     def enabled(self, value: bool) -> None:
-        self.asks = unseen() if value and not self.refused else False  # its plan may come later
+        self.asks = unseen() if value and not self.refused and _has_numpy() else False
         self._changed()
 
     @property
@@ -227,7 +237,7 @@ class Site:
 
     @resuming.setter
     def resuming(self, value: bool) -> None:
-        self.asks_again = unseen() if value and not self.refused else False
+        self.asks_again = unseen() if value and not self.refused and _has_numpy() else False
         self._changed()
 
     def _changed(self) -> None:
