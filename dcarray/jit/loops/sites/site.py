@@ -133,7 +133,7 @@ _CHANGES = held_in_forks(threading.RLock())
 _SERVED: set[int] = set()  # threads in which a server finds a plan: it may call accelerated code itself
 _PART = 0.5  # of Python's time, which compiled code is taken to need before both are measured
 _LEAST_PART = 0.1  # and at least: it is measured for some values only
-_GUESS = 0.25  # of Python's time, which compiled code is taken to save before there is any
+_GUESSES = 0.05, 0.4  # of Python's time, which statements and loops are taken to save before there are plans
 _KINDS = 6  # of values, which the program calls short runs for without asking
 
 
@@ -394,10 +394,10 @@ class Site:
 
     @property
     def may_gain(self) -> float:
-        """The same where the program has ended before there was a plan: a guess, as most plans come to
-        nothing."""
+        """The same where the program has ended before there was a plan: a guess, as most plans of statements
+        on whole arrays come to nothing."""
         is_open = not self.runs and self._server is not None and self._server.waits
-        return _GUESS * self.seconds if is_open else 0.0
+        return _GUESSES[self.source.is_loop] * self.seconds if is_open else 0.0
 
     def heat(self) -> None:
         """Activate the site: it asks for a plan when the program reaches it next."""

@@ -18,7 +18,8 @@ from dcarray.core import config
 __all__ = ["Verdict"]
 
 _KIND = "verdict"
-_START = 0.06  # seconds of the processor's time that sites and the code that serves them take at least
+_START = 0.06  # seconds of the processor's time that sites and the code that serves them take
+_SHARE = 0.07  # of the time of a run, which they take at most
 _AGAIN = 10  # runs, one of which tries the other way
 _NEAR = 1.5  # times the faster way's time, beyond which the other one is not tried any more
 _LONGER, _LEAST = 2.0, 0.5  # a run that takes so many times as long, and seconds more, has other work
@@ -73,7 +74,8 @@ class Verdict:
         if before and took > _LONGER * before + _LEAST:
             self._runs = self._with = self._without = 0.0
         elif self.has_sites:
-            expected = took - _START + _gain(not self._runs)  # without sites, until a run has been without
+            cost = max(_START, _SHARE * took)
+            expected = took - cost + _gain(not self._runs)  # without sites, until a run has been without
             is_new = self._runs < 2  # the first one had to make all plans
             self._without = expected if is_new else self._without
             self._with = took if is_new else (took + self._with) / 2
