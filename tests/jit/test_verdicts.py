@@ -25,7 +25,11 @@ def run(
 ) -> bool:
     """A run of the script that takes so many seconds; returns whether it had sites."""
     ends: list[Callable[[], None]] = []
-    site: Any = SimpleNamespace(gain=gain, may_gain=guess, inner=[], outer=None)
+    # compiled code takes half of Python's time, and saves two fifths of a loop's time before there is any
+    seen, source = 2 * gain or guess / 0.4, SimpleNamespace(is_loop=True)
+    site: Any = SimpleNamespace(
+        kept=bool(gain), part=0.5, seconds=seen, compiled=0.0, waits=True, source=source, inner=[], outer=None
+    )
     monkeypatch.setattr(atexit, "register", ends.append)
     monkeypatch.setattr(sys, "argv", ["script.py", *args])
     monkeypatch.setattr(verdicts, "process_time", lambda: took)

@@ -131,9 +131,6 @@ def _has_numpy() -> bool:
 
 _CHANGES = held_in_forks(threading.RLock())
 _SERVED: set[int] = set()  # threads in which a server finds a plan: it may call accelerated code itself
-_PART = 0.5  # of Python's time, which compiled code is taken to need before both are measured
-_LEAST_PART = 0.1  # and at least: it is measured for some values only
-_GUESSES = 0.05, 0.4  # of Python's time, which statements and loops are taken to save before there are plans
 _KINDS = 6  # of values, which the program calls short runs for without asking
 
 
@@ -384,21 +381,6 @@ class Site:
         """Return `recent` at the time ``now``: it decays while the statements are not seen running."""
         return self.recent * math.exp((self._seen - now) / FADING)
 
-    @property
-    def gain(self) -> float:
-        """The seconds by which a run of the program is shorter if compiled code runs the statements from the
-        beginning, by the times of this run; 0 if compiled code is not faster."""
-        part = max(self.part, _LEAST_PART) if self.part < 1.0 else _PART
-        python = max(self.seconds - self.compiled, 0.0)
-        return (1.0 - part) * (python + self.compiled / part) if self.kept else 0.0
-
-    @property
-    def may_gain(self) -> float:
-        """The same where the program has ended before there was a plan: a guess, as most plans of statements
-        on whole arrays come to nothing."""
-        is_open = not self.runs and self._server is not None and self._server.waits
-        return _GUESSES[self.source.is_loop] * self.seconds if is_open else 0.0
-
     def heat(self) -> None:
         """Activate the site: it asks for a plan when the program reaches it next."""
         self.enabled = True
@@ -412,6 +394,11 @@ class Site:
             one.otherwise(after)
         self._short = runs
         self.enter = run
+
+    @property
+    def waits(self) -> bool:
+        """Whether plans have been asked for, none of which has come."""
+        return not self.runs and self._server is not None and self._server.waits
 
     def release(self) -> None:
         """Leave the statements to Python at the program's end, and keep none of its objects alive."""

@@ -12,14 +12,21 @@ import os
 import sys
 from contextlib import nullcontext, suppress
 from time import process_time
+from typing import TYPE_CHECKING
 
 from dcarray.core import config
+
+if TYPE_CHECKING:
+    from .site import Site
 
 __all__ = ["Verdict"]
 
 _KIND = "verdict"
 _START = 0.06  # seconds of the processor's time that sites and the code that serves them take
 _SHARE = 0.07  # of the time of a run, which they take at most
+_PART = 0.5  # of Python's time, which compiled code is taken to need before both are measured
+_LEAST_PART = 0.1  # and at least: it is measured for some values only
+_GUESSES = 0.05, 0.4  # of Python's time, which statements and loops are taken to save before there are plans
 _AGAIN = 10  # runs, one of which tries the other way
 _NEAR = 1.5  # times the faster way's time, beyond which the other one is not tried any more
 _LONGER, _LEAST = 2.0, 0.5  # a run that takes so many times as long, and seconds more, has other work
@@ -88,17 +95,25 @@ class Verdict:
 
 
 def _gain(guesses: bool) -> float:
-    """Return the seconds that compiled code saves in a run, by the times of this one, with guesses or
-    without: of sites inside of each other, those of the outer one or of the inner ones, whichever saves
-    more."""
+    """Return the seconds by which a run is shorter if compiled code runs from the beginning, by the times of
+    this one, with guesses or without: of sites inside of each other, those of the outer one or of the inner
+    ones, whichever saves more."""
     from dcarray.core.counters import settle
 
     from .sampler import SAMPLER
-    from .site import Site
 
     def gain(site: Site) -> float:
-        own = site.gain or (site.may_gain if guesses else 0.0)
+        own = _of_site(site) or (
+            _GUESSES[site.source.is_loop] * site.seconds if guesses and site.waits else 0.0
+        )
         return max(own, sum(map(gain, site.inner)))
 
     settle()
     return sum([gain(site) for site in SAMPLER.sites() if site.outer is None])
+
+
+def _of_site(site: Site) -> float:
+    """Return the seconds that compiled code of one site saves; 0 if it is not faster."""
+    part = max(site.part, _LEAST_PART) if site.part < 1.0 else _PART
+    python = max(site.seconds - site.compiled, 0.0)
+    return (1.0 - part) * (python + site.compiled / part) if site.kept else 0.0
