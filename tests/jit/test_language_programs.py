@@ -99,6 +99,35 @@ def main():
     found = [told(f, o, 50) for o in (Told(), Heard(), p) for f in (passed, placed)]
     return found, shared(50), SEEN
 """,
+    "objects that note how often a condition asks them": """
+class Lines:
+    def __init__(self, n): self.left, self.asked = n, 0
+    @property
+    def line(self):
+        self.left -= 1
+        return self.left
+    def __len__(self):
+        self.asked += 1
+        return max(0, self.left - self.asked)
+    def __lt__(self, n):
+        self.asked += 1
+        return self.asked < n
+def read(o, s):
+    while o.line > 0: s += o.left
+    return s, o.left
+def drained(o, s):
+    while o: s += 1
+    else: s = -s
+    return s, o.asked
+def below(o, n):
+    s = 0
+    while n > 0 and o < n:
+        s += 1
+        if s > 5: break
+    return s, o.asked
+def main():
+    return [(told(read, Lines(k), 0), told(drained, Lines(k), 1), told(below, Lines(0), k)) for k in range(9)]
+""",
 }
 
 TOLD = """

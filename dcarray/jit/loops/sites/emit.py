@@ -111,8 +111,8 @@ def with_site(
     """
     first, body = stmts[0], [*stmts]
 
-    def new(kind: type[_Node], at: ast.stmt | None, *fields: Any) -> _Node:
-        """Return a new node of class ``kind`` with the source position of the statement ``at``; without it,
+    def new(kind: type[_Node], at: ast.stmt | ast.expr | None, *fields: Any) -> _Node:
+        """Return a new node of class ``kind`` with the source position of the node ``at``; without it,
         the node has no line that a tool could see."""
         node = kind(*fields)
         line, column = (at.lineno, at.col_offset) if at is not None else (-1, -4)
@@ -120,13 +120,13 @@ def with_site(
         node.col_offset, node.end_col_offset = max(column, -1), column + 3
         return node
 
-    def part(name: str, at: ast.stmt | None) -> ast.expr:
+    def part(name: str, at: ast.stmt | ast.expr | None) -> ast.expr:
         return new(ast.Attribute, at, new(ast.Constant, at, constant), name, _LOAD)
 
-    def call(name: str, at: ast.stmt | None, *args: ast.expr) -> ast.expr:
+    def call(name: str, at: ast.stmt | ast.expr | None, *args: ast.expr) -> ast.expr:
         return new(ast.Call, at, part(name, at), [*args], [])
 
-    def both(at: ast.stmt | None, *values: ast.expr) -> ast.expr:
+    def both(at: ast.stmt | ast.expr | None, *values: ast.expr) -> ast.expr:
         return new(ast.BoolOp, at, ast.And(), [*values])
 
     def asked(name: str, *args: ast.expr) -> list[ast.expr]:
@@ -205,10 +205,10 @@ def with_site(
         assert isinstance(last, ast.Return) and last.value is not None
         plain = new(ast.Tuple, first, [valued(last.value, last)], _LOAD)
         either = [both(first, asks, *asked("enter")), new(ast.Tuple, first, [plain], _LOAD)]
-        test: ast.expr = new(ast.BoolOp, first, ast.Or(), either)
+        chosen: ast.expr = new(ast.BoolOp, first, ast.Or(), either)
         for _ in range(2):
-            test = new(ast.Subscript, first, test, new(ast.Constant, first, 0), _LOAD)
-        tested.test = test
+            chosen = new(ast.Subscript, first, chosen, new(ast.Constant, first, 0), _LOAD)
+        tested.test = chosen
         return [*before, tested]
     orelse: list[ast.stmt] = []
     left: list[ast.stmt] = []
@@ -238,10 +238,15 @@ def with_site(
         body[-1] = ast.copy_location(ast.Return(value), last)
     else:
         _put_at_end(leaving, body)
-    tests = [asks]
-    if isinstance(first, ast.While) and is_pure(first.test):
-        tests.append(first.test)
-    return [*before, taking(both(first, *tests, *asked("enter")), [*body, *left], False)]
+    asking = [asks, *asked("enter")]
+    if isinstance(first, ast.While) and is_pure(first.test) and not isinstance(first.test, ast.Constant):
+        test, true, false = first.test, *[new(ast.Constant, first, one) for one in (True, False)]
+        entering = new(ast.BoolOp, first, ast.Or(), [both(first, *asking), call("tested", first, true)])
+        asking = [asks, new(ast.IfExp, first, test, entering, call("tested", first, false))]
+        # The program's objects may note how often they are asked: the loop does not evaluate it once more.
+        is_known = both(test, part("tests", test), call("knows", test))
+        first.test = new(ast.IfExp, test, is_known, call("test", test), test)
+    return [*before, taking(both(first, *asking), [*body, *left], False)]
 
 
 def _put_before(

@@ -189,7 +189,7 @@ class Site:
     __slots__ = (
         "_done", "_held", "_seen", "_server", "_short", "asked", "asks", "asks_again", "compiled", "doubtful",
         "due", "enter", "inner", "kept", "known", "names", "notes", "outer", "part", "planned", "recent",
-        "refused", "resumable", "runs", "seconds", "source", "watches",
+        "refused", "resumable", "runs", "seconds", "source", "tests", "watches",
     )  # fmt: skip
 
     Unbound = NameError  # the program may have another thing of this name
@@ -204,6 +204,7 @@ class Site:
         self.known = self.kept = self.asked = self.doubtful = False
         self.inner: list[Site] = []
         self.notes: set[int] = set()
+        self.tests: dict[int, bool] = {}  # by thread, between `tested` and `test`
         self._held: dict[int, Any] = {}
         self.refused = ""
         self.seconds = self.recent = self.compiled = self.planned = self.due = self._seen = 0.0
@@ -217,7 +218,7 @@ class Site:
 
     def __reduce__(self) -> Any:
         """Pickle as a disabled site, so that in another process its statements run in Python."""
-        return SimpleNamespace, (), {"asks": False, "asks_again": False, "notes": ()}
+        return SimpleNamespace, (), {"asks": False, "asks_again": False, "notes": (), "tests": ()}
 
     @property
     def enabled(self) -> bool:
@@ -326,6 +327,19 @@ class Site:
         found = get_ident() in self.notes
         self.notes.discard(get_ident())
         return found
+
+    def tested(self, value: bool) -> tuple[()]:
+        """Note the value of a ``while`` loop's condition, which the loop itself does not evaluate again."""
+        self.tests[get_ident()] = value
+        return ()
+
+    def knows(self) -> bool:
+        """Return whether `tested` was called in this thread."""
+        return get_ident() in self.tests
+
+    def test(self) -> bool:
+        """Return what `tested` has noted in this thread, once."""
+        return self.tests.pop(get_ident())
 
     def unbound(self) -> None:
         """Note that a name is not bound, and ask the site less often."""
