@@ -15,6 +15,7 @@ from typing import Any
 from dcarray.core import config
 from dcarray.core.counters import note
 from dcarray.core.errors import Untraceable
+from dcarray.core.faults import is_fault, passed_over
 from dcarray.core.processes import communicator
 from dcarray.ir.records import replaced
 from dcarray.lowering.runtime import perf_map
@@ -228,10 +229,11 @@ class SitePlans:
             line = reason.line if isinstance(reason, Untraceable) else self.source.line
             self.refuse_entry(entry, str(reason), line)
         except Exception as error:
-            if options.debug:
-                raise
             if not BACKGROUND.is_stopping:  # else it is not known whether there would be a plan
-                self.refuse_entry(entry, f"{type(error).__name__}: {error}", self.source.line)
+                line, text = self.source.line, f"{type(error).__name__}: {error}"
+                if is_fault(error):
+                    text = passed_over(error, (self.source.file, line))
+                self.refuse_entry(entry, text, line)
         else:
             self.site.heat()
 
