@@ -121,7 +121,10 @@ def with_site(
         return node
 
     def part(name: str, at: ast.stmt | ast.expr | None) -> ast.expr:
-        return new(ast.Attribute, at, new(ast.Constant, at, constant), name, _LOAD)
+        found: ast.expr = new(ast.Constant, at, constant)
+        for one in name.split("."):
+            found = new(ast.Attribute, at, found, one, _LOAD)
+        return found
 
     def call(name: str, at: ast.stmt | ast.expr | None, *args: ast.expr) -> ast.expr:
         return new(ast.Call, at, part(name, at), [*args], [])
@@ -241,11 +244,10 @@ def with_site(
     asking = [asks, *asked("enter")]
     if isinstance(first, ast.While) and is_pure(first.test) and not isinstance(first.test, ast.Constant):
         test, true, false = first.test, *[new(ast.Constant, first, one) for one in (True, False)]
-        entering = new(ast.BoolOp, first, ast.Or(), [both(first, *asking), call("tested", first, true)])
-        asking = [asks, new(ast.IfExp, first, test, entering, call("tested", first, false))]
-        # The program's objects may note how often they are asked: the loop does not evaluate it once more.
-        is_known = both(test, part("tests", test), call("knows", test))
-        first.test = new(ast.IfExp, test, is_known, call("test", test), test)
+        entering = new(ast.BoolOp, first, ast.Or(), [both(first, *asking), call("tests.note", first, true)])
+        asking = [asks, new(ast.IfExp, first, test, entering, call("tests.note", first, false))]
+        is_known = both(test, part("tests", test), call("tests.known", test))
+        first.test = new(ast.IfExp, test, is_known, call("tests.take", test), test)
     return [*before, taking(both(first, *asking), [*body, *left], False)]
 
 

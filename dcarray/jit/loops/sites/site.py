@@ -24,6 +24,7 @@ from dcarray.ir.records import record
 from dcarray.lowering.runtime.forks import HELD, held_in_forks
 from dcarray.tiering.admission import FADING, GIVEN_PLANNING, GIVEN_RUNS, GIVEN_SECONDS
 
+from .conditions import Conditions
 from .outcome import Outcome
 from .watch import Watch
 
@@ -204,7 +205,7 @@ class Site:
         self.known = self.kept = self.asked = self.doubtful = False
         self.inner: list[Site] = []
         self.notes: set[int] = set()
-        self.tests: dict[int, bool] = {}  # by thread, between `tested` and `test`
+        self.tests = Conditions()
         self._held: dict[int, Any] = {}
         self.refused = ""
         self.seconds = self.recent = self.compiled = self.planned = self.due = self._seen = 0.0
@@ -308,9 +309,9 @@ class Site:
         return outcome.results
 
     def failed(self, error: Exception) -> tuple[()]:
-        """Leave the statements to Python for good since an error came out of compiled code, or out of what
-        prepares it; raise the error if it is the program's, or for debugging.  Later runs may have more
-        memory, or no other thread that makes a syntax tree at the same time: CPython 3.11 fails there."""
+        """Leave the statements to Python for good after an error in compiled code, or in what prepares it;
+        raise it if it is the program's, or for debugging.  Later runs may have more memory, or no other
+        thread that makes a syntax tree at the same time: CPython 3.11 fails there."""
         if not isinstance(error, MemoryError | SystemError):
             reason = passed_over(error, (self.source.file, self.source.line))
             self.refuse(reason)
@@ -327,19 +328,6 @@ class Site:
         found = get_ident() in self.notes
         self.notes.discard(get_ident())
         return found
-
-    def tested(self, value: bool) -> tuple[()]:
-        """Note the value of a ``while`` loop's condition, which the loop itself does not evaluate again."""
-        self.tests[get_ident()] = value
-        return ()
-
-    def knows(self) -> bool:
-        """Return whether `tested` was called in this thread."""
-        return get_ident() in self.tests
-
-    def test(self) -> bool:
-        """Return what `tested` has noted in this thread, once."""
-        return self.tests.pop(get_ident())
 
     def unbound(self) -> None:
         """Note that a name is not bound, and ask the site less often."""
@@ -368,8 +356,7 @@ class Site:
 
     @property
     def leaves_to_inner(self) -> bool:
-        """Whether all loops directly inside this one may still be compiled by themselves, so that this one
-        need not be, if it is slow."""
+        """Whether all loops directly inside may still be compiled by themselves, so that it need not be."""
         return not (self.source.is_nested or any(one.refused or one.doubtful for one in self.inner))
 
     @property
