@@ -170,9 +170,10 @@ class Accelerator:
             from dcarray.jit.loops.sites.verdicts import Verdict
 
             verdict = Verdict(source, file)
-        if verdict is not None and not verdict.has_sites and self._is_watched:
-            note("without --report it has no sites: earlier runs gained nothing", 0, "loop", (file, 1))
-            verdict.has_sites = True
+        if verdict is not None and self._is_watched:
+            if not verdict.has_sites:
+                note("without --report it has no sites: earlier runs gained nothing", 0, "loop", (file, 1))
+            verdict = None
         if verdict is not None and not verdict.has_sites:
             code = plain(source, file, names)
         else:

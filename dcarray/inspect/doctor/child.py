@@ -84,6 +84,13 @@ def _plain(files: UserFiles, functions: list[tuple[str, int]]) -> Way:
     return lambda root: None, runner.plain
 
 
+def _floor(files: UserFiles, functions: list[tuple[str, int]]) -> Way:
+    """Prepare to put the floor under NumPy, and compile nothing."""
+    from dcarray.core import floor
+
+    return lambda root: floor.install(), runner.plain
+
+
 def _run(files: UserFiles, functions: list[tuple[str, int]]) -> Way:
     accelerator = runner.Accelerator((), eagerly=False)
     return accelerator.prepare, accelerator.compile
@@ -117,7 +124,9 @@ def _asarray(files: UserFiles, functions: list[tuple[str, int]]) -> Way:
     return lambda root: hook_imports(files.has), runner.plain
 
 
-_ways = {"plain": _plain, "run": _run, "accelerate": _accelerate, "asarray": _asarray}
+_ways = {
+    "plain": _plain, "floor": _floor, "run": _run, "accelerate": _accelerate, "asarray": _asarray,
+}  # fmt: skip
 
 
 def decorated(source: str | bytes, lines: set[int]) -> ast.Module:

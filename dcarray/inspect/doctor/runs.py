@@ -88,7 +88,8 @@ def watch(way: str, program: Program, quiet: bool = False, functions: Sequence[t
     Parameters
     ----------
     way : str
-        "plain", "run" for ``python -m dcarray run``, "accelerate", or "asarray" for wrapped arrays.
+        "plain", "floor" for plain Python on the floor, "run" for ``python -m dcarray run``, "accelerate", or
+        "asarray" for wrapped arrays.
     program : Program
     quiet : bool, optional
         Whether what it prints is dropped.
