@@ -106,6 +106,53 @@ frames_of_threads(PyObject *module, PyObject *nothing)
     return found;
 }
 
+/* chain_of(frame, sites, depth): the code objects with sites of a frame, which is let go, and its callers; with their lines. */
+static PyObject *
+chain_of(PyFrameObject *frame, PyObject *sites, int depth)
+{
+    PyObject *chain = PyList_New(0);
+    while (frame != NULL) {
+        PyCodeObject *code = PyFrame_GetCode(frame);
+        PyFrameObject *back = --depth > 0 ? PyFrame_GetBack(frame) : NULL;
+        PyObject *number = PyLong_FromVoidPtr(code), *pair = NULL;
+        int at = PyFrame_GetLasti(frame), line = PyCode_Addr2Line(code, at);
+        while (line <= 0 && at > 0) /* such as a jump back, which has no line */
+            line = PyCode_Addr2Line(code, at -= 2);
+        if (chain != NULL && number != NULL && PyDict_Contains(sites, number) > 0 &&
+            ((pair = Py_BuildValue("(Oi)", code, line)) == NULL || PyList_Append(chain, pair) < 0))
+            Py_CLEAR(chain);
+        Py_XDECREF(number);
+        Py_XDECREF(pair);
+        Py_DECREF(code);
+        Py_DECREF(frame);
+        frame = back;
+    }
+    return chain;
+}
+
+/* chains(sites, own, depth): `chain_of` each thread of this interpreter that has such code, but for the thread with the number
+ * `own`.  No other thread runs in between: it may return from a function, whose variables a reference to its frame would keep.
+ * So no garbage is collected, either. */
+static PyObject *
+chains_of_threads(PyObject *module, PyObject *args)
+{
+    PyObject *sites, *found = PyList_New(0);
+    unsigned long own;
+    int depth, collects;
+    if (!PyArg_ParseTuple(args, "O!ki", &PyDict_Type, &sites, &own, &depth))
+        Py_CLEAR(found);
+    collects = PyGC_Disable();
+    for (PyThreadState *one = PyInterpreterState_ThreadHead(PyInterpreterState_Get()); found != NULL && one != NULL; one = PyThreadState_Next(one)) {
+        PyObject *chain = one->thread_id == own ? PyList_New(0) : chain_of(PyThreadState_GetFrame(one), sites, depth);
+        if (chain == NULL || (PyList_GET_SIZE(chain) && PyList_Append(found, chain) < 0))
+            Py_CLEAR(found);
+        Py_XDECREF(chain);
+    }
+    if (collects)
+        PyGC_Enable();
+    return found;
+}
+
 /* end_rest(): called when the interpreter ends. */
 static PyObject *
 end_rest(PyObject *module, PyObject *nothing)

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from written import written
 
+from dcarray.core import native
 from dcarray.jit.loops.sites import codes, functions, sampler
 from dcarray.jit.loops.sites.functions import put_sites
 from dcarray.jit.loops.sites.sampler import Sampler
@@ -51,7 +52,7 @@ def own(monkeypatch: pytest.MonkeyPatch) -> Sampler:
 
 def test_what_is_seen_counts_for_all_sites_around_it(own: Sampler) -> None:
     f = written("def g(n):\n    for i in range(n):\n        f(3)\n" + PROGRAM)
-    f.__globals__["look"] = lambda: own._look(own._chain(sys._getframe(1)), HOT / 4)
+    f.__globals__["look"] = lambda: own._look(sampler.chain_of(sys._getframe(1), own._sites, 60), HOT / 4)
     g = f.__globals__["g"]
     around, inside = put_sites(g), put_sites(f)
     g(1)
@@ -64,14 +65,16 @@ def test_what_is_seen_counts_for_all_sites_around_it(own: Sampler) -> None:
 
 
 def test_cold_sites_stay_cold(own: Sampler) -> None:
-    f = written(PROGRAM, look=lambda: own._look(own._chain(sys._getframe(1)), HOT / 1000))
+    f = written(
+        PROGRAM, look=lambda: own._look(sampler.chain_of(sys._getframe(1), own._sites, 60), HOT / 1000)
+    )
     sites = put_sites(f)
     f(3)
     assert not any(site.enabled for site in sites) and any(site.seconds for site in sites)
 
 
 def test_refused_sites_are_not_heated_but_those_inside_are(own: Sampler) -> None:
-    f = written(PROGRAM, look=lambda: own._look(own._chain(sys._getframe(1)), HOT))
+    f = written(PROGRAM, look=lambda: own._look(sampler.chain_of(sys._getframe(1), own._sites, 60), HOT))
     outer, *others = put_sites(f)
     outer.refuse("for this test")
     f(1)
@@ -83,7 +86,7 @@ def test_lines_are_those_of_the_innermost_code_of_the_program(own: Sampler) -> N
     f = written(PROGRAM, look=lambda: deep(5))
 
     def deep(n: int) -> None:
-        deep(n - 1) if n else own._note_line(*own._chain(sys._getframe())[0], 1.0)
+        deep(n - 1) if n else own._note_line(*sampler.chain_of(sys._getframe(), own._sites, 60)[0], 1.0)
 
     put_sites(f)
     f(1)
@@ -92,12 +95,12 @@ def test_lines_are_those_of_the_innermost_code_of_the_program(own: Sampler) -> N
 
 
 def test_programs_without_sites_are_not_counted(own: Sampler) -> None:
-    assert not own._chain(sys._getframe())
+    assert not sampler.chain_of(sys._getframe(), own._sites, 60)
 
 
 def test_stacks_that_are_too_deep_are_looked_at_from_the_top(own: Sampler) -> None:
     f = written("def f(n, g):\n    for i in range(1):\n        g(n - 1, g) if n else look()\n    return n")
-    f.__globals__["look"] = lambda: own._look(own._chain(sys._getframe(1)), HOT)
+    f.__globals__["look"] = lambda: own._look(sampler.chain_of(sys._getframe(1), own._sites, 60), HOT)
     (site, *_) = put_sites(f)
     f(200, f)
     assert site.enabled and site.seconds < HOT * 200
@@ -147,7 +150,7 @@ def test_frames_are_let_go_before_what_is_seen_is_counted(own: Sampler) -> None:
         held.append(weakref.ref(found))
         return found
 
-    f.__globals__.update(made=made, look=lambda: chains.extend(own._chains(-1, sampler.tools()[1])))
+    f.__globals__.update(made=made, look=lambda: chains.extend(sampler.tools()[1](own._sites, 0, 60)))
     f(2)
     assert any(chains) and held[0]() is None
 
@@ -167,7 +170,8 @@ def test_no_garbage_is_collected_while_frames_are_looked_at(monkeypatch: pytest.
         raise Stopped
 
     made = Sampler()
-    monkeypatch.setattr(made, "_chain", look)
+    monkeypatch.setattr(native, "BUILT", False)
+    monkeypatch.setattr(sampler, "chain_of", look)
     thread = threading.Thread(target=looked.wait)
     thread.start()
     with pytest.raises(Stopped):
@@ -207,7 +211,7 @@ def test_code_may_be_added_while_the_sampler_looks(own: Sampler) -> None:
 
 
 INTERPRETERS = """
-import os, sys, threading, time
+import os, sys, time
 import _xxsubinterpreters as interpreters
 from dcarray.jit.loops.sites.sampler import tools
 
@@ -222,7 +226,7 @@ _thread.start_new_thread(wait, ())
 ''')
 os.read(ready[0], 1)
 time.sleep(0.05)  # until it waits
-print(len(sys._current_frames()), [*tools()[1]()] == [threading.get_ident()])
+print(len(sys._current_frames()), len(tools()[1]({id(sys._getframe().f_code): 0}, 0, 60)) == 1)
 os.write(ends[1], b"x")
 interpreters.run_string(other, "done.acquire()")
 time.sleep(0.2)

@@ -16,13 +16,13 @@ import threading
 import time
 from _thread import get_ident, start_new_thread
 from collections.abc import Callable
-from contextlib import nullcontext
 from types import FrameType
 from typing import Any
 
+from dcarray.core.native import BUILT
 from dcarray.core.own_files import is_inside
 from dcarray.core.uncollected import uncollected
-from dcarray.jit.loops.sites.sampler import _COLLECTS, _line_before, tools
+from dcarray.jit.loops.sites.sampler import _line_before, tools
 
 __all__ = ["Clock"]
 
@@ -31,6 +31,12 @@ _PERIOD = 0.002  # seconds between two looks of the thread
 _HOT, _LOOKS = 0.02, 4  # seconds after which a line is traced for a moment, and how often
 _EVENTS, _SECONDS, _KEPT = 400, 0.1, 20  # of one look; times of a line that are kept
 IsOwn = Callable[[str], bool]
+
+
+if BUILT:
+    from dcarray._native.extension import frames as _frames
+else:
+    _frames = sys._current_frames
 
 
 class Looks:
@@ -127,7 +133,7 @@ class Clock:
     def begin(self) -> None:
         """Start to look."""
         # they import NumPy, which must not wait in the thread; under dcarray its own sampler rests
-        rest, self._frames = tools()
+        rest, _ = tools()
         if self._traced:
             self._before = signal.signal(_LOOK, self.looks) or signal.SIG_DFL
         self._began = self._last = time.perf_counter()
@@ -159,11 +165,11 @@ class Clock:
                     return
                 now = time.perf_counter()
                 seconds, self._last = now - self._last, now
-                with uncollected() if _COLLECTS else nullcontext():  # frames are made here
+                with uncollected():  # frames are made here
                     self._look(seconds)
 
     def _look(self, seconds: float) -> None:
-        top = frame = self._frames().get(self._watched)
+        top = frame = _frames().get(self._watched)
         while frame is not None and not self._is_own(frame.f_code.co_filename):
             frame = frame.f_back
         if frame is None or top is None:

@@ -11,9 +11,10 @@ import os
 import sys
 import time
 from _thread import get_ident, start_new_thread
-from collections.abc import Callable, Iterable
-from contextlib import nullcontext, suppress
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from types import CodeType, FrameType
+from typing import Any
 
 from dcarray.core.numpy_import import with_numpy
 from dcarray.core.uncollected import uncollected
@@ -23,10 +24,8 @@ from .site import Site
 
 __all__ = ["SAMPLER", "Sampler", "tools"]
 
-# Before Python 3.12 an allocation may collect garbage, and so run code and let other threads go on: one that
-# returns from a function while its frame object is being made leaves that with memory that is no frame.
-_COLLECTS = sys.version_info < (3, 12)
-Frames = Callable[[], dict[int, FrameType]]  # the innermost frame of each thread, by its number
+Chain = list[tuple[CodeType, int]]  # code objects with sites of a frame and its callers, with their lines
+Chains = Callable[[Mapping[int, Any], int, int], list[Chain]]
 _DEPTH = 60  # frames of a thread that are looked at
 _ASLEEP = 1.0  # seconds between two looks, beyond which the process has been stopped
 
@@ -78,42 +77,20 @@ class Sampler:
 
     def _watch(self) -> None:
         own = get_ident()
-        rest, frames = tools()
+        rest, chains = tools()
         last = time.perf_counter()
         while True:
             rest(self._pause)
             now = time.perf_counter()
             took, last = now - last, now
             self._pause = min(self._pause * SLOWER, RESTING)
-            for chain in filter(None, self._chains(own, frames)):
+            for chain in chains(self._sites, own, _DEPTH):
                 self._note_line(*chain[0], min(took, _ASLEEP))
                 if now - self._begun >= YOUNG:
                     self._look(chain, min(took, SEEN))
                     self._note_refused(chain[0][0], min(took, _ASLEEP))
 
-    def _chains(self, own: int, frames: Frames) -> list[list[tuple[CodeType, int]]]:
-        """Return the frames with sites of each thread but ``own``, as `_chain` does.
-
-        No reference to a frame is kept: it would keep all variables of the function alive after its return,
-        and so memory that the program means to free.
-        """
-        with uncollected() if _COLLECTS else nullcontext():
-            return [self._chain(top) for thread, top in frames().items() if thread != own]
-
-    def _chain(self, top: FrameType) -> list[tuple[CodeType, int]]:
-        """Return the code objects with sites of a frame and its callers, innermost first, with their
-        lines."""
-        chain: list[tuple[CodeType, int]] = []
-        frame: FrameType | None = top
-        depth = 0
-        while frame is not None and depth < _DEPTH:
-            if id(frame.f_code) in self._sites:
-                chain.append((frame.f_code, frame.f_lineno or _line_before(frame)))
-            frame = frame.f_back
-            depth += 1
-        return chain
-
-    def _look(self, chain: list[tuple[CodeType, int]], seconds: float) -> None:
+    def _look(self, chain: Chain, seconds: float) -> None:
         """Add the time that one thread was seen running to the sites around its current lines."""
         now = time.perf_counter()
         code, line = chain[0]
@@ -175,16 +152,42 @@ class Sampler:
             site.heat()
 
 
-def tools() -> tuple[Callable[[float], None], Frames]:
+def tools() -> tuple[Callable[[float], None], Chains]:
     """Return the function that waits for given seconds between two looks, and the one that looks."""
     from dcarray.core import native
 
     if not native.BUILT:
-        return time.sleep, sys._current_frames
-    from dcarray._native.extension import end_rest, frames, rest
+        return time.sleep, chains_of_threads
+    from dcarray._native.extension import chains, end_rest, rest
 
     atexit.register(end_rest)
-    return rest, frames
+    return rest, chains
+
+
+def chains_of_threads(sites: Mapping[int, Any], own: int, depth: int) -> list[Chain]:
+    """Return the frames with ``sites`` of each thread but ``own``, as `chain_of` does.
+
+    No reference to a frame is kept: it would keep all variables of the function alive after its return, and
+    so memory that the program means to free.  The C module lets no other thread run in between.
+    """
+    # Before Python 3.12 an allocation may collect garbage, and so run code and let other threads go on: one
+    # that returns from a function while its frame object is being made leaves that with memory that is no
+    # frame.
+    with uncollected():
+        found = [chain_of(top, sites, depth) for one, top in sys._current_frames().items() if one != own]
+    return [*filter(None, found)]
+
+
+def chain_of(top: FrameType, sites: Mapping[int, Any], depth: int) -> Chain:
+    """Return the code objects with sites of a frame and its callers, innermost first, with their lines."""
+    chain: Chain = []
+    frame: FrameType | None = top
+    while frame is not None and depth > 0:
+        if id(frame.f_code) in sites:
+            chain.append((frame.f_code, frame.f_lineno or _line_before(frame)))
+        frame = frame.f_back
+        depth -= 1
+    return chain
 
 
 def _line_before(frame: FrameType) -> int:
