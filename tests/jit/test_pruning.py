@@ -8,6 +8,7 @@ import inspect
 import sys
 import threading
 import time
+import weakref
 from contextlib import suppress
 from types import CodeType, FunctionType
 from typing import Any
@@ -127,7 +128,9 @@ def test_the_sampler_has_code_pruned_that_is_seen_for_a_while(monkeypatch: pytes
     own.prune = lambda code, sites: pruned.append(code)
     f = written(PROGRAM)
     sites = put_sites(f)
-    f.__globals__["print"] = lambda k: own._note_refused(own._chain(sys._getframe(1))[0][0], PRUNED / 2)
+    f.__globals__["print"] = lambda k: own._note_refused(
+        sampler.chain_of(sys._getframe(1), own._sites, 60)[0][0], PRUNED / 2
+    )
     f(1.0, 4)
     assert pruned == []  # none is refused
     sites[0].refuse("no")
@@ -237,3 +240,27 @@ def test_a_few_operations_on_numbers_get_no_plan() -> None:
             g(x, y)
             dc.wait()
         assert site.runs and not site.refused
+
+
+@needs_extension
+def test_the_variables_of_a_function_end_with_it_while_another_is_pruned() -> None:
+    """A reference to a frame would keep them until garbage is collected."""
+    f = written(PROGRAM)
+    sites = put_sites(f)
+    held: list[weakref.ref[Any]] = []
+
+    def user() -> None:
+        made = Made()
+        held.append(weakref.ref(made))
+        pruning.prune_soon(f.__code__, sites)
+        for _ in range(3):  # here it is done
+            pass
+
+    class Made: ...
+
+    gc.disable()
+    try:
+        user()
+        assert held[0]() is None
+    finally:
+        gc.enable()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Sequence
-from traceback import walk_stack
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -54,12 +53,11 @@ def prune_soon(code: CodeType, sites: Sequence[Site]) -> None:
 
     def work() -> None:
         with uncollected():
-            tops = sys._current_frames().values()
-            if not any(frame.f_code is ast.parse.__code__ for top in tops for frame, _ in walk_stack(top)):
+            if not chains({id(ast.parse.__code__): None}, 0, sys.getrecursionlimit()):
                 prune(code, sites)
 
     if native.BUILT:
-        from dcarray._native.extension import have_done
+        from dcarray._native.extension import chains, have_done
 
         have_done(work)
 
