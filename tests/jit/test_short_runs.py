@@ -249,3 +249,26 @@ def test_a_run_within_a_run(monkeypatch: pytest.MonkeyPatch, in_c: bool) -> None
     again.append(lambda: same(f, g, np.arange(33.0), 0.5))
     same(f, g, np.arange(70.0), 0.25)
     assert not again
+
+
+def test_after_a_trial_that_fails_the_program_asks_its_site(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program may call the short run since an earlier time: it would never ask again."""
+    after: list[Any] = []
+
+    class Failing:
+        otherwise = staticmethod(after.append)
+
+        def __call__(self, *values: Any) -> tuple[()]:
+            return ()
+
+    class Asked:
+        def ask(self) -> None:
+            pass
+
+    site, source, run = Asked(), type("Source", (), {"others": ()}), Failing()
+    made: Any = short_runs.ShortRuns(site, source, None)  # type: ignore[arg-type]
+    monkeypatch.setattr(made, "_found", lambda *args: (run, run))
+    for name in ("_settle", "_arm"):
+        monkeypatch.setattr(made, name, lambda *args: None)
+    made.begin_trial(type("Outcome", (), {"take": None}), None, (), None, [])
+    assert after[-1] == site.ask and not made.in_trial

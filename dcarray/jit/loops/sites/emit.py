@@ -220,7 +220,9 @@ def with_site(
         if resumable:
             start: list[ast.expr] = [new(ast.Constant, first, None), new(ast.Constant, first, None)]
             if isinstance(first, ast.For) and isinstance(first.target, ast.Name):
-                start = [new(ast.Name, first, first.target.id, _LOAD), first.iter]  # the same nodes once more
+                ends = [new(ast.Name, first, name, _LOAD) for name in sorted(loads(first.iter))]
+                items = new(ast.IfExp, first, call("server.plain", first, *ends), first.iter, start[0])
+                start = [new(ast.Name, first, first.target.id, _LOAD), items]
             again, *more = reversed(asked("resume", *start))
             again = both(first, *more, again) if more else again
             finished = new(ast.If, first, call("done", first), [new(ast.Break, first)], [])

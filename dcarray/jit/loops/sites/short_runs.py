@@ -115,7 +115,7 @@ class ShortRuns:
     ) -> None:
         """Run a plan by its short run, if it has one that may run with these values.  The next runs use it,
         too: several are timed, since the first ones find nothing in the caches."""
-        short, _ = self._found(plan, values, entry)
+        short, whole = self._found(plan, values, entry)
         if short is None:
             return
         self._whole.clear()
@@ -124,6 +124,8 @@ class ShortRuns:
         self._arm(short, plan, members, _TRIAL)
         if short(*values[: len(values) - len(self._source.others)], outcome.take):
             self._trial = entry, self.use(plan, values, entry, members, True)
+        elif whole is short:  # the program may call it since an earlier time
+            short.otherwise(self._site.ask)
 
     @property
     def in_trial(self) -> bool:
