@@ -38,6 +38,8 @@ _USES = [
     "self.b += self.does(n)",
     "s += max(self.does(n), self.b)",
     "s += self.does(n) * 2 if not self.does(1) else self.b",
+    "while s < 50 and self and self.next: s += 1",
+    "for j in range(len(self)): s += self.a + j",
 ]
 _MEMBERS = [
     "if v in (0.25, special): s += 1",
@@ -94,6 +96,8 @@ def effects(w: Writer, s: int) -> Lines:
     methods = [
         *["def __init__(self):", *indented(init), ""],
         *["def does(self, n):", *indented(w.pick(_EFFECTS).split("\n")), ""],
+        *["@property", "def next(self): self.b += 1; return self.b % 4", ""],
+        *["def __len__(self): return self.next", ""],
         *["def use(self, n):", *indented(["s, l = 0, [0, 0, 0]", *calls, "return s, l"])],
     ]
     use = called(w, f"m.use, {w.between(1, 6)}", f"{s} effects", ["m.a, m.b, m.d"], 9)
