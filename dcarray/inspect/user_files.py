@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import linecache
 import os
 import re
 import sys
@@ -57,6 +56,8 @@ class UserFiles:
 
 @cache
 def _names_ranks(file: str) -> bool:
+    import linecache  # which only ranks need
+
     found = any(map(_OF_RANKS.match, linecache.getlines(file)))
     if found:
         note("all of a file that imports dcarray or mpi4py, outside of accelerated calls", where=(file, 1))

@@ -12,6 +12,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from dcarray.core import __version__
 from dcarray.core.errors import Untraceable
 
 from .plan_folder import plan_folder, shared_folder, stores_plans
@@ -83,23 +84,25 @@ def _store(folder: str | None) -> DiskCache | None:
     return cache_in(folder, plan_folder(shared_folder())) if folder else None
 
 
-def load_data(cache_dir: str | None, kind: str, what: str) -> bytes | None:
+def load_data(cache_dir: str | None, kind: str, what: str, of_code: bool = True) -> bytes | None:
     """Return the bytes that `save_data` stored for ``what``, of the kind ``kind``; None if there are none."""
     store = _store(plan_folder(cache_dir)) if stores_plans(cache_dir) else None
-    return store.read(_data_key(store, kind, what)) if store else None
+    return store.read(_data_key(store, kind, what, of_code)) if store else None
 
 
-def save_data(cache_dir: str | None, kind: str, what: str, data: bytes) -> None:
-    """Store bytes other than a plan for ``what``, a thing of the kind ``kind``."""
+def save_data(cache_dir: str | None, kind: str, what: str, data: bytes, of_code: bool = True) -> None:
+    """Store bytes other than a plan for ``what``, a thing of the kind ``kind``; ``of_code`` says whether they
+    depend on the code of this package, not only on its version: to look at that takes some milliseconds."""
     store = _store(plan_folder(cache_dir))
     if store:
-        store.write(_data_key(store, kind, what), data)
+        store.write(_data_key(store, kind, what, of_code), data)
 
 
-def _data_key(store: DiskCache, kind: str, what: str) -> str:
+def _data_key(store: DiskCache, kind: str, what: str, of_code: bool) -> str:
     from dcarray.lowering.runtime.disk import sha256
 
-    text = "\0".join((kind, *_environment(store), what))
+    made_by = _environment(store) if of_code else (sys.version, __version__)
+    text = "\0".join((kind, *made_by, what))
     return sha256(text.encode(errors="surrogatepass")).hexdigest()  # names of files may be no text
 
 

@@ -55,7 +55,7 @@ class Verdict:
         if self._folder is not None and os.path.isdir(self._folder):
             from dcarray.plans import disk_store
 
-            found = disk_store.load_data(self._folder, _KIND, self._key)
+            found = disk_store.load_data(self._folder, _KIND, self._key, False)
         found = found or b"0 0 0"
         self._runs, self._with, self._without = map(float, found.split())
         self.has_sites = self._with <= self._without
@@ -91,7 +91,7 @@ class Verdict:
             self._without = (took + self._without) / 2
             self._runs += 1
         text = f"{self._runs:.0f} {self._with:.3f} {self._without:.3f}"
-        disk_store.save_data(self._folder, _KIND, self._key, text.encode())
+        disk_store.save_data(self._folder, _KIND, self._key, text.encode(), False)
 
 
 def _gain(guesses: bool) -> float:
