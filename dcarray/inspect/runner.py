@@ -183,7 +183,7 @@ class Accelerator:
 
             code = compile_module(source, file, names, not sys.flags.interactive, self._eagerly)
         if verdict is not None:
-            verdict.begin()
+            atexit.register(verdict.end)
         return code
 
 

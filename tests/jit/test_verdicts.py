@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import atexit
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -24,19 +22,16 @@ def run(
     monkeypatch: pytest.MonkeyPatch, took: float, gain: float = 0.0, guess: float = 0.0, *args: str
 ) -> bool:
     """A run of the script that takes so many seconds; returns whether it had sites."""
-    ends: list[Callable[[], None]] = []
     # compiled code takes half of Python's time, and saves two fifths of a loop's time before there is any
     seen, source = 2 * gain or guess / 0.4, SimpleNamespace(is_loop=True)
     site: Any = SimpleNamespace(
         kept=bool(gain), part=0.5, seconds=seen, compiled=0.0, waits=True, source=source, inner=[], outer=None
     )
-    monkeypatch.setattr(atexit, "register", ends.append)
     monkeypatch.setattr(sys, "argv", ["script.py", *args])
     monkeypatch.setattr(verdicts, "process_time", lambda: took)
     monkeypatch.setattr(SAMPLER, "sites", lambda: [site])
     verdict = Verdict(SOURCE, "script.py")
-    verdict.begin()
-    ends[0]()
+    verdict.end()
     return verdict.has_sites
 
 

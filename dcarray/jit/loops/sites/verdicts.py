@@ -7,7 +7,6 @@ the environment there is no verdict.
 
 from __future__ import annotations
 
-import atexit
 import os
 import sys
 from contextlib import nullcontext, suppress
@@ -48,7 +47,7 @@ class Verdict:
     """
 
     def __init__(self, source: str | bytes, file: str) -> None:
-        self._folder = config.current().cache_dir
+        self._folder, self._pid = config.current().cache_dir, os.getpid()
         text = source if isinstance(source, str) else source.decode("latin-1")
         self._key = "\0".join((str(sys.flags.optimize), file, *sys.argv[1:], text))
         found = None
@@ -63,16 +62,11 @@ class Verdict:
         if self._runs % _AGAIN == _AGAIN - 1 and is_near:
             self.has_sites = not self.has_sites
 
-    def begin(self) -> None:
-        """Have the time of this run stored when it ends."""
-        pid = os.getpid()
-
-        def end() -> None:
-            if os.getpid() == pid:
-                with nullcontext() if config.current().debug else suppress(Exception):
-                    self._save(process_time())
-
-        atexit.register(end)
+    def end(self) -> None:
+        """Store the time of this run, at its end; in a child of a fork nothing is stored."""
+        if os.getpid() == self._pid:
+            with nullcontext() if config.current().debug else suppress(Exception):
+                self._save(process_time())
 
     def _save(self, took: float) -> None:
         from dcarray.plans import disk_store
