@@ -1,4 +1,4 @@
-"""Threads that share the work of the C module: after a fork, beside each other, and under signals."""
+"""Threads that share NumPy's loops: after a fork, beside each other, and under signals."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from callers import call_beside_each_other
 
-import dcarray.api.array  # noqa: F401  (it sets up the C module)
+import dcarray as dc
+import dcarray.api.array  # noqa: F401  (it puts the floor under NumPy)
 from dcarray.core.native import BUILT
 
 pytestmark = [
@@ -20,15 +21,14 @@ pytestmark = [
     pytest.mark.one_process("threads of one process"),
 ]
 FOLDERS = [os.path.dirname(__file__), os.path.dirname(callers.__file__)]  # where a child finds this file
-X = np.random.default_rng(1).random((700, 300))
+X = np.random.default_rng(1).random((200, 1000))
+PARTS = np.stack([np.exp(part) for part in X])  # each too short to be shared
 
 
-def scanned() -> bool:
-    """Whether a scan on three threads gives what NumPy's gives."""
-    from dcarray._native.extension import accumulate
-
-    out = np.empty_like(X)
-    return accumulate(np.add, X, 0, out, 3) and bool((out == np.add.accumulate(X, 0)).all())
+def shared() -> bool:
+    """Whether a call whose loop three threads share gives what calls on its parts give."""
+    with dc.options(threads=3):
+        return bool((np.exp(X) == PARTS).all())
 
 
 def test_beside_each_other() -> None:
@@ -36,7 +36,7 @@ def test_beside_each_other() -> None:
     wrong: list[int] = []
 
     def work() -> None:
-        wrong.extend(k for k in range(60) if not scanned())
+        wrong.extend(k for k in range(60) if not shared())
 
     call_beside_each_other(work)
     assert not wrong
@@ -45,13 +45,13 @@ def test_beside_each_other() -> None:
 PROGRAM = """
 import os, sys
 sys.path[:0] = sys.argv[1:]
-from test_shared_work import scanned
-assert scanned()
+from test_shared_work import shared
+assert shared()
 for _ in range(5):
     child = os.fork()
     if not child:
-        os._exit(0 if scanned() and scanned() else 1)
-    assert scanned()
+        os._exit(0 if shared() and shared() else 1)
+    assert shared()
     assert os.waitpid(child, 0)[1] == 0
 print("fine")
 """
@@ -67,9 +67,10 @@ def test_children_have_threads_of_their_own() -> None:
 ALONE = """
 import os, sys
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+os.environ["DCARRAY_THREADS"] = "3"
 sys.path[:0] = sys.argv[1:]
-from test_shared_work import scanned
-assert all(scanned() for _ in range(100))
+from test_shared_work import shared
+assert all(shared() for _ in range(100))
 print("fine")
 """
 
@@ -86,7 +87,7 @@ def test_on_one_processor() -> None:
 )
 def test_signals_are_the_program_s() -> None:
     code = "import sys; sys.path[:0] = sys.argv[1:]\n"
-    code += "import test_shared_work as t; assert t.scanned(); t.blocked()"
+    code += "import test_shared_work as t; assert t.shared() and t.shared(); t.blocked()"
     done = subprocess.run([sys.executable, "-c", code, *FOLDERS], capture_output=True, text=True, timeout=120)
     assert done.stdout == "2\n", done.stderr
 
