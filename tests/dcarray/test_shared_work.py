@@ -13,7 +13,7 @@ import pytest
 from callers import call_beside_each_other
 
 import dcarray as dc
-import dcarray.api.array  # noqa: F401  (it puts the floor under NumPy)
+import dcarray.api.array  # it puts the floor under NumPy
 from dcarray.core.native import BUILT
 
 pytestmark = [
