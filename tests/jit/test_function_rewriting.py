@@ -297,7 +297,7 @@ def test_no_names_are_added() -> None:
     names = set(f.__code__.co_varnames)
     put_sites(f)
     assert set(f.__code__.co_varnames) == names
-    asked = {"asks", "asks_again", "enter", "leave", "resume", "done", "on"}
+    asked = {"asks", "asks_again", "enter", "leave", "resume", "done", "on", "plain"}
     assert set(f.__code__.co_names) == {"range", *asked}
     g = written("def f(n):\n    return n + 1")
     put_sites(g)

@@ -1,10 +1,14 @@
-"""Values of the conditions of ``while`` loops that were found before the loops."""
+"""What a loop computes once though its site asks for it, too: conditions of ``while``, and ends of ranges."""
 
 from __future__ import annotations
 
+import sys
 from _thread import get_ident
+from typing import Any
 
-__all__ = ["Conditions"]
+__all__ = ["Conditions", "is_plain"]
+
+_PLAIN = int, float, bool, str, bytes, list, tuple, dict, set, range, type, type(None), type(len), type(sys)
 
 
 class Conditions(dict[int, bool]):
@@ -20,3 +24,11 @@ class Conditions(dict[int, bool]):
 
     def take(self) -> bool:
         return self.pop(get_ident())
+
+
+def is_plain(*values: Any) -> bool:
+    """Whether no code of the program's classes runs where a range is made of these values once more."""
+    numpy = sys.modules.get("numpy")
+    kinds = *_PLAIN, getattr(numpy, "ndarray", bool)
+    scalars = getattr(numpy, "generic", bool)
+    return all(any(type(v) is kind for kind in kinds) or issubclass(type(v), scalars) for v in values)

@@ -221,7 +221,7 @@ def with_site(
             start: list[ast.expr] = [new(ast.Constant, first, None), new(ast.Constant, first, None)]
             if isinstance(first, ast.For) and isinstance(first.target, ast.Name):
                 ends = [new(ast.Name, first, name, _LOAD) for name in sorted(loads(first.iter))]
-                items = new(ast.IfExp, first, call("server.plain", first, *ends), first.iter, start[0])
+                items = new(ast.IfExp, first, call("plain", first, *ends), first.iter, start[0])
                 start = [new(ast.Name, first, first.target.id, _LOAD), items]
             again, *more = reversed(asked("resume", *start))
             again = both(first, *more, again) if more else again

@@ -8,17 +8,13 @@ from __future__ import annotations
 
 from threading import get_ident
 from time import perf_counter
-from types import BuiltinFunctionType, ModuleType, NoneType
 from typing import Any
-
-import numpy as np
 
 from dcarray.core import config
 from dcarray.core.counters import counters
 from dcarray.plans.slot import PlanState
 from dcarray.tiering import admission
 
-from ..entry.guards import ARRAYS
 from .keys import Entry
 from .loop_requests import TOO_SHORT, LoopRequest
 from .outcome import Outcome
@@ -32,10 +28,6 @@ SAMPLER.prune = prune_soon  # no site is refused before it has a server
 
 
 _MOST_VERSIONS = 4
-_PLAIN = (
-    int, float, bool, str, bytes, list, tuple, dict, set, range, type, NoneType,
-    BuiltinFunctionType, ModuleType,
-)  # fmt: skip
 
 
 class SiteServer:
@@ -57,11 +49,6 @@ class SiteServer:
         self._resting, self._unnamed = 0, ""  # runs in which the reason stands for which parts are no names
         self._plain = Version(site, None, self._give_up)
         self.versions: list[Version] = []
-
-    def plain(self, *values: Any) -> bool:
-        """Whether no code of the program's classes runs where a range is made of these values once more."""
-        kinds = [*_PLAIN, *ARRAYS]
-        return all(any(type(v) is kind for kind in kinds) or issubclass(type(v), np.generic) for v in values)
 
     def requests(self) -> list[LoopRequest]:
         """Return the requests of all plans that are ready."""
