@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from types import CodeType, ModuleType, TracebackType
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from dcarray.core import config, floor
 from dcarray.core.counters import note
@@ -27,6 +27,8 @@ from dcarray.core.processes import communicator
 
 from .user_files import UserFiles
 
+if TYPE_CHECKING:
+    from dcarray.jit.loops.sites.verdicts import Verdict
 if BUILT:
     from dcarray._native.extension import run_as_first
 else:
@@ -154,26 +156,17 @@ class Accelerator:
             self._put_sites()
 
     def _put_sites(self) -> None:
+        """Give sites to the modules that are imported from now on, unless nothing is to be compiled."""
         if config.current().jit != "off":
             from dcarray.jit.loops.sites.importer import install_importer
 
             install_importer(self._also, self._users.has, self._eagerly)
 
     def compile(self, source: str | bytes, file: str, names: dict[str, Any]) -> CodeType:
-        """Compile the source of a script; it gets sites unless its arrays are wrapped, nothing is to be
-        compiled, or earlier runs gained nothing."""
-        options = config.current()
-        if self._wraps or options.jit == "off":
+        """Compile the source of a script, with sites unless they cannot help, or did not."""
+        if self._wraps or config.current().jit == "off":
             return plain(source, file, names)
-        verdict, asked = None, self._eagerly or "DCARRAY_JIT" in os.environ
-        if self._users.root is not None and options.cache_dir is not None and not asked:
-            from dcarray.jit.loops.sites.verdicts import Verdict
-
-            verdict = Verdict(source, file)
-        if verdict is not None and self._is_watched:
-            if not verdict.has_sites:
-                note("without --report it has no sites: earlier runs gained nothing", 0, "loop", (file, 1))
-            verdict = None
+        verdict = self._verdict(source, file)
         if verdict is not None and not verdict.has_sites:
             code = plain(source, file, names)
         else:
@@ -183,8 +176,19 @@ class Accelerator:
 
             code = compile_module(source, file, names, not sys.flags.interactive, self._eagerly)
         if verdict is not None:
-            atexit.register(verdict.end)
+            atexit.register(verdict.end)  # before the sites let go of what they have counted
         return code
+
+    def _verdict(self, source: str | bytes, file: str) -> Verdict | None:
+        """Return the verdict on a script; None if it has sites anyway, and its time says nothing."""
+        if self._users.root is None or self._eagerly or "DCARRAY_JIT" in os.environ:
+            return None
+        from dcarray.jit.loops.sites.verdicts import Verdict
+
+        verdict = Verdict(source, file)
+        if self._is_watched and not verdict.has_sites:
+            note("without --report it has no sites: earlier runs gained nothing", 0, "loop", (file, 1))
+        return None if self._is_watched else verdict
 
 
 def execute(

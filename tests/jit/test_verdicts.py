@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -85,3 +86,14 @@ def test_a_script_is_judged(tmp_path: Path) -> None:
         found = subprocess.run(words, capture_output=True, text=True, check=True)
         assert found.stdout == f"45 {has_sites}\n"
         assert ("without --report it has no sites" in found.stderr) == bool(option)
+
+
+def test_a_run_that_failed_is_no_evidence(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import os, sys\nprint('dcarray.jit.loops.sites.site' in sys.modules)\nif os.getenv('FAIL'): 1 / 0\n"
+    )
+    for variables, has_sites in ({"FAIL": "1"}, True), ({}, True), ({}, False):
+        words = [sys.executable, "-m", "dcarray", "run", str(script)]
+        found = subprocess.run(words, capture_output=True, text=True, env={**os.environ, **variables})
+        assert (found.stdout, found.returncode) == (f"{has_sites}\n", len(variables))

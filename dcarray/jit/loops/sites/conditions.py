@@ -8,7 +8,7 @@ from typing import Any
 
 __all__ = ["Conditions", "is_plain"]
 
-_PLAIN = int, float, bool, str, bytes, list, tuple, dict, set, range, type, type(None), type(len), type(sys)
+_PLAIN = [*map(type, (0, 0.0, 0j, True, "", b"", [], (), {}, {0}, range(0), int, None, len, sys))]
 
 
 class Conditions(dict[int, bool]):
@@ -16,19 +16,21 @@ class Conditions(dict[int, bool]):
     does not evaluate the condition again, since the program's objects may note that."""
 
     def note(self, value: bool) -> tuple[()]:
+        """Keep the condition's value until this thread's loop takes it; return no value for the site."""
         self[get_ident()] = value
         return ()
 
     def known(self) -> bool:
+        """Return whether this thread's loop need not evaluate its condition now."""
         return get_ident() in self
 
     def take(self) -> bool:
+        """Return the condition's value, once."""
         return self.pop(get_ident())
 
 
 def is_plain(*values: Any) -> bool:
-    """Whether no code of the program's classes runs where a range is made of these values once more."""
+    """Whether these values are Python's or NumPy's own, so that none of them has code of the program's."""
     numpy = sys.modules.get("numpy")
-    kinds = *_PLAIN, getattr(numpy, "ndarray", bool)
-    scalars = getattr(numpy, "generic", bool)
+    kinds, scalars = [*_PLAIN, getattr(numpy, "ndarray", bool)], getattr(numpy, "generic", bool)
     return all(any(type(v) is kind for kind in kinds) or issubclass(type(v), scalars) for v in values)

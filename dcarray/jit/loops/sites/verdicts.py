@@ -55,16 +55,16 @@ class Verdict:
             from dcarray.plans import disk_store
 
             found = disk_store.load_data(self._folder, _KIND, self._key, False)
-        found = found or b"0 0 0"
-        self._runs, self._with, self._without = map(float, found.split())
+        self._runs, self._with, self._without = map(float, (found or b"0 0 0").split())
         self.has_sites = self._with <= self._without
         is_near = max(self._with, self._without) < _NEAR * min(self._with, self._without)
         if self._runs % _AGAIN == _AGAIN - 1 and is_near:
             self.has_sites = not self.has_sites
 
     def end(self) -> None:
-        """Store the time of this run, at its end; in a child of a fork nothing is stored."""
-        if os.getpid() == self._pid:
+        """Store the time of this run, at its end; nothing is stored in a child of a fork, or if it failed."""
+        failed = hasattr(sys, "last_type")  # Python has shown its error
+        if self._folder is not None and os.getpid() == self._pid and not failed:
             with nullcontext() if config.current().debug else suppress(Exception):
                 self._save(process_time())
 

@@ -11,8 +11,6 @@ from time import perf_counter
 from types import ModuleType
 from typing import Any
 
-import numpy as np
-
 from dcarray.core import config
 from dcarray.core.counters import note
 from dcarray.core.processes import LOCK, communicator
@@ -24,6 +22,7 @@ from ..entry.lists import ListElements
 from ..entry.members import Check, still_hold, watched_members
 from ..entry.texts import Texts
 from ..syntax.path_names import shown
+from .conditions import is_plain
 from .keys import MISSING, Entry, is_wrapped, watched_exceptions
 from .list_conversion import ListConversion
 from .outcome import Outcome
@@ -36,9 +35,6 @@ from .site_plans import SitePlans, watchers
 __all__ = ["Version", "not_faster", "ranks_may_differ"]
 
 _GAIN = 20  # of compiled code, in terms of which a run is brief
-_PLAIN = frozenset(
-    {bool, int, float, complex, str, bytes, list, range, type(None), type(len), type, np.ndarray}
-)
 
 
 class Version:
@@ -304,7 +300,7 @@ def _may_lie_in_blocks(value: Any) -> bool:
         return any(map(_may_lie_in_blocks, value))
     if type(value) is ModuleType:
         return is_wrapped(value)
-    return type(value) not in _PLAIN
+    return type(value) in {dict, set} or not is_plain(value)
 
 
 def not_faster(compiled: float, python: float) -> str:
