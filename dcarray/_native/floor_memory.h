@@ -24,7 +24,7 @@ kept_memory(PyObject *module, PyObject *none)
 #include <unistd.h>
 
 enum { API_DEFAULT_HANDLER = 306, KEPT_FROM = 1 << 17, GRAIN = 1 << 14, HUGE_PAGE = 1 << 21, LISTS = 64, STAGGER = 1 << 12, APART = 1088 };
-enum { MORE = 1 << 21, CLEARED = 1 << 25, LOOKS_IN_A_LIST = 16 };
+enum { MORE = 1 << 23, CLEARED = 1 << 25, LOOKS_IN_A_LIST = 16 };
 static const long IDLE = 10000000000L, LOOK_EVERY = 1000000000L;
 
 /* NumPy's structures of NEP 49. */

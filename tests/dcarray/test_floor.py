@@ -67,7 +67,7 @@ def test_arrays_keep_what_is_written_and_new_ones_are_zero_where_they_should() -
         threads = [threading.Thread(target=work, args=(seed,)) for seed in range(3)]
         [t.start() for t in threads], [t.join() for t in threads]
         facts = floor.facts()
-        bounded = facts["kept"] <= 1.07 * facts["most"] + 2**22
+        bounded = facts["kept"] <= 1.07 * facts["most"] + 2**23
         print(len(ended), facts["in_use"], facts["reused"] > facts["mapped"], bounded)
     """) == ["3 0 True True"]  # fmt: skip
 
@@ -86,6 +86,22 @@ def test_memory_that_was_used_is_used_again_without_new_pages() -> None:
         print(faults() - before)
     """, DCARRAY_FLOOR="memory")  # fmt: skip
     assert int(told) < 500  # a new array has 4,096 pages, or 8 huge ones
+
+
+def test_arrays_of_many_sizes_come_from_kept_memory_again_and_again() -> None:
+    """Free blocks between those in use do not fit the next arrays, unless some more are kept."""
+    (told,) = run("""
+        r = random.Random(1)
+        sizes = [int(2 ** r.uniform(17.5, 21.8)) for _ in range(30)]
+        for step in range(40):
+            live = []
+            for k, size in enumerate(sizes):
+                live.append(np.empty(size, np.uint8))
+                if len(live) > 12:
+                    live.pop(k * 7 % 12)
+        print(floor.facts()["mapped"])
+    """, DCARRAY_FLOOR="memory")  # fmt: skip
+    assert int(told) < 40
 
 
 def test_what_is_kept_is_given_back_for_what_is_new() -> None:
