@@ -417,7 +417,6 @@ static PyMethodDef methods[] = {
     METHOD("make_object_run", make_object_run, METH_VARARGS)
     METHOD("rest", rest, METH_O)
     METHOD("end_rest", end_rest, METH_NOARGS)
-    METHOD("frames", frames_of_threads, METH_NOARGS)
     METHOD("chains", chains_of_threads, METH_VARARGS)
     METHOD("have_done", have_done, METH_O)
     METHOD("listen", listen_to_tools, METH_NOARGS)
@@ -433,7 +432,7 @@ fill_module(PyObject *module)
 #define MAKE_NAME(variable, text) || (variable = PyUnicode_InternFromString(text)) == NULL
     if (0 NAMES(MAKE_NAME))
         return -1;
-    return PyModule_AddIntConstant(module, "REVISION", 68) < 0 || PyModule_AddType(module, &BoundNameType) < 0 || add_constants(module) < 0 ? -1 : 0;
+    return PyModule_AddIntConstant(module, "REVISION", 69) < 0 || PyModule_AddType(module, &BoundNameType) < 0 || add_constants(module) < 0 ? -1 : 0;
 }
 
 /* What is static here is guarded by the interpreter's lock, which a Python without one takes for this module, and there is

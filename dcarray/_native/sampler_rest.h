@@ -85,28 +85,8 @@ have_done(PyObject *module, PyObject *work)
     Py_RETURN_NONE;
 }
 
-/* frames(): the innermost frame of each thread of this interpreter, by the thread's number.  `sys._current_frames` has those of
- * other interpreters, too, whose frames have memory and a lock of their own from CPython 3.12 on: an object for one must not be
- * made here. */
-static PyObject *
-frames_of_threads(PyObject *module, PyObject *nothing)
-{
-    PyObject *found = PyDict_New(), *number;
-    PyThreadState *one = PyInterpreterState_ThreadHead(PyInterpreterState_Get());
-    for (; found != NULL && one != NULL; one = PyThreadState_Next(one)) {
-        PyObject *frame = (PyObject *)PyThreadState_GetFrame(one);
-        if (frame == NULL)
-            continue;
-        number = PyLong_FromUnsignedLong(one->thread_id);
-        if (number == NULL || PyDict_SetItem(found, number, frame) < 0)
-            Py_CLEAR(found);
-        Py_XDECREF(number);
-        Py_DECREF(frame);
-    }
-    return found;
-}
-
-/* chain_of(frame, sites, depth): the code objects with sites of a frame, which is let go, and its callers; with their lines. */
+/* chain_of(frame, sites, depth): the code objects with sites, or all, of a frame, which is let go, and its callers; with their lines
+ * and instructions. */
 static PyObject *
 chain_of(PyFrameObject *frame, PyObject *sites, int depth)
 {
@@ -114,15 +94,15 @@ chain_of(PyFrameObject *frame, PyObject *sites, int depth)
     while (frame != NULL) {
         PyCodeObject *code = PyFrame_GetCode(frame);
         PyFrameObject *back = --depth > 0 ? PyFrame_GetBack(frame) : NULL;
-        PyObject *number = PyLong_FromVoidPtr(code), *pair = NULL;
+        PyObject *number = PyLong_FromVoidPtr(code), *entry = NULL;
         int at = PyFrame_GetLasti(frame), line = PyCode_Addr2Line(code, at);
-        while (line <= 0 && at > 0) /* such as a jump back, which has no line */
-            line = PyCode_Addr2Line(code, at -= 2);
-        if (chain != NULL && number != NULL && PyDict_Contains(sites, number) > 0 &&
-            ((pair = Py_BuildValue("(Oi)", code, line)) == NULL || PyList_Append(chain, pair) < 0))
+        for (int before = at - 2; line <= 0 && before >= 0; before -= 2) /* such as a jump back, which has no line */
+            line = PyCode_Addr2Line(code, before);
+        if (chain != NULL && number != NULL && (sites == Py_None || PyDict_Contains(sites, number) > 0) &&
+            ((entry = Py_BuildValue("(Oii)", code, line, at)) == NULL || PyList_Append(chain, entry) < 0))
             Py_CLEAR(chain);
         Py_XDECREF(number);
-        Py_XDECREF(pair);
+        Py_XDECREF(entry);
         Py_DECREF(code);
         Py_DECREF(frame);
         frame = back;
@@ -130,22 +110,25 @@ chain_of(PyFrameObject *frame, PyObject *sites, int depth)
     return chain;
 }
 
-/* chains(sites, own, depth): `chain_of` each thread of this interpreter that has such code, but for the thread with the number
- * `own`.  No other thread runs in between: it may return from a function, whose variables a reference to its frame would keep.
- * So no garbage is collected, either. */
+/* chains(sites, own, depth): `chain_of` each thread of this interpreter that has such code, by its number, but for the thread with
+ * the number `own`.  `sys._current_frames` has frames of other interpreters, too, which have memory and a lock of their own from
+ * CPython 3.12 on: an object for one must not be made here.  No other thread runs in between: it may return from a function, whose
+ * variables a reference to its frame would keep.  So no garbage is collected, either. */
 static PyObject *
 chains_of_threads(PyObject *module, PyObject *args)
 {
-    PyObject *sites, *found = PyList_New(0);
+    PyObject *sites, *found = PyDict_New();
     unsigned long own;
     int depth, collects;
-    if (!PyArg_ParseTuple(args, "O!ki", &PyDict_Type, &sites, &own, &depth))
+    if (!PyArg_ParseTuple(args, "Oki", &sites, &own, &depth) || (sites != Py_None && !PyDict_Check(sites)))
         Py_CLEAR(found);
     collects = PyGC_Disable();
     for (PyThreadState *one = PyInterpreterState_ThreadHead(PyInterpreterState_Get()); found != NULL && one != NULL; one = PyThreadState_Next(one)) {
         PyObject *chain = one->thread_id == own ? PyList_New(0) : chain_of(PyThreadState_GetFrame(one), sites, depth);
-        if (chain == NULL || (PyList_GET_SIZE(chain) && PyList_Append(found, chain) < 0))
+        PyObject *number = PyLong_FromUnsignedLong(one->thread_id);
+        if (chain == NULL || number == NULL || (PyList_GET_SIZE(chain) && PyDict_SetItem(found, number, chain) < 0))
             Py_CLEAR(found);
+        Py_XDECREF(number);
         Py_XDECREF(chain);
     }
     if (collects)

@@ -87,6 +87,38 @@ def test_attributes_that_run_code(other: str, tmp_path: Path) -> None:
     assert runs <= 1 or "__getattr__" in other
 
 
+def test_a_look_at_an_object_without_a_dictionary_runs_no_code(tmp_path: Path) -> None:
+    program = """
+class Kind(type):
+    def __getattr__(cls, name):
+        print(name)
+        raise AttributeError(name)
+
+class Value(metaclass=Kind):
+    x = 2.0
+
+class Slots:
+    __slots__ = "found", "value"
+    shared = Value()
+    def __init__(self): self.found, self.value = {}, 1.0
+    def __getattr__(self, name):
+        print(name)
+        if name in self.found: return self.found[name]
+        raise AttributeError(name)
+
+def run(one, n):
+    s = 0.0
+    for k in range(n):
+        one.found["k"] = k
+        one.value += one.shared.x
+        s += one.k + one.value
+    return s
+
+for _ in range(4): print(run(Slots(), 12))
+"""
+    compare(program, tmp_path / "program.py")
+
+
 def test_missing_attributes(tmp_path: Path) -> None:
     step = """
     def step(self):

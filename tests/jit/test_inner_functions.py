@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import weakref
 from typing import Any
 
 import numpy as np
@@ -576,3 +577,29 @@ def test_what_a_module_is_asked_for_may_be_bound_anew(monkeypatch: pytest.Monkey
     assert accelerated(9) == f(9)
     monkeypatch.setattr(math, "cos", lambda x: 0.25)
     assert accelerated(9) == f(9) == 9 * 0.75
+
+
+def test_variables_of_functions_are_not_kept_alive() -> None:
+    """Those of functions around the ones for which code was compiled, and that have returned."""
+    alive: weakref.WeakSet[Any] = weakref.WeakSet()
+
+    class Held:
+        factor = 2.0
+
+    def f(n: int) -> float:
+        held = Held()
+        alive.add(held)
+        w = held.factor * n
+
+        def step(x: float) -> float:
+            return x * w + held.factor
+
+        s = 0.0
+        for k in range(n):
+            s = step(s * 0.1) + k
+        return s
+
+    accelerated, before = dc.accelerate(f), settle().loops + settle().runs
+    for n in (300, 300, 301, 302):
+        assert accelerated(n) == f(n) and not alive
+    assert settle().loops + settle().runs > before

@@ -16,27 +16,20 @@ import threading
 import time
 from _thread import get_ident, start_new_thread
 from collections.abc import Callable
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
-from dcarray.core.native import BUILT
 from dcarray.core.own_files import is_inside
-from dcarray.core.uncollected import uncollected
-from dcarray.jit.loops.sites.sampler import _line_before, tools
+from dcarray.jit.loops.sites.sampler import tools
 
 __all__ = ["Clock"]
 
 _LOOK = signal.SIGCONT  # does nothing without a handler
 _PERIOD = 0.002  # seconds between two looks of the thread
+_DEPTH = 1000  # frames that are looked at
 _HOT, _LOOKS = 0.02, 4  # seconds after which a line is traced for a moment, and how often
 _EVENTS, _SECONDS, _KEPT = 400, 0.1, 20  # of one look; times of a line that are kept
 IsOwn = Callable[[str], bool]
-
-
-if BUILT:
-    from dcarray._native.extension import frames as _frames
-else:
-    _frames = sys._current_frames
 
 
 class Looks:
@@ -133,7 +126,7 @@ class Clock:
     def begin(self) -> None:
         """Start to look."""
         # they import NumPy, which must not wait in the thread; under dcarray its own sampler rests
-        rest, _ = tools()
+        rest, self._chains = tools()
         if self._traced:
             self._before = signal.signal(_LOOK, self.looks) or signal.SIG_DFL
         self._began = self._last = time.perf_counter()
@@ -165,27 +158,24 @@ class Clock:
                     return
                 now = time.perf_counter()
                 seconds, self._last = now - self._last, now
-                with uncollected():  # frames are made here
-                    self._look(seconds)
+                self._look(seconds)
 
     def _look(self, seconds: float) -> None:
-        top = frame = _frames().get(self._watched)
-        while frame is not None and not self._is_own(frame.f_code.co_filename):
-            frame = frame.f_back
-        if frame is None or top is None:
+        chain = self._chains(None, get_ident(), _DEPTH).get(self._watched, [])
+        own = next((one for one in chain if self._is_own(one[0].co_filename)), None)
+        if own is None:
             self.outside += seconds
         else:
-            self._note(top, frame, seconds)
+            self._note(*own, chain[0][0].co_filename if own is not chain[0] else None, seconds)
 
-    def _note(self, top: FrameType, frame: FrameType, seconds: float) -> None:
-        code = frame.f_code
-        where = code.co_filename, frame.f_lineno or _line_before(frame)
+    def _note(self, code: CodeType, line: int, place: int, inside: str | None, seconds: float) -> None:
+        where = code.co_filename, line
         self.lines[where] = self.lines.get(where, 0.0) + seconds
-        if top is not frame:
-            library = _library(top.f_code.co_filename)
+        if inside is not None:
+            library = _library(inside)
             inner = self.libraries.setdefault(where, {})
             inner[library] = inner.get(library, 0.0) + seconds
-        elif _is_between(code.co_code[frame.f_lasti :]):
+        elif _is_between(code.co_code[place:]):
             known = (line for _, _, line in code.co_lines() if line)
             key = *where, code.co_firstlineno, max(known)
             self.jumps[key] = self.jumps.get(key, 0.0) + seconds

@@ -21,7 +21,7 @@ from dcarray.core.strides import c_strides
 
 from ..syntax.cells import free_names
 from ..syntax.definitions import undecorated
-from ..syntax.originals import called_by, original
+from ..syntax.originals import called_by, original, without_cells
 from ..syntax.source import is_faithful, source_of
 from ..syntax.syntax_facts import facts, loads
 from . import generators
@@ -55,8 +55,8 @@ class ObjectGuard:
 
     def __init__(self, value: Any, entry_value: EntryValue, checks: tuple[Any, ...] = ()) -> None:
         self.entry_value = entry_value
-        self._value = value  # held, so that no other object gets its identity
-        self._function = called_by(value)
+        self._value = without_cells(value)  # held, so that no other object gets its identity
+        self._function = without_cells(called_by(value))
         self._checks = checks
         self._is_asked = False
         self._code = original(self._function) if isinstance(entry_value, Function) else None

@@ -53,7 +53,7 @@ def is_object(value: Any) -> bool:
         return "<locals>" in called_by(value).__qualname__ or guard_of(value) is None
     if value is MISSING or kind in (list, str, tuple):
         return False
-    return not (hasattr(kind, "__array__") or hasattr(kind, "__get__")) and guard_of(value) is None
+    return not _has(kind, "__array__", "__get__") and guard_of(value) is None
 
 
 def part(owner: Any, step: Step) -> Any:
@@ -71,7 +71,7 @@ def part(owner: Any, step: Step) -> Any:
             raise Unread from None
     if kind is type:
         found = class_attribute(owner, key)
-        if found is MISSING or hasattr(type(found), "__get__"):
+        if found is MISSING or _has(type(found), "__get__"):
             raise Unread
         return found
     if class_attribute(kind, "__getattribute__") not in _GETTERS:
@@ -88,7 +88,7 @@ def part(owner: Any, step: Step) -> Any:
         raise Unread
     if key in own:
         return own[key]
-    if of_class is MISSING or hasattr(descriptor, "__get__"):
+    if of_class is MISSING or _has(descriptor, "__get__"):
         raise Unread
     return of_class
 
@@ -129,9 +129,9 @@ def is_same_function(a: Any, b: FunctionType) -> bool:
     a = called_by(a)
     if a is b:
         return True
-    if type(a) is not FunctionType or a.__globals__ is not b.__globals__ or original(a) != original(b):
+    if type(a) is not FunctionType or a.__globals__ is not b.__globals__:
         return False
-    if a.__kwdefaults__ or b.__kwdefaults__:
+    if [original(a)] != [original(b)] or a.__kwdefaults__ or b.__kwdefaults__:  # mostly one code object
         return False
     first, second = a.__defaults__ or (), b.__defaults__ or ()
     return len(first) == len(second) and all(map(_is_same_default, first, second))
@@ -207,7 +207,9 @@ def place(owner: Any, step: Step) -> tuple[int, int | str]:
 
 def space(owner: Any) -> Any:
     """Return the dictionary that stores an object's parts; the object itself if it has no such dictionary."""
-    return owner if issubclass(type(owner), type) else getattr(owner, "__dict__", owner)
+    kind = type(owner)
+    found: Any = MISSING if issubclass(kind, type) else class_attribute(kind, "__dict__")
+    return found.__get__(owner) if type(found) in _OF_DICTIONARIES else owner
 
 
 def class_attribute(kind: type, key: Any) -> Any:
@@ -221,9 +223,15 @@ def class_attribute(kind: type, key: Any) -> Any:
 
 def _is_setting(descriptor: type) -> bool:
     """Whether a class's attribute of this type takes precedence over an attribute of the object itself."""
-    return hasattr(descriptor, "__set__") or hasattr(descriptor, "__delete__")
+    return _has(descriptor, "__set__", "__delete__")
 
 
+def _has(kind: type, *names: str) -> bool:
+    """Whether a class or one of its bases defines one of these names; its metaclass is not asked."""
+    return any(class_attribute(kind, name) is not MISSING for name in names)
+
+
+_OF_DICTIONARIES = [type(class_attribute(kind, "__dict__")) for kind in (FunctionType, ModuleType)]
 _PLAIN = (object, ModuleType, SimpleNamespace, tuple)
 _GETTERS = frozenset([class_attribute(kind, "__getattribute__") for kind in _PLAIN])
 _SETTERS = frozenset([class_attribute(kind, "__setattr__") for kind in _PLAIN])

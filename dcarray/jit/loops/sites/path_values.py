@@ -15,6 +15,7 @@ from dcarray.ir.records import replaced
 
 from ..entry.lists import MOST_LEVELS
 from ..syntax.access_paths import Unnamed
+from ..syntax.originals import without_cells
 from ..syntax.path_names import Path, Step, appended, stacked
 from .keys import MISSING, reads_bound
 from .object_parts import (
@@ -118,7 +119,7 @@ class PathValues:
         self._written = [end(path) for _, path in written]
         self._read = [end(path) for _, path in read]
         self._functions = [
-            (*(end(path) if path.steps else (0, None)), root_of(path), function)
+            (*(end(path) if path.steps else (0, None)), root_of(path), without_cells(function))
             for path, function in named.lookups
         ]
         self._same = [(*end(first), *end(other)) for first, other in named.same]
@@ -182,7 +183,7 @@ class PathValues:
         if not all(step.kind in steps and is_plainly_read(owner, step) for owner, step in parents):
             return None
         functions = [self._lookup(owners, values, *one[:3]) for one in self._functions]
-        if None in functions:
+        if any(one is None or without_cells(one[3]) is not one[3] for one in functions):
             return None
         places = [
             (steps[step.kind], parent, step.key, kind)

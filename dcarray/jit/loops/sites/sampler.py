@@ -24,8 +24,8 @@ from .site import Site
 
 __all__ = ["SAMPLER", "Sampler", "tools"]
 
-Chain = list[tuple[CodeType, int]]  # code objects with sites of a frame and its callers, with their lines
-Chains = Callable[[Mapping[int, Any], int, int], list[Chain]]
+Chain = list[tuple[CodeType, int, int]]  # of a frame and its callers: code, line, place of the instruction
+Chains = Callable[[Mapping[int, Any] | None, int, int], dict[int, Chain]]
 _DEPTH = 60  # frames of a thread that are looked at
 _ASLEEP = 1.0  # seconds between two looks, beyond which the process has been stopped
 
@@ -84,8 +84,8 @@ class Sampler:
             now = time.perf_counter()
             took, last = now - last, now
             self._pause = min(self._pause * SLOWER, RESTING)
-            for chain in chains(self._sites, own, _DEPTH):
-                self._note_line(*chain[0], min(took, _ASLEEP))
+            for chain in chains(self._sites, own, _DEPTH).values():
+                self._note_line(*chain[0][:2], min(took, _ASLEEP))
                 if now - self._begun >= YOUNG:
                     self._look(chain, min(took, SEEN))
                     self._note_refused(chain[0][0], min(took, _ASLEEP))
@@ -93,7 +93,7 @@ class Sampler:
     def _look(self, chain: Chain, seconds: float) -> None:
         """Add the time that one thread was seen running to the sites around its current lines."""
         now = time.perf_counter()
-        code, line = chain[0]
+        code, line, _ = chain[0]
         if not any(
             s.source.line <= line <= s.source.last
             for s in self._sites[id(code)][1]
@@ -103,7 +103,7 @@ class Sampler:
                 self._count(site, now, seconds * NEAR)
         around = [
             site
-            for code, line in reversed(chain)
+            for code, line, _ in reversed(chain)
             for site in self._sites[id(code)][1]
             if site.source.line <= line <= site.source.last and not (site.refused or site.is_alternative)
         ]
@@ -164,8 +164,8 @@ def tools() -> tuple[Callable[[float], None], Chains]:
     return rest, chains
 
 
-def chains_of_threads(sites: Mapping[int, Any], own: int, depth: int) -> list[Chain]:
-    """Return the frames with ``sites`` of each thread but ``own``, as `chain_of` does.
+def chains_of_threads(sites: Mapping[int, Any] | None, own: int, depth: int) -> dict[int, Chain]:
+    """Return what `chain_of` gives for each thread but ``own`` that has frames with ``sites``.
 
     No reference to a frame is kept: it would keep all variables of the function alive after its return, and
     so memory that the program means to free.  The C module lets no other thread run in between.
@@ -174,17 +174,17 @@ def chains_of_threads(sites: Mapping[int, Any], own: int, depth: int) -> list[Ch
     # that returns from a function while its frame object is being made leaves that with memory that is no
     # frame.
     with uncollected():
-        found = [chain_of(top, sites, depth) for one, top in sys._current_frames().items() if one != own]
-    return [*filter(None, found)]
+        frames = sys._current_frames().items()
+        return {one: c for one, top in frames if one != own and (c := chain_of(top, sites, depth))}
 
 
-def chain_of(top: FrameType, sites: Mapping[int, Any], depth: int) -> Chain:
-    """Return the code objects with sites of a frame and its callers, innermost first, with their lines."""
+def chain_of(top: FrameType, sites: Mapping[int, Any] | None, depth: int) -> Chain:
+    """Return the code objects with sites, or all, of a frame and its callers, innermost first."""
     chain: Chain = []
     frame: FrameType | None = top
     while frame is not None and depth > 0:
-        if id(frame.f_code) in sites:
-            chain.append((frame.f_code, frame.f_lineno or _line_before(frame)))
+        if sites is None or id(frame.f_code) in sites:
+            chain.append((frame.f_code, frame.f_lineno or _line_before(frame), frame.f_lasti))
         frame = frame.f_back
         depth -= 1
     return chain

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from types import CodeType, FunctionType
+from types import CellType, CodeType, FunctionType
 from typing import Any
 
-__all__ = ["called_by", "original", "originals", "wrapping"]
+__all__ = ["called_by", "original", "originals", "without_cells", "wrapping"]
 
 originals: dict[int, tuple[CodeType, CodeType]] = {}
 """By the identity of a code object with sites: that, and the original."""
-
 
 wrapping: set[CodeType] = set()
 """The code objects of functions that do nothing but call the one that is their ``__wrapped__``."""
@@ -20,6 +19,16 @@ def called_by(value: Any) -> Any:
     while type(value) is FunctionType and value.__code__ in wrapping:
         value = value.__wrapped__  # type: ignore[attr-defined]
     return value
+
+
+def without_cells(function: Any) -> Any:
+    """Return a function that stands for one with free variables, whose values it does not keep alive."""
+    if type(function) is not FunctionType or function.__code__.co_freevars in ((), ("__class__",)):
+        return function
+    code, cells = function.__code__, tuple([CellType() for _ in function.__code__.co_freevars])
+    made = FunctionType(code, function.__globals__, function.__name__, function.__defaults__, cells)
+    made.__kwdefaults__ = function.__kwdefaults__
+    return made
 
 
 def original(function: FunctionType) -> CodeType:
