@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
-from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -42,10 +41,13 @@ def load_plan(request: Request) -> LoadedPlan | None:
         return None
 
 
-def load_bytes(request: Request | RoutineRequest) -> bytes | None:
-    """Return the bytes that `save` has stored for a request on a machine like this one, or None."""
+def load_bytes(request: Request | RoutineRequest, reads_sources: bool = False) -> bytes | None:
+    """Return the bytes that `save` has stored for a request on a machine like this one, or None; without
+    ``reads_sources`` also if the files of this package have changed, and nothing was stored since then."""
     store = _store(plan_folder(request.cache_dir)) if stores_plans(request.cache_dir) else None
-    return store.read(_key(request, store)) if store else None
+    if store is None or _sources(store, reads_sources) is None:
+        return None
+    return store.read(_key(request, store))
 
 
 def refusal(stored: bytes) -> Untraceable | None:
@@ -87,21 +89,22 @@ def _store(folder: str | None) -> DiskCache | None:
 def load_data(cache_dir: str | None, kind: str, what: str, of_code: bool = True) -> bytes | None:
     """Return the bytes that `save_data` stored for ``what``, of the kind ``kind``; None if there are none."""
     store = _store(plan_folder(cache_dir)) if stores_plans(cache_dir) else None
-    return store.read(_data_key(store, kind, what, of_code)) if store else None
+    return store.read(_data_key(kind, what, of_code)) if store else None
 
 
 def save_data(cache_dir: str | None, kind: str, what: str, data: bytes, of_code: bool = True) -> None:
     """Store bytes other than a plan for ``what``, a thing of the kind ``kind``; ``of_code`` says whether they
-    depend on the code of this package, not only on its version: to look at that takes some milliseconds."""
+    depend on the code of this package, not only on its version.  Programs store them at their ends, so they
+    belong to the sizes and times of the files: to read all these files takes too long there."""
     store = _store(plan_folder(cache_dir))
     if store:
-        store.write(_data_key(store, kind, what, of_code), data)
+        store.write(_data_key(kind, what, of_code), data)
 
 
-def _data_key(store: DiskCache, kind: str, what: str, of_code: bool) -> str:
-    from dcarray.lowering.runtime.disk import sha256
+def _data_key(kind: str, what: str, of_code: bool) -> str:
+    from dcarray.lowering.runtime.disk import sha256, stamp
 
-    made_by = _environment(store) if of_code else (sys.version, __version__)
+    made_by = sys.version, stamp(*source_folders()) if of_code else __version__
     text = "\0".join((kind, *made_by, what))
     return sha256(text.encode(errors="surrogatepass")).hexdigest()  # names of files may be no text
 
@@ -118,18 +121,27 @@ def _key(request: Request | RoutineRequest, store: DiskCache) -> str:
     import numpy as np
 
     text = "\0".join(
-        ("plan", machine_fingerprint(), np.__version__, *_environment(store), own, request.text())
+        ("plan", machine_fingerprint(), np.__version__, sys.version, _sources(store) or "", own, request.text())
     )
     return sha256(text.encode()).hexdigest()
 
 
-@cache
-def _environment(store: DiskCache) -> tuple[str, ...]:
-    """Return the inputs of what is stored besides the request, the machine and NumPy: Python's version, and a
-    digest of the sources that make plans."""
-    from dcarray.lowering.runtime.disk import stored_digest
+_digests: dict[DiskCache, str] = {}
 
-    return sys.version, stored_digest(store, *source_folders())
+
+def _sources(store: DiskCache, reads: bool = True) -> str | None:
+    """Return a digest of the sources that make plans, and so are part of their keys; None if the files would
+    have to be read for that, and ``reads`` is False.  Nobody has stored a plan of theirs then, unless in the
+    shared folder."""
+    from dcarray.lowering.runtime.disk import known_digest, stored_digest
+
+    found = _digests.get(store)
+    if found is None:
+        get = stored_digest if reads or store.below is not None else known_digest
+        found = get(store, *source_folders())
+        if found is not None:
+            _digests[store] = found
+    return found
 
 
 def source_folders() -> list[str]:

@@ -187,7 +187,7 @@ def _serve_program(program: socket.socket, chores: Iterator[bool]) -> list[reque
 def _stored(request: requests.Request | requests.RoutineRequest) -> tuple[Any, ...] | None:
     """Return the reply to a request for a plan that is stored in the cache folder, or None."""
     with suppress(Exception):  # without the folder
-        plan = None if isinstance(request, requests.RoutineRequest) else disk_store.load_bytes(request)
+        plan = None if isinstance(request, requests.RoutineRequest) else disk_store.load_bytes(request, True)
         if plan is not None:
             error = disk_store.refusal(plan)
             return ("untraceable", error.reason, error.line) if error else ("plan", plan, None, [], [])
@@ -211,7 +211,7 @@ def finish(left: list[requests.Request]) -> Iterator[bool]:
     _finished.clear()
     end = time.monotonic() + _FINISHING
     for request in left:
-        if time.monotonic() < end and disk_store.load_bytes(request) is None:
+        if time.monotonic() < end and disk_store.load_bytes(request, True) is None:
             _finished[request.text(), request.cache_dir] = reply = answer(request)
             save_reply(request, reply)
             yield True
