@@ -121,7 +121,15 @@ def _key(request: Request | RoutineRequest, store: DiskCache) -> str:
     import numpy as np
 
     text = "\0".join(
-        ("plan", machine_fingerprint(), np.__version__, sys.version, _sources(store) or "", own, request.text())
+        (
+            "plan",
+            machine_fingerprint(),
+            np.__version__,
+            sys.version,
+            _sources(store) or "",
+            own,
+            request.text(),
+        )
     )
     return sha256(text.encode()).hexdigest()
 
