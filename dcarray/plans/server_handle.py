@@ -22,9 +22,9 @@ _LOOK = 10  # milliseconds between two checks of one that is waited for
 STARVED_AFTER = 0.3
 """Seconds that a planning process of low priority may wait for a processor while it has work; then it counts
 as starved, since other programs keep all processors busy."""
-_STARVED_BY_ITSELF = 4
-"""How many times as long it may wait if the program's own threads keep the processors busy, also those of a
-library that spin: they would lose what the planning process gets."""
+_OWN = 0.75
+"""The part of what the program's own threads take of the last processor that is not counted, also of those of
+a library that spin: they would lose what the planning process gets."""
 
 
 class NoPlanningProcess(Exception):
@@ -160,15 +160,14 @@ class PlanningProcess:
         poll = select.poll()
         poll.register(self._socket, select.POLLIN)
         start, had, used = time.monotonic(), self.processor_seconds(), time.process_time()
-        parts = bytearray()
+        lost, parts = 0.0, bytearray()
         while len(parts) < size:
             if not poll.poll(_LOOK):
                 waited = time.monotonic() - start
-                lost = self._lost + waited - (self.processor_seconds() - had)
-                if self._nice == server.NICE and lost > STARVED_AFTER:
-                    by_itself = time.process_time() - used > (cores.available() - 0.5) * waited
-                    if not by_itself or lost > _STARVED_BY_ITSELF * STARVED_AFTER:
-                        raise Starved(server.NICE_ALONE if by_itself else 0)
+                own = max(0.0, time.process_time() - used - (cores.available() - 1) * waited)
+                lost = waited - (self.processor_seconds() - had) - _OWN * own
+                if self._nice == server.NICE and self._lost + lost > STARVED_AFTER:
+                    raise Starved(server.NICE_ALONE if own > lost else 0)
                 if self._stopping() or (seconds is not None and waited > seconds):
                     return b""
                 continue
@@ -179,7 +178,7 @@ class PlanningProcess:
             if not part:
                 return b""
             parts += part
-        self._lost += max(0.0, time.monotonic() - start - (self.processor_seconds() - had))
+        self._lost += max(0.0, lost)
         return bytes(parts)
 
     def processor_seconds(self) -> float:

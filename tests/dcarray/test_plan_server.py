@@ -7,6 +7,7 @@ import os
 import platform
 import select
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -225,6 +226,32 @@ def test_a_server_that_gets_no_processor_is_replaced_by_one_that_takes_its_share
     assert dc.report().kernels and began == [server.NICE, 0]
     process = client.CLIENT._process
     assert os.getpriority(os.PRIO_PROCESS, process._pid) == os.getpriority(os.PRIO_PROCESS, 0)
+
+
+@pytest.mark.parametrize(
+    ("program", "planner", "nice"), [(1.4, 0.6, server.NICE_ALONE), (1.4, 0.1, 0), (1.0, 0.1, 0)]
+)
+def test_a_server_that_loses_its_time_to_the_program_itself_is_not_starved_by_others(
+    monkeypatch, program, planner, nice
+):
+    """The program, on two processors, uses one and a part of the other one, and the server what is left."""
+    now = [0.0]
+
+    def passes(share):
+        now[0] += 0.01
+        return share * now[0]
+
+    clock = types.SimpleNamespace(monotonic=lambda: passes(1.0), process_time=lambda: passes(program))
+    monkeypatch.setattr(server_handle, "time", clock)
+    monkeypatch.setattr(server_handle.PlanningProcess, "processor_seconds", lambda self: passes(planner))
+    monkeypatch.setattr(server_handle, "cores", types.SimpleNamespace(available=lambda: 2))
+    monkeypatch.setattr(server_handle, "_LOOK", 0)
+    process = object.__new__(server_handle.PlanningProcess)
+    process._nice, process._lost, process._stopping = server.NICE, 0.0, lambda: False
+    process._socket, other = socket.socketpair()
+    with process._socket, other, pytest.raises(server_handle.Starved) as starved:
+        process._read(1)
+    assert starved.value.nice == nice
 
 
 def test_where_nobody_says_how_much_processor_time_a_server_had_it_stays(monkeypatch):
