@@ -156,6 +156,26 @@ def test_the_rest_of_a_loop_that_was_not_faster_is_given_up(
     assert one.kind == "slower" and one.function == loop.refused and all(times_in(one.function))
 
 
+def test_one_time_of_the_rest_of_a_loop_does_not_decide_about_the_whole_loop(
+    at_once: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rest took as long as in Python, which is near enough for a busy machine to have been the cause."""
+    monkeypatch.setattr(admission, "_SLOW", 1e9)
+    monkeypatch.setattr(admission, "_SOON", 0.0)
+    monkeypatch.setattr(admission.Pace, "is_faster", lambda self, took, *_: next(faster))
+    f = written("def f(x, n):\n    for t in range(n):\n        x[0] = x[0] + t\n    return x")
+    (loop,) = [site for site in put_sites(f) if site.source.is_loop]
+    loop.resuming, faster = True, iter([False, True])
+    assert f(np.zeros(3), 2000)[0] == 1999 * 1000
+    (one,) = dc.report().fallbacks
+    assert one.kind == "slower" and not loop.refused and not loop.resumable
+    dc.report(reset=True)
+    loop.heat()
+    for _ in range(6):
+        assert f(np.zeros(3), 2000)[0] == 1999 * 1000
+    assert dc.report().loops and not loop.refused
+
+
 def times_in(reason: str) -> tuple[float, float]:
     """The times of compiled code and of Python in a reason."""
     found = re.fullmatch(

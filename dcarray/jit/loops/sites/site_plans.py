@@ -258,6 +258,7 @@ class SitePlans:
         self._doubt(resumed)
         if resumed:
             self.entries.pop(entry.key, None)
+            note(shown(reason), kind=kind, where=(self.source.file, self.source.line))
         else:
             self.site.resumable = self.site.resuming = False  # the rest of a loop is no better
             self._report(entry, reason, self.source.line, kind)

@@ -157,7 +157,9 @@ class SiteServer:
             python = self._pace.seconds * len(range(start, items.stop, items.step))
             self.site.kept = self._pace.is_faster(took, start, items)
             self.site.part = took / python if python else 1.0
-            if not self.site.kept:
+            if not self.site.kept and entry and self._pace.is_faster(0.5 * took, start, items):
+                version.plans.refuse_slow(entry, not_faster(took, python), "slower")  # one time may be wrong
+            elif not self.site.kept:
                 version.refuse(not_faster(took, python), "slower")
         if found:
             self._shared.add(get_ident())
