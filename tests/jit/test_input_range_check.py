@@ -11,7 +11,6 @@ from outcomes import outcome
 from written import written
 
 import dcarray as dc
-from dcarray.ir.passes.cpu import aligned_copies
 from dcarray.lowering.program import input_range_check
 
 SOURCE = """
@@ -25,7 +24,6 @@ def f(x, y, n):
 @pytest.fixture(autouse=True)
 def eagerly(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(input_range_check, "MIN_COPIED", 0)
-    monkeypatch.setattr(aligned_copies, "MIN_ITERATIONS", 10**9)  # copies that stand for those that are kept
     with dc.options(jit="eager", eager_below=16384, cache_dir=None):
         dc.report(reset=True)
         yield

@@ -8,11 +8,7 @@ from dcarray.ir.passes.portable.fuse import FUSE
 from dcarray.ir.passes.portable.pipeline import PORTABLE
 from dcarray.ir.passes.portable.simplify import SIMPLIFY
 
-from .aligned_copies import aligned_copies
-from .batched_matvec import BATCHED_MATVEC
-from .blocked_recurrences import BLOCKED_RECURRENCES
 from .in_place_results import IN_PLACE_RESULTS
-from .right_looking import RIGHT_LOOKING
 from .shared_matvec import SHARED_MATVEC
 from .shared_partial_sums import SHARED_PARTIAL_SUMS
 from .storage_coalescing import STORAGE_COALESCING
@@ -27,13 +23,11 @@ def cpu_pipeline(limits: CacheLimits) -> Pipeline:
     """Return the pipeline for a machine with these caches and threads."""
     made = PORTABLE.with_pass(IN_PLACE_RESULTS, after="copies").with_pass(SHARED_MATVEC, after="dead")
     made = made.with_pass(STORAGE_COALESCING, after="index_set_splitting")
-    for one in (BATCHED_MATVEC, BLOCKED_RECURRENCES, RIGHT_LOOKING):
-        made = made.with_pass(one, before="row_fusion")
     for one in (strip_mining(limits), unroll(limits), time_tiling(limits)):
         made = made.with_pass(one, before="row_fusion")
     for one in (SHARED_PARTIAL_SUMS, TRIANGULAR_JAM, WAVEFRONT):
         made = made.with_pass(one, before="scalar_replacement")
-    return made.with_pass(aligned_copies(limits), after="scalar_replacement")
+    return made
 
 
 #: The pipeline for an unknown machine.
