@@ -1,11 +1,13 @@
 /* NumPy's inner loops, shared by several threads (dcarray/core/floor.py).
  *
- * A ufunc calls one inner loop for the elements that lie at one stride.  The loops of a ufunc's tables are replaced by one that
- * lets the team of `shared_work.h` do pieces of a long run, where elements are independent of each other: outputs move, and
- * no input overlaps an output at another place.  So results have NumPy's bits.  The floating-point exceptions of all threads
- * are raised in the one that called, where NumPy looks for them. */
+ * A ufunc calls one inner loop for the elements that lie at one stride; a generalized one, such as those of `numpy.fft`, calls it for
+ * many items of core dimensions.  The loops of a ufunc's tables are replaced by one that lets the team of `shared_work.h` do
+ * pieces of a long run, where items are independent of each other: outputs move, and no input overlaps an output at another
+ * place.  So results have NumPy's bits.  The floating-point exceptions of all threads are raised in the one that called, where
+ * NumPy looks for them. */
 
-enum { PIECE = 1 << 14, LEAST_SHARED = 1 << 15, MOST_OPERANDS = 8, TRIED = 1 << 12 };
+enum { PIECE = 1 << 14, LEAST_SHARED = 1 << 15, MOST_OPERANDS = 8, MOST_CORE = 4, TRIED = 1 << 12 };
+enum { ITEMS = 16, PIECES = 4 }; /* items that a loop takes together at most, as vectors; pieces of a generalized run for each thread */
 static const double LEAST_GAIN = 6e4; /* nanoseconds of work that are worth a second thread */
 
 typedef struct {
@@ -13,13 +15,14 @@ typedef struct {
     void *data;
     float cost; /* nanoseconds an element, as measured; 0: not yet */
     unsigned char inputs, outputs, widths[MOST_OPERANDS];
+    const Tables *core; /* of a generalized ufunc; else NULL */
 } SharedLoop;
 
 typedef struct {
     SharedLoop *loop;
     char **args;
-    const Py_ssize_t *steps;
-    Py_ssize_t count, next;
+    const Py_ssize_t *dims, *steps;
+    Py_ssize_t size, piece, next; /* elements of an item, and items of a piece */
     int flags;
 } SharedRun;
 
@@ -41,59 +44,110 @@ do_pieces(void *what)
     SharedRun *r = what;
     const SharedLoop *l = r->loop;
     char *at[MOST_OPERANDS];
-    Py_ssize_t first, done = 0;
+    Py_ssize_t first, done = 0, dims[1 + MOST_CORE];
     long begun = nanoseconds();
+    for (int d = 1; l->core != NULL && d <= l->core->core_num_dim_ix; d++)
+        dims[d] = r->dims[d];
     feclearexcept(FE_ALL_EXCEPT);
-    while ((first = next_piece(&r->next, 1) * PIECE) < r->count) {
-        Py_ssize_t count = r->count - first < PIECE ? r->count - first : PIECE;
+    while ((first = next_piece(&r->next, 1) * r->piece) < r->dims[0]) {
+        dims[0] = r->dims[0] - first < r->piece ? r->dims[0] - first : r->piece;
         for (int k = 0; k < l->inputs + l->outputs; k++)
             at[k] = r->args[k] + first * r->steps[k];
-        l->code(at, &count, r->steps, l->data);
-        done += count;
+        l->code(at, dims, r->steps, l->data);
+        done += dims[0];
     }
     if (done > 0)
-        note_cost(r->loop, nanoseconds() - begun, done);
+        note_cost(r->loop, nanoseconds() - begun, done * r->size);
     note_flags(&r->flags, fetestexcept(FE_DIVBYZERO | FE_OVERFLOW | FE_UNDERFLOW | FE_INVALID));
     return NULL;
 }
 
-/* Are the elements of a run independent of each other? */
+/* The memory of an operand's elements, from `*low` up to `*high`; do they lie apart from each other? */
 static int
-is_independent(const SharedLoop *l, char **args, Py_ssize_t count, const Py_ssize_t *steps)
+extent_of(const SharedLoop *l, int k, char **args, const Py_ssize_t *dims, const Py_ssize_t *steps, char **low, char **high)
+{
+    Py_ssize_t strides[1 + MOST_CORE] = {steps[k]}, sizes[1 + MOST_CORE] = {dims[0]}, reach = l->widths[k];
+    int axes = 1, apart = 1;
+    for (int d = 0; l->core != NULL && d < l->core->core_num_dims[k]; d++, axes++) {
+        int place = l->core->core_offsets[k] + d;
+        strides[axes] = steps[l->inputs + l->outputs + place];
+        sizes[axes] = dims[1 + l->core->core_dim_ixs[place]];
+    }
+    *low = *high = args[k];
+    for (int d = 0; d < axes; d++) {
+        Py_ssize_t extent = strides[d] * (sizes[d] - 1);
+        *(extent < 0 ? low : high) += extent;
+        strides[d] = strides[d] < 0 ? -strides[d] : strides[d];
+    }
+    *high += l->widths[k];
+    for (int left = axes; left > 0; left--) { /* the axis of the least stride is next */
+        int next = -1;
+        for (int d = 0; d < axes; d++)
+            if (sizes[d] > 1 && (next < 0 || strides[d] < strides[next]))
+                next = d;
+        if (next < 0)
+            break;
+        apart = apart && strides[next] >= reach;
+        reach += strides[next] * (sizes[next] - 1);
+        sizes[next] = 1;
+    }
+    return apart;
+}
+
+/* Are the items of a run independent of each other?  An element of an output may be that of an input at the same place. */
+static int
+is_independent(const SharedLoop *l, char **args, const Py_ssize_t *dims, const Py_ssize_t *steps)
 {
     for (int o = l->inputs; o < l->inputs + l->outputs; o++) {
-        Py_ssize_t extent = steps[o] * (count - 1);
-        char *low = args[o] + (extent < 0 ? extent : 0), *high = args[o] + (extent > 0 ? extent : 0) + l->widths[o];
-        if (steps[o] < l->widths[o] && -steps[o] < l->widths[o])
+        char *low, *high, *from, *to;
+        if (!extent_of(l, o, args, dims, steps, &low, &high))
             return 0;
         for (int k = 0; k < l->inputs + l->outputs; k++) {
-            Py_ssize_t other = steps[k] * (count - 1);
-            char *from = args[k] + (other < 0 ? other : 0), *to = args[k] + (other > 0 ? other : 0) + l->widths[k];
-            if (k != o && from < high && low < to && !(args[k] == args[o] && steps[k] == steps[o] && l->widths[k] == l->widths[o] && k < l->inputs))
+            int same = l->core == NULL && k < l->inputs && args[k] == args[o] && steps[k] == steps[o] && l->widths[k] == l->widths[o];
+            extent_of(l, k, args, dims, steps, &from, &to);
+            if (k != o && !same && from < high && low < to)
                 return 0;
         }
     }
     return 1;
 }
 
+/* The most elements that an operand has for one item of a run. */
+static Py_ssize_t
+item_size(const SharedLoop *l, const Py_ssize_t *dims)
+{
+    Py_ssize_t most = 1;
+    for (int k = 0; l->core != NULL && k < l->inputs + l->outputs; k++) {
+        Py_ssize_t size = 1;
+        for (int d = 0; d < l->core->core_num_dims[k]; d++)
+            size *= dims[1 + l->core->core_dim_ixs[l->core->core_offsets[k] + d]];
+        most = size > most ? size : most;
+    }
+    return most;
+}
+
 static void
 shared_loop(char **args, const Py_ssize_t *dims, const Py_ssize_t *steps, void *data)
 {
     SharedLoop *l = data;
-    Py_ssize_t count = dims[0];
+    Py_ssize_t size = item_size(l, dims), count = dims[0] * size, piece = PIECE;
     if (count < TRIED || (l->cost != 0 && (count < LEAST_SHARED || l->cost * count < LEAST_GAIN))) {
         l->code(args, dims, steps, l->data);
         return;
     }
-    if (l->cost == 0 || SharingThreads < 2 || !is_independent(l, args, count, steps)) {
+    if (l->core != NULL) { /* a loop may look up what it needs for all items of a piece: few pieces, as many items as vectors hold */
+        piece = PIECE / size > dims[0] / (PIECES * SharingThreads) ? PIECE / size : dims[0] / (PIECES * SharingThreads);
+        piece = (piece / ITEMS + 1) * ITEMS;
+    }
+    if (l->cost == 0 || SharingThreads < 2 || dims[0] <= piece || !is_independent(l, args, dims, steps)) {
         long begun = nanoseconds();
         l->code(args, dims, steps, l->data);
         note_cost(l, nanoseconds() - begun, count);
         return;
     }
     int before = fetestexcept(FE_ALL_EXCEPT);
-    SharedRun r = {.loop = l, .args = args, .steps = steps, .count = count};
-    Py_ssize_t pieces = (count + PIECE - 1) / PIECE;
+    SharedRun r = {.loop = l, .args = args, .dims = dims, .steps = steps, .size = size, .piece = piece};
+    Py_ssize_t pieces = (dims[0] + piece - 1) / piece;
     share_work(do_pieces, &r, pieces < SharingThreads ? (int)pieces : SharingThreads);
     SharedRuns++;
     feclearexcept(FE_ALL_EXCEPT);
@@ -118,7 +172,7 @@ share_loops_of(Tables *t)
     int count = 0;
     Inner **functions;
     void **data;
-    if (t->nin + t->nout > MOST_OPERANDS || t->nout < 1 || t->ntypes < 1)
+    if (t->nin + t->nout > MOST_OPERANDS || t->nout < 1 || t->ntypes < 1 || (t->core_enabled && t->core_num_dim_ix > MOST_CORE))
         return 0;
     functions = PyMem_Malloc(t->ntypes * sizeof(*functions));
     data = PyMem_Malloc(t->ntypes * sizeof(*data));
@@ -142,6 +196,7 @@ share_loops_of(Tables *t)
         l->data = data[k];
         l->inputs = (unsigned char)t->nin;
         l->outputs = (unsigned char)t->nout;
+        l->core = t->core_enabled ? t : NULL;
         functions[k] = shared_loop;
         data[k] = l;
         count++;

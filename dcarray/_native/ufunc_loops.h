@@ -18,7 +18,11 @@ typedef struct {
     Inner **functions;
     void *const *data;
     int ntypes, reserved;
-    const char *name, *types;
+    const char *name, *types, *doc;
+    void *ptr;
+    PyObject *obj, *userloops;
+    int core_enabled, core_num_dim_ix; /* of a generalized ufunc, whose operands have core dimensions: how many each operand has, */
+    int *core_num_dims, *core_dim_ixs, *core_offsets; /* which these are, and where they begin in the second table */
 } Tables;
 
 /* What a ufunc does with operands of these dtypes (letters; 0 for no second one). */

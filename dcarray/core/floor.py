@@ -91,7 +91,19 @@ def _put(wanted: tuple[str, ...]) -> Iterator[str]:
         del ufuncs["power"]  # its loops raise the error of negative powers, which no other thread can
         if extension.share_loops(tuple(ufuncs.values()), threads):
             config.ON_CHANGE.append(_limit_threads)
+            with_numpy(_share_fft, _FFT)
             yield "threads"
+
+
+_FFT = "numpy.fft._pocketfft_umath"
+
+
+def _share_fft() -> None:
+    """Let threads share the rows of NumPy's Fourier transforms."""
+    from dcarray._native.extension import share_loops
+
+    ufuncs = [one for one in vars(sys.modules[_FFT]).values() if type(one) is type(sys.modules["numpy"].add)]
+    share_loops(tuple(ufuncs), config.current().threads)
 
 
 def _limit_threads() -> None:

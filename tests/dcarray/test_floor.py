@@ -209,6 +209,17 @@ CALLS = """
         m = a[: n // 8 * 8].reshape(8, -1)
         yield from (m.sum(0), m.sum(1), m.max(0), np.add.accumulate(m, 0), m.T + 1, m + m[0])
         yield from (np.cumsum(a), np.add.reduce(a))
+        z = np.resize(a + 1j * b, (3 + n // 100, 97))
+        for w in (z, z.T, z[::-2], z.astype(np.complex64), np.resize(z, (5, 1 + n // 500, 32))):
+            for k in (0, -1):
+                yield from (np.fft.fft(w, axis=k), np.fft.ifft(w, 64, axis=k), np.fft.rfft(w.real, axis=k))
+                yield from (np.fft.irfft(w, axis=k), np.fft.fft(w, axis=k, out=np.empty(w.shape, w.dtype)))
+            v = w.copy()
+            np.fft.fft(v, axis=0, out=v)
+            yield v
+        twice = np.zeros(2 * len(z) + 97, complex)  # rows overlap in it: the one that is written last counts
+        np.fft.fft(z, out=np.lib.stride_tricks.as_strided(twice, z.shape, (16, 16)))
+        yield twice
         np.add.at(y, np.abs(i), 1.0)
         yield y
         rows, counts = a[: n // 50 * 50].reshape(-1, 50)[:, 1:-1], i[: n // 50 * 50].reshape(-1, 50)[:, 3:]
@@ -239,11 +250,12 @@ def test_results_have_numpys_bits() -> None:
     assert run(program, DCARRAY_FLOOR="on") == wanted
 
 
-def test_threads_share_the_loops_of_large_arrays() -> None:
-    (told,) = run("""
-        a = np.ones(1 << 21)
+@pytest.mark.parametrize("call", ["np.exp(a)", "np.fft.fft(a, axis=0)"])
+def test_threads_share_the_loops_of_large_arrays(call: str) -> None:
+    (told,) = run(f"""
+        a = np.ones((1 << 11, 1 << 10))
         for _ in range(5):
-            np.exp(a)
+            {call}
         print(floor.facts()["shared"])
     """)
     assert int(told) >= 3
