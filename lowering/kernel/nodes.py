@@ -68,14 +68,12 @@ class Local:
 @record(frozen=True, slots=True)
 class Elem:
     """A load of the element of a buffer at index ``at``.  For a gather, ``more`` has pairs of an integer
-    expression and a stride, whose products are added to ``at``.  ``prefetch`` is a hint: distances, in
-    elements, from ``at`` to data that will be loaded soon."""
+    expression and a stride, whose products are added to ``at``."""
 
     buffer: str
     at: Affine
     dtype: DType
     more: tuple[tuple[Expr, Affine], ...] = ()
-    prefetch: tuple[Affine, ...] = ()
 
 
 @record(frozen=True, slots=True)

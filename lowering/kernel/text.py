@@ -53,10 +53,9 @@ def expr_text(expr: Expr) -> str:
             return f"({_affine_text(at)})"
         case Local(name, _):
             return name
-        case Elem(buffer, at, _, more, prefetch):
+        case Elem(buffer, at, _, more):
             extra = "".join(f" + {expr_text(e)}*({_affine_text(s)})" for e, s in more)
-            later = f" ahead {', '.join(map(_affine_text, prefetch))}" if prefetch else ""
-            return f"{buffer}[{_affine_text(at)}{extra}{later}]"
+            return f"{buffer}[{_affine_text(at)}{extra}]"
         case Op(name, args, dtype):
             return f"{name}.{dtype.name}({', '.join(map(expr_text, args))})"
         case NumpyOp(name, args, dtype, loop):

@@ -1,1 +1,1 @@
-"""Passes over kernels: unroll-and-jam, strip fusion, prefetch, streaming stores, blocks for NumPy's loops."""
+"""Passes over kernels: unroll-and-jam, strip fusion, streaming stores, blocks for NumPy's loops."""

@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from dcarray.ir import dims
-from dcarray.ir.passes.fusion_profit import OUT_OF_CACHE
 from dcarray.lowering.kernel.nodes import (
     Affine,
     Assign,
@@ -29,10 +28,7 @@ from dcarray.lowering.kernel.nodes import (
     affine,
 )
 from dcarray.lowering.kernel.walk import map_children, values, walk, walk_statements
-from dcarray.lowering.nest.access import total
 from dcarray.lowering.nest.loop_nest import LoopNest
-
-from .prefetch_distances import with_prefetches
 
 WAYS = 4  # rows at a time: more are too many memory streams, fewer too few
 SHARED = 0.9  # the largest ratio of the loads of two jammed rows to those of two single rows that pays
@@ -48,8 +44,6 @@ def jam_rows(
         return (For("i0", start, (stop, extent), 1, "serial", body),)
     whole = nest.arguments.integer(dims.simplify(nest.loops.extents[0] // ways * ways), "whole", "i0")
     several = unroll_and_jam(body, "i0", ways)
-    if nest.hints(total(nest.loops.extents)) >= OUT_OF_CACHE:
-        several = with_prefetches(several, "i0", ways)
     return (
         For("i0", start, (stop, whole), ways, "serial", several),
         For("i0", start, (stop, extent), 1, "serial", body, 0, (whole,)),
@@ -80,7 +74,7 @@ def _loads(body: Iterable[Stmt]) -> set[Expr]:
         if isinstance(stmt, For):
             found |= _loads(stmt.body)
         nodes = (node for value in values(stmt) for node in walk(value))
-        found |= {replace(node, prefetch=()) for node in nodes if isinstance(node, Elem)}
+        found |= {node for node in nodes if isinstance(node, Elem)}
     return found
 
 

@@ -15,7 +15,6 @@ import numpy as np
 from dcarray.ir import dims, windows
 from dcarray.ir.nodes import Dim, Gather
 from dcarray.ir.passes.fusion_profit import OUT_OF_CACHE
-from dcarray.lowering.cpu.kernel_passes.prefetch_distances import with_prefetches
 from dcarray.lowering.cpu.kernel_passes.unroll_and_jam import jam_pairs
 from dcarray.lowering.kernel.nodes import (
     Affine,
@@ -266,7 +265,6 @@ def _sweep_rows(
     the rows' values."""
     *others, rows = headers
     several, level = jam_factor(nest), 1 + len(others)
-    large = not nest.single_threaded and nest.hints(total(nest.loops.extents)) >= OUT_OF_CACHE
     heads = [(1, rows)]
     extent = nest.loops.extents[int(rows.var[1:])]
     if several > 1 and nest.enclosing is not None and nest.enclosing.varies(extent):
@@ -285,8 +283,7 @@ def _sweep_rows(
     body: list[Stmt] = []
     for count, head in heads:
         scope = _row(nest, phase, [*others, head, *within], rows.var, foldings, count, add)
-        made = build_loops(scope, level, [head, *within], "vector", UNROLL if count > 1 else 0)
-        body += with_prefetches(made, rows.var, count) if count > 1 and large else made
+        body += build_loops(scope, level, [head, *within], "vector", UNROLL if count > 1 else 0)
         if main is None:
             main = scope
         else:

@@ -25,7 +25,6 @@ from dcarray.ir.nodes import (
     Window,
 )
 from dcarray.lowering.cpu.kernel_passes import ufunc_blocks as blocks_module
-from dcarray.lowering.cpu.kernel_passes import unroll_and_jam as jam_module
 from dcarray.lowering.cpu.kernel_passes.ufunc_blocks import call_numpy_loops
 from dcarray.lowering.cpu.schedules import column_reductions as columns_module
 from dcarray.lowering.cpu.schedules import cross_row_reductions as across_module
@@ -80,7 +79,7 @@ def small_blocks():
         sizes["WIDE"] = 2
         for name, value in sizes.items():
             patch.setattr(columns_module, name, value)
-        for module in (across_module, columns_module, jam_module):  # all is from memory
+        for module in (across_module, columns_module):  # all is from memory
             patch.setattr(module, "OUT_OF_CACHE", 0)
         patch.setattr(across_module, "LONG", 2)
         # Operations of random statements that are done in stages.

@@ -7,8 +7,6 @@ import pytest
 
 import dcarray as dc
 from dcarray.ir.text import parse
-from dcarray.lowering.cpu.kernel_passes import prefetch_distances as prefetch
-from dcarray.lowering.cpu.kernel_passes import unroll_and_jam
 from dcarray.lowering.cpu.schedules import scheduler
 from dcarray.lowering.kernel.text import kernel_text
 
@@ -33,12 +31,7 @@ def together(found: str) -> bool:
 
 @pytest.mark.parametrize("body", [(FOLDED, SUMMED), (SUMMED, FOLDED)])
 def test_what_folds_the_rows_goes_with_what_sums_them(body: tuple[str, ...]) -> None:
-    found = kernel_of(*body)
-    assert together(found)
-    along = f" ahead {prefetch.NEAR // 8}, {prefetch.FAR // 8}]"
-    assert (
-        found.count(along) == unroll_and_jam.WAYS and found.count(" ahead ") == unroll_and_jam.WAYS
-    )  # by the first of the two alone
+    assert together(kernel_of(*body))
 
 
 @pytest.mark.parametrize("body", [

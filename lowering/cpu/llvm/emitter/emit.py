@@ -11,7 +11,6 @@ from dcarray.lowering.cpu.llvm.math import exact_functions
 from dcarray.lowering.cpu.llvm.object_code.engine import Machine
 from dcarray.lowering.cpu.llvm.ops.scalar_ops import apply
 from dcarray.lowering.cpu.llvm.passes.nontemporal_stores import FENCE, LINE
-from dcarray.lowering.cpu.llvm.passes.prefetch_calls import PREFETCH
 from dcarray.lowering.cpu.llvm.passes.quiet_compare import MARK
 from dcarray.lowering.cpu.llvm.text.builder import BITS, Builder, ty
 from dcarray.lowering.errors import Unsupported
@@ -39,7 +38,7 @@ from dcarray.lowering.kernel.nodes import (
 from .access_hints import AccessHints
 from .loops import Loops
 from .masked_tails import lanes
-from .transpose_tiles import transposer
+from .transpose_tiles import PREFETCH, transposer
 
 # A copy row by row would become calls that do not know how much is copied in all.
 OWN_LOOPS = '"no-builtin-memcpy" "no-builtin-memset"'

@@ -115,6 +115,9 @@ def _square(side: int, size: int) -> list[str]:
     return lines
 
 
+PREFETCH = "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"
+
+
 @cache
 def transposer(size: int, vector_bits: int) -> tuple[str, str]:
     """Return the function ``name(to, from, across, along, rows, cols)`` of ``TransposeTile`` for elements of

@@ -184,13 +184,7 @@ class Values:
             step = b.op(f"mul nsw i64 {i}, {self.affine(stride)}")
             index = b.op(f"add nsw i64 {index}, {step}")
         between = any(term.coef > 1 and term.var and not term.arg for term in expr.at.terms)
-        if not (expr.prefetch and b.group):
-            return self.fetch(buffer, index, between)
-        group = b.group
-        b.group = self.hints.group(b, group.rpartition(" ")[2], buffer.dtype.itemsize, expr.prefetch)
-        found = self.fetch(buffer, index, between)
-        b.group = group
-        return found
+        return self.fetch(buffer, index, between)
 
     def isolate(self, value: str, t: str) -> str:
         """Return a narrow integer behind a barrier: LLVM may load gaps with it, but not compute with them."""

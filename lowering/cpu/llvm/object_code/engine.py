@@ -16,7 +16,6 @@ from typing import Any
 from dcarray.ir.records import record
 from dcarray.lowering.cpu.llvm.passes.masked_loads import isolate_masked_loads
 from dcarray.lowering.cpu.llvm.passes.nontemporal_stores import use_streaming_stores
-from dcarray.lowering.cpu.llvm.passes.prefetch_calls import insert_prefetches
 from dcarray.lowering.cpu.llvm.passes.quiet_compare import quiet_comparisons
 from dcarray.lowering.cpu.llvm.passes.select_operands import isolate_select_operands
 from dcarray.lowering.runtime import libm
@@ -201,7 +200,7 @@ def _optimise(text: str, tm: Any = None, level: int = _QUICK, masks: bool | None
     builder = llvm.create_pass_builder(tm, tuning)
     builder.getModulePassManager().run(module, builder)
     made = str(module)
-    changed = use_streaming_stores(insert_prefetches(made))
+    changed = use_streaming_stores(made)
     if _x86():
         masks = "avx512vl" in _host()[2] if masks is None else masks
         changed = isolate_select_operands(changed, masks)
