@@ -96,6 +96,8 @@ class Background:
         `dcarray.plans.client`.
     has_planner : callable
         Returns whether the planning process is ready for requests; set by `dcarray.plans.client`.
+    wake : callable
+        Has no job wait for the planning process any more; set by `dcarray.plans.client`.
     is_stopping : bool
         Whether the program is ending, so that no more plans are made.
     """
@@ -104,6 +106,7 @@ class Background:
         self.start_planning: Callable[[], None] = lambda: None
         self.finish: Callable[[list[Any]], None] = lambda left: None
         self.has_planner: Callable[[], bool] = lambda: False
+        self.wake: Callable[[], None] = lambda: None
         self.is_stopping = False
         self._held: list[tuple[Callable[[], None], float]] = []
         self._suspects = False  # whether a planning process was started before there was a job for it
@@ -201,6 +204,7 @@ class Background:
         jobs: list[_Job] = []
         if self._ended is not None and self._pid == os.getpid():
             self.is_stopping = True
+            self.wake()
             while not self._queue.empty():
                 self._queue.get()
             self._queue.put(None)

@@ -111,6 +111,11 @@ class PlanningClient:
         """Return whether the planning process is ready for requests."""
         return self._process is not None and self._process.has_begun
 
+    def wake(self) -> None:
+        """Have no thread wait for the planning process any more, since the program is ending."""
+        if self._process is not None:
+            self._process.wake()
+
     def finish(self, left: list[Request]) -> None:
         """Send the requests ``left`` to the planning process, which makes their plans in this order for later
         runs, and disconnect.  For a while it writes no files, as the user may now remove the cache folder."""
@@ -198,4 +203,4 @@ def _can_start() -> bool:
 _warned: set[str] = set()
 CLIENT = PlanningClient()
 """The connection of this process to its planning process."""
-BACKGROUND.finish, BACKGROUND.has_planner = CLIENT.finish, CLIENT.is_ready
+BACKGROUND.finish, BACKGROUND.has_planner, BACKGROUND.wake = CLIENT.finish, CLIENT.is_ready, CLIENT.wake

@@ -18,7 +18,7 @@ from dcarray.core import cores
 from . import idle_planners, server
 
 _PATIENCE = 60.0  # seconds that a planning process may take to start
-_LOOK = 10  # milliseconds between two checks of one that is waited for
+_LOOK = 100  # milliseconds between two checks of one that is waited for: each costs the program 0.4 ms
 STARVED_AFTER = 0.3
 """Seconds that a planning process of low priority may wait for a processor while it has work; then it counts
 as starved, since other programs keep all processors busy."""
@@ -108,9 +108,14 @@ class PlanningProcess:
         if connection is not None:
             connection.close()
 
+    def wake(self) -> None:
+        """Have no thread wait for a reply any more, since the program is ending."""
+        with suppress(OSError, AttributeError):
+            self._socket.shutdown(socket.SHUT_RD)  # type: ignore[union-attr]
+
     def finish(self, data: bytes) -> None:
         """Send a message with requests whose plans are for later runs, and close the connection."""
-        if self._socket is not None and not self._has_ended():
+        if self._socket is not None:
             with suppress(OSError):
                 self._socket.setblocking(False)  # what does not fit into its buffer is not worth waiting
                 self._write(data)

@@ -228,6 +228,22 @@ def test_a_server_that_gets_no_processor_is_replaced_by_one_that_takes_its_share
     assert os.getpriority(os.PRIO_PROCESS, process._pid) == os.getpriority(os.PRIO_PROCESS, 0)
 
 
+def test_at_the_end_of_the_program_nobody_waits_for_a_reply(monkeypatch):
+    """What the server is told then still reaches it."""
+    monkeypatch.setattr(server_handle, "_LOOK", 60_000)
+    process = object.__new__(server_handle.PlanningProcess)
+    process._nice, process._lost, process._stopping, process._pid = server.NICE, 0.0, lambda: True, 0
+    process._socket, other = socket.socketpair()
+    read = []
+    waits = threading.Thread(target=lambda: read.append(process._read(1)))
+    waits.start()
+    process.wake()
+    waits.join(20)
+    process.finish(b"left")
+    with other:
+        assert read == [b""] and other.recv(9) == b"left"
+
+
 @pytest.mark.parametrize(
     ("program", "planner", "nice"), [(1.4, 0.6, server.NICE_ALONE), (1.4, 0.1, 0), (1.0, 0.1, 0)]
 )
