@@ -132,7 +132,7 @@ class PlanningProcess:
         """
         if not self.has_begun:
             self.begin()
-        if self._socket is None or self._has_ended():
+        if self._socket is None:
             return None
         with suppress(OSError):
             self._write(data)
@@ -148,16 +148,6 @@ class PlanningProcess:
         the program."""
         assert self._socket is not None
         self._socket.sendall(data, getattr(socket, "MSG_NOSIGNAL", 0))
-
-    def _has_ended(self) -> bool:
-        """Whether the planning process has closed its end of the socket."""
-        assert self._socket is not None
-        try:
-            return not self._socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
-        except BlockingIOError:
-            return False
-        except OSError:
-            return True
 
     def _read(self, size: int, seconds: float | None = None) -> bytes:
         """Read ``size`` bytes; return none of them if the planning process ends, or ``seconds`` are over."""
