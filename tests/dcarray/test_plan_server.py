@@ -466,6 +466,7 @@ def test_plans_of_a_program_that_has_ended_are_made_for_the_next_run(
     monkeypatch.setattr(
         server, "command", lambda nice: plain(nice).replace("from dcarray", first + "from dcarray", 1)
     )
+    monkeypatch.setattr(server_handle, "_LOOK", 0)
     asked = [negated(tmp_path), negated(tmp_path)._replace(fastmath=True)]
     process = server_handle.PlanningProcess(0, lambda: state == "waited for")
     if state == "ready":
