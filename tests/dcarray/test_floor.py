@@ -209,6 +209,12 @@ CALLS = """
         m = a[: n // 8 * 8].reshape(8, -1)
         yield from (m.sum(0), m.sum(1), m.max(0), np.add.accumulate(m, 0), m.T + 1, m + m[0])
         yield from (np.cumsum(a), np.add.reduce(a))
+        for length in (1, 2, 3, 7, 8, 9, 130, 1000):
+            q = np.resize(a, (2, 1 + n // (2 * length), length))
+            for w in (q, q.astype(np.float32), q[0], (10 * q).astype(int), -0.0 * q, q * 1e-310):
+                yield from (w.sum(-1), w.max(-1, keepdims=True), np.min(w, axis=w.ndim - 1), w.prod(-1))
+                yield from (w.mean(-1), w.var(-1), np.maximum.reduce(w, -1), w.sum((-2, -1)), w.T.sum(-1))
+            yield from ((q > 0).any(-1), np.all(q > -1, axis=-1), (q > 2).all(2))
         z = np.resize(a + 1j * b, (3 + n // 100, 97))
         for w in (z, z.T, z[::-2], z.astype(np.complex64), np.resize(z, (5, 1 + n // 500, 32))):
             for k in (0, -1):
@@ -342,7 +348,9 @@ SMALL = """
 REDUCED = """
     given += [np.arange(4000.0)[::-7], np.zeros(300, bool), -np.zeros(3), np.full(3, 1e308)]
     given += [r.standard_normal(1000).astype(np.float32), np.full(9, 2**63, np.uint64)]
-    given.append(r.integers(0, 2**60, 50))
+    given += [r.integers(0, 2**60, 50), -np.zeros((4, 3)), np.full((4, 9), 1e308), r.random((3, 40, 3))]
+    given += [np.zeros((0, 3)), np.zeros((3, 0)), np.ones((3, 1)), np.eye(4)[:, ::2], np.matrix(np.eye(3))]
+    given += [r.random((4, 300)).astype(np.float32), np.eye(5) > 0, np.array([[0, np.nan], [np.inf, 1]])]
     for x, name in itertools.product(given, "sum max min prod any all mean std argmax ptp".split()):
         function = getattr(np, name)
         told(function, x)
