@@ -49,7 +49,22 @@ LINES = [
     "t = np.log(a + 0.0)\nc[i] = a[i]",
     "t = a / b\nif i > n:\n    c[:] = t",
     "a / b",
+    "t = a / b if i % 2 else a - 1.0",
+    "a / b if i % 2 else np.sqrt(a)",
+    "t = [a / b, 2.0]",
+    "c[i] = (a[i] / b[i], 2.0)[1]",
+    "c[i] = i if (t := a[i] / b[i]) and i > n else 1.0",
+    "quotient(a[i], b[i])",
+    "t = quotient(a, b)",
+    "c[i] = quotient(a[i], b[i])[1]",
+    "r = s if i else 0.0\nr += a[i] / b[i]",
+    "t = [x / b[i] for x in a]",
 ]
+
+
+def quotient(x: Any, y: Any) -> Any:
+    t = x / y
+    return t, 2.0
 
 
 QUIET = {"all": "ignore"}
@@ -68,7 +83,10 @@ def arrays(zeros: bool) -> tuple[Any, ...]:
 
 
 def function(lines: str) -> Any:
-    return written(HEAD + "".join(f"        {line}\n" for line in lines.split("\n")) + "    return c, s\n")
+    return written(
+        HEAD + "".join(f"        {line}\n" for line in lines.split("\n")) + "    return c, s\n",
+        quotient=quotient,
+    )
 
 
 @pytest.mark.parametrize("lines", LINES)
@@ -94,7 +112,7 @@ def names(body: str) -> set[str]:
 def test_dead_targets() -> None:
     assert names("for i in x:\n    t = a[i] * 2\n    c[i] = t") == set()
     assert names("for i in x:\n    t = a[i] * 2\n    if t > 1:\n        c[i] = 1") == set()
-    assert names("for i in x:\n    t = a[i] * 2\n    if t > 1:\n        pass") == {"t"}
+    assert names("for i in x:\n    t = a[i] * 2\n    if t > 1:\n        pass") == set()
     assert names("for i in x:\n    if c:\n        t = a[i]\n    else:\n        t = 2\n    c[i] = t") == set()
     assert names("for i in x:\n    c[i] = t\n    t = a[i] * 2") == set()  # the next turn does
     assert names("for i in x:\n    t = a[i]\n    s = t\n    r = 1 if s else 0\n    c[i] = r") == set()

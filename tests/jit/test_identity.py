@@ -188,3 +188,4 @@ def test_objects_that_are_compared_by_identity_are_handed_on() -> None:
         assert dc.accelerate(f)(a) is a[-1]
         assert not text_compares_identity("x is None or x is not None or y is True or type(x) is int")
         assert text_compares_identity("id(x) in seen") and text_compares_identity("node is not root")
+        assert text_compares_identity("sum(map(id, x))") and text_compares_identity("sorted(x, key=id)")

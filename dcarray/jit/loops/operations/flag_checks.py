@@ -6,14 +6,18 @@ They are for values that may be dropped, and for targets without flags.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
 
 import numpy as np
 
 from dcarray.core.fp_bits import DIVIDE, INVALID, OVER, RAISING
-from dcarray.ir.nodes import Apply, Expr
+from dcarray.ir.analysis.effects import reads
+from dcarray.ir.nodes import Apply, Compute, Expr, Stmt
 from dcarray.ir.ops import const
-from dcarray.ir.windows import walk
+from dcarray.ir.statements import bodies, with_bodies
+from dcarray.ir.windows import loads, walk
 
 _BOOL = np.dtype(np.bool_)
 _MAX_OPERATIONS = 12  # operations of one value that are checked
@@ -29,6 +33,43 @@ def with_flag_check(value: Expr, watched: int = RAISING) -> Expr:
     """The value of a scalar, with a check that none of its float operations has raised a ``watched`` flag."""
     found = [node for node in walk(value) if isinstance(node, Apply) and _may_raise(node)]
     return _checked(value, found[:_MAX_OPERATIONS], watched)
+
+
+def with_checked_temporaries(body: Iterable[Stmt], kept: Collection[str], watched: int) -> tuple[Stmt, ...]:
+    """Return statements with checks of the values that nothing reads: NumPy computes them, too.  The arrays
+    ``kept`` are read afterwards."""
+    left, sources = [*kept], defaultdict[str, list[str]](list)
+
+    def look(stmts: Iterable[Stmt], around: Iterable[str]) -> None:
+        for stmt in stmts:
+            cond: Expr | None = getattr(stmt, "cond", None)
+            inner = [load.window for load in loads(cond)] if cond is not None else []
+            names = [*around, *[w.array for w in (inner if bodies(stmt) else reads(stmt))]]
+            for part in bodies(stmt):
+                look(part, names)
+            if isinstance(stmt, Compute) and not _is_checked(stmt):
+                sources[stmt.target.array] += names
+            elif not bodies(stmt):
+                left.extend(names)
+
+    look(body, ())
+    read: set[str] = set()
+    while left:
+        if (name := left.pop()) not in read:
+            read.add(name)
+            left += sources[name]
+
+    def checked(stmt: Stmt) -> Stmt:
+        if not isinstance(stmt, Compute):
+            return with_bodies(stmt, [tuple(map(checked, part)) for part in bodies(stmt)])
+        done = stmt.target.array in read or _is_checked(stmt)
+        return stmt if done else replace(stmt, body=with_flag_check(stmt.body, watched))
+
+    return tuple(map(checked, body))
+
+
+def _is_checked(stmt: Compute) -> bool:
+    return isinstance(stmt.body, Apply) and stmt.body.op == "checked"
 
 
 def for_python(value: Expr) -> Expr:

@@ -27,7 +27,9 @@ def compares_identity(nodes: Iterable[ast.AST]) -> bool:
             case ast.Compare(left, ops, others):
                 if any(map(_is_between_objects, ops, [left, *others], others)):
                     return True
-            case ast.Call(ast.Name("id")):
+            case ast.Call(ast.Name("id")) | ast.keyword("key", ast.Name("id")):
+                return True
+            case ast.Call(ast.Name("map"), [ast.Name("id"), *_]):
                 return True
     return False
 
@@ -35,7 +37,7 @@ def compares_identity(nodes: Iterable[ast.AST]) -> bool:
 @lru_cache(maxsize=8)
 def text_compares_identity(text: str) -> bool:
     """Whether a module's text compares objects by identity; it is parsed only if it may."""
-    if not re.search(r"\bis\b(?! (not )?None\b)|\bid *\(", text):
+    if not re.search(r"\bis\b(?! (not )?None\b)|\bid *[(,)]", text):
         return False
     try:
         return compares_identity(ast.walk(ast.parse(text)))

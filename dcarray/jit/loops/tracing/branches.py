@@ -179,6 +179,8 @@ class Branches(Expressions):
 
     def discard(self, value: Value) -> None:
         """Compute a value that is not used, since its floating-point flags count."""
+        for part in value if isinstance(value, tuple | list) else ():
+            self.discard(part)
         if isinstance(value, Data) and value.window is None:
             value.expr = with_flag_check(value.expr, self.request.watched)
             if not isinstance(value.expr, Load):

@@ -43,7 +43,6 @@ from ..syntax.comprehension_loops import (
 )
 from ..syntax.path_names import counted
 from ..syntax.syntax_facts import facts, stores
-from .dead_values import dead_targets
 from .expressions import MOST_UNROLLED, Frame
 from .loop_statements import LoopStatements
 
@@ -58,7 +57,7 @@ class Comprehensions(LoopStatements):
     _probed = ""  # the name whose first value is looked for
     _sought = ""  # the name of the list of which the first item is looked for
     _unfinished: tuple[NumberList, ...] = ()  # the lists whose items are being traced
-    _loops: dict[tuple[str, Comprehension, bool], tuple[ReductionLoop, frozenset[ast.expr]]]
+    _loops: dict[tuple[str, Comprehension], ReductionLoop]
 
     _wholes: dict[ast.expr, ast.GeneratorExp]
 
@@ -125,7 +124,6 @@ class Comprehensions(LoopStatements):
             for part in (made, *name):
                 ast.copy_location(part, node)
             self._wholes[node] = made
-            self._dead_targets |= {made}  # perhaps
         return self._wholes[node]
 
     def _first_of(self, ways: Sequence[Callable[[], Value]], frame: Frame) -> Value:
@@ -235,18 +233,12 @@ class Comprehensions(LoopStatements):
         raise self.scope.fail("a list of other things than numbers")
 
     def _loop_of(self, name: str, node: Comprehension) -> ReductionLoop:
-        """Return the loop of a reduction, whose dead targets are noted."""
+        """Return the loop of a reduction."""
         if ast.NamedExpr in facts(node).kinds:
             raise self.scope.fail("a comprehension binds a name of the code around it")
-        dead = node in self._dead_targets
-        if (name, node, dead) not in self._loops:
-            made = reduction_loop(name, node)
-            used = ast.Expr if dead else ast.Return
-            read = ast.copy_location(used(ast.Name(made.result, ast.Load())), made.loop)
-            self._loops[name, node, dead] = made, dead_targets([made.loop, read])
-        made, targets = self._loops[name, node, dead]
-        self._dead_targets |= targets
-        return made
+        if (name, node) not in self._loops:
+            self._loops[name, node] = reduction_loop(name, node)
+        return self._loops[name, node]
 
     def _item(self, made: ReductionLoop, frame: Frame) -> Value:
         """Return an item of a comprehension, traced to find its type only."""

@@ -15,7 +15,6 @@ import numpy as np
 from dcarray.ir.nodes import Apply, Expr
 from dcarray.ir.ops import const
 
-from ..syntax.comprehension_loops import comprehensions_in
 from ..syntax.definitions import function_of_text
 from ..syntax.exits import may_exit
 from ..syntax.loop_exits import lowered
@@ -32,10 +31,9 @@ def check(holds: Expr) -> Expr:
 
 # ---- in the source ------------------------------------------------------------------------------------
 def dead_targets(body: Sequence[ast.stmt], live: Iterable[str] = ()) -> frozenset[ast.expr]:
-    """Return the assignments' targets and the comprehensions whose values may be dead, in statements after
-    which the names ``live`` are read.  A target may be dead if its name is bound again before it is certainly
-    read, or its element is assigned again.  A comprehension may be if its result may be, or if it may not be
-    evaluated."""
+    """Return the assignments' targets whose values may be dead, in statements after which the names ``live``
+    are read: the name is bound again before it is certainly read, or the element is assigned again.  What
+    nothing reads on any path is found in the region (`with_checked_temporaries`)."""
     reads: list[ast.stmt] = [ast.Expr(ast.Name(name, ast.Load())) for name in live]
     return frozenset(_DeadTargets().of_block(body, reads))
 
@@ -64,16 +62,12 @@ class _DeadTargets:
         # backwards, so that what is read after a statement is known before it is asked for
         for k, stmt in reversed([*enumerate(block)]):
             following = [*block[k + 1 :], *follow]
-            dead: list[ast.expr] = []
             match stmt:
                 case ast.Assign(targets):
                     parts = [part for target in targets for part in _single_targets(target)]
-                    dead = [part for part in parts if self._may_be_dead(part, following, block[k + 1 :])]
+                    yield from (p for p in parts if self._may_be_dead(p, following, block[k + 1 :]))
                 case ast.AugAssign(target) | ast.AnnAssign(target):
-                    dead = [target] * self._may_be_dead(target, following, block[k + 1 :])
-            yield from dead
-            yield from _dead_comprehensions(stmt, bool(dead) or isinstance(stmt, ast.Expr | ast.Assert))
-            match stmt:
+                    yield from [target] * self._may_be_dead(target, following, block[k + 1 :])
                 case ast.If(_, body, orelse):
                     yield from self.of_block(body, following)
                     yield from self.of_block(orelse, following)
@@ -124,8 +118,7 @@ class _DeadTargets:
                     if name in _certain_reads(value):
                         return True
                 case ast.If(test, body, orelse):
-                    empty = all(isinstance(s, ast.Pass) for s in (*body, *orelse))
-                    if name in _certain_reads(test) and not empty:
+                    if name in _certain_reads(test):
                         return True
                     if (
                         orelse
@@ -142,15 +135,6 @@ class _DeadTargets:
             if name in stores(stmt):
                 return False
         return False
-
-
-def _dead_comprehensions(stmt: ast.stmt, dead: bool) -> Iterator[ast.expr]:
-    """Yield the comprehensions in the expressions of a statement that may be dead.  These are all if the
-    statement's value is ``dead``, else those that it does not evaluate for certain."""
-    for part in ast.iter_child_nodes(stmt):
-        if isinstance(part, ast.expr):
-            certain = [] if dead else _certain_parts(part)
-            yield from [one for one in comprehensions_in(part) if one not in certain]
 
 
 def _single_targets(target: ast.expr) -> Iterator[ast.expr]:

@@ -58,6 +58,7 @@ class Expressions(Operations):
     conditional: Callable[[Data, bool, ast.expr, Frame, bool], Data]
     assign_target: Callable[[ast.expr, Value, Frame], None]
     list_of: Callable[[ast.ListComp, Frame], Value]
+    discard: Callable[[Value], None]
     reduced: Callable[[list[Value], ast.expr, Frame], Value]
     append: Callable[[Stack, Value], None]
     pop: Callable[[Stack], Value]
@@ -251,9 +252,12 @@ class Expressions(Operations):
             )
             if plain:
                 try:
-                    return owner[key]
+                    found = owner[key]
                 except IndexError as error:
                     raise self.scope.fail(str(error)) from error
+                if type(key) is int:
+                    self.discard(tuple([part for part in owner if part is not found]))
+                return found
             if is_number(key) and not isinstance(owner, str) and 0 < len(owner) <= MOST_UNROLLED:
                 return self.lists.chosen(owner, key)
         if isinstance(owner, RaggedList):

@@ -38,7 +38,7 @@ from ..entry.sizes import LARGEST, SymbolicSize
 from ..operations.arithmetic import Arithmetic
 from ..operations.arrays import Arrays
 from ..operations.calls import Calls
-from ..operations.flag_checks import dead_input
+from ..operations.flag_checks import dead_input, with_checked_temporaries
 from ..operations.indexing import basic_key
 from ..operations.memory import Memory
 from ..operations.public_objects import public_object
@@ -393,6 +393,8 @@ class Tracer(Recursions):
         body = tuple(self.memory.block)
         for first in filter(None, (self.memory.checks_passed, self.memory.draws)):
             body = (Compute(first, const(True, np.bool_), loc=self.memory.loc), *body)
+        kept = {x.base or x.name for x in self.memory.arrays.values() if x.role != "temp" or x.base}
+        body = with_checked_temporaries(body, kept, self.request.watched)
         read = {w.array for stmt in body for w in reads(stmt)}
         written = {w.array for stmt in body for w in writes(stmt)}
         if any(self.memory.changed & sources for sources in self.memory.joined.values()):
