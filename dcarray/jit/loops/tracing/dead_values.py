@@ -167,14 +167,11 @@ def _assignments(stmt: ast.stmt) -> list[tuple[ast.Assign, list[str], str]]:
 @lru_cache(maxsize=4096)
 def _certain_reads(node: ast.expr) -> frozenset[str]:
     """Return the names that an expression certainly reads."""
-    return frozenset([part.id for part in _certain_parts(node) if isinstance(part, ast.Name)])
-
-
-@lru_cache(maxsize=4096)
-def _certain_parts(node: ast.expr) -> frozenset[ast.expr]:
-    """Return the names and comprehensions in an expression that are certainly evaluated."""
-    parts: Sequence[ast.expr]
     match node:
+        case ast.Name(name):
+            return frozenset({name})
+        case ast.Lambda() | ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+            return frozenset()
         case ast.IfExp(test):
             parts = [test]
         case ast.BoolOp(_, values):
@@ -183,10 +180,6 @@ def _certain_parts(node: ast.expr) -> frozenset[ast.expr]:
             parts = [left, others[0]]
         case ast.NamedExpr(_, value):
             parts = [value]
-        case ast.Lambda():
-            return frozenset()
-        case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp() | ast.Name():
-            return frozenset({node})
         case _:
             parts = [part for part in ast.iter_child_nodes(node) if isinstance(part, ast.expr)]
-    return frozenset().union(*map(_certain_parts, parts))
+    return frozenset().union(*map(_certain_reads, parts))
