@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
 
 from dcarray.core.fp_bits import DIVIDE, INVALID, OVER, RAISING
 from dcarray.ir.analysis.effects import reads
-from dcarray.ir.nodes import Apply, Compute, Expr, Stmt
+from dcarray.ir.nodes import Apply, Array, Compute, Expr, Stmt
 from dcarray.ir.ops import const
 from dcarray.ir.statements import bodies, with_bodies
 from dcarray.ir.windows import loads, walk
@@ -35,10 +35,11 @@ def with_flag_check(value: Expr, watched: int = RAISING) -> Expr:
     return _checked(value, found[:_MAX_OPERATIONS], watched)
 
 
-def with_checked_temporaries(body: Iterable[Stmt], kept: Collection[str], watched: int) -> tuple[Stmt, ...]:
-    """Return statements with checks of the values that nothing reads: NumPy computes them, too.  The arrays
-    ``kept`` are read afterwards."""
-    left, sources = [*kept], defaultdict[str, list[str]](list)
+def with_checked_temporaries(body: Iterable[Stmt], arrays: Iterable[Array], watched: int) -> tuple[Stmt, ...]:
+    """Return statements with checks of the values that nothing reads: NumPy computes them, too.  Of the
+    ``arrays``, those that are no temporaries are read afterwards."""
+    left = [x.base or x.name for x in arrays if x.role != "temp" or x.base]
+    sources = defaultdict[str, list[str]](list)
 
     def look(stmts: Iterable[Stmt], around: Iterable[str]) -> None:
         for stmt in stmts:
