@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from functools import partial
-from itertools import zip_longest
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -34,29 +34,6 @@ _WRAPPED: set[type] = set()  # the class of wrapped arrays and its subclasses
 _LIMIT = 1 << 14  # elements; an array with as many or more may have to be large
 
 
-def _eager_operand(x: Any) -> Any:
-    """Return an operand as a plain array or scalar if NumPy can use it without running pending work; else
-    None."""
-    t = type(x)
-    if t is ndarray:
-        a = x._small
-        return x._eager_view() if a is None else a
-    return x if t in _PLAIN else None
-
-
-def _grows_large(a: Any, b: Any, product: bool) -> bool:
-    """Whether the result of two eager operands, or their matrix product, is so large that it is recorded."""
-    if type(a) is not _ndarray or type(b) is not _ndarray or (a.shape == b.shape and not product):
-        return False
-    size, first, second = 1, a.shape, b.shape
-    if product:
-        size = (a.shape[-2] if a.ndim > 1 else 1) * (b.shape[-1] if b.ndim > 1 else 1)
-        first, second = a.shape[:-2], b.shape[:-2]
-    for m, n in zip_longest(reversed(first), reversed(second), fillvalue=1):
-        size *= max(m, n)
-    return size > 2 * _LIMIT and a.size < size > b.size
-
-
 def _wrap_eager(result: Any) -> Any:
     """Return NumPy's result on small arrays, wrapped, or a tuple of them."""
     if type(result) is not _ndarray:
@@ -68,63 +45,49 @@ def _wrap_eager(result: Any) -> Any:
     return x
 
 
-def _binary(name: str, op: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    product = name == "matmul"
+def _at_once(op: Callable[..., Any], *operands: Any) -> Any:
+    """Return NumPy's result, wrapped, for numbers and arrays that are small and wait for nothing; None for
+    other operands, or if the result may be large."""
+    plain: list[Any] = [
+        (x._eager_view() if x._small is None else x._small) if type(x) is ndarray
+        else x if type(x) in _PLAIN else None
+        for x in operands
+    ]  # fmt: skip
+    if any(x is None for x in plain):
+        return None
+    shapes = {x.shape for x in plain if type(x) is _ndarray}
+    if len(shapes) > 1 and prod(map(prod, shapes)) > 2 * _LIMIT:
+        return None
+    return _wrap_eager(op(*plain))
 
+
+def _binary(name: str, op: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     def method(self: ndarray, other: Any) -> Any:
-        a = self._small
-        if a is None and self._small_view is not None:
-            a = self._eager_view()
-        if a is not None:
-            t = type(other)
-            if t is ndarray:
-                b = other._small
-                if b is None:
-                    b = other._eager_view()
-            else:
-                b = other if t in _PLAIN else None
-            if b is not None and not _grows_large(a, b, product):
-                return _wrap_eager(op(a, b))
-        return protocols.binary(name, op, self, other)
+        found = _at_once(op, self, other)
+        return protocols.binary(name, op, self, other) if found is None else found
 
     return method
 
 
 def _reflected(name: str, op: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     def method(self: ndarray, other: Any) -> Any:
-        a = self._small
-        if a is None:
-            a = self._eager_view()
-        if a is not None and type(other) in _PLAIN:
-            return protocols.rewrap(ndarray, op(other, a))
-        return protocols.reflected(name, op, other, self)
+        found = _at_once(op, other, self)
+        return protocols.reflected(name, op, other, self) if found is None else found
 
     return method
 
 
 def _inplace(name: str, op: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     def method(self: ndarray, other: Any) -> Any:
-        a = self._small
-        if a is None and self._small_view is not None:
-            a = self._eager_view()
-        if a is not None:
-            b = _eager_operand(other)
-            if b is not None:
-                op(a, b)
-                return self
-        return protocols.inplace(name, op, self, other)
+        return protocols.inplace(name, op, self, other) if _at_once(op, self, other) is None else self
 
     return method
 
 
 def _unary(name: str, op: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def method(self: ndarray) -> Any:
-        a = self._small
-        if a is None:
-            a = self._eager_view()
-            if a is None:
-                return recorder.elementwise(name, (self,))
-        return _wrap_eager(op(a))
+        found = _at_once(op, self)
+        return recorder.elementwise(name, (self,)) if found is None else found
 
     return method
 
@@ -160,23 +123,9 @@ class ndarray(Methods):
     # ---- protocols ---------------------------------------------------------------------------------
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if method == "__call__" and not kwargs:
-            r: Any = None
-            if len(inputs) == 1:
-                (p,) = inputs
-                a = p._small
-                if a is None:
-                    a = p._eager_view()
-                if a is not None:
-                    r = ufunc(a)
-            elif len(inputs) == 2:
-                p, q = inputs
-                a = _eager_operand(p)
-                if a is not None:
-                    b = _eager_operand(q)
-                    if b is not None and not _grows_large(a, b, ufunc is np.matmul):
-                        r = ufunc(a, b)
-            if r is not None:
-                return _wrap_eager(r)
+            found = _at_once(ufunc, *inputs)
+            if found is not None:
+                return found
         elif method == "outer" and not kwargs and UFUNCS.get(ufunc.__name__) is ufunc:
             p, q = inputs
             if type(p) is type(q) is ndarray and p._small is q._small is None and p._shape and q._shape:
