@@ -46,9 +46,9 @@ class Loops(Routines):
         yield
         self.b.group, self.locals, self.vars = outer
 
-    def loop(
-        self, var: str, low: str, high: str, step: int, vector: bool, body: tuple[Stmt, ...], unroll: int = 0
-    ) -> None:
+    @contextmanager
+    def iterations(self, low: str, high: str, step: int, notes: list[str]) -> Iterator[str]:
+        """A context whose code is the body of a loop; ``notes`` gets the metadata of its last jump."""
         b = self.b
         start, head, inside, latch, end = (
             b.label(hint) for hint in ("start", "head", "body", "latch", "end")
@@ -59,18 +59,25 @@ class Loops(Routines):
         b.line(f"{i} = phi i64 [ {low}, %{start} ], [ {following}, %{latch} ]")
         b.fork(b.icmp("slt", "i64", i, high), inside, end)
         b.begin(inside)
-        group, calls = f"!{b.label('')}", b.calls
-        outer_along, self.along = self.along, is_contiguous(body, var)
-        with self.scope({var: i}, group if vector else ""):
-            self.block(body)
-        self.along = outer_along
+        yield i
         b.fall_into(latch)
         b.line(f"{following} = add nsw i64 {i}, {step}")
-        # Interleaved iterations around a call would all spill what they hold.
-        known = (EARLY, LATER) if _known(low, high) else ()
-        note = self.note(group, 1 if b.calls > calls else unroll, known) if vector else ""
-        b.jump(head + note)
+        b.jump(head + "".join(notes))
         b.begin(end)
+
+    def loop(
+        self, var: str, low: str, high: str, step: int, vector: bool, body: tuple[Stmt, ...], unroll: int = 0
+    ) -> None:
+        b, notes = self.b, list[str]()
+        with self.iterations(low, high, step, notes) as i:
+            group, calls = f"!{b.label('')}", b.calls
+            outer_along, self.along = self.along, is_contiguous(body, var)
+            with self.scope({var: i}, group if vector else ""):
+                self.block(body)
+            self.along = outer_along
+            if vector:  # interleaved iterations around a call would all spill what they hold
+                known = (EARLY, LATER) if _known(low, high) else ()
+                notes.append(self.note(group, 1 if b.calls > calls else unroll, known))
 
     def strips(self, loop: For, low: str, high: str) -> None:
         """Emit a loop as one over strips of its iterations, between which the run may be stopped."""
@@ -78,25 +85,13 @@ class Loops(Routines):
         if _known(low, high) and int(high) - int(low) <= many * loop.step:
             return self.loop(loop.var, low, high, loop.step, False, loop.body, loop.unroll)
         length = many * loop.step
-        start, head, inside, latch, end = (
-            b.label(hint) for hint in ("strips", "strip", "inside", "next", "ended")
-        )
-        b.fall_into(start)
-        b.fall_into(head)
-        first, following = b.name(), b.name()
-        b.line(f"{first} = phi i64 [ {low}, %{start} ], [ {following}, %{latch} ]")
-        b.fork(b.icmp("slt", "i64", first, high), inside, end)
-        b.begin(inside)
-        self.stop()
-        last = b.intrinsic("smin", "i64", b.op(f"add nsw i64 {first}, {length}"), high)
-        if loop.step == 1:  # LLVM unrolls loops whose number of iterations is at hand
-            self.counted_loop(loop.var, first, b.op(f"sub nuw nsw i64 {last}, {first}"), loop.body)
-        else:
-            self.loop(loop.var, first, last, loop.step, False, loop.body, loop.unroll)
-        b.fall_into(latch)
-        b.line(f"{following} = add nsw i64 {first}, {length}")
-        b.jump(head)
-        b.begin(end)
+        with self.iterations(low, high, length, []) as first:
+            self.stop()
+            last = b.intrinsic("smin", "i64", b.op(f"add nsw i64 {first}, {length}"), high)
+            if loop.step == 1:  # LLVM unrolls loops whose number of iterations is at hand
+                self.counted_loop(loop.var, first, b.op(f"sub nuw nsw i64 {last}, {first}"), loop.body)
+            else:
+                self.loop(loop.var, first, last, loop.step, False, loop.body, loop.unroll)
 
     def has_at_most(self, size: int, lower: Affine, uppers: tuple[Affine, ...]) -> bool:
         """Whether a loop has at most ``size`` iterations, given that no chunk has a negative number."""
