@@ -1,44 +1,64 @@
 /* Calls of NumPy's ufuncs by their inner loops at once (dcarray/core/floor.py).
  *
  * Python calls a ufunc, also for an operator, by the function in its field `vectorcall`, which is replaced.  What NumPy does before
- * and after a loop takes longer than a loop over some hundred elements.  And for windows of large arrays NumPy calls the loop for
- * one row after the other, so that no loop is long enough for several threads; here these share the rows. */
+ * and after a loop takes longer than a loop over some hundred elements.  And for windows of large arrays, and for operands that are
+ * broadcast, NumPy calls the loop for one row after the other, so that no loop is long enough for several threads; here these share
+ * the rows. */
 
 static vectorcallfunc CallUfunc; /* NumPy's own function */
 static PyObject *Maximum, *Minimum;
 static int (*GiveErrors)(const char *, int); /* PyUFunc_GiveFloatingpointErrors */
-enum { API_GIVE_ERRORS = 46, LEAST_ROW = 32 };
+enum { API_GIVE_ERRORS = 46, LEAST_ROW = 2, LONG_ROW = 256 };
 
 typedef struct {
     SharedLoop *loop;
     char *data[3];
-    const Py_ssize_t *strides[3], *shape; /* strides are NULL for a number */
+    Py_ssize_t strides[3][MOST_AXES], shape[MOST_AXES]; /* of the operands; a number has strides of 0 */
     int operands, ndim, flags;
     Py_ssize_t rows, many, next; /* how many in each piece, and the first piece that nobody has begun */
 } RowsRun;
+
+/* Do the rows of a piece, whose loop moves along the last axis. */
+static void
+do_piece(const RowsRun *r, Py_ssize_t row, Py_ssize_t end)
+{
+    Py_ssize_t steps[3], index[MOST_AXES], count = r->shape[r->ndim - 1], left = row;
+    char *at[3] = {r->data[0], r->data[1], r->data[2]}, *now[3];
+    for (int k = 0; k < r->operands; k++)
+        steps[k] = r->strides[k][r->ndim - 1];
+    for (int axis = r->ndim - 2; axis >= 0; axis--) {
+        index[axis] = left % r->shape[axis];
+        left /= r->shape[axis];
+        for (int k = 0; k < r->operands; k++)
+            at[k] += index[axis] * r->strides[k][axis];
+    }
+    for (; row < end; row++) {
+        memcpy(now, at, sizeof(now)); /* a loop may change what it is given */
+        r->loop->code(now, &count, steps, r->loop->data);
+        for (int axis = r->ndim - 2; axis >= 0; axis--) {
+            int is_over = ++index[axis] == r->shape[axis];
+            for (int k = 0; k < r->operands; k++)
+                at[k] += is_over ? r->strides[k][axis] * (1 - r->shape[axis]) : r->strides[k][axis];
+            if (!is_over)
+                break;
+            index[axis] = 0;
+        }
+    }
+}
 
 static void *
 do_rows(void *what)
 {
     RowsRun *r = what;
-    Py_ssize_t steps[3], piece, done = 0, count = r->shape[r->ndim - 1];
+    Py_ssize_t piece, done = 0, row = r->shape[r->ndim - 1];
     long begun = nanoseconds();
-    for (int k = 0; k < r->operands; k++)
-        steps[k] = r->strides[k] == NULL ? 0 : r->strides[k][r->ndim - 1];
     feclearexcept(FE_ALL_EXCEPT);
-    while ((piece = next_piece(&r->next, 1)) * r->many < r->rows)
-        for (Py_ssize_t row = piece * r->many; row < r->rows && row < (piece + 1) * r->many; row++) {
-            char *at[3] = {r->data[0], r->data[1], r->data[2]};
-            Py_ssize_t left = row;
-            for (int axis = r->ndim - 2; axis >= 0; axis--) {
-                for (int k = 0; k < r->operands; k++)
-                    at[k] += r->strides[k] == NULL ? 0 : left % r->shape[axis] * r->strides[k][axis];
-                left /= r->shape[axis];
-            }
-            r->loop->code(at, &count, steps, r->loop->data);
-            done += count;
-        }
-    if (done > 0)
+    while ((piece = next_piece(&r->next, 1)) * r->many < r->rows) {
+        Py_ssize_t end = (piece + 1) * r->many < r->rows ? (piece + 1) * r->many : r->rows;
+        do_piece(r, piece * r->many, end);
+        done += (end - piece * r->many) * row;
+    }
+    if (done > 0 && (row >= LONG_ROW || r->loop->cost == 0))
         note_cost(r->loop, nanoseconds() - begun, done);
     note_flags(&r->flags, fetestexcept(FLAGS));
     return NULL;
@@ -50,6 +70,8 @@ are_in_order(Array *a)
 {
     Py_ssize_t extent = Known[a->dtype->type & 127].width;
     for (int axis = a->ndim - 1; axis >= 0; axis--) {
+        if (a->shape[axis] == 1)
+            continue;
         if (a->strides[axis] < extent)
             return 0;
         extent = a->strides[axis] * a->shape[axis];
@@ -57,13 +79,48 @@ are_in_order(Array *a)
     return 1;
 }
 
-static int
-shares_memory(Array *a, Array *b)
+/* The end of the memory of an array whose elements lie in order. */
+static char *
+end_of(Array *a)
 {
-    return a->data < b->data + b->strides[0] * b->shape[0] && b->data < a->data + a->strides[0] * a->shape[0];
+    char *end = a->data + Known[a->dtype->type & 127].width;
+    for (int axis = 0; axis < a->ndim; axis++)
+        end += a->shape[axis] > 1 ? a->strides[axis] * (a->shape[axis] - 1) : 0;
+    return end;
 }
 
-/* A call on windows of large arrays by several threads; NULL, without an exception, if NumPy is to do it. */
+/* The strides of an array that is broadcast to a shape; 0 if it cannot be. */
+static int
+broadcast(Array *a, const Py_ssize_t *shape, int ndim, Py_ssize_t *strides)
+{
+    for (int axis = 0, own = a->ndim - ndim; axis < ndim; axis++, own++) {
+        int is_one = own < 0 || a->shape[own] == 1;
+        if (!is_one && a->shape[own] != shape[axis])
+            return 0;
+        strides[axis] = is_one ? 0 : a->strides[own];
+    }
+    return 1;
+}
+
+/* Make one axis of two that all operands go through by one stride. */
+static void
+join_axes(RowsRun *r)
+{
+    int last = 0;
+    for (int axis = 1; axis < r->ndim; axis++) {
+        int joins = 1;
+        for (int k = 0; k < r->operands; k++)
+            joins = joins && r->strides[k][last] == r->strides[k][axis] * r->shape[axis];
+        last += !joins;
+        r->shape[last] = joins ? r->shape[last] * r->shape[axis] : r->shape[axis];
+        for (int k = 0; k < r->operands; k++)
+            r->strides[k][last] = r->strides[k][axis];
+    }
+    r->ndim = last + 1;
+}
+
+/* A call on windows of large arrays, or on arrays that are broadcast, by several threads; NULL, without an exception, if NumPy is to
+ * do it. */
 static PyObject *
 call_by_rows(PyObject *ufunc, PyObject *p, PyObject *q, PyObject *into)
 {
@@ -73,25 +130,40 @@ call_by_rows(PyObject *ufunc, PyObject *p, PyObject *q, PyObject *into)
     char number[16];
     if (q == NULL)
         operands[1] = into;
-    if (like == NULL || Py_TYPE(like) != PlainClass || like->ndim < 2 || like->ndim > MOST_AXES || SharingThreads < 2 ||
-        (into != NULL && (Py_TYPE(into) != PlainClass || out->ndim != like->ndim)))
+    if (like == NULL || Py_TYPE(like) != PlainClass || SharingThreads < 2 || (into != NULL && Py_TYPE(into) != PlainClass))
         return NULL;
-    RowsRun r = {.operands = count + 1, .ndim = like->ndim, .shape = like->shape};
-    Py_ssize_t n = elements_of((PyObject *)like), row = like->shape[like->ndim - 1];
-    if (n < LEAST_SHARED || row < LEAST_ROW)
+    RowsRun r = {.operands = count + 1};
+    Py_ssize_t n = 1, shape[MOST_AXES];
+    for (int k = 0; k < count; k++)
+        if (Py_TYPE(operands[k]) == PlainClass)
+            r.ndim = ((Array *)operands[k])->ndim > r.ndim ? ((Array *)operands[k])->ndim : r.ndim;
+    if (r.ndim < 2 || r.ndim > MOST_AXES || (into != NULL && out->ndim != r.ndim))
+        return NULL;
+    for (int axis = 0; axis < r.ndim; axis++) {
+        r.shape[axis] = 1;
+        for (int k = 0; k < count; k++) {
+            Array *one = (Array *)operands[k];
+            int own = Py_TYPE(one) == PlainClass ? one->ndim - r.ndim + axis : -1;
+            if (own >= 0 && one->shape[own] != 1)
+                r.shape[axis] = one->shape[own];
+        }
+        if (r.shape[axis] < 1 || r.shape[axis] > ((Py_ssize_t)1 << 40) / n)
+            return NULL;
+        n *= r.shape[axis];
+    }
+    if (n < LEAST_SHARED)
         return NULL;
     for (int k = 0; k < count + (into != NULL); k++) {
         Array *one = (Array *)operands[k];
-        if (Py_TYPE(one) != PlainClass && k < count)
+        if (Py_TYPE(one) != PlainClass)
             continue; /* a number, perhaps */
-        if (!is_known(one->dtype) || !(one->flags & ALIGNED) || one->ndim != like->ndim ||
-            memcmp(one->shape, like->shape, like->ndim * sizeof(Py_ssize_t)) != 0 || !are_in_order(one))
+        if (!is_known(one->dtype) || !(one->flags & ALIGNED) || !are_in_order(one) || !broadcast(one, r.shape, r.ndim, r.strides[k]))
             return NULL;
         r.data[k] = one->data;
-        r.strides[k] = one->strides;
-        gaps |= !(one->flags & IN_C_ORDER);
-        if (k < count && into != NULL && shares_memory(one, out) &&
-            (one->data != out->data || one->dtype != out->dtype || memcmp(one->strides, out->strides, one->ndim * sizeof(Py_ssize_t)) != 0))
+        int is_whole = one->ndim == r.ndim && memcmp(one->shape, r.shape, r.ndim * sizeof(Py_ssize_t)) == 0;
+        gaps |= !is_whole || !(one->flags & IN_C_ORDER);
+        if ((k == count && !is_whole) || (k < count && into != NULL && one->data < end_of(out) && out->data < end_of(one) &&
+            (!is_whole || one->data != out->data || one->dtype != out->dtype || memcmp(one->strides, out->strides, r.ndim * sizeof(Py_ssize_t)) != 0)))
             return NULL;
     }
     if (!gaps || (into != NULL && (out->flags & (WRITEABLE | WARNS)) != WRITEABLE))
@@ -102,19 +174,24 @@ call_by_rows(PyObject *ufunc, PyObject *p, PyObject *q, PyObject *into)
     for (int k = 0; k < count; k++)
         if (r.data[k] == NULL && !store_number(operands[k], like->dtype, r.data[k] = number))
             return NULL;
+    int ndim = r.ndim;
     r.loop = loop->data;
-    if (r.loop->cost != 0 && r.loop->cost * n < LEAST_GAIN)
+    memcpy(shape, r.shape, sizeof(shape));
+    for (int axis = r.ndim - 1; axis >= 0 && into == NULL; axis--)
+        r.strides[count][axis] = axis == r.ndim - 1 ? Known[((Descr *)loop->result)->type & 127].width : r.strides[count][axis + 1] * shape[axis + 1];
+    join_axes(&r);
+    Py_ssize_t row = r.shape[r.ndim - 1];
+    r.rows = n / row;
+    if (r.ndim < 2 || row < LEAST_ROW || (r.loop->cost != 0 && r.loop->cost * n + ROW_TAKES * r.rows < LEAST_GAIN))
         return NULL;
-    if (into == NULL && (into = NewArray(PlainClass, Py_NewRef(loop->result), like->ndim, like->shape, NULL, NULL, 0, NULL)) == NULL) {
+    if (into == NULL && (into = NewArray(PlainClass, Py_NewRef(loop->result), ndim, shape, NULL, NULL, 0, NULL)) == NULL) {
         PyErr_Clear();
         return NULL;
     }
     else if (out != NULL)
         Py_INCREF(into);
     r.data[count] = ((Array *)into)->data;
-    r.strides[count] = ((Array *)into)->strides;
-    r.rows = n / row;
-    r.many = PIECE / row > 0 ? PIECE / row : 1;
+    r.many = PIECE / (row + (Py_ssize_t)ROW_TAKES) + 1;
     Py_INCREF(p);
     Py_XINCREF(q);
     PyThreadState *state = PyEval_SaveThread();

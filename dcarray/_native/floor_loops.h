@@ -9,6 +9,7 @@
 enum { PIECE = 1 << 14, LEAST_SHARED = 1 << 15, MOST_OPERANDS = 8, MOST_CORE = 4, TRIED = 1 << 12 };
 enum { ITEMS = 16, PIECES = 4 }; /* items that a loop takes together at most, as vectors; pieces of a generalized run for each thread */
 static const double LEAST_GAIN = 6e4; /* nanoseconds of work that are worth a second thread */
+static const double ROW_TAKES = 15, ELEMENT_TAKES = 0.3; /* nanoseconds, about: of a call of a loop, and of each element of a sum */
 
 typedef struct {
     Inner *code;

@@ -91,8 +91,6 @@ reduce_row(Inner *code, void *data, int by_first, char *row, char *into, Py_ssiz
         code(pointers, &n, steps, data);
 }
 
-static const double ROW_TAKES = 15, ELEMENT_TAKES = 0.3; /* nanoseconds, about */
-
 typedef struct {
     Inner *code;
     void *data;

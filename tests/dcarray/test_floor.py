@@ -239,6 +239,18 @@ CALLS = """
             np.multiply(w[:-1], 2, out=w[1:])
             np.multiply(w, 2, w, where=w > 0)
             yield w
+        x, y, z = np.resize(a, (3, 1 + n // 60, 20)), np.resize(b, (1 + n // 60, 1)), np.resize(b, (3, 1, 20))
+        for p, q in ((x, y), (z, x), (y[:300], z), (x, b[:20]), (x[..., ::2], z[..., ::2]), (x, z[..., ::-1]),
+                     (y[:300], y[:300].T), (x, x[0]), (x[..., :3], y), (x[..., :2], x[:1, :, 1:3])):
+            yield from (p - q, p > q, np.hypot(q, p), np.add(np.float32(p), np.float32(q)), -p + q)
+        for out in (x, x[:, ::2]):
+            out -= out.mean(-1, keepdims=True)
+            out *= out[:1]  # overlaps
+            np.add(out, out[..., :1], out=out)
+            np.subtract(out, z[:, :, :1], out=out[::-1])
+            np.multiply(out[:1], y[: out.shape[1]], out=out)
+            yield out
+        yield np.add(np.array(2.5), x.T)
 """
 
 
@@ -249,7 +261,7 @@ def test_results_have_numpys_bits() -> None:
     import hashlib
     for n in (100, 40_000, 300_007, 300_007):  # the first large call of a loop is measured
         for k, made in enumerate(calls(n)):
-            print(n, k, made.dtype, made.shape, hashlib.md5(made.tobytes()).hexdigest())
+            print(n, k, made.dtype, made.shape, made.strides, hashlib.md5(made.tobytes()).hexdigest())
     """
     )
     wanted = run(program, DCARRAY_FLOOR="off")
