@@ -1,4 +1,5 @@
-/* Choices between the elements of two arrays by a condition, as a ufunc, so that threads share its loops; NumPy's `where` is none. */
+/* Choices between the elements of two arrays by a condition, as a ufunc, so that threads share its loops; NumPy's `where` is none, and
+ * is replaced by it for large arrays. */
 
 /* Without branches, which nobody could predict: all bits of the one or of the other. */
 #define CHOICE(type, name)                                                                                   \
@@ -69,4 +70,51 @@ make_choice(PyObject *module, PyObject *capsule)
         types[4 * many++] = 0; /* of booleans */
     }
     return api == NULL ? NULL : ((UfuncMaker *)api[API_MAKE_UFUNC])(loops, data, types, many, 3, 1, NO_IDENTITY, "where", NULL, 0);
+}
+
+typedef PyObject *FastFunction(PyObject *, PyObject *const *, Py_ssize_t);
+static FastFunction *Where; /* NumPy's own function */
+static PyObject *Choice;
+
+/* Is this an array of the shape of the condition, or a number that is a double beside doubles?  `*dtype` is that of the value before, if
+ * there is one, and has to be the same. */
+static int
+is_choice(PyObject *x, Array *condition, PyObject **dtype)
+{
+    Array *a = (Array *)x;
+    int overflow = 0, is_array = Py_TYPE(x) == PlainClass;
+    if (is_array ? !is_known(a->dtype) || !(a->flags & IN_C_ORDER) || a->ndim != condition->ndim ||
+                       memcmp(a->shape, condition->shape, a->ndim * sizeof(Py_ssize_t)) != 0
+                 : !PyFloat_CheckExact(x) && !(PyLong_CheckExact(x) && llabs(PyLong_AsLongLongAndOverflow(x, &overflow)) < 1LL << 53))
+        return 0;
+    PyObject *own = is_array ? (PyObject *)a->dtype : Known['d'].dtype;
+    *dtype = *dtype == NULL ? own : *dtype;
+    return own == *dtype && !overflow;
+}
+
+static PyObject *
+choose(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    Array *condition = count == 3 ? (Array *)args[0] : NULL;
+    PyObject *dtype = NULL;
+    if (condition != NULL && Py_TYPE(condition) == PlainClass && condition->dtype->type == '?' && (condition->flags & IN_C_ORDER) &&
+        elements_of(args[0]) >= LEAST_SHARED && !(PyLong_CheckExact(args[1]) && PyLong_CheckExact(args[2])) && is_choice(args[1], condition, &dtype) && is_choice(args[2], condition, &dtype))
+        return PyObject_Vectorcall(Choice, args, 3, NULL);
+    return Where(module, args, count);
+}
+
+/* choose_by_loops(where, choice): from now on NumPy's function `where` calls the ufunc `choice` for large arrays.  False if it is another
+ * function than this is made for. */
+static PyObject *
+choose_by_loops(PyObject *module, PyObject *args)
+{
+    PyObject *where, *choice;
+    if (!PyArg_ParseTuple(args, "OO", &where, &choice))
+        return NULL;
+    if (Where != NULL || !PyCFunction_CheckExact(where) || ((PyCFunctionObject *)where)->m_ml->ml_flags != METH_FASTCALL)
+        Py_RETURN_FALSE;
+    Choice = Py_NewRef(choice);
+    Where = (FastFunction *)(void (*)(void))((PyCFunctionObject *)where)->m_ml->ml_meth;
+    ((PyCFunctionObject *)where)->m_ml->ml_meth = (PyCFunction)(void (*)(void))choose;
+    Py_RETURN_TRUE;
 }

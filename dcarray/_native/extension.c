@@ -253,11 +253,11 @@ replace_method(PyTypeObject *type, PyMethodDef *definition, PyObject **old)
 #include "short_runs.h"
 #include "object_runs.h"
 #include "shared_work.h"
-#include "choices.h"
 #include "floor_memory.h"
 #include "floor_loops.h"
 #include "floor_calls.h"
 #include "floor_reductions.h"
+#include "choices.h"
 #include "sampler_rest.h"
 #include "program_start.h"
 #include "tools.h"
@@ -407,6 +407,7 @@ static PyMethodDef methods[] = {
     METHOD("route_instances", route_instances, METH_VARARGS)
     METHOD("make_triangles", make_triangles, METH_VARARGS)
     METHOD("make_choice", make_choice, METH_O)
+    METHOD("choose_by_loops", choose_by_loops, METH_VARARGS)
     METHOD("record", record, METH_FASTCALL)
     METHOD("commit", commit, METH_FASTCALL)
     METHOD("enter", enter, METH_FASTCALL)
@@ -432,7 +433,7 @@ fill_module(PyObject *module)
 #define MAKE_NAME(variable, text) || (variable = PyUnicode_InternFromString(text)) == NULL
     if (0 NAMES(MAKE_NAME))
         return -1;
-    return PyModule_AddIntConstant(module, "REVISION", 69) < 0 || PyModule_AddType(module, &BoundNameType) < 0 || add_constants(module) < 0 ? -1 : 0;
+    return PyModule_AddIntConstant(module, "REVISION", 70) < 0 || PyModule_AddType(module, &BoundNameType) < 0 || add_constants(module) < 0 ? -1 : 0;
 }
 
 /* What is static here is guarded by the interpreter's lock, which a Python without one takes for this module, and there is

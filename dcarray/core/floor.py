@@ -92,6 +92,7 @@ def _put(wanted: tuple[str, ...]) -> Iterator[str]:
         if extension.share_loops(tuple(ufuncs.values()), threads):
             config.ON_CHANGE.append(_limit_threads)
             with_numpy(_share_fft, _FFT)
+            extension.choose_by_loops(_multiarray_umath.where, choice)
             yield "threads"
 
 

@@ -243,6 +243,12 @@ CALLS = """
         for p, q in ((x, y), (z, x), (y[:300], z), (x, b[:20]), (x[..., ::2], z[..., ::2]), (x, z[..., ::-1]),
                      (y[:300], y[:300].T), (x, x[0]), (x[..., :3], y), (x[..., :2], x[:1, :, 1:3])):
             yield from (p - q, p > q, np.hypot(q, p), np.add(np.float32(p), np.float32(q)), -p + q)
+        c, w = x > y, np.where(x > y, x, 2.0)
+        f = np.float32(x)
+        numbers = ((x, 0.5), (2, w), (1.0, 0), (1, 2), (f, 0.1), (x, True), (x, np.float64(3)), (x, 2**70))
+        for p, q in (*numbers, (x, w), (f, -f), (c, x < 0), (x + 1j, x), (x, y), (x, w.T.copy().T)):
+            yield np.where(c, p, q)
+        yield from (np.where(c[:, ::2], x[:, ::2], 0.0), np.where(x, x, 1.0), np.where(c)[0])
         for out in (x, x[:, ::2]):
             out -= out.mean(-1, keepdims=True)
             out *= out[:1]  # overlaps
