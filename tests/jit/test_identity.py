@@ -132,6 +132,27 @@ def main():
     assert all(f[0] is b for f in (kept(3, b), sometimes(m, b))) and sometimes([7.0], b) == [8.0]
     return t.a is b, [one is other for one, other in zip(l + more[1:], m + m)]
 """,
+    "items that a called function moves": """
+def sort(a):
+    g = len(a) // 2
+    while g:
+        for i in range(g, len(a)):
+            x, j = a[i], i
+            while j >= g and a[j - g] > x:
+                a[j] = a[j - g]
+                j -= g
+            a[j] = x
+        g //= 2
+    return a
+def main():
+    same = []
+    for r in range(4):
+        a = [(k * 7919 + r) % 655.5 for k in range(60)]
+        before = sum(id(x) for x in a)
+        sort(a)
+        same.append(sum(id(x) for x in a) == before)
+    return same
+""",
     "rows with two names": """
 def fill(m, n):
     for i in range(n):

@@ -14,7 +14,7 @@ from functools import lru_cache
 from .liveness import live_before
 from .syntax_facts import NONE, Names, stores, walk
 
-__all__ = ["compares_identity", "handed_on", "text_compares_identity"]
+__all__ = ["compares_identity", "handed_on", "hands_on_items", "text_compares_identity"]
 
 _NEW = (ast.BinOp, ast.Compare, ast.Constant, ast.JoinedStr)
 _COUNTING = frozenset({"len", "range", "sum"})  # of built-in functions: their numbers are new ones
@@ -66,6 +66,20 @@ def handed_on(source: str, returned: str) -> Names:
     while more := NONE.union(*[names for names, v in bindings if not _is_new(v, before | found)]) - found:
         found |= more
     return found
+
+
+@lru_cache(maxsize=64)
+def hands_on_items(source: str) -> bool:
+    """Whether a function may give a list an item that existed before."""
+    nodes = [*ast.walk(ast.parse(source))]
+    names = frozenset([node.id for node in nodes if isinstance(node, ast.Name)])
+    for node in nodes:
+        targets = [*getattr(node, "targets", ()), getattr(node, "target", node)]
+        parts = [part for one in targets for part in ast.walk(one) if isinstance(part, ast.Subscript)]
+        is_item = isinstance(node, ast.Call) or any(isinstance(part.ctx, ast.Store) for part in parts)
+        if is_item and not all(_is_new(value, names) for _, value in _bindings(node, "")):
+            return True
+    return False
 
 
 class _Unread(ast.NodeTransformer):

@@ -46,6 +46,7 @@ from ..operations.values import (
     kind_of,
     whole_window,
 )
+from ..syntax.identity import hands_on_items
 from ..syntax.syntax_facts import walk
 from .branches import FALLS_THROUGH
 from .comprehensions import Comprehensions
@@ -122,6 +123,13 @@ class Recursions(Comprehensions):
     symbols: tuple[Symbol, ...] = ()
     sizes: dict[str, Dim]
     depth: Expr = const(0, _INT)  # how many calls of such functions the statements are in
+
+    def body_of(self, function: Function, names: dict[str, Value], called: tuple[Function, ...]) -> Value:
+        """Trace the statements of a function; where objects are compared by identity, it may only give lists
+        items that are new in Python, too."""
+        if self.request.by_identity and hands_on_items(function.source):
+            raise self.scope.fail(f"{function.name} may move items of a list, and the file compares identity")
+        return super().body_of(function, names, called)
 
     def recursive(self, function: Function, given: dict[str, Value], frame: Frame) -> Value:
         """Trace a call of a function that calls itself, with all its arguments."""
