@@ -134,22 +134,14 @@ def _key(request: Request | RoutineRequest, store: DiskCache) -> str:
     return sha256(text.encode()).hexdigest()
 
 
-_digests: dict[DiskCache, str] = {}
-
-
 def _sources(store: DiskCache, reads: bool = True) -> str | None:
     """Return a digest of the sources that make plans, and so are part of their keys; None if the files would
     have to be read for that, and ``reads`` is False.  Nobody has stored a plan of theirs then, unless in the
     shared folder."""
     from dcarray.lowering.runtime.disk import known_digest, stored_digest
 
-    found = _digests.get(store)
-    if found is None:
-        get = stored_digest if reads or store.below is not None else known_digest
-        found = get(store, *source_folders())
-        if found is not None:
-            _digests[store] = found
-    return found
+    get = stored_digest if reads or store.below is not None else known_digest
+    return get(store, *source_folders())
 
 
 def source_folders() -> list[str]:
