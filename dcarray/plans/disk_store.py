@@ -120,17 +120,8 @@ def _key(request: Request | RoutineRequest, store: DiskCache) -> str:
         own = source_digest(request.target)
     import numpy as np
 
-    text = "\0".join(
-        (
-            "plan",
-            machine_fingerprint(),
-            np.__version__,
-            sys.version,
-            _sources(store) or "",
-            own,
-            request.text(),
-        )
-    )
+    made_by = sys.version, _sources(store) or "", own
+    text = "\0".join(("plan", machine_fingerprint(), np.__version__, *made_by, request.text()))
     return sha256(text.encode()).hexdigest()
 
 
