@@ -97,9 +97,10 @@ class Reductions(Operations):
         """Reduce a boolean selection: the full array with the operation's identity at unselected elements."""
         axes = self._masked_axes(x, axis, keepdims)
         loop = resolve_fold(name, x.dtype.char, dtype)
-        if loop is None:
+        empty = OPS[name].identity
+        if loop is None or (empty is None and x.dtype.kind == "c"):  # no complex number is the least one
             raise self.scope.fail(f"a fold by {name} of {x.dtype} does not compile")
-        kind, empty = np.dtype(loop[0]), OPS[name].identity
+        kind = np.dtype(loop[0])
         identity = const(extreme(name, kind) if empty is None else empty, kind)
         if name == "add" and kind.kind in "fc":
             identity = const(-kind.type(0), kind)  # the identity of floating-point addition

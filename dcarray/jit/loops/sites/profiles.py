@@ -21,6 +21,7 @@ from .sited_module import SitedModule
 __all__ = ["Profile", "profile_of"]
 
 _SITES, _CODE = "sites", "code"
+_LONG = 1024  # characters of a module whose code is stored even if none of its sites ran
 
 
 def profile_of(source: str | bytes, file: str, is_script: bool) -> Profile | None:
@@ -95,7 +96,7 @@ class Profile:
             elif site.asked or site.runs:
                 asked.append(number)
         text = "/".join(" ".join(map(str, part)) for part in (kept, refused, asked))
-        if text in ("//", self._known):
+        if text in ("//", self._known) and not (self._is_new and len(self._key) > _LONG):
             return
         from dcarray.plans import disk_store
 
