@@ -11,17 +11,18 @@ static int (*GiveErrors)(const char *, int); /* PyUFunc_GiveFloatingpointErrors 
 enum { API_GIVE_ERRORS = 46, LEAST_ROW = 2, LONG_ROW = 256 };
 
 typedef struct {
+    Shared shared; /* rows */
     SharedLoop *loop;
     char *data[3];
     Py_ssize_t strides[3][MOST_AXES], shape[MOST_AXES]; /* of the operands; a number has strides of 0 */
-    int operands, ndim, flags;
-    Py_ssize_t rows, many, next; /* how many in each piece, and the first piece that nobody has begun */
+    int operands, ndim;
 } RowsRun;
 
-/* Do the rows of a piece, whose loop moves along the last axis. */
+/* The loop moves along the last axis. */
 static void
-do_piece(const RowsRun *r, Py_ssize_t row, Py_ssize_t end)
+do_rows(const Shared *shared, Py_ssize_t row, Py_ssize_t end)
 {
+    const RowsRun *r = (const RowsRun *)shared;
     Py_ssize_t steps[3], index[MOST_AXES], count = r->shape[r->ndim - 1], left = row;
     char *at[3] = {r->data[0], r->data[1], r->data[2]}, *now[3];
     for (int k = 0; k < r->operands; k++)
@@ -46,27 +47,9 @@ do_piece(const RowsRun *r, Py_ssize_t row, Py_ssize_t end)
     }
 }
 
-static void *
-do_rows(void *what)
-{
-    RowsRun *r = what;
-    Py_ssize_t piece, done = 0, row = r->shape[r->ndim - 1];
-    long begun = nanoseconds();
-    feclearexcept(FE_ALL_EXCEPT);
-    while ((piece = next_piece(&r->next, 1)) * r->many < r->rows) {
-        Py_ssize_t end = (piece + 1) * r->many < r->rows ? (piece + 1) * r->many : r->rows;
-        do_piece(r, piece * r->many, end);
-        done += (end - piece * r->many) * row;
-    }
-    if (done > 0 && (row >= LONG_ROW || r->loop->cost == 0))
-        note_cost(r->loop, nanoseconds() - begun, done);
-    note_flags(&r->flags, fetestexcept(FLAGS));
-    return NULL;
-}
-
-/* Do the elements of an array lie in C's order, with or without gaps, so that none lies where another one does? */
+/* Do the elements of an array lie in C's order, with or without gaps, so that none lies where another one does?  They end at `*end`. */
 static int
-are_in_order(Array *a)
+are_in_order(Array *a, char **end)
 {
     Py_ssize_t extent = Known[a->dtype->type & 127].width;
     for (int axis = a->ndim - 1; axis >= 0; axis--) {
@@ -74,19 +57,10 @@ are_in_order(Array *a)
             continue;
         if (a->strides[axis] < extent)
             return 0;
-        extent = a->strides[axis] * a->shape[axis];
+        extent += a->strides[axis] * (a->shape[axis] - 1);
     }
+    *end = a->data + extent;
     return 1;
-}
-
-/* The end of the memory of an array whose elements lie in order. */
-static char *
-end_of(Array *a)
-{
-    char *end = a->data + Known[a->dtype->type & 127].width;
-    for (int axis = 0; axis < a->ndim; axis++)
-        end += a->shape[axis] > 1 ? a->strides[axis] * (a->shape[axis] - 1) : 0;
-    return end;
 }
 
 /* The strides of an array that is broadcast to a shape; 0 if it cannot be. */
@@ -127,7 +101,7 @@ call_by_rows(PyObject *ufunc, PyObject *p, PyObject *q, PyObject *into)
     PyObject *operands[3] = {p, q, into};
     int count = q == NULL ? 1 : 2, gaps = 0;
     Array *like = (Array *)(Py_TYPE(p) == PlainClass ? p : q), *out = (Array *)into;
-    char number[16];
+    char number[16], *ends[3];
     if (q == NULL)
         operands[1] = into;
     if (like == NULL || Py_TYPE(like) != PlainClass || SharingThreads < 2 || (into != NULL && Py_TYPE(into) != PlainClass))
@@ -153,16 +127,16 @@ call_by_rows(PyObject *ufunc, PyObject *p, PyObject *q, PyObject *into)
     }
     if (n < LEAST_SHARED)
         return NULL;
-    for (int k = 0; k < count + (into != NULL); k++) {
+    for (int k = into == NULL ? count - 1 : count; k >= 0; k--) {
         Array *one = (Array *)operands[k];
         if (Py_TYPE(one) != PlainClass)
             continue; /* a number, perhaps */
-        if (!is_known(one->dtype) || !(one->flags & ALIGNED) || !are_in_order(one) || !broadcast(one, r.shape, r.ndim, r.strides[k]))
+        if (!is_known(one->dtype) || !(one->flags & ALIGNED) || !are_in_order(one, &ends[k]) || !broadcast(one, r.shape, r.ndim, r.strides[k]))
             return NULL;
         r.data[k] = one->data;
         int is_whole = one->ndim == r.ndim && memcmp(one->shape, r.shape, r.ndim * sizeof(Py_ssize_t)) == 0;
         gaps |= !is_whole || !(one->flags & IN_C_ORDER);
-        if ((k == count && !is_whole) || (k < count && into != NULL && one->data < end_of(out) && out->data < end_of(one) &&
+        if ((k == count && !is_whole) || (k < count && into != NULL && one->data < ends[count] && out->data < ends[k] &&
             (!is_whole || one->data != out->data || one->dtype != out->dtype || memcmp(one->strides, out->strides, r.ndim * sizeof(Py_ssize_t)) != 0)))
             return NULL;
     }
@@ -181,8 +155,9 @@ call_by_rows(PyObject *ufunc, PyObject *p, PyObject *q, PyObject *into)
         r.strides[count][axis] = axis == r.ndim - 1 ? Known[((Descr *)loop->result)->type & 127].width : r.strides[count][axis + 1] * shape[axis + 1];
     join_axes(&r);
     Py_ssize_t row = r.shape[r.ndim - 1];
-    r.rows = n / row;
-    if (r.ndim < 2 || row < LEAST_ROW || (r.loop->cost != 0 && r.loop->cost * n + ROW_TAKES * r.rows < LEAST_GAIN))
+    r.shared = (Shared){.work = do_rows, .loop = row >= LONG_ROW || r.loop->cost == 0 ? r.loop : NULL, .items = n / row, .size = row,
+                        .piece = PIECE / (row + (Py_ssize_t)ROW_TAKES) + 1};
+    if (r.ndim < 2 || row < LEAST_ROW || (r.loop->cost != 0 && r.loop->cost * n + ROW_TAKES * r.shared.items < LEAST_GAIN))
         return NULL;
     if (into == NULL && (into = NewArray(PlainClass, Py_NewRef(loop->result), ndim, shape, NULL, NULL, 0, NULL)) == NULL) {
         PyErr_Clear();
@@ -191,22 +166,18 @@ call_by_rows(PyObject *ufunc, PyObject *p, PyObject *q, PyObject *into)
     else if (out != NULL)
         Py_INCREF(into);
     r.data[count] = ((Array *)into)->data;
-    r.many = PIECE / (row + (Py_ssize_t)ROW_TAKES) + 1;
     Py_INCREF(p);
     Py_XINCREF(q);
     PyThreadState *state = PyEval_SaveThread();
     if (r.loop->cost == 0)
-        do_rows(&r);
-    else {
-        Py_ssize_t pieces = (r.rows + r.many - 1) / r.many;
-        share_work(do_rows, &r, pieces < SharingThreads ? (int)pieces : SharingThreads);
-        SharedRuns++;
-    }
+        do_pieces(&r.shared);
+    else
+        share_pieces(&r.shared);
     clear_flags();
     PyEval_RestoreThread(state);
     Py_DECREF(p);
     Py_XDECREF(q);
-    if (r.flags && GiveErrors(((Tables *)ufunc)->name, numpy_bits(r.flags)) < 0)
+    if (r.shared.flags && GiveErrors(((Tables *)ufunc)->name, numpy_bits(r.shared.flags)) < 0)
         Py_CLEAR(into);
     return into;
 }

@@ -19,13 +19,19 @@ typedef struct {
     const Tables *core; /* of a generalized ufunc; else NULL */
 } SharedLoop;
 
+/* Items that threads share in pieces: the head of what a piece needs. */
+typedef struct Shared {
+    void (*work)(const struct Shared *, Py_ssize_t, Py_ssize_t); /* on the items from the first number up to the second */
+    SharedLoop *loop; /* whose cost is noted, if any */
+    Py_ssize_t items, size, piece, next; /* all, the elements of each, how many in a piece, and the first one that nobody has begun */
+    int flags;
+} Shared;
+
 typedef struct {
-    SharedLoop *loop;
+    Shared shared;
     char **args;
     const Py_ssize_t *dims, *steps;
-    Py_ssize_t size, piece, next; /* elements of an item, and items of a piece */
-    int flags;
-} SharedRun;
+} LoopRun;
 
 static unsigned long SharedRuns;
 
@@ -38,29 +44,46 @@ note_cost(SharedLoop *l, long took, Py_ssize_t count)
         l->cost = cost;
 }
 
-/* Do the pieces of a run that nobody has begun. */
+/* Do the pieces that nobody has begun. */
 static void *
 do_pieces(void *what)
 {
-    SharedRun *r = what;
-    const SharedLoop *l = r->loop;
+    Shared *r = what;
+    Py_ssize_t first, done = 0;
+    long begun = r->loop == NULL ? 0 : nanoseconds();
+    feclearexcept(FE_ALL_EXCEPT);
+    while ((first = next_piece(&r->next, r->piece)) < r->items) {
+        Py_ssize_t end = r->items - first < r->piece ? r->items : first + r->piece;
+        r->work(r, first, end);
+        done += end - first;
+    }
+    if (done > 0 && r->loop != NULL)
+        note_cost(r->loop, nanoseconds() - begun, done * r->size);
+    note_flags(&r->flags, fetestexcept(FLAGS));
+    return NULL;
+}
+
+static void
+share_pieces(Shared *r)
+{
+    Py_ssize_t pieces = (r->items + r->piece - 1) / r->piece;
+    int threads = pieces < SharingThreads ? (int)pieces : SharingThreads;
+    share_work(do_pieces, r, threads);
+    SharedRuns += threads > 1;
+}
+
+static void
+do_loop(const Shared *shared, Py_ssize_t first, Py_ssize_t end)
+{
+    const LoopRun *r = (const LoopRun *)shared;
+    const SharedLoop *l = shared->loop;
     char *at[MOST_OPERANDS];
-    Py_ssize_t first, done = 0, dims[1 + MOST_CORE];
-    long begun = nanoseconds();
+    Py_ssize_t dims[1 + MOST_CORE] = {end - first};
     for (int d = 1; l->core != NULL && d <= l->core->core_num_dim_ix; d++)
         dims[d] = r->dims[d];
-    feclearexcept(FE_ALL_EXCEPT);
-    while ((first = next_piece(&r->next, 1) * r->piece) < r->dims[0]) {
-        dims[0] = r->dims[0] - first < r->piece ? r->dims[0] - first : r->piece;
-        for (int k = 0; k < l->inputs + l->outputs; k++)
-            at[k] = r->args[k] + first * r->steps[k];
-        l->code(at, dims, r->steps, l->data);
-        done += dims[0];
-    }
-    if (done > 0)
-        note_cost(r->loop, nanoseconds() - begun, done * r->size);
-    note_flags(&r->flags, fetestexcept(FE_DIVBYZERO | FE_OVERFLOW | FE_UNDERFLOW | FE_INVALID));
-    return NULL;
+    for (int k = 0; k < l->inputs + l->outputs; k++)
+        at[k] = r->args[k] + first * r->steps[k];
+    l->code(at, dims, r->steps, l->data);
 }
 
 /* The memory of an operand's elements, from `*low` up to `*high`; do they lie apart from each other? */
@@ -147,12 +170,10 @@ shared_loop(char **args, const Py_ssize_t *dims, const Py_ssize_t *steps, void *
         return;
     }
     int before = fetestexcept(FE_ALL_EXCEPT);
-    SharedRun r = {.loop = l, .args = args, .dims = dims, .steps = steps, .size = size, .piece = piece};
-    Py_ssize_t pieces = (dims[0] + piece - 1) / piece;
-    share_work(do_pieces, &r, pieces < SharingThreads ? (int)pieces : SharingThreads);
-    SharedRuns++;
+    LoopRun r = {{.work = do_loop, .loop = l, .items = dims[0], .size = size, .piece = piece}, args, dims, steps};
+    share_pieces(&r.shared);
     feclearexcept(FE_ALL_EXCEPT);
-    feraiseexcept(before | r.flags);
+    feraiseexcept(before | r.shared.flags);
 }
 
 /* Bytes of an element of NumPy's type numbers; 0: a loop of these is not shared. */

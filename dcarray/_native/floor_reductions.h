@@ -76,82 +76,61 @@ begin_with(Number *r, int kind, char letter)
         r->l = Reductions[kind].identity;
 }
 
-/* Reduce a row into `into`, which holds what the reduction begins with. */
-static inline void
-reduce_row(Inner *code, void *data, int by_first, char *row, char *into, Py_ssize_t n, Py_ssize_t stride, int width)
-{
-    Py_ssize_t steps[3] = {0, stride, 0};
-    char *pointers[3] = {into, row, into};
-    if (by_first) {
-        memcpy(into, row, width);
-        pointers[1] += stride;
-        n--;
-    }
-    if (n > 0)
-        code(pointers, &n, steps, data);
-}
-
 typedef struct {
+    Shared shared; /* rows */
     Inner *code;
     void *data;
-    Number begin;
     char *from, *into;
-    int by_first, width, flags;
-    Py_ssize_t rows, length, many, next; /* how many rows in each piece, and the first piece that nobody has begun */
+    int by_first, width;
+    Py_ssize_t length, stride; /* of a row */
+    Number begin;
 } ReductionRun;
 
-static void *
-reduce_rows(void *what)
+static void
+reduce_rows(const Shared *shared, Py_ssize_t row, Py_ssize_t end)
 {
-    ReductionRun *r = what;
-    Py_ssize_t piece;
-    feclearexcept(FE_ALL_EXCEPT);
-    while ((piece = next_piece(&r->next, 1)) * r->many < r->rows)
-        for (Py_ssize_t row = piece * r->many; row < r->rows && row < (piece + 1) * r->many; row++) {
-            char *into = r->into + row * r->width;
-            memcpy(into, r->begin.bytes, r->width);
-            reduce_row(r->code, r->data, r->by_first, r->from + row * r->length * r->width, into, r->length, r->width, r->width);
-        }
-    note_flags(&r->flags, fetestexcept(FLAGS));
-    return NULL;
+    const ReductionRun *r = (const ReductionRun *)shared;
+    for (; row < end; row++) {
+        char *into = r->into + row * r->width, *from = r->from + row * r->length * r->width;
+        char *pointers[3] = {into, from + r->by_first * r->stride, into};
+        Py_ssize_t steps[3] = {0, r->stride, 0}, n = r->length - r->by_first;
+        memcpy(into, r->by_first ? from : r->begin.bytes, r->width);
+        if (n > 0)
+            r->code(pointers, &n, steps, r->data);
+    }
 }
 
 /* The reduction of the rows of an array in C's order; NULL, without an exception, if NumPy is to do it. */
 static PyObject *
-reduce_by_rows(Array *a, Loop *loop, int kind, int keeps)
+reduce_by_rows(Array *a, Loop *loop, ReductionRun *r, int keeps)
 {
     Py_ssize_t n = elements_of((PyObject *)a), shape[MOST_AXES];
     int last = a->ndim - 1;
-    SharedLoop *shared = loop->code == shared_loop ? loop->data : NULL;
-    if (a->ndim > MOST_AXES || !(a->flags & IN_C_ORDER) || n == 0 || a->shape[last] < 2)
+    if (a->ndim > MOST_AXES || !(a->flags & IN_C_ORDER) || n == 0 || r->length < 2)
         return NULL;
     memcpy(shape, a->shape, last * sizeof(Py_ssize_t));
     shape[last] = 1;
-    ReductionRun r = {.code = shared ? shared->code : loop->code, .data = shared ? shared->data : loop->data,
-                      .from = a->data, .by_first = Reductions[kind].begins_with_first,
-                      .width = Known[a->dtype->type & 127].width, .rows = n / a->shape[last], .length = a->shape[last]};
-    begin_with(&r.begin, kind, a->dtype->type);
-    r.many = PIECE / (r.length + (Py_ssize_t)(ROW_TAKES / ELEMENT_TAKES)) + 1;
     PyObject *made = NewArray(PlainClass, Py_NewRef(a->dtype), keeps ? a->ndim : last, shape, NULL, NULL, 0, NULL);
     if (made == NULL) {
         PyErr_Clear();
         return NULL;
     }
-    r.into = ((Array *)made)->data;
+    r->into = ((Array *)made)->data;
+    r->stride = r->width;
+    r->shared = (Shared){.work = reduce_rows, .items = n / r->length,
+                         .piece = PIECE / (r->length + (Py_ssize_t)(ROW_TAKES / ELEMENT_TAKES)) + 1};
     clear_flags();
-    if (r.rows * ROW_TAKES + (double)n * ELEMENT_TAKES < LEAST_GAIN)
-        reduce_rows(&r);
+    if (r->shared.items * ROW_TAKES + (double)n * ELEMENT_TAKES < LEAST_GAIN)
+        do_pieces(&r->shared);
     else {
-        Py_ssize_t pieces = (r.rows + r.many - 1) / r.many;
         Py_INCREF(a);
         PyThreadState *state = PyEval_SaveThread();
-        share_work(reduce_rows, &r, pieces < SharingThreads ? (int)pieces : SharingThreads);
-        SharedRuns += pieces > 1 && SharingThreads > 1;
+        share_pieces(&r->shared);
         PyEval_RestoreThread(state);
         Py_DECREF(a);
     }
     clear_flags();
-    if (r.flags) { /* NumPy gives the warning, in its own words */
+    if (r->shared.flags) { /* NumPy gives the warning, in its own words */
         loop->rest = REST;
         Py_CLEAR(made);
     }
@@ -163,7 +142,7 @@ static PyObject *
 reduce_by_loop(PyObject *ufunc, PyObject *const *args, Py_ssize_t count, PyObject *names)
 {
     Array *a = (Array *)args[0];
-    Number r = {{0}};
+    Number total = {{0}};
     int kind = 0, keeps;
     if (Py_TYPE(a) != PlainClass || a->ndim < 1 || (a->ndim == 1 && (a->shape[0] < 1 || a->shape[0] > MOST)) || !is_known(a->dtype) ||
         !(a->flags & ALIGNED))
@@ -176,13 +155,18 @@ reduce_by_loop(PyObject *ufunc, PyObject *const *args, Py_ssize_t count, PyObjec
     Loop *loop = loop_of(ufunc, letter, letter);
     if (loop == NULL || loop->result != (PyObject *)a->dtype)
         return NULL;
-    if (a->ndim > 1)
-        return reduce_by_rows(a, loop, kind, keeps);
-    begin_with(&r, kind, letter);
+    SharedLoop *own = loop->code == shared_loop ? loop->data : NULL;
+    int last = a->ndim - 1;
+    ReductionRun r = {.code = own ? own->code : loop->code, .data = own ? own->data : loop->data, .from = a->data, .into = total.bytes,
+                      .by_first = Reductions[kind].begins_with_first, .width = Known[letter & 127].width, .length = a->shape[last],
+                      .stride = a->strides[last]};
+    begin_with(&r.begin, kind, letter);
+    if (last > 0)
+        return reduce_by_rows(a, loop, &r, keeps);
     clear_flags();
-    reduce_row(loop->code, loop->data, Reductions[kind].begins_with_first, a->data, r.bytes, a->shape[0], a->strides[0], Known[letter & 127].width);
+    reduce_rows(&r.shared, 0, 1);
     if (!fetestexcept(FLAGS))
-        return MakeScalar(r.bytes, (PyObject *)a->dtype, NULL);
+        return MakeScalar(total.bytes, (PyObject *)a->dtype, NULL);
     loop->rest = REST;
     return NULL;
 }
