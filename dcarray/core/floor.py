@@ -13,7 +13,7 @@ from typing import Any
 
 from . import config
 from .native import BUILT
-from .numpy_import import with_numpy
+from .when_imported import when_imported
 
 __all__ = ["LETTERS", "choice", "facts", "install", "parts"]
 
@@ -50,7 +50,7 @@ def install() -> None:
             raise ValueError(f"DCARRAY_FLOOR={wanted!r} is no part of the floor: {', '.join(_PARTS)}")
         _wanted = _PARTS[wanted]
         if BUILT:
-            with_numpy(_put_all)
+            when_imported("numpy", _put_all)
 
 
 def parts() -> tuple[str, ...]:
@@ -91,7 +91,7 @@ def _put(wanted: tuple[str, ...]) -> Iterator[str]:
         del ufuncs["power"]  # its loops raise the error of negative powers, which no other thread can
         if extension.share_loops(tuple(ufuncs.values()), threads):
             config.ON_CHANGE.append(_limit_threads)
-            with_numpy(_share_fft, _FFT)
+            when_imported(_FFT, _share_fft)
             extension.choose_by_loops(_multiarray_umath.where, choice)
             yield "threads"
 

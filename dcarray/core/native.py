@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from .numpy_import import with_numpy
+from .when_imported import when_imported
 
 __all__ = ["BUILT", "LOCKED", "NOT_LOADED", "REVISION"]
 
@@ -27,4 +27,4 @@ BUILT = REVISION == 70 and LOCKED
 """Whether `dcarray._native.extension` may be used."""
 
 if BUILT:
-    with_numpy(know_arrays)
+    when_imported("numpy", know_arrays)

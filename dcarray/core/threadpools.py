@@ -9,6 +9,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from .when_imported import when_imported
+
 __all__ = ["announce"]
 
 _NAME = "threadpoolctl"
@@ -16,46 +18,13 @@ _PREFIX = "_multiarray_umath"
 
 
 def announce() -> None:
-    """Register our threads with threadpoolctl: now if it is loaded, else as soon as it is imported."""
-    module = sys.modules.get(_NAME)
-    if module is None:
-        sys.meta_path.insert(0, _Watch())
-    else:
-        _register(module)
+    """Register our threads with threadpoolctl when it has been imported."""
+    when_imported(_NAME, _register)
 
 
-class _Watch:
-    """A finder of modules that waits for the import of threadpoolctl, to register our threads with it.  It
-    finds no module itself."""
-
-    def __init__(self) -> None:
-        self._asking = False
-
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        if name != _NAME or self._asking:
-            return None
-        from importlib.util import find_spec
-
-        self._asking = True
-        try:
-            spec = find_spec(name)
-        finally:
-            self._asking = False
-        if spec is not None and spec.loader is not None:
-            execute = spec.loader.exec_module
-
-            def exec_module(module: Any) -> None:
-                execute(module)
-                if self in sys.meta_path:
-                    sys.meta_path.remove(self)
-                    _register(module)
-
-            spec.loader.exec_module = exec_module  # type: ignore[method-assign]
-        return spec
-
-
-def _register(module: Any) -> None:
+def _register() -> None:
     """Add our controller to those of threadpoolctl; versions before 3.2 take none."""
+    module: Any = sys.modules[_NAME]
     if not hasattr(module, "register") or not hasattr(module, "LibController"):
         return
 

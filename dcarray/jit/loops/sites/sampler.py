@@ -16,8 +16,8 @@ from contextlib import suppress
 from types import CodeType, FrameType
 from typing import Any
 
-from dcarray.core.numpy_import import with_numpy
 from dcarray.core.uncollected import uncollected
+from dcarray.core.when_imported import when_imported
 from dcarray.tiering.admission import HOT, HOT_AGAIN, NEAR, PERIOD, PRUNED, RESTING, SEEN, SLOWER, YOUNG
 
 from .site import Site
@@ -51,7 +51,7 @@ class Sampler:
         self._pid = 0
         self._pause = PERIOD  # until the next look
         self._begin()
-        with_numpy(self._begin)
+        when_imported("numpy", self._begin)
 
     def _begin(self) -> None:
         self._begun = time.perf_counter()

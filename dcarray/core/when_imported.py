@@ -1,0 +1,56 @@
+"""What is done when the program imports a module, such as NumPy, without which other programs run."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+__all__ = ["when_imported"]
+
+_actions: dict[str, list[Callable[[], object]]] = {}
+
+
+def when_imported(name: str, action: Callable[[], object]) -> None:
+    """Call a function without arguments when a module has been imported: at once, if it has been."""
+    if name in sys.modules:
+        action()
+        return
+    if _FINDER not in sys.meta_path:
+        sys.meta_path.insert(0, _FINDER)
+    _actions.setdefault(name, []).append(action)
+
+
+class _Finder:
+    """The finder of the modules with actions, in `sys.meta_path` as long as one of them is not imported."""
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: Any = None) -> ModuleSpec | None:
+        """Return the import specification of such a module as the other finders give it, whose loader runs
+        the actions, too; None for other modules."""
+        if name not in _actions:
+            return None
+        others = [one.find_spec for one in sys.meta_path if one is not self and hasattr(one, "find_spec")]
+        spec = next(filter(None, (find(name, path, target) for find in others)), None)
+        if spec is not None and spec.loader is not None:
+            loader: Any = spec.loader
+            execute = loader.exec_module
+
+            def exec_module(module: ModuleType) -> None:
+                vars(loader).pop("exec_module", None)
+                execute(module)
+                for action in _actions.pop(module.__name__, ()):
+                    action()
+                if not _actions and self in sys.meta_path:
+                    sys.meta_path.remove(self)
+
+            # Python leaves out the frames of its importer in tracebacks, and so this one.
+            exec_module.__code__ = exec_module.__code__.replace(
+                co_filename="<frozen importlib._bootstrap_external>"
+            )
+            loader.exec_module = exec_module
+        return spec
+
+
+_FINDER: Any = _Finder()
