@@ -344,17 +344,18 @@ def _at_end(show_report: bool, explain: str | None) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Run a script or a module.
+    """Run what the command line of ``python -m dcarray run`` names.
 
     Parameters
     ----------
     arguments : list of str
-        Options, the script or ``-m`` and the module, and its own arguments.
+        What follows ``run`` there: options, the script or ``-m`` and the module, and its own arguments.
 
     Returns
     -------
     int
-        The exit status, unless the program ends by an exception.
+        The exit status: 0 of a program that has run to its end, 2 if the arguments are wrong.  If an
+        exception ends the program, this function does not return.
     """
     remaining = list(arguments)
     show_report, explain, is_module = False, None, False

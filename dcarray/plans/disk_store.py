@@ -45,9 +45,8 @@ def load_bytes(request: Request | RoutineRequest, reads_sources: bool = False) -
     """Return the bytes that `save` has stored for a request on a machine like this one, or None; without
     ``reads_sources`` also if the files of this package have changed, and nothing was stored since then."""
     store = _store(plan_folder(request.cache_dir)) if stores_plans(request.cache_dir) else None
-    if store is None or _sources(store, reads_sources) is None:
-        return None
-    return store.read(_key(request, store))
+    key = _key(request, store, reads_sources) if store else None
+    return store.read(key) if store and key else None
 
 
 def refusal(stored: bytes) -> Untraceable | None:
@@ -72,8 +71,8 @@ def save(request: Request | RoutineRequest, plan: bytes | Untraceable) -> None:
     store = _store(plan_folder(request.cache_dir))
     if isinstance(plan, Untraceable):
         plan = b"\0".join((_UNTRACEABLE, str(plan.line).encode(), plan.reason.encode()))
-    if store:
-        store.write(_key(request, store), plan)
+    if store and (key := _key(request, store)):
+        store.write(key, plan)
 
 
 PLANNING = ("core", "tiering", "recording", "plans", "jit")
@@ -109,10 +108,16 @@ def _data_key(kind: str, what: str, of_code: bool) -> str:
     return sha256(text.encode(errors="surrogatepass")).hexdigest()  # names of files may be no text
 
 
-def _key(request: Request | RoutineRequest, store: DiskCache) -> str:
+def _key(request: Request | RoutineRequest, store: DiskCache, reads_sources: bool = True) -> str | None:
+    """Return the key of what is stored for a request; None if the sources of this package, a digest of which
+    is part of it, would have to be read, and ``reads_sources`` is False.  Nobody has stored a plan of theirs
+    then, unless in the shared folder."""
     from dcarray.lowering.cpu.machine_fingerprint import machine_fingerprint
-    from dcarray.lowering.runtime.disk import sha256
+    from dcarray.lowering.runtime.disk import known_digest, sha256, stored_digest
 
+    digest_of = stored_digest if reads_sources or store.below is not None else known_digest
+    if (sources := digest_of(store, *source_folders())) is None:
+        return None
     own = ""
     if not isinstance(request, RoutineRequest) and ":" in request.target:  # a target of somebody's own
         from dcarray.lowering.targets import source_digest
@@ -120,19 +125,9 @@ def _key(request: Request | RoutineRequest, store: DiskCache) -> str:
         own = source_digest(request.target)
     import numpy as np
 
-    made_by = sys.version, _sources(store) or "", own
+    made_by = sys.version, sources, own
     text = "\0".join(("plan", machine_fingerprint(), np.__version__, *made_by, request.text()))
     return sha256(text.encode()).hexdigest()
-
-
-def _sources(store: DiskCache, reads: bool = True) -> str | None:
-    """Return a digest of the sources that make plans, and so are part of their keys; None if the files would
-    have to be read for that, and ``reads`` is False.  Nobody has stored a plan of theirs then, unless in the
-    shared folder."""
-    from dcarray.lowering.runtime.disk import known_digest, stored_digest
-
-    get = stored_digest if reads or store.below is not None else known_digest
-    return get(store, *source_folders())
 
 
 def source_folders() -> list[str]:

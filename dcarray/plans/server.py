@@ -207,7 +207,8 @@ _finished: dict[tuple[str, str | None], tuple[Any, ...]] = {}
 
 
 def finish(left: list[requests.Request]) -> Iterator[bool]:
-    """Make the plans for requests that a program has left, for its next run; yield True after each plan."""
+    """Make and store, for a program's next run, the plans that it requested but did not wait for; yield True
+    after each, so that the caller may do other work in between."""
     _finished.clear()
     end = time.monotonic() + _FINISHING
     for request in left:

@@ -174,7 +174,7 @@ class DiskCache:
 
     @contextlib.contextmanager
     def _directory(self) -> Iterator[int]:
-        """A context with a handle of this folder, which is created if needed."""
+        """Yield the file descriptor of this folder, which is created if needed."""
         with contextlib.suppress(FileExistsError):
             os.makedirs(self.folder, 0o700)
         with self._opened(self.folder, (os.geteuid(),)) as handle:
@@ -182,7 +182,7 @@ class DiskCache:
 
     @contextlib.contextmanager
     def _opened(self, folder: str, owners: tuple[int, ...]) -> Iterator[int]:
-        """A context with a folder's handle; raises PermissionError if others than ``owners`` may write it."""
+        """Yield a folder's file descriptor; raise PermissionError if others than ``owners`` may write."""
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
             if not is_private(os.fstat(handle), stat.S_ISDIR, owners):
@@ -268,20 +268,26 @@ def stamp(*folders: str) -> str:
     return sha256("\0".join(sorted(lines)).encode()).hexdigest()
 
 
-@cache
+_DIGESTS: dict[tuple[DiskCache, tuple[str, ...]], str] = {}
+
+
 def stored_digest(store: DiskCache, *folders: str) -> str:
     """Return the digest of the Python files in folders, stored under their sizes and modification times,
     since reading all files takes 10 to 50 ms."""
-    found = known_digest(store, *folders)
-    if found is None:
-        store.write(_key_of_digest(*folders), (found := digest(*folders)).encode())
+    if (found := known_digest(store, *folders)) is None:
+        found = _DIGESTS[store, folders] = digest(*folders)
+        store.write(_key_of_digest(*folders), found.encode())
     return found
 
 
 def known_digest(store: DiskCache, *folders: str) -> str | None:
     """Return what `stored_digest` has stored; None if there is nothing: the files are not read."""
-    found = store.read_own(_key_of_digest(*folders))  # times and sizes of others' files say nothing of ours
-    return None if found is None else found.decode()
+    if (found := _DIGESTS.get((store, folders))) is None:
+        # times and sizes of others' files say nothing of ours
+        if (stored := store.read_own(_key_of_digest(*folders))) is None:
+            return None
+        found = _DIGESTS[store, folders] = stored.decode()
+    return found
 
 
 def _key_of_digest(*folders: str) -> str:

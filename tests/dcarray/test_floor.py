@@ -383,6 +383,7 @@ REDUCED = """
             told(ufunc.reduce, x)
             told(ufunc.reduce, x, None, None, None, False)
             told(ufunc.reduce, array=x, axis=0)
+            told(ufunc.reduce, x, axis=2**70)
             told(ufunc.reduce)
 """
 

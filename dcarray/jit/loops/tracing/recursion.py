@@ -84,12 +84,13 @@ class Given:
 
 @dataclass
 class Signature:
-    """A function of the region.
+    """A Python function that calls itself, traced for some types of its arguments: it is a function of the
+    region, too.
 
     Attributes
     ----------
     name : str
-        Its name there.
+        Its name in the region.
     parameters : tuple of (str, kind or Given)
         The arguments, with the `kind_of` those that are numbers.
     results : tuple of kinds
@@ -141,7 +142,7 @@ class Recursions(Comprehensions):
         return self._call_of(found, given)
 
     def used_functions(self, body: Iterable[Stmt]) -> tuple[tuple[str, Region], ...]:
-        """Return the functions that statements call, and those that these call."""
+        """Return the names and regions of the functions that statements call, directly or through others."""
         regions = {one.name: one.region for one in self.functions.values() if one.region is not None}
         found: dict[str, Region] = {}
         calls = function_calls(body)
