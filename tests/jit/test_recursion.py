@@ -15,7 +15,7 @@ from written import written
 
 import dcarray as dc
 from dcarray.core.counters import settle
-from dcarray.jit.loops.tracing.recursion import MOST_CALLS
+from dcarray.jit.loops.tracing.recursion import MOST_CALLS, MOST_TRACES, Recursions
 
 pytestmark = pytest.mark.eager
 
@@ -315,22 +315,11 @@ def _items(value: Any) -> Any:
     return value if type(value) in (tuple, list) else (value,)
 
 
-@pytest.mark.parametrize("name", ARRAYS)
-def test_arrays_and_lists(name: str) -> None:
-    begin, call, text = ARRAYS[name]
-    plain, f = (program(call, text, LOOP_OF_ARRAYS, begin) for _ in range(2))
-    g = dc.accelerate(f)
-    want = outcome(plain, 20)
-    assert outcome(g, 20) == want
-    before = settle().loops
-    assert outcome(g, 20) == want
-    assert settle().loops == before + 1
-
-
-@pytest.mark.parametrize("name", COMPILED)
+@pytest.mark.parametrize("name", [*COMPILED, *ARRAYS])
 def test_loops_that_call_them(name: str) -> None:
-    want = outcome(program(*COMPILED[name]), 20)
-    f = dc.accelerate(program(*COMPILED[name]))
+    begin, call, text = ARRAYS.get(name) or ("", *COMPILED[name])
+    plain, f = (program(call, text, LOOP_OF_ARRAYS if name in ARRAYS else LOOP, begin) for _ in range(2))
+    want, f = outcome(plain, 20), dc.accelerate(f)
     assert outcome(f, 20) == want
     before = settle().loops
     assert outcome(f, 20) == want
@@ -353,6 +342,18 @@ def test_one_alone() -> None:
     before = settle().runs
     assert g(21) == 10946
     assert settle().runs == before + 1
+
+
+def test_lists_of_ever_new_lengths(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The types of results that are guessed at each length do not multiply."""
+    traced = []
+    function = Recursions._function
+    monkeypatch.setattr(Recursions, "_function", lambda *args: (traced.append(1), function(*args))[1])
+    f = written(
+        "def f(a):\n    m = len(a) // 2\n    l, r = (f(a[:m]), f(a[m:])) if m else (a, [])\n    return l + r"
+    )
+    assert dc.accelerate(f)(list(range(100))) == list(range(100))
+    assert 0 < len(traced) <= 3 * MOST_TRACES
 
 
 def test_the_deepest() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -59,6 +59,9 @@ MOST_CALLS = 500
 _BOOL, _INT = np.dtype(np.bool_), np.dtype(np.int64)
 _STEP = 16  # by which an int may grow from call to call without a check of its range, as in loops
 _MOST_GUESSES = 8  # of the types of results
+MOST_TRACES = 100
+"""Traces of functions in all: each guess takes those of its calls, which may have new lengths of lists."""
+
 _Key = tuple[Function, tuple[tuple[str, Any], ...]]
 
 
@@ -121,6 +124,7 @@ class Recursions(Comprehensions):
     """Tracing of functions that call themselves."""
 
     functions: dict[_Key, Signature]
+    traces_left: Iterator[int]
     symbols: tuple[Symbol, ...] = ()
     sizes: dict[str, Dim]
     depth: Expr = const(0, _INT)  # how many calls of such functions the statements are in
@@ -182,9 +186,7 @@ class Recursions(Comprehensions):
         taken = {*RESERVED, *[one.name for one in before.values()]}
         name = function.name if function.name.isidentifier() else "f"
         made = Signature(numbered(name, taken) if name in taken else name, parameters, (), bool(count))
-        tried = 0
-        while guesses and tried < _MOST_GUESSES:
-            tried += 1
+        for _ in zip(range(_MOST_GUESSES), self.traces_left, strict=False):
             made.results = guesses[0]
             self.functions[key] = made
             try:
@@ -199,6 +201,8 @@ class Recursions(Comprehensions):
             self.functions.update(before)
             made.written |= written
             guesses = guesses[1:] if found is None else [found, *guesses[1:]]
+            if not guesses:
+                break
         raise reason or self.scope.fail(f"{function.name} calls itself, and returns several types of numbers")
 
     def _function(
@@ -208,7 +212,8 @@ class Recursions(Comprehensions):
         scope = Scope(function.line, self.scope.sizes)
         scope.loops_run = self.scope.loops_run
         inner = type(self)(self.request, Memory(scope, function.file, self.request.flagless))
-        inner.functions, inner.symbols, inner.sizes = self.functions, self.symbols, self.sizes
+        inner.functions, inner.traces_left = self.functions, self.traces_left
+        inner.symbols, inner.sizes = self.symbols, self.sizes
         inner.lists.kinds, inner.lists.wanted = self.lists.kinds, self.lists.wanted
         memory = inner.memory
         memory.checks_passed = memory.declare(Array("sound", _BOOL, (), "inout"))

@@ -71,7 +71,7 @@ from ..syntax.tries import without_tries
 from .branches import FALLS_THROUGH
 from .dead_values import dead_targets
 from .expressions import Frame
-from .recursion import Recursions
+from .recursion import MOST_TRACES, Recursions
 
 _INT, _MIXED = np.dtype(np.int64), np.dtype(complex)
 _MOST_KINDS = 8  # times that statements are traced again since lists get numbers of other types
@@ -156,7 +156,7 @@ class Tracer(Recursions):
         self._values: dict[str, Any] = {}
         self._names: dict[int, Any] = {}
         self._generators: dict[str, RandomGenerator] = {}
-        self.functions = {}
+        self.functions, self.traces_left = {}, iter(range(MOST_TRACES))
         self._copies: dict[str, Data] = {}  # of arrays that are other geometries of memory, as results
 
     def run_trace(self) -> TracedLoop:
