@@ -17,7 +17,6 @@ from dcarray.jit.loops.operations import calls, complex_functions, generator_dra
 from dcarray.jit.loops.operations.arithmetic import Arithmetic
 from dcarray.jit.loops.operations.arrays import Arrays
 from dcarray.jit.loops.operations.memory import Memory
-from dcarray.jit.loops.operations.numpy_calls import REDUCTIONS
 from dcarray.jit.loops.operations.reductions import Reductions
 from dcarray.jit.loops.operations.scope import Scope
 from dcarray.jit.loops.syntax import supported
@@ -27,7 +26,8 @@ from dcarray.jit.loops.syntax.supported import KnownCalls
 def traced(prefix: str) -> set[str]:
     """The names of functions for which the tracer has methods with a prefix."""
     tracer = calls.Calls(Reductions(Arrays(Arithmetic(Memory(Scope(1), "<test>")))))
-    return {name.removeprefix(prefix) for name in dir(tracer) if name.startswith(prefix)}
+    names = {name for part in tracer._parts for name in dir(part)}
+    return {name.removeprefix(prefix) for name in names if name.startswith(prefix)}
 
 
 def test_builtins() -> None:
@@ -54,7 +54,7 @@ def test_draws() -> None:
 
 def test_functions_of_numpy() -> None:
     names = {name: getattr(np, name) for name in dir(np) if not name.startswith("_")}
-    functions = {name for name in names if name in traced("_np_") or name in REDUCTIONS}
+    functions = {name for name in names if name in traced("_np_")}
     ufuncs = {n for n, f in names.items() if isinstance(f, np.ufunc) and f.__name__ in (*UFUNCS, "matmul")}
     scalars = {name for name, kind in names.items() if isinstance(kind, type) and _is_number(kind)}
     deeper = {name for name in supported.NUMPY if "." in name}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -10,23 +9,28 @@ import numpy as np
 
 from dcarray.core.ufunc_loops import UFUNCS
 from dcarray.ir.nodes import Apply, Dim
-from dcarray.ir.ops import C_LIBRARY
+from dcarray.ir.ops import C_LIBRARY, OPS
 
 from ..entry.entry_values import DType, PublicObject
 from . import complex_functions
 from .arrays import size_of
+from .creation import Creation
 from .drawn_arrays import drawn
 from .draws import Draws
+from .elementwise import Elementwise
 from .generator_draws import METHODS
+from .joining import Joining
 from .legacy_draws import METHODS as LEGACY
-from .numpy_calls import REDUCTIONS
+from .linear_algebra import LinearAlgebra
 from .numpy_definitions import definition
 from .public_objects import public_object
-from .python_calls import Args, Named
+from .python_calls import PythonCalls
 from .python_draws import METHODS as OF_PYTHON
 from .python_draws import written_in_python
 from .reductions import Reductions
 from .scans import Scans
+from .statistics import REDUCTIONS, Statistics
+from .tools import Args, Named, Tools
 from .values import (
     INT_OR_FLOAT,
     PYTHON,
@@ -41,7 +45,7 @@ from .values import (
     is_int,
     is_number,
     kind_of,
-)
+)  # fmt: skip
 
 _METHODS = frozenset(
     ["sum", "prod", "max", "min", "any", "all", "mean", "copy", "astype", "reshape", "transpose", "dot"]
@@ -52,12 +56,24 @@ _DRAWN = {"Generator": METHODS, "RandomState": LEGACY, "Random": OF_PYTHON}
 _UFUNC_METHODS = ("accumulate", "at", "outer", "reduce")
 
 
-class Calls(Scans):
-    """Dispatch of calls by public name; the base classes have a method for each function."""
+class Calls(Tools):
+    """Dispatch of calls by public name: ``_parts`` are objects with a method for each function."""
 
     def __init__(self, reductions: Reductions) -> None:
         super().__init__(reductions)
         self.draws = Draws(reductions, self.call)
+        self._np_dot, self._np_inner, self._ufunc_outer = reductions.dot, reductions.inner, reductions.outer
+        arrays, items = self.arrays, self.iterables
+        self._np_reshape, self._np_transpose, self._np_flip = arrays.reshape, arrays.transpose, arrays.flip
+        self._py_enumerate, self._py_reversed = items.enumerate, items.reversed
+        self._py_bool, self._py_int, self._py_float = [partial(arrays.python, t) for t in (bool, int, float)]
+        self.range_product = PythonCalls(self).range_product
+        kinds = PythonCalls, Creation, Joining, Elementwise, Statistics, Scans, LinearAlgebra
+        self._parts = self, *[kind(self) for kind in kinds]
+
+    def _traced_by(self, name: str) -> Any:
+        """Return the method with a name, such as ``_np_zeros``, or None."""
+        return next((getattr(part, name) for part in self._parts if hasattr(part, name)), None)
 
     # ---- attributes ---------------------------------------------------------------------------------
     def attribute(self, value: Value, name: str) -> Value:
@@ -177,24 +193,17 @@ class Calls(Scans):
         if isinstance(found, type) and issubclass(found, np.generic):
             return self.invoke(partial(self._scalar, np.dtype(found)), args, named)
         if function.name.startswith("builtins."):
-            method = getattr(self, f"_py_{name}", None)
+            method = self._traced_by(f"_py_{name}")
         elif function.name.startswith("numpy."):
-            method = self._numpy_function(name)
+            method = self._traced_by(f"_np_{name.replace('.', '_')}")
         else:
             name = name.removeprefix("math.")
-            method = getattr(self, f"_math_{name}", None)
+            method = self._traced_by(f"_math_{name}")
             if method is None and C_LIBRARY.get(f"c_{name}") is found:
                 method = partial(self._of_c, name)
         if method is None:
             raise self.scope.fail(f"{function.name} is not understood")
         return self.invoke(method, args, named)
-
-    def _numpy_function(self, name: str) -> Callable[..., Value] | None:
-        """Return the method that traces a function of NumPy, if there is one."""
-        ufunc = REDUCTIONS.get(name)
-        if ufunc is None:
-            return getattr(self, f"_np_{name.replace('.', '_')}", None)
-        return partial(self._reduction if ufunc in ("add", "multiply") else self._untyped_reduction, ufunc)
 
     def _method(self, method: Method, args: Args, named: Named) -> Value:
         x, name = method.of, method.name
@@ -203,15 +212,10 @@ class Calls(Scans):
         if kind_of(x) in PYTHON:
             return self.invoke(partial(self.math.part, x, name), args, named)
         if isinstance(x, str):  # a ufunc
-            methods: dict[str, Callable[..., Value]] = {
-                "outer": self.reductions.outer, "reduce": self._reduce, "at": self._at,
-                "accumulate": self._accumulate,
-            }  # fmt: skip
-            of_ufunc = methods[name]
-            return self.invoke(partial(of_ufunc, x), args, named)
+            return self.invoke(partial(self._traced_by(f"_ufunc_{name}"), x), args, named)
         if (name == "transpose" and args and is_int(args[0])) or (name == "reshape" and len(args) > 1):
             args = (args,)
-        function: Any = getattr(self, f"_method_{name}", None) or self._numpy_function(name)
+        function = self._traced_by(f"_method_{name}") or self._traced_by(f"_np_{name}")
         return self.invoke(partial(function, x), args, named)
 
     def _draw(self, generator: RandomGenerator, name: str, args: Args, named: Named) -> Value:
@@ -223,18 +227,19 @@ class Calls(Scans):
             return self.invoke(partial(methods[name], self.draws, generator), args, named)
         return drawn(self.draws, generator, name, methods[name], *args, **named)
 
-    def _reduce(
-        self, ufunc: str, array: Value, axis: Value = 0, dtype: Value = None, out: Value = None,
-        keepdims: Value = False,
-    ) -> Value:  # fmt: skip
-        return self._reduction(ufunc, array, axis, dtype, out, keepdims)
-
     def _method_copy(self, x: Data) -> Value:
         return self.memory.copy(x) if is_array(x) else x
 
     def _method_astype(self, x: Data, dtype: Value, copy: Value = True) -> Value:
         dtype = self.arrays.dtype(dtype)
         return x if not self._flag(copy) and dtype == x.dtype else self.arrays.astype(x, dtype)
+
+    def _method_item(self, x: Value) -> Value:
+        if not isinstance(x, Data) or x.shape or x.weak or x.dtype.kind not in "fi":
+            raise self.scope.fail("an item that is not understood")
+        return self.arrays.python(
+            float if x.dtype.kind == "f" else int, self.memory.value(x.expr, scalar=True)
+        )
 
     def _method_fill(self, x: Data, value: Value) -> None:
         self.arrays.assign(x, value, strict=True)
@@ -260,6 +265,18 @@ class Calls(Scans):
             raise self.scope.fail("a result does not fit the dtype of where it goes")
         self.arrays.assign(out, made, spent=True)
         return out
+
+    def _of_c(self, name: str, *args: Value) -> Value:
+        """Trace a function of `math` that is one of C's library, such as ``math.erf(x)``."""
+        if len(args) != OPS[f"c_{name}"].nin:
+            raise self.scope.fail("arguments that are not understood")
+        given = [self.arrays.python(float, x) for x in args]
+        if any(isinstance(x, Data) for x in given):
+            return self.math.of_c(name, given)
+        try:
+            return C_LIBRARY[f"c_{name}"](*given)
+        except (ValueError, ArithmeticError) as error:
+            raise self.scope.fail(str(error)) from error
 
     def _scalar(self, dtype: DType, value: Value = 0.0, /) -> Value:
         """Trace the conversion of a number to a NumPy scalar, such as ``numpy.float64(value)``."""

@@ -1,25 +1,27 @@
-"""NumPy's functions that join, roll and reshape arrays, of triangles and diagonals, and statistics."""
+"""NumPy's functions that join, roll, border and reshape arrays, and of triangles and diagonals."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
+from typing import Any
 
 import numpy as np
 
 from dcarray.ir import dims
 from dcarray.ir.nodes import Apply, Dim, Expr, Index, Iota
 from dcarray.ir.ops import const
+from dcarray.ir.windows import remap
 
-from ..entry.entry_values import DType
-from .numpy_calls import NumpyCalls
-from .values import Data, Masked, Shape, Value, cast, is_array, is_int, kind_of
+from .arrays import size_of
+from .tools import Tools
+from .values import Data, Value, cast, is_array, is_int
 
-_I8, _F8, _BOOL = np.dtype(np.int64), np.dtype(np.float64), np.dtype(np.bool_)
+_I8, _BOOL = np.dtype(np.int64), np.dtype(np.bool_)
 
 
-class Joining(NumpyCalls):
-    """Tracing of NumPy's functions, continued: ``_np_hstack`` traces ``numpy.hstack``."""
+class Joining(Tools):
+    """``_np_hstack`` traces ``numpy.hstack``, and so on."""
 
     # ---- joining ------------------------------------------------------------------------------------
     def _np_concatenate(self, arrays: Value, axis: Value = 0) -> Value:
@@ -109,7 +111,60 @@ class Joining(NumpyCalls):
         made = self.memory.value(self.arrays.gathers.at(stored, index, a.shape), a.shape)
         return self.memory.note_order(self.memory.copy(made), a)
 
-    # ---- coordinates --------------------------------------------------------------------------------
+    # ---- borders ------------------------------------------------------------------------------------
+    def _np_pad(
+        self, array: Value, pad_width: Value, mode: Value = "constant", constant_values: Value = 0
+    ) -> Value:
+        if not is_array(array) or not array.shape or not all(type(n) is int for n in array.shape):
+            raise self.scope.fail("the padded value is not an array of a known shape")
+        widths = self._widths(pad_width, len(array.shape))
+        if mode == "constant":
+            return self._surrounded(array, widths, constant_values)
+        if mode not in _BORDERS or constant_values != 0:
+            raise self.scope.fail(f"a border of the kind {mode}")
+        made = array
+        for axis, (before, after) in enumerate(widths):
+            size = array.shape[axis]
+            if (
+                max(before, after) > (size - (mode == "reflect") if mode != "edge" else before + after)
+                or not size
+            ):
+                raise self.scope.fail("a border that is wider than the array")
+            parts = [*_BORDERS[mode](size, before, after)]
+            made = self._join([self._border(made, axis, key, n) for key, n in parts if n], axis)
+        return self.memory.note_order(made, array)
+
+    def _widths(self, given: Value, ndim: int) -> list[tuple[int, int]]:
+        """Return the number of elements that `numpy.pad` adds before and after, along each axis."""
+        try:
+            widths = np.broadcast_to(np.asarray(given), (ndim, 2))
+        except (ValueError, TypeError) as error:
+            raise self.scope.fail("the width of a border is not known") from error
+        if widths.dtype != np.dtype(int) or (widths < 0).any():
+            raise self.scope.fail("the width of a border is not known")
+        return [(int(before), int(after)) for before, after in widths]
+
+    def _surrounded(self, array: Data, widths: list[tuple[int, int]], value: Value) -> Data:
+        shape = tuple([n + before + after for n, (before, after) in zip(array.shape, widths, strict=True)])
+        if type(value) not in (int, float, bool):
+            raise self.scope.fail("the value of a border is not a known number")
+        made = self.arrays.empty(shape, array.dtype)
+        self.arrays.assign(made, value, strict=True)
+        inside = tuple(
+            [slice(before, before + n) for n, (before, _) in zip(array.shape, widths, strict=True)]
+        )
+        self.arrays.assign(self.arrays.element(made, inside), array)
+        return self.memory.note_order(made, array)
+
+    def _border(self, x: Data, axis: int, key: slice, count: int) -> Data:
+        part = self.arrays.element(x, (*(slice(None),) * axis, key, Ellipsis))
+        if part.shape[axis] == count:
+            return part
+        shape = (*part.shape[:axis], count, *part.shape[axis + 1 :])
+        index = tuple(Index(0) if k == axis else Index(0, 1, k) for k in range(len(shape)))
+        return self.memory.value(remap(part.expr, index, shape), shape)
+
+    # ---- triangles and diagonals --------------------------------------------------------------------
     def _np_triu(self, m: Value, k: Value = 0) -> Value:
         return self._triangle(m, k, "less_equal")
 
@@ -125,15 +180,6 @@ class Joining(NumpyCalls):
         inside = Apply(op, (edge, column), _BOOL)
         expr = Apply("where", (inside, m.expr, const(0, m.dtype)), m.dtype)
         return self.memory.value(expr, m.shape)
-
-    def _np_eye(self, N: Value, M: Value = None, k: Value = 0, dtype: Value = _F8) -> Value:
-        if not all(map(is_int, (N, k))) or not (M is None or is_int(M)):
-            raise self.scope.fail("the size of a matrix is not known")
-        kind = self.arrays.dtype(dtype)
-        edge = Apply("add", (Iota(0, _I8), self.math.expr(k, _I8)), _I8)
-        inside = Apply("equal", (edge, Iota(1, _I8)), _BOOL)
-        expr = Apply("where", (inside, const(1, kind), const(0, kind)), kind)
-        return self.memory.value(expr, self.arrays.shape((N, N if M is None else M)))
 
     def _np_diagonal(self, a: Value) -> Value:
         return self._diagonal(a)
@@ -169,64 +215,45 @@ class Joining(NumpyCalls):
         order[i], order[j] = j, i
         return self.arrays.transpose(a, tuple(order))
 
-    # ---- statistics ---------------------------------------------------------------------------------
-    def _np_var(
-        self, a: Value, axis: Value = None, dtype: Value = None, out: Value = None, ddof: Value = 0,
-        keepdims: Value = False,
-    ) -> Value:  # fmt: skip
-        self._none(dtype, out)
-        keep = self._flag(keepdims)
-        if ddof not in (0, 1) or type(ddof) is not int:
-            raise self.scope.fail("a variance that is not understood")
-        if isinstance(a, Masked) and axis is None and not keep:
-            return self.reductions.masked_variance(a, ddof)
-        if not is_array(a) or a.dtype.char not in "fd":
-            raise self.scope.fail("a variance that is not understood")
-        count = self.arrays.count(a.shape, axis)
-        if not self.scope.need_nonneg(count - ddof - 1):
-            raise self.scope.fail("a variance of too few elements")
-        mean = self.reductions.mean(a, axis, None, True)
-        deviations = self.math.elementwise("subtract", (a, mean))
-        squares = self.math.elementwise("multiply", (deviations, deviations))
-        total = self.reductions.reduce("add", squares, axis, None, keep)
-        return self.reductions.quotient(total, count - ddof)
+    def _np_ravel(self, a: Value) -> Value:
+        if not is_array(a) or len(a.shape) != 1:
+            raise self.scope.fail("axes are joined")
+        whole = self.arrays.getitem(a, slice(None))
+        if a.window is None:
+            return whole if a.part_of is None else self.memory.value(a.expr, a.shape)
+        contiguous = self.memory.contiguous(a)
+        if contiguous is None:
+            raise self.scope.fail("whether a vector is contiguous is not known")
+        return whole if contiguous else self.memory.copy(a)
 
-    def _np_std(
-        self, a: Value, axis: Value = None, dtype: Value = None, out: Value = None, ddof: Value = 0,
-        keepdims: Value = False,
-    ) -> Value:  # fmt: skip
-        return self.math.elementwise("sqrt", (self._np_var(a, axis, dtype, out, ddof, keepdims),))
+    def _method_flatten(self, x: Value) -> Value:
+        if not is_array(x):
+            raise self.scope.fail("axes are joined")
+        if len(x.shape) == 1:
+            return self.memory.copy(x)
+        return self.memory.reshaped(x, (size_of(x.shape),))
 
-    def _np_clip(self, a: Value, a_min: Value = None, a_max: Value = None) -> Value:
-        if a_min is None and a_max is None:
-            raise self.scope.fail("bounds that are not understood")
-        if a_min is None or a_max is None:
-            name, bound = ("minimum", a_max) if a_min is None else ("maximum", a_min)
-            return self.math.elementwise(name, (a, bound))
-        if isinstance(a, Data) and a.weak is float:  # NumPy takes it for an array of float64
-            a = self.math.as_numpy(a)
-        if not isinstance(a, Data) or a.weak or a.dtype.char not in "fdbhilqBHILQ":
-            raise self.scope.fail("bounds of a value that is not understood")
-        if not (a.shape or a.scalar):
-            raise self.scope.fail("bounds of an array without axes")
-        dtype: DType = a.dtype
-        low, high = (self._bound(v, dtype, a.shape) for v in (a_min, a_max))
-        raised = Apply("where", (Apply("less", (a.expr, low), _BOOL), low, a.expr), dtype)
-        expr = Apply("where", (Apply("greater", (raised, high), _BOOL), high, raised), dtype)
-        return self.memory.value(expr, a.shape, scalar=a.scalar)
 
-    def _bound(self, v: Value, dtype: DType, shape: Shape) -> Expr:
-        """Return a scalar bound of `numpy.clip`, with a check that it is not NaN."""
-        fits = kind_of(v) in ((bool, int, float) if dtype.kind == "f" else (bool, int)) or (
-            isinstance(v, Data) and v.dtype == dtype
-        )
-        if is_array(v) or isinstance(v, Masked) or not fits:
-            raise self.scope.fail("bounds that are not understood")
-        expr = self.math.expr(v, dtype)
-        if dtype.kind == "f" and not is_int(v):
-            number = Apply("logical_not", (Apply("isnan", (expr,), _BOOL),), _BOOL)
-            self.memory.may_raise = True
-            checked = self.memory.value(Apply("checked", (number, expr), dtype), scalar=True)
-            self.memory.store(checked)
-            expr = checked.expr
-        return self.math.expand(expr, (), shape)
+def _edge(n: int, before: int, after: int) -> list[tuple[slice, int]]:
+    return [(slice(0, 1), before), (slice(None), n), (slice(n - 1, n), after)]
+
+
+def _wrap(n: int, before: int, after: int) -> list[tuple[slice, int]]:
+    return [(slice(n - before, n), before), (slice(None), n), (slice(0, after), after)]
+
+
+def _mirror(n: int, before: int, after: int, skip: int) -> list[tuple[slice, int]]:
+    """Return the slices and steps of which `numpy.pad` makes a mirrored axis; the outermost ``skip`` elements
+    are not repeated."""
+    low = slice(before - 1 + skip, skip - 1 if skip else None, -1)
+    high_stop = n - 1 - skip - after
+    high = slice(n - 1 - skip, high_stop if high_stop >= 0 else None, -1)
+    return [(low, before), (slice(None), n), (high, after)]
+
+
+_BORDERS: dict[str, Any] = {
+    "edge": _edge,
+    "wrap": _wrap,
+    "symmetric": lambda n, before, after: _mirror(n, before, after, 0),
+    "reflect": lambda n, before, after: _mirror(n, before, after, 1),
+}

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import lru_cache, partial
-from inspect import signature
-from types import MethodType
 
 import numpy as np
 
 from dcarray.ir.nodes import Apply, Load
-from dcarray.ir.ops import C_LIBRARY, OPS, const
+from dcarray.ir.ops import const
 
-from ..entry.entry_values import DType
-from .arithmetic import Operations
 from .descriptions import described
 from .either_type import choice, either_kind, of_both
-from .iterables import Iterables
-from .reductions import Reductions
+from .elementwise import Elementwise
 from .texts import Text
+from .tools import Args, Tools
 from .values import (
     PYTHON,
     Data,
@@ -40,45 +34,10 @@ from .values import (
 )  # fmt: skip
 
 _I8, _F8, _BOOL = np.dtype(np.int64), np.dtype(np.float64), np.dtype(np.bool_)
-Args = tuple[Value, ...]
-Named = dict[str, Value]
-_signature = lru_cache(maxsize=256)(signature)
 
 
-class PythonCalls(Operations):
+class PythonCalls(Tools):
     """Tracing of Python's functions: ``_py_len`` traces ``len``, ``_math_sqrt`` traces ``math.sqrt``."""
-
-    def __init__(self, reductions: Reductions) -> None:
-        super().__init__(reductions.math)
-        self.reductions, self.arrays = reductions, reductions.arrays
-        self.iterables = Iterables(reductions.arrays)
-        self._py_enumerate, self._py_reversed = self.iterables.enumerate, self.iterables.reversed
-        for kind in (bool, int, float):
-            setattr(self, f"_py_{kind.__name__}", partial(self.arrays.python, kind))
-
-    # ---- arguments ------
-    def invoke(self, function: Callable[..., Value], args: Args, named: Named) -> Value:
-        """Call a method of this class that traces a function, with the arguments of the program's call."""
-        try:
-            if isinstance(function, MethodType):
-                _signature(function.__func__).bind(function.__self__, *args, **named)
-            else:
-                signature(function).bind(*args, **named)
-        except TypeError as error:
-            raise self.scope.fail(f"arguments that are not understood: {error}") from error
-        return function(*args, **named)
-
-    def _none(self, *values: Value) -> None:
-        if any(v is not None for v in values):
-            raise self.scope.fail("an argument that is not understood")
-
-    def _flag(self, value: Value) -> bool:
-        if type(value) not in (bool, int):
-            raise self.scope.fail("a flag is not known")
-        return bool(value)
-
-    def _dtype(self, value: Value) -> DType | None:
-        return None if value is None else self.arrays.dtype(value)
 
     # ---- built-ins ----------------------------------------------------------------------------------
     def _py_range(self, *args: Value) -> ItemRange | RuntimeRange:
@@ -245,6 +204,17 @@ class PythonCalls(Operations):
                 found = truth if isinstance(found, bool) else self.math.both(name, found, truth)
         return found
 
+    def _py_round(self, number: Value, ndigits: Value = None) -> Value:
+        """Trace ``round``; with ``ndigits`` only of NumPy's floats, since Python's decimal rounding is
+        exact."""
+        if isinstance(number, PythonOrNumpy) or is_array(number):
+            raise self.scope.fail("a rounding that is not understood")
+        if ndigits is None:
+            return self._rounded("rint", number)
+        if not isinstance(number, Data) or number.weak or number.dtype.kind != "f":
+            raise self.scope.fail("a rounding that is not understood")
+        return Elementwise(self)._np_round(number, ndigits)
+
     def _py_divmod(self, a: Value, b: Value, /) -> Value:
         return self.math.binary("//", a, b), self.math.binary("%", a, b)
 
@@ -291,18 +261,6 @@ class PythonCalls(Operations):
         return self.memory.value(made, scalar=True, weak=int, limits=limits)
 
     # ---- math ---------------------------------------------------------------------------------------
-    def _of_c(self, name: str, *args: Value) -> Value:
-        """Trace a function of `math` that is one of C's library, such as ``math.erf(x)``."""
-        if len(args) != OPS[f"c_{name}"].nin:
-            raise self.scope.fail("arguments that are not understood")
-        given = [self.arrays.python(float, x) for x in args]
-        if any(isinstance(x, Data) for x in given):
-            return self.math.of_c(name, given)
-        try:
-            return C_LIBRARY[f"c_{name}"](*given)
-        except (ValueError, ArithmeticError) as error:
-            raise self.scope.fail(str(error)) from error
-
     def _math_radians(self, x: Value, /) -> Value:
         return self.math.binary("*", self.arrays.python(float, x), math.pi / 180.0)
 
