@@ -134,7 +134,7 @@ PACKAGES = {
     ),
     "dcarray.lowering.cpu": ("caches", "kernel_passes", "schedules", "c", "llvm", "machine_fingerprint"),
     "dcarray.lowering.cpu.llvm": (
-        "types", "passes", "object_code", "text", "math", "ops", "thread_pool", "emitter", "routines",
+        "types", "passes", "object_code", "launches", "text", "math", "ops", "emitter", "routines",
         "libraries", "target",
     ),
     "dcarray.lowering.hls": ("network", "kernels", "simulation", "model", "verilog", "project"),

@@ -250,9 +250,10 @@ replace_method(PyTypeObject *type, PyMethodDef *definition, PyObject **old)
 #include "number_lists.h"
 #include "triangles.h"
 #include "guard_checks.h"
+#include "thread_pool.h"
+#include "launches.h"
 #include "short_runs.h"
 #include "object_runs.h"
-#include "shared_work.h"
 #include "floor_memory.h"
 #include "floor_loops.h"
 #include "floor_calls.h"
@@ -398,6 +399,10 @@ static PyMethodDef methods[] = {
     METHOD("call_ufuncs_by_loops", call_ufuncs_by_loops, METH_VARARGS)
     METHOD("reduce_by_loops", reduce_by_loops, METH_VARARGS)
     METHOD("shared_runs", shared_runs, METH_NOARGS)
+    METHOD("launch", run_launch, METH_FASTCALL)
+    METHOD("repeat", run_repeat, METH_VARARGS)
+    METHOD("has_threads", has_threads, METH_NOARGS)
+    METHOD("judge_sharing", judge_sharing, METH_VARARGS)
     METHOD("wrap", wrap_value, METH_O)
     METHOD("set_families", set_families, METH_VARARGS)
     METHOD("dict_fingerprint", dict_fingerprint, METH_O)
@@ -433,7 +438,7 @@ fill_module(PyObject *module)
 #define MAKE_NAME(variable, text) || (variable = PyUnicode_InternFromString(text)) == NULL
     if (0 NAMES(MAKE_NAME))
         return -1;
-    return PyModule_AddIntConstant(module, "REVISION", 70) < 0 || PyModule_AddType(module, &BoundNameType) < 0 || add_constants(module) < 0 ? -1 : 0;
+    return PyModule_AddIntConstant(module, "REVISION", 71) < 0 || PyModule_AddType(module, &BoundNameType) < 0 || add_constants(module) < 0 ? -1 : 0;
 }
 
 /* What is static here is guarded by the interpreter's lock, which a Python without one takes for this module, and there is

@@ -1,7 +1,7 @@
 /* NumPy's inner loops, shared by several threads (dcarray/core/floor.py).
  *
  * A ufunc calls one inner loop for the elements that lie at one stride; a generalized one, such as those of `numpy.fft`, calls it for
- * many items of core dimensions.  The loops of a ufunc's tables are replaced by one that lets the team of `shared_work.h` do
+ * many items of core dimensions.  The loops of a ufunc's tables are replaced by one that lets the threads of `thread_pool.h` do
  * pieces of a long run, where items are independent of each other: outputs move, and no input overlaps an output at another
  * place.  So results have NumPy's bits.  The floating-point exceptions of all threads are raised in the one that called, where
  * NumPy looks for them. */

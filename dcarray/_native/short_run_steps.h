@@ -20,14 +20,12 @@ typedef struct {
     long long added;
 } SizePlace;
 
-/* A launch of the driver (lowering/program/native_launches.py): what it is called with, and the parameters whose addresses are added
+/* A launch of the driver (lowering/program/native_launches.py): its block (launches.h), and the parameters whose addresses are added
  * there, NO_ARRAY or TEMPORARY. */
-typedef int (*Code)(void *pool, const long long *block);
 enum { NO_ARRAY = -1, TEMPORARY = -2 };
 typedef struct {
-    Code code;
     int mask, stops, count;
-    long long block[MOST_BLOCK];
+    int64_t block[MOST_BLOCK];
     signed char at[MOST_BLOCK];
 } NativeLaunch;
 
@@ -295,7 +293,7 @@ launch_all(ShortRun *s, void **addresses)
     int flags = s->launch_count == 0 || (s->temporary && temporary == NULL) ? -1 : 0;
     for (int k = 0; flags >= 0 && k < s->launch_count; k++) {
         const NativeLaunch *n = &s->launches[k];
-        long long block[MOST_BLOCK];
+        int64_t block[MOST_BLOCK];
         int raised;
         if (flags & STOPPED || (n->stops && flags & s->counted))
             break;
@@ -304,7 +302,7 @@ launch_all(ShortRun *s, void **addresses)
                                       : n->at[j] == TEMPORARY ? ((intptr_t)temporary + 63) & ~(intptr_t)63
                                                               : 0);
         Py_BEGIN_ALLOW_THREADS
-        raised = n->code((void *)1, block);
+        raised = launch(0, block);
         Py_END_ALLOW_THREADS
         flags = raised < 0 ? -1 : flags | (raised & (n->mask | STOPPED));
     }

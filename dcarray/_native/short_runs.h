@@ -242,7 +242,7 @@ read_sizes(ShortRun *s, PyObject *sizes, PyObject *firsts)
     return PyErr_Occurred() ? -1 : 0;
 }
 
-/* Read the launches from (code, mask, stops, (parameter, ...)); -1 with an error. */
+/* Read the launches from (mask, stops, (parameter, ...)); -1 with an error. */
 static int
 read_launches(ShortRun *s, PyObject *launches)
 {
@@ -250,14 +250,12 @@ read_launches(ShortRun *s, PyObject *launches)
     for (Py_ssize_t k = 0; k < count; k++) {
         NativeLaunch *n = &s->launches[k];
         PyObject *places;
-        Py_ssize_t code;
         if (k == MOST_LAUNCHES) {
             PyErr_SetString(PyExc_ValueError, "too many launches for a short run");
             return -1;
         }
-        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(launches, k), "nipO!", &code, &n->mask, &n->stops, &PyTuple_Type, &places))
+        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(launches, k), "ipO!", &n->mask, &n->stops, &PyTuple_Type, &places))
             return -1;
-        n->code = (Code)code;
         n->count = (int)PyTuple_GET_SIZE(places);
         for (int j = 0; j < n->count && j < MOST_BLOCK; j++)
             n->at[j] = (signed char)PyLong_AsLong(PyTuple_GET_ITEM(places, j));

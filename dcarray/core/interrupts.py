@@ -8,8 +8,6 @@ import signal
 import threading
 from typing import Any
 
-from dcarray.lowering.runtime.stopping import symbols
-
 from .native import BUILT
 
 __all__ = ["HeldSignals", "hold", "may_stop"]
@@ -53,9 +51,7 @@ class HeldSignals:
 
 
 if BUILT:
-    from dcarray._native.extension import hold, may_stop, set_stop
-
-    set_stop(symbols["dc_stop"])
+    from dcarray._native.extension import hold, may_stop
 else:
 
     def hold() -> object:

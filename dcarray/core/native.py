@@ -12,7 +12,8 @@ NOT_LOADED = ""
 """What Python says of a C module that is there, but cannot be loaded."""
 
 try:
-    from dcarray._native.extension import REVISION, know_arrays
+    from dcarray._native import extension
+    from dcarray._native.extension import REVISION
 except ImportError as error:
     REVISION = 0  # there is none
     NOT_LOADED = "" if isinstance(error, ModuleNotFoundError) else str(error)
@@ -23,8 +24,18 @@ loaded, unless it was told not to."""
 
 # Raised, here and in `extension.c`, with every change of the interface between the two, so that a module that
 # was built before an update of the checkout is not used.
-BUILT = REVISION == 70 and LOCKED
+BUILT = REVISION == 71 and LOCKED
 """Whether `dcarray._native.extension` may be used."""
 
+
+def _connect() -> None:
+    """Have the C module know NumPy's arrays, and compiled code its threads and the word that stops a run."""
+    from dcarray.lowering.runtime import stopping, threads
+
+    extension.know_arrays()
+    extension.set_stop(stopping.symbols["dc_stop"])
+    threads.connect(extension)
+
+
 if BUILT:
-    when_imported("numpy", know_arrays)
+    when_imported("numpy", _connect)

@@ -1,7 +1,7 @@
 """threadpoolctl's view of our threads: `threadpool_info` shows them, `threadpool_limits` limits them.
 
-That package finds thread pools by the file names of loaded libraries.  Ours are compiled while the program
-runs and have no file, so NumPy's C module, which is always loaded with them, stands for it.
+That package finds thread pools by the file names of loaded libraries.  NumPy's C module stands for ours,
+which are in an extension whose name others may have, too.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class Compiled(PlanSlot[Any]):
         return self.plan
 
     def _make(self, options: config.Options) -> None:
-        from dcarray.lowering.cpu.llvm.thread_pool.threads import linked
+        from dcarray.lowering.cpu.llvm.launches import linked
         from dcarray.lowering.program import loaded_plan
         from dcarray.plans import client
         from dcarray.plans.requests import RoutineRequest

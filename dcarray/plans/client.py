@@ -77,7 +77,7 @@ class PlanningClient:
         return plan, counts, reasons
 
     def code(self, request: RoutineRequest) -> tuple[Any, ...]:
-        """Have the planning process compile a routine; return the arguments of `thread_pool.threads.linked`.
+        """Have the planning process compile a routine; return the arguments of `llvm.launches.linked`.
 
         Raises
         ------

@@ -123,7 +123,7 @@ class RoutineRequest(NamedTuple):
     cache_dir: str | None
 
     def code(self) -> tuple[Any, ...]:
-        """Compile the routine; returns the arguments of `thread_pool.threads.linked`.
+        """Compile the routine; returns the arguments of `llvm.launches.linked`.
 
         Raises
         ------

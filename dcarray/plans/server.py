@@ -24,7 +24,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from dcarray.core import config, open_door
+from dcarray.core import open_door
 from dcarray.core.errors import Untraceable
 from dcarray.lowering.runtime.disk import HOLDING, write_held
 
@@ -264,7 +264,7 @@ _FIRST = """region() {
 
 def warm_up() -> Iterator[bool]:
     """Prepare for the first plan, step by step; yield True after each step but the last.  The steps import
-    modules, look at the processor, get the thread pool's code, and make a small plan."""
+    modules, look at the processor, and make a small plan."""
     for name in _MAKERS:
         import_module(name)
         yield True
@@ -272,14 +272,8 @@ def warm_up() -> Iterator[bool]:
     yield True
     from dcarray.ir.text import parse
     from dcarray.lowering.cpu.llvm.object_code import engine
-    from dcarray.lowering.cpu.llvm.target import TARGET
-    from dcarray.lowering.cpu.llvm.thread_pool import threads
-    from dcarray.lowering.program import code_cache
 
     engine.machine()
-    yield True
-    code = code_cache.of(config.current().cache_dir)
-    threads.object_code(code.made("thread pool", TARGET.compiler, threads.compiled))
     yield True
     answer(requests.RegionRequest(parse(_FIRST), False, 1, None))
     gc.freeze()  # what is there now stays, and is not gone through again

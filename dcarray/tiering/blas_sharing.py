@@ -66,10 +66,9 @@ class SmallProducts:
         elif self._left:
             self._left -= 1
         if self._left:
-            from dcarray.lowering.cpu.llvm.thread_pool import threads
-            from dcarray.lowering.runtime import openblas
+            from dcarray.lowering.runtime import openblas, threads
 
-            if threads.is_running() and openblas.is_available():
+            if threads.native is not None and threads.native.has_threads() and openblas.is_available():
                 return openblas.SingleThreaded()
         return nullcontext()
 

@@ -17,12 +17,10 @@ _LONGEST = 4000  # characters of a driver's text, which takes a millisecond to r
 
 
 class NativeLaunch(NamedTuple):
-    """A launch: native code that gets the address of a thread pool and that of a block of integers.
+    """A launch of the C module, from a block of integers.
 
     Attributes
     ----------
-    code : int
-        The address of the native code.
     mask : int
         The floating-point flags that count.
     stops : bool
@@ -32,7 +30,6 @@ class NativeLaunch(NamedTuple):
         `TEMPORARY`.
     """
 
-    code: int
     mask: int
     stops: bool
     places: tuple[int, ...]
@@ -133,11 +130,11 @@ class _Reader:
         native = getattr(launch, "native", None)
         if native is None:
             return False
-        code, mask, first = native
+        mask, first = native
         block: list[tuple[int, str] | None] = [(NO_ARRAY, str(n)) for n in first]
         block += map(self._split, arguments)
         known = [one for one in block if one is not None]
-        self.launches.append(NativeLaunch(code, mask, self._stops, tuple([place for place, _ in known])))
+        self.launches.append(NativeLaunch(mask, self._stops, tuple([place for place, _ in known])))
         self.numbers += [number for _, number in known]
         self._stops = False
         return len(known) == len(block)

@@ -66,12 +66,10 @@ def note(functions: Sequence[Function]) -> None:
     owner = _owner.get()
     if owner is None or not functions:
         return
-    kernel = next(owner.kernels) if any(one.name.startswith("phase") for one in functions) else 0
+    kernel = next(owner.kernels)
     added = []
     for one in functions:
         name = f"dcarray::{owner.function}.kernel{kernel}.{one.name}:{owner.place}"
-        if not kernel:  # of the thread pool
-            name = f"dcarray::pool.{one.name}"
         name = name.replace("\n", "?")
         added.append(f"{one.address:x} {one.size:x} {name}\n")
     if not _lines and hasattr(os, "register_at_fork"):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import dcarray as dc
 from dcarray.core.counters import counters
-from dcarray.lowering.cpu.llvm.thread_pool import threads
-from dcarray.lowering.runtime import openblas
+from dcarray.lowering.runtime import openblas, threads
 from dcarray.recording import products
 from dcarray.tiering import blas_sharing
 
@@ -22,7 +22,7 @@ SMALL = (8, 2000), (2000, 60)
 @pytest.fixture
 def small_products(monkeypatch: pytest.MonkeyPatch) -> Iterator[blas_sharing.SmallProducts]:
     """One that has seen no kernels since the last product, beside threads of ours."""
-    monkeypatch.setattr(threads, "_pools", {1: 0, 2: 4096})
+    monkeypatch.setattr(threads, "native", SimpleNamespace(has_threads=lambda: True))
     made = blas_sharing.SmallProducts()
     made._kernels = counters.kernels
     monkeypatch.setattr(products, "SMALL_PRODUCTS", made)
@@ -43,7 +43,7 @@ def test_the_first_few_after_a_kernel(
         found = [alone(small_products, *SMALL) for _ in range(blas_sharing._AFTER_KERNEL + 2)]
         assert found == [True] * blas_sharing._AFTER_KERNEL + [False] * 2
     counters.kernels += 1
-    monkeypatch.setattr(threads, "_pools", {1: 0})
+    monkeypatch.setattr(threads, "native", SimpleNamespace(has_threads=lambda: False))
     assert not alone(small_products, *SMALL)
 
 

@@ -80,7 +80,6 @@ def test_functions_are_named_by_the_program_and_lie_in_loaded_code(tmp_path: Pat
         for function, lines in (("smooth", "6-7"), ("scaled", "10"), ("recorded", "14-15")):
             wanted = rf"dcarray::{function}\.kernel\d+\.phase0:{re.escape(str(script))}:{lines}"
             assert any(re.fullmatch(wanted, name) for name in names), (wanted, names)
-        assert "dcarray::pool.dc_pool_work" in names
 
 
 def test_what_others_wrote_stays(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -322,7 +322,7 @@ CHILD = """
             EXECUTOR.background.wait()
     r = dc.report()
     low = "dcarray.lowering"
-    makers = {"dcarray.ir.nodes", f"{low}.cpu.llvm.thread_pool.pool", f"{low}.plan"}
+    makers = {"dcarray.ir.nodes", f"{low}.cpu.llvm.emitter", f"{low}.plan"}
     loaded = not makers.isdisjoint(sys.modules), "llvmlite.binding" in sys.modules
     print(r.kernels > 0, r.compiles > 0, *loaded)
     print(r.disk_hits > 0, client.CLIENT._process is not None, r.kernels)

@@ -321,22 +321,6 @@ def test_other_threads() -> None:
     agree(text, random.Random, np.zeros(50))
 
 
-def test_threads_that_run_kernels() -> None:
-    """They draw nothing."""
-    done = threading.Event()
-    other = threading.Thread(target=done.wait, args=(20,), name="dcarray-worker-7")
-    other.start()
-    try:
-        agree(
-            "def f(rng, out):\n    for i in range(50):\n        out[i] = rng.random()\n",
-            random.Random,
-            np.zeros(50),
-        )
-    finally:
-        done.set()
-        other.join()
-
-
 def test_a_state_that_was_set() -> None:
     """Positions at both ends of a state, and numbers that `gauss` keeps of another type."""
     text = "def f(rng, n):\n    s = 0.0\n    for i in range(n):\n        s += rng.{}()\n    return s\n"

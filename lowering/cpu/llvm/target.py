@@ -13,11 +13,10 @@ from dcarray.lowering.kernel.nodes import Kernel, Op
 from dcarray.lowering.program.python_driver import printed
 from dcarray.lowering.target import Target
 
+from .launches import Launch, ObjectCompiler
 from .libraries import LIBRARIES
 from .math import powers
 from .object_code import engine
-from .thread_pool.object_compiler import ObjectCompiler
-from .thread_pool.threads import Launch
 
 
 class LlvmCompiler(ObjectCompiler):

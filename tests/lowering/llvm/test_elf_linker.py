@@ -12,7 +12,6 @@ import pytest
 
 from dcarray.lowering.cpu import machine_fingerprint
 from dcarray.lowering.cpu.llvm.object_code import elf_linker, engine
-from dcarray.lowering.cpu.llvm.thread_pool import threads
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or platform.machine() != "x86_64", reason="LLVM links there"
@@ -49,11 +48,6 @@ def test_constants_calls_and_functions_of_libraries() -> None:
     assert [f(0.5, k) for k in range(4)] == [(math.sinh(0.5) + 2.0**k) * 0.125 for k in range(4)]
     assert ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(other)(8.0) == 1.0
     assert memory is not None
-
-
-def test_the_thread_pool_needs_nothing_else() -> None:
-    addresses, _ = linked(threads.object_code(), "dc_pool_init", "dc_launch")
-    assert all(addresses)
 
 
 @pytest.mark.parametrize("text", [

@@ -1,4 +1,4 @@
-"""The thread pool: many launches, many launching threads, fork, the end of the process."""
+"""Launches on threads: many of them, many calling threads, fork, the end of the process."""
 
 from __future__ import annotations
 
@@ -14,9 +14,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dcarray.core.native import BUILT
 from dcarray.lowering import targets
 from dcarray.lowering.kernel import nodes as k
 from dcarray.lowering.kernel.flags import INVALID
+from dcarray.lowering.runtime import threads as pool
+
+pytestmark = pytest.mark.skipif(not BUILT, reason="the C module has the threads")
 
 WORTH = 1 << 20  # work of one iteration that makes any launch parallel
 
@@ -119,6 +123,14 @@ def test_a_senseless_number_of_threads() -> None:
     run()
     run()
     assert (x == 2).all()
+
+
+def test_without_the_module_the_calling_thread_does_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "native", None)
+    x, silent = np.zeros(1000), np.full(10, 0x7FF0000000000001).view("d")  # signalling
+    assert job(x, 4)() == 0 and (x == 1).all()
+    assert job(silent, 4)() == INVALID and job(x, 4)() == 0
+    assert increment().native is increment().repeat is None
 
 
 # ---- turns of a loop ----------------------------------------------------------------------------------

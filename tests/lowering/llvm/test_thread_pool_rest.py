@@ -10,24 +10,25 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
 
-from dcarray.lowering.cpu.llvm.object_code import engine, linking
-from dcarray.lowering.cpu.llvm.thread_pool import pool, threads
-from dcarray.lowering.cpu.llvm.thread_pool.layout import OFFSETS, pool_bytes
-from dcarray.lowering.cpu.llvm.thread_pool.threads import Launch
+from dcarray.core.native import BUILT
+from dcarray.lowering.cpu.llvm.launches import Launch
 
 pytestmark = pytest.mark.skipif(
-    not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) < 2,
+    not BUILT or not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) < 2,
     reason="threads cannot be kept on different processors",
 )
 PHASE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
-GRAIN = 1 << pool.GRAIN_BITS
+# Constants of `thread_pool.h` and `launches.h`.
+GRAIN, WORTH_WAKING, LONG_JOB = 1 << 17, 8, 4096
+LATE_NS, REPAID, LEAST_ALONE, MOST_ALONE, CALM = 80_000, 16, 1_000_000, 500_000_000, 50_000_000
 EXTENT = 64
 # Work of an element, so that workers are woken, and chunks are few.
-WORK = pool._WORTH_WAKING * GRAIN // EXTENT
+WORK = WORTH_WAKING * GRAIN // EXTENT
 SLOW, LATE = 1e-3, 0.06  # seconds of a chunk, and of one of a worker that comes late
 
 
@@ -54,20 +55,30 @@ class Phase:
         self.launch(self.launch.pack(EXTENT, work), 2)
 
     def repeat(self, times: int) -> None:
-        self.launch.repeat(range(times), 2, [(self.launch, lambda t: self.launch.pack(EXTENT, WORK))])
+        repeat = self.launch.repeat
+        assert repeat is not None
+        repeat(range(times), 2, [(self.launch, lambda t: self.launch.pack(EXTENT, WORK))])
 
 
-class State:
-    """The fields of the state of the pool of two threads."""
+class Account:
+    """What sharing has cost lately: a tuple of nanoseconds (lost, good, last time alone, until when)."""
 
-    def __getattr__(self, name: str) -> int:
-        return ctypes.c_int64.from_address(threads._pool(2) + OFFSETS[name]).value
+    @property
+    def rest(self) -> int:
+        return judge_sharing(None)[2]
 
-    def __setattr__(self, name: str, value: int) -> None:
-        ctypes.c_int64.from_address(threads._pool(2) + OFFSETS[name]).value = value
+    @property
+    def until(self) -> int:
+        return judge_sharing(None)[3]
 
-    def forget(self) -> None:
-        self.COOL = self.REST = self.DEBT = self.GOOD = 0
+    def set(self, lost: int = 0, good: int = 0, rest: int = 0, until: int = 0) -> None:
+        judge_sharing((lost, good, rest, until))
+
+
+def judge_sharing(*given: Any) -> tuple[int, int, int, int]:
+    from dcarray._native.extension import judge_sharing
+
+    return judge_sharing(*given)
 
 
 def now() -> int:
@@ -75,92 +86,89 @@ def now() -> int:
 
 
 @pytest.fixture
-def state() -> Iterator[State]:
-    """The state of the pool, whose worker has another processor than the launching thread."""
-    found = State()
-    found.forget()
-    main = threading.get_native_id()
-    workers = [
-        t.native_id for t in threading.enumerate() if t.name.startswith("dcarray-worker") and t.native_id
-    ]
-    before = {thread: os.sched_getaffinity(thread) for thread in (main, *workers)}
-    first, *others = sorted(before[main])
-    for thread in before:
-        os.sched_setaffinity(thread, {first} if thread == main else others)
+def account() -> Iterator[Account]:
+    """The account of the threads, of which the first has another processor than the one that calls."""
+    found = Account()
+    found.set()
+    before = os.sched_getaffinity(0)
+    first, *others = sorted(before)
+    Phase(lambda: None, lambda: None)()  # it starts a thread
+    tasks = {int(task) for task in os.listdir("/proc/self/task")} - {
+        t.native_id for t in threading.enumerate()
+    }
+    for task in tasks:
+        os.sched_setaffinity(task, others)
+    os.sched_setaffinity(0, {first})
     yield found
-    for thread, processors in before.items():
-        os.sched_setaffinity(thread, processors)
-    found.forget()
+    for task in (0, *tasks):
+        os.sched_setaffinity(task, before)
+    found.set()
 
 
-def one_is_late(state: State, run: Callable[[Phase], None]) -> Phase:
-    """Run phases until a worker has had a part in one, and was late with it: it is not if the launching
-    thread had no processor meanwhile."""
-    rest, cool = state.REST, state.COOL
+def one_is_late(account: Account, run: Callable[[Phase], None]) -> Phase:
+    """Run phases until a thread has had a part in one, and was late with it: it is not if the calling thread
+    had no processor meanwhile."""
+    rest, until = account.rest, account.until
     for _ in range(200):
         phase = Phase(lambda: time.sleep(SLOW), lambda: time.sleep(LATE))
         run(phase)
-        if phase.helped and state.COOL > 0:
+        if phase.helped and account.until > 0:
             return phase
-        state.REST, state.COOL, state.DEBT = rest, cool, 0
-    raise AssertionError("no worker had a part and was late")
+        account.set(rest=rest, until=until)
+    raise AssertionError("no thread had a part and was late")
 
 
-def test_after_a_late_worker_launches_run_alone(state: State) -> None:
-    phase = one_is_late(state, Phase.__call__)
-    assert (phase.done == 1).all() and state.COOL > 0 and state.REST >= pool._COOL_NS
-    state.COOL = now() + 10**12
+def test_after_a_late_thread_launches_run_alone(account: Account) -> None:
+    phase = one_is_late(account, Phase.__call__)
+    assert (phase.done == 1).all() and account.until > 0 and account.rest >= LEAST_ALONE
+    account.set(rest=account.rest, until=now() + 10**12)
     helped = phase.helped
     for _ in range(5):
         phase()
     assert phase.helped == helped and (phase.done == 6).all()
 
 
-def test_turns_of_a_loop_run_alone_after_a_late_worker(state: State) -> None:
-    phase = one_is_late(state, lambda phase: phase.repeat(3))
-    assert (phase.done == 3).all() and state.COOL > 0 and state.REST >= pool._COOL_NS
-    state.COOL = now() + 10**12
+def test_turns_of_a_loop_run_alone_after_a_late_thread(account: Account) -> None:
+    phase = one_is_late(account, lambda phase: phase.repeat(3))
+    assert (phase.done == 3).all() and account.until > 0 and account.rest >= LEAST_ALONE
+    account.set(rest=account.rest, until=now() + 10**12)
     helped = phase.helped
     phase.repeat(4)
     assert phase.helped == helped and (phase.done == 7).all()
 
 
-def test_long_launches_are_shared_all_the_same(state: State) -> None:
-    state.COOL = now() + 10**12
-    assert one_is_late(state, lambda phase: phase(pool._LONG * GRAIN)).helped
+def test_long_launches_are_shared_all_the_same(account: Account) -> None:
+    account.set(until=now() + 10**12)
+    assert one_is_late(account, lambda phase: phase(LONG_JOB * GRAIN)).helped
 
 
-def test_after_the_rest_launches_are_shared_again(state: State) -> None:
-    one_is_late(state, Phase.__call__)
-    state.COOL = now() - 1
-    assert one_is_late(state, Phase.__call__).helped
+def test_after_the_rest_launches_are_shared_again(account: Account) -> None:
+    rest = one_is_late(account, Phase.__call__).helped and account.rest
+    account.set(rest=rest, until=now() - 1)
+    assert one_is_late(account, Phase.__call__).helped
 
 
 # ---- what decides -------------------------------------------------------------------------------------
 class Judge:
-    """The account of a pool that nobody runs on."""
+    """An account of threads that do nothing meanwhile."""
 
     def __init__(self) -> None:
-        text = pool.source().replace("define internal void @judge", "define void @judge")
-        (address,) = linking.load(engine.compile_object(text, optimised=False), ("judge",))
-        self._judge = ctypes.CFUNCTYPE(None, ctypes.c_void_p, *[ctypes.c_int64] * 3)(address)
-        self._memory = ctypes.create_string_buffer(pool_bytes(2) + 64)
         self.now = 10**12
-
-    def field(self, name: str) -> ctypes.c_int64:
-        return ctypes.c_int64.from_buffer(self._memory, OFFSETS[name])
+        self.account = 0, 0, 0, 0
 
     def __call__(self, lost: int, took: int) -> int:
         """Note a job; return for how long jobs run alone from now on."""
-        self._judge(ctypes.addressof(self._memory), lost, took, self.now)
-        return max(0, self.field("COOL").value - self.now)
+        before = judge_sharing(None)
+        self.account = judge_sharing(self.account, lost, took, self.now)
+        judge_sharing(before)
+        return max(0, self.account[3] - self.now)
 
     def sleep(self) -> None:
-        self.now = max(self.now, self.field("COOL").value)
+        self.now = max(self.now, self.account[3])
 
 
 def test_gains_pay_losses() -> None:
-    judge, lost = Judge(), pool._LATE_NS // 2
+    judge, lost = Judge(), LATE_NS // 2
     for _ in range(20):
         assert judge(lost, 10 * lost) == judge(-lost, 10 * lost) == 0
     assert [judge(lost, lost) > 0 for _ in range(3)] == [False, False, True]
@@ -168,21 +176,22 @@ def test_gains_pay_losses() -> None:
 
 def test_what_is_lost_of_a_long_job_is_no_sign() -> None:
     judge = Judge()
-    assert judge(20 * pool._LATE_NS, 200 * pool._LATE_NS) == 0
-    assert judge(20 * pool._LATE_NS, 200 * pool._LATE_NS) > 0
+    assert judge(20 * LATE_NS, 200 * LATE_NS) == 0
+    assert judge(20 * LATE_NS, 200 * LATE_NS) > 0
 
 
 def test_the_rest_grows_while_sharing_is_a_loss() -> None:
     judge, rests = Judge(), []
     for _ in range(12):
-        rests.append(judge(2 * pool._LATE_NS, 0))
+        rests.append(judge(2 * LATE_NS, 0))
         judge.sleep()
-    assert rests[0] == max(pool._COOL_NS, 2 * pool._REPAID * pool._LATE_NS) and rests[-1] == pool._LONGEST_NS
-    assert all(b == min(2 * a, pool._LONGEST_NS) for a, b in pairwise(rests))
-    judge.field("GOOD").value = pool._CALM_NS + 1
-    assert judge(2 * pool._LATE_NS, 0) == rests[0]
+    assert rests[0] == max(LEAST_ALONE, 2 * REPAID * LATE_NS) and rests[-1] == MOST_ALONE
+    assert all(b == min(2 * a, MOST_ALONE) for a, b in pairwise(rests))
+    lost, _, rest, until = judge.account
+    judge.account = lost, CALM + 1, rest, until
+    assert judge(2 * LATE_NS, 0) == rests[0]
     judge.sleep()
-    assert judge(10**9, 0) == pool._LONGEST_NS
+    assert judge(10**9, 0) == MOST_ALONE
 
 
 ALONE = """

@@ -7,6 +7,7 @@ it succeeds; so there is nothing to undo if it fails.
 from __future__ import annotations
 
 import random
+import threading
 from functools import cache
 from operator import attrgetter
 from random import Random
@@ -15,8 +16,6 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
-
-from dcarray.lowering.runtime.worker_threads import has_other_threads
 
 from .memory_at import memory_at
 
@@ -82,7 +81,7 @@ def copied_here(value: Random) -> bool:
     meanwhile."""
     found = twin(value)
     kept = vars(value).get("gauss_next")
-    if found is None or has_other_threads() or not (kept is None or type(kept) is float):
+    if found is None or threading.active_count() > 1 or not (kept is None or type(kept) is float):
         return False
     found.state[:_WORDS] = found.own[1:]
     found.state[_WORDS] = found.own[0]

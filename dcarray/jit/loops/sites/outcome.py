@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
-
-from dcarray.lowering.runtime.worker_threads import has_other_threads
 
 __all__ = ["Outcome"]
 
@@ -39,7 +38,7 @@ class Outcome:
     def __init__(self) -> None:
         self.results: tuple[Any, ...] = ()
         self.is_final = self.is_brief = self.was_stopped = False
-        self.is_alone = not has_other_threads()
+        self.is_alone = threading.active_count() == 1
         self.steps: list[Callable[[tuple[Any, ...]], tuple[Any, ...]]] = []
         self.undo: list[Callable[[], None]] = []
 

@@ -10,7 +10,6 @@ from dcarray.lowering.cpu.llvm.ops.integer_ops import with_overflow_flag
 from dcarray.lowering.cpu.llvm.ops.scalar_ops import apply
 from dcarray.lowering.cpu.llvm.text.builder import Builder, DType, Value, part, real, ty
 from dcarray.lowering.cpu.llvm.text.literals import literal
-from dcarray.lowering.cpu.llvm.thread_pool.pool import exceptions
 from dcarray.lowering.kernel.flags import INVALID, op_flags
 from dcarray.lowering.kernel.nodes import (
     STEPS,
@@ -29,6 +28,7 @@ from dcarray.lowering.kernel.nodes import (
     Phase,
 )
 from dcarray.lowering.kernel.walk import updates, walk
+from dcarray.lowering.runtime.threads import exceptions
 
 from .access_hints import AccessHints
 from .select_barriers import NestedSelects, make_opaque

@@ -28,7 +28,7 @@ LOCK = held_in_forks(threading.RLock())
 compilation."""
 MATHEMATICS = ("libm.so.6", "libmvec.so.1") if platform.system() == "Linux" else ()
 """Libraries whose functions compiled code calls."""
-# Loaded code lives as long as the process: worker threads may sit in it while the interpreter shuts
+# Loaded code lives as long as the process: threads may run it while the interpreter shuts
 # down, so neither the compiler nor a library may be disposed of at its end.
 _kept: list[Any] = []
 

@@ -7,8 +7,8 @@ import re
 import numpy as np
 
 from dcarray.ir.records import record
+from dcarray.lowering.cpu.llvm.launches import ObjectCompiler
 from dcarray.lowering.cpu.llvm.text.addresses import expand_addresses
-from dcarray.lowering.cpu.llvm.thread_pool.object_compiler import ObjectCompiler
 from dcarray.lowering.kernel.compiler import LoadedKernel
 from dcarray.lowering.kernel.nodes import Kernel
 

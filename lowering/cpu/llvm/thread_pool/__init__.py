@@ -1,1 +1,0 @@
-"""The thread pool, as LLVM text, and the launches of kernels on it."""
