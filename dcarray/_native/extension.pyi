@@ -60,7 +60,7 @@ def make_short_run(
     parameters: tuple[tuple[str, int, Any, Any], ...],
     results: tuple[tuple[str, int, Any, Any], ...], sizes: tuple[tuple[int, int, int, int], ...],
     firsts: tuple[int, ...], lock: Any, empty: Callable[..., Any], undo: bool,
-    temporary: int, launches: tuple[tuple[int, int, bool, tuple[int, ...]], ...],
+    temporary: int, launches: tuple[tuple[int, bool, tuple[int, ...]], ...],
     failed: Callable[[Exception], tuple[()]], /,
 ) -> Any: ...  # fmt: skip
 def make_object_run(
