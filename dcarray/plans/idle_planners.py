@@ -8,8 +8,8 @@ process depends on: the interpreter, its import paths, the sources, the environm
 
 from __future__ import annotations
 
-import os
 import _socket as socket  # without the enumerations of `socket`, which take 2 ms
+import os
 import stat
 import time
 from contextlib import suppress

@@ -9,11 +9,11 @@ for the program's next run, and waits for another program for a while (`dcarray.
 
 from __future__ import annotations
 
+import _socket as socket  # without the enumerations of `socket`, which take 2 ms
 import gc
 import os
 import pickle
 import select
-import _socket as socket  # without the enumerations of `socket`, which take 2 ms
 import sys
 import threading
 import time
@@ -110,7 +110,7 @@ def serve() -> None:
     HOLDING.wanted = lambda: program is None or _is_ready(program, 0)
     while program is not None:
         over = threading.Event()
-        threading.Thread(target=_watch, args=(program.dup(), not place, over), daemon=True).start()
+        threading.Thread(target=_watch, args=(_again(program), not place, over), daemon=True).start()
         left = finish(_serve_program(program, chores))
         with suppress(OSError):  # it has left
             program.shutdown(socket.SHUT_RDWR)
@@ -320,13 +320,18 @@ def save_reply(request: requests.Request | requests.RoutineRequest, reply: tuple
         disk_store.save(request, Untraceable(*reply[1:]))
 
 
+def _again(program: socket.socket) -> socket.socket:
+    """Return another socket of the same connection."""
+    return socket.socket(fileno=os.dup(program.fileno()))
+
+
 def _received(program: socket.socket) -> Any:
     """Return the content of the next message of a program; None if the program has left."""
-    with suppress(OSError), program.makefile("rb", buffering=0) as stream:
-        head = stream.read(HEAD)
-        if head and len(head) == HEAD:
+    with suppress(OSError):
+        head = program.recv(HEAD)
+        if len(head) == HEAD:
             size, data = int.from_bytes(head, "little"), bytearray()
-            while len(data) < size and (part := stream.read(size - len(data))):
+            while len(data) < size and (part := program.recv(size - len(data))):
                 data += part
             if len(data) == size:
                 return pickle.loads(data)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import _socket as socket  # without the enumerations of `socket`, which take 2 ms
 import os
 import pickle
 import select
-import _socket as socket  # without the enumerations of `socket`, which take 2 ms
 import struct
 import sys
 import time
