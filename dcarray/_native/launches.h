@@ -84,13 +84,14 @@ launch(int64_t threads, int64_t *block)
 {
     Launch l = launch_of(block);
     int flags = 0;
+    threads = least(threads, MOST_THREADS);
     for (int64_t k = 0; threads == 0 && k < l.phases; k++)
         if (worth(l.sizes[k], 0, 2) > 1)
             return -1;
     feclearexcept(FLAGS);
     for (int64_t k = 0; k < l.phases; k++) {
-        int64_t owners = worth(l.sizes[k], 0, least(threads, MOST_THREADS)), grains = grains_of(l.sizes[k], 0);
-        int64_t start = owners > 1 ? claim_pool(owners, grains >= LONG_JOB) : 0;
+        int64_t owners = worth(l.sizes[k], 0, threads), grains = grains_of(l.sizes[k], 0);
+        int64_t start = owners > 1 ? claim_pool(threads, grains >= LONG_JOB) : 0;
         if (!start) {
             flags |= do_alone(&l, k);
             continue;
