@@ -20,7 +20,7 @@ from ..syntax.liveness import parameters_of
 from ..syntax.originals import called_by, original
 from ..syntax.source import CO_COROUTINE, CO_GENERATOR, names_in, source_of
 from ..syntax.supported import KnownCalls, imported_modules
-from ..syntax.syntax_facts import declared_names, walk
+from ..syntax.syntax_facts import declared_names, listed, walk
 from .codes import bound, every, inner_codes, note_codes
 from .rewrite import Scope, Text, add_sites, reads_frames
 from .site import Site, SitePlace, SiteSource, sites_at
@@ -106,9 +106,6 @@ def function_code(
     source = source_of(function, code)
     if source is None:
         return None
-    known = _known_calls(function, source.tree)
-    if reads_frames(source.tree, known):
-        return None
     import linecache  # which sites of a module do not need
 
     text = Text(source.text, code.co_filename)
@@ -116,10 +113,14 @@ def function_code(
     sees_identity = text_compares_identity(whole)
     places: list[SitePlace] = []
     places_of: dict[tuple[str, int], list[int]] = {}
-    for inner, tree in [*_definitions(code, source.tree)]:
-        before = len(places)
-        add_sites(tree.body, _scope(inner, tree, known, sees_identity), text, places, without)
-        places_of[inner.co_name, inner.co_firstlineno] = [*range(before, len(places))]
+    with listed(source.tree):
+        known = _known_calls(function, source.tree)
+        if reads_frames(source.tree, known):
+            return None
+        for inner, tree in [*_definitions(code, source.tree)]:
+            before = len(places)
+            add_sites(tree.body, _scope(inner, tree, known, sees_identity), text, places, without)
+            places_of[inner.co_name, inner.co_firstlineno] = [*range(before, len(places))]
     made = source.compile_tree(source.tree) if places else None
     return None if made is None else Sited(lined(made), places, places_of)
 
