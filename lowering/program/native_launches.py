@@ -10,6 +10,8 @@ import ast
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from dcarray.lowering.runtime.parsing import parse
+
 __all__ = ["NO_ARRAY", "TEMPORARY", "NativeLaunch", "NativeLaunches", "native_launches"]
 
 NO_ARRAY, TEMPORARY = -1, -2  # in place of the position of an array
@@ -66,7 +68,7 @@ def native_launches(driver: Any) -> NativeLaunches | None:
     if text is None or len(text) > _LONGEST:
         return None
     reader = _Reader(things)
-    (function,) = ast.parse(text).body
+    (function,) = parse(text).body
     if not isinstance(function, ast.FunctionDef) or not all(map(reader.reads, function.body)):
         return None
     texts = "".join(f"{number}, " for number in reader.numbers)
@@ -149,7 +151,7 @@ class _Reader:
             first = ast.unparse(expression.left)
             if first in self._places:
                 place, rest = self._places[first], ast.unparse(expression.right)
-        names = {node.id for node in ast.walk(ast.parse(rest)) if isinstance(node, ast.Name)}
+        names = {node.id for node in ast.walk(parse(rest)) if isinstance(node, ast.Name)}
         if not names.isdisjoint({*self._places, "_threads", "_base"}):
             return None
         return place[0], f"{place[1]} + {rest}" if place[1] else rest

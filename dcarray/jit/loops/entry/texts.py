@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from dcarray.lowering.runtime.parsing import parse
+
 from ..syntax.syntax_facts import Names, walk
 from .entry_values import CHARACTERS
 from .lists import ListElements
@@ -98,7 +100,7 @@ def looked_at(source: str) -> Names:
     """Return the names whose values statements use for nothing but their length and their items."""
     uses: list[ast.AST] = []
     every: list[str] = []
-    for node in walk(ast.parse(source)):
+    for node in walk(parse(source)):
         if isinstance(node, ast.Name):
             every.append(node.id)
         elif isinstance(node, ast.Subscript) and not isinstance(node.slice, ast.Slice | ast.Tuple):

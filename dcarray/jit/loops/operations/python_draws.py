@@ -15,6 +15,7 @@ import numpy as np
 
 from dcarray.ir.nodes import Apply, Load
 from dcarray.ir.ops import const
+from dcarray.lowering.runtime.parsing import parse
 
 from ..entry.entry_values import Function, PublicObject
 from ..entry.guards import rewritten_function
@@ -125,7 +126,7 @@ def written_in_python(name: str) -> Function | None:
     if method is None or source is None:
         return None
     source.tree.body = without_tries(source.tree.body)
-    tree = ast.parse(ast.unparse(source.tree)).body[0]
+    tree = parse(ast.unparse(source.tree)).body[0]
     assert isinstance(tree, ast.FunctionDef)
     found = rewritten_function(method, ast.unparse(tree), tree, {}, {})
     made = None if found is None else found.entry_value

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import math
 from collections.abc import Iterable, Sequence
 from types import FunctionType
@@ -14,6 +13,7 @@ from dcarray.core import config, fp_state
 from dcarray.core.fp_bits import RAISING
 from dcarray.core.processes import communicator
 from dcarray.ir.records import replaced
+from dcarray.lowering.runtime.parsing import parse
 from dcarray.plans.slot import PlanSlot
 from dcarray.tiering import admission
 
@@ -223,5 +223,5 @@ def reads_bound(source: SiteSource, values: Iterable[Any]) -> bool:
         return False
     guards = [guard_of(value) for value in values if type(value) is FunctionType]
     found = [constants_in(guard.entry_value) for guard in guards if isinstance(guard, ObjectGuard)]
-    bound = stores(ast.parse(source.source)).intersection(source.shared)
+    bound = stores(parse(source.source)).intersection(source.shared)
     return not bound.isdisjoint(frozenset().union(*found))

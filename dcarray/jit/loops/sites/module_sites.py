@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from importlib.util import decode_source
 
+from dcarray.lowering.runtime.parsing import parse
+
 from ..syntax.identity import compares_identity
 from ..syntax.liveness import parameters_of
 from ..syntax.private_names import has_private, mangle, mangled
@@ -46,7 +48,7 @@ def rewritten(source: str | bytes, file: str, is_script: bool) -> SitedModule:
     SyntaxError, ValueError, RecursionError
         If the module cannot be compiled.
     """
-    tree = ast.parse(source, file)
+    tree = parse(source, file)
     text = decode_source(source) if isinstance(source, bytes) else source
     table = symtable.symtable(text, file, "exec")
     if has_private(text):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from typing import Any
 
 from dcarray.core.counters import note
 from dcarray.core.faults import passed_over
+from dcarray.lowering.runtime.parsing import parse
 
 from ..syntax.stubs import functions_in, stub_of
 from .codes import note_codes
@@ -90,7 +90,7 @@ def _heat_hinted(source: str | bytes, file: str, module: SitedModule, sites: Seq
     if stub.problem:
         note(stub.problem, kind="loop", where=(file, 1))
         return
-    for name, tree in functions_in(ast.parse(source)):
+    for name, tree in functions_in(parse(source)):
         if name not in stub:
             continue
         hint = stub.hint(name, tree.args)

@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from types import FunctionType
 from typing import Any, NamedTuple
 
+from dcarray.lowering.runtime.parsing import parse
+
 from ..entry.guards import ObjectGuard, rewritten_function
 from ..syntax.access_paths import Unnamed, changed
 from ..syntax.appends import append_call, appending_calls, drop_comma, list_of
@@ -101,7 +103,7 @@ def _named(
     names: Mapping[str, Any], shared: Names, rebound: Names,
 ) -> NamedStatements:  # fmt: skip
     """Return the result of `named_statements`, given the global names that callees assign (``rebound``)."""
-    tree = ast.parse(source)
+    tree = parse(source)
     lines = [line.encode() for line in source.split("\n")]
     growing = {name: calls for name, calls in appending_calls(tree.body[0]).items() if name in lists}
     appending = [call for call in map(append_call, tree.body) if call is not None and _list(call) in lists]
@@ -131,7 +133,7 @@ def _named(
         source = hoisted(source, tree, inside.call, objects)
         return _named(source, live, lists, values, variables, names, shared, rebound)
     text = changed(lines, body.changes)
-    stmts = ast.parse(text).body
+    stmts = parse(text).body
     found = paths.found
     written = stores(*stmts) & found.keys()
     read = live_before(stmts, live | written) & found.keys()

@@ -6,6 +6,8 @@ import ast
 import copy
 from collections.abc import Sequence
 
+from dcarray.lowering.runtime.parsing import parse
+
 from .path_names import counted, is_appended
 from .syntax_facts import forget, walk
 
@@ -120,7 +122,7 @@ def _counting(body: Sequence[ast.stmt], found: dict[str, int]) -> list[ast.stmt]
         if call is not None and is_appended(name):
             found[name] = found.get(name, 0) + 1
             text = f"{name}[{counted(name)}] = None\n{counted(name)} = {counted(name)} + 1"
-            put, count = ast.parse(text).body
+            put, count = parse(text).body
             assert isinstance(put, ast.Assign)
             for one in (put, count):
                 for node in ast.walk(one):

@@ -6,6 +6,8 @@ import ast
 import copy
 from collections.abc import Sequence
 
+from dcarray.lowering.runtime.parsing import parse
+
 from .access_paths import Change, Unnamed
 from .source import Source, is_faithful
 from .syntax_facts import walk
@@ -34,7 +36,7 @@ def undecorated(tree: ast.FunctionDef) -> ast.FunctionDef:
 
 def function_of_text(text: str) -> ast.FunctionDef:
     """Return the syntax tree of a definition."""
-    (tree,) = ast.parse(text).body
+    (tree,) = parse(text).body
     assert isinstance(tree, ast.FunctionDef)
     return tree
 

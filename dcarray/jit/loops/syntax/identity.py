@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
+from dcarray.lowering.runtime.parsing import parse
+
 from .liveness import live_before
 from .syntax_facts import NONE, Names, stores, walk
 
@@ -40,7 +42,7 @@ def text_compares_identity(text: str) -> bool:
     if not re.search(r"\bis\b(?! (not )?None\b)|\bid *[(,)]", text):
         return False
     try:
-        return compares_identity(ast.walk(ast.parse(text)))
+        return compares_identity(ast.walk(parse(text)))
     except (SyntaxError, ValueError, RecursionError):
         return True
 
@@ -57,7 +59,7 @@ def _is_between_objects(op: ast.cmpop, left: ast.expr, right: ast.expr) -> bool:
 def handed_on(source: str, returned: str) -> Names:
     """Return the names that may have an object that existed before after the statements of a text, with
     those of lists that may get one as an item, and the name ``returned`` if they may return one."""
-    stmts, unread = ast.parse(source).body, _Unread().visit(ast.parse(source)).body
+    stmts, unread = parse(source).body, _Unread().visit(parse(source)).body
     bindings = [pair for stmt in stmts for node in walk(stmt) for pair in _bindings(node, returned)]
     before = live_before(stmts, NONE) | (stores(*stmts) - NONE.union(*[names for names, _ in bindings]))
     is_loop = len(stmts) == 1 and isinstance(stmts[0], ast.For | ast.While)
@@ -71,7 +73,7 @@ def handed_on(source: str, returned: str) -> Names:
 @lru_cache(maxsize=64)
 def hands_on_items(source: str) -> bool:
     """Whether a function may give a list an item that existed before."""
-    nodes = [*ast.walk(ast.parse(source))]
+    nodes = [*ast.walk(parse(source))]
     names = frozenset([node.id for node in nodes if isinstance(node, ast.Name)])
     for node in nodes:
         targets = [*getattr(node, "targets", ()), getattr(node, "target", node)]

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from types import CodeType, FunctionType
 
+from dcarray.lowering.runtime.parsing import parse
+
 from .private_names import class_around, mangle
 from .source import Source, source_of
 
@@ -32,7 +34,7 @@ def _lambda_source(function: FunctionType, code: CodeType) -> Source | None:
     mangle(found[0], class_around(code.co_qualname))
     spec, body = ast.unparse(found[0].args), ast.unparse(found[0].body)
     made = f"def {_NAME}({spec}):\n    return {body}"
-    (tree,) = ast.parse(made).body
+    (tree,) = parse(made).body
     assert isinstance(tree, ast.FunctionDef)
     return Source(tree, tuple(made.splitlines(keepends=True)), 1, code, ())
 
@@ -41,7 +43,7 @@ def _lambda_source(function: FunctionType, code: CodeType) -> Source | None:
 def _lambdas(text: str, file: str) -> list[tuple[ast.Lambda, CodeType]]:
     """Return the lambdas of a file with their code objects, compiled anew."""
     try:
-        tree = ast.parse(text, file)
+        tree = parse(text, file)
         codes = [*_codes(compile(tree, file, "exec", dont_inherit=True))]
     except (SyntaxError, ValueError, RecursionError):
         return []

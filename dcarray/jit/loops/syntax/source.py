@@ -14,6 +14,7 @@ from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 from dcarray.ir.records import record, replaced
+from dcarray.lowering.runtime.parsing import parse
 
 from .originals import original
 from .private_names import class_around, has_private, in_text, is_written_plainly, mangle
@@ -64,11 +65,11 @@ class Source:
             made.type_params = []  # type: ignore[attr-defined, unused-ignore]
             body, depth = [ast.copy_location(made, tree)], 2
         if code.co_flags & _NESTED:
-            outer = ast.parse(f"def outer({', '.join(code.co_freevars)}): pass").body[0]
+            outer = parse(f"def outer({', '.join(code.co_freevars)}): pass").body[0]
             assert isinstance(outer, ast.FunctionDef)
             outer.body = body
             body, depth = [outer], depth + 1
-        imports = ast.parse("".join(f"import {name}\n" for name in self.imported)).body
+        imports = parse("".join(f"import {name}\n" for name in self.imported)).body
         module = ast.Module(body=[*imports, *body], type_ignores=[])
         try:
             whole = compile(
@@ -198,7 +199,7 @@ def _parse(lines: list[str], first: int) -> ast.stmt:
     """Return the statement, with the line numbers of the file."""
     inner = lines[0][:1].isspace()
     before = "\n" * (first - 2) + "if 1:\n" if inner else "\n" * (first - 1)
-    (tree,) = ast.parse(before + "".join(lines)).body
+    (tree,) = parse(before + "".join(lines)).body
     if inner:
         assert isinstance(tree, ast.If)
         (tree,) = tree.body

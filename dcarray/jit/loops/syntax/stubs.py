@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from types import CodeType
 from typing import Any, NamedTuple
 
+from dcarray.lowering.runtime.parsing import parse
+
 __all__ = ["Hint", "Stub", "function_at", "functions_in", "qualname_of", "stub_of", "stub_path"]
 
 _ENDING = ".hints.pyi"
@@ -75,7 +77,7 @@ class Stub:
         self._functions: dict[str, ast.FunctionDef] = {}
         self._lines = text.splitlines()
         try:
-            tree = ast.parse(text)
+            tree = parse(text)
         except (SyntaxError, ValueError) as error:
             self.problem = f"{os.path.basename(path)} is not a stub: {error}"
             return
@@ -163,7 +165,7 @@ def function_at(file: str, line: int) -> str:
     """Return the name of the function that contains a line; ``<module>`` if none does, or without the
     file."""
     try:
-        tree = ast.parse("".join(linecache.getlines(file)))
+        tree = parse("".join(linecache.getlines(file)))
     except SyntaxError:
         return "<module>"
     around = [(node.lineno, name) for name, node in functions_in(tree) if node.lineno <= line <= _last(node)]

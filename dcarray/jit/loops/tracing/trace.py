@@ -18,6 +18,7 @@ from dcarray.ir.analysis.effects import reads, writes
 from dcarray.ir.nodes import Array, Compute, Dim, Region, Symbol
 from dcarray.ir.ops import const
 from dcarray.ir.verify import VerifyError, verify
+from dcarray.lowering.runtime.parsing import parse
 
 from ..entry.entry_values import (
     CHARACTERS,
@@ -162,7 +163,7 @@ class Tracer(Recursions):
     def run_trace(self) -> TracedLoop:
         request = self.request
         try:
-            body = without_tries(ast.parse(request.source).body)
+            body = without_tries(parse(request.source).body)
         except SyntaxError as error:
             raise self.scope.fail("the source is not understood") from error
         if ENDED in request.live:  # a site's loop, after which the program returns
@@ -226,9 +227,8 @@ class Tracer(Recursions):
             elif isinstance(value, ListType):
                 mixed = value.mixed or self.lists.kinds.get(name) == INT_OR_FLOAT
                 dtype = _MIXED if mixed else value.dtype
-                array = self._array(
-                    name, ArrayType(dtype, value.shape[1:] if value.ragged else value.shape, ())
-                )
+                shape = value.shape[1:] if value.ragged else value.shape
+                array = self._array(name, ArrayType(dtype, shape, ()))
                 self._values[name] = NumberList(array, False, mixed, name, value.of_tuples)
                 if value.ragged:
                     places = ArrayType(_INT, value.shape[:1], ())
