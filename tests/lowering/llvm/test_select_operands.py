@@ -34,6 +34,8 @@ def test_operations_are_kept_apart(operation: str) -> None:
     assert '  %a = tail call <8 x double> asm "", "=v,0"(<8 x double> %everywhere.a)\n' in changed
     assert len(changed.split("\n")) == len(text.split("\n")) + 1
     assert isolate_select_operands(text, False) == text
+    branches = [text.replace("%b", name) for name in ("%predphi3", "%q0.sroa.0", "%v12.0", "%spec.select")]
+    assert all(isolate_select_operands(one, True) == one for one in branches)
 
 
 @pytest.mark.parametrize(
@@ -41,10 +43,8 @@ def test_operations_are_kept_apart(operation: str) -> None:
     [("double", "v"), ("float", "v"), ("i64", "r"), ("i16", "r"), ("i8", "r"), ("i1", None)],
 )
 def test_numbers_are_kept_apart_too(kind: str, register: str | None) -> None:
-    operation = {
-        "double": "fdiv double %x, %z",
-        "float": "fptrunc double %x to float",
-    }.get(kind, f"fptosi double %x to {kind}")
+    floats = {"double": "fdiv double %x, %z", "float": "fptrunc double %x to float"}
+    operation = floats.get(kind, f"fptosi double %x to {kind}")
     text = f"""define {kind} @f(i1 %m, double %x, double %z, {kind} %o) {{
   %a = {operation}
   %b = select i1 %m, {kind} %a, {kind} %o

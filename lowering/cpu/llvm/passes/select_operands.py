@@ -16,7 +16,8 @@ from .metadata import FUNCTION
 
 __all__ = ["isolate_select_operands"]
 
-_CHOICE = re.compile(r"^  %[\w.]+ = select (?:<\d+ x i1>|i1) (.*)$", re.M)
+_BRANCHES = r"predphi|spec\.select|[qv]\d"  # names of selects that LLVM makes of branches
+_CHOICE = re.compile(rf"^  %(?!{_BRANCHES})[\w.]+ = select (?:<\d+ x i1>|i1) (.*)$", re.M)
 _NAME = re.compile(r"%[\w.]+")
 _TYPE = r"(<\d+ x \w+>|\w+)"
 # Operations that may raise another exception than inexact; the last group is the dtype.
