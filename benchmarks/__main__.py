@@ -1,48 +1,16 @@
 """Run the short benchmark: ``python -m benchmarks [--json FILE] [--docs FILE] [--quick] [--only WORD]``.
 
-``python -m benchmarks npbench --suite PATH`` runs NPBench instead, ``python -m benchmarks memory --suite
-PATH`` measures the memory that its benchmarks take, ``python -m benchmarks kernels`` runs our own kernels
-against the machine's bandwidth and at growing sizes, ``python -m benchmarks scaling`` the papers' kernels
-on several ranks, ``python -m benchmarks calls`` commonly used calls one by one, ``python -m benchmarks
-programs`` short programs of ordinary code, ``python -m benchmarks first`` the first calls of others,
-``python -m benchmarks people`` whole programs as people write them, ``python -m benchmarks warmup`` the work
-that NPBench's kernels do in a process's first seconds, ``python -m benchmarks plans`` how long plans take,
-``python -m benchmarks polybench`` its kernels of linear algebra as statements and as loops, ``python -m
-benchmarks gpu`` arrays on a device, ``python -m benchmarks libraries`` libraries that are compiled ahead of
-time, and ``python -m benchmarks fusion`` the constants by which fusions decide.
+``python -m benchmarks NAME`` runs another one, of those in `COMMANDS`; ``--help`` after it says what it does.
 """
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
-import json
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from importlib import import_module
 
-from . import (
-    ceiling,
-    document,
-    first_calls,
-    fusion_costs,
-    gpu,
-    libraries,
-    memory,
-    mixed,
-    npbench,
-    ordinary,
-    overhead,
-    people,
-    plans,
-    polybench,
-    processes,
-    roofline,
-    scaling,
-    speed,
-    sweep,
-    warmup,
-)
+from . import ceiling, document, mixed, overhead, processes, speed
 from .measure import Row, described, machine
 
 
@@ -56,11 +24,8 @@ def _line(row: Row) -> str:
 
 def main() -> int:
     """Run the benchmarks; return exit status 0, even if a figure misses its limit."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=main.__doc__)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to FILE")
-    parser.add_argument("--docs", type=Path, metavar="FILE", help="write the figures into a section of FILE")
+    parser = document.Arguments("", main.__doc__, "groups")
     parser.add_argument("--quick", action="store_true", help="small arrays and few rounds: a smoke test")
-    parser.add_argument("--only", metavar="WORD", default="", help="only the groups whose name holds WORD")
     args = parser.parse_args()
     scale, rounds = (0.05, 3) if args.quick else (1.0, 9)
     groups: dict[str, Callable[[], Iterator[Row]]] = {
@@ -88,33 +53,25 @@ def main() -> int:
             for row in group():
                 rows.append(row)
                 tell("  " + _line(row))
-    if args.json:
-        figures = [{**dataclasses.asdict(row), "holds": row.holds} for row in rows]
-        args.json.write_text(json.dumps({"machine": machine(), "rows": figures}, indent=1) + "\n")
+    figures = [{**dataclasses.asdict(row), "holds": row.holds} for row in rows]
+    document.write_json(args.json, {"machine": machine(), "rows": figures})
     missed = [row.name for row in rows if not row.holds]
     tell(f"\n{len(rows) - len(missed)} of {len(rows)} figures keep their limit")
-    if args.docs:
-        tell.write(args.docs, "The short benchmark", "`make bench`, or `python -m benchmarks`.")
+    tell.write(args.docs, "The short benchmark", "`make bench`, or `python -m benchmarks`.")
     return 0
 
 
-COMMANDS: dict[str, Callable[[list[str]], int]] = {
-    "npbench": npbench.main,
-    "memory": memory.main,
-    "kernels": roofline.main,
-    "scaling": scaling.main,
-    "calls": sweep.main,
-    "programs": ordinary.main,
-    "first": first_calls.main,
-    "people": people.main,
-    "warmup": warmup.main,
-    "gpu": gpu.main,
-    "libraries": libraries.main,
-    "polybench": polybench.main,
-    "plans": plans.main,
-    "fusion": fusion_costs.main,
+COMMANDS = {
+    name: name
+    for name in "ablation gpu libraries memory npbench people plans polybench scaling warmup".split()  # noqa: SIM905
+} | {
+    "calls": "sweep",
+    "first": "first_calls",
+    "fusion": "fusion_costs",
+    "kernels": "roofline",
+    "programs": "ordinary",
 }
 
 if __name__ == "__main__":
-    command = COMMANDS.get(sys.argv[1]) if len(sys.argv) > 1 else None
-    sys.exit(main() if command is None else command(sys.argv[2:]))
+    module = COMMANDS.get(sys.argv[1]) if len(sys.argv) > 1 else None
+    sys.exit(import_module(f".{module}", "benchmarks").main(sys.argv[2:]) if module else main())

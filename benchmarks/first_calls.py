@@ -11,7 +11,6 @@ this depends little on other load of the machine, and not on the time that plann
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import statistics
@@ -20,12 +19,11 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .document import GENERATED, write_section
+from .document import GENERATED, Arguments, write_json, write_section
 from .measure import child, described, machine, with_bytecode
 from .short_programs import SHORT
 
@@ -146,10 +144,7 @@ def section(here: Mapping[str, str], rows: Sequence[Mapping[str, Any]], rounds: 
 
 def main(arguments: list[str]) -> int:
     """Print the table; return exit status 0, even if NumPy is faster."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks first", description=__doc__)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to FILE")
-    parser.add_argument("--docs", type=Path, metavar="FILE", help="write the table into a section of FILE")
-    parser.add_argument("--only", metavar="WORD", default="", help="only programs whose name holds WORD")
+    parser = Arguments("first", __doc__, "programs")
     parser.add_argument("--way", choices=WAYS[1:], help="only one of the two ways")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--clock", choices=("wall", "thread"), default="wall")
@@ -181,8 +176,7 @@ def main(arguments: list[str]) -> int:
         print(line, flush=True)
     for sentence in summary(rows):
         print(sentence)
-    if args.json:
-        args.json.write_text(json.dumps({"machine": here, "rows": rows}, indent=1) + "\n")
+    write_json(args.json, {"machine": here, "rows": rows})
     if args.docs and args.way is None:
         write_section(
             args.docs, "Short programs from their first call on", section(here, rows, args.rounds, args.clock)

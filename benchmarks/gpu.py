@@ -14,7 +14,6 @@ import argparse
 import dataclasses
 import importlib
 import importlib.util
-import json
 import math
 import os
 import sys
@@ -194,7 +193,7 @@ def _line(row: Row) -> str:
 
 
 def _arguments(argv: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks gpu", description=__doc__)
+    parser = document.Arguments("gpu", __doc__, "benchmarks of NPBench")
     parser.add_argument("--device", metavar="NAME", help="of dc.devices() (default: the first CUDA device, or"
                         " else the first other one)")  # fmt: skip
     parser.add_argument("--suite", type=Path, default=os.environ.get("NPBENCH"), metavar="PATH",
@@ -204,13 +203,8 @@ def _arguments(argv: Sequence[str]) -> argparse.Namespace:
                         help="peers on NPBench (default: %(default)s)")  # fmt: skip
     parser.add_argument("--limit", type=float, default=60.0, metavar="SECONDS",
                         help="for all calls of one benchmark of NPBench (%(default)s)")  # fmt: skip
-    parser.add_argument(
-        "--only", default="", metavar="WORD", help="benchmarks of NPBench whose name holds it"
-    )
     parser.add_argument("--elements", type=int, default=10_000_000, help="of an array (%(default)s)")
     parser.add_argument("--rounds", type=int, default=9, help="turns of each contender (%(default)s)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to FILE")
-    parser.add_argument("--docs", type=Path, metavar="FILE", help="write the figures into a section of FILE")
     args = parser.parse_args(argv)
     if args.rounds < 1 or args.elements < 1000:
         parser.error("--rounds must be at least 1, and --elements at least 1000")
@@ -258,12 +252,10 @@ def main(argv: Sequence[str]) -> int:
         tell("\nNPBench: not run, since neither --suite nor NPBENCH names a checkout")
     aimed = [row for row in rows if row.limit not in (0.0, FREE)]
     tell(f"\n{sum(row.holds for row in aimed)} of {len(aimed)} figures reach what is aimed at")
-    if args.json:
-        figures = [{**dataclasses.asdict(row), "holds": row.holds} for row in rows]
-        found = {"machine": machine(), "device": args.names[args.device], "rows": figures}
-        args.json.write_text(json.dumps(found, indent=1) + "\n")
-    if args.docs:
-        tell.write(args.docs, f"Devices: {args.names[args.device]}", "`python -m benchmarks gpu`.")
+    figures = [{**dataclasses.asdict(row), "holds": row.holds} for row in rows]
+    found = {"machine": machine(), "device": args.names[args.device], "rows": figures}
+    document.write_json(args.json, found)
+    tell.write(args.docs, f"Devices: {args.names[args.device]}", "`python -m benchmarks gpu`.")
     return int(wrong > 0)
 
 
@@ -282,8 +274,7 @@ def _host_time(args: argparse.Namespace, tell: document.Telling) -> int:
             if not number:
                 tell(f"  {'':<28}" + "".join(f"{part:>22}" for part in spent))
             tell(f"  {name:<28}" + "".join(f"{value:22.1f}" for value in spent.values()))
-    if args.docs:
-        tell.write(args.docs, "Host time", "`python -m benchmarks gpu --device null`.")
+    tell.write(args.docs, "Host time", "`python -m benchmarks gpu --device null`.")
     return 0
 
 

@@ -6,21 +6,18 @@ The table has NumPy's median time and the medians of the ratios within a round.
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
 import statistics
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import dcarray as dc
 
-from .document import GENERATED, write_section
+from .document import GENERATED, Arguments, write_json, write_section
 from .measure import described, machine
 from .programs import Program, programs
 
@@ -102,10 +99,7 @@ def section(here: Mapping[str, str], rows: Sequence[Mapping[str, Any]]) -> str:
 
 def main(arguments: list[str]) -> int:
     """Print the table; return exit status 0, even if NumPy is faster."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks programs", description=__doc__)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to FILE")
-    parser.add_argument("--docs", type=Path, metavar="FILE", help="write the table into a section of FILE")
-    parser.add_argument("--only", metavar="WORD", default="", help="only the programs whose name holds WORD")
+    parser = Arguments("programs", __doc__, "programs")
     parser.add_argument("--scale", type=float, default=1.0, help="times the usual numbers of elements")
     parser.add_argument("--warm", type=float, default=2.0, help="seconds of calls that do not count")
     parser.add_argument("--seconds", type=float, default=1.5, help="seconds of calls that do")
@@ -125,8 +119,6 @@ def main(arguments: list[str]) -> int:
         print(f"{row['name']:<24}{figures}", flush=True)
     for sentence in summary(rows):
         print(sentence)
-    if args.json:
-        args.json.write_text(json.dumps({"machine": here, "rows": rows}, indent=1) + "\n")
-    if args.docs:
-        write_section(args.docs, "Ordinary programs", section(here, rows))
+    write_json(args.json, {"machine": here, "rows": rows})
+    write_section(args.docs, "Ordinary programs", section(here, rows))
     return 0

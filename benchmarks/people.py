@@ -9,8 +9,6 @@ medians over rounds of the ratios within a round.  All outputs must agree with N
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
 import statistics
 import tempfile
@@ -20,7 +18,7 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 
-from .document import Telling
+from .document import Arguments, Telling, write_json
 from .measure import PAUSE, busy, described, machine, one_core, with_bytecode
 from .slices import in_slices
 from .whole_programs import ACCELERATED, Outcome, difference, run, scripts_named, started
@@ -142,7 +140,7 @@ def _line(row: Row) -> str:
 
 def main(arguments: list[str]) -> int:
     """Print the table; return exit status 1 if an output differs, else 0, even if NumPy is faster."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks people", description=__doc__)
+    parser = Arguments("people", __doc__)
     parser.add_argument("names", nargs="*", help="only programs whose name holds one of these words")
     parser.add_argument(
         "--cached", action="store_true", help="also a second run, with the cache of the first"
@@ -155,8 +153,6 @@ def main(arguments: list[str]) -> int:
         "--limit", type=float, default=300.0, metavar="SECONDS", help="longest time of a process"
     )
     parser.add_argument("--scripts", type=Path, default=SCRIPTS, metavar="FOLDER", help="other programs")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to FILE")
-    parser.add_argument("--docs", type=Path, metavar="FILE", help="write the figures into a section of FILE")
     args = parser.parse_args(arguments)
     scripts = scripts_named(args.scripts, args.names)
     if not scripts:
@@ -180,9 +176,6 @@ def main(arguments: list[str]) -> int:
     tell("")
     for sentence in summary(rows, ways):
         tell(sentence)
-    if args.json:
-        figures = {"machine": here, "command": command, "rows": [asdict(row) for row in rows]}
-        args.json.write_text(json.dumps(figures, indent=1) + "\n")
-    if args.docs:
-        tell.write(args.docs, "Programs as people write them", f"`{command}`.")
+    write_json(args.json, {"machine": here, "command": command, "rows": [asdict(row) for row in rows]})
+    tell.write(args.docs, "Programs as people write them", f"`{command}`.")
     return int(any(row.problem for row in rows))

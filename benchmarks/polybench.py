@@ -7,19 +7,16 @@ of lists, with sizes scaled by that factor, for which NumPy's statements are tim
 
 from __future__ import annotations
 
-import argparse
-import json
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import dcarray as dc
 
-from .document import GENERATED, write_section
+from .document import GENERATED, Arguments, write_json, write_section
 from .measure import described, machine
 from .polybench_kernels import KERNELS, Kernel
 
@@ -106,10 +103,7 @@ def section(here: Mapping[str, str], rows: Sequence[Mapping[str, Any]]) -> str:
 
 def main(arguments: list[str]) -> int:
     """Print the table; return exit status 1 if a result is wrong, else 0."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks polybench", description=__doc__)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to FILE")
-    parser.add_argument("--docs", type=Path, metavar="FILE", help="write the table into a section of FILE")
-    parser.add_argument("--only", metavar="WORD", default="", help="only the kernels whose name holds WORD")
+    parser = Arguments("polybench", __doc__, "kernels")
     parser.add_argument("--scale", type=float, default=1.0, help="times the usual sizes (default: 1)")
     parser.add_argument("--warm", type=float, default=2.0, help="seconds of calls that do not count")
     parser.add_argument("--rounds", type=int, default=7, help="rounds that do")
@@ -135,8 +129,6 @@ def main(arguments: list[str]) -> int:
         text += f"   lists: {row['lists']:.3f} of our statements" if "lists" in row else ""
         text += f"   WRONG: {', '.join(row['wrong'])}" if row["wrong"] else ""
         print(f"{row['name']:<24}{text}", flush=True)
-    if args.json:
-        args.json.write_text(json.dumps({"machine": here, "rows": rows}, indent=1) + "\n")
-    if args.docs:
-        write_section(args.docs, "PolyBench", section(here, rows))
+    write_json(args.json, {"machine": here, "rows": rows})
+    write_section(args.docs, "PolyBench", section(here, rows))
     return 1 if any(row["wrong"] for row in rows) else 0

@@ -7,8 +7,6 @@ are timed at growing sizes, to show the overhead of a call.
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,7 +18,7 @@ import numpy as np
 
 import dcarray as dc
 
-from .document import GENERATED, write_section
+from .document import GENERATED, Arguments, write_json, write_section
 from .kernels import KERNELS, Kernel
 from .measure import cores, described, in_turns, machine, ratio
 from .svg import CHAR, COLUMN, MARGIN, ROW, cell, colour, heading, picture, scale, text
@@ -182,15 +180,10 @@ def _measure(told: dict[str, Any], kernels: Sequence[Kernel], elements: int, rou
 
 def main(words: Sequence[str]) -> int:
     """Time benchmark kernels against NumPy, against the machine's bandwidth, and at growing sizes."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks kernels", description=main.__doc__)
-    parser.add_argument(
-        "--only", default="", metavar="WORDS", help="kernels whose names hold one of WORDS,..."
-    )
+    parser = Arguments("kernels", main.__doc__, "kernels")
     parser.add_argument("--elements", type=int, default=SIZES[-1], metavar="N", help="of the first table")
     parser.add_argument("--rounds", type=int, default=9, metavar="K", help="turns (%(default)s)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to FILE")
     parser.add_argument("--svg", type=Path, metavar="FILE", help="draw kernels by sizes")
-    parser.add_argument("--docs", type=Path, metavar="FILE", help="write the section of this document")
     args = parser.parse_args(words)
     wanted = args.only.split(",")
     kernels = [k for k in KERNELS if any(word in k.name for word in wanted)]
@@ -200,8 +193,7 @@ def main(words: Sequence[str]) -> int:
     told |= {"threads": cores(), "rows": [], "sizes": []}
     with dc.options(jit="eager"):  # the steady state, not how soon it is reached
         _measure(told, kernels, args.elements, args.rounds)
-    if args.json:
-        args.json.write_text(json.dumps(told, indent=1) + "\n")
+    write_json(args.json, told)
     if args.svg:
         args.svg.write_text(drawn(told), encoding="utf-8")
     if args.docs:

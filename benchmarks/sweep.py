@@ -8,15 +8,12 @@ figures do not depend on other load of the machine.
 
 from __future__ import annotations
 
-import argparse
 import ast
-import json
 import math
 import statistics
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +21,7 @@ import numpy as np
 import dcarray as dc
 
 from .calls import ACCELERATED, CALLS, arrays
-from .document import Telling
+from .document import Arguments, Telling, write_json
 from .floor import floor
 from .measure import described, machine
 
@@ -164,12 +161,7 @@ def sweep(sizes: list[int], only: str, rounds: int) -> Iterator[Timed]:
 
 def main(arguments: list[str]) -> int:
     """Print the table; return exit status 0, even if calls miss their limits."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks calls", description=__doc__)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to FILE")
-    parser.add_argument(
-        "--docs", type=Path, metavar="FILE", help="write what is printed into a section of FILE"
-    )
-    parser.add_argument("--only", metavar="WORD", default="", help="only the groups whose name holds WORD")
+    parser = Arguments("calls", __doc__, "groups")
     parser.add_argument("--sizes", type=lambda text: [int(n) for n in text.split(",")], default=list(LIMITS))
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--worst", type=int, default=1000, help="print so many calls of each size")
@@ -192,8 +184,6 @@ def main(arguments: list[str]) -> int:
         for row in missed[: args.worst]:
             least = "      " if row.floor is None else f"{row.floor:6.2f}"
             tell(f"  {row.ratio:6.2f}  least {least}  {row.call:<44} NumPy {row.numpy:9.2f} us")
-    if args.json:
-        args.json.write_text(json.dumps([row._asdict() for row in rows], indent=1) + "\n")
-    if args.docs:
-        tell.write(args.docs, "Single calls", "`python -m benchmarks calls`: ratios to NumPy's time.")
+    write_json(args.json, [row._asdict() for row in rows])
+    tell.write(args.docs, "Single calls", "`python -m benchmarks calls`: ratios to NumPy's time.")
     return 0

@@ -27,7 +27,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .document import Telling
+from .document import Arguments, Telling, write_json
 from .measure import PAUSE, busy, described, machine, with_bytecode
 from .npbench_suite import Benchmark, asked_for
 
@@ -125,7 +125,7 @@ def _means(rows: Mapping[str, Mapping[str, Mapping[str, Any]]], name: str) -> st
 
 
 def _arguments(argv: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks warmup", description=__doc__)
+    parser = Arguments("warmup", __doc__)
     parser.add_argument("names", nargs="*", help="only kernels whose name holds one of these words")
     parser.add_argument(
         "--npbench", type=Path, default=os.environ.get("NPBENCH"), metavar="PATH",
@@ -138,8 +138,6 @@ def _arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--limit", type=float, default=120.0, metavar="SECONDS", help="longest time of a process"
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to FILE")
-    parser.add_argument("--docs", type=Path, metavar="FILE", help="write the figures into a section of FILE")
     args = parser.parse_args(argv)
     if args.rounds < 1:
         parser.error("--rounds: at least one")
@@ -173,11 +171,9 @@ def main(argv: Sequence[str]) -> int:
     tell("")
     for name in names:
         tell(_means(rows, name))
-    if args.json:
-        told = {"machine": here, "size": args.size, "busy": args.busy, "marks": MARKS, "kernels": rows}
-        args.json.write_text(json.dumps(told, indent=1) + "\n")
-    if args.docs:
-        flags = [f"--{flag}" for flag in ("peers", "busy") if getattr(args, flag)]
-        command = " ".join(["python -m benchmarks warmup --npbench PATH --size", args.size, *flags])
-        tell.write(args.docs, "The first seconds", f"`{command}`.")
+    told = {"machine": here, "size": args.size, "busy": args.busy, "marks": MARKS, "kernels": rows}
+    write_json(args.json, told)
+    flags = [f"--{flag}" for flag in ("peers", "busy") if getattr(args, flag)]
+    command = " ".join(["python -m benchmarks warmup --npbench PATH --size", args.size, *flags])
+    tell.write(args.docs, "The first seconds", f"`{command}`.")
     return int(any(row["dcarray"]["wrong"] for row in rows.values()))

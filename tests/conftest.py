@@ -6,6 +6,7 @@ import difflib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import cuda_compiled
 import pytest
@@ -28,6 +29,22 @@ def _noted(reason: str, kind: str, where: tuple[str, int]) -> None:
 
 
 faults.note = _noted
+
+
+@pytest.fixture
+def written(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of programs that run as they are written."""
+    from dcarray.jit.program.decorator import Program
+
+    found: list[str] = []
+    before = Program._as_written
+
+    def noted(self: Any, *args: Any) -> Any:
+        found.append(self._name)
+        return before(self, *args)
+
+    monkeypatch.setattr(Program, "_as_written", noted)
+    return found
 
 
 @pytest.fixture(autouse=True)

@@ -539,8 +539,7 @@ def test_a_planning_process_serves_one_program_after_the_other(short_folder):
         assert done.returncode == 0, done.stderr
         told.append(done.stdout.split())
         for _ in range(3000):
-            if any("." not in file.name for file in Path(short_folder).rglob("dcarray-*/*")):
-                # it waits for the next program
+            if any("." not in one.name for one in Path(short_folder).rglob("dcarray-*/*")):  # it waits
                 break
             time.sleep(0.01)
     assert told[0] == told[1] and told[0][0] == "True"

@@ -57,11 +57,14 @@ print("fine")
 """
 
 
+def printed(program: str) -> str:
+    command = [sys.executable, "-W", "ignore", "-c", program, *FOLDERS]
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=120).stdout
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 def test_children_have_threads_of_their_own() -> None:
-    command = [sys.executable, "-W", "ignore", "-c", PROGRAM, *FOLDERS]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert done.stdout == "fine\n", done.stderr
+    assert printed(PROGRAM) == "fine\n"
 
 
 ALONE = """
@@ -77,9 +80,7 @@ print("fine")
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="processes cannot be kept on one processor")
 def test_on_one_processor() -> None:
-    command = [sys.executable, "-W", "ignore", "-c", ALONE, *FOLDERS]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert done.stdout == "fine\n", done.stderr
+    assert printed(ALONE) == "fine\n"
 
 
 @pytest.mark.skipif(
@@ -88,8 +89,7 @@ def test_on_one_processor() -> None:
 def test_signals_are_the_program_s() -> None:
     code = "import sys; sys.path[:0] = sys.argv[1:]\n"
     code += "import test_shared_work as t; assert t.shared() and t.shared(); t.blocked()"
-    done = subprocess.run([sys.executable, "-c", code, *FOLDERS], capture_output=True, text=True, timeout=120)
-    assert done.stdout == "2\n", done.stderr
+    assert printed(code) == "2\n"
 
 
 def blocked() -> None:

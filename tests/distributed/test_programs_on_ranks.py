@@ -15,21 +15,6 @@ from symbolic_sources import FAMOUS, random_program
 import dcarray as dc
 from dcarray import comm
 from dcarray.core.counters import counters
-from dcarray.jit.program.decorator import Program
-
-
-@pytest.fixture
-def written(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of programs that run as they are written."""
-    found: list[str] = []
-    before = Program._as_written
-
-    def noted(self: Any, *args: Any) -> Any:
-        found.append(self._name)
-        return before(self, *args)
-
-    monkeypatch.setattr(Program, "_as_written", noted)
-    return found
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4])

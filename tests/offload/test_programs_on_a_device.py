@@ -21,20 +21,6 @@ pytestmark = needs_device
 SIZES = [{"N": 12, "M": 17, "T": 3}, {"N": 23, "M": 11, "T": 2}, {"N": 64, "M": 70, "T": 2}]
 
 
-@pytest.fixture
-def written(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of programs that run as they are written."""
-    found: list[str] = []
-    before = Program._as_written
-
-    def noted(self: Any, *args: Any) -> Any:
-        found.append(self._name)
-        return before(self, *args)
-
-    monkeypatch.setattr(Program, "_as_written", noted)
-    return found
-
-
 def on_device(x: Any) -> Any:
     return dc.asarray(x, device=DEVICE) if isinstance(x, np.ndarray) and x.ndim else x
 
