@@ -7,8 +7,9 @@
 
 static vectorcallfunc CallUfunc; /* NumPy's own function */
 static PyObject *Maximum, *Minimum;
+static PyObject *Exact[4]; /* ufuncs whose results are rounded in one way only */
 static int (*GiveErrors)(const char *, int); /* PyUFunc_GiveFloatingpointErrors */
-enum { API_GIVE_ERRORS = 46, LEAST_ROW = 2, LONG_ROW = 256 };
+enum { API_GIVE_ERRORS = 46, LEAST_ROW = 2, LONG_ROW = 256, SHORT_ROW = 5, NEAR = 1 << 14 /* elements that a near cache holds */ };
 
 typedef struct {
     Shared shared; /* rows */
@@ -18,32 +19,56 @@ typedef struct {
     int operands, ndim;
 } RowsRun;
 
-/* The loop moves along the last axis. */
+/* The loop moves along the last axis; an operand that is not there has strides of 0. */
 static void
 do_rows(const Shared *shared, Py_ssize_t row, Py_ssize_t end)
 {
     const RowsRun *r = (const RowsRun *)shared;
-    Py_ssize_t steps[3], index[MOST_AXES], count = r->shape[r->ndim - 1], left = row;
-    char *at[3] = {r->data[0], r->data[1], r->data[2]}, *now[3];
-    for (int k = 0; k < r->operands; k++)
-        steps[k] = r->strides[k][r->ndim - 1];
-    for (int axis = r->ndim - 2; axis >= 0; axis--) {
+    Inner *code = r->loop->code;
+    int inner = r->ndim - 2;
+    Py_ssize_t index[MOST_AXES], count = r->shape[inner + 1], left = row;
+    const Py_ssize_t steps[3] = {r->strides[0][inner + 1], r->strides[1][inner + 1], r->strides[2][inner + 1]};
+    const Py_ssize_t by[3] = {r->strides[0][inner], r->strides[1][inner], r->strides[2][inner]};
+    char *at[3] = {r->data[0], r->data[1], r->data[2]};
+    for (int axis = inner; axis >= 0; axis--) {
         index[axis] = left % r->shape[axis];
         left /= r->shape[axis];
-        for (int k = 0; k < r->operands; k++)
+        for (int k = 0; k < 3; k++)
             at[k] += index[axis] * r->strides[k][axis];
     }
-    for (; row < end; row++) {
-        memcpy(now, at, sizeof(now)); /* a loop may change what it is given */
-        r->loop->code(now, &count, steps, r->loop->data);
-        for (int axis = r->ndim - 2; axis >= 0; axis--) {
-            int is_over = ++index[axis] == r->shape[axis];
-            for (int k = 0; k < r->operands; k++)
-                at[k] += is_over ? r->strides[k][axis] * (1 - r->shape[axis]) : r->strides[k][axis];
-            if (!is_over)
-                break;
-            index[axis] = 0;
+    while (row < end) {
+        Py_ssize_t rows = r->shape[inner] - index[inner] < end - row ? r->shape[inner] - index[inner] : end - row;
+        row += rows;
+        index[inner] += rows;
+        for (; rows > 0; rows--) {
+            char *now[3] = {at[0], at[1], at[2]}; /* a loop may change what it is given */
+            code(now, &count, steps, r->loop->data);
+            at[0] += by[0];
+            at[1] += by[1];
+            at[2] += by[2];
         }
+        for (int axis = inner; axis > 0 && index[axis] == r->shape[axis]; axis--) {
+            for (int k = 0; k < 3; k++)
+                at[k] += r->strides[k][axis - 1] - r->strides[k][axis] * r->shape[axis];
+            index[axis] = 0;
+            index[axis - 1]++;
+        }
+    }
+}
+
+/* The loop moves along the first of two axes, where rows are short. */
+static void
+do_columns(const Shared *shared, Py_ssize_t row, Py_ssize_t end)
+{
+    const RowsRun *r = (const RowsRun *)shared;
+    Py_ssize_t steps[3], count = end - row;
+    for (Py_ssize_t column = 0; column < r->shape[1]; column++) {
+        char *now[3];
+        for (int k = 0; k < r->operands; k++) {
+            steps[k] = r->strides[k][0];
+            now[k] = r->data[k] + row * steps[k] + column * r->strides[k][1];
+        }
+        r->loop->code(now, &count, steps, r->loop->data);
     }
 }
 
@@ -93,6 +118,27 @@ join_axes(RowsRun *r)
     r->ndim = last + 1;
 }
 
+/* Have the loop move along the axis before the last one where rows are short, such as differences of points in space: does it? */
+static int
+turn_rows(RowsRun *r, PyObject *ufunc)
+{
+    int last = r->ndim - 1, is_exact = ufunc == Exact[0] || ufunc == Exact[1] || ufunc == Exact[2] || ufunc == Exact[3];
+    if (last < 1 || !is_exact || r->shape[last] > SHORT_ROW || r->shape[last - 1] < LONG_ROW / SHORT_ROW)
+        return 0;
+    if (last == 1) {
+        r->shared = (Shared){.work = do_columns, .items = r->shape[0], .size = r->shape[1], .piece = NEAR / SHORT_ROW};
+        return 1;
+    }
+    if (r->shape[last] * r->shape[last - 1] > NEAR)
+        return 0;
+    for (int k = -1; k < r->operands; k++) {
+        Py_ssize_t *axes = k < 0 ? r->shape : r->strides[k], kept = axes[last];
+        axes[last] = axes[last - 1];
+        axes[last - 1] = kept;
+    }
+    return 1;
+}
+
 /* A call on windows of large arrays, or on arrays that are broadcast, by several threads; NULL, without an exception, if NumPy is to
  * do it. */
 static PyObject *
@@ -125,7 +171,7 @@ call_by_rows(PyObject *ufunc, PyObject *p, PyObject *q, PyObject *into)
             return NULL;
         n *= r.shape[axis];
     }
-    if (n < LEAST_SHARED)
+    if (n < (r.shape[r.ndim - 1] <= SHORT_ROW ? TRIED : LEAST_SHARED))
         return NULL;
     for (int k = into == NULL ? count - 1 : count; k >= 0; k--) {
         Array *one = (Array *)operands[k];
@@ -154,10 +200,13 @@ call_by_rows(PyObject *ufunc, PyObject *p, PyObject *q, PyObject *into)
     for (int axis = r.ndim - 1; axis >= 0 && into == NULL; axis--)
         r.strides[count][axis] = axis == r.ndim - 1 ? Known[((Descr *)loop->result)->type & 127].width : r.strides[count][axis + 1] * shape[axis + 1];
     join_axes(&r);
+    int is_turned = turn_rows(&r, ufunc), is_measured = is_turned || r.loop->cost != 0;
     Py_ssize_t row = r.shape[r.ndim - 1];
-    r.shared = (Shared){.work = do_rows, .loop = row >= LONG_ROW || r.loop->cost == 0 ? r.loop : NULL, .items = n / row, .size = row,
-                        .piece = PIECE / (row + (Py_ssize_t)ROW_TAKES) + 1};
-    if (r.ndim < 2 || row < LEAST_ROW || (r.loop->cost != 0 && r.loop->cost * n + ROW_TAKES * r.shared.items < LEAST_GAIN))
+    if (r.shared.work == NULL)
+        r.shared = (Shared){.work = do_rows, .loop = row >= LONG_ROW || !is_measured ? r.loop : NULL, .items = n / row, .size = row,
+                            .piece = PIECE / (row + (Py_ssize_t)ROW_TAKES) + 1};
+    int is_brief = is_measured && (is_turned ? (double)n : r.loop->cost * n + ROW_TAKES * r.shared.items) < LEAST_GAIN;
+    if (r.ndim < 2 || row < LEAST_ROW || (is_brief && !is_turned))
         return NULL;
     if (into == NULL && (into = NewArray(PlainClass, Py_NewRef(loop->result), ndim, shape, NULL, NULL, 0, NULL)) == NULL) {
         PyErr_Clear();
@@ -169,7 +218,7 @@ call_by_rows(PyObject *ufunc, PyObject *p, PyObject *q, PyObject *into)
     Py_INCREF(p);
     Py_XINCREF(q);
     PyThreadState *state = PyEval_SaveThread();
-    if (r.loop->cost == 0)
+    if (!is_measured || is_brief)
         do_pieces(&r.shared);
     else
         share_pieces(&r.shared);
@@ -217,6 +266,9 @@ call_ufuncs_by_loops(PyObject *module, PyObject *args)
         return NULL;
     if (NewArray == NULL)
         return PyLong_FromLong(0);
+    static const char *const exact[] = {"add", "subtract", "multiply", "divide"};
+    for (int k = 0; k < 4; k++)
+        Exact[k] = PyDict_GetItemString(ufuncs, exact[k]);
     Maximum = PyDict_GetItemString(ufuncs, "maximum");
     Minimum = PyDict_GetItemString(ufuncs, "minimum");
     GiveErrors = (int (*)(const char *, int))api[API_GIVE_ERRORS];

@@ -243,6 +243,14 @@ CALLS = """
         for p, q in ((x, y), (z, x), (y[:300], z), (x, b[:20]), (x[..., ::2], z[..., ::2]), (x, z[..., ::-1]),
                      (y[:300], y[:300].T), (x, x[0]), (x[..., :3], y), (x[..., :2], x[:1, :, 1:3])):
             yield from (p - q, p > q, np.hypot(q, p), np.add(np.float32(p), np.float32(q)), -p + q)
+        for k in (2, 3, 5):  # short rows
+            p = np.resize(a, (1 + n // k, k))
+            for few in (p[: 40 + n % 200], np.float32(p[:100]), np.resize(i, (64, k)), p[:99, ::-1], 1j * p[:90]):
+                yield from (few[:, None] - few, few * few[:, None, :1], few[None, :, :2] / few[::2, None, 1:2])
+            p /= p[0]
+            p += p[:, 1:2]  # overlaps
+            np.subtract(p, p[:, :1] * 0.5, out=p)
+            yield from (p, p * p[:, :1], 2.0 - p[:, ::-1], p[1:] + p[:-1])
         c, w = x > y, np.where(x > y, x, 2.0)
         f = np.float32(x)
         numbers = ((x, 0.5), (2, w), (1.0, 0), (1, 2), (f, 0.1), (x, True), (x, np.float64(3)), (x, 2**70))
