@@ -139,7 +139,7 @@ turn_rows(RowsRun *r, PyObject *ufunc)
     return 1;
 }
 
-/* A call on windows of large arrays, or on arrays that are broadcast, by several threads; NULL, without an exception, if NumPy is to
+/* A call on windows of large arrays, or on arrays that are broadcast, by several threads or on short rows; NULL, without an exception, if NumPy is to
  * do it. */
 static PyObject *
 call_by_rows(PyObject *ufunc, PyObject *p, PyObject *q, PyObject *into)
@@ -150,7 +150,7 @@ call_by_rows(PyObject *ufunc, PyObject *p, PyObject *q, PyObject *into)
     char number[16], *ends[3];
     if (q == NULL)
         operands[1] = into;
-    if (like == NULL || Py_TYPE(like) != PlainClass || SharingThreads < 2 || (into != NULL && Py_TYPE(into) != PlainClass))
+    if (like == NULL || Py_TYPE(like) != PlainClass || (into != NULL && Py_TYPE(into) != PlainClass))
         return NULL;
     RowsRun r = {.operands = count + 1};
     Py_ssize_t n = 1, shape[MOST_AXES];
@@ -189,13 +189,14 @@ call_by_rows(PyObject *ufunc, PyObject *p, PyObject *q, PyObject *into)
     if (!gaps || (into != NULL && (out->flags & (WRITEABLE | WARNS)) != WRITEABLE))
         return NULL;
     Loop *loop = loop_of(ufunc, (r.data[0] ? (Array *)p : like)->dtype->type, q == NULL ? 0 : (r.data[1] ? (Array *)q : like)->dtype->type);
-    if (loop == NULL || loop->code != shared_loop || (into != NULL && loop->result != (PyObject *)out->dtype))
+    if (loop == NULL || (into != NULL && loop->result != (PyObject *)out->dtype))
         return NULL;
     for (int k = 0; k < count; k++)
         if (r.data[k] == NULL && !store_number(operands[k], like->dtype, r.data[k] = number))
             return NULL;
     int ndim = r.ndim;
-    r.loop = loop->data;
+    SharedLoop alone = {.code = loop->code, .data = loop->data};
+    r.loop = loop->code == shared_loop ? loop->data : &alone;
     memcpy(shape, r.shape, sizeof(shape));
     for (int axis = r.ndim - 1; axis >= 0 && into == NULL; axis--)
         r.strides[count][axis] = axis == r.ndim - 1 ? Known[((Descr *)loop->result)->type & 127].width : r.strides[count][axis + 1] * shape[axis + 1];
@@ -206,7 +207,7 @@ call_by_rows(PyObject *ufunc, PyObject *p, PyObject *q, PyObject *into)
         r.shared = (Shared){.work = do_rows, .loop = row >= LONG_ROW || !is_measured ? r.loop : NULL, .items = n / row, .size = row,
                             .piece = PIECE / (row + (Py_ssize_t)ROW_TAKES) + 1};
     int is_brief = is_measured && (is_turned ? (double)n : r.loop->cost * n + ROW_TAKES * r.shared.items) < LEAST_GAIN;
-    if (r.ndim < 2 || row < LEAST_ROW || (is_brief && !is_turned))
+    if (r.ndim < 2 || row < LEAST_ROW || (!is_turned && (is_brief || r.loop == &alone || SharingThreads < 2)))
         return NULL;
     if (into == NULL && (into = NewArray(PlainClass, Py_NewRef(loop->result), ndim, shape, NULL, NULL, 0, NULL)) == NULL) {
         PyErr_Clear();
