@@ -33,6 +33,7 @@ CALLS = {
     "five points of 1,000 x 1,000": "u[1:-1, 1:-1] + u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2]",
     "columns of 1,000 x 1,000": "u.sum(0)",
     "x - y of 1,000 x 1 and 1,000": "u[:, :1] - u[0]",
+    "differences of 1,000 points": "u[:, None, :3] - u[:, :3]",
     "np.where of 1,000 x 1,000": "np.where(u > 0.5, u, 0.0)",
     "rows of 200,000 x 5": "u.reshape(-1, 5).sum(1)",
     "np.fft.rfft2 of 1,000 x 1,000": "np.fft.rfft2(u)",
