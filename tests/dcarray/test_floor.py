@@ -245,8 +245,9 @@ CALLS = """
             yield from (p - q, p > q, np.hypot(q, p), np.add(np.float32(p), np.float32(q)), -p + q)
         for k in (2, 3, 5):  # short rows
             p = np.resize(a, (1 + n // k, k))
-            for few in (p[: 40 + n % 200], np.float32(p[:100]), np.resize(i, (64, k)), p[:99, ::-1], 1j * p[:90]):
-                yield from (few[:, None] - few, few * few[:, None, :1], few[None, :, :2] / few[::2, None, 1:2])
+            for q in (p[: 40 + n % 200], np.float32(p[:100]), np.resize(i, (64, k)), p[:99, ::-1], 1j * p):
+                q = q[:200]
+                yield from (q[:, None] - q, q * q[:, None, :1], q[None, :, :2] / q[::2, None, 1:2])
             p /= p[0]
             p += p[:, 1:2]  # overlaps
             np.subtract(p, p[:, :1] * 0.5, out=p)
