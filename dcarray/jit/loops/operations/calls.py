@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import partial, partialmethod
 from typing import Any
 
 import numpy as np
@@ -131,16 +131,12 @@ class Calls(Tools):
             return Method(x, name)
         raise self.scope.fail(f"the attribute {name} of an array")
 
-    def _np_real(self, val: Value) -> Value:
-        return self._part(val, "real")
-
-    def _np_imag(self, val: Value) -> Value:
-        return self._part(val, "imag")
-
-    def _part(self, x: Value, name: str) -> Value:
-        if not isinstance(x, Data) or x.weak:
+    def _part(self, name: str, val: Value) -> Value:
+        if not isinstance(val, Data) or val.weak:
             raise self.scope.fail("a part of something that is neither an array nor a NumPy scalar")
-        return self._attribute(x, name)
+        return self._attribute(val, name)
+
+    _np_real, _np_imag = partialmethod(_part, "real"), partialmethod(_part, "imag")
 
     def _size(self, shape: tuple[Dim, ...]) -> Dim:
         moving = [n for n in shape if type(n) is not int]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partialmethod
+
 import numpy as np
 
 from dcarray.ir import dims
@@ -31,11 +33,10 @@ class Creation(Tools):
 
     _np_ndarray = _np_empty
 
-    def _np_zeros(self, shape: Value, dtype: Value = _F8, order: Value = "C") -> Value:
-        return self.arrays.filled(self._np_empty(shape, dtype, order), 0)
+    def _filled(self, value: int, shape: Value, dtype: Value = _F8, order: Value = "C") -> Value:
+        return self.arrays.filled(self._np_empty(shape, dtype, order), value)
 
-    def _np_ones(self, shape: Value, dtype: Value = _F8, order: Value = "C") -> Value:
-        return self.arrays.filled(self._np_empty(shape, dtype, order), 1)
+    _np_zeros, _np_ones = partialmethod(_filled, 0), partialmethod(_filled, 1)
 
     def _np_full(self, shape: Value, fill_value: Value, dtype: Value = None) -> Value:
         kind = self.math.as_numpy(fill_value).dtype if dtype is None else self.arrays.dtype(dtype)
@@ -46,11 +47,10 @@ class Creation(Tools):
             raise self.scope.fail("an array like a scalar")
         return self.memory.note_order(self.arrays.empty(a.shape, self._dtype(dtype) or a.dtype), a)
 
-    def _np_zeros_like(self, a: Value, dtype: Value = None) -> Value:
-        return self.arrays.filled(self._np_empty_like(a, dtype), 0)
+    def _filled_like(self, value: int, a: Value, dtype: Value = None) -> Value:
+        return self.arrays.filled(self._np_empty_like(a, dtype), value)
 
-    def _np_ones_like(self, a: Value, dtype: Value = None) -> Value:
-        return self.arrays.filled(self._np_empty_like(a, dtype), 1)
+    _np_zeros_like, _np_ones_like = partialmethod(_filled_like, 0), partialmethod(_filled_like, 1)
 
     def _np_full_like(self, a: Value, fill_value: Value, dtype: Value = None) -> Value:
         return self.arrays.filled(self._np_empty_like(a, dtype), fill_value)

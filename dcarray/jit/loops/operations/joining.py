@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partialmethod
 from itertools import product
 from typing import Any
 
@@ -165,13 +166,7 @@ class Joining(Tools):
         return self.memory.value(remap(part.expr, index, shape), shape)
 
     # ---- triangles and diagonals --------------------------------------------------------------------
-    def _np_triu(self, m: Value, k: Value = 0) -> Value:
-        return self._triangle(m, k, "less_equal")
-
-    def _np_tril(self, m: Value, k: Value = 0) -> Value:
-        return self._triangle(m, k, "greater_equal")
-
-    def _triangle(self, m: Value, k: Value, op: str) -> Data:
+    def _triangle(self, op: str, m: Value, k: Value = 0) -> Data:
         if not is_array(m) or len(m.shape) < 2 or not is_int(k):
             raise self.scope.fail("a triangle of something that is not a matrix")
         rank = len(m.shape)
@@ -181,21 +176,19 @@ class Joining(Tools):
         expr = Apply("where", (inside, m.expr, const(0, m.dtype)), m.dtype)
         return self.memory.value(expr, m.shape)
 
-    def _np_diagonal(self, a: Value) -> Value:
-        return self._diagonal(a)
-
-    def _np_diag(self, v: Value) -> Value:
-        return self._diagonal(v)
+    _np_triu, _np_tril = partialmethod(_triangle, "less_equal"), partialmethod(_triangle, "greater_equal")
 
     def _np_trace(self, a: Value) -> Value:
-        return self.reductions.reduce("add", self._diagonal(a))
+        return self.reductions.reduce("add", self._np_diagonal(a))
 
-    def _diagonal(self, a: Value) -> Data:
+    def _np_diagonal(self, a: Value) -> Data:
         if not is_array(a) or len(a.shape) != 2 or not self.scope.need_eq(*a.shape):
             raise self.scope.fail("a diagonal of something that is not a square matrix")
         view = self.arrays.view_or_value(a, ((Index(0, 1, 0), Index(0, 1, 0)), a.shape[:1]))
         view.readonly = True
         return view
+
+    _np_diag = _np_diagonal
 
     # ---- axes ---------------------------------------------------------------------------------------
     def _np_expand_dims(self, a: Value, axis: Value) -> Value:

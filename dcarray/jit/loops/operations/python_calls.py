@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partialmethod
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from .descriptions import described
 from .either_type import choice, either_kind, of_both
 from .elementwise import Elementwise
 from .texts import Text
-from .tools import Args, Tools
+from .tools import Tools
 from .values import (
     PYTHON,
     Data,
@@ -167,12 +168,6 @@ class PythonCalls(Tools):
             return made
         raise self.scope.fail("abs() of a value that is not understood")
 
-    def _py_max(self, *values: Value) -> Value:
-        return self._extremum(">", values)
-
-    def _py_min(self, *values: Value) -> Value:
-        return self._extremum("<", values)
-
     def _py_sum(self, iterable: Value, /, start: Value = 0) -> Value:
         """Trace ``sum`` of a few values, one after the other."""
         if not isinstance(iterable, tuple | list):
@@ -184,13 +179,7 @@ class PythonCalls(Tools):
             total = self.math.binary("+", total, x)
         return total
 
-    def _py_any(self, iterable: Value, /) -> Value:
-        return self._connected("logical_or", iterable)
-
-    def _py_all(self, iterable: Value, /) -> Value:
-        return self._connected("logical_and", iterable)
-
-    def _connected(self, name: str, iterable: Value) -> Value:
+    def _connected(self, name: str, iterable: Value, /) -> Value:
         """Trace ``any`` or ``all`` of a few values."""
         if not isinstance(iterable, tuple | list):
             raise self.scope.fail("any() or all() of something that is neither a tuple nor a list")
@@ -203,6 +192,8 @@ class PythonCalls(Tools):
             if isinstance(truth, Data):
                 found = truth if isinstance(found, bool) else self.math.both(name, found, truth)
         return found
+
+    _py_any, _py_all = partialmethod(_connected, "logical_or"), partialmethod(_connected, "logical_and")
 
     def _py_round(self, number: Value, ndigits: Value = None) -> Value:
         """Trace ``round``; with ``ndigits`` only of NumPy's floats, since Python's decimal rounding is
@@ -221,7 +212,7 @@ class PythonCalls(Tools):
     def _py_pow(self, base: Value, exp: Value) -> Value:
         return self.math.binary("**", base, exp)
 
-    def _extremum(self, op: str, values: Args) -> Value:
+    def _extremum(self, op: str, *values: Value) -> Value:
         """Trace ``min`` or ``max`` of several values: the first extreme one."""
         if len(values) == 1:
             values = tuple(values[0]) if isinstance(values[0], tuple | list) else ()
@@ -252,6 +243,8 @@ class PythonCalls(Tools):
                 best = x
         return best
 
+    _py_max, _py_min = partialmethod(_extremum, ">"), partialmethod(_extremum, "<")
+
     def _extreme_integer(self, op: str, better: Data, x: Value, best: Value) -> Data:
         """Return ``x`` if it is ``better`` than ``best``, else ``best``, for Python ints."""
         lows, highs = zip(self.math.limits(x), self.math.limits(best), strict=True)
@@ -261,22 +254,16 @@ class PythonCalls(Tools):
         return self.memory.value(made, scalar=True, weak=int, limits=limits)
 
     # ---- math ---------------------------------------------------------------------------------------
-    def _math_radians(self, x: Value, /) -> Value:
-        return self.math.binary("*", self.arrays.python(float, x), math.pi / 180.0)
+    def _scaled(self, factor: float, x: Value, /) -> Value:
+        return self.math.binary("*", self.arrays.python(float, x), factor)
 
-    def _math_degrees(self, x: Value, /) -> Value:
-        return self.math.binary("*", self.arrays.python(float, x), 180.0 / math.pi)
+    _math_radians = partialmethod(_scaled, math.pi / 180.0)
+    _math_degrees = partialmethod(_scaled, 180.0 / math.pi)
 
     def _math_fabs(self, x: Value, /) -> Value:
         return self._py_abs(self.arrays.python(float, x))
 
-    def _math_floor(self, x: Value, /) -> Value:
-        return self._rounded("floor", x)
-
-    def _math_ceil(self, x: Value, /) -> Value:
-        return self._rounded("ceil", x)
-
-    def _rounded(self, name: str, x: Value) -> Value:
+    def _rounded(self, name: str, x: Value, /) -> Value:
         if is_int(x):
             return x
         x = self.arrays.python(float, x)
@@ -285,23 +272,19 @@ class PythonCalls(Tools):
             return self.math.as_counter(x)
         return self.arrays.python(int, float(getattr(np, name)(x)))
 
+    _math_floor, _math_ceil = partialmethod(_rounded, "floor"), partialmethod(_rounded, "ceil")
+
     def _math_trunc(self, x: Value, /) -> Value:
         return self.arrays.python(int, x)
 
-    def _math_isnan(self, x: Value, /) -> Value:
-        return self._test_of_float("isnan", x)
-
-    def _math_isinf(self, x: Value, /) -> Value:
-        return self._test_of_float("isinf", x)
-
-    def _math_isfinite(self, x: Value, /) -> Value:
-        return self._test_of_float("isfinite", x)
-
-    def _test_of_float(self, name: str, x: Value) -> Value:
+    def _test_of_float(self, name: str, x: Value, /) -> Value:
         value = self.arrays.python(float, x)
         if isinstance(value, Data):
             return self.memory.value(Apply(name, (value.expr,), _BOOL), scalar=True, weak=bool)
         return bool(getattr(math, name)(value))
+
+    _math_isnan, _math_isinf = partialmethod(_test_of_float, "isnan"), partialmethod(_test_of_float, "isinf")
+    _math_isfinite = partialmethod(_test_of_float, "isfinite")
 
     def _math_copysign(self, x: Value, y: Value, /) -> Value:
         given = [self.arrays.python(float, value) for value in (x, y)]

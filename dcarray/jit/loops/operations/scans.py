@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partialmethod
+
 import numpy as np
 
 from dcarray.core.ufunc_loops import resolve_fold
@@ -16,19 +18,13 @@ from .values import Data, Value, cast, is_array, is_number
 class Scans(Tools):
     """``_np_cumsum`` traces ``numpy.cumsum``, and so on."""
 
-    def _np_cumsum(self, a: Value, axis: Value = None, dtype: Value = None) -> Value:
-        return self._scan("add", a, axis, dtype)
-
-    def _np_cumprod(self, a: Value, axis: Value = None, dtype: Value = None) -> Value:
-        return self._scan("multiply", a, axis, dtype)
-
     def _ufunc_accumulate(self, ufunc: str, array: Value, axis: Value = 0, dtype: Value = None) -> Value:
         """Trace ``ufunc.accumulate``."""
         if ufunc not in ("add", "multiply", "maximum", "minimum"):
             raise self.scope.fail(f"a scan by {ufunc} does not compile")
         return self._scan(ufunc, array, axis, dtype)
 
-    def _scan(self, name: str, a: Value, axis: Value, dtype: Value) -> Data:
+    def _scan(self, name: str, a: Value, axis: Value = None, dtype: Value = None) -> Data:
         x = self._sequence(a)
         if axis is None and len(x.shape) == 1:
             axis = 0
@@ -48,6 +44,8 @@ class Scans(Tools):
             Compute(window, cast(x.expr, kind), name, const(start, kind), loc=self.memory.loc, scan=place)
         )
         return self.memory.note_order(self.memory.view(window, kind), x)
+
+    _np_cumsum, _np_cumprod = partialmethod(_scan, "add"), partialmethod(_scan, "multiply")
 
     def _np_diff(self, a: Value, n: Value = 1, axis: Value = -1) -> Value:
         x = self._sequence(a)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import partial, partialmethod
 
 import numpy as np
 
@@ -112,13 +112,7 @@ class Statistics(Tools):
         return self.math.elementwise("divide", (product, checked))
 
     # ---- places of extrema --------------------------------------------------------------------------
-    def _np_argmax(self, a: Value, axis: Value = None) -> Value:
-        return self._place("argmax", a, axis)
-
-    def _np_argmin(self, a: Value, axis: Value = None) -> Value:
-        return self._place("argmin", a, axis)
-
-    def _place(self, name: str, a: Value, axis: Value) -> Data:
+    def _place(self, name: str, a: Value, axis: Value = None) -> Data:
         """Return the first index of the extremum along an axis, or in C order if ``axis`` is None; NaN counts
         as extreme."""
         x = self._sequence(a)
@@ -144,6 +138,8 @@ class Statistics(Tools):
         body = Apply("where", (found, at, const(last, _I8)), _I8)
         made = self.reductions.fold("minimum", x.shape, axes, body, last)
         return self.memory.note_order(made, x) if made.shape else made
+
+    _np_argmax, _np_argmin = partialmethod(_place, "argmax"), partialmethod(_place, "argmin")
 
     # ---- at places ----------------------------------------------------------------------------------
     def _ufunc_at(self, ufunc: str, a: Value, indices: Value, b: Value) -> None:
