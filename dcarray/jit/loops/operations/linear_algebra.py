@@ -22,10 +22,9 @@ class LinearAlgebra(Tools):
         x, keep = self._sequence(x), self._flag(keepdims)
         if x.dtype.kind in "iub":
             x = self.arrays.astype(x, np.dtype(float))
-        if x.dtype.char not in "fd" or not x.shape or not (axis is None or type(axis) is int):
-            raise self.scope.fail("a norm that is not understood")
+        fits = x.dtype.char in "fd" and x.shape and (axis is None or type(axis) is int)
         vector = len(x.shape) == 1 or axis is not None
-        if not (ord is None or (vector and type(ord) is int and ord == 2)):
+        if not fits or not (ord is None or (vector and type(ord) is int and ord == 2)):
             raise self.scope.fail("a norm that is not understood")
         squares = self.math.elementwise("multiply", (x, x))
         total = self.reductions.reduce("add", squares, axis, None, keep)

@@ -59,17 +59,12 @@ class Scans(Tools):
         return self.math.elementwise("subtract", (later, earlier))
 
     def _np_trapezoid(self, y: Value, x: Value = None, dx: Value = 1.0, axis: Value = -1) -> Value:
-        y = self._sequence(y)
-        if len(y.shape) != 1 or y.dtype.char not in "fd" or axis not in (0, -1):
+        y, step = self._sequence(y), dx if x is None else self._sequence(x)
+        fits = is_number(dx) and not is_array(dx) if x is None else len(step.shape) == 1
+        if not fits or len(y.shape) != 1 or y.dtype.char not in "fd" or axis not in (0, -1):
             raise self.scope.fail("an integral that is not understood")
-        step = dx
         if x is not None:
-            x = self._sequence(x)
-            if len(x.shape) != 1:
-                raise self.scope.fail("an integral that is not understood")
-            step = self._np_diff(x)
-        elif not is_number(dx) or is_array(dx):
-            raise self.scope.fail("an integral that is not understood")
+            step = self._np_diff(step)
         later, earlier = self.arrays.element(y, (slice(1, None),)), self.arrays.element(y, (slice(None, -1),))
         both = self.math.elementwise("add", (later, earlier))
         halves = self.math.elementwise("divide", (self.math.elementwise("multiply", (step, both)), 2.0))

@@ -100,9 +100,8 @@ class Statistics(Tools):
         if weights is None:
             return self.reductions.mean(x, axis, None)
         w = self._sequence(weights)
-        if len(x.shape) != 1 or len(w.shape) != 1 or not {x.dtype.char, w.dtype.char} <= set("d"):
-            raise self.scope.fail("an average that is not understood")
-        if axis not in (None, 0) or not self.scope.need_eq(x.shape[0], w.shape[0]):
+        fits = len(x.shape) == len(w.shape) == 1 and x.dtype.char == w.dtype.char == "d" and axis in (None, 0)
+        if not fits or not self.scope.need_eq(x.shape[0], w.shape[0]):
             raise self.scope.fail("an average that is not understood")
         total = self.reductions.reduce("add", w)
         nonzero = Apply("not_equal", (total.expr, const(0.0, total.dtype)), _BOOL)
@@ -169,13 +168,11 @@ class Statistics(Tools):
         self.memory.may_raise = True
         positive = Apply("greater_equal", (x.expr, zero), _BOOL)
         places = self.memory.array(self.memory.value(Apply("checked", (positive, x.expr), x.dtype), x.shape))
-        if weights is None:
-            made = self.arrays.filled(self.arrays.empty((minlength,), _I8), 0)
-            self._ufunc_at("add", made, places, 1)
-            return made
-        w = self._sequence(weights)
-        if w.dtype.kind not in "fiub" or w.shape != x.shape:
-            raise self.scope.fail("weights of counts that are not understood")
-        made = self.arrays.filled(self.arrays.empty((minlength,), np.dtype(float)), 0)
-        self._ufunc_at("add", made, places, self.arrays.astype(w, np.dtype(float)))
+        kind, w = (_I8, 1) if weights is None else (np.dtype(float), self._sequence(weights))
+        if isinstance(w, Data):
+            if w.dtype.kind not in "fiub" or w.shape != x.shape:
+                raise self.scope.fail("weights of counts that are not understood")
+            w = self.arrays.astype(w, kind)
+        made = self.arrays.filled(self.arrays.empty((minlength,), kind), 0)
+        self._ufunc_at("add", made, places, w)
         return made
