@@ -169,7 +169,7 @@ class For:
     lower: Affine
     upper: tuple[Affine, ...]
     step: int
-    kind: Literal["serial", "vector"]
+    kind: Literal["serial", "vector", "short"]
     body: tuple[Stmt, ...]
     unroll: int = 0
     floors: tuple[Affine, ...] = ()

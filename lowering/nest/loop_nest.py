@@ -105,7 +105,10 @@ class LoopNest:
         if enclosing is not None:  # products of variables are not affine
             fixed |= {axis for axis, extent in enumerate(self.shape) if enclosing.varies(extent)}
         self.joined = can_join(self.shape, accesses, fixed, row_axes)
-        self.loops = choose(self.shape, accesses, folded, fixed, self.hints, row_axes)
+        summed = [v for v, c, f in zip(self.values, self.computes, self.folds, strict=True)
+                  if f and c.combine == "add" and v.dtype.kind in "fc"]  # fmt: skip
+        sums = [self.arguments.reach(load) for value in summed for load in windows.loads(value)]
+        self.loops = choose(self.shape, accesses, folded, fixed, self.hints, row_axes, sums)
         arguments = shared.arguments if shared is not None else self.arguments
         variables = enclosing.variables if enclosing is not None else None
         self.arguments = arguments.kin(len(self.shape), self.loops.axes, self.loops.extents, variables)

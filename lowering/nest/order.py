@@ -34,12 +34,14 @@ def choose(
     fixed: Collection[int],
     hints: SizeHints,
     first: int = 0,
+    sums: Sequence[Access] = (),
 ) -> Loops:
     """Return the loops of a domain with the shape ``shape``.
 
     ``accesses`` has each access with whether it is a write. The axes in ``folded`` are reduced; those in
     ``fixed``, whose coordinate is used as a value, are not collapsed. The ``first`` leading axes are the
-    first loop. If the innermost loop is reduced, all kept loops are outside of all reduced ones; otherwise
+    first loop. If one of ``sums``, what sums of floats read, moves along all axes, the innermost loop is
+    NumPy's. If the innermost loop is reduced, all kept loops are outside of all reduced ones; otherwise
     the reduced loops are between the outer kept loops and the innermost one.
     """
     head = (_head(shape, first),) if first else ()
@@ -62,7 +64,9 @@ def choose(
         return moved + 16 / max(sizes[axis], 1)
 
     # Of equals the last is taken: C order.
-    inner = min(reversed(axes), key=cost)
+    inner, reaches = min(reversed(axes), key=cost), [x.coefs for x in sums]
+    if any(all(hints(coefs[axis]) for axis in axes) for coefs in reaches):
+        inner = _as_numpy(axes, [tuple(abs(hints(c)) for c in coefs) for coefs in reaches])[0]
 
     def reach(axis: int) -> int:
         return -sum(coefs[axis] for coefs, _ in weights)
@@ -80,6 +84,21 @@ def choose(
     extents = tuple(total(shape[axis] for axis in group) for group in loops)
     positions = frozenset(k for k, group in enumerate(loops) if group[0] in folded)
     return Loops(loops, extents, positions)
+
+
+def _as_numpy(axes: Sequence[int], strides: Sequence[Sequence[int]]) -> list[int]:
+    """Return the axes in NumPy's order of iteration, innermost first: by the strides of operands, or
+    in C order where these contradict each other."""
+    found: list[int] = []
+    for axis in reversed(axes):
+        place = len(found)
+        for before in reversed(range(len(found))):
+            pairs = [(s[axis], s[found[before]]) for s in strides if s[axis] and s[found[before]]]
+            if pairs and any(other <= own for own, other in pairs):
+                break
+            place = before if pairs else place
+        found.insert(place, axis)
+    return found
 
 
 def _head(shape: Sequence[Dim], first: int) -> tuple[int, ...]:

@@ -11,29 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol
 
-from dcarray.lowering.kernel.nodes import (
-    STEPS,
-    Affine,
-    DType,
-    Elem,
-    Expr,
-    For,
-    Index,
-    Let,
-    Lit,
-    Local,
-    NumpyCall,
-    NumpyLoop,
-    NumpyOp,
-    Op,
-    Row,
-    Stack,
-    Stmt,
-    Store,
-    Term,
-    Update,
-    affine,
-)
+from dcarray.lowering.kernel import nodes as k
 from dcarray.lowering.kernel.walk import buffers, map_children, map_values, walk
 from dcarray.lowering.nest.access import scale, unit_step
 
@@ -43,7 +21,7 @@ class Maker(Protocol):
 
     free: frozenset[str]
 
-    def native(self, op: Op) -> NumpyLoop | None:
+    def native(self, op: k.Op) -> k.NumpyLoop | None:
         """Return NumPy's loop for an operation; None if the target computes the operation itself."""
 
     def fresh(self, prefix: str) -> str:
@@ -55,227 +33,229 @@ class Stages:
     """The stages of one block of a loop, from ``start`` to the minimum of ``stops``."""
 
     maker: Maker
-    loop: For
-    start: Affine
-    stops: tuple[Affine, ...]
+    loop: k.For
+    start: k.Affine
+    stops: tuple[k.Affine, ...]
     inside: frozenset[str]  # the locals that the body defines
     stage: dict[str, int] = field(default_factory=dict)  # the stage that defines a local
-    home: dict[str, tuple[Elem, int]] = field(default_factory=dict)  # locals that are elements of rows
-    lets: dict[str, Expr] = field(default_factory=dict)
-    loops: dict[int, list[Stmt]] = field(default_factory=dict)
-    calls: dict[int, list[Stmt]] = field(default_factory=dict)
+    home: dict[str, tuple[k.Elem, int]] = field(default_factory=dict)  # locals that are elements of rows
+    lets: dict[str, k.Expr] = field(default_factory=dict)
+    loops: dict[int, list[k.Stmt]] = field(default_factory=dict)
+    calls: dict[int, list[k.Stmt]] = field(default_factory=dict)
     # rows: dtype, and 1 for a single element
-    kinds: dict[str, tuple[DType, int]] = field(default_factory=dict)
+    kinds: dict[str, tuple[k.DType, int]] = field(default_factory=dict)
     spilled: dict[str, str] = field(default_factory=dict)  # the rows that hold locals
     stored: int = 0  # the last moment of a write to memory
     touched: int = 0  # the last moment of a read or write
 
     # ---- statements ---------------------------------------------------------------------------------
-    def add(self, stmt: Stmt) -> None:
+    def add(self, stmt: k.Stmt) -> None:
         """Append the next statement of the body."""
         match stmt:
-            case Let(name, value):
+            case k.Let(name, value):
                 made, ready = self.value(value)
-                if isinstance(made, Elem) and made.buffer in self.kinds:
+                if isinstance(made, k.Elem) and made.buffer in self.kinds:
                     self.home[name] = made, ready
                     return
                 self.stage[name], self.lets[name] = ready, made
-                self.put(ready, Let(name, made), made)
-            case Update(name, op, value):
+                self.put(ready, k.Let(name, made), made)
+            case k.Update(name, op, value):
                 made, ready = self.value(value)
-                self.put(ready, Update(name, op, made), made)
-            case Store(buffer, at, value):
+                self.put(ready, k.Update(name, op, made), made)
+            case k.Store(buffer, at, value):
                 made, ready = self.value(value)
-                if isinstance(value, Op) and self.redirect(made, ready, buffer, at):
+                if isinstance(value, k.Op) and self.redirect(made, ready, buffer, at):
                     return
                 moment = max(2 * ready, self.touched + self.touched % 2)
-                self.put(moment // 2, Store(buffer, at, made), made)
+                self.put(moment // 2, k.Store(buffer, at, made), made)
                 self.stored = self.touched = moment
 
-    def put(self, stage: int, stmt: Stmt, value: Expr) -> None:
+    def put(self, stage: int, stmt: k.Stmt, value: k.Expr) -> None:
         """Append a statement, which uses ``value``, to the loop of a stage."""
         self.loops.setdefault(stage, []).append(stmt)
         if self.ordered(value):
             self.touched = max(self.touched, 2 * stage)
 
-    def redirect(self, made: Expr, ready: int, buffer: str, at: Affine) -> bool:
+    def redirect(self, made: k.Expr, ready: int, buffer: str, at: k.Affine) -> bool:
         """Let the call that computes a value write to the store's target; return whether it can."""
         last = self.calls.get(ready - 1, [])
-        if not (isinstance(made, Elem) and made.buffer in self.kinds and last and self.step(at) == 1):
+        if not (isinstance(made, k.Elem) and made.buffer in self.kinds and last and self.step(at) == 1):
             return False
         call = last[-1]
         if (
-            not isinstance(call, NumpyCall)
+            not isinstance(call, k.NumpyCall)
             or call.write.buffer != made.buffer
             or self.touched > 2 * ready - 1
         ):
             return False
         del self.kinds[made.buffer]
-        last[-1] = replace(call, write=Row(buffer, self.at_start(at), 1, call.write.dtype))
+        last[-1] = replace(call, write=k.Row(buffer, self.at_start(at), 1, call.write.dtype))
         self.stored = self.touched = 2 * ready - 1
         return True
 
     # ---- values -------------------------------------------------------------------------------------
-    def value(self, expr: Expr) -> tuple[Expr, int]:
+    def value(self, expr: k.Expr) -> tuple[k.Expr, int]:
         """Return an expression that loads calls' results from rows and the first stage to compute it."""
-        if isinstance(expr, Local):
+        if isinstance(expr, k.Local):
             return self.home.get(expr.name) or (expr, self.stage.get(expr.name, 0))
         ready = [0]
 
-        def inner(arg: Expr) -> Expr:
+        def inner(arg: k.Expr) -> k.Expr:
             made, stage = self.value(arg)
             ready.append(stage)
             return made
 
-        found = self.maker.native(expr) if isinstance(expr, Op) else None
-        if found is not None and isinstance(expr, Op):
-            if not any(STEPS.get((expr.name, k)) == 0 and self.varies(a) for k, a in enumerate(expr.args)):
+        found = self.maker.native(expr) if isinstance(expr, k.Op) else None
+        if found is not None and isinstance(expr, k.Op):
+            if not any(k.STEPS.get((expr.name, n)) == 0 and self.varies(a) for n, a in enumerate(expr.args)):
                 return self.call(expr, found)
-            expr = NumpyOp(expr.name, expr.args, expr.dtype, found)
+            expr = k.NumpyOp(expr.name, expr.args, expr.dtype, found)
         made = map_children(expr, inner)
-        if isinstance(made, Elem) and not self.is_free(made.buffer):
+        if isinstance(made, k.Elem) and not self.is_free(made.buffer):
             ready.append((self.stored + 1) // 2)
         return made, max(ready)
 
-    def call(self, op: Op, loop: NumpyLoop) -> tuple[Expr, int]:
+    def call(self, op: k.Op, loop: k.NumpyLoop) -> tuple[k.Expr, int]:
         """Add a call of NumPy's loop for an operation; return the element and the first stage that has it."""
-        reads, before, after = [], list[Stmt](), 0
+        reads, before, after = [], list[k.Stmt](), 0
         for position, arg in enumerate(op.args):
             made, ready = self.value(arg)
-            row, moment = self.row(made, ready, before, STEPS.get((op.name, position)) == 1)
+            row, moment = self.row(made, ready, before, k.STEPS.get((op.name, position)) == 1)
             reads.append(row)
             after = max(after, moment)
-        if any(self.ordered(stmt.value) for stmt in before if isinstance(stmt, Store)) or any(
+        if any(self.ordered(stmt.value) for stmt in before if isinstance(stmt, k.Store)) or any(
             not self.is_free(row.buffer) for row in reads
         ):
             self.touched = max(self.touched, 2 * after + 1)
         name = self.new_row(op.dtype)
-        counts = tuple(affine(0, stop, scale(-1, self.start)) for stop in self.stops)
-        write = Row(name, affine(), 1, op.dtype)
+        counts = tuple(k.affine(0, stop, scale(-1, self.start)) for stop in self.stops)
+        write = k.Row(name, k.affine(), 1, op.dtype)
         self.calls.setdefault(after, []).extend(
-            [*before, NumpyCall(op.name, tuple(reads), write, counts, loop)]
+            [*before, k.NumpyCall(op.name, tuple(reads), write, counts, loop)]
         )
         return self.element(name), after + 1
 
-    def row(self, value: Expr, ready: int, before: list[Stmt], each: bool) -> tuple[Row, int]:
+    def row(self, value: k.Expr, ready: int, before: list[k.Stmt], each: bool) -> tuple[k.Row, int]:
         """Return an argument as a row in memory, and the stage after which it is complete.  Loop-invariant
         values are stored ``before`` the call as one element, unless ``each`` element needs one."""
-        if isinstance(value, Local) and self.cheap(self.lets.get(value.name)):
+        if isinstance(value, k.Local) and self.cheap(self.lets.get(value.name)):
             value = self.lets[value.name]
-        if isinstance(value, Elem) and not value.more:
+        if isinstance(value, k.Elem) and not value.more:
             step = self.step(value.at)
             if value.buffer in self.kinds:
-                return Row(value.buffer, affine(), 1, value.dtype), ready - 1
+                return k.Row(value.buffer, k.affine(), 1, value.dtype), ready - 1
             if step is not None and (step or not each):
                 after = 0 if self.is_free(value.buffer) else self.stored // 2
-                return Row(value.buffer, self.at_start(value.at), step, value.dtype), after
+                return k.Row(value.buffer, self.at_start(value.at), step, value.dtype), after
         varies = self.varies(value)
         if not varies and not each:
             name = self.new_row(value.dtype, True)
-            before.append(Store(name, affine(), value))
-            constant = value if isinstance(value, Lit) else None
-            return Row(name, affine(), 0, value.dtype, constant), max(ready, self.stored // 2)
-        if isinstance(value, Local) and varies:
-            return Row(self.spill(value), affine(), 1, value.dtype), ready
+            before.append(k.Store(name, k.affine(), value))
+            constant = value if isinstance(value, k.Lit) else None
+            return k.Row(name, k.affine(), 0, value.dtype, constant), max(ready, self.stored // 2)
+        if isinstance(value, k.Local) and varies:
+            return k.Row(self.spill(value), k.affine(), 1, value.dtype), ready
         name = self.new_row(value.dtype)
-        self.put(ready, Store(name, self.element(name).at, value), value)
-        return Row(name, affine(), 1, value.dtype), ready
+        self.put(ready, k.Store(name, self.element(name).at, value), value)
+        return k.Row(name, k.affine(), 1, value.dtype), ready
 
     # ---- small questions ------------------------------------------------------------------------------
     def is_free(self, buffer: str) -> bool:
         """Whether loads from a buffer may be moved: the kernel does not write it, or it is a row."""
         return buffer in self.maker.free or buffer in self.kinds
 
-    def cheap(self, value: Expr | None) -> bool:
+    def cheap(self, value: k.Expr | None) -> bool:
         """Whether recomputing a value costs no more than loading it from a row."""
-        if isinstance(value, Elem) and not value.more:
+        if isinstance(value, k.Elem) and not value.more:
             return value.buffer in self.maker.free and self.step(value.at) is not None
-        return isinstance(value, Index)
+        return isinstance(value, k.Index)
 
-    def ordered(self, value: Expr) -> bool:
+    def ordered(self, value: k.Expr) -> bool:
         """Whether a value loads from memory that the kernel writes, so that its order matters."""
-        return any(isinstance(node, Elem) and not self.is_free(node.buffer) for node in walk(value))
+        return any(isinstance(node, k.Elem) and not self.is_free(node.buffer) for node in walk(value))
 
-    def varies(self, value: Expr) -> bool:
+    def varies(self, value: k.Expr) -> bool:
         """Whether a value may differ from one iteration to the next."""
         return any(
-            (isinstance(node, Local) and node.name in self.inside)
-            or (isinstance(node, Elem) and (node.buffer in self.kinds or self.step(node.at) != 0))
-            or (isinstance(node, Index) and self.step(node.at) != 0)
+            (isinstance(node, k.Local) and node.name in self.inside)
+            or (isinstance(node, k.Elem) and (node.buffer in self.kinds or self.step(node.at) != 0))
+            or (isinstance(node, k.Index) and self.step(node.at) != 0)
             for node in walk(value)
         )
 
-    def step(self, at: Affine) -> int | None:
+    def step(self, at: k.Affine) -> int | None:
         """Return by how much an offset grows per iteration if that is 0 or 1; else None."""
         return unit_step(at, self.loop.var)
 
-    def at_start(self, at: Affine) -> Affine:
+    def at_start(self, at: k.Affine) -> k.Affine:
         """Return the value of an offset, which grows by 0 or 1, at the block's first iteration."""
         rest = [term for term in at.terms if term.var != self.loop.var]
-        return affine(at.const, *rest, *([self.start] if self.step(at) else []))
+        return k.affine(at.const, *rest, *([self.start] if self.step(at) else []))
 
-    def new_row(self, dtype: DType, one: bool = False) -> str:
+    def new_row(self, dtype: k.DType, one: bool = False) -> str:
         """Return the name of a new row on the stack, of one element if ``one``."""
         name = self.maker.fresh("r")
         self.kinds[name] = dtype, 1 if one else 0
         return name
 
-    def element(self, name: str) -> Elem:
+    def element(self, name: str) -> k.Elem:
         """Return the load of the current iteration's element of a row."""
-        return Elem(name, affine(0, Term(1, None, self.loop.var), scale(-1, self.start)), self.kinds[name][0])
+        return k.Elem(
+            name, k.affine(0, k.Term(1, None, self.loop.var), scale(-1, self.start)), self.kinds[name][0]
+        )
 
-    def spill(self, local: Local) -> str:
+    def spill(self, local: k.Local) -> str:
         """Return the row that stores the values of a local of an earlier stage."""
         if local.name not in self.spilled:
             self.spilled[local.name] = self.new_row(local.dtype)
         return self.spilled[local.name]
 
     # ---- the result -----------------------------------------------------------------------------------
-    def finish(self, size: int) -> tuple[Stmt, ...]:
+    def finish(self, size: int) -> tuple[k.Stmt, ...]:
         """Return the rows, loops and calls of a block of ``size`` elements."""
         last = max([0, *self.loops, *self.calls])
         bodies = {stage: self.resolve(stage) for stage in range(last + 1)}
-        steps: list[Stmt] = []
+        steps: list[k.Stmt] = []
         for stage, body in bodies.items():
-            made: list[Stmt] = []
+            made: list[k.Stmt] = []
             for stmt in body:
                 made.append(stmt)
-                if isinstance(stmt, Let) and stmt.name in self.spilled:
+                if isinstance(stmt, k.Let) and stmt.name in self.spilled:
                     name = self.spilled[stmt.name]
-                    made.append(Store(name, self.element(name).at, Local(stmt.name, stmt.value.dtype)))
+                    made.append(k.Store(name, self.element(name).at, k.Local(stmt.name, stmt.value.dtype)))
             if made:
-                plain = self.loop.kind == "vector" or not any(isinstance(stmt, Update) for stmt in made)
+                plain = self.loop.kind == "vector" or not any(isinstance(stmt, k.Update) for stmt in made)
                 own: Literal["serial", "vector"] = "vector" if plain else "serial"
                 steps.append(
-                    For(self.loop.var, self.start, self.stops, 1, own, tuple(made), self.loop.unroll)
+                    k.For(self.loop.var, self.start, self.stops, 1, own, tuple(made), self.loop.unroll)
                 )
             steps += self.calls.get(stage, [])
         return _pack(steps, {name: (d, 1 if one else size) for name, (d, one) in self.kinds.items()})
 
-    def resolve(self, stage: int) -> list[Stmt]:
+    def resolve(self, stage: int) -> list[k.Stmt]:
         """Return a stage's statements, with earlier stages' locals recomputed or loaded from rows."""
-        again: dict[str, Let] = {}
+        again: dict[str, k.Let] = {}
 
-        def known(expr: Expr) -> Expr:
-            if not isinstance(expr, Local) or self.stage.get(expr.name, stage) == stage:
+        def known(expr: k.Expr) -> k.Expr:
+            if not isinstance(expr, k.Local) or self.stage.get(expr.name, stage) == stage:
                 return map_children(expr, known)
             value = self.lets[expr.name]
             if self.cheap(value):
-                let = again.setdefault(expr.name, Let(self.maker.fresh("w"), value))
-                return Local(let.name, expr.dtype)
+                let = again.setdefault(expr.name, k.Let(self.maker.fresh("w"), value))
+                return k.Local(let.name, expr.dtype)
             return self.element(self.spill(expr))
 
         made = [map_values(stmt, known) for stmt in self.loops.get(stage, [])]
         return [*again.values(), *made]
 
 
-def _pack(steps: Sequence[Stmt], kinds: dict[str, tuple[DType, int]]) -> tuple[Stmt, ...]:
+def _pack(steps: Sequence[k.Stmt], kinds: dict[str, tuple[k.DType, int]]) -> tuple[k.Stmt, ...]:
     """Return the steps of a block with their rows declared; rows with disjoint lifetimes share storage."""
     ends: dict[str, tuple[int, int]] = {}
     for position, stmt in enumerate(steps):
         for name in sorted(buffers(stmt) & kinds.keys()):
             ends[name] = ends.get(name, (position, position))[0], position
-    stacks: list[Stack] = []
+    stacks: list[k.Stack] = []
     until: list[int] = []
     names: dict[str, str] = {}
     for name, (first, last) in sorted(ends.items(), key=lambda item: (item[1], item[0])):
@@ -286,22 +266,24 @@ def _pack(steps: Sequence[Stmt], kinds: dict[str, tuple[DType, int]]) -> tuple[S
                 break
         else:
             names[name] = name
-            stacks.append(Stack(name, dtype, size))
+            stacks.append(k.Stack(name, dtype, size))
             until.append(last)
 
-    def place(row: Row) -> Row:
+    def place(row: k.Row) -> k.Row:
         return replace(row, buffer=names.get(row.buffer, row.buffer))
 
-    def renamed(expr: Expr) -> Expr:
+    def renamed(expr: k.Expr) -> k.Expr:
         made = map_children(expr, renamed)
-        return replace(made, buffer=names.get(made.buffer, made.buffer)) if isinstance(made, Elem) else made
+        return replace(made, buffer=names.get(made.buffer, made.buffer)) if isinstance(made, k.Elem) else made
 
-    def step(stmt: Stmt) -> Stmt:
-        if isinstance(stmt, For):
+    def step(stmt: k.Stmt) -> k.Stmt:
+        if isinstance(stmt, k.For):
             return replace(stmt, body=tuple(map(step, stmt.body)))
-        if isinstance(stmt, NumpyCall):
+        if isinstance(stmt, k.NumpyCall):
             return replace(stmt, reads=tuple(map(place, stmt.reads)), write=place(stmt.write))
         made = map_values(stmt, renamed)
-        return replace(made, buffer=names.get(made.buffer, made.buffer)) if isinstance(made, Store) else made
+        return (
+            replace(made, buffer=names.get(made.buffer, made.buffer)) if isinstance(made, k.Store) else made
+        )
 
     return (*stacks, *map(step, steps))

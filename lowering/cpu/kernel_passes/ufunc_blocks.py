@@ -16,28 +16,7 @@ import numpy as np
 
 from dcarray.ir import dims
 from dcarray.ir.ops import C_LIBRARY, LOOPS_OF
-from dcarray.lowering.kernel.nodes import (
-    Binding,
-    DType,
-    Expr,
-    For,
-    If,
-    Kernel,
-    Let,
-    Local,
-    NumpyCall,
-    NumpyLoop,
-    NumpyOp,
-    Op,
-    Phase,
-    Repeat,
-    Stack,
-    Stmt,
-    Store,
-    Term,
-    Update,
-    affine,
-)
+from dcarray.lowering.kernel import nodes as k
 from dcarray.lowering.kernel.walk import map_children, map_values, operations, values, walk
 from dcarray.lowering.runtime import numpy_loops
 
@@ -47,8 +26,8 @@ ROW = 4096  # bytes of a row on the stack
 PLAIN = 8  # the factor by which a block without such rows is larger
 CALLS = 8  # with more calls in a block, rows are smaller, so that all stay in the first caches
 
-Exact = Callable[[Op], bool]
-Find = Callable[[str, tuple[DType, ...], DType], tuple[int, int, bool] | None]
+Exact = Callable[[k.Op], bool]
+Find = Callable[[str, tuple[k.DType, ...], k.DType], tuple[int, int, bool] | None]
 
 _OPEN = frozenset(
     {
@@ -63,12 +42,12 @@ _HALF = frozenset({"spacing", "nextafter"})
 
 
 def call_numpy_loops(
-    kernel: Kernel,
-    binding: Binding,
+    kernel: k.Kernel,
+    binding: k.Binding,
     exact: bool = True,
     is_exact: Exact = lambda op: False,
     find: Find = numpy_loops.find,
-) -> tuple[Kernel, Binding]:
+) -> tuple[k.Kernel, k.Binding]:
     """Return the kernel and its binding with NumPy's loops called for operations that IEEE 754 does not
     define to the bit; the same objects if there are no such operations.
 
@@ -95,11 +74,13 @@ def call_numpy_loops(
 class _Maker:
     """The state of the rewrite of one kernel."""
 
-    def __init__(self, kernel: Kernel, binding: Binding, exact: bool, is_exact: Exact, find: Find) -> None:
+    def __init__(
+        self, kernel: k.Kernel, binding: k.Binding, exact: bool, is_exact: Exact, find: Find
+    ) -> None:
         self.kernel, self.exact, self.is_exact, self.find = kernel, exact, is_exact, find
         self.ints, self.values = list(kernel.ints), list(binding.ints)
         self.extents, self.work = list(binding.extents), list(binding.work)
-        self.loops: dict[tuple[str, tuple[DType, ...], DType], NumpyLoop] = {}
+        self.loops: dict[tuple[str, tuple[k.DType, ...], k.DType], k.NumpyLoop] = {}
         self.numbers = count()
         self.free = frozenset(b.name for b in kernel.buffers if b.access == "r" and b.noalias)
 
@@ -113,7 +94,7 @@ class _Maker:
         """Return a new name; no other part of the lowering uses these prefixes."""
         return f"{prefix}{next(self.numbers)}"
 
-    def native(self, op: Op) -> NumpyLoop | None:
+    def native(self, op: k.Op) -> k.NumpyLoop | None:
         """Return NumPy's loop for an operation; None if the target computes the operation itself."""
         if not op.args or not self.wanted(op):
             return None
@@ -122,10 +103,10 @@ class _Maker:
             found = self.find(LOOPS_OF.get(op.name, op.name), *key[1:])
             if found is None:
                 return None
-            self.loops[key] = NumpyLoop(self.integer(found[0]), self.integer(found[1]), found[2])
+            self.loops[key] = k.NumpyLoop(self.integer(found[0]), self.integer(found[1]), found[2])
         return self.loops[key]
 
-    def wanted(self, op: Op) -> bool:
+    def wanted(self, op: k.Op) -> bool:
         """Whether an operation is to be computed by NumPy's loop."""
         name, dtype = op.name, op.args[0].dtype
         if self.is_exact(op):
@@ -138,56 +119,58 @@ class _Maker:
             (self.exact and name in _OPEN) or (name in _HALF and dtype == np.float16)
         )
 
-    def phase(self, number: int) -> Phase:
+    def phase(self, number: int) -> k.Phase:
         """Return the rewritten phase; a vector loop becomes a serial one over blocks."""
         phase = self.kernel.phases[number]
-        pre = tuple(Let(let.name, self.single(let.value)) for let in phase.pre)
+        pre = tuple(k.Let(let.name, self.single(let.value)) for let in phase.pre)
         if phase.kind == "serial" or not self.calls(phase.body):
             return replace(phase, pre=pre, body=self.block(phase.body))
         var = self.fresh("k")
-        found = self.pieces(For(phase.var, affine(), (phase.extent,), 1, "vector", phase.body), var, True)
+        found = self.pieces(k.For(phase.var, k.affine(), (phase.extent,), 1, "vector", phase.body), var, True)
         if found is None:
             return replace(phase, pre=pre, body=self.block(phase.body))
         body, size = found
         blocks = dims.simplify((self.extents[number] + size - 1) // size)
-        extent = affine(blocks) if type(blocks) is int and not phase.extent.terms else None
+        extent = k.affine(blocks) if type(blocks) is int and not phase.extent.terms else None
         self.extents[number], self.work[number] = blocks, dims.simplify(self.work[number] * size)
-        extent = extent or affine(0, Term(1, self.integer(blocks)))
-        return Phase(var, extent, "serial", body, pre)
+        extent = extent or k.affine(0, k.Term(1, self.integer(blocks)))
+        return k.Phase(var, extent, "serial", body, pre)
 
-    def block(self, body: Iterable[Stmt]) -> tuple[Stmt, ...]:
+    def block(self, body: Iterable[k.Stmt]) -> tuple[k.Stmt, ...]:
         """Return the rewritten statements of a block."""
         return tuple(made for stmt in body for made in self.statement(stmt))
 
-    def statement(self, stmt: Stmt) -> tuple[Stmt, ...]:
+    def statement(self, stmt: k.Stmt) -> tuple[k.Stmt, ...]:
         """Return the rewritten form of a statement outside of blocks."""
         match stmt:
-            case For(_, lower, upper, step, _, body, _, floors):
+            case k.For(_, lower, upper, step, _, body, _, floors):
                 if step == 1 and self.calls(body):
                     block = self.fresh("k")
                     found = self.pieces(stmt, block, False)
                     if found is not None:
-                        return (For(block, lower, upper, found[1], "serial", found[0], 0, floors),)
+                        return (k.For(block, lower, upper, found[1], "serial", found[0], 0, floors),)
                 return (replace(stmt, body=self.block(body)),)
-            case Repeat(head, cond, body):
-                return (Repeat(self.block(head), self.single(cond), self.block(body)),)
-            case If(cond, then, orelse):
-                return (If(self.single(cond), self.block(then), self.block(orelse)),)
-            case Stack() | NumpyCall():
+            case k.Repeat(head, cond, body):
+                return (k.Repeat(self.block(head), self.single(cond), self.block(body)),)
+            case k.If(cond, then, orelse):
+                return (k.If(self.single(cond), self.block(then), self.block(orelse)),)
+            case k.Stack() | k.NumpyCall():
                 return (stmt,)
         return (map_values(stmt, self.single),)
 
-    def single(self, expr: Expr) -> Expr:
+    def single(self, expr: k.Expr) -> k.Expr:
         """Return an expression with NumPy's loops called for one element."""
         made = map_children(expr, self.single)
-        found = self.native(made) if isinstance(made, Op) else None
-        return NumpyOp(made.name, made.args, made.dtype, found) if found and isinstance(made, Op) else made
+        found = self.native(made) if isinstance(made, k.Op) else None
+        return (
+            k.NumpyOp(made.name, made.args, made.dtype, found) if found and isinstance(made, k.Op) else made
+        )
 
-    def calls(self, body: Iterable[Stmt]) -> bool:
+    def calls(self, body: Iterable[k.Stmt]) -> bool:
         """Whether one of the statements (not those nested in them) needs a NumPy loop."""
         return any(self.native(op) for op in operations(body))
 
-    def pieces(self, loop: For, block: str, counted: bool) -> tuple[tuple[Stmt, ...], int] | None:
+    def pieces(self, loop: k.For, block: str, counted: bool) -> tuple[tuple[k.Stmt, ...], int] | None:
         """Return the statements, in stages, of one block of a loop's iterations, and the block's size; None
         if the loop cannot be divided.  ``block`` is the block's number if ``counted``, else its start."""
         if not _divisible(loop):
@@ -195,24 +178,24 @@ class _Maker:
         ops = [op for op in operations(loop.body) if self.native(op)]
         narrow = min(3, ((len(ops) - 1) // CALLS).bit_length())
         size = max(1, ROW // max(op.dtype.itemsize for op in ops) >> narrow)
-        inside = frozenset(stmt.name for stmt in loop.body if isinstance(stmt, Let))
+        inside = frozenset(stmt.name for stmt in loop.body if isinstance(stmt, k.Let))
         for elements in (PLAIN * size, size):
-            start = affine(0, Term(elements if counted else 1, None, block))
-            stages = Stages(self, loop, start, (affine(elements, start), *loop.upper), inside)
+            start = k.affine(0, k.Term(elements if counted else 1, None, block))
+            stages = Stages(self, loop, start, (k.affine(elements, start), *loop.upper), inside)
             for stmt in loop.body:
                 stages.add(stmt)
             made = stages.finish(elements)
-            if not any(isinstance(stmt, Stack) and stmt.size > 1 for stmt in made):
+            if not any(isinstance(stmt, k.Stack) and stmt.size > 1 for stmt in made):
                 break
         return made, elements
 
 
-def _divisible(loop: For) -> bool:
+def _divisible(loop: k.For) -> bool:
     """Whether a loop may be divided into stages: a vector loop, whose iterations are independent, or a serial
     loop that only reduces, which one stage then does in order."""
     if loop.kind == "vector":
-        return all(isinstance(stmt, Let | Store | Update) for stmt in loop.body)
-    folded = [stmt.name for stmt in loop.body if isinstance(stmt, Update)]
-    read = {node.name for s in loop.body for v in values(s) for node in walk(v) if isinstance(node, Local)}
-    plain = all(isinstance(stmt, Let | Update) for stmt in loop.body)
+        return all(isinstance(stmt, k.Let | k.Store | k.Update) for stmt in loop.body)
+    folded = [stmt.name for stmt in loop.body if isinstance(stmt, k.Update)]
+    read = {node.name for s in loop.body for v in values(s) for node in walk(v) if isinstance(node, k.Local)}
+    plain = all(isinstance(stmt, k.Let | k.Update) for stmt in loop.body)
     return plain and len(folded) == len(set(folded)) and not read.intersection(folded)

@@ -16,19 +16,7 @@ from dcarray.ir import dims, windows
 from dcarray.ir.nodes import Dim, Gather
 from dcarray.ir.passes.fusion_profit import OUT_OF_CACHE
 from dcarray.lowering.cpu.kernel_passes.unroll_and_jam import jam_pairs
-from dcarray.lowering.kernel.nodes import (
-    Affine,
-    Elem,
-    Expr,
-    Index,
-    Lit,
-    Local,
-    Op,
-    Phase,
-    Stmt,
-    Store,
-    affine,
-)
+from dcarray.lowering.kernel import nodes as k
 from dcarray.lowering.nest.access import equal, product, total
 from dcarray.lowering.nest.body import Scope, all_of
 from dcarray.lowering.nest.fold import Folding, cast_to, op, starts_of
@@ -44,19 +32,18 @@ from dcarray.lowering.nest.loop_nest import (
 )
 
 COLUMNS = 4096  # elements of a strip of the result
-WIDE = 1 << 14  # elements of a strip for rows from memory: it stays in the second cache, and rows are long
 NARROW = 1024  # elements of a strip whose rows share an operand: some rows of that stay in the first cache
 GROUP = 64  # rows of one partial result, at least
 GROUPS = 64  # partial results, roughly, at most
 SEVERAL, ROOM = 16, 1 << 17  # of long rows: at most so many partial results, or so many elements of them
 PART = 1 << 18  # elements that are folded into one partial result, at least
-ROWS = 128  # rows summed before the sum is added to the result
-WAYS = 8  # the largest jam factor; it divides GROUP and ROWS
+FEW = 512  # elements of a strip, at least
+WAYS = 8  # the largest jam factor; it divides GROUP
 UNROLL = 2  # the unrolling of the inner loop of jammed rows: strips may be short
 BODY = 16  # the largest cost of a jammed body
 FEWER, LARGER = 4, 64  # the largest jam factor and cost where a single array comes from memory
 
-Add = Callable[[Scope, Folding, list[Expr]], None]
+Add = Callable[[Scope, Folding, list[k.Expr]], None]
 
 
 def schedule_columns(nest: LoopNest, foldings: list[Folding], kept: list[int], folded: list[int]) -> None:
@@ -72,6 +59,8 @@ def schedule_columns(nest: LoopNest, foldings: list[Folding], kept: list[int], f
     )
     shared = shared and strips
     width = NARROW if shared else COLUMNS
+    if strips and not outer:  # a sum is in order, so only columns are shared among threads
+        width = min(width, max(FEW, 1 << (nest.hints(extents[last]) // MIN_PARALLEL).bit_length()))
     if not nest.single_threaded and not strips:
         outer.insert(0, outer.pop(_longest(nest, outer)))
     if strips:
@@ -86,28 +75,10 @@ def schedule_columns(nest: LoopNest, foldings: list[Folding], kept: list[int], f
         headers.append(nest.strip_loop(last, strip, COLUMNS))
         start = variable(strip)
     base = 1 + len(headers)
-    across = nest.loop_from(last, start, affine(width))
+    across = nest.loop_from(last, start, k.affine(width))
     within = [*map(nest.whole_loop, outer), across] if shared else [across]
-    rows = total(extents[loop] for loop in folded)
-    few = dims.prove_le(rows, ROWS) is True
-
-    places: dict[int, tuple[str, Affine]] = {}  # the buffer of each sum of a few rows
     for folding in foldings:
         arguments.note(arguments.access(folding.compute.target), "r")
-        if folding.fold.mode == "sum" and not few:
-            size, at = extents[last], nest.variables[last]
-            if shared:
-                row = product(arguments.extent(last), nest.variables[outer[0]])
-                size, at = size * extents[outer[0]], affine(0, row, at)
-            elif not strips:
-                most = nest.at_most(nest.upper_bound(extents[last]), COLUMNS)
-                size, at = most, affine(0, at, variable(strip, -1))
-                if outer and not nest.enclosing:
-                    size = most * extents[outer[0]]
-                    row = product(arguments.integer(most, "width"), nest.variables[outer[0]])
-                    at = affine(0, row, at)
-            buffer, own = arguments.scratch_per_piece(folding.fold.wide, size)
-            places[folding.number] = buffer, affine(0, own, at)
 
     def sweep(fill: Callable[[Scope, Folding], None], which: list[Folding]) -> tuple[Block, Scope]:
         """Return the loop over the strip that applies ``fill`` to reductions ``which``; and its scope."""
@@ -120,39 +91,18 @@ def schedule_columns(nest: LoopNest, foldings: list[Folding], kept: list[int], f
         (value,) = starts_of(scope, nest, [folding])
         scope.store(folding.compute.target, value, False)
 
-    def clear(scope: Scope, folding: Folding) -> None:
-        scope.add(Store(*places[folding.number], folding.fold.identity()))
-
-    def flush(scope: Scope, folding: Folding) -> None:
-        place, at = places[folding.number]
-        old, fold = _element(scope, folding), folding.fold
-        value = op(fold.name, cast_to(old, fold.wide), Elem(place, at, fold.wide))
-        scope.store(folding.compute.target, cast_to(value, fold.dtype), False)
-
-    def add(scope: Scope, folding: Folding, values: list[Expr]) -> None:
-        fold = folding.fold
-        if folding.number in places:
-            place, at = places[folding.number]
-            scope.add(Store(place, at, _fold_values(fold.name, Elem(place, at, fold.wide), values)))
-            return
-        value = _fold_values(fold.name, cast_to(_element(scope, folding), fold.wide), values)
-        scope.store(folding.compute.target, cast_to(value, fold.dtype), False)
+    def add(scope: Scope, folding: Folding, values: list[k.Expr]) -> None:
+        value = _fold_values(folding.fold.name, _element(scope, folding), values)
+        scope.store(folding.compute.target, value, False)
 
     begun, begins = sweep(begin, [f for f in foldings if f.compute.init is not None])
-    summed = [f for f in foldings if f.number in places]
     inside = [*map(nest.whole_loop, folded)]
-    if summed:
-        inside[-1:] = [
-            nest.strip_loop(folded[-1], "b1", ROWS),
-            nest.loop_from(folded[-1], variable("b1"), affine(ROWS)),
-        ]
-        wrap_loop(inside, -1, sweep(clear, summed)[0], sweep(flush, summed)[0])
     wrap_loop(inside, 0, begun, ())
     body, main = _sweep_rows(nest, phase, [*headers, *inside], within, foldings, add)
     pre = (*main.preamble(), *begins.preamble())
-    if not nest.single_threaded and not strips and not places and len(outer) > 1:
+    if not nest.single_threaded and not strips and len(outer) > 1:
         body = jam_pairs(nest, body, outer[-1])
-    nest.add_phase(Phase(phase, extent, "serial", body, pre), launch, points * nest.cost())
+    nest.add_phase(k.Phase(phase, extent, "serial", body, pre), launch, points * nest.cost())
 
 
 def _longest(nest: LoopNest, outer: Sequence[int]) -> int:
@@ -183,41 +133,6 @@ def _moves(nest: LoopNest, coefs: Sequence[Dim], loop: int) -> bool:
     return any(not equal(coefs[axis], 0) for axis in nest.loops.axes[loop])
 
 
-def schedule_column_partials(nest: LoopNest, foldings: list[Folding], folded: list[int]) -> None:
-    """Add two phases to the kernel: the first folds each block of rows to a partial row of results, the
-    second folds the partial rows."""
-    arguments, (first, *others), last = nest.arguments, folded, len(nest.loops.axes) - 1
-    extent, rows = nest.loops.extents[last], nest.loops.extents[first]
-    size = rows_of_a_part(nest, first)
-    count = nest.block_count(rows, size)
-    row = product(arguments.extent(last), variable("b0"))
-    places = {f.number: arguments.scratch(f.fold.wide, count * extent) for f in foldings}
-    at = affine(0, row, nest.variables[last])
-    across = nest.loop_from(last, variable("b1"), affine(WIDE))
-
-    fills = nest.scope_at("b0", [nest.strip_loop(last, "b1", WIDE), across], 3, False)
-    for folding in foldings:
-        value = folding.fold.identity() if not folding.fold.idempotent else None
-        start = value or cast_to(starts_of(fills, nest, [folding])[0], folding.fold.wide)
-        fills.add(Store(places[folding.number], at, start))
-    before = build_loops(fills, 2, [across], "vector")
-    height = arguments.integer(size, "height")
-    group = nest.loop_from(first, product(height, variable("b0")), height)
-    headers = [nest.strip_loop(last, "b1", WIDE), group, *map(nest.whole_loop, others)]
-    wrap_loop(headers, 1, before, ())
-
-    def add(scope: Scope, folding: Folding, values: list[Expr]) -> None:
-        place, fold = places[folding.number], folding.fold
-        scope.add(Store(place, at, _fold_values(fold.name, Elem(place, at, fold.wide), values)))
-
-    body, main = _sweep_rows(nest, "b0", headers, [across], foldings, add)
-    pre = (*main.preamble(), *fills.preamble())
-    points = size * total(n for loop, n in enumerate(nest.loops.extents) if loop != first)
-    blocks = arguments.integer(count, "blocks")
-    nest.add_phase(Phase("b0", blocks, "serial", body, pre), count, points * nest.cost())
-    fold_parts(nest, foldings, places, count, blocks)
-
-
 def rows_of_a_part(nest: LoopNest, first: int) -> Dim:
     """Return the number of rows that are folded to one partial row: a multiple of ``GROUP``, so large that
     the block is worth a thread and that there are few partial rows."""
@@ -229,26 +144,26 @@ def rows_of_a_part(nest: LoopNest, first: int) -> Dim:
 
 
 def fold_parts(
-    nest: LoopNest, foldings: list[Folding], places: dict[int, str], count: Dim, extent: Affine
+    nest: LoopNest, foldings: list[Folding], places: dict[int, str], count: Dim, extent: k.Affine
 ) -> None:
     """Add the phase that folds partial rows of results in their order."""
     arguments, last = nest.arguments, len(nest.loops.axes) - 1
-    at = affine(0, product(arguments.extent(last), variable("b0")), nest.variables[last])
+    at = k.affine(0, product(arguments.extent(last), variable("b0")), nest.variables[last])
     strips = nest.block_count(nest.loops.extents[last], COLUMNS)
-    strip = nest.loop_from(last, variable("b1", COLUMNS), affine(COLUMNS))
+    strip = nest.loop_from(last, variable("b1", COLUMNS), k.affine(COLUMNS))
     begins = nest.scope_at("b1", [strip], 2, False)
-    adds = nest.scope_at("b1", [LoopHeader("b0", affine(), (extent,)), strip], 3, False)
+    adds = nest.scope_at("b1", [LoopHeader("b0", k.affine(), (extent,)), strip], 3, False)
     for folding in foldings:
         arguments.note(arguments.access(folding.compute.target), "r")
         if folding.compute.init is not None:
             begins.store(folding.compute.target, starts_of(begins, nest, [folding])[0], False)
         fold, old = folding.fold, _element(adds, folding)
-        value = op(fold.name, cast_to(old, fold.wide), Elem(places[folding.number], at, fold.wide))
+        value = op(fold.name, cast_to(old, fold.wide), k.Elem(places[folding.number], at, fold.wide))
         adds.store(folding.compute.target, cast_to(value, fold.dtype), False)
-    body = build_loops(adds, 1, [LoopHeader("b0", affine(), (extent,)), strip], "vector")
+    body = build_loops(adds, 1, [LoopHeader("b0", k.affine(), (extent,)), strip], "vector")
     if any(folding.compute.init is not None for folding in foldings):
         body = (*build_loops(begins, 1, [strip], "vector"), *body)
-    phase = Phase("b1", arguments.integer(strips, "strips"), "serial", body, begins.preamble())
+    phase = k.Phase("b1", arguments.integer(strips, "strips"), "serial", body, begins.preamble())
     nest.add_phase(phase, strips, COLUMNS * count * 4)
 
 
@@ -273,14 +188,14 @@ def _sweep_rows(
         others.append(replace(rows, var="b3", step=several))
         level += 1
         rows = replace(rows, lower=first, before=(), after=())
-        heads = [(several, replace(rows, upper=(affine(1, first),), step=several, cond=full))]
-        heads += [(1, replace(rows, cond=Op("logical_not", (full,), full.dtype)))]
+        heads = [(several, replace(rows, upper=(k.affine(1, first),), step=several, cond=full))]
+        heads += [(1, replace(rows, cond=k.Op("logical_not", (full,), full.dtype)))]
     elif several > 1:
         whole = nest.arguments.integer(dims.simplify(extent // several * several), "whole", rows.var)
         heads = [(several, replace(rows, upper=(*rows.upper[:-1], whole), step=several, after=()))]
         heads += [(1, replace(rows, lower=whole, before=()))]
     main: Scope | None = None
-    body: list[Stmt] = []
+    body: list[k.Stmt] = []
     for count, head in heads:
         scope = _row(nest, phase, [*others, head, *within], rows.var, foldings, count, add)
         body += build_loops(scope, level, [head, *within], "vector", UNROLL if count > 1 else 0)
@@ -293,10 +208,10 @@ def _sweep_rows(
     return build_loops(main, 1, others, "serial"), main
 
 
-def _whole_group(rows: LoopHeader, several: int) -> Expr:
+def _whole_group(rows: LoopHeader, several: int) -> k.Expr:
     """Return the kernel expression that tests whether ``several`` rows remain from row ``b3`` on."""
-    last, boolean = Index(affine(several - 1, variable("b3"))), np.dtype(bool)
-    tests = [Op("less", (last, Index(stop)), boolean) for stop in rows.upper]
+    last, boolean = k.Index(k.affine(several - 1, variable("b3"))), np.dtype(bool)
+    tests = [k.Op("less", (last, k.Index(stop)), boolean) for stop in rows.upper]
     return all_of(tests)
 
 
@@ -310,7 +225,7 @@ def _row(
     add: Add,
 ) -> Scope:
     """Return a scope that folds ``count`` rows at one column; ``var`` is the row loop's variable."""
-    found: dict[int, list[Expr]] = {folding.number: [] for folding in foldings}
+    found: dict[int, list[k.Expr]] = {folding.number: [] for folding in foldings}
     by_number = {folding.number: folding for folding in foldings}
     places = [
         nest.scope_at(phase, headers, 1 + len(headers), nest.nonempty, offset, var) for offset in range(count)
@@ -318,10 +233,12 @@ def _row(
     for scope in places:
         scope.announce(nest.values, [compute.target for compute in nest.computes])
 
-        def fold(number: int, value: Expr, scope: Scope = scope) -> None:
-            wide = cast_to(value, by_number[number].fold.wide)
+        def fold(number: int, value: k.Expr, scope: Scope = scope) -> None:
+            wide = cast_to(value, by_number[number].fold.dtype)
             # A later statement may write what this one reads.
-            found[number].append(wide if count == 1 or isinstance(wide, Local | Lit) else scope.name(wide))
+            found[number].append(
+                wide if count == 1 or isinstance(wide, k.Local | k.Lit) else scope.name(wide)
+            )
             if count == 1:
                 add(scope, by_number[number], [wide])
 
@@ -359,14 +276,14 @@ def _from_memory(nest: LoopNest) -> int:
     return sum(any(_moves(nest, coefs, k) for k in others) for coefs in along)
 
 
-def _fold_values(name: str, old: Expr, values: list[Expr]) -> Expr:
+def _fold_values(name: str, old: k.Expr, values: list[k.Expr]) -> k.Expr:
     """Return the old value folded with further ones, in their order."""
     for value in values:
         old = op(name, old, value)
     return old
 
 
-def _element(scope: Scope, folding: Folding) -> Elem:
+def _element(scope: Scope, folding: Folding) -> k.Elem:
     """Return the load of the current element of a reduction's target."""
     buffer, at = scope.address(folding.compute.target)
-    return Elem(buffer, at, folding.fold.dtype)
+    return k.Elem(buffer, at, folding.fold.dtype)

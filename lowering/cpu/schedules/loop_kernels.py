@@ -36,24 +36,7 @@ from dcarray.ir.nodes import (
     While,
 )
 from dcarray.lowering.errors import Unsupported
-from dcarray.lowering.kernel.nodes import (
-    Affine,
-    Binding,
-    Expr,
-    For,
-    If,
-    Index,
-    Kernel,
-    Let,
-    Local,
-    Op,
-    Phase,
-    Repeat,
-    Routine,
-    Stack,
-    Stmt,
-    affine,
-)
+from dcarray.lowering.kernel import nodes as k
 from dcarray.lowering.nest import expansion
 from dcarray.lowering.nest.access import Arguments, memory_of, product, total
 from dcarray.lowering.nest.body import Names
@@ -76,15 +59,15 @@ SMALL = 16  # rows and columns of a matrix product from which on a library is fa
 
 def schedule_loops(
     stmt: nodes.Loop | While | Branch | Call, region: Region, cores: int = 2
-) -> tuple[Kernel, Binding]:
+) -> tuple[k.Kernel, k.Binding]:
     """Return the kernel, and its binding, of a loop or branch with all its statements, or of a draw."""
     maker = LoopMaker(region, cores)
     return kernel_of_loops(maker, stmt, *maker.phase(stmt))
 
 
 def kernel_of_loops(
-    maker: LoopMaker, stmt: nodes.Loop | While | Branch | Call, phase: Phase, extent: Dim
-) -> tuple[Kernel, Binding]:
+    maker: LoopMaker, stmt: nodes.Loop | While | Branch | Call, phase: k.Phase, extent: Dim
+) -> tuple[k.Kernel, k.Binding]:
     """Return a loop's or branch's kernel and binding, given its phase and that phase's ``extent``."""
     region = maker.region
     buffers, pointers = maker.arguments.buffers()
@@ -96,9 +79,9 @@ def kernel_of_loops(
     if phase.var != "one":  # the loop may be empty
         share = maker.hints(maker.work) // max(1, maker.hints(extent))
     ints = tuple(maker.arguments.ints)
-    binding = Binding(pointers, ints, (extent,), (share,), moved.bytes, moved.operations)
+    binding = k.Binding(pointers, ints, (extent,), (share,), moved.bytes, moved.operations)
     routines = tuple([one for one in maker.routines.values() if one is not None])
-    return Kernel(buffers, names, (phase,), routines), binding
+    return k.Kernel(buffers, names, (phase,), routines), binding
 
 
 @dataclass(slots=True)
@@ -114,7 +97,7 @@ class LoopMaker(CallMaker):
     middle: Mapping[str, Dim] = field(default_factory=dict)  # the middle iteration of the enclosing loops
     work: Dim = 0  # of all statements
     weighing: bool = False  # nothing but the work is of interest
-    routines: dict[Any, Routine | None] = field(default_factory=dict)  # None: it is being made
+    routines: dict[Any, k.Routine | None] = field(default_factory=dict)  # None: it is being made
 
     def __post_init__(self) -> None:
         self.arguments = Arguments(memory_of(self.region), 0, (), (), {})
@@ -131,14 +114,14 @@ class LoopMaker(CallMaker):
         return SizeHints(self.region, self.enclosing.typical)
 
     # ---- the whole ----------------------------------------------------------------------------------
-    def phase(self, stmt: nodes.Loop | While | Branch | Call) -> tuple[Phase, Dim]:
+    def phase(self, stmt: nodes.Loop | While | Branch | Call) -> tuple[k.Phase, Dim]:
         """Return the kernel phase of a statement of the region, and the phase's number of iterations."""
         if isinstance(stmt, nodes.Loop) and self.cores > 1 and selected_index(stmt) is None:
             found = self.shared(stmt)
             if found is not None:
                 return found
         stacks = self.stacks(self.locals(stmt))
-        return Phase("one", affine(1), "serial", (*stacks, *self.statement(stmt))), 1
+        return k.Phase("one", k.affine(1), "serial", (*stacks, *self.statement(stmt))), 1
 
     def locals(self, stmt: nodes.Stmt) -> list[Array]:
         """Return the small temporaries that only this statement uses."""
@@ -155,14 +138,14 @@ class LoopMaker(CallMaker):
             if array.base is None and _bytes(array) <= STACK // 64
         ]
 
-    def stacks(self, arrays: Sequence[Array]) -> tuple[Stmt, ...]:
+    def stacks(self, arrays: Sequence[Array]) -> tuple[k.Stmt, ...]:
         """Return declarations of stack buffers for arrays, which become private to the kernel."""
-        made = [Stack(self.names("q"), array.dtype, max(1, total(array.shape))) for array in arrays]
+        made = [k.Stack(self.names("q"), array.dtype, max(1, total(array.shape))) for array in arrays]
         for array, stack in zip(arrays, made, strict=True):
-            self.arguments.private[array.name] = stack.name, affine()
+            self.arguments.private[array.name] = stack.name, k.affine()
         return tuple(made)
 
-    def shared(self, stmt: nodes.Loop) -> tuple[Phase, Dim] | None:
+    def shared(self, stmt: nodes.Loop) -> tuple[k.Phase, Dim] | None:
         """Return the phase in which threads share a loop's iterations, and its extent; None if iterations are
         dependent or sharing does not pay."""
         if any(window.shape for call in function_calls((stmt,)) for window in call.reads):
@@ -192,9 +175,10 @@ class LoopMaker(CallMaker):
         stacks = self.stacks(small)
         self.cores = 1  # the chunks occupy all of them
         loop = self.loop(stmt)
-        begin = affine(0, loop.lower, product(width, variable("g0")))
-        piece = For(loop.var, begin, (affine(0, begin, width), *loop.upper), loop.step, "serial", loop.body)
-        return Phase("g0", self.arguments.integer(count), "serial", (*stacks, piece)), count
+        begin = k.affine(0, loop.lower, product(width, variable("g0")))
+        ends = (k.affine(0, begin, width), *loop.upper)
+        piece = k.For(loop.var, begin, ends, loop.step, "serial", loop.body)
+        return k.Phase("g0", self.arguments.integer(count), "serial", (*stacks, piece)), count
 
     def private_arrays(self, stmt: nodes.Loop, most: int) -> tuple[list[Array], list[Array]]:
         """Return the arrays of which each iteration of a parallel loop needs its own copy: the smallest ones,
@@ -209,11 +193,11 @@ class LoopMaker(CallMaker):
         return small, large
 
     # ---- statements ---------------------------------------------------------------------------------
-    def block(self, body: Iterable[nodes.Stmt]) -> tuple[Stmt, ...]:
+    def block(self, body: Iterable[nodes.Stmt]) -> tuple[k.Stmt, ...]:
         """Return the kernel statements for the statements of a body."""
         return tuple(made for stmt in body for made in self.statement(stmt))
 
-    def statement(self, stmt: nodes.Stmt) -> tuple[Stmt, ...]:
+    def statement(self, stmt: nodes.Stmt) -> tuple[k.Stmt, ...]:
         """Return the kernel statements for one statement."""
         match stmt:
             case Compute() | Nest():
@@ -233,10 +217,10 @@ class LoopMaker(CallMaker):
                 return (self.loop(stmt),) if place is None else self.selected_iteration(stmt, place)
             case While(cond, body):
                 head, value = self.condition(cond)
-                return (Repeat(head, value, self.block(body)),)
+                return (k.Repeat(head, value, self.block(body)),)
             case Branch(cond, then, orelse):
                 head, value = self.condition(cond)
-                return (*head, If(value, self.block(then), self.block(orelse)))
+                return (*head, k.If(value, self.block(then), self.block(orelse)))
         raise TypeError(f"not a statement: {stmt!r}")
 
     def call(self, stmt: Call) -> Compute:
@@ -249,7 +233,7 @@ class LoopMaker(CallMaker):
             raise Unsupported(f"{stmt.op} of matrices is better left to a library")
         return plain
 
-    def selected_iteration(self, stmt: nodes.Loop, place: nodes.Expr) -> tuple[Stmt, ...]:
+    def selected_iteration(self, stmt: nodes.Loop, place: nodes.Expr) -> tuple[k.Stmt, ...]:
         """Return the kernel statements for the only iteration that does anything of a loop that
         `data_dependent.at_index` made: the one whose variable equals ``place``."""
         start, stop, step = stmt.bounds
@@ -260,17 +244,17 @@ class LoopMaker(CallMaker):
         head, value = self.condition(place)
         var = self.names("at")
         here = self.arguments.kin(0, (), (), self.enclosing.variables)
-        low, high = (Index(here.number(dims.simplify(n))) for n in (start, stop))
-        local = Local(var, value.dtype)
-        within = [Op("less_equal", (low, local), _BOOL), Op("less", (local, high), _BOOL)]
+        low, high = (k.Index(here.number(dims.simplify(n))) for n in (start, stop))
+        local = k.Local(var, value.dtype)
+        within = [k.Op("less_equal", (low, local), _BOOL), k.Op("less", (local, high), _BOOL)]
         outside = self.enclosing, self.middle
         self.enter(stmt, variable(var))
         with dims.ranging(stmt.var, stmt.bounds):
             body = self.block(branch.then)
         self.enclosing, self.middle = outside
-        return (*head, Let(var, value), If(Op("logical_and", tuple(within), _BOOL), body))
+        return (*head, k.Let(var, value), k.If(k.Op("logical_and", tuple(within), _BOOL), body))
 
-    def loop(self, stmt: nodes.Loop) -> For:
+    def loop(self, stmt: nodes.Loop) -> k.For:
         """Return the kernel loop for a loop; one that counts down becomes one over the negated variable."""
         start, stop, step = stmt.bounds
         if type(step) is not int:
@@ -287,9 +271,9 @@ class LoopMaker(CallMaker):
         with dims.ranging(stmt.var, stmt.bounds):
             body = self.block(stmt.body) if outside[0].variables else self.outermost(stmt)
         self.enclosing, self.times, self.middle = outside
-        return For(var, lower[0], upper, abs(step), "serial", body, 0, tuple(lower[1:]))
+        return k.For(var, lower[0], upper, abs(step), "serial", body, 0, tuple(lower[1:]))
 
-    def enter(self, stmt: nodes.Loop, value: Affine) -> None:
+    def enter(self, stmt: nodes.Loop, value: k.Affine) -> None:
         """Enter a loop: statements lowered from now on are in it; ``value`` stands for its variable."""
         start, stop, _ = stmt.bounds
         typical = (self.hints(start) + self.hints(stop)) // 2
@@ -299,7 +283,7 @@ class LoopMaker(CallMaker):
         )
         self.middle = {**self.middle, stmt.var: middle}
 
-    def outermost(self, stmt: nodes.Loop) -> tuple[Stmt, ...]:
+    def outermost(self, stmt: nodes.Loop) -> tuple[k.Stmt, ...]:
         """Return the kernel statements for the body of the outermost loop, as one thread runs them; raise
         `Unsupported` if launching its statements one by one on all cores is faster."""
         if self.cores > 1 and self.is_faster_launched(stmt):
@@ -325,7 +309,7 @@ class LoopMaker(CallMaker):
             return stmt.parallel or iteration_conflict(stmt, self.region) is None
         return not isinstance(stmt, While | Branch)
 
-    def condition(self, cond: nodes.Expr) -> tuple[tuple[Stmt, ...], Expr]:
+    def condition(self, cond: nodes.Expr) -> tuple[tuple[k.Stmt, ...], k.Expr]:
         """Return the kernel statements that compute a condition, and the expression of its value."""
         check_types(cond)
         scope = self.point([cond])
@@ -337,7 +321,7 @@ class LoopMaker(CallMaker):
         """Add the work of a statement to the total."""
         self.work = self.work + self.times * nest.cost() * dims.substitute(total(nest.shape), self.middle)
 
-    def loop_nest(self, nest: LoopNest) -> tuple[Stmt, ...]:
+    def loop_nest(self, nest: LoopNest) -> tuple[k.Stmt, ...]:
         """Return the kernel loops that run a statement; none if only work is counted (``weighing``)."""
         self.weigh(nest)
         if self.weighing:
@@ -348,7 +332,7 @@ class LoopMaker(CallMaker):
         (phase,) = nest.phases
         return (*phase.pre, *phase.body)
 
-    def rows(self, body: Sequence[Part], axes: int) -> tuple[Stmt, ...]:
+    def rows(self, body: Sequence[Part], axes: int) -> tuple[k.Stmt, ...]:
         """Return the kernel statements for statements that run row by row."""
         nests = row_nests(body, self.region, axes, self, self.enclosing)
         if any(map(folds_rows, nests)):
@@ -363,7 +347,7 @@ class LoopMaker(CallMaker):
             else:
                 schedule_row(nest)
         phase = row_phase(nests)
-        return (*phase.pre, For("i0", affine(), nests[0].arguments.bounds(0), 1, "serial", phase.body))
+        return (*phase.pre, k.For("i0", k.affine(), nests[0].arguments.bounds(0), 1, "serial", phase.body))
 
 
 def trip_count_of(stmt: nodes.Loop) -> Dim:

@@ -1,25 +1,25 @@
-"""The schedules of reductions: by rows, and by partial results of blocks.
+"""The schedules of reductions: by rows, and by partial results of parts of rows.
 
 By rows: the innermost loop is reduced into scalars (if it is not reduced, see ``column_reductions``).  By
-partial results: where the kept loops are too short for all cores, each block of a fixed size is reduced, and
-then the results of the blocks in order, so that the result does not depend on the number of threads.  Blocks
-are also used where all rows reduce the same elements, ``y[i] = sum(f(i, x[j]))``, and these exceed a cache:
-all rows reduce a block before the next one is read.
+partial results: where the kept loops are too short for all cores, parts of rows are reduced, and then their
+results in order, so that the result does not depend on the number of threads.  Parts are also used where all
+rows reduce the same elements, ``y[i] = sum(f(i, x[j]))``, and these exceed a cache: all rows reduce a part
+before the next one is read.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import reduce
 
 from dcarray.ir import dims, ops, windows
 from dcarray.ir.nodes import Apply, Dim, Gather, Iota, Load
 from dcarray.lowering.cpu.kernel_passes.unroll_and_jam import WAYS, jam_rows
 from dcarray.lowering.kernel import flags
-from dcarray.lowering.kernel.nodes import Affine, Elem, For, Let, Phase, Store, affine
+from dcarray.lowering.kernel import nodes as k
 from dcarray.lowering.nest.access import equal, product, total
 from dcarray.lowering.nest.body import Scope
-from dcarray.lowering.nest.fold import Fold, Folding, accumulate, foldings_of, op, starts_of
+from dcarray.lowering.nest.fold import Fold, Folding, cast_to, foldings_of, op, starts_of
 from dcarray.lowering.nest.loop_nest import (
     MIN_PARALLEL,
     Block,
@@ -29,13 +29,16 @@ from dcarray.lowering.nest.loop_nest import (
     build_loops,
     variable,
     wrap_loop,
-)
+)  # fmt: skip
 
-from .column_reductions import COLUMNS, jam_factor, schedule_column_partials, schedule_columns
+from .column_reductions import jam_factor, schedule_columns
+from .pairwise_sums import RowFolds
 
-BLOCK = 512  # elements whose sum a target may reassociate
+BLOCK = 512  # elements; sizes of pieces are multiples of it
 PIECE = 64 * BLOCK  # elements of one partial result
 LONG = 256  # rows, and elements of each, from which on rows are jammed
+FEWEST, MOST = 2, 10  # how often rows are halved for threads
+SHORT = 64  # elements up to which the rows of several reduced loops are not worth results of their own
 STOP = 4096  # elements between early-exit tests of a boolean reduction
 DECIDED = (1, 8, 64)  # blocks after which a new phase begins, which tests the results of those before
 CACHE = 1 << 20  # bytes that all rows share from which on the rows reduce them block by block
@@ -52,42 +55,21 @@ def schedule_reduction(nest: LoopNest) -> None:
     kept = [loop for loop in range(rank) if loop not in nest.loops.folded]
     folded = [loop for loop in range(rank) if loop in nest.loops.folded]
     sizes = [nest.hints(extent) for extent in nest.loops.extents]
-    many = total(sizes) > 2 * PIECE
+    many = total(sizes) > 2 * PIECE and not nest.single_threaded
     ordered = any(f.fold.mode == "ordered" for f in foldings)
-    if nest.single_threaded:
-        many = False
-    if (
-        folded[-1] != rank - 1
-        and many
-        and len(kept) == 1
-        and sizes[-1] < MIN_PARALLEL * COLUMNS
-        and not ordered
-    ):
-        schedule_column_partials(nest, foldings, folded)
-    elif folded[-1] != rank - 1:
+    if folded[-1] != rank - 1:
         schedule_columns(nest, foldings, kept, folded)
-    elif ordered or not many:
-        _rows(nest, foldings, kept, folded, "serial" if ordered else "vector")
+        return
+    common = not ordered and many and _in_common(nest, kept, folded)
+    parts = common or (not ordered and many and total(sizes[loop] for loop in kept) < MIN_PARALLEL)
+    strip = STOP if _decidable(nest, foldings) else 0
+    if parts and (len(folded) == 1 or sizes[folded[-1]] >= SHORT):
+        several = WAYS if common and _work(nest, folded) <= EACH and not strip else 1
+        size = max(1, nest.hints(_height(nest, folded, common)))
+        _parts(nest, foldings, kept, folded, size, strip, several)
     else:
-        common = _in_common(nest, kept, folded)
-        if common or total(sizes[loop] for loop in kept) < MIN_PARALLEL:
-            _partials(nest, foldings, kept, folded, common)
-        else:
-            _rows(nest, foldings, kept, folded, "vector")
-
-
-def _inner(nest: LoopNest, loop: int, foldings: list[Folding], nested: bool) -> tuple[list[LoopHeader], bool]:
-    """Return the headers of the innermost loop, whole or in blocks, and whether the sums of blocks are added
-    with compensation. ``nested``: the loop is inside another reduced loop."""
-    extent = nest.loops.extents[loop]
-    if _decidable(nest, foldings):
-        if not dims.prove_lt(STOP, extent):  # short rows would be slower
-            return [nest.whole_loop(loop)], False
-        return [nest.strip_loop(loop, "b1", STOP), nest.loop_from(loop, variable("b1"), affine(STOP))], True
-    short = dims.prove_le(extent, BLOCK) is True
-    if short or not any(f.fold.mode == "sum" for f in foldings):
-        return [nest.whole_loop(loop)], nested and short
-    return [nest.strip_loop(loop, "b1", BLOCK), nest.loop_from(loop, variable("b1"), affine(BLOCK))], True
+        kind: Kind = "serial" if ordered else "vector"
+        _rows(nest, foldings, kept, folded, kind, strip, _at_a_time(nest, foldings, kept, folded, kind))
 
 
 def _decidable(nest: LoopNest, foldings: list[Folding]) -> bool:
@@ -99,46 +81,137 @@ def _decidable(nest: LoopNest, foldings: list[Folding]) -> bool:
     return not any(flags.op_flags(n.op, tuple(a.dtype for a in n.args), n.dtype) for n in every)
 
 
-def _until_decided(nest: LoopNest, foldings: list[Folding], headers: list[LoopHeader]) -> None:
-    """Add to the innermost loop the condition that it can still change the results."""
-    if len(headers) < 2 or not _decidable(nest, foldings):
-        return
-    ends = [found for f in foldings if (found := f.fold.open_ended()) is not None]
-    headers[-1] = replace(headers[-1], cond=reduce(lambda a, b: op("logical_or", a, b), ends))
-
-
-def _accumulate(
-    nest: LoopNest, foldings: list[Folding], scope: Scope, headers: list[LoopHeader], carried: bool
-) -> None:
-    """Add the statements of the innermost loop, which accumulate as long as that can change the results."""
-    accumulate(nest, foldings, scope, headers, carried)
-    _until_decided(nest, foldings, headers)
-
-
-def _rows(nest: LoopNest, foldings: list[Folding], kept: list[int], folded: list[int], kind: Kind) -> None:
+def _rows(
+    nest: LoopNest, foldings: list[Folding], kept: list[int], folded: list[int], kind: Kind, strip: int,
+    several: int,
+) -> None:  # fmt: skip
+    """Add a phase in which each row is reduced by one thread; ``several`` rows at a time."""
     phase, extent, launch, points, headers = nest.parallel_header(kept)
-    inner, carried = _inner(nest, folded[-1], foldings, len(folded) > 1)
-    base, first = 1 + len(headers), len(headers)
-    headers += [*map(nest.whole_loop, folded[:-1]), *inner]
-    main = nest.scope_at(phase, headers, 1 + len(headers), nest.nonempty)
+    inside = [*headers, *map(nest.whole_loop, folded[:-1])]
+    row = RowFolds(nest, foldings, folded[-1], phase, inside, kind)
+
+    def body() -> Block:
+        return row.statements(k.affine(), row.size, strip)
+
+    made, pre = _reduced(nest, foldings, phase, headers, inside, row.scope, row.totals, body)
+    if several > 1:
+        launch, first = nest.block_count(launch, several), variable("b0", several)
+        made = jam_rows(nest, made, first, k.affine(several, first), several)
+        phase, extent = "b0", nest.arguments.integer(launch, "blocks")
+    nest.add_phase(k.Phase(phase, extent, "serial", made, pre), launch, several * points * nest.cost())
+
+
+def _reduced(
+    nest: LoopNest, foldings: list[Folding], phase: str, headers: list[LoopHeader], inside: list[LoopHeader],
+    scope: Scope, sums: Mapping[Fold, k.Expr], body: Callable[[], Block],
+) -> tuple[Block, tuple[k.Let, ...]]:  # fmt: skip
+    """Return the body of a phase that stores the results of ``body``, the statements in the loops ``inside``,
+    and the definitions before it.  They make the ``sums``, and update other reductions."""
+    base, runs = 1 + len(headers), len(inside) > len(headers)
     ends = nest.scope_at(phase, headers, base, False)
     starts = starts_of(ends, nest, foldings)
-    declared = tuple(s for f, v in zip(foldings, starts, strict=True) for s in f.fold.open(v, carried))
-    before = (*ends.take(base), *declared)
-    _accumulate(nest, foldings, main, headers, carried)
+    before, added, totals = list(ends.take(base)), list[k.Stmt](), list[k.Expr]()
     for folding, start in zip(foldings, starts, strict=True):
-        ends.store(folding.compute.target, folding.fold.combine(start, folding.fold.result()), False)
-    wrap_loop(headers, first, before, ends.take(base))
-    body = build_loops(main, 1, headers, kind)
-    pre = (*main.preamble(), *ends.preamble())
-    several = _at_a_time(nest, foldings, kept, folded, kind)
-    if several == 1:
-        nest.add_phase(Phase(phase, extent, "serial", body, pre), launch, points * nest.cost())
-        return
-    count, row = nest.block_count(launch, several), variable("b0", several)
-    body = jam_rows(nest, body, row, affine(several, row), several)
-    blocks = nest.arguments.integer(count, "blocks")
-    nest.add_phase(Phase("b0", blocks, "serial", body, pre), count, several * points * nest.cost())
+        fold = folding.fold
+        if fold not in sums:
+            before += fold.open(start, False)
+            totals.append(fold.combine(start, fold.result()))
+        elif runs:  # as NumPy adds each row's sum
+            total = k.Local(nest.names("a"), fold.dtype)
+            before.append(k.Declare(total.name, start))
+            value = op("add", cast_to(total, fold.wide), sums[fold])
+            added.append(k.Assign(total.name, cast_to(value, fold.dtype)))
+            totals.append(total)
+        else:
+            totals.append(fold.combine(start, sums[fold]))
+    if not runs:
+        scope.put(base, before)
+    scope.put(1 + len(inside), [*body(), *added])
+    for folding, final in zip(foldings, totals, strict=True):
+        ends.store(folding.compute.target, final, False)
+    if runs:
+        wrap_loop(inside, len(headers), tuple(before), ends.take(base))
+    else:
+        scope.put(base, ends.take(base))
+    return build_loops(scope, 1, inside, "serial"), (*scope.preamble(), *ends.preamble())
+
+
+def _parts(
+    nest: LoopNest, foldings: list[Folding], kept: list[int], folded: list[int], size: int, strip: int,
+    several: int,
+) -> None:  # fmt: skip
+    """Add the phases of a reduction by partial results: of rows, or, if these are few, of parts of them that
+    have about ``size`` elements, as NumPy halves rows.  Then those of a row are reduced in order."""
+    extents, arguments, (*runs, inner) = nest.loops.extents, nest.arguments, folded
+    rows, depth = [*kept, *runs], 0
+    if nest.hints(total(extents[loop] for loop in runs)) < MIN_PARALLEL:
+        depth = min(MOST, max(FEWEST, (nest.hints(extents[inner]) // size).bit_length()))
+    count, lines = 1 << depth, total(extents[loop] for loop in rows)
+    steps = [dims.simplify(count * total(extents[loop] for loop in rows[n + 1 :])) for n in range(len(rows))]
+    at = k.affine(0, *(product(arguments.integer(step, "partial"), nest.variables[loop])
+                     for step, loop in zip(steps, rows, strict=True)))  # fmt: skip
+    places = [arguments.scratch(f.fold.wide, lines * count) for f in foldings]
+    bounds = [n for n in (0, *DECIDED) if n < count] if strip and depth else [0]
+    for lower, upper in zip(bounds, (*bounds[1:], count), strict=True):
+        phase, extent, launch = "b0", k.affine(upper - lower), upper - lower
+        headers, number = [*map(nest.whole_loop, rows)], k.affine(lower, variable("b0"))
+        work: Dim = lines * nest.block_count(extents[inner], count)
+        if not depth:
+            phase, extent, launch, work, headers = nest.parallel_header([*runs, *kept])
+            number = k.affine()
+        own = [replace(f, fold=Fold(f.fold.name, f.fold.dtype, nest.names)) for f in foldings]
+        row = RowFolds(nest, own, inner, phase, headers, "vector")
+        level, begun = 1 + len(headers), list[k.Stmt]()
+        low, part = row.part(begun, number, depth)
+        row.scope.put(1, begun)
+        ends = nest.scope_at(phase, headers, level, False)
+        for folding, place in zip(own, places, strict=True):
+            if folding.fold in row.totals:
+                continue
+            start = starts_of(ends, nest, [folding])[0] if folding.fold.idempotent else None
+            row.scope.put(level, (*ends.take(level), *folding.fold.open(start, False)))
+            if lower:
+                old = k.Elem(place, k.affine(0, at, variable("k0")), folding.fold.wide)
+                known = k.For("k0", k.affine(), (k.affine(lower),), 1, "vector", folding.fold.update(old))
+                row.scope.put(level, [known])
+        row.scope.put(level, row.statements(low, part, strip))
+        for f, place in zip(own, places, strict=True):
+            value = row.totals[f.fold] if f.fold in row.totals else f.fold.result()
+            row.scope.put(level, [k.Store(place, k.affine(0, at, number), value)])
+        made, pre = build_loops(row.scope, 1, headers, "serial"), (*row.scope.preamble(), *ends.preamble())
+        if several > 1 and depth and not runs:  # there is one loop over rows
+            (loop,) = (stmt for stmt in made if isinstance(stmt, k.For))
+            before = made[: made.index(loop)]
+            made = (*before, *jam_rows(nest, loop.body, loop.lower, loop.upper[0], several))
+        nest.add_phase(k.Phase(phase, extent, "serial", made, pre), launch, work * nest.cost())
+    made_in = {f.fold: place for f, place in zip(foldings, places, strict=True)}
+    _combine(nest, foldings, kept, runs, made_in, at, depth)
+
+
+def _combine(
+    nest: LoopNest, foldings: list[Folding], kept: list[int], runs: list[int], places: Mapping[Fold, str],
+    at: k.Affine, depth: int,
+) -> None:  # fmt: skip
+    """Add the phase that reduces the partial results of each row: sums in pairs."""
+    phase, extent, launch, _, headers = nest.parallel_header(kept)
+    inside, made = [*headers, *map(nest.whole_loop, runs)], list[k.Stmt]()
+    sums = {fold: k.Elem(place, at, fold.wide) for fold, place in places.items() if fold.mode == "sum"}
+
+    def body() -> Block:
+        for fold, place in places.items():
+            for bit in reversed(range(depth)) if fold in sums else ():
+                pair = [k.Elem(place, k.affine(n, at, variable("b0", 2)), fold.wide) for n in range(2)]
+                add = k.Store(place, k.affine(0, at, variable("b0")), op("add", *pair))
+                made.append(k.For("b0", k.affine(), (k.affine(1 << bit),), 1, "serial", (add,)))
+            if fold not in sums:
+                every = fold.update(k.Elem(place, k.affine(0, at, variable("b0")), fold.wide))
+                made.append(k.For("b0", k.affine(), (k.affine(1 << depth),), 1, "serial", every))
+        return tuple(made)
+
+    scope = nest.scope_at(phase, inside, 1 + len(inside), False)
+    statements, pre = _reduced(nest, foldings, phase, headers, inside, scope, sums, body)
+    work = total(nest.loops.extents[loop] for loop in (*kept[1:], *runs)) * (8 << depth) * len(foldings)
+    nest.add_phase(k.Phase(phase, extent, "serial", statements, pre), launch, work)
 
 
 def _at_a_time(
@@ -155,82 +228,6 @@ def _at_a_time(
         return 1
     rows, points = map(nest.hints, nest.loops.extents)
     return min(WAYS, jam_factor(nest)) if rows >= LONG and points >= LONG else 1
-
-
-def _partials(
-    nest: LoopNest, foldings: list[Folding], kept: list[int], folded: list[int], common: bool
-) -> None:
-    """Add the phases of a reduction by partial results; ``common``: all rows reduce the same elements."""
-    extents, arguments = nest.loops.extents, nest.arguments
-    size, rows = affine(PIECE), _height(nest, folded, common)
-    if common or len(folded) > 1:
-        size = arguments.integer(rows, "rows")
-    several = WAYS if common and _work(nest, folded) <= EACH and not _decidable(nest, foldings) else 1
-    count = nest.block_count(extents[folded[0]], rows)
-    points = rows * total(n for loop, n in enumerate(extents) if loop != folded[0])
-    # one partial result for each block and each point of the kept loops
-    places = [arguments.scratch(f.fold.wide, count * total(extents[k] for k in kept)) for f in foldings]
-    steps = [dims.simplify(count * total(extents[k] for k in kept[n + 1 :])) for n in range(len(kept))]
-    at = affine(0, *(product(arguments.integer(step, "partial"), nest.variables[k])
-                     for step, k in zip(steps, kept, strict=True)))  # fmt: skip
-    bounds = (0, *DECIDED) if _decidable(nest, foldings) else (0,)
-    for lower, upper in zip(bounds, (*bounds[1:], None), strict=True):
-        reached = count if upper is None else nest.at_most(count, upper)
-        launch = dims.simplify(nest.largest(reached - lower, 0)) if lower else reached
-        own = [replace(f, fold=Fold(f.fold.name, f.fold.dtype, nest.names)) for f in foldings]
-        block = affine(lower, variable("b0"))
-        at_all = [(place, at) for place in places]
-        body, pre = _pieces(nest, own, kept, folded, block, size, at_all, lower, several)
-        extent = arguments.integer(launch, "blocks", *([lower] if lower else []))
-        nest.add_phase(Phase("b0", extent, "serial", body, pre), launch, points * nest.cost())
-    _combine(nest, foldings, kept, places, at, count)
-
-
-def _pieces(
-    nest: LoopNest,
-    foldings: list[Folding],
-    kept: list[int],
-    folded: list[int],
-    block: Affine,
-    size: Affine,
-    places: list[tuple[str, Affine]],
-    known: int,
-    several: int,
-) -> tuple[Block, tuple[Let, ...]]:
-    """Return the body of a phase that reduces one block into ``places``, after folding in the results of the
-    first ``known`` blocks there; ``several`` rows are reduced at a time."""
-    start = product(size, block)
-    inner, carried = _inner(nest, folded[-1], foldings, len(folded) > 1)
-    headers = [nest.whole_loop(loop) for loop in kept]
-    base, first = 1 + len(headers), len(headers)
-    if len(folded) > 1:
-        headers += [nest.loop_from(folded[0], start, size), *map(nest.whole_loop, folded[1:-1]), *inner]
-    elif carried:
-        stop = (affine(0, start, size), nest.arguments.extent(folded[0]))
-        headers += [replace(inner[0], lower=start, upper=stop), inner[1]]
-    else:
-        headers += [nest.loop_from(folded[0], start, size)]
-    main = nest.scope_at("b0", headers, 1 + len(headers), nest.nonempty)
-    ends = nest.scope_at("b0", headers, base, False)
-    idempotent = [folding for folding in foldings if folding.fold.idempotent]
-    begins = dict(zip((f.number for f in idempotent), starts_of(ends, nest, idempotent), strict=True))
-    before = [*ends.take(base)]
-    for folding, (place, at) in zip(foldings, places, strict=True):
-        before += folding.fold.open(begins.get(folding.number), carried)
-        if known:
-            old = Elem(place, affine(0, at, variable("k0")), folding.fold.wide)
-            before.append(For("k0", affine(), (affine(known),), 1, "vector", folding.fold.update(old)))
-    _accumulate(nest, foldings, main, headers, carried)
-    for folding, (place, at) in zip(foldings, places, strict=True):
-        ends.add(Store(place, affine(0, at, block), folding.fold.result()))
-    wrap_loop(headers, first, tuple(before), ends.take(base))
-    if several == 1:
-        body = build_loops(main, 1, headers, "vector")
-    else:
-        row, *inside = headers
-        body = jam_rows(nest, build_loops(main, 2, inside, "vector", 1), row.lower, row.upper[0], several)
-        body = (*main.take(1), *row.before, *body, *row.after)
-    return body, (*main.preamble(), *ends.preamble())
 
 
 def _in_common(nest: LoopNest, kept: list[int], folded: list[int]) -> bool:
@@ -280,29 +277,3 @@ def _work(nest: LoopNest, folded: list[int]) -> float:
             moving.add(node)
             work += ops.OPS[node.op].cost if isinstance(node, Apply) else 0
     return work
-
-
-def _combine(
-    nest: LoopNest, foldings: list[Folding], kept: list[int], places: list[str], at: Affine, count: Dim
-) -> None:
-    """Add the phase that reduces the partial results of all blocks in order."""
-    phase, extent, launch, _, headers = nest.parallel_header(kept)
-    base, first = 1 + len(headers), len(headers)
-    headers.append(LoopHeader("b0", affine(), (nest.arguments.integer(count, "blocks"),)))
-    main = nest.scope_at(phase, headers, base + 1, False)
-    ends = nest.scope_at(phase, headers, base, False)
-    starts = starts_of(ends, nest, foldings)
-    folds = [Fold(f.fold.name, f.fold.dtype, nest.names) for f in foldings]
-    declared = tuple(s for fold, v in zip(folds, starts, strict=True) for s in fold.open(v, True))
-    before = (*ends.take(base), *declared)
-    for fold, place in zip(folds, places, strict=True):
-        for stmt in fold.add_partial(Elem(place, affine(0, at, variable("b0")), fold.wide)):
-            main.add(stmt)
-    for folding, fold, start in zip(foldings, folds, starts, strict=True):
-        ends.store(folding.compute.target, fold.combine(start, fold.result()), False)
-    wrap_loop(headers, first, before, ends.take(base))
-    others = total(nest.loops.extents[loop] for loop in kept[1:])
-    body = build_loops(main, 1, headers, "serial")
-    nest.add_phase(
-        Phase(phase, extent, "serial", body, ends.preamble()), launch, count * others * 8 * len(folds)
-    )

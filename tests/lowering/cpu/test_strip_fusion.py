@@ -25,8 +25,8 @@ def kernel_of(*body: str) -> str:
 
 
 def together(found: str) -> bool:
-    """Do two loops go along each piece of a row?"""
-    return found.count("vector i1 = b1 ..") == 2 * found.count("serial b1 =") > 0
+    """Does a loop go along each leaf of a row's sum?"""
+    return found.count("vector i1 = z") == found.count("short b6 =") > 0
 
 
 @pytest.mark.parametrize("body", [(FOLDED, SUMMED), (SUMMED, FOLDED)])

@@ -6,7 +6,6 @@ from plan_runs import run_plan
 
 from dcarray.ir.text import parse
 from dcarray.lowering.compilation import compile_region
-from dcarray.lowering.cpu.schedules import column_reductions
 from dcarray.lowering.cpu.schedules.scheduler import schedule
 from dcarray.lowering.kernel.text import kernel_text
 from dcarray.lowering.kernel.verify import check
@@ -20,9 +19,7 @@ TEXT = """region() {{
 
 
 @pytest.mark.parametrize("init", ["0.0", "2.0"])
-@pytest.mark.parametrize("strip", [8, column_reductions.ROWS])
-def test_rows_of_a_triangle_are_added_up_several_at_a_time(strip, init, monkeypatch):
-    monkeypatch.setattr(column_reductions, "ROWS", strip)
+def test_rows_of_a_triangle_are_added_up_several_at_a_time(init):
     region = parse(TEXT.format(init))
     (loop,) = region.body
     kernel, _ = schedule(loop, region, cores=1)

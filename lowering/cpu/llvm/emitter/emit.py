@@ -14,26 +14,8 @@ from dcarray.lowering.cpu.llvm.passes.nontemporal_stores import FENCE, LINE
 from dcarray.lowering.cpu.llvm.passes.quiet_compare import MARK
 from dcarray.lowering.cpu.llvm.text.builder import BITS, Builder, ty
 from dcarray.lowering.errors import Unsupported
+from dcarray.lowering.kernel import nodes as k
 from dcarray.lowering.kernel.flags import INVALID, kernel_flags
-from dcarray.lowering.kernel.nodes import (
-    Assign,
-    Declare,
-    Draw,
-    For,
-    If,
-    Invoke,
-    Kernel,
-    Let,
-    NumpyCall,
-    Phase,
-    Repeat,
-    Stack,
-    Stmt,
-    Store,
-    TransposeTile,
-    Update,
-    affine,
-)
 
 from .access_hints import AccessHints
 from .loops import Loops
@@ -48,7 +30,7 @@ class _Phase(Loops):
     """The emitter of one phase of a kernel, or of a routine, as LLVM text."""
 
     # ---- steps --------------------------------------------------------------------------------------
-    def store(self, stmt: Store) -> None:
+    def store(self, stmt: k.Store) -> None:
         b, group = self.b, self.b.group
         value, at = self.expr(stmt.value), self.index(self.buffers[stmt.buffer], stmt.at)
         if stmt.nontemporal and group and b.machine.nontemporal:
@@ -57,7 +39,7 @@ class _Phase(Loops):
         self.put(self.buffers[stmt.buffer], at, value)
         b.group = group
 
-    def call(self, stmt: NumpyCall) -> None:
+    def call(self, stmt: k.NumpyCall) -> None:
         count = self.least(stmt.count)
         rows = []
         for row in (*stmt.reads, stmt.write):
@@ -66,7 +48,7 @@ class _Phase(Loops):
         code = exact_functions.loop(self.b, stmt, rows, f"%{stmt.loop.code}")
         self.native(stmt.loop, rows, count, code)
 
-    def draw(self, stmt: Draw) -> None:
+    def draw(self, stmt: k.Draw) -> None:
         """Emit the call of a C function that draws a random number."""
         b = self.b
         kinds = [self.types(arg.dtype)[0] for arg in stmt.args]
@@ -77,7 +59,7 @@ class _Phase(Loops):
         kind = self.types(stmt.dtype)[0]
         self.locals[stmt.name] = b.op(f"call {kind} {function}(ptr {generator}{given})")
 
-    def transpose(self, stmt: TransposeTile) -> None:
+    def transpose(self, stmt: k.TransposeTile) -> None:
         """Emit the call of the function that transposes a tile of this dtype."""
         b = self.b
         name, text = transposer(stmt.dtype.itemsize, b.machine.vector_bits)
@@ -89,7 +71,7 @@ class _Phase(Loops):
         numbers += [self.least(stmt.rows), self.least(stmt.cols)]
         b.line(f"call void @{name}(ptr {there}, ptr {here}, {', '.join(f'i64 {n}' for n in numbers)})")
 
-    def update(self, stmt: Update) -> None:
+    def update(self, stmt: k.Update) -> None:
         b = self.b
         dtype, _, reassoc = self.variables[stmt.name]
         if stmt.name in self.unordered:
@@ -107,7 +89,7 @@ class _Phase(Loops):
                 return
         self.write(stmt.name, apply(b, stmt.op, (old, value), (dtype, dtype), dtype))
 
-    def extreme(self, stmt: Update) -> None:
+    def extreme(self, stmt: k.Update) -> None:
         """Emit the update of a maximum or minimum: the extreme of the values that are no NaN, and a flag for
         NaNs, which is cheaper than propagating them.  Of 0.0 and -0.0 either may win, as in NumPy."""
         b, (dtype, (slot,), _) = self.b, self.variables[stmt.name]
@@ -121,48 +103,50 @@ class _Phase(Loops):
         b.line(f"store i1 {b.either(before, b.isnan(t, value))}, ptr {self.unordered[stmt.name]}")
 
     # ---- statements ---------------------------------------------------------------------------------
-    def block(self, body: tuple[Stmt, ...]) -> None:
+    def block(self, body: tuple[k.Stmt, ...]) -> None:
         for stmt in body:
             match stmt:
-                case Let(name, value):
+                case k.Let(name, value):
                     self.locals[name] = self.expr(value)
-                case Declare():
+                case k.Declare():
                     self.declare(stmt)
-                case Update():
+                case k.Update():
                     self.update(stmt)
-                case Assign(name, value):
+                case k.Assign(name, value):
                     self.write(name, self.expr(value))
-                case Store():
+                case k.Store():
                     self.store(stmt)
-                case For(var, lower, upper, step, kind, inner, unroll, floors):
+                case k.For(var, lower, upper, step, kind, inner, unroll, floors):
                     low, high = self.greatest((lower, *floors)), self.least(upper)
                     low = self.peel_to_alignment(var, low, high, inner)
                     if kind == "serial":
                         self.strips(stmt, low, high)
+                    elif kind == "short":
+                        self.loop(var, low, high, step, False, inner, unroll)
                     elif size := lanes(stmt, self.b.machine):
                         self.vector_loop(var, low, high, size, inner, self.has_at_most(size, lower, upper))
                     else:
                         self.loop(var, low, high, step, True, inner, unroll)
-                case Repeat():
+                case k.Repeat():
                     self.repeat(stmt)
-                case If():
+                case k.If():
                     self.branch(stmt)
-                case Stack(name, dtype, size):
+                case k.Stack(name, dtype, size):
                     self.stack(name, dtype, size)
-                case NumpyCall():
+                case k.NumpyCall():
                     self.call(stmt)
-                case Draw():
+                case k.Draw():
                     self.draw(stmt)
-                case Invoke():
+                case k.Invoke():
                     self.invoke(stmt)
-                case TransposeTile():
+                case k.TransposeTile():
                     self.transpose(stmt)
 
-    def peel_to_alignment(self, var: str, low: str, high: str, body: tuple[Stmt, ...]) -> str:
+    def peel_to_alignment(self, var: str, low: str, high: str, body: tuple[k.Stmt, ...]) -> str:
         """Emit a loop over the first iterations, up to the first whose streaming store is aligned to a cache
         line, and return that iteration; ``low`` if there are no such stores."""
         b = self.b
-        first = next((stmt for stmt in body if isinstance(stmt, Store) and stmt.nontemporal), None)
+        first = next((stmt for stmt in body if isinstance(stmt, k.Store) and stmt.nontemporal), None)
         if first is None or not b.machine.nontemporal:
             return low
         buffer = self.buffers[first.buffer]
@@ -177,7 +161,7 @@ class _Phase(Loops):
         self.loop(var, low, begin, 1, False, body)
         return begin
 
-    def branch(self, stmt: If) -> None:
+    def branch(self, stmt: k.If) -> None:
         b = self.b
         then, orelse, end = (b.label(hint) for hint in ("then", "else", "join"))
         b.fork(str(self.expr(stmt.cond)), then, orelse)
@@ -207,7 +191,7 @@ class _Phase(Loops):
         return [*self.allocas, *self.b.lines]
 
 
-def _unpack(kernel: Kernel, number: int) -> list[str]:
+def _unpack(kernel: k.Kernel, number: int) -> list[str]:
     lines = [f"define i32 @phase{number}(ptr %args, i64 %lo, i64 %hi) #0 {{"]
     values = []
     for i, name in enumerate([buffer.name for buffer in kernel.buffers] + list(kernel.ints)):
@@ -219,7 +203,7 @@ def _unpack(kernel: Kernel, number: int) -> list[str]:
     return [*lines, f"  %r = call i32 @body{number}({arguments})", "  ret i32 %r", "}"]
 
 
-def emit(kernel: Kernel, machine: Machine) -> str:
+def emit(kernel: k.Kernel, machine: Machine) -> str:
     """Return the LLVM text of a kernel; raise `Unsupported` if an operation cannot be done exactly as NumPy
     does it."""
     if any(phase.threads for phase in kernel.phases):
@@ -245,7 +229,7 @@ def emit(kernel: Kernel, machine: Machine) -> str:
         count = b.count
     for routine in kernel.routines:
         b = Builder(machine, quiet and not machine.quiet_comparisons, count)
-        writer = _Phase(kernel, Phase("lo", affine(1), "serial", routine.body), b, hints)
+        writer = _Phase(kernel, k.Phase("lo", k.affine(1), "serial", routine.body), b, hints)
         lines += writer.routine(routine)
         declarations.update(b.declarations)
         metadata += writer.metadata

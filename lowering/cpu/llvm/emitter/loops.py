@@ -13,6 +13,7 @@ from .routines import Routines
 _SOME, _MANY = 8, 1 << 14  # iterations of a loop between two looks whether to stop
 # A loop of a known length is unrolled only when vectors have been made of it: the loop over these.
 EARLY = '!{!"llvm.loop.unroll.disable"}'
+ROWS = '!{!"llvm.loop.vectorize.enable", i1 false}'  # gathers from several rows would be slower
 LATER = '!{!"llvm.loop.vectorize.followup_vectorized", !{!"llvm.loop.isvectorized", i32 1}}'
 
 
@@ -78,6 +79,8 @@ class Loops(Routines):
             if vector:  # interleaved iterations around a call would all spill what they hold
                 known = (EARLY, LATER) if _known(low, high) else ()
                 notes.append(self.note(group, 1 if b.calls > calls else unroll, known))
+            elif any(isinstance(stmt, For) and stmt.kind == "short" for stmt in body):
+                notes.append(self.note(group, 0, (ROWS,)))
 
     def strips(self, loop: For, low: str, high: str) -> None:
         """Emit a loop as one over strips of its iterations, between which the run may be stopped."""
@@ -104,6 +107,8 @@ class Loops(Routines):
         """Emit a loop over whole vectors of ``size`` elements, and one masked vector for the remainder.  With
         ``few`` there is only that: LLVM would complain that it cannot count iterations that never run."""
         b = self.b
+        if _known(low, high) and (count := int(high) - int(low)) > 0:
+            size = min(size, 1 << count.bit_length() - 1)
         wide = f'!{{!"llvm.loop.vectorize.width", i32 {size}}}'
         masked = '!{!"llvm.loop.vectorize.predicate.enable", i1 true}'
         if _known(low, high):
