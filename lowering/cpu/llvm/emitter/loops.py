@@ -107,8 +107,8 @@ class Loops(Routines):
         """Emit a loop over whole vectors of ``size`` elements, and one masked vector for the remainder.  With
         ``few`` there is only that: LLVM would complain that it cannot count iterations that never run."""
         b = self.b
-        if _known(low, high) and (count := int(high) - int(low)) > 0:
-            size = min(size, 1 << count.bit_length() - 1)
+        if _known(low, high) and int(high) - int(low) == 8:  # the accumulators of a sum
+            size = min(size, 8)
         wide = f'!{{!"llvm.loop.vectorize.width", i32 {size}}}'
         masked = '!{!"llvm.loop.vectorize.predicate.enable", i1 true}'
         if _known(low, high):
