@@ -87,6 +87,6 @@ def test_loops(length: int) -> None:
 
 
 def test_short_loops_are_in_order() -> None:
-    x = np.random.default_rng(0).normal(size=(1, 7))
+    x = np.random.default_rng(0).normal(size=(40, 7))
     with dc.options(jit="eager", cache_dir=None):
         assert dc.accelerate(squares)(x) == squares(x)

@@ -47,10 +47,12 @@ class RowFolds:
         self.nest, self.loop, self.phase, self.headers, self.kind = nest, loop, phase, headers, kind
         self.folds = {folding.number: folding.fold for folding in foldings}
         self.totals = {f: Local(nest.names("a"), f.wide) for f in self.folds.values() if f.mode == "sum"}
+        self.ends = {fold: Local(nest.names("a"), fold.wide) for fold in self.totals}
         self.lanes = {fold: nest.names("q") for fold in self.folds.values()}
         self.bits = 2 if all(fold.dtype.kind == "c" for fold in self.totals) else 3
         plain = all(nest.folds) and all(fold.mode != "ordered" for fold in self.lanes)
         self.buffered = not plain or nest.cost() >= DEAR
+        self.chained = False  # whether totals are declared, and their terms are added to them one by one
         self.scope = nest.scope_at(phase, headers, 1 + len(headers), nest.nonempty)
         bounds: list[Expr] = [Index(bound) for bound in nest.arguments.bounds(loop)]
         self.size = reduce(lambda a, b: op("minimum", a, b), bounds)
@@ -90,6 +92,10 @@ class RowFolds:
             ends = [found for f in self.lanes if (found := f.open_ended()) is not None]
             undecided = k.If(reduce(lambda a, b: op("logical_or", a, b), ends), (loop,))
             return (*made, For("b1", low, (high,), strip, "serial", (undecided,)))
+        if self.chained:
+            high = affine(0, low, variable(self.let(made, size).name))
+            terms = self.terms(low, variable(ROUND), 1, self.follow)
+            return (*made, For(ROUND, low, (high,), 1, "short", terms))
         made += [Declare(total.name, fold.identity()) for fold, total in self.totals.items()]
         for fold in [] if self.buffered else [fold for fold in self.lanes if fold not in self.totals]:
             name = self.lanes[fold]
@@ -176,26 +182,27 @@ class RowFolds:
         part += [For("b9", affine(), (merges,), 1, "short", tuple(merge)), *stores]
         return (*made, For(PARTS, affine(), (variable(count.name),), 1, "serial", tuple(part)))
 
+    def follow(self, fold: Fold, value: Expr) -> Block:
+        """Return the statements that add a term to what has been added one by one."""
+        ends = self.totals if self.chained else self.ends
+        if fold not in ends:
+            return fold.update(value)
+        return (k.Update(ends[fold].name, "add", cast_to(value, fold.wide)),)
+
     def leaf(self, low: Affine, size: Expr, extent: Dim | None = None) -> Block:
         """Return the statements that add a leaf to the totals."""
         ways, made, full = 1 << self.bits, list[Stmt](), list[Stmt]()
         lane, at = variable(LANE), variable(ROUND)
         high = affine(0, low, variable(self.let(made, size).name))
         whole = affine(0, low, variable(self.let(made, _op("bitwise_and", size, -ways)).name))
-        sums = {fold: self.nest.names("a") for fold in self.totals}
         if self.buffered:
             made += [k.Stack(self.lanes[fold] + "b", fold.wide, 16 * ways) for fold in self.totals]
             made.append(self.along(low, (high,)))
-        made += [Declare(name, fold.identity()) for fold, name in sums.items()]
+        made += [Declare(end.name, fold.identity()) for fold, end in self.ends.items()]
 
         def add(fold: Fold, value: Expr) -> Block:
             old = Elem(self.lanes[fold], lane, fold.wide)
             return (k.Store(self.lanes[fold], lane, op(fold.name, old, cast_to(value, fold.wide))),)
-
-        def follow(fold: Fold, value: Expr) -> Block:
-            if fold not in sums:
-                return fold.update(value)
-            return (k.Update(sums[fold], "add", cast_to(value, fold.wide)),)
 
         if extent is None or dims.prove_lt(extent, ways) is not True:
             for fold in self.totals:
@@ -203,13 +210,13 @@ class RowFolds:
             each = self.terms(low, affine(0, at, lane), 2, add)
             loop = For(LANE, affine(), (affine(ways),), 1, "vector", each)
             full.append(For(ROUND, low, (whole,), ways, "short", (loop,)))
-            for fold, name in sums.items():
+            for fold, end in self.ends.items():
                 parts: list[Expr] = [Elem(self.lanes[fold], affine(n), fold.wide) for n in range(ways)]
                 while len(parts) > 1:
                     parts = [op("add", a, b) for a, b in zip(parts[::2], parts[1::2], strict=True)]
-                full.append(k.Assign(name, parts[0]))
+                full.append(k.Assign(end.name, parts[0]))
             made.append(k.If(_op("greater", size, ways - 1), tuple(full)))
-        made.append(For(ROUND, whole, (high,), 1, "short", self.terms(low, at, 1, follow)))
+        made.append(For(ROUND, whole, (high,), 1, "short", self.terms(low, at, 1, self.follow)))
         for fold, total in self.totals.items():
-            made.append(k.Assign(total.name, op("add", total, Local(sums[fold], fold.wide))))
+            made.append(k.Assign(total.name, op("add", total, self.ends[fold])))
         return tuple(made)

@@ -37,6 +37,7 @@ from .pairwise_sums import RowFolds
 BLOCK = 512  # elements; sizes of pieces are multiples of it
 PIECE = 64 * BLOCK  # elements of one partial result
 LONG = 256  # rows, and elements of each, from which on rows are jammed
+CHAIN = 8  # terms of a sum from which on it is not in order
 FEWEST, MOST = 2, 10  # how often rows are halved for threads
 SHORT = 64  # elements up to which the rows of several reduced loops are not worth results of their own
 STOP = 4096  # elements between early-exit tests of a boolean reduction
@@ -89,11 +90,12 @@ def _rows(
     phase, extent, launch, points, headers = nest.parallel_header(kept)
     inside = [*headers, *map(nest.whole_loop, folded[:-1])]
     row = RowFolds(nest, foldings, folded[-1], phase, inside, kind)
+    row.chained = _is_chain(nest, foldings, folded[-1]) and not row.buffered
 
     def body() -> Block:
         return row.statements(k.affine(), row.size, strip)
 
-    made, pre = _reduced(nest, foldings, phase, headers, inside, row.scope, row.totals, body)
+    made, pre = _reduced(nest, foldings, phase, headers, inside, row.scope, row.totals, row.chained, body)
     if several > 1:
         launch, first = nest.block_count(launch, several), variable("b0", several)
         made = jam_rows(nest, made, first, k.affine(several, first), several)
@@ -101,9 +103,15 @@ def _rows(
     nest.add_phase(k.Phase(phase, extent, "serial", made, pre), launch, several * points * nest.cost())
 
 
+def _is_chain(nest: LoopNest, foldings: list[Folding], loop: int) -> bool:
+    """Whether sums are what a program adds to totals in few turns of a loop: then they are added in order."""
+    few = dims.prove_lt(nest.loops.extents[loop], CHAIN) is True
+    return few and all(f.compute.init is None and f.fold.wide == f.fold.dtype for f in foldings)
+
+
 def _reduced(
     nest: LoopNest, foldings: list[Folding], phase: str, headers: list[LoopHeader], inside: list[LoopHeader],
-    scope: Scope, sums: Mapping[Fold, k.Expr], body: Callable[[], Block],
+    scope: Scope, sums: Mapping[Fold, k.Expr], chained: bool, body: Callable[[], Block],
 ) -> tuple[Block, tuple[k.Let, ...]]:  # fmt: skip
     """Return the body of a phase that stores the results of ``body``, the statements in the loops ``inside``,
     and the definitions before it.  They make the ``sums``, and update other reductions."""
@@ -116,6 +124,11 @@ def _reduced(
         if fold not in sums:
             before += fold.open(start, False)
             totals.append(fold.combine(start, fold.result()))
+        elif chained:
+            total = sums[fold]
+            assert isinstance(total, k.Local)
+            before.append(k.Declare(total.name, start))
+            totals.append(total)
         elif runs:  # as NumPy adds each row's sum
             total = k.Local(nest.names("a"), fold.dtype)
             before.append(k.Declare(total.name, start))
@@ -209,7 +222,7 @@ def _combine(
         return tuple(made)
 
     scope = nest.scope_at(phase, inside, 1 + len(inside), False)
-    statements, pre = _reduced(nest, foldings, phase, headers, inside, scope, sums, body)
+    statements, pre = _reduced(nest, foldings, phase, headers, inside, scope, sums, False, body)
     work = total(nest.loops.extents[loop] for loop in (*kept[1:], *runs)) * (8 << depth) * len(foldings)
     nest.add_phase(k.Phase(phase, extent, "serial", statements, pre), launch, work)
 

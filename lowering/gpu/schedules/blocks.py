@@ -16,19 +16,7 @@ import numpy as np
 
 from dcarray.ir.nodes import Dim
 from dcarray.ir.records import record
-from dcarray.lowering.kernel.nodes import (
-    Affine,
-    Expr,
-    If,
-    Index,
-    Let,
-    Op,
-    Phase,
-    Stmt,
-    Term,
-    Threads,
-    affine,
-)
+from dcarray.lowering.kernel import nodes as k
 from dcarray.lowering.nest.access import scale, total
 from dcarray.lowering.nest.body import Names, Scope, all_of, literal
 from dcarray.lowering.nest.loop_nest import Block, LoopNest, variable
@@ -136,27 +124,27 @@ class Lane:
     """The column and row of a thread in its block, as expressions, and the statements that compute them."""
 
     before: Block
-    column: Affine
-    row: Affine
+    column: k.Affine
+    row: k.Affine
 
-    def in_strip(self, tile: Tile, number: Affine) -> Lane:
+    def in_strip(self, tile: Tile, number: k.Affine) -> Lane:
         """Return the thread's column and row in rectangle ``number`` of a strip."""
         if tile.down is None:
-            return Lane(self.before, affine(0, self.column, scale(tile.width, number)), self.row)
-        return Lane(self.before, self.column, affine(0, self.row, scale(tile.height, number)))
+            return Lane(self.before, k.affine(0, self.column, scale(tile.width, number)), self.row)
+        return Lane(self.before, self.column, k.affine(0, self.row, scale(tile.height, number)))
 
 
 def lane_of(tile: Tile, names: Names) -> Lane:
     """Return the column and row of a thread in a tile."""
     lane = variable(LANE)
     if tile.height == 1:
-        return Lane((), lane, affine())
+        return Lane((), lane, k.affine())
     if tile.width == 1:
-        return Lane((), affine(), lane)
+        return Lane((), k.affine(), lane)
     column, row = names("x"), names("y")
     before = (
-        Let(column, Op("bitwise_and", (Index(lane), literal(tile.width - 1, INT)), INT)),
-        Let(row, Op("right_shift", (Index(lane), literal(tile.width.bit_length() - 1, INT)), INT)),
+        k.Let(column, k.Op("bitwise_and", (k.Index(lane), literal(tile.width - 1, INT)), INT)),
+        k.Let(row, k.Op("right_shift", (k.Index(lane), literal(tile.width.bit_length() - 1, INT)), INT)),
     )
     return Lane(before, variable(column), variable(row))
 
@@ -167,29 +155,29 @@ class Grid:
     them."""
 
     before: Block
-    coordinates: tuple[Affine, ...]
+    coordinates: tuple[k.Affine, ...]
     count: Dim
-    extent: Affine
+    extent: k.Affine
 
 
 def grid_of(nest: LoopNest, counts: Sequence[Dim]) -> Grid:
     """Return the grid of blocks with ``counts`` blocks along each coordinate, the last one fastest."""
     arguments = nest.arguments
-    before: list[Stmt] = []
-    places: list[Affine] = []
+    before: list[k.Stmt] = []
+    places: list[k.Affine] = []
     rest = variable(BLOCK)
     for number, count in reversed(list(enumerate(counts))):
         if number == 0:
             places.append(rest)
             break
         if type(count) is int and count == 1:
-            places.append(affine())
+            places.append(k.affine())
             continue
         extent = arguments.integer(count, "blocks", number)
         quotient, remainder = nest.names("q"), nest.names("r")
-        before.append(Let(quotient, Op("floor_divide", (Index(rest), Index(extent)), INT)))
-        taken = (Term(-t.coef, t.arg, quotient) for t in extent.terms)
-        before.append(Let(remainder, Index(affine(-extent.const, rest, *taken))))
+        before.append(k.Let(quotient, k.Op("floor_divide", (k.Index(rest), k.Index(extent)), INT)))
+        taken = (k.Term(-t.coef, t.arg, quotient) for t in extent.terms)
+        before.append(k.Let(remainder, k.Index(k.affine(-extent.const, rest, *taken))))
         places.append(variable(remainder))
         rest = variable(quotient)
     whole = total(counts)
@@ -208,10 +196,10 @@ class KeptLoops(Protocol):
         """The threads of a block, as a rectangle."""
 
     @property
-    def piece(self) -> Affine:
+    def piece(self) -> k.Affine:
         """The number of the piece of the reduced loops that this block has."""
 
-    def variables(self, lane: Lane) -> dict[int, Affine]:
+    def variables(self, lane: Lane) -> dict[int, k.Affine]:
         """Return the value of each kept loop's variable for a thread of the block."""
 
     def depths(self, level: int) -> dict[int, int]:
@@ -229,18 +217,18 @@ class Spread:
     kept: Sequence[int]
     tile: Tile
     grid: Grid
-    piece: Affine
+    piece: k.Affine
 
-    def variables(self, lane: Lane) -> dict[int, Affine]:
+    def variables(self, lane: Lane) -> dict[int, k.Affine]:
         """Return the value of each kept loop's variable for a thread of the block."""
         found = {}
         for loop, place in zip(self.kept, self.grid.coordinates, strict=False):
-            size, at = self.tile.size(loop), affine()
+            size, at = self.tile.size(loop), k.affine()
             if loop == self.tile.across:
                 at = lane.column
             elif loop == self.tile.down:
                 at = lane.row
-            found[loop] = affine(0, scale(size, place), at)
+            found[loop] = k.affine(0, scale(size, place), at)
         return found
 
     def depths(self, level: int) -> dict[int, int]:
@@ -255,7 +243,7 @@ class Spread:
         """Return ``body`` for threads whose indices are in bounds, and ``otherwise`` for the others."""
         values = self.variables(lane)
         inside = [
-            Op("less", (Index(values[loop]), Index(self.nest.arguments.extent(loop))), BOOL)
+            k.Op("less", (k.Index(values[loop]), k.Index(self.nest.arguments.extent(loop))), BOOL)
             for loop in self.kept
             if self.in_tile(loop)
         ]
@@ -271,29 +259,29 @@ def spread(nest: LoopNest, kept: Sequence[int], tile: Tile, pieces: Dim | None =
         for loop in kept
     ]  # fmt: skip
     grid = grid_of(nest, [*counts, *([] if pieces is None else [pieces])])
-    return Spread(nest, kept, tile, grid, affine() if pieces is None else grid.coordinates[-1])
+    return Spread(nest, kept, tile, grid, k.affine() if pieces is None else grid.coordinates[-1])
 
 
-def guard(conditions: Iterable[Expr], body: Block, otherwise: Block = ()) -> Block:
+def guard(conditions: Iterable[k.Expr], body: Block, otherwise: Block = ()) -> Block:
     """Return the statement that runs ``body`` if all conditions hold, and ``otherwise`` if not."""
     conditions = list(conditions)
     if not conditions or not body:
         return body
-    return (If(all_of(conditions), body, otherwise),)
+    return (k.If(all_of(conditions), body, otherwise),)
 
 
-def is_below(value: Affine, limit: int) -> Expr:
+def is_below(value: k.Affine, limit: int) -> k.Expr:
     """Return the condition that a number is below a limit."""
-    return Op("less", (Index(value), literal(limit, INT)), BOOL)
+    return k.Op("less", (k.Index(value), literal(limit, INT)), BOOL)
 
 
-def threads(count: int, body: Block) -> Threads:
+def threads(count: int, body: Block) -> k.Threads:
     """Return the statement in which ``count`` threads of a block each run ``body``."""
-    return Threads(LANE, count, body)
+    return k.Threads(LANE, count, body)
 
 
 def scope_at(
-    nest: LoopNest, values: Mapping[int, Affine], depths: Mapping[int, int], level: int, hoist: bool
+    nest: LoopNest, values: Mapping[int, k.Affine], depths: Mapping[int, int], level: int, hoist: bool
 ) -> Scope:
     """Return the scope of statements at depth ``level`` of the kernel's loops; ``values`` has the loops whose
     index is not the variable ``iK``, ``depths`` the level at which each loop is opened."""
@@ -302,9 +290,11 @@ def scope_at(
     return scope
 
 
-def add_blocks(nest: LoopNest, grid: Grid, count: int, body: Block, pre: tuple[Let, ...], work: Dim) -> None:
+def add_blocks(
+    nest: LoopNest, grid: Grid, count: int, body: Block, pre: tuple[k.Let, ...], work: Dim
+) -> None:
     """Add a phase to the kernel with the blocks of ``grid``, of ``count`` threads and ``work`` each."""
-    phase = Phase(BLOCK, grid.extent, "blocks", (*grid.before, *body), pre, count)
+    phase = k.Phase(BLOCK, grid.extent, "blocks", (*grid.before, *body), pre, count)
     nest.add_phase(phase, grid.count, work)
 
 

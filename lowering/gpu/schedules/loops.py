@@ -15,20 +15,7 @@ from dcarray.ir.analysis.independence import iteration_conflict
 from dcarray.ir.nodes import Branch, Dim, Region, While
 from dcarray.lowering.cpu.schedules.loop_kernels import LoopMaker, kernel_of_loops, trip_count_of
 from dcarray.lowering.errors import Unsupported
-from dcarray.lowering.kernel.nodes import (
-    Binding,
-    Expr,
-    Index,
-    Kernel,
-    Let,
-    Lit,
-    Local,
-    Op,
-    Phase,
-    Stmt,
-    Term,
-    affine,
-)
+from dcarray.lowering.kernel import nodes as k
 from dcarray.lowering.nest.access import total
 from dcarray.lowering.nest.loop_nest import LoopNest, variable
 
@@ -44,7 +31,7 @@ ROOM = 1 << 28  # bytes of scratch for the private arrays of iterations
 
 def schedule_loops(
     stmt: nodes.Loop | While | Branch, region: Region, limits: Limits
-) -> tuple[Kernel, Binding]:
+) -> tuple[k.Kernel, k.Binding]:
     """Return the kernel, and its binding, of a loop or branch with all its statements.
 
     Raises
@@ -68,13 +55,13 @@ def schedule_loops(
     if alone:
         body = (threads(1, (*stacks, *body)),)
         stacks = ()
-    phase = Phase(BLOCK, affine(1), "blocks", (*stacks, *body), (), count)
+    phase = k.Phase(BLOCK, k.affine(1), "blocks", (*stacks, *body), (), count)
     return kernel_of_loops(maker, stmt, phase, 1)
 
 
 def _parallel(
     stmt: nodes.Loop, region: Region, trial: _ThreadMaker, limits: Limits
-) -> tuple[Kernel, Binding] | None:
+) -> tuple[k.Kernel, k.Binding] | None:
     """Return the kernel, and its binding, of a parallel loop, with a thread or a block per iteration; None if
     its iterations are dependent, or too few."""
     trips, step = trip_count_of(stmt), stmt.bounds[2]
@@ -99,19 +86,21 @@ def _parallel(
     stacks = maker.stacks(small)
     loop = maker.loop(stmt)
     extent = maker.arguments.integer(trips)
-    piece = affine(0, Term(limits.threads, None, BLOCK), variable(LANE)) if by_threads else variable(BLOCK)
-    begin = affine(0, loop.lower, Term(loop.step, None, "g0"))
-    inner = (Let(loop.var, Index(begin)), *loop.body)
+    piece = (
+        k.affine(0, k.Term(limits.threads, None, BLOCK), variable(LANE)) if by_threads else variable(BLOCK)
+    )
+    begin = k.affine(0, loop.lower, k.Term(loop.step, None, "g0"))
+    inner = (k.Let(loop.var, k.Index(begin)), *loop.body)
     if by_threads:
-        inside = Op("less", (Index(variable("g0")), Index(extent)), BOOL)
-        own = (*stacks, Let("g0", Index(piece)), *guard([inside], inner))
+        inside = k.Op("less", (k.Index(variable("g0")), k.Index(extent)), BOOL)
+        own = (*stacks, k.Let("g0", k.Index(piece)), *guard([inside], inner))
         blocks: Dim = dims.simplify((trips + limits.threads - 1) // limits.threads)
-        body: tuple[Stmt, ...] = (threads(limits.threads, own),)
+        body: tuple[k.Stmt, ...] = (threads(limits.threads, own),)
         grid = maker.arguments.integer(blocks)
     else:
         blocks, grid = trips, extent
-        body = (*stacks, Let("g0", Index(piece)), *inner)
-    return kernel_of_loops(maker, stmt, Phase(BLOCK, grid, "blocks", body, (), limits.threads), blocks)
+        body = (*stacks, k.Let("g0", k.Index(piece)), *inner)
+    return kernel_of_loops(maker, stmt, k.Phase(BLOCK, grid, "blocks", body, (), limits.threads), blocks)
 
 
 @dataclass(slots=True)
@@ -128,7 +117,7 @@ class _ThreadMaker(LoopMaker):
         self.most, self.points = max(self.most, points * nest.cost()), max(self.points, points)
         LoopMaker.weigh(self, nest)
 
-    def outermost(self, stmt: nodes.Loop) -> tuple[Stmt, ...]:
+    def outermost(self, stmt: nodes.Loop) -> tuple[k.Stmt, ...]:
         """Return the kernel statements for the body of the outermost loop, as one thread runs them."""
         return self.block(stmt.body)
 
@@ -139,24 +128,24 @@ class _BlockMaker(LoopMaker):
 
     limits: Limits = LIMITS
 
-    def outermost(self, stmt: nodes.Loop) -> tuple[Stmt, ...]:
+    def outermost(self, stmt: nodes.Loop) -> tuple[k.Stmt, ...]:
         """Return the kernel statements for the body of the outermost loop, as one block runs them."""
         return self.block(stmt.body)
 
-    def condition(self, cond: nodes.Expr) -> tuple[tuple[Stmt, ...], Expr]:
+    def condition(self, cond: nodes.Expr) -> tuple[tuple[k.Stmt, ...], k.Expr]:
         """Return the statements that compute a condition, and its value in a local variable: all threads read
         the value before any thread goes on."""
         head, value = LoopMaker.condition(self, cond)
-        if isinstance(value, Lit | Local):
+        if isinstance(value, k.Lit | k.Local):
             return head, value
-        local = Local(self.names("v"), value.dtype)
-        return (*head, Let(local.name, value)), local
+        local = k.Local(self.names("v"), value.dtype)
+        return (*head, k.Let(local.name, value)), local
 
-    def loop_nest(self, nest: LoopNest) -> tuple[Stmt, ...]:
+    def loop_nest(self, nest: LoopNest) -> tuple[k.Stmt, ...]:
         """Return the kernel statements in which the threads of the block share a statement's loops."""
         self.weigh(nest)
         return along_row(nest, self.limits)
 
-    def rows(self, body: Sequence[nodes.Part], axes: int) -> tuple[Stmt, ...]:
+    def rows(self, body: Sequence[nodes.Part], axes: int) -> tuple[k.Stmt, ...]:
         """Return the kernel statements for statements that could run row by row: here one after the other."""
         return self.block(body)
