@@ -1,8 +1,8 @@
 """The kernel code of one reduction: its accumulators, their updates and the final value.
 
 There are three modes.  "exact": the result does not depend on the order (integers, extremes, logic).
-"sum": floating-point sums are taken in blocks whose additions a target may reassociate, and the blocks are
-added with compensation, which is at least as accurate as a pairwise sum.
+"sum": floating-point sums are in NumPy's order on processors.  Devices take them in blocks whose additions
+may be reassociated, and add the blocks with compensation, which is at least as accurate.
 "ordered": everything else (floating-point products) is folded element by element.
 """
 

@@ -16,7 +16,7 @@ from dcarray.lowering.cpu.kernel_passes.strip_fusion import fuse_strips
 from dcarray.lowering.cpu.kernel_passes.unroll_and_jam import WAYS, jam_rows
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel.nodes import Affine, Binding, Elem, Expr, Kernel, Let, Phase, Stmt, Store, affine
-from dcarray.lowering.nest.access import product, total
+from dcarray.lowering.nest.access import equal, product, total
 from dcarray.lowering.nest.fold import Folding, cast_to, foldings_of, op, starts_of
 from dcarray.lowering.nest.loop_nest import (
     Block,
@@ -127,14 +127,20 @@ def _points(nest: LoopNest) -> int:
 
 def _places(nest: LoopNest, foldings: list[Folding], count: Dim) -> Places:
     """Return the buffer and offset of a block's partial results for each reduction; raise `Unsupported` if a
-    reduction over the rows does not give one row, or has to be done in order."""
+    reduction over the rows does not give one row, or is in order, as all sums are but products."""
     if len(nest.loops.axes) != 2 or nest.loops.folded != {0}:
         raise Unsupported("the values folded over the rows are not a row")
-    if any(folding.fold.mode == "ordered" for folding in foldings):
+    if any(f.fold.mode == "ordered" or (f.fold.mode == "sum" and not _is_product(nest, f)) for f in foldings):
         raise Unsupported("the values folded over the rows have to be folded in order")
     arguments, width = nest.arguments, nest.loops.extents[1]
     at = affine(0, product(arguments.extent(1), variable("b0")), nest.variables[1])
     return {f.number: (arguments.scratch(f.fold.wide, count * width), at) for f in foldings}
+
+
+def _is_product(nest: LoopNest, folding: Folding) -> bool:
+    """Whether a reduction has a factor that stays the same along the rows, or along the columns."""
+    loads = windows.loads(nest.values[folding.number])
+    return any(equal(c, 0) for load in loads for c in nest.arguments.reach(load).coefs)
 
 
 def _fill(nest: LoopNest, foldings: list[Folding], places: Places) -> Phase:
