@@ -4,20 +4,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from dcarray.ir import dims, ops
-from dcarray.ir.nodes import (
-    Apply,
-    Array,
-    Compute,
-    Gather,
-    Index,
-    Iota,
-    Load,
-    Nest,
-    Region,
-    Size,
-    Symbol,
-    Window,
-)
+from dcarray.ir import nodes as ir
 
 F8, F4, I4, B1 = (np.dtype(c) for c in "dfi?")
 
@@ -96,7 +83,7 @@ class Draft:
             size = draw(st.sampled_from([0, 1, 2, 3, 3, 4, 5]))
             if symbolic and draw(st.booleans()):
                 minimum = draw(st.integers(0, size))
-                self.symbols.append(Symbol(f"N{axis}", minimum, size))
+                self.symbols.append(ir.Symbol(f"N{axis}", minimum, size))
                 self.values[f"N{axis}"] = size
                 shape.append(dims.symbol(f"N{axis}", minimum))
             else:
@@ -113,7 +100,7 @@ class Draft:
                 steps[axis] = step * self.draw(st.sampled_from([1, 1, -1]))
                 step *= max(shape[axis], 1)
             steps = tuple(steps)
-        self.arrays[name] = Array(name, np.dtype(dtype), shape, role, steps)
+        self.arrays[name] = ir.Array(name, np.dtype(dtype), shape, role, steps)
         return name
 
     def window(self, dtype, axes, shared=False):
@@ -125,16 +112,16 @@ class Draft:
             stride = self.draw(st.sampled_from([1, 1, 1, 2, -1]))
             n = self.shape[axis]
             if stride < 0:
-                index.append(Index(dims.simplify(n - 1 + start), -1, axis))
+                index.append(ir.Index(dims.simplify(n - 1 + start), -1, axis))
                 shape.append(dims.simplify(n + start))
             else:
-                index.append(Index(start, stride, axis))
+                index.append(ir.Index(start, stride, axis))
                 shape.append(dims.simplify(n * stride + start + self.draw(st.integers(0, 1))))
         if self.draw(st.integers(0, 4)) == 0:
-            index.append(Index(1))
+            index.append(ir.Index(1))
             shape.append(3)
         name = self.array(dtype, tuple(shape), "inout")
-        return Window(name, self.shape, tuple(index))
+        return ir.Window(name, self.shape, tuple(index))
 
     def load(self, dtype):
         known = [a for a in self.arrays.values() if a.dtype == dtype]
@@ -142,11 +129,11 @@ class Draft:
             array = self.draw(st.sampled_from(known))
             for window in self.windows:
                 if window.array == array.name:
-                    return Load(self.shifted(window, array), dtype)
+                    return ir.Load(self.shifted(window, array), dtype)
         axes = [axis for axis in range(len(self.shape)) if self.draw(st.integers(0, 3))]
         window = self.window(dtype, axes)
         self.windows.append(window)
-        return Load(window, dtype)
+        return ir.Load(window, dtype)
 
     def shifted(self, window, array):
         """Another window of the array with the same strides, if there is room."""
@@ -157,8 +144,8 @@ class Draft:
                 room = dims.simplify(extent - self.shape[ix.axis])
                 if type(room) is int and room >= 0:
                     offset = self.draw(st.integers(0, room))
-            index.append(Index(offset, ix.stride, ix.axis))
-        return Window(window.array, self.shape, tuple(index))
+            index.append(ir.Index(offset, ix.stride, ix.axis))
+        return ir.Window(window.array, self.shape, tuple(index))
 
     def expr(self, dtype, depth):
         kind = self.draw(st.integers(0, 9))
@@ -168,36 +155,36 @@ class Draft:
                 return ops.const(self.draw(st.integers(0, 3)), dtype)
             return self.load(dtype)
         if kind == 2 and rank:
-            return cast(Iota(self.draw(st.integers(0, rank - 1)), np.dtype(np.int64)), dtype)
+            return cast(ir.Iota(self.draw(st.integers(0, rank - 1)), np.dtype(np.int64)), dtype)
         if kind == 3 and rank:
-            return cast(Size(self.shape[0], np.dtype(np.int64)), dtype)
+            return cast(ir.Size(self.shape[0], np.dtype(np.int64)), dtype)
         if kind == 4:
             other = self.draw(st.sampled_from([F8, F4, I4]))
             if np.can_cast(other, dtype, "same_kind"):
                 return cast(self.expr(other, depth - 1), dtype)
         if kind == 5:
-            cond = Apply("less", (self.expr(F8, depth - 1), self.expr(F8, depth - 1)), B1)
-            return Apply("where", (cond, self.expr(dtype, depth - 1), self.expr(dtype, depth - 1)), dtype)
+            cond = ir.Apply("less", (self.expr(F8, depth - 1), self.expr(F8, depth - 1)), B1)
+            return ir.Apply("where", (cond, self.expr(dtype, depth - 1), self.expr(dtype, depth - 1)), dtype)
         if kind == 6 and rank:
             size = self.draw(st.integers(1, 3))
             name = self.array(dtype, (4, size), "in")
-            spot = cast(Apply("less", (self.load(F8), self.load(F8)), B1), np.dtype(np.int64))
+            spot = cast(ir.Apply("less", (self.load(F8), self.load(F8)), B1), np.dtype(np.int64))
             at = (
-                Apply("add", (spot, ops.const(1, np.int64)), np.dtype(np.int64)),
+                ir.Apply("add", (spot, ops.const(1, np.int64)), np.dtype(np.int64)),
                 ops.const(size - 1, np.int64),
             )
-            return Gather(Window(name, self.shape, ()), at, dtype)
+            return ir.Gather(ir.Window(name, self.shape, ()), at, dtype)
         if dtype.kind == "b":
-            return Apply("logical_or", (self.expr(dtype, depth - 1), self.expr(dtype, depth - 1)), dtype)
+            return ir.Apply("logical_or", (self.expr(dtype, depth - 1), self.expr(dtype, depth - 1)), dtype)
         name = self.draw(st.sampled_from(["add", "multiply", "subtract", "twice"]))
         a = self.expr(dtype, depth - 1)
         if name == "twice":
-            return Apply("add", (a, Apply("multiply", (a, a), dtype)), dtype)
-        return Apply(name, (a, self.expr(dtype, depth - 1)), dtype)
+            return ir.Apply("add", (a, ir.Apply("multiply", (a, a), dtype)), dtype)
+        return ir.Apply(name, (a, self.expr(dtype, depth - 1)), dtype)
 
 
 def cast(expr, dtype):
-    return expr if expr.dtype == dtype else Apply("cast", (expr,), np.dtype(dtype))
+    return expr if expr.dtype == dtype else ir.Apply("cast", (expr,), np.dtype(dtype))
 
 
 @st.composite
@@ -215,7 +202,7 @@ def regions(draw):
         if folded and draw(st.integers(0, 2)):
             combine = draw(st.sampled_from(COMBINES[dtype.char]))
             init = ops.const(1, dtype) if draw(st.booleans()) else None
-            computes.append(Compute(draft.window(dtype, kept), body, combine, init))
+            computes.append(ir.Compute(draft.window(dtype, kept), body, combine, init))
             continue
         own = [w for w in draft.windows if draft.arrays[w.array].dtype == dtype and len(axes_of(w)) == rank]
         if own and draw(st.integers(0, 2)) == 0:
@@ -224,11 +211,11 @@ def regions(draw):
             target = draft.window(dtype, list(range(rank)))
             draft.windows.append(target)
         if draw(st.integers(0, 5)) == 0:
-            computes.append(Compute(target, body, draw(st.sampled_from(COMBINES[dtype.char])), None))
+            computes.append(ir.Compute(target, body, draw(st.sampled_from(COMBINES[dtype.char])), None))
         else:
-            computes.append(Compute(target, body))
-    stmt = computes[0] if len(computes) == 1 else Nest(tuple(computes))
-    return Region(tuple(draft.symbols), tuple(draft.arrays.values()), (stmt,)), draft.values
+            computes.append(ir.Compute(target, body))
+    stmt = computes[0] if len(computes) == 1 else ir.Nest(tuple(computes))
+    return ir.Region(tuple(draft.symbols), tuple(draft.arrays.values()), (stmt,)), draft.values
 
 
 def axes_of(window):

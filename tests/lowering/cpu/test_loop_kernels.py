@@ -296,10 +296,9 @@ def test_short_rows_of_a_triangle_are_one_part(size, parts):
 
 def test_text():
     """The offsets and extents follow the loop's variable, which counts up."""
-    region = parse(TRIANGLE)
-    kernel, binding = schedule(region.body[0], region)
-    for line in ("serial u0 = n0 .. 1 {", "(-1*u0)", "p1[-1*u0]", "vector i0 = 0 .. n1 + u0 {"):
-        assert line in kernel_text(kernel)
+    kernel, binding = schedule(parse(TRIANGLE).body[0], parse(TRIANGLE))
+    lines = ("serial u0 = n0 .. 1 {", "(-1*u0)", "p1[-1*u0]", "vector i0 = 0 .. n1 + u0 {")
+    assert all(line in kernel_text(kernel) for line in lines)
     assert list(map(str, binding.ints)) == ["-N+1", "N"]
 
 

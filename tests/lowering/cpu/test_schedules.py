@@ -76,7 +76,6 @@ def small_blocks():
             "COLUMNS": 2, "FEW": 2, "GROUP": 2, "GROUPS": 2, "PART": 2, "WAYS": 2, "BODY": 99,
             "MIN_PARALLEL": 3,
         }  # fmt: skip
-        sizes["WIDE"] = 2
         for name, value in sizes.items():
             patch.setattr(columns_module, name, value)
         for module in (across_module, columns_module):  # all is from memory
