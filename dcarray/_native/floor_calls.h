@@ -9,7 +9,8 @@ static vectorcallfunc CallUfunc; /* NumPy's own function */
 static PyObject *Maximum, *Minimum;
 static PyObject *Exact[4]; /* ufuncs whose results are rounded in one way only */
 static int (*GiveErrors)(const char *, int); /* PyUFunc_GiveFloatingpointErrors */
-enum { API_GIVE_ERRORS = 46, LEAST_ROW = 2, LONG_ROW = 256, SHORT_ROW = 5, NEAR = 1 << 14 /* elements that a near cache holds */ };
+enum { LEAST_ROW = 6, LEAST_CLEARED = 48 }; /* elements of a row; the second where a loop clears floating-point exceptions at its end */
+enum { API_GIVE_ERRORS = 46, LONG_ROW = 256, SHORT_ROW = 5, NEAR = 1 << 14 /* elements that a near cache holds */ };
 
 typedef struct {
     Shared shared; /* rows */
@@ -120,9 +121,9 @@ join_axes(RowsRun *r)
 
 /* Have the loop move along the axis before the last one where rows are short, such as differences of points in space: does it? */
 static int
-turn_rows(RowsRun *r, PyObject *ufunc)
+turn_rows(RowsRun *r, PyObject *ufunc, int compares)
 {
-    int last = r->ndim - 1, is_exact = ufunc == Exact[0] || ufunc == Exact[1] || ufunc == Exact[2] || ufunc == Exact[3];
+    int last = r->ndim - 1, is_exact = compares || ufunc == Exact[0] || ufunc == Exact[1] || ufunc == Exact[2] || ufunc == Exact[3];
     if (last < 1 || !is_exact || r->shape[last] > SHORT_ROW || r->shape[last - 1] < LONG_ROW / SHORT_ROW)
         return 0;
     if (last == 1) {
@@ -201,13 +202,13 @@ call_by_rows(PyObject *ufunc, PyObject *p, PyObject *q, PyObject *into)
     for (int axis = r.ndim - 1; axis >= 0 && into == NULL; axis--)
         r.strides[count][axis] = axis == r.ndim - 1 ? Known[((Descr *)loop->result)->type & 127].width : r.strides[count][axis + 1] * shape[axis + 1];
     join_axes(&r);
-    int is_turned = turn_rows(&r, ufunc), is_measured = is_turned || r.loop->cost != 0;
-    Py_ssize_t row = r.shape[r.ndim - 1];
+    int compares = ((Descr *)loop->result)->type == '?', is_turned = turn_rows(&r, ufunc, compares), is_measured = is_turned || r.loop->cost != 0;
+    Py_ssize_t row = r.shape[r.ndim - 1], least_row = compares || ufunc == Maximum || ufunc == Minimum ? LEAST_CLEARED : LEAST_ROW;
     if (r.shared.work == NULL)
         r.shared = (Shared){.work = do_rows, .loop = row >= LONG_ROW || !is_measured ? r.loop : NULL, .items = n / row, .size = row,
                             .piece = PIECE / (row + (Py_ssize_t)ROW_TAKES) + 1};
     int is_brief = is_measured && (is_turned ? (double)n : r.loop->cost * n + ROW_TAKES * r.shared.items) < LEAST_GAIN;
-    if (r.ndim < 2 || row < LEAST_ROW || (!is_turned && (is_brief || r.loop == &alone || SharingThreads < 2)))
+    if (r.ndim < 2 || (!is_turned && (row < least_row || is_brief || r.loop == &alone || SharingThreads < 2)))
         return NULL;
     if (into == NULL && (into = NewArray(PlainClass, Py_NewRef(loop->result), ndim, shape, NULL, NULL, 0, NULL)) == NULL) {
         PyErr_Clear();
