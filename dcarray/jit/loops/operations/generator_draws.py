@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import Parameter, Signature
 
 import numpy as np
 
@@ -13,16 +14,9 @@ from .choices import choice
 from .draws import MOST, Draws
 from .values import Data, RandomGenerator, Value, is_int
 
-__all__ = [
-    "METHODS",
-    "is_dtype",
-    "need",
-    "of_location",
-    "poisson",
-    "triangular",
-    "uniform",
-]
+__all__ = ["BY_LOCATION", "METHODS", "is_dtype", "need", "poisson", "triangular", "uniform"]
 
+_EITHER = Parameter.POSITIONAL_OR_KEYWORD
 _F8, _BOOL = np.dtype(np.float64), np.dtype(np.bool_)
 _LEAST_GEOMETRIC = 1e-9  # the chance of numbers that are surely below `draws.MOST`
 _MOST_POISSON = float(1 << 40)  # the mean of numbers that are surely below `draws.MOST`
@@ -38,6 +32,25 @@ def is_dtype(value: Value, *kinds: type) -> bool:
     """Whether the argument ``dtype`` of a call is one of some kinds; None stands for no argument."""
     names = {f"{kind.__module__}.{kind.__name__}" for kind in kinds}
     return getattr(value, "name", None) in names or value in kinds
+
+
+def distribution(name: str, **parameters: str) -> Callable[..., Value]:
+    """Return a function that traces a distribution by a function of `DRAWS`: of each parameter the method of
+    `Draws` that checks it is given, and the default value, if any."""
+    limits = {key: text.split() for key, text in parameters.items()}
+    defaults = {key: float(rest[0]) if rest else Parameter.empty for key, (_, *rest) in limits.items()}
+    both = {"d": Parameter.empty, "g": Parameter.empty, **defaults, "size": None}
+    how = Signature([Parameter(key, _EITHER, default=value) for key, value in both.items()])
+
+    def traced(*args: Value, **named: Value) -> Value:
+        bound = how.bind(*args, **named)
+        bound.apply_defaults()
+        d, g, *_, size = bound.args
+        checked = [getattr(d, limit)(bound.arguments[key]) for key, (limit, *_) in limits.items()]
+        return d.of_function(g, f"random_{name}", checked, size)
+
+    traced.__signature__ = how  # type: ignore[attr-defined]
+    return traced
 
 
 def _random(d: Draws, g: RandomGenerator, size: Value = None, dtype: Value = None, out: Value = None) -> Data:
@@ -77,30 +90,6 @@ def _integers(
     return d.integers(g, low, high, size, int if python else None, endpoint)
 
 
-def _pareto(d: Draws, g: RandomGenerator, a: Value, size: Value = None) -> Data:
-    return d.of_function(g, "random_pareto", [d.above_0(a)], size)
-
-
-def _power(d: Draws, g: RandomGenerator, a: Value, size: Value = None) -> Data:
-    return d.of_function(g, "random_power", [d.above_0(a)], size)
-
-
-def _standard_cauchy(d: Draws, g: RandomGenerator, size: Value = None) -> Data:
-    return d.of_function(g, "random_standard_cauchy", [], size)
-
-
-def _standard_t(d: Draws, g: RandomGenerator, df: Value, size: Value = None) -> Data:
-    return d.of_function(g, "random_standard_t", [d.above_0(df)], size)
-
-
-def _wald(d: Draws, g: RandomGenerator, mean: Value, scale: Value, size: Value = None) -> Data:
-    return d.of_function(g, "random_wald", [d.above_0(mean), d.above_0(scale)], size)
-
-
-def _vonmises(d: Draws, g: RandomGenerator, mu: Value, kappa: Value, size: Value = None) -> Data:
-    return d.of_function(g, "random_vonmises", [d.real(mu), d.at_least_0(kappa)], size)
-
-
 def triangular(
     d: Draws, g: RandomGenerator, left: Value, mode: Value, right: Value, size: Value = None
 ) -> Data:
@@ -132,52 +121,11 @@ def _choice(
     return choice(d, g, a, size, p)
 
 
-def of_location(name: str) -> Callable[..., Data]:
-    """Return a function that traces a distribution with a location and a scale, by a function of `DRAWS`."""
-
-    def traced(
-        d: Draws, g: RandomGenerator, loc: Value = 0.0, scale: Value = 1.0, size: Value = None
-    ) -> Data:
-        return d.of_function(g, name, [d.real(loc), d.at_least_0(scale)], size)
-
-    return traced
-
-
-def _lognormal(
-    d: Draws, g: RandomGenerator, mean: Value = 0.0, sigma: Value = 1.0, size: Value = None
-) -> Data:
-    return d.of_function(g, "random_lognormal", [d.real(mean), d.at_least_0(sigma)], size)
-
-
-def _exponential(d: Draws, g: RandomGenerator, scale: Value = 1.0, size: Value = None) -> Data:
-    return d.of_function(g, "random_exponential", [d.at_least_0(scale)], size)
-
-
-def _rayleigh(d: Draws, g: RandomGenerator, scale: Value = 1.0, size: Value = None) -> Data:
-    return d.of_function(g, "random_rayleigh", [d.at_least_0(scale)], size)
-
-
 def _standard_gamma(
     d: Draws, g: RandomGenerator, shape: Value, size: Value = None, dtype: Value = None, out: Value = None
 ) -> Data:
     need(d, out is None and (dtype is None or is_dtype(dtype, float, np.float64)))
     return d.of_function(g, "random_standard_gamma", [d.at_least_0(shape)], size)
-
-
-def _gamma(d: Draws, g: RandomGenerator, shape: Value, scale: Value = 1.0, size: Value = None) -> Data:
-    return d.of_function(g, "random_gamma", [d.at_least_0(shape), d.at_least_0(scale)], size)
-
-
-def _beta(d: Draws, g: RandomGenerator, a: Value, b: Value, size: Value = None) -> Data:
-    return d.of_function(g, "random_beta", [d.above_0(a), d.above_0(b)], size)
-
-
-def _chisquare(d: Draws, g: RandomGenerator, df: Value, size: Value = None) -> Data:
-    return d.of_function(g, "random_chisquare", [d.above_0(df)], size)
-
-
-def _weibull(d: Draws, g: RandomGenerator, a: Value, size: Value = None) -> Data:
-    return d.of_function(g, "random_weibull", [d.at_least_0(a)], size)
 
 
 def poisson(d: Draws, g: RandomGenerator, lam: Value = 1.0, size: Value = None) -> Data:
@@ -187,16 +135,22 @@ def poisson(d: Draws, g: RandomGenerator, lam: Value = 1.0, size: Value = None) 
     return d.of_function(g, "random_poisson", [d.checked(rate, 1.0, fits)], size)
 
 
+_LOCATION = {"loc": "real 0", "scale": "at_least_0 1"}
+BY_LOCATION = {name: distribution(name, **_LOCATION) for name in ("laplace", "logistic", "gumbel")}
 METHODS: dict[str, Callable[..., Value]] = {
     "random": _random, "standard_normal": _standard_normal, "uniform": uniform, "integers": _integers,
-    "normal": of_location("random_normal"), "lognormal": _lognormal,
-    "standard_exponential": _standard_exponential, "exponential": _exponential, "gamma": _gamma,
-    "standard_gamma": _standard_gamma, "beta": _beta, "chisquare": _chisquare,
-    "laplace": of_location("random_laplace"), "logistic": of_location("random_logistic"),
-    "gumbel": of_location("random_gumbel"), "weibull": _weibull, "rayleigh": _rayleigh,
-    "poisson": poisson, "choice": _choice,
-    "pareto": _pareto, "power": _power, "standard_cauchy": _standard_cauchy, "standard_t": _standard_t,
-    "wald": _wald, "vonmises": _vonmises, "triangular": triangular, "geometric": _geometric,
-    "binomial": _binomial,
+    "normal": distribution("normal", **_LOCATION), **BY_LOCATION,
+    "lognormal": distribution("lognormal", mean="real 0", sigma="at_least_0 1"),
+    "standard_exponential": _standard_exponential,
+    "exponential": distribution("exponential", scale="at_least_0 1"),
+    "gamma": distribution("gamma", shape="at_least_0", scale="at_least_0 1"),
+    "standard_gamma": _standard_gamma, "beta": distribution("beta", a="above_0", b="above_0"),
+    "chisquare": distribution("chisquare", df="above_0"), "weibull": distribution("weibull", a="at_least_0"),
+    "rayleigh": distribution("rayleigh", scale="at_least_0 1"), "poisson": poisson, "choice": _choice,
+    "pareto": distribution("pareto", a="above_0"), "power": distribution("power", a="above_0"),
+    "standard_cauchy": distribution("standard_cauchy"), "geometric": _geometric, "binomial": _binomial,
+    "standard_t": distribution("standard_t", df="above_0"),
+    "wald": distribution("wald", mean="above_0", scale="above_0"),
+    "vonmises": distribution("vonmises", mu="real", kappa="at_least_0"), "triangular": triangular,
 }  # fmt: skip
 """What traces the methods of `numpy.random.Generator`, with their parameters."""

@@ -15,14 +15,7 @@ from dcarray.ir.ops import const
 
 from .choices import choice
 from .draws import Draws, Write
-from .generator_draws import (
-    is_dtype,
-    need,
-    of_location,
-    poisson,
-    triangular,
-    uniform,
-)
+from .generator_draws import BY_LOCATION, is_dtype, need, poisson, triangular, uniform
 from .values import Data, RandomGenerator, Value
 
 __all__ = ["METHODS", "kept_or_new"]
@@ -189,8 +182,6 @@ METHODS: dict[str, Callable[..., Value]] = {
     **dict.fromkeys(("random", "random_sample", "ranf", "sample"), _random), "rand": _rand,
     "randn": _randn, "standard_normal": _standard_normal, "normal": _normal, "uniform": uniform,
     "lognormal": _lognormal, "standard_exponential": _standard_exponential, "exponential": _exponential,
-    "laplace": of_location("random_laplace"), "logistic": of_location("random_logistic"),
-    "gumbel": of_location("random_gumbel"), "poisson": poisson, "choice": _choice,
-    "triangular": triangular, "randint": _randint,
+    **BY_LOCATION, "poisson": poisson, "choice": _choice, "triangular": triangular, "randint": _randint,
 }  # fmt: skip
 """What traces the methods, with their parameters."""
