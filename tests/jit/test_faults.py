@@ -98,6 +98,7 @@ def stub(*args, **named):
 def raising():
     raise ArithmeticError("a fault")
 """
+BORDER = give, put_sites, with_sites, Site.plain
 FOLDERS = ("dcarray.jit.loops.sites.", "dcarray.jit.loops.entry.", "dcarray.plans.")
 
 
@@ -110,7 +111,7 @@ def internal() -> dict[str, FunctionType]:
             for owner in (module, *kinds):
                 for value in vars(owner).values():
                     value = value.fget if isinstance(value, property) else getattr(value, "__func__", value)
-                    border = owner in (Outcome, Site, Watch) or value in (give, put_sites, with_sites)
+                    border = owner in (Outcome, Site, Watch) or value in BORDER
                     if (
                         type(value) is FunctionType
                         and value.__module__ == name

@@ -304,6 +304,17 @@ def test_no_names_are_added() -> None:
     assert set(g.__code__.co_varnames) == {"n", RETURNED} and not RETURNED.isidentifier()
 
 
+def test_the_range_of_a_running_loop_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if its end is an attribute of an object, unless reading that again runs code of the program."""
+    f = written("def f(a):\n    for k in range(a.n):\n        t = k\n    return t")
+    (site,), ranges = put_sites(f), []
+    monkeypatch.setattr(Site, "resume", lambda _, start, items, *values: ranges.append(items) or ())
+    site.resuming = True
+    for members in ({"n": 2}, {"n": property(lambda _: 2)}, {"__getattr__": lambda *_: 2}):
+        assert f(type("Thing", (), members)()) == 1
+    assert ranges == [*[range(2)] * 2, *[None] * 4]
+
+
 def test_functions_with_sites_can_be_sent_to_other_processes() -> None:
     f = written("def f(n):\n    for k in range(n):\n        t = k\n    return t")
     (site,) = put_sites(f)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 from _thread import get_ident
+from contextlib import suppress
 from typing import Any
 
-__all__ = ["Conditions", "is_plain"]
+__all__ = ["Conditions", "are_plainly_read", "is_plain"]
 
 _PLAIN = [*map(type, (0, 0.0, 0j, True, "", b"", [], (), {}, {0}, range(0), int, None, len, sys))]
 
@@ -34,3 +35,18 @@ def is_plain(*values: Any) -> bool:
     numpy = sys.modules.get("numpy")
     kinds, scalars = [*_PLAIN, getattr(numpy, "ndarray", bool)], getattr(numpy, "generic", bool)
     return all(any(type(v) is kind for kind in kinds) or issubclass(type(v), scalars) for v in values)
+
+
+def are_plainly_read(*paths: tuple[Any, ...]) -> bool:
+    """Whether reading attributes, of each path's first value and so on, runs no code of the program's."""
+    with suppress(Exception):  # the program asks
+        from ..syntax.path_names import Step
+        from .object_parts import part
+
+        for value, *names in paths:
+            for name in names:
+                value = value if is_plain(value) else part(value, Step("attribute", name))
+            if not is_plain(value):
+                return False
+        return True
+    return False

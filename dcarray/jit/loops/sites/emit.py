@@ -129,6 +129,13 @@ def with_site(
     def call(name: str, at: ast.stmt | ast.expr | None, *args: ast.expr) -> ast.expr:
         return new(ast.Call, at, part(name, at), [*args], [])
 
+    def paths(node: ast.AST) -> list[list[ast.expr]]:
+        """Return the names that an expression reads, with the attributes that it reads of their values."""
+        if isinstance(node, ast.Name):
+            return [[new(ast.Name, first, node.id, _LOAD)]]
+        step = [new(ast.Constant, first, node.attr)] if isinstance(node, ast.Attribute) else []
+        return [[*path, *step] for child in ast.iter_child_nodes(node) for path in paths(child)]
+
     def both(at: ast.stmt | ast.expr | None, *values: ast.expr) -> ast.expr:
         return new(ast.BoolOp, at, ast.And(), [*values])
 
@@ -220,7 +227,7 @@ def with_site(
         if resumable:
             start: list[ast.expr] = [new(ast.Constant, first, None), new(ast.Constant, first, None)]
             if isinstance(first, ast.For) and isinstance(first.target, ast.Name):
-                ends = [new(ast.Name, first, name, _LOAD) for name in sorted(loads(first.iter))]
+                ends = [new(ast.Tuple, first, path, _LOAD) for path in paths(first.iter)]
                 items = new(ast.IfExp, first, call("plain", first, *ends), first.iter, start[0])
                 start = [new(ast.Name, first, first.target.id, _LOAD), items]
             again, *more = reversed(asked("resume", *start))

@@ -24,7 +24,7 @@ from dcarray.ir.records import record
 from dcarray.lowering.runtime.forks import HELD, held_in_forks
 from dcarray.tiering.admission import FADING, GIVEN_PLANNING, GIVEN_RUNS, GIVEN_SECONDS
 
-from .conditions import Conditions, is_plain
+from .conditions import Conditions, are_plainly_read
 from .outcome import Outcome
 from .watch import Watch
 
@@ -194,7 +194,7 @@ class Site:
     )  # fmt: skip
 
     Unbound = NameError  # the program may have another thing of this name
-    plain = staticmethod(is_plain)
+    plain = staticmethod(are_plainly_read)
 
     def __init__(
         self, source: SiteSource, names: dict[str, Any], outer: Site | None, resumable: bool
