@@ -304,8 +304,7 @@ def test_no_names_are_added() -> None:
     assert set(g.__code__.co_varnames) == {"n", RETURNED} and not RETURNED.isidentifier()
 
 
-def test_the_range_of_a_running_loop_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also if its end is an attribute of an object, unless reading that again runs code of the program."""
+def test_the_ranges_of_running_loops_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
     f = written("def f(a):\n    for k in range(a.n):\n        t = k\n    return t")
     (site,), ranges = put_sites(f), []
     monkeypatch.setattr(Site, "resume", lambda _, start, items, *values: ranges.append(items) or ())

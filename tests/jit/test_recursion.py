@@ -336,8 +336,7 @@ def test_what_python_does(name: str) -> None:
 
 
 def test_one_alone() -> None:
-    f = written("def f(n):\n    return n if n < 2 else f(n - 1) + f(n - 2)")
-    g = dc.accelerate(f)
+    g = dc.accelerate(written("def f(n):\n    return n if n < 2 else f(n - 1) + f(n - 2)"))
     assert g(20) == 6765
     before = settle().runs
     assert g(21) == 10946
@@ -345,20 +344,15 @@ def test_one_alone() -> None:
 
 
 def test_lists_of_ever_new_lengths(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The types of results that are guessed at each length do not multiply."""
-    traced = []
-    function = Recursions._function
+    traced, function = [], Recursions._function
     monkeypatch.setattr(Recursions, "_function", lambda *args: (traced.append(1), function(*args))[1])
-    f = written(
-        "def f(a):\n    m = len(a) // 2\n    l, r = (f(a[:m]), f(a[m:])) if m else (a, [])\n    return l + r"
-    )
+    f = written("def f(a):\n m = len(a) // 2\n l, r = (f(a[:m]), f(a[m:])) if m else (a, [])\n return l + r")
     assert dc.accelerate(f)(list(range(100))) == list(range(100))
     assert 0 < len(traced) <= 3 * MOST_TRACES
 
 
 def test_the_deepest() -> None:
-    f = written("def f(n):\n    return 0 if n == 0 else f(n - 1) + 1")
-    g = dc.accelerate(f)
+    g = dc.accelerate(written("def f(n):\n    return 0 if n == 0 else f(n - 1) + 1"))
     for n in (MOST_CALLS - 1, MOST_CALLS, MOST_CALLS + 1):
         assert g(n) == n
 
@@ -406,7 +400,6 @@ def test_random_functions(seed: int) -> None:
     text = random_function(random.Random(seed))
     begin = "x, y = np.linspace(0.0, 3.0, 4), [3, 1, 4, 1, 5, 9]"
     plain, f = (program("g(k % 6, k * 0.5, x, y)", text, LOOP_OF_ARRAYS, begin) for _ in range(2))
-    g = dc.accelerate(f)
-    want = outcome(plain, 12)
+    want, g = outcome(plain, 12), dc.accelerate(f)
     for _ in range(2):
         assert outcome(g, 12) == want, text
