@@ -7,6 +7,10 @@ from _thread import get_ident
 from contextlib import suppress
 from typing import Any
 
+from dcarray.core import open_door
+
+from ..syntax.path_names import Step
+
 __all__ = ["Conditions", "are_plainly_read", "is_plain"]
 
 _PLAIN = [*map(type, (0, 0.0, 0j, True, "", b"", [], (), {}, {0}, range(0), int, None, len, sys))]
@@ -40,9 +44,7 @@ def is_plain(*values: Any) -> bool:
 def are_plainly_read(*paths: tuple[Any, ...]) -> bool:
     """Whether reading attributes, of each path's first value and so on, runs no code of the program's."""
     with suppress(Exception):  # the program asks
-        from ..syntax.path_names import Step
-        from .object_parts import part
-
+        part = open_door("sites").SiteServer.part
         for value, *names in paths:
             for name in names:
                 value = value if is_plain(value) else part(value, Step("attribute", name))

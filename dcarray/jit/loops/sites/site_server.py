@@ -17,6 +17,7 @@ from dcarray.tiering import admission
 
 from .keys import Entry
 from .loop_requests import TOO_SHORT, LoopRequest
+from .object_parts import part
 from .outcome import Outcome
 from .path_values import PathValues
 from .pruning import prune_soon
@@ -38,6 +39,8 @@ class SiteServer:
     ----------
     versions : list of Version
     """
+
+    part = staticmethod(part)
 
     def __init__(self, site: Site) -> None:
         self.site = site
