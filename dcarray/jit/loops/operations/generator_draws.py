@@ -34,35 +34,26 @@ def is_dtype(value: Value, *kinds: type) -> bool:
     return getattr(value, "name", None) in names or value in kinds
 
 
-def distribution(name: str, **parameters: str) -> Callable[..., Value]:
+def distribution(name: str, typed: bool = False, /, **parameters: str) -> Callable[..., Value]:
     """Return a function that traces a distribution by a function of `DRAWS`: of each parameter the method of
-    `Draws` that checks it is given, and the default value, if any."""
+    `Draws` that checks it is given, and the default value, if any; a ``typed`` one has a dtype, too."""
     limits = {key: text.split() for key, text in parameters.items()}
     defaults = {key: float(rest[0]) if rest else Parameter.empty for key, (_, *rest) in limits.items()}
-    both = {"d": Parameter.empty, "g": Parameter.empty, **defaults, "size": None}
-    how = Signature([Parameter(key, _EITHER, default=value) for key, value in both.items()])
+    last = dict.fromkeys(("size", "dtype", "out") if typed else ("size",))
+    every = {"d": Parameter.empty, "g": Parameter.empty, **defaults, **last}
+    how = Signature([Parameter(key, _EITHER, default=value) for key, value in every.items()])
 
     def traced(*args: Value, **named: Value) -> Value:
         bound = how.bind(*args, **named)
         bound.apply_defaults()
-        d, g, *_, size = bound.args
-        checked = [getattr(d, limit)(bound.arguments[key]) for key, (limit, *_) in limits.items()]
-        return d.of_function(g, f"random_{name}", checked, size)
+        given = bound.arguments
+        d, dtype = given["d"], given.get("dtype")
+        need(d, given.get("out") is None and (dtype is None or is_dtype(dtype, float, np.float64)))
+        checked = [getattr(d, limit)(given[key]) for key, (limit, *_) in limits.items()]
+        return d.of_function(given["g"], f"random_{name}", checked, given["size"])
 
     traced.__signature__ = how  # type: ignore[attr-defined]
     return traced
-
-
-def _random(d: Draws, g: RandomGenerator, size: Value = None, dtype: Value = None, out: Value = None) -> Data:
-    need(d, out is None and (dtype is None or is_dtype(dtype, float, np.float64)))
-    return d.of_function(g, "random_standard_uniform", [], size)
-
-
-def _standard_normal(
-    d: Draws, g: RandomGenerator, size: Value = None, dtype: Value = None, out: Value = None
-) -> Data:
-    need(d, out is None and (dtype is None or is_dtype(dtype, float, np.float64)))
-    return d.of_function(g, "random_standard_normal", [], size)
 
 
 def _standard_exponential(
@@ -121,13 +112,6 @@ def _choice(
     return choice(d, g, a, size, p)
 
 
-def _standard_gamma(
-    d: Draws, g: RandomGenerator, shape: Value, size: Value = None, dtype: Value = None, out: Value = None
-) -> Data:
-    need(d, out is None and (dtype is None or is_dtype(dtype, float, np.float64)))
-    return d.of_function(g, "random_standard_gamma", [d.at_least_0(shape)], size)
-
-
 def poisson(d: Draws, g: RandomGenerator, lam: Value = 1.0, size: Value = None) -> Data:
     """Trace ``poisson`` of a `Generator` or a `RandomState`."""
     rate = d.stored(d.at_least_0(lam))
@@ -138,13 +122,15 @@ def poisson(d: Draws, g: RandomGenerator, lam: Value = 1.0, size: Value = None) 
 _LOCATION = {"loc": "real 0", "scale": "at_least_0 1"}
 BY_LOCATION = {name: distribution(name, **_LOCATION) for name in ("laplace", "logistic", "gumbel")}
 METHODS: dict[str, Callable[..., Value]] = {
-    "random": _random, "standard_normal": _standard_normal, "uniform": uniform, "integers": _integers,
+    "random": distribution("standard_uniform", True), "integers": _integers, "uniform": uniform,
+    "standard_normal": distribution("standard_normal", True),
     "normal": distribution("normal", **_LOCATION), **BY_LOCATION,
     "lognormal": distribution("lognormal", mean="real 0", sigma="at_least_0 1"),
     "standard_exponential": _standard_exponential,
     "exponential": distribution("exponential", scale="at_least_0 1"),
     "gamma": distribution("gamma", shape="at_least_0", scale="at_least_0 1"),
-    "standard_gamma": _standard_gamma, "beta": distribution("beta", a="above_0", b="above_0"),
+    "standard_gamma": distribution("standard_gamma", True, shape="at_least_0"),
+    "beta": distribution("beta", a="above_0", b="above_0"),
     "chisquare": distribution("chisquare", df="above_0"), "weibull": distribution("weibull", a="at_least_0"),
     "rayleigh": distribution("rayleigh", scale="at_least_0 1"), "poisson": poisson, "choice": _choice,
     "pareto": distribution("pareto", a="above_0"), "power": distribution("power", a="above_0"),
