@@ -27,7 +27,7 @@ def _unchecked(body: tuple[Stmt, ...]) -> int:
     those over vectors."""
     for stmt in body:
         match stmt:
-            case For(kind="vector") | NumpyCall():
+            case For(kind="vector" | "short") | NumpyCall():
                 return _SOME
             case If(_, then, orelse) if _unchecked((*then, *orelse)) == _SOME:
                 return _SOME
