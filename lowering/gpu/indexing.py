@@ -34,7 +34,7 @@ from dcarray.lowering.kernel.nodes import (
     Threads,
     affine,
 )
-from dcarray.lowering.nest.body import literal
+from dcarray.lowering.nest.body import cast_to, literal
 from dcarray.lowering.nest.loop_nest import variable
 
 __all__ = [
@@ -83,10 +83,6 @@ def _whole(name: str, *args: Expr) -> Expr:
 def _true(name: str, *args: Expr) -> Expr:
     """Return the expression of an operation whose result is a boolean."""
     return Op(name, args, _BOOL)
-
-
-def _cast(value: Expr, dtype: DType) -> Expr:
-    return value if value.dtype == dtype else Op("cast", (value,), dtype)
 
 
 def _element(buffer: str, at: Expr, dtype: DType) -> Elem:
@@ -159,7 +155,7 @@ def scatter(dtype: DType, index: DType) -> Kernel:
     body = (
         Let("i", inner),
         Let("q", outer),
-        Let("j", _cast(_element("p2", _whole("remainder", q, _given(2)), index), _INT)),
+        Let("j", cast_to(_element("p2", _whole("remainder", q, _given(2)), index), _INT)),
         Let("at", place),
         Store("p0", _AT, _element("p1", _whole("multiply", Index(K), _given(4)), dtype)),
     )
@@ -173,10 +169,10 @@ def search(table: DType, values: DType, common: DType, right: bool) -> Kernel:
     Its integer arguments are the sizes of ``p2`` and of ``p1``.
     """
     value = Local("value", common)
-    here = _cast(_element("p1", _MIDDLE, table), common)
+    here = cast_to(_element("p1", _MIDDLE, table), common)
     goes = _true("logical_not", _before(value, here)) if right else _before(here, value)
     body = (
-        Let("value", _cast(Elem("p2", K, values), common)),
+        Let("value", cast_to(Elem("p2", K, values), common)),
         *_halving(_number(0), _given(1), (), goes),
         Store("p0", K, _LOW),
     )
@@ -200,7 +196,7 @@ def ranks(dtype: DType) -> Kernel:
         Declare("rank", begin),
         For(
             "j", affine(0, variable("begin")), (affine(RUN, variable("begin")), argument(0)), 1, "serial",
-            (Let("other", other), Assign("rank", _whole("add", rank, _cast(counted, _INT)))),
+            (Let("other", other), Assign("rank", _whole("add", rank, cast_to(counted, _INT)))),
         ),
         Let("at", rank),
         Store("p0", _AT, key),
@@ -261,7 +257,7 @@ def binned(values: DType, edges: DType | None, weights: DType | None) -> Kernel:
     i, inside = Local("i", _INT), None
     search_bin: tuple[Stmt, ...] = ()
     if edges is None:
-        number: Expr = _cast(_element("p1", i, values), _INT)
+        number: Expr = cast_to(_element("p1", i, values), _INT)
     else:
         buffers.append((edges, "r"))
         value = Local("value", edges)
@@ -272,7 +268,7 @@ def binned(values: DType, edges: DType | None, weights: DType | None) -> Kernel:
         inside = _true("logical_and", from_first, _true("less_equal", value, Elem("p2", argument(2), edges)))
     added: Expr = literal(1, _INT)
     if weights is not None:
-        added = _cast(_element(f"p{len(buffers)}", i, weights), total)
+        added = cast_to(_element(f"p{len(buffers)}", i, weights), total)
         buffers.append((weights, "r"))
     place = _whole("add", _whole("multiply", number, _given(0)), Index(K))
     body: tuple[Stmt, ...] = (
@@ -282,7 +278,7 @@ def binned(values: DType, edges: DType | None, weights: DType | None) -> Kernel:
     )
     if edges is not None:
         assert inside is not None
-        body = (Let("value", _cast(_element("p1", i, values), edges)), If(inside, body))
+        body = (Let("value", cast_to(_element("p1", i, values), edges)), If(inside, body))
     steps = (*body, Assign("i", _whole("add", i, _given(0))))
     share = (Declare("i", Index(K)), Repeat((), _true("less", i, _given(1)), steps))
     return per_element(buffers, 4, share)
@@ -298,11 +294,11 @@ def grouped(total: DType, keys: DType, weights: DType | None) -> Kernel:
     added: Expr = literal(1, total)
     if weights is not None:
         buffers.append((weights, "r"))
-        added = _cast(_element("p3", _element("p2", _LOW, _INT), weights), total)
+        added = cast_to(_element("p3", _element("p2", _LOW, _INT), weights), total)
     this = Index(K)
-    before = _true("less", _cast(_element("p1", _MIDDLE, keys), _INT), this)
+    before = _true("less", cast_to(_element("p1", _MIDDLE, keys), _INT), this)
     here = _whole("minimum", _LOW, _whole("subtract", _given(1), _number(1)))
-    same = _true("equal", _cast(_element("p1", here, keys), _INT), this)
+    same = _true("equal", cast_to(_element("p1", here, keys), _INT), this)
     body = (
         *_halving(_number(0), _given(1), (), before),
         Declare("sum", Elem("p0", K, total)),

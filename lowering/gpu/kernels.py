@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -15,26 +15,6 @@ if TYPE_CHECKING:
 
 _NONE: NDArray[np.int32] = np.zeros(1, np.int32)
 _NARROW = (1 << 31) - (1 << 20)  # threads beyond a domain count on, by less than a block
-
-
-class LaunchedKernel(Protocol):
-    """A kernel that the driver of a plan launches by calling it."""
-
-    def __call__(
-        self, device: Any, blocks: tuple[int, ...], arguments: tuple[Any, ...], ints: tuple[int, ...]
-    ) -> None:
-        """Launch the kernel: put its phases into the device's queue, in order.
-
-        Parameters
-        ----------
-        device : Device
-        blocks : tuple of int
-            The number of blocks of threads of each phase.
-        arguments : tuple
-            For each of the kernel's buffers a buffer and an offset in elements, or a NumPy scalar.
-        ints : tuple of int
-            The kernel's integer arguments.
-        """
 
 
 class DeviceKernel:
@@ -67,7 +47,18 @@ class DeviceKernel:
     def __call__(
         self, device: Device, blocks: tuple[int, ...], arguments: tuple[Any, ...], ints: tuple[int, ...]
     ) -> None:
-        """Launch the kernel: put its phases into the device's queue; see `LaunchedKernel.__call__`."""
+        """Launch the kernel: put its phases into the device's queue, in order.
+
+        Parameters
+        ----------
+        device : Device
+        blocks : tuple of int
+            The number of blocks of threads of each phase.
+        arguments : tuple
+            For each of the kernel's buffers a buffer and an offset in elements, or a NumPy scalar.
+        ints : tuple of int
+            The kernel's integer arguments.
+        """
         narrow, given = self.prepare(device, blocks, arguments, ints)
         device.launch(self, narrow, blocks, given, ints)
 

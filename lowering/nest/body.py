@@ -189,12 +189,12 @@ class Scope:
             case nodes.Const():
                 return Lit(node.bits, node.dtype), 0
             case nodes.Size():
-                return _as_dtype(Index(self.arguments.integer(node.dim, "size")), node.dtype), 0
+                return cast_to(Index(self.arguments.integer(node.dim, "size")), node.dtype), 0
             case nodes.Iota():
                 loop = next((k for k, axes in enumerate(self.arguments.loops) if node.axis in axes), None)
                 if loop is None:
                     return literal(0, node.dtype), 0
-                value = _as_dtype(Index(self.variables[loop]), node.dtype)
+                value = cast_to(Index(self.variables[loop]), node.dtype)
                 return value, self.depths[loop] if self.hoist else self.deepest
             case nodes.Load():
                 return self._load(node)
@@ -226,5 +226,6 @@ class Scope:
         return Elem(buffer, at, node.dtype, tuple(more)), level
 
 
-def _as_dtype(value: Expr, dtype: DType) -> Expr:
+def cast_to(value: Expr, dtype: DType) -> Expr:
+    """Return a value cast to a dtype; the value itself if it has that dtype."""
     return value if value.dtype == dtype else Op("cast", (value,), dtype)

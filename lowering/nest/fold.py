@@ -18,7 +18,7 @@ from dcarray.ir.nodes import Compute
 from dcarray.ir.records import record
 from dcarray.lowering.kernel.nodes import Assign, Declare, DType, Expr, If, Let, Local, Op, Stmt, Update
 
-from .body import Names, Scope, literal
+from .body import Names, Scope, cast_to, literal
 from .loop_nest import Block, LoopHeader, LoopNest, evaluate_statements, wrap_loop
 
 # Folding the initial value again changes nothing.
@@ -47,11 +47,6 @@ def starts_of(scope: Scope, nest: LoopNest, foldings: Sequence[Folding]) -> list
 def op(name: str, *args: Expr) -> Op:
     """Return an operation whose result has the dtype of its first argument."""
     return Op(name, args, args[0].dtype)
-
-
-def cast_to(value: Expr, dtype: DType) -> Expr:
-    """Return a value cast to a dtype; the value itself if it has that dtype."""
-    return value if value.dtype == dtype else Op("cast", (value,), dtype)
 
 
 def real(dtype: DType) -> DType:

@@ -18,8 +18,8 @@ from dcarray.ir.passes.fusion_profit import OUT_OF_CACHE
 from dcarray.lowering.cpu.kernel_passes.unroll_and_jam import jam_pairs
 from dcarray.lowering.kernel import nodes as k
 from dcarray.lowering.nest.access import equal, product, total
-from dcarray.lowering.nest.body import Scope, all_of
-from dcarray.lowering.nest.fold import Folding, cast_to, op, starts_of
+from dcarray.lowering.nest.body import Scope, all_of, cast_to
+from dcarray.lowering.nest.fold import Folding, op, starts_of
 from dcarray.lowering.nest.loop_nest import (
     MIN_PARALLEL,
     Block,

@@ -17,7 +17,8 @@ from dcarray.lowering.cpu.kernel_passes.unroll_and_jam import WAYS, jam_rows
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel.nodes import Affine, Binding, Elem, Expr, Kernel, Let, Phase, Stmt, Store, affine
 from dcarray.lowering.nest.access import equal, product, total
-from dcarray.lowering.nest.fold import Folding, cast_to, foldings_of, op, starts_of
+from dcarray.lowering.nest.body import cast_to
+from dcarray.lowering.nest.fold import Folding, foldings_of, op, starts_of
 from dcarray.lowering.nest.loop_nest import (
     Block,
     LoopNest,

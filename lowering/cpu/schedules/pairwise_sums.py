@@ -17,8 +17,8 @@ from dcarray.ir.nodes import Dim
 from dcarray.lowering.kernel import nodes as k
 from dcarray.lowering.kernel.nodes import Affine, Declare, Elem, Expr, For, Index, Local, Op, Stmt, affine
 from dcarray.lowering.nest.access import scale
-from dcarray.lowering.nest.body import Scope, literal
-from dcarray.lowering.nest.fold import Fold, Folding, cast_to, op
+from dcarray.lowering.nest.body import Scope, cast_to, literal
+from dcarray.lowering.nest.fold import Fold, Folding, op
 from dcarray.lowering.nest.loop_nest import Block, Kind, LoopHeader, LoopNest, evaluate_statements, variable
 
 PARTS, LEAVES = "b5", "b6"  # the loops over the parts of a row that is summed, and over their leaves

@@ -18,8 +18,8 @@ from dcarray.lowering.cpu.kernel_passes.unroll_and_jam import WAYS, jam_rows
 from dcarray.lowering.kernel import flags
 from dcarray.lowering.kernel import nodes as k
 from dcarray.lowering.nest.access import equal, product, total
-from dcarray.lowering.nest.body import Scope
-from dcarray.lowering.nest.fold import Fold, Folding, cast_to, foldings_of, op, starts_of
+from dcarray.lowering.nest.body import Scope, cast_to
+from dcarray.lowering.nest.fold import Fold, Folding, foldings_of, op, starts_of
 from dcarray.lowering.nest.loop_nest import (
     MIN_PARALLEL,
     Block,

@@ -31,8 +31,8 @@ from dcarray.lowering.kernel.nodes import (
     affine,
 )
 from dcarray.lowering.nest.access import product, scale, total
-from dcarray.lowering.nest.body import Scope
-from dcarray.lowering.nest.fold import Fold, cast_to, op
+from dcarray.lowering.nest.body import Scope, cast_to
+from dcarray.lowering.nest.fold import Fold, op
 from dcarray.lowering.nest.loop_nest import Block, LoopHeader, LoopNest, build_loops, variable
 
 from .blocks import (
