@@ -17,13 +17,7 @@ from dcarray.core.processes import communicator
 from dcarray.core.store import COMPILED
 from dcarray.core.ufunc_loops import ALIASES, UFUNCS, short_power
 from dcarray.recording import masked_ufuncs, multi_output, products, recorder, reductions, scans
-from dcarray.recording.operands import (
-    SCALARS,
-    note_fallback,
-    plain_of,
-    shape_of,
-    wrap_result,
-)
+from dcarray.recording.operands import SCALARS, note_fallback, plain_of, shape_of, wrap_result
 
 from .indexing import plain_key
 

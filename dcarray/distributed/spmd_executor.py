@@ -326,11 +326,7 @@ def _attribute_errors(
 
 
 def _bind_outputs(
-    rec: Recording,
-    plan: LayoutPlan,
-    after: Mapping[str, Any],
-    written: frozenset[int],
-    comm: Communicator,
+    rec: Recording, plan: LayoutPlan, after: Mapping[str, Any], written: frozenset[int], comm: Communicator
 ) -> None:
     """Bind the results of a run to the stores."""
     slots = rec.slots

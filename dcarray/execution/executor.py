@@ -298,9 +298,7 @@ _unreported: list[str] = []
 
 
 def _run_op_by_op(
-    rec: Recording,
-    plan_entry: templates.PlanEntry | None,
-    worked: Callable[[float], None] | None = None,
+    rec: Recording, plan_entry: templates.PlanEntry | None, worked: Callable[[float], None] | None = None
 ) -> list[Any]:
     """Run a recording op by op.  ``worked`` is called with the seconds that a plan could save in part."""
     witness = fp_state.Witness(lambda loc: rec.sites[loc][2])

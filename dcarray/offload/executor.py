@@ -27,14 +27,7 @@ if TYPE_CHECKING:
     from dcarray.lowering.gpu.device import Device
     from dcarray.recording.log import Recording
 
-__all__ = [
-    "bring",
-    "bring_to_lookers_on",
-    "planning_options",
-    "run",
-    "run_on_host",
-    "try_on_device",
-]
+__all__ = ["bring", "bring_to_lookers_on", "planning_options", "run", "run_on_host", "try_on_device"]
 
 
 def run(executor: Executor, rec: Recording, options: config.Options) -> Callable[[], None]:

@@ -250,16 +250,7 @@ def _effects(body: list[Statement]) -> tuple[set[int], set[int]]:
 class PlanEntry:
     """One log of the plan cache: its template, and the plan that serves it once there is one."""
 
-    __slots__ = (
-        "_region",
-        "bytes",
-        "direct",
-        "key",
-        "plan",
-        "symbols",
-        "template",
-        "values",
-    )
+    __slots__ = ("_region", "bytes", "direct", "key", "plan", "symbols", "template", "values")
 
     def __init__(self, key: tuple[Log, tuple[int, ...], str], template: LogTemplate, values: Any) -> None:
         self.key = key

@@ -58,12 +58,7 @@ def plain_of(x: Any) -> Any:
 
 
 def run_eagerly(
-    lacking: bool,
-    cls: type[Handle],
-    function: Any,
-    inputs: tuple[Any, ...],
-    out: Any = None,
-    **kwargs: Any,
+    lacking: bool, cls: type[Handle], function: Any, inputs: tuple[Any, ...], out: Any = None, **kwargs: Any
 ) -> Any:
     """Run a call in NumPy on evaluated operands, because it is small or ``lacking`` a lowering.
 

@@ -192,10 +192,7 @@ class _Printer:
         if "goto dc_too_large" in text:
             lines += ["  goto dc_done;", f"dc_too_large: dc_status = {self._status}TOO_LARGE; goto dc_done;"]
         if "goto dc_no_memory" in text:
-            lines += [
-                "  goto dc_done;",
-                f"dc_no_memory: dc_status = {self._status}NO_MEMORY; goto dc_done;",
-            ]
+            lines += ["  goto dc_done;", f"dc_no_memory: dc_status = {self._status}NO_MEMORY; goto dc_done;"]
         if "goto" in text:
             lines.append("dc_done:;")
         if storage.layout(self._needs).sizes:

@@ -14,10 +14,7 @@ from .device import Device, NoDevice
 __all__ = ["KINDS", "Device", "NoDevice", "add", "find", "get", "missing"]
 
 # Kind of device -> the module whose `find` makes all devices of the kind, or raises `NoDevice`.
-_MODULES: Final = {
-    "opencl": "dcarray.lowering.gpu.opencl.device",
-    "cuda": "dcarray.lowering.gpu.cuda.device",
-}
+_MODULES: Final = {"opencl": "dcarray.lowering.gpu.opencl.device", "cuda": "dcarray.lowering.gpu.cuda.device"}
 KINDS: Final = tuple(_MODULES)
 
 _lock = threading.Lock()

@@ -107,10 +107,7 @@ def _head(shape: Sequence[Dim], first: int) -> tuple[int, ...]:
 
 
 def can_join(
-    shape: Sequence[Dim],
-    accesses: Sequence[tuple[Access, bool]],
-    fixed: Collection[int],
-    first: int,
+    shape: Sequence[Dim], accesses: Sequence[tuple[Access, bool]], fixed: Collection[int], first: int
 ) -> bool:
     """Whether the ``first`` leading axes may be collapsed to one loop."""
     return all(_can_collapse(a, b, shape, accesses, fixed) for a, b in pairwise(_head(shape, first)))

@@ -93,10 +93,7 @@ def _copy(
 
 IMPLEMENTATIONS: dict[str, dict[str, Callable[..., int]]] = {
     "copy": {"numpy": _copy},
-    "blas.matmul": {
-        "numpy": partial(_matmul, _by_tiles),
-        "skinny": partial(_matmul, _skinny),
-    },
+    "blas.matmul": {"numpy": partial(_matmul, _by_tiles), "skinny": partial(_matmul, _skinny)},
 }
 """For each operation who can do it, by name: ``run(writes, reads, attrs, own)`` on array views gives the
 floating-point flags that NumPy does not tell of.  ``own`` is the library's own code, and how many threads

@@ -9,16 +9,7 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from dcarray.core.strides import order_of
 
-from .common import (
-    NOTHING,
-    expand,
-    is_array,
-    is_wrapped,
-    new_array,
-    new_array_like,
-    operand,
-    plain_key,
-)
+from .common import NOTHING, expand, is_array, is_wrapped, new_array, new_array_like, operand, plain_key
 from .registry import Unserved, implements
 
 

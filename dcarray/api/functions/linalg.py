@@ -17,17 +17,7 @@ from dcarray.recording.recorder import elementwise, reduce
 from dcarray.tiering import policy
 from dcarray.tiering.blas_sharing import WIDE
 
-from .common import (
-    add,
-    eager_arrays,
-    expand,
-    is_wrapped,
-    matmul,
-    maximum,
-    minimum,
-    operand,
-    reduce_array,
-)
+from .common import add, eager_arrays, expand, is_wrapped, matmul, maximum, minimum, operand, reduce_array
 from .contraction import contract, layout, parse, single
 from .indexing import diagonal
 from .registry import NumpyIsFaster, Unserved, implements, prefer_numpy

@@ -22,19 +22,7 @@ from dcarray.ir.analysis.independence import iteration_conflict, privatisable, p
 from dcarray.ir.analysis.size_hints import UNKNOWN, SizeHints
 from dcarray.ir.analysis.traffic import fused_traffic
 from dcarray.ir.functions import function_calls
-from dcarray.ir.nodes import (
-    Array,
-    Branch,
-    Call,
-    Compute,
-    Dim,
-    Nest,
-    Part,
-    Region,
-    Rows,
-    TimeTiles,
-    While,
-)
+from dcarray.ir.nodes import Array, Branch, Call, Compute, Dim, Nest, Part, Region, Rows, TimeTiles, While
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel import nodes as k
 from dcarray.lowering.nest import expansion

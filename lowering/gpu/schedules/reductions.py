@@ -31,15 +31,7 @@ from .blocks import (
     spread,
     width_along,
 )
-from .teams import (
-    Part,
-    declare,
-    fold_together,
-    part_loops,
-    relax,
-    store_results,
-    team_of,
-)
+from .teams import Part, declare, fold_together, part_loops, relax, store_results, team_of
 
 LEVEL = 2  # of the threads of a block
 WAVES = 4  # blocks for each that a device runs at a time

@@ -13,12 +13,7 @@ from dcarray.ir.records import record
 from dcarray.lowering.kernel.nodes import Affine, Elem, Expr, Stack, Stmt, Store, affine
 from dcarray.lowering.nest.body import Scope
 from dcarray.lowering.nest.fold import Folding, op, starts_of
-from dcarray.lowering.nest.loop_nest import (
-    Block,
-    LoopHeader,
-    LoopNest,
-    variable,
-)
+from dcarray.lowering.nest.loop_nest import Block, LoopHeader, LoopNest, variable
 
 from .blocks import LANE, Lane, Limits, Tile, guard, is_below, lane_of, threads
 

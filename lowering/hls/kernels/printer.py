@@ -29,17 +29,7 @@ from dcarray.lowering.kernel import nodes as k
 from ..network.arguments import arguments, is_value
 from ..network.folds import accumulators
 from ..network.line_buffers import parts
-from ..network.nodes import (
-    Duplicate,
-    Fifo,
-    Merge,
-    Network,
-    Process,
-    Read,
-    Sequential,
-    Work,
-    Write,
-)
+from ..network.nodes import Duplicate, Fifo, Merge, Network, Process, Read, Sequential, Work, Write
 from ..network.products import Collect, Element, Feed
 from ..network.tables import Table
 from . import movers, sequential, statements, systolic

@@ -13,15 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from dcarray.ir.analysis.effects import without_reduced_axes
 from dcarray.ir.analysis.matrix_products import as_sum
-from dcarray.ir.nodes import (
-    Branch,
-    Call,
-    Compute,
-    Dim,
-    Loop,
-    Stmt,
-    While,
-)
+from dcarray.ir.nodes import Branch, Call, Compute, Dim, Loop, Stmt, While
 from dcarray.ir.windows import loads
 
 from ..network import nodes as n

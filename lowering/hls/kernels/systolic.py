@@ -52,9 +52,7 @@ def _first_factor(printer: ProcessPrinter, feed: Feed) -> Iterator[str]:
         f"panel[p][{term}] = v;",
     ]
     loaded = _nest(
-        printer.plain,
-        [("p", product.elements)],
-        printer.pipelined("", _count(term, product.terms), read),
+        printer.plain, [("p", product.elements)], printer.pipelined("", _count(term, product.terms), read)
     )
     sent = printer.pipelined("", _count("p", product.elements), [printer.send(feed.out, "panel[p][k]")])
     around = [("column_tile", product.column_tiles), ("k", product.terms)]

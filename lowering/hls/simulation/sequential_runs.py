@@ -8,19 +8,7 @@ from math import prod
 import numpy as np
 
 from dcarray.ir import dims, interp
-from dcarray.ir.nodes import (
-    Array,
-    Branch,
-    Call,
-    Compute,
-    Expr,
-    Loop,
-    Region,
-    Stmt,
-    Symbol,
-    While,
-    Window,
-)
+from dcarray.ir.nodes import Array, Branch, Call, Compute, Expr, Loop, Region, Stmt, Symbol, While, Window
 from dcarray.ir.numpy_views import NDArray
 
 
