@@ -12,8 +12,8 @@ from functools import reduce
 
 import numpy as np
 
-from dcarray.ir import dims
-from dcarray.ir.nodes import Dim
+from dcarray.ir import dims, ops, windows
+from dcarray.ir.nodes import Apply, Dim
 from dcarray.lowering.kernel import nodes as k
 from dcarray.lowering.kernel.nodes import Affine, Declare, Elem, Expr, For, Index, Local, Op, Stmt, affine
 from dcarray.lowering.nest.access import scale
@@ -24,7 +24,7 @@ from dcarray.lowering.nest.loop_nest import Block, Kind, LoopHeader, LoopNest, e
 PARTS, LEAVES = "b5", "b6"  # the loops over the parts of a row that is summed, and over their leaves
 LANE, ROUND = "b7", "b8"  # those over accumulators, and over what is added to them
 DEEPEST = 33  # halvings of a row
-DEAR = 12  # the cost of an element from which on those of a leaf are computed before they are added
+DEAR = 12  # the cost of an operation (a function's) from which on terms are computed before they are added
 _INT = np.dtype(np.int64)
 
 
@@ -51,7 +51,8 @@ class RowFolds:
         self.lanes = {fold: nest.names("q") for fold in self.folds.values()}
         self.bits = 2 if all(fold.dtype.kind == "c" for fold in self.totals) else 3
         plain = all(nest.folds) and all(fold.mode != "ordered" for fold in self.lanes)
-        self.buffered = not plain or nest.cost() >= DEAR
+        applied = [node for node in windows.walk(*nest.values) if isinstance(node, Apply)]
+        self.buffered = not plain or any(ops.OPS[node.op].cost >= DEAR for node in applied)
         self.chained = False  # whether totals are declared, and their terms are added to them one by one
         self.scope = nest.scope_at(phase, headers, 1 + len(headers), nest.nonempty)
         bounds: list[Expr] = [Index(bound) for bound in nest.arguments.bounds(loop)]
