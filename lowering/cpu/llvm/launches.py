@@ -50,9 +50,9 @@ class Launch:
         return made
 
     @property
-    def native(self) -> tuple[int, tuple[int, int]] | None:
-        """The flags that are reported, and how a block begins, for the C module; None without it."""
-        return (self._mask, self._first) if pool.native is not None else None
+    def native(self) -> tuple[int, tuple[int, int]]:
+        """The flags that are reported, and how a block begins, for the C module."""
+        return self._mask, self._first
 
     def __call__(self, arguments: bytes, threads: int) -> int:
         flags = pool.launch(arguments, threads)
