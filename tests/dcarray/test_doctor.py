@@ -209,7 +209,7 @@ def test_the_time_of_threads_is_that_of_the_line_that_waits(tmp_path: Path) -> N
     script.write_text(
         "import threading, time\n"
         "def work():\n"
-        "    time.sleep(1.2)\n"
+        "    time.sleep(0.4)\n"
         "thread = threading.Thread(target=work)\n"
         "thread.start()\n"
         "thread.join()\n"
