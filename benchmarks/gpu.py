@@ -163,7 +163,7 @@ def graph_rows(device: str, rounds: int) -> Iterator[Row]:
 
 
 def _separately(x: Any) -> Callable[[], Any]:
-    """Return a function that runs the same loop with CuPy."""
+    """Return a function that runs `small_kernels` with CuPy, which launches one kernel after the other."""
     cupy = importlib.import_module("cupy")
     there = cupy.asarray(x)
 

@@ -130,7 +130,7 @@ def timed(group: str, call: str, n: int, rounds: int) -> Timed:
 
 
 def _least(one: Timed, rounds: int) -> float | None:
-    """Return the lower bound of a call on arrays of another class, relative to NumPy's time; or None."""
+    """Return the least time of a call on arrays of any class that is not NumPy's, in terms of NumPy's."""
     if one.group == ACCELERATED:
         return None
     given = arrays(one.n)

@@ -8,6 +8,7 @@
 static vectorcallfunc CallUfunc; /* NumPy's own function */
 static PyObject *Maximum, *Minimum;
 static PyObject *Exact[4]; /* ufuncs whose results are rounded in one way only */
+static const double STRIDED_TAKES = 1; /* nanoseconds, about, of an element that does not lie beside the last one */
 static int (*GiveErrors)(const char *, int); /* PyUFunc_GiveFloatingpointErrors */
 enum { LEAST_ROW = 6, LEAST_CLEARED = 48 }; /* elements of a row; the second where a loop clears floating-point exceptions at its end */
 enum { API_GIVE_ERRORS = 46, LONG_ROW = 256, SHORT_ROW = 5, NEAR = 1 << 14 /* elements that a near cache holds */ };
@@ -140,8 +141,8 @@ turn_rows(RowsRun *r, PyObject *ufunc, int compares)
     return 1;
 }
 
-/* A call on windows of large arrays, or on arrays that are broadcast, by several threads or on short rows; NULL, without an exception, if NumPy is to
- * do it. */
+/* A call on windows of large arrays, or on arrays that are broadcast, by several threads or on short rows; NULL, without an
+ * exception, if NumPy is to do it. */
 static PyObject *
 call_by_rows(PyObject *ufunc, PyObject *p, PyObject *q, PyObject *into)
 {
@@ -207,7 +208,7 @@ call_by_rows(PyObject *ufunc, PyObject *p, PyObject *q, PyObject *into)
     if (r.shared.work == NULL)
         r.shared = (Shared){.work = do_rows, .loop = row >= LONG_ROW || !is_measured ? r.loop : NULL, .items = n / row, .size = row,
                             .piece = PIECE / (row + (Py_ssize_t)ROW_TAKES) + 1};
-    int is_brief = is_measured && (is_turned ? (double)n : r.loop->cost * n + ROW_TAKES * r.shared.items) < LEAST_GAIN;
+    int is_brief = is_measured && (is_turned ? STRIDED_TAKES * n : r.loop->cost * n + ROW_TAKES * r.shared.items) < LEAST_GAIN;
     if (r.ndim < 2 || (!is_turned && (row < least_row || is_brief || r.loop == &alone || SharingThreads < 2)))
         return NULL;
     if (into == NULL && (into = NewArray(PlainClass, Py_NewRef(loop->result), ndim, shape, NULL, NULL, 0, NULL)) == NULL) {
