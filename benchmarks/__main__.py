@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from importlib import import_module
 
-from . import ceiling, document, mixed, overhead, processes, speed
+from . import document, mixed, overhead, processes, speed
 from .measure import Row, described, machine
 
 
@@ -34,7 +34,6 @@ def main() -> int:
         "small calls": lambda: overhead.small_calls(rounds),
         "speed": lambda: speed.rows(speed.cases(scale), rounds),
         "products": lambda: speed.rows(speed.products(scale), rounds),
-        "ceiling": lambda: ceiling.rows(scale, rounds),
         "mixed": lambda: mixed.rows(scale, rounds),
         "memory": processes.memory,
         "import": lambda: processes.imports(rounds),
@@ -63,14 +62,8 @@ def main() -> int:
 
 COMMANDS = {
     name: name
-    for name in "ablation gpu libraries memory npbench people plans polybench scaling warmup".split()  # noqa: SIM905
-} | {
-    "calls": "sweep",
-    "first": "first_calls",
-    "fusion": "fusion_costs",
-    "kernels": "roofline",
-    "programs": "ordinary",
-}
+    for name in "ablation gpu npbench people polybench scaling warmup".split()  # noqa: SIM905
+} | {"calls": "sweep"}
 
 if __name__ == "__main__":
     module = COMMANDS.get(sys.argv[1]) if len(sys.argv) > 1 else None

@@ -1,4 +1,4 @@
-"""Independent chains of small kernels in one graph: whether they overlap, and the memory that this takes."""
+"""Independent chains of small kernels in one graph: whether they overlap."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from dcarray.lowering.compilation import compile_region
 from dcarray.lowering.gpu import devices
 
 from .measure import Row, in_turns, ratio
-from .null_device import install, taken
 
-__all__ = ["memory_rows", "rows"]
+__all__ = ["rows"]
 
 _CALLS = 10
 
@@ -54,16 +53,3 @@ def rows(name: str, rounds: int) -> Iterator[Row]:
         for way in ("in order", "one by one"):
             title = f"eight chains of {elements:,}, {way}"
             yield Row(title, ratio(times, way, "free"), "x", 0.0, True, detail)
-
-
-def memory_rows() -> Iterator[Row]:
-    """The memory for the temporaries of `CHAINS`, with room and with room for one of them."""
-    plan, device, elements = compile_region(parse(CHAINS), "cuda"), install(), 1_000_000
-    buffers = [device.allocate(8 * elements) for _ in plan.arrays]
-    for name, bound in (("in any order", None), ("with room for one", 8 * elements)):
-        before = taken["most"] = taken["now"]
-        device.graph_memory = bound
-        plan.run((), buffers, (elements,), device)
-        yield Row(
-            f"eight temporaries, {name}", (taken["most"] - before) / (8 * elements), "arrays", 0.0, False, ""
-        )

@@ -4,8 +4,6 @@ Fused chains and stencils are compared with a copy of as many bytes on the same 
 on the CPU; a region of small kernels run as one CUDA graph with the same kernels launched one by one;
 NPBench, if ``--suite`` is a checkout of it, with NumPy, CuPy and JAX.  Arrays are on the device before the
 clock starts, and it stops when the device's queue is empty.
-
-With ``--device null`` only the host's part is measured, without any device (`host_time`).
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ import numpy as np
 
 import dcarray as dc
 
-from . import branches, document, host_time, npbench_device, speed
+from . import branches, document, npbench_device, speed
 from .measure import Row, described, in_turns, machine, ratio
 
 BANDWIDTH, TARGET, GRAPH = 0.85, 1.5, 8.0
@@ -212,8 +210,6 @@ def _arguments(argv: Sequence[str]) -> argparse.Namespace:
     if unknown:
         peers = ", ".join(npbench_device.PEERS)
         parser.error(f"--against knows no {', '.join(map(repr, unknown))}; the peers are: {peers}")
-    if args.device in ("null", "null:0"):
-        return args
     args.names = {one.name: one.description for one in dc.devices() if one.kind != "cpu"}
     if not args.names:
         parser.error("there is no device: python -m dcarray info says what is missing")
@@ -227,8 +223,6 @@ def main(argv: Sequence[str]) -> int:
     """Print the figures; return exit status 1 if a result of NPBench is wrong, else 0."""
     args = _arguments(argv)
     tell = document.Telling()
-    if args.device in ("null", "null:0"):
-        return _host_time(args, tell)
     tell(f"{args.device}: {args.names[args.device]}\n{described(machine())}")
     tell("ratios are medians over rounds in which the contenders take turns")
     rows: list[Row] = []
@@ -257,25 +251,6 @@ def main(argv: Sequence[str]) -> int:
     document.write_json(args.json, found)
     tell.write(args.docs, f"Devices: {args.names[args.device]}", "`python -m benchmarks gpu`.")
     return int(wrong > 0)
-
-
-def _host_time(args: argparse.Namespace, tell: document.Telling) -> int:
-    """Print the host's time of work on a device that computes nothing."""
-    tell(f"a device that computes nothing\n{described(machine())}")
-    with dc.options(jit="eager"):
-        tell("\nthe host's time of a call")
-        for row in host_time.rows():
-            tell(_line(row))
-        tell("\nthe memory of a graph's temporaries, beside its results")
-        for row in branches.memory_rows():
-            tell(_line(row))
-        tell("\nthe parts of the time, in microseconds")
-        for number, (name, spent) in enumerate(host_time.parts()):
-            if not number:
-                tell(f"  {'':<28}" + "".join(f"{part:>22}" for part in spent))
-            tell(f"  {name:<28}" + "".join(f"{value:22.1f}" for value in spent.values()))
-    tell.write(args.docs, "Host time", "`python -m benchmarks gpu --device null`.")
-    return 0
 
 
 if __name__ == "__main__":

@@ -218,8 +218,6 @@ def _arguments(argv: Sequence[str]) -> argparse.Namespace:
                         " does not hold them once for each framework")  # fmt: skip
     parser.add_argument("--from", dest="source", action="append", default=[], type=Path, metavar="FILE",
                         help="what --json wrote, instead of measuring; again for another size")  # fmt: skip
-    parser.add_argument("--svg", default="", metavar="PREFIX",
-                        help="write PREFIX-heatmap.svg and PREFIX-bars.svg (PREFIX-SIZE-...)")  # fmt: skip
     parser.add_argument("--docs", type=Path, metavar="FILE",
                         help="write the figures into a section, as of docs/performance.md")  # fmt: skip
     args = parser.parse_args(argv)
@@ -308,7 +306,7 @@ def main(argv: Sequence[str]) -> int:
     args = _arguments(argv)
     runs = [json.loads(file.read_text()) for file in args.source]
     if len({told["size"] for told in runs}) < len(runs):
-        raise ValueError("several files of one size: a section and pictures hold one run")
+        raise ValueError("several files of one size: a section holds one run")
     for told in runs:
         names = frameworks(told["benchmarks"])
         _head(told, names)
@@ -320,5 +318,5 @@ def main(argv: Sequence[str]) -> int:
         runs = [_run(args)]
         _foot(runs[0])
         print(f"{time.time() - start:.0f} s")
-    publish(runs, args.svg, args.docs)
+    publish(runs, args.docs)
     return int(any("wrong" in row.get("dcarray", {}) for told in runs for row in told["benchmarks"].values()))

@@ -1,4 +1,4 @@
-"""Figures of a run of NPBench for tables and pictures: means, speed-ups, and words for failures."""
+"""Figures of a run of NPBench for tables: means, speed-ups, and words for failures."""
 
 from __future__ import annotations
 

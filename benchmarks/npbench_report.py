@@ -1,8 +1,7 @@
-"""The report of a run of NPBench: a section of a document, and pictures."""
+"""The report of a run of NPBench: a section of a document."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,6 @@ from .npbench_figures import (
     time_text,
     verdict,
 )
-from .npbench_pictures import bars, heatmap
 
 
 def _table(rows: Rows, names: Sequence[str]) -> Iterator[str]:
@@ -77,15 +75,13 @@ def _behind(rows: Rows, names: Sequence[str]) -> Iterator[str]:
         yield f"A peer is faster in {len(found)} of {len(rows)}{': ' if found else ''}{', '.join(found)}."
 
 
-def section(told: Mapping[str, Any], pictures: Sequence[str] = ()) -> str:
+def section(told: Mapping[str, Any]) -> str:
     """Return the document's section with the figures of a run, in Markdown.
 
     Parameters
     ----------
     told : mapping
         What ``--json`` writes.
-    pictures : sequence of str, optional
-        Paths of its pictures, relative to the document.
 
     Returns
     -------
@@ -107,8 +103,6 @@ def section(told: Mapping[str, Any], pictures: Sequence[str] = ()) -> str:
         cells = ", ".join(f"{NAMES.get(name, name)} {value}" for name, value in means.items())
         out.append(f"* Geometric mean, {title}: {cells}.")
     out += [f"* {first_calls(rows)[0].upper()}{first_calls(rows)[1:]}.", ""]
-    for address in pictures:
-        out += [f"![NPBench, size {told['size']}: {Path(address).stem.split('-')[-1]}]({address})", ""]
     for kind, part in kinds(rows).items():
         out += [f"Benchmarks of {kind}:", "", *_table(part, names), ""]
     for kind, part in kinds(rows).items():
@@ -116,26 +110,7 @@ def section(told: Mapping[str, Any], pictures: Sequence[str] = ()) -> str:
     return "\n".join([*out, *_behind(rows, names)]).rstrip() + "\n"
 
 
-def publish(runs: Sequence[Mapping[str, Any]], svg: str, docs: Path | None) -> None:
-    """Write the pictures and document sections of runs, each of a different size.
-
-    Parameters
-    ----------
-    runs : sequence of mapping
-        What ``--json`` writes.
-    svg : str
-        The prefix of the pictures' paths, to which the size is appended if there are several runs; if it is
-        empty, no pictures are written.
-    docs : Path, optional
-        The document.
-    """
+def publish(runs: Sequence[Mapping[str, Any]], docs: Path | None) -> None:
+    """Write the sections of a document on runs of what ``--json`` writes, each of a different size."""
     for told in runs:
-        files: dict[Path, str] = {}
-        if svg:
-            prefix = f"{svg}-{told['size']}" if len(runs) > 1 else svg
-            files = {Path(f"{prefix}-bars.svg"): bars(told), Path(f"{prefix}-heatmap.svg"): heatmap(told)}
-        for file, text in files.items():
-            file.write_text(text, encoding="utf-8")
-        if docs:
-            beside = [Path(os.path.relpath(file, docs.parent)).as_posix() for file in files]
-            write_section(docs, f"NPBench, size {told['size']}", section(told, beside))
+        write_section(docs, f"NPBench, size {told['size']}", section(told))

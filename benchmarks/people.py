@@ -2,8 +2,7 @@
 
 Each of ``benchmarks/scripts`` runs as ``python script.py`` and as ``python -m dcarray run script.py`` with an
 empty cache folder (cold), and with ``--cached`` once more with the filled folder.  The processes of a round
-run one after the other, in alternating order; with ``--slices`` each alternates with NumPy's in slices of
-time, for machines whose speed changes within seconds.  The table has the median of NumPy's seconds, and the
+run one after the other, in alternating order.  The table has the median of NumPy's seconds, and the
 medians over rounds of the ratios within a round.  All outputs must agree with NumPy's.
 """
 
@@ -15,13 +14,11 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import partial
 from pathlib import Path
 
 from .document import Arguments, Telling, write_json
 from .measure import PAUSE, busy, described, machine, one_core, with_bytecode
-from .slices import in_slices
-from .whole_programs import ACCELERATED, Outcome, difference, run, scripts_named, started
+from .whole_programs import ACCELERATED, Outcome, difference, run, scripts_named
 
 __all__ = ["SCRIPTS", "Row", "main", "summary"]
 
@@ -59,21 +56,6 @@ def _words(way: str) -> tuple[str, ...]:
     return () if way == "numpy" else ACCELERATED
 
 
-def _sliced(script: Path, ways: Sequence[str], turn: int, limit: float) -> dict[str, Measured]:
-    """Run one round in slices of time: each way alternates with a process of NumPy."""
-    found = {}
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as cache:
-        for way in ways:
-            with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-                pair = ("numpy", way) if turn % 2 == 0 else (way, "numpy")
-                starts = {
-                    one: partial(started, script, _words(one), folder=folder, cache=cache) for one in pair
-                }
-                both = in_slices(starts, limit)
-                found[way] = Measured(both["numpy"], both[way])
-    return found
-
-
 def _turn(script: Path, ways: Sequence[str], turn: int, limit: float) -> dict[str, Measured]:
     """Run one round: NumPy's process before the others or after them."""
     found: dict[str, Outcome] = {}
@@ -96,12 +78,12 @@ def _problem(found: Mapping[str, Measured]) -> str:
     return ""
 
 
-def measured(script: Path, ways: Sequence[str], rounds: int, limit: float, slices: bool = False) -> Row:
+def measured(script: Path, ways: Sequence[str], rounds: int, limit: float) -> Row:
     """Run a program for some rounds, or until a round fails; return its row."""
     row = Row(script.stem)
     turns: list[dict[str, Measured]] = []
     for turn in range(rounds):
-        turns.append((_sliced if slices else _turn)(script, ways, turn, limit))
+        turns.append(_turn(script, ways, turn, limit))
         row.problem = _problem(turns[-1])
         if row.problem:
             return row
@@ -145,7 +127,6 @@ def main(arguments: list[str]) -> int:
     parser.add_argument(
         "--cached", action="store_true", help="also a second run, with the cache of the first"
     )
-    parser.add_argument("--slices", action="store_true", help="side by side with NumPy, in slices of time")
     parser.add_argument("--one-core", action="store_true", help="all processes on one processor")
     parser.add_argument("--busy", action="store_true", help="beside two processes that are busy all the time")
     parser.add_argument("--rounds", type=int, default=3)
@@ -159,7 +140,7 @@ def main(arguments: list[str]) -> int:
         parser.error(f"no program in {args.scripts} has such a name")
     if args.rounds < 1:
         parser.error("--rounds: at least one")
-    flags = [flag for flag in ("cached", "slices", "one_core", "busy") if getattr(args, flag)]
+    flags = [flag for flag in ("cached", "one_core", "busy") if getattr(args, flag)]
     command = " ".join(["python -m benchmarks people", *(f"--{f.replace('_', '-')}" for f in flags)])
     ways = ("cold", "cached") if args.cached else ("cold",)
     with_bytecode()
@@ -171,7 +152,7 @@ def main(arguments: list[str]) -> int:
     rows: list[Row] = []
     with busy(2 if args.busy else 0), one_core(args.one_core):
         for script in scripts:
-            rows.append(measured(script, ways, args.rounds, args.limit, args.slices))
+            rows.append(measured(script, ways, args.rounds, args.limit))
             tell(_line(rows[-1]))
     tell("")
     for sentence in summary(rows, ways):

@@ -21,10 +21,11 @@ from typing import Any
 from dcarray import comm
 
 from . import scaling_model
+from .document import write_section
 from .measure import cores, machine
 from .papers import PROGRAMS, Program, Sizes
 from .ranks import Job, wrong
-from .scaling_report import publish, show_counts, show_measured
+from .scaling_report import section, show_counts, show_measured
 
 RANKS = (1, 2, 4, 8, 16, 36, 64, 128, 256, 512, 1024, 1296)
 _UNDER_MPI = ("dcarray", "heat")
@@ -200,7 +201,6 @@ def _arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--from", dest="source", type=Path, metavar="FILE",
                         help="what --json wrote, instead of measuring")  # fmt: skip
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write everything to FILE")
-    parser.add_argument("--svg", type=Path, metavar="FILE", help="draw the modelled efficiencies")
     parser.add_argument("--docs", type=Path, metavar="FILE", help="write the section of this document")
     args = parser.parse_args(argv)
     args.pythons = dict(pair.split("=", 1) for pair in args.python)
@@ -247,5 +247,5 @@ def main(words: Sequence[str]) -> int:
     told = json.loads(args.source.read_text()) if args.source else _run(args)
     if args.json:
         args.json.write_text(json.dumps(told, indent=1) + "\n")
-    publish(told, args.svg, args.docs)
+    write_section(args.docs, "Scaling", section(told))
     return 0

@@ -1,21 +1,14 @@
-"""The report of a run of the scaling benchmark: text, a section of a document, and a picture."""
+"""The report of a run of the scaling benchmark: text, and a section of a document."""
 
 from __future__ import annotations
 
-import math
-import os
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from .document import GENERATED, write_section
+from .document import GENERATED
 from .measure import described, interval
-from .svg import MARGIN, heading, line, picture, text
 
-__all__ = ["drawn", "publish", "section", "show_counts", "show_measured"]
-
-_COLOURS = ("#2a6fb0", "#c4622d", "#3c8d5a", "#8a56a8", "#b03a55", "#6b7a2a",
-            "#2e8f9e", "#a8741a", "#5560c0", "#7a4a35", "#505a68")  # fmt: skip
+__all__ = ["section", "show_counts", "show_measured"]
 
 
 def _bytes(n: float) -> str:
@@ -103,7 +96,7 @@ def show_counts(name: str, counts: Mapping[str, Mapping[str, Any]]) -> Iterator[
 
 
 # ---- the document ------------------------------------------------------------------------------------
-def section(told: Mapping[str, Any], drawing: str) -> str:
+def section(told: Mapping[str, Any]) -> str:
     """Return the document's section with the figures, in Markdown."""
     out = [
         GENERATED,
@@ -114,8 +107,6 @@ def section(told: Mapping[str, Any], drawing: str) -> str:
     if told["programs"]:
         out += [*_measured(told), ""]
     out += [*_counts(told["counts"], told["daint"])]
-    if drawing:
-        out += ["", f"![modelled efficiency]({drawing})"]
     return "\n".join(out) + "\n"
 
 
@@ -185,61 +176,3 @@ def _counts(counts: Mapping[str, Any], daint: Mapping[str, Any]) -> Iterator[str
             over = f" ({each['bytes'] / each['bound']:.2f})" if each["bound"] else ""
             cells += [f"{_bytes(each['bytes'])}{over}", f"{each['efficiency']:.0%}"]
         yield "| " + " | ".join(cells) + " |"
-
-
-# ---- the picture -------------------------------------------------------------------------------------
-def drawn(told: Mapping[str, Any]) -> str:
-    """Return a plot of modelled efficiency over the number of ranks, as SVG.
-
-    Parameters
-    ----------
-    told : mapping
-        What ``--json`` writes.
-
-    Returns
-    -------
-    str
-    """
-    counts: Mapping[str, Mapping[str, Any]] = told["counts"]
-    title = "Modelled weak-scaling efficiency of the papers' kernels"
-    left, top, width, height = MARGIN + 44, 84.0, 560.0, 300.0
-    most = max(int(r) for rows in counts.values() for r in rows)
-
-    def at(ranks: float, value: float) -> tuple[float, float]:
-        return left + width * math.log(ranks) / math.log(max(most, 2)), top + height * (
-            1 - min(value, 1.05) / 1.05
-        )
-
-    out = heading(told, title)
-    for percent in range(0, 101, 20):
-        _, y = at(1, percent / 100)
-        out += [line(left, y, left + width, y, "#dde1e8"), text(left - 8, y + 4, f"{percent}%", "s e")]
-    for ranks in sorted({int(r) for rows in counts.values() for r in rows} - {1024}):
-        x, y = at(ranks, 0)
-        out.append(text(x, y + 18, f"{ranks:,}", "s m"))
-    for k, (name, rows) in enumerate(counts.items()):
-        points = [at(int(r), each["efficiency"]) for r, each in rows.items()]
-        out.append(
-            _path(points, _COLOURS[k % len(_COLOURS)], f"{name}: {list(rows.values())[-1]['efficiency']:.0%}")
-        )
-        y = top + 8 + 22 * k
-        out += [_path([(left + width + 24, y), (left + width + 48, y)], _COLOURS[k % len(_COLOURS)], name)]
-        out.append(text(left + width + 56, y + 4, f"{name} {list(rows.values())[-1]['efficiency']:.0%}"))
-    out.append(
-        text(left + width / 2, top + height + 38, f"ranks, on a machine {told['daint']['name']}", "s m")
-    )
-    return picture(left + width + 190, top + height + 56, title, out)
-
-
-def _path(points: Sequence[tuple[float, float]], stroke: str, told: str) -> str:
-    way = "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
-    return f'<path d="M{way}" stroke="{stroke}" stroke-width="2" fill="none"><title>{told}</title></path>'
-
-
-def publish(told: Mapping[str, Any], svg: Path | None, docs: Path | None) -> None:
-    """Write the picture and the section of a run."""
-    if svg:
-        svg.write_text(drawn(told), encoding="utf-8")
-    if docs:
-        beside = Path(os.path.relpath(svg, docs.parent)).as_posix() if svg else ""
-        write_section(docs, "Scaling", section(told, beside))

@@ -1,9 +1,8 @@
 """Times commonly used calls, one by one, on NumPy's and dcarray's arrays: ``python -m benchmarks calls``.
 
 Every call of `calls` is timed at 10, 1,000 and 100,000 elements, after its kernels are compiled. The table
-has the calls that miss their limit, the worst first, each with the lower bound for arrays of any class other
-than NumPy's (`floor`). With ``DCARRAY_THREADS=1`` the thread's processor time is measured, so that the
-figures do not depend on other load of the machine.
+has the calls that miss their limit, the worst first. With ``DCARRAY_THREADS=1`` the thread's processor
+time is measured, so that the figures do not depend on other load of the machine.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ import dcarray as dc
 
 from .calls import ACCELERATED, CALLS, arrays
 from .document import Arguments, Telling, write_json
-from .floor import floor
 from .measure import described, machine
 
 LIMITS = {10: 3.0, 1000: 1.3, 100_000: 1.0}  # of NumPy's time
@@ -34,8 +32,7 @@ TURN = 0.0004  # seconds that a turn of one contender takes, at least
 class Timed(NamedTuple):
     """The times of a call at one size.
 
-    `ratio` is the median of its time relative to NumPy's, `numpy` NumPy's in microseconds, and `floor` the
-    lower bound for arrays of another class relative to NumPy's time, or None if it was not measured.
+    `ratio` is the median of its time relative to NumPy's, and `numpy` NumPy's in microseconds.
     """
 
     group: str
@@ -43,7 +40,6 @@ class Timed(NamedTuple):
     n: int
     ratio: float
     numpy: float
-    floor: float | None = None
 
     @property
     def holds(self) -> bool:
@@ -129,22 +125,6 @@ def timed(group: str, call: str, n: int, rounds: int) -> Timed:
     return Timed(group, call, n, statistics.median(ratios), statistics.median(base) * 1e6)
 
 
-def _least(one: Timed, rounds: int) -> float | None:
-    """Return the least time of a call on arrays of any class that is not NumPy's, in terms of NumPy's."""
-    if one.group == ACCELERATED:
-        return None
-    given = arrays(one.n)
-
-    def seconds(numpy: Any, values: dict[str, Any]) -> float:
-        run = job(one.call, values, False, numpy)
-        run(1)
-        count = max(1, min(2000, math.ceil(TURN / max(_seconds(run, 3), 1e-7))))
-        return min(_seconds(run, count) for _ in range(rounds))
-
-    found = floor(seconds, given)
-    return found and found / seconds(np, given)
-
-
 def sweep(sizes: list[int], only: str, rounds: int) -> Iterator[Timed]:
     """Yield the times of all calls; one that misses its limit is timed again, in case the machine was
     busy."""
@@ -156,7 +136,7 @@ def sweep(sizes: list[int], only: str, rounds: int) -> Iterator[Timed]:
                 found = timed(group, call, n, rounds)
                 if not found.holds:
                     found = min(found, timed(group, call, n, 2 * rounds), key=lambda one: one.ratio)
-                yield found if found.holds else found._replace(floor=_least(found, rounds))
+                yield found
 
 
 def main(arguments: list[str]) -> int:
@@ -178,12 +158,8 @@ def main(arguments: list[str]) -> int:
         mean = math.exp(statistics.fmean(math.log(row.ratio) for row in here))
         kept = f"{len(here) - len(missed)} of {len(here)} calls take at most {limit(n)} of NumPy's time"
         tell(f"n = {n:,}: {kept}; geometric mean {mean:.2f}")
-        floors = [row for row in missed if row.floor is not None and row.ratio <= row.floor * NOISE]
-        if missed:
-            tell(f"  {len(floors)} of the others take what they take at least on arrays of any other class")
         for row in missed[: args.worst]:
-            least = "      " if row.floor is None else f"{row.floor:6.2f}"
-            tell(f"  {row.ratio:6.2f}  least {least}  {row.call:<44} NumPy {row.numpy:9.2f} us")
+            tell(f"  {row.ratio:6.2f}  {row.call:<44} NumPy {row.numpy:9.2f} us")
     write_json(args.json, [row._asdict() for row in rows])
     tell.write(args.docs, "Single calls", "`python -m benchmarks calls`: ratios to NumPy's time.")
     return 0

@@ -245,12 +245,8 @@ def test_outsiders_use_the_public_face(folder: str) -> None:
     for path in (ROOT / folder).rglob("*.py"):
         if path == ROOT / "conformance" / "fpga" / "circuits.py":
             continue  # emulators and Verilator run kernels and networks, which have no public face
-        if path.name in ("ablation.py", "fusion_costs.py", "plans.py") and folder == "benchmarks":
-            continue  # they measure the planning process, passes and parts of plans, and kernels of regions
-        if path.name in ("branches.py", "host_time.py", "null_device.py") and folder == "benchmarks":
-            continue  # they are a device that computes nothing, and clocks on the parts of a run
-        if path == ROOT / "conformance" / "kernel_texts.py":
-            continue  # it compares what is planned
+        if path.name in ("ablation.py", "branches.py") and folder == "benchmarks":
+            continue  # they measure passes, and kernels of regions
         if path.name == "together.py":
             continue  # it has sites ask at random times
         for node in ast.walk(ast.parse(path.read_text(), str(path))):

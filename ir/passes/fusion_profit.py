@@ -1,9 +1,9 @@
 """The profitability of fusions: one cost function for all kinds of fusion, and its constants.
 
 The unit of cost is an addition, for one element, in a vectorised loop over data in the first cache.
-``python -m benchmarks fusion`` measures the constants on a machine.  They were chosen on processors with a
-second cache of 2 MB, and are the same everywhere, so that a region has one form.  An EPYC with AVX2, beside
-other work, has 16 for `TRIP`, 240 for `CALL` and no cost to be seen for `START`, which is on the safe side.
+The constants were measured on processors with a second cache of 2 MB, and are the same everywhere, so that a
+region has one form.  An EPYC with AVX2, beside other work, has 16 for `TRIP`, 240 for `CALL` and no cost to
+be seen for `START`, which is on the safe side.
 """
 
 from __future__ import annotations

@@ -64,22 +64,6 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert docs.read_text().count("\ntruss_bridge ") == 1
 
 
-def test_programs_run_in_slices(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    lines = [
-        "import time",
-        "import numpy",
-        "end = time.process_time() + 0.5",
-        "while time.process_time() < end:",
-    ]
-    (tmp_path / "long.py").write_text("\n".join([*lines, "    pass", "print('done', 7)", ""]))
-    (tmp_path / "fails.py").write_text("raise SystemExit('not today')\n")
-    assert people.main(["--slices", "--rounds", "2", "--cached", "--scripts", str(tmp_path)]) == 1
-    said = capsys.readouterr().out
-    assert re.search(r"^fails +DIFFERS +numpy: not today", said, re.MULTILINE)
-    found = re.search(r"^long +(\S+) +(\S+)", said, re.MULTILINE)
-    assert found and float(found[1]) > 0.5 and float(found[2]) > 0
-
-
 def test_a_difference_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "other.py").write_text("import sys\nprint('modules', 1 + ('dcarray' in sys.modules))\n")
     (tmp_path / "fails.py").write_text("import sys\nassert 'dcarray' not in sys.modules, 'not here'\n")
