@@ -58,12 +58,13 @@ forget_rest(void)
     WantsLock = 0;
 }
 
-/* Call ``work()`` in the main thread.  Its errors are of no interest to the program, unless somebody interrupts that.  All this is
- * in C since a function in Python has no room where the program has come to the limit of recursion. */
+/* Call ``work()`` in the main thread.  Its errors are of no interest to the program; those of signal handlers are, which wait.  All
+ * this is in C since a function in Python has no room where the program has come to the limit of recursion. */
 static int
 do_work(void *work)
 {
     PyThreadState *state = PyThreadState_Get();
+    unsigned long held = hold_signals();
     PyObject *done;
     PyThreadState_EnterTracing(state); /* no tool is to see it */
     done = PyObject_CallNoArgs((PyObject *)work);
@@ -72,6 +73,7 @@ do_work(void *work)
     Py_XDECREF(done);
     if (done == NULL && PyErr_ExceptionMatches(PyExc_Exception))
         PyErr_Clear();
+    let_go(held);
     return done != NULL || !PyErr_Occurred() ? 0 : -1;
 }
 

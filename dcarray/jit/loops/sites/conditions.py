@@ -43,7 +43,9 @@ def is_plain(*values: Any) -> bool:
 
 def are_plainly_read(*paths: tuple[Any, ...]) -> bool:
     """Whether reading attributes, of each path's first value and so on, runs no code of the program's."""
-    with suppress(Exception):  # the program asks
+    from dcarray.core.interrupts import HeldSignals  # which imports NumPy
+
+    with HeldSignals(), suppress(Exception):  # the program asks
         part = open_door("sites").SiteServer.part
         for value, *names in paths:
             for name in names:
