@@ -17,9 +17,8 @@ from .measure import Row, described, machine
 def _line(row: Row) -> str:
     sign = ">=" if row.at_least else "<="
     mark = "ok" if row.holds else "MISSED"
-    peers = "".join(f"{name} {value:.2f}x, " for name, value in row.peers.items())
     figure = f"{row.value:9.2f} {row.unit}"
-    return f"{row.name:<46}{figure:<32}{sign} {row.limit:<6g}{mark:<8}{peers}{row.detail}"
+    return f"{row.name:<46}{figure:<32}{sign} {row.limit:<6g}{mark:<8}{row.detail}"
 
 
 def main() -> int:
@@ -29,7 +28,6 @@ def main() -> int:
     args = parser.parse_args()
     scale, rounds = (0.05, 3) if args.quick else (1.0, 9)
     groups: dict[str, Callable[[], Iterator[Row]]] = {
-        # first, before the peers' threads and their many objects are there
         "recording": lambda: overhead.recording(rounds),
         "small calls": lambda: overhead.small_calls(rounds),
         "speed": lambda: speed.rows(speed.cases(scale), rounds),

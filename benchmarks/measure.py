@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
@@ -23,7 +23,7 @@ PAUSE = 0.2  # seconds: idle threads of BLAS keep a core busy for 0.12
 
 @dataclass
 class Row:
-    """A line of the table: a figure, its limit (a minimum if `at_least`, else a maximum), and the peers'."""
+    """A line of the table: a figure, its limit (a minimum if `at_least`, else a maximum)."""
 
     name: str
     value: float
@@ -31,7 +31,6 @@ class Row:
     limit: float
     at_least: bool
     detail: str = ""
-    peers: dict[str, float] = field(default_factory=dict)
 
     @property
     def holds(self) -> bool:

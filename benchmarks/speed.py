@@ -1,9 +1,7 @@
-"""Measures the speed-up over NumPy on large arrays, with Numba and JAX for comparison."""
+"""Measures the speed-up over NumPy on large arrays."""
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -17,13 +15,12 @@ from .measure import PAUSE, Job, Row, in_turns, ratio
 
 @dataclass(frozen=True)
 class Case:
-    """A benchmark: ``work(xp, *arrays)`` is the user's code, ``xp`` is numpy or jax.numpy."""
+    """A benchmark: ``work(np, *arrays)`` is the user's code."""
 
     name: str
     at_least: float
     work: Callable[..., Any]
     arrays: Callable[[], tuple[Any, ...]]
-    in_jax: Callable[..., Any] | None = None
 
 
 def chain(xp: Any, x: Any, y: Any) -> Any:
@@ -39,25 +36,11 @@ def jacobi(xp: Any, a: Any, b: Any) -> Any:
     return b
 
 
-def jacobi_jax(xp: Any, a: Any, b: Any) -> Any:
-    """The same for arrays that cannot be assigned into."""
-    inner = 0.2 * (a[1:-1, 1:-1] + a[1:-1, :-2] + a[1:-1, 2:] + a[2:, 1:-1] + a[:-2, 1:-1])
-    return b.at[1:-1, 1:-1].set(inner)
-
-
 def steps(xp: Any, a: Any, b: Any) -> Any:
     """Compute sixteen steps of the stencil, from one array to the other and back."""
     for _ in range(8):
         jacobi(xp, a, b)
         jacobi(xp, b, a)
-    return a
-
-
-def steps_jax(xp: Any, a: Any, b: Any) -> Any:
-    """The same for arrays that cannot be assigned into."""
-    for _ in range(8):
-        b = jacobi_jax(xp, a, b)
-        a = jacobi_jax(xp, b, a)
     return a
 
 
@@ -127,8 +110,8 @@ def cases(scale: float) -> Iterator[Case]:
     """Yield the cases; ``scale`` < 1 shrinks the arrays."""
     n, side, large = int(10_000_000 * scale), int(2000 * scale**0.5), int(3000 * scale**0.5)
     yield Case(f"10 element-wise operations, {n:,} f64", 5.0, chain, _vectors(n))
-    yield Case(f"five-point Jacobi step, {side} x {side}", 4.0, jacobi, _grids(side), jacobi_jax)
-    yield Case(f"16 such steps in place, {large} x {large}", 6.0, steps, _grids(large), steps_jax)
+    yield Case(f"five-point Jacobi step, {side} x {side}", 4.0, jacobi, _grids(side))
+    yield Case(f"16 such steps in place, {large} x {large}", 6.0, steps, _grids(large))
     yield Case(f"sum of squares of differences, {n:,} f64", 3.0, squares, _vectors(n))
     for name in ("exp", "log", "sin", "tanh"):
         yield Case(f"{name} alone, {n:,} f64", 1.0, _alone(name), _vectors(n))
@@ -149,24 +132,8 @@ def products(scale: float) -> Iterator[Case]:
             yield Case(f"product of {shapes}, {dtype}", 1.0, product, _skinny(few, n, dtype, behind))
 
 
-def _numba(case: Case, arrays: tuple[Any, ...]) -> Job:
-    compiled = importlib.import_module("benchmarks.with_numba").COMPILED[case.work.__name__]
-    return lambda: compiled(*arrays)
-
-
-def _jax(case: Case, arrays: tuple[Any, ...]) -> Job:
-    jax = importlib.import_module("jax")
-    jax.config.update("jax_enable_x64", True)
-    xp = importlib.import_module("jax.numpy")
-    there = tuple(xp.asarray(a) for a in arrays)
-    work = case.in_jax or case.work
-    compiled = jax.jit(lambda *args: work(xp, *args))
-    return lambda: compiled(*there).block_until_ready()
-
-
 def rows(every: Iterator[Case], rounds: int) -> Iterator[Row]:
     """Run cases, and yield the speed-up of each."""
-    peers = {"numba": _numba, "jax": _jax}
     for case in every:
         arrays = case.arrays()
         wrapped = tuple(dc.asarray(a.copy()) for a in arrays)
@@ -179,9 +146,6 @@ def rows(every: Iterator[Case], rounds: int) -> Iterator[Row]:
                 return dc.evaluate(case.work(np, *wrapped))
 
         jobs: dict[str, Job] = {"numpy": plain, "dcarray": lazy}
-        for name, make in peers.items():
-            if importlib.util.find_spec(name):
-                jobs[name] = make(case, arrays)
         _agree(case, plain(), lazy())
         times = in_turns(jobs, rounds, pause=PAUSE)
         best = {name: min(t) * 1e3 for name, t in times.items()}
@@ -192,7 +156,6 @@ def rows(every: Iterator[Case], rounds: int) -> Iterator[Row]:
             case.at_least,
             True,
             f"NumPy {best['numpy']:.1f} ms, dcarray {best['dcarray']:.1f} ms",
-            {name: ratio(times, "numpy", name) for name in peers if name in times},
         )
 
 

@@ -22,7 +22,7 @@ import dcarray as dc
 from benchmarks.document import Telling
 from benchmarks.npbench_suite import Benchmark, asked_for, benchmarks, compare
 from conformance.document import write_section
-from conformance.suites import answer_of
+from conformance.processes import answer_of
 
 __all__ = ["Outcome", "main", "measure", "run_apart"]
 

@@ -1,10 +1,9 @@
 """Tests third-party libraries with dcarray's arrays: ``python -m conformance.libraries``.
 
 If a library's tests are parametrised by array backends, they run with dcarray as a further backend
-(`conformance.libraries_plugin`), from the installed wheel, each part in a separate process.  For others,
-scripts run on NumPy's and on dcarray's arrays (`conformance.libraries_scenarios`).  Failures must be listed
-in ``libraries_known.txt`` with causes, and listed tests must fail.  The project's extra ``libraries`` has
-them.
+(`conformance.libraries_plugin`), from the installed wheel, each part in a separate process.  Failures must be
+listed in ``libraries_known.txt`` with causes, and listed tests must fail.  The project's extra ``libraries``
+has them.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -28,8 +26,6 @@ import dcarray as dc
 
 from .document import write_section
 from .known import causes, known
-from .libraries_pictures import SCENARIOS
-from .libraries_scenarios import outcomes
 from .numpy_suite import MODES
 
 __all__ = ["KNOWN", "PARTS", "Result", "main", "missing", "run", "table"]
@@ -37,7 +33,7 @@ __all__ = ["KNOWN", "PARTS", "Result", "main", "missing", "run", "table"]
 KNOWN = Path(__file__).with_name("libraries_known.txt")
 _SCIPY = "special stats signal fft linalg ndimage optimize integrate cluster interpolate"
 _OPT_EINSUM = "backends blas contract edge_cases input sharing"
-# Library, part, and the packages or modules whose tests make the part; none where scripts of ours do.
+# Library, part, and the packages or modules whose tests make the part.
 PARTS: dict[str, dict[str, list[str]]] = {
     "scipy": {name: [f"scipy.{name}"] for name in _SCIPY.split()},
     "scipy-usual": {name: [f"scipy.{name}"] for name in _SCIPY.split()},  # without SCIPY_ARRAY_API
@@ -47,7 +43,6 @@ PARTS: dict[str, dict[str, list[str]]] = {
     "array-api-compat": {"": ["array_api_compat.tests"]},
     "array-api-extra": {"": ["array_api_extra.tests.main"]},
     "opt_einsum": {"": [f"opt_einsum.tests.test_{name}" for name in _OPT_EINSUM.split()]},
-    **{library: {"": []} for library in sorted(SCENARIOS)},
 }  # fmt: skip
 _WARNINGS = {
     "array-api-extra": "error::DeprecationWarning"
@@ -92,9 +87,7 @@ def _distribution(library: str) -> str:
 
 def missing(library: str) -> str:
     """Return the package that must be installed for a library's tests, or "" if none is missing."""
-    own_tests = any(PARTS[library].values())
-    needed = ["pytest", "pytest-json-report", "pytest-timeout"] if own_tests else []
-    for name in (_distribution(library), *needed):
+    for name in (_distribution(library), "pytest", "pytest-json-report", "pytest-timeout"):
         try:
             importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
@@ -155,22 +148,8 @@ def _own_tests(result: Result, names: list[str], mode: str, timeout: int) -> Non
     result.skipped = dict(skipped.most_common())
 
 
-def _scenarios(result: Result, mode: str) -> None:
-    """Run dcarray's scripts for a library with both kinds of arrays, and add the outcomes to ``result``."""
-    options = {
-        name.removeprefix("DCARRAY_").lower(): int(value) if value.isdigit() else value
-        for name, value in MODES[mode].items()
-    }
-    with dc.options(**options), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found = outcomes(result.library)
-    result.seen = {*found}
-    result.failures = {test: message for test, message in found.items() if message}
-    result.passed = len(found) - len(result.failures)
-
-
 def run(library: str, part: str = "", mode: str = "defaults", timeout: int = 300) -> Result:
-    """Run one part of a library's tests, or dcarray's scripts for it, and return the result.
+    """Run one part of a library's tests, and return the result.
 
     Parameters
     ----------
@@ -182,11 +161,7 @@ def run(library: str, part: str = "", mode: str = "defaults", timeout: int = 300
         The time limit of one test, in seconds.
     """
     result = Result(library, part, importlib.metadata.version(_distribution(library)))
-    names = PARTS[library][part]
-    if names:
-        _own_tests(result, names, mode, timeout)
-    else:
-        _scenarios(result, mode)
+    _own_tests(result, PARTS[library][part], mode, timeout)
     return result
 
 
@@ -228,7 +203,7 @@ def main(arguments: list[str] | None = None) -> int:
     """
     about = (__doc__ or "").partition("\n")[0]
     parser = argparse.ArgumentParser(prog="python -m conformance.libraries", description=about)
-    parser.add_argument("--library", nargs="+", default=[], help="such as scipy, scipy.fft or pandas")
+    parser.add_argument("--library", nargs="+", default=[], help="such as scipy, scipy.fft or xarray")
     parser.add_argument("--json", type=Path, help="file for the results")
     parser.add_argument("--docs", type=Path, help="document whose section on libraries is written anew")
     parser.add_argument("--mode", choices=MODES, default="defaults")
@@ -269,10 +244,9 @@ this section.  The libraries are as they were installed.  Where their own tests 
 more, through `x.__array_namespace__()` and a pytest plugin; for opt_einsum, `np` in its tests is dcarray.
 `scipy-usual` is SciPy without `SCIPY_ARRAY_API`, as most people use it: the same tests, with our namespace
 under NumPy's name.  `scipy-accelerated` is that once more, with `dc.accelerate` of the two modules of
-`scipy.ndimage` that ask most often whether an `output` is a `numpy.ndarray`.  The tests of einops, matplotlib
-and pandas are scripts of ours that compare with plain NumPy, pictures by their pixels.  *Left out* are tests
-that a library does not run with backends other than those it lists.  The command fails on a failure that is
-not listed, with its cause, in `conformance/libraries_known.txt`, and on an entry that passes.
+`scipy.ndimage` that ask most often whether an `output` is a `numpy.ndarray`.  *Left out* are tests that a
+library does not run with backends other than those it lists.  The command fails on a failure that is not
+listed, with its cause, in `conformance/libraries_known.txt`, and on an entry that passes.
 
 With `SCIPY_ARRAY_API=1` SciPy refuses arrays of two namespaces in one call, and so plain arrays, or NumPy's
 scalars such as `x[0]`, beside wrapped ones; arrays that `x.__array_namespace__()` makes give no scalars.

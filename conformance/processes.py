@@ -17,13 +17,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
-__all__ = ["WAYS", "Command", "judge", "rows_of", "text"]
+__all__ = ["WAYS", "Command", "answer_of", "judge", "rows_of", "text"]
 
 WAYS: dict[str, dict[str, str]] = {
     "cold": {},
@@ -32,6 +32,25 @@ WAYS: dict[str, dict[str, str]] = {
 }
 """A cached run has the cache folder of the cold one, an eager run one of its own."""
 _UNSTEADY = re.compile(r"\b(?:0x[0-9a-f]{6,}|id=\d{9,})\b")  # addresses
+
+
+def answer_of(command: Sequence[str], limit: float) -> dict[str, Any] | str:
+    """Run a command that prints a JSON object as its last line, and may crash or hang.
+
+    Returns
+    -------
+    dict or str
+        The object, or the last line of the error.
+    """
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=False)
+    except subprocess.TimeoutExpired:
+        return f"no end within {limit} seconds"
+    lines = done.stdout.splitlines()
+    if done.returncode or not lines:
+        return (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
+    found: dict[str, Any] = json.loads(lines[-1])
+    return found
 
 
 @dataclass(frozen=True)

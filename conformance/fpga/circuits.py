@@ -7,8 +7,7 @@ dcarray's private interfaces.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,8 +29,7 @@ from dcarray.lowering.hls.verilog import emit as circuits_in_verilog
 from dcarray.lowering.hls.verilog.bench import bench
 
 __all__ = [
-    "Circuit", "Refused", "circuit_of", "emulate", "emulate_network", "simulate_cycles", "simulate_network",
-    "synthesise",
+    "Circuit", "Refused", "circuit_of", "emulate", "emulate_network", "simulate_network",
 ]  # fmt: skip
 
 _Array = np.ndarray[Any, Any]
@@ -155,36 +153,7 @@ def emulate(circuit: Circuit, timeout: float = 60) -> dict[str, _Array]:
     ------
     Refused, conformance.fpga.emulator.EmulatorError
     """
-    with _refusing():
-        return emulate_network(circuit.network, circuit.memory, timeout=timeout)
-
-
-def simulate_cycles(circuit: Circuit) -> tuple[dict[str, _Array], tuple[int, ...]]:
-    """Simulate an integer circuit in Verilator; return the results, and the cycles of each stage.
-
-    Raises
-    ------
-    Refused, conformance.fpga.verilog.VerilogError
-    """
-    with _refusing():
-        return simulate_network(circuit.network, circuit.memory)
-
-
-@contextmanager
-def _refusing() -> Iterator[None]:
     try:
-        yield
+        return emulate_network(circuit.network, circuit.memory, timeout=timeout)
     except Unsupported as refused:
         raise Refused(str(refused)) from None
-
-
-def synthesise(circuit: Circuit) -> verilog.Cells:
-    """Synthesise an integer circuit with Yosys, and return the cells that it uses.
-
-    Raises
-    ------
-    Refused, conformance.fpga.verilog.VerilogError
-    """
-    with _refusing():
-        design = circuits_in_verilog.emit(circuit.network, "circuit")
-    return verilog.synthesise(design.text, "circuit")

@@ -5,16 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-import dcarray as dc
 from conformance import libraries
 from conformance.document import HEAD, write_section
 from conformance.known import known
-from conformance.libraries_scenarios import difference, outcomes
 
-MOST = 413  # known failures; a smaller list lowers this
+MOST = 397  # known failures; a smaller list lowers this
 
 
 def test_known_failures_have_a_cause_and_get_fewer() -> None:
@@ -36,26 +33,9 @@ def test_the_table_counts_every_outcome() -> None:
     assert lines[-1].split() == ["all", "10", "7", "3", "3"]
 
 
-def test_differences_are_seen() -> None:
-    a = np.array([1.0, np.nan])
-    assert not difference([a, 3], [a.copy(), 3])
-    for other in (a[:1], a.astype("f4"), a + 1, [a]):
-        assert difference([dc.asarray(a)], [other])
-
-
 def test_unknown_libraries_are_refused() -> None:
     with pytest.raises(SystemExit, match="no such library"):
         libraries.main(["--library", "nonesuch"])
-
-
-@pytest.mark.parametrize(("library", "chosen"), [("einops", ""), ("pandas", ""), ("matplotlib", "colors")])
-def test_scenarios(library: str, chosen: str) -> None:
-    if libraries.missing(library):
-        pytest.skip(f"{library} is not installed")
-    found = outcomes(library, chosen)
-    listed = known("defaults", libraries.KNOWN)
-    assert {t for t, message in found.items() if message} == {t for t in listed if t in found}
-    assert not all(found.values())
 
 
 def test_a_librarys_own_tests(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from conformance import pythran
-from conformance.suites import Suite
 
 LOOP = """\
 #pythran export lagged(float64[], int)
@@ -59,10 +58,10 @@ def test_the_command(
 def test_a_wrong_result_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wrong: dict[str, Any] = {"milliseconds": 1.0, "first": 1.0, "settled": 2.0, "loops": 1, "reasons": []}
     wrong["differs"] = "it is 1 and 2"
-    monkeypatch.setattr(Suite, "measured", lambda *given: wrong)
+    monkeypatch.setattr(pythran, "measured", lambda *given: wrong)
     told: list[str] = []
     assert pythran.main(["--suite", str(suite(tmp_path)), "lagged 2"], told.append) == 1
-    assert any("WRONG" in line for line in told) and any("**wrong**: it is 1 and 2" in line for line in told)
+    assert any("**wrong**: it is 1 and 2" in line for line in told)
 
 
 def test_what_is_no_checkout_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
