@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from importlib import import_module
 
-from . import document, mixed, overhead, processes, speed
+from . import document, overhead, processes, speed
 from .measure import Row, described, machine
 
 
@@ -32,7 +32,6 @@ def main() -> int:
         "small calls": lambda: overhead.small_calls(rounds),
         "speed": lambda: speed.rows(speed.cases(scale), rounds),
         "products": lambda: speed.rows(speed.products(scale), rounds),
-        "mixed": lambda: mixed.rows(scale, rounds),
         "memory": processes.memory,
         "import": lambda: processes.imports(rounds),
         "first plan": lambda: processes.unplanned(rounds),

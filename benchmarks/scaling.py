@@ -1,6 +1,6 @@
-"""Runs the papers' kernels on several ranks: ``python -m benchmarks scaling [--against dask,heat]``.
+"""Runs the papers' kernels on several ranks: ``python -m benchmarks scaling``.
 
-Measured: weak scaling on the ranks that fit this machine, one thread each, with NumPy and peers.  Counted:
+Measured: weak scaling on the ranks that fit this machine, one thread each, with NumPy.  Counted:
 messages and bytes of one rank of up to 1,296, planned without data.  Modelled: times on a machine with given
 latency, bandwidth and speed, and the error of the model where times are measured.
 """
@@ -14,7 +14,7 @@ import os
 import statistics
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,15 +28,12 @@ from .ranks import Job, wrong
 from .scaling_report import section, show_counts, show_measured
 
 RANKS = (1, 2, 4, 8, 16, 36, 64, 128, 256, 512, 1024, 1296)
-_UNDER_MPI = ("dcarray", "heat")
 _SIZES = [8 << k for k in range(20)]
 
 
-def _job(contender: str, ranks: int, program: Program, pythons: Mapping[str, str]) -> Job:
-    under_mpi = contender in _UNDER_MPI and (ranks > 1 or contender != "dcarray")
+def _job(contender: str, ranks: int, program: Program) -> Job:
     env = {"DCARRAY_DISTRIBUTE_ABOVE": str(program.above), "DCARRAY_JIT": "eager"}
-    python = pythons.get(contender) or pythons.get(contender.split("-")[0], sys.executable)
-    return Job(contender, ranks, python, under_mpi, env)
+    return Job(contender, ranks, sys.executable, ranks > 1, env)
 
 
 class Measured:
@@ -63,9 +60,7 @@ class Measured:
         name = f"{contender} x{together}" if together > 1 else f"{contender} {ranks}"
         told: dict[str, Any] = {"contender": contender, "ranks": ranks, "together": together, "times": []}
         self.told[name] = told
-        jobs = self.jobs[name] = [
-            _job(contender, ranks, self.program, self.args.pythons) for _ in range(together)
-        ]
+        jobs = self.jobs[name] = [_job(contender, ranks, self.program) for _ in range(together)]
         reference = os.path.join(folder, str(ranks))
         check = "write" if not os.path.exists(reference) else "check"
         os.makedirs(reference, exist_ok=True)
@@ -82,7 +77,7 @@ class Measured:
                     self.stop(name)
                     return
                 told.update({k: v for k, v in answers[0].items() if k in ("error", "settled")})
-                if action == "warm" and contender != "dask":  # which finds its own last results again
+                if action == "warm":
                     self.calls[name] = max(1, min(50, int(self.args.turn / answers[0]["seconds"])))
 
     def stop(self, name: str) -> None:
@@ -129,7 +124,7 @@ class Measured:
         """Save NumPy's results at the sizes for a number of ranks."""
         reference = os.path.join(folder, str(ranks))
         os.makedirs(reference)
-        with _job("numpy", 1, self.program, self.args.pythons) as job:
+        with _job("numpy", 1, self.program) as job:
             for action, *arguments in (
                 ("load", self.program.name, self.sizes(ranks)),
                 ("write", reference),
@@ -139,30 +134,20 @@ class Measured:
 
 
 def measure(program: Program, args: argparse.Namespace) -> dict[str, Any]:
-    """Return the weak scaling of one program, and the peers' times with one rank for each core.
-
-    Stencils are compared with peers with fewer time steps, the same for dcarray.
-    """
+    """Return the weak scaling of one program."""
     counts = [ranks for ranks in args.ranks if ranks <= args.most]
     fitting = max(ranks for ranks in counts if ranks <= cores() or ranks == min(counts))
     own = [("numpy", 1, 1), *(("dcarray", ranks, 1) for ranks in counts)]
     if fitting > 1:
         own.append(("dcarray", 1, fitting))
-    peers = [(peer, fitting, 1) for peer in args.against]
     steps = program.smaller.get("T")
-    if steps is None:
-        return {"scaling": Measured(program, args, None).run([*own, *peers])}
-    found = {"scaling": Measured(program, args, min(steps, args.steps)).run(own)}
-    if peers:
-        few = Measured(program, args, min(steps, args.peer_steps))
-        found["peers"] = few.run([("dcarray", fitting, 1), *peers])
-    return found
+    return {"scaling": Measured(program, args, steps and min(steps, args.steps)).run(own)}
 
 
 def probe(args: argparse.Namespace) -> tuple[comm.Machine, dict[str, Any]]:
     """Measure this machine for the model: a ping-pong between two ranks, and rates of two ranks at once."""
     told: dict[str, Any] = {}
-    with _job("dcarray", 2, PROGRAMS[0], args.pythons) as job:
+    with _job("dcarray", 2, PROGRAMS[0]) as job:
         for name, arguments in (("bind", (0, 2)), ("messages", (_SIZES, 50)), ("rates", (64, 5))):
             answers = job.ask(name, *arguments, limit=args.limit)
             if (said := wrong(answers)) is not None:
@@ -181,16 +166,11 @@ def _arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks scaling", description=__doc__)
     names = ", ".join(program.name for program in PROGRAMS)
     parser.add_argument("--only", default="", metavar="NAMES", help=f"some of {names}")
-    parser.add_argument("--against", default="", metavar="NAMES", help="dask, dask-threads, heat")
-    parser.add_argument("--python", action="append", default=[], metavar="NAME=PATH",
-                        help="the interpreter of a peer, as heat=/opt/heat/bin/python")  # fmt: skip
     parser.add_argument("--ranks", default="1,2", metavar="P,...",
                         help="to measure; more than cores are marked (%(default)s)")  # fmt: skip
     parser.add_argument("--shrink", type=float, default=1.0, metavar="F",
                         help="measure with the sizes that Table 2 has for Dask, divided by F")  # fmt: skip
     parser.add_argument("--steps", type=int, default=1000, metavar="T", help="of the stencils (%(default)s)")
-    parser.add_argument("--peer-steps", type=int, default=11, metavar="T",
-                        help="of the stencils beside peers (%(default)s)")  # fmt: skip
     parser.add_argument("--rounds", type=int, default=5, metavar="K",
                         help="turns; 0: only count and model")  # fmt: skip
     parser.add_argument("--turn", type=float, default=0.3, metavar="SECONDS",
@@ -203,8 +183,6 @@ def _arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write everything to FILE")
     parser.add_argument("--docs", type=Path, metavar="FILE", help="write the section of this document")
     args = parser.parse_args(argv)
-    args.pythons = dict(pair.split("=", 1) for pair in args.python)
-    args.against = [name for name in args.against.split(",") if name]
     args.ranks = sorted({1, *(int(word) for word in args.ranks.split(","))})
     args.most = max(args.ranks)
     wanted = [name for name in args.only.split(",") if name]

@@ -44,16 +44,6 @@ def _percent(ratio: Ratio) -> str:
     return f"{ratio[0]:.0%} [{100 * ratio[1]:.0f}, {100 * ratio[2]:.0f}]"
 
 
-def against(found: Mapping[str, Any]) -> Iterator[tuple[str, Ratio | None, str]]:
-    """Yield for each peer the speed-up of dcarray on as many ranks, or the error."""
-    contenders = found.get("peers", found["scaling"])["contenders"]
-    for name, told in contenders.items():
-        if told["contender"] in ("dcarray", "numpy"):
-            continue
-        ratio = _ratio(contenders, name, f"dcarray {told['ranks']}")
-        yield told["contender"], ratio, told.get("wrong", "" if ratio else "dcarray was not measured")
-
-
 def show_measured(name: str, found: Mapping[str, Any]) -> Iterator[str]:
     """Yield one program's measured times as lines."""
     for part, told in found.items():
@@ -113,7 +103,6 @@ def section(told: Mapping[str, Any]) -> str:
 def _measured(told: Mapping[str, Any]) -> Iterator[str]:
     """Yield the lines of the table of measured times."""
     programs = told["programs"]
-    peers = list(dict.fromkeys(name for found in programs.values() for name, _, _ in against(found)))
     ranks = list(dict.fromkeys(r for found in programs.values() for r in found.get("model", {})))
     cores = int(told["machine"]["cores"])
     yield (
@@ -122,8 +111,7 @@ def _measured(told: Mapping[str, Any]) -> Iterator[str]:
         "process, divided by the time of all ranks on as many times the work. In parentheses it is compared "
         "with as many independent processes at the same time, which share the machine as the ranks do. Both "
         "are medians [95% intervals] of the ratios within a round. *Model* is the error of the predicted "
-        "time. The last columns are the times of other libraries, divided by dcarray's, on as many ranks and "
-        "with the same work: above 1, dcarray is faster."
+        "time."
         + (f" Sizes are Table 2's for Dask, divided by {told['shrink']:g}." if told["shrink"] != 1 else "")
     )
     yield ""
@@ -131,8 +119,8 @@ def _measured(told: Mapping[str, Any]) -> Iterator[str]:
     for r in ranks:
         marked = " (oversubscribed)" if int(r) > cores else ""
         heads += [f"{r} ranks{marked}", "efficiency", "model"]
-    yield "| " + " | ".join([*heads, *peers]) + " |"
-    yield "|---|" + "---:|" * (len(heads) - 1 + len(peers))
+    yield "| " + " | ".join(heads) + " |"
+    yield "|---|" + "---:|" * (len(heads) - 1)
     for name, found in programs.items():
         contenders = found["scaling"]["contenders"]
         cells = [name]
@@ -145,11 +133,6 @@ def _measured(told: Mapping[str, Any]) -> Iterator[str]:
             cells.append(_seconds(each["seconds"]) if "seconds" in each else each.get("wrong", ""))
             cells.append((_percent(alone) if alone else "") + (f" ({_percent(beside)})" if beside else ""))
             cells.append(f"{found['model'][r]['error']:+.0%}" if r in found.get("model", {}) else "")
-        theirs = {
-            peer: "{:.3g} [{:.3g}, {:.3g}]".format(*ratio) if ratio else said
-            for peer, ratio, said in against(found)
-        }
-        cells += [theirs.get(peer, "") for peer in peers]
         yield "| " + " | ".join(cells) + " |"
 
 

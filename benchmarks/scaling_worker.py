@@ -19,16 +19,14 @@ import numpy as np
 
 from .measure import own_cores
 from .papers import PROGRAMS, Arrays, Program
-from .scaling_peers import dask_run, heat_run
 
-_TOLERANCE = 1e-6  # Heat takes Python numbers for float32
+_TOLERANCE = 1e-6
 
 
 class Contender:
-    """A contender: here NumPy in this process; subclasses are the other systems."""
+    """A contender: here NumPy in this process."""
 
     rank = 0
-    alone = True  # a rank is one process with one thread
 
     def __init__(self, ranks: int) -> None:
         self.ranks = ranks
@@ -97,83 +95,9 @@ class Ours(Contender):
         return dict(vars(self.world.counts)) if self.world else {}
 
 
-class Heat(Contender):
-    """Heat, with arrays split along their first axis, as its manual recommends."""
-
-    def __init__(self, ranks: int) -> None:
-        super().__init__(ranks)
-        importlib.import_module("torch").set_num_threads(1)
-        self.heat = importlib.import_module("heat")
-        self.mpi = importlib.import_module("mpi4py.MPI").COMM_WORLD
-        self.rank = self.mpi.rank
-
-    def array(self, values: Any) -> Any:
-        return self.heat.array(values, split=0)
-
-    def run(self, program: Program, arguments: Arrays) -> tuple[Any, ...]:
-        return heat_run(program, arguments)
-
-    def whole(self, array: Any) -> Any:
-        return array.numpy()
-
-    def together(self) -> None:
-        self.mpi.Barrier()
-
-
-class Dask(Contender):
-    """Dask's distributed scheduler with one worker process of one thread for each rank; chunks "auto"."""
-
-    alone = False
-
-    def __init__(self, ranks: int) -> None:
-        super().__init__(ranks)
-        self.dask = importlib.import_module("dask")
-        self.namespace = importlib.import_module("dask.array")
-        self.wait: Callable[[Any], Any] = lambda computed: computed
-        self.start()
-
-    def start(self) -> None:
-        """Start the workers."""
-        distributed = importlib.import_module("dask.distributed")
-        cluster = distributed.LocalCluster(
-            n_workers=self.ranks, threads_per_worker=1, processes=True, dashboard_address=None
-        )
-        self.client = distributed.Client(cluster)
-        self.wait = distributed.wait
-
-    def array(self, values: Any) -> Any:
-        made = self.namespace.from_array(values, chunks="auto")
-        if made.npartitions < self.ranks:  # one part for each at least
-            made = made.rechunk({0: -(-values.shape[0] // self.ranks)})
-        made = made.persist()
-        self.wait(made)
-        return made
-
-    def run(self, program: Program, arguments: Arrays) -> tuple[Any, ...]:
-        found: tuple[Any, ...] = self.dask.persist(*dask_run(program, arguments))
-        self.wait(found)
-        return found
-
-    def copy(self, array: Any) -> Any:
-        return array
-
-    def whole(self, array: Any) -> Any:
-        return array.compute()
-
-
-class DaskThreads(Dask):
-    """Dask's thread scheduler in one process, with one thread for each rank."""
-
-    def start(self) -> None:
-        self.dask.config.set(scheduler="threads", num_workers=self.ranks)
-
-
 CONTENDERS: dict[str, type[Contender]] = {
     "numpy": Contender,
     "dcarray": Ours,
-    "heat": Heat,
-    "dask": Dask,
-    "dask-threads": DaskThreads,
 }
 
 
@@ -192,7 +116,7 @@ class Rank:
         Otherwise the system may schedule two ranks on one core for a second while another is free.
         """
         cores = own_cores()
-        if count <= len(cores) and self.contender.alone:
+        if count <= len(cores):
             os.sched_setaffinity(0, {cores[first + self.contender.rank]})
         return {}
 
@@ -329,4 +253,4 @@ def main() -> int:
 if __name__ == "__main__":
     status = main()
     sys.stdout.flush()
-    os._exit(status)  # the schedulers' threads and processes end with the job
+    os._exit(status)  # threads end with the job
