@@ -58,8 +58,9 @@ forget_rest(void)
     WantsLock = 0;
 }
 
-/* Call ``work()`` in the main thread.  Its errors are of no interest to the program; those of signal handlers are, which wait.  All
- * this is in C since a function in Python has no room where the program has come to the limit of recursion. */
+/* Call ``work()`` in the main thread.  Errors of Python's own classes are of no interest to the program, unlike those of handlers of
+ * signals, which wait, and what other threads raise here.  All this is in C since a function in Python has no room where the program
+ * has come to the limit of recursion. */
 static int
 do_work(void *work)
 {
@@ -71,7 +72,8 @@ do_work(void *work)
     PyThreadState_LeaveTracing(state);
     Py_DECREF((PyObject *)work);
     Py_XDECREF(done);
-    if (done == NULL && PyErr_ExceptionMatches(PyExc_Exception))
+    if (done == NULL && PyErr_ExceptionMatches(PyExc_Exception) &&
+        !PyType_HasFeature((PyTypeObject *)PyErr_Occurred(), Py_TPFLAGS_HEAPTYPE))
         PyErr_Clear();
     let_go(held);
     return done != NULL || !PyErr_Occurred() ? 0 : -1;

@@ -11,6 +11,7 @@ import threading
 import time
 import weakref
 from contextlib import suppress
+from functools import partial
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -20,7 +21,7 @@ from written import written
 
 import dcarray as dc
 from dcarray.core.native import BUILT
-from dcarray.jit.loops.sites import codes, pruning, sampler
+from dcarray.jit.loops.sites import codes, conditions, pruning, sampler
 from dcarray.jit.loops.sites.functions import put_sites
 from dcarray.jit.loops.sites.loop_requests import TOO_SHORT
 from dcarray.jit.loops.sites.modules import compile_module
@@ -135,15 +136,20 @@ def test_the_sampler_has_code_pruned_that_is_seen_for_a_while(monkeypatch: pytes
 
 
 @needs_extension
-def test_other_threads_have_the_main_thread_prune() -> None:
-    """Syntax trees that two threads make at once may fail.  Handlers of signals wait: their errors, which are
-    the program's, would be taken for ours, and lost."""
+def test_other_threads_have_the_main_thread_prune(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Syntax trees that two threads make at once may fail.  Errors of the program's are not taken for ours:
+    of handlers of signals, which wait, and of its own classes, which another thread may raise here."""
     from dcarray._native.extension import have_done
 
     ran: list[str] = []
 
+    class Own(Exception): ...
+
+    def fail(kind: type[Exception] = Own, /) -> None:
+        raise kind
+
     def asks() -> None:
-        have_done(lambda: 1 / 0)
+        have_done(partial(fail, ValueError))
         have_done(lambda: (signal.raise_signal(signal.SIGALRM), ran.append(threading.current_thread().name)))
 
     before = signal.signal(signal.SIGALRM, lambda *_: {}["handled"])
@@ -153,6 +159,12 @@ def test_other_threads_have_the_main_thread_prune() -> None:
             time.sleep(0.001)
     signal.signal(signal.SIGALRM, before)
     assert ran == ["MainThread"]
+    with pytest.raises(Own):
+        have_done(fail)
+        time.sleep(0)
+    monkeypatch.setattr(conditions, "open_door", lambda name: fail())
+    with pytest.raises(Own):
+        conditions.are_plainly_read((1, "real"))
 
 
 @needs_extension

@@ -9,6 +9,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from dcarray.core import native
+from dcarray.core.faults import passed_over
 from dcarray.core.uncollected import uncollected
 
 from ..syntax.originals import originals
@@ -52,9 +53,12 @@ def prune_soon(code: CodeType, sites: Sequence[Site]) -> None:
     """
 
     def work() -> None:
-        with uncollected():
-            if not chains({id(ast.parse.__code__): None}, 0, sys.getrecursionlimit()):
-                prune(code, sites)
+        try:
+            with uncollected():
+                if not chains({id(ast.parse.__code__): None}, 0, sys.getrecursionlimit()):
+                    prune(code, sites)
+        except Exception as error:
+            passed_over(error, (code.co_filename, code.co_firstlineno))
 
     if native.BUILT:
         from dcarray._native.extension import chains, have_done
