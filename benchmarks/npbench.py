@@ -28,18 +28,12 @@ _ROOT = Path(__file__).resolve().parents[1]
 
 
 class Process:
-    """A process that runs `npbench_worker`, and the pipes to it.
-
-    Its caches, and inputs that are shared, are in ``folder``.
-    """
+    """A process that runs `npbench_worker`, and the pipes to it; its caches are in ``folder``."""
 
     def __init__(
         self, bench: Benchmark, framework: str, python: str, folder: str, args: argparse.Namespace
     ) -> None:
         words = [str(bench.suite), bench.name, args.size, framework]
-        if args.share:
-            words.append(os.path.join(folder, "inputs"))
-            os.makedirs(words[-1], exist_ok=True)
         command = [python, "-m", "benchmarks.npbench_worker", *words]
         env = {**os.environ, "PYTHONPATH": str(_ROOT), "DCARRAY_CACHE_DIR": folder}
         if os.path.dirname(python):  # tools that are installed beside it, as Pythran's compiler
@@ -213,9 +207,6 @@ def _arguments(argv: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--skip-above", type=float, default=60, metavar="SECONDS",
                         help="leave out benchmarks of which NumPy needs longer for two calls")  # fmt: skip
-    parser.add_argument("--share", action="store_true",
-                        help="inputs are files in a temporary folder that all processes map, where the memory"
-                        " does not hold them once for each framework")  # fmt: skip
     parser.add_argument("--from", dest="source", action="append", default=[], type=Path, metavar="FILE",
                         help="what --json wrote, instead of measuring; again for another size")  # fmt: skip
     parser.add_argument("--docs", type=Path, metavar="FILE",

@@ -82,10 +82,6 @@ def section(told: Mapping[str, Any]) -> str:
     ----------
     told : mapping
         What ``--json`` writes.
-
-    Returns
-    -------
-    str
     """
     rows: Rows = told["benchmarks"]
     names = frameworks(rows)

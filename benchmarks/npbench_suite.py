@@ -9,7 +9,6 @@ import argparse
 import copy
 import importlib
 import json
-import pickle
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -71,23 +70,6 @@ class Benchmark:
             names = init["output_args"]
             values.update(zip(names, made if len(names) > 1 else (made,), strict=True))
         return {name: values[name] for name in self.info["input_args"]}
-
-    def kept(self, size: str, folder: Path) -> dict[str, Any]:
-        """Return the same arguments with arrays mapped from files of a folder, which are written if missing.
-
-        For arrays that are too large for a copy in each framework's process.
-        """
-        rest = folder / "rest"
-        if not rest.exists():
-            made = self.inputs(size)
-            arrays = [name for name, value in made.items() if isinstance(value, np.ndarray)]
-            for name in arrays:
-                np.save(folder / f"{name}.npy", made.pop(name))
-            rest.write_bytes(pickle.dumps((arrays, made)))
-        arrays, found = pickle.loads(rest.read_bytes())
-        for name in arrays:
-            found[name] = np.load(folder / f"{name}.npy", mmap_mode="r").view(np.ndarray)
-        return {name: found[name] for name in self.info["input_args"]}
 
     def endings(self, framework: str) -> list[str]:
         """Return the endings of the file names of a framework's versions (see `VERSIONS`) that exist."""

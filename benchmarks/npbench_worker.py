@@ -215,9 +215,9 @@ def framework(name: str, size: str) -> Framework:
 class Worker:
     """The runner of one benchmark with one framework in this process."""
 
-    def __init__(self, suite: Path, bench: str, size: str, name: str, folder: str = "") -> None:
+    def __init__(self, suite: Path, bench: str, size: str, name: str) -> None:
         (self.bench,) = (b for b in benchmarks(suite, bench) if b.name == bench)
-        self.inputs = self.bench.kept(size, Path(folder)) if folder else self.bench.inputs(size)
+        self.inputs = self.bench.inputs(size)
         self.framework = framework(name, size)
         self.function: Callable[..., Any] | None = None
         self.worked: list[float] = []
@@ -303,7 +303,7 @@ class Worker:
 
 
 def main() -> int:
-    """Answer commands until the input ends; the arguments are ``suite bench size framework [inputs]``."""
+    """Answer commands until the input ends; the arguments are ``suite bench size framework``."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     suite, *words = sys.argv[1:]

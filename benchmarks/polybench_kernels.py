@@ -328,28 +328,15 @@ def correlation_loops(data: Rows, corr: Rows, mean: Rows, deviation: Rows) -> No
 # ---- the table -------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel in both styles, with the arguments that it needs.
-
-    Attributes
-    ----------
-    name : str
-    statements, loops : function
-    shapes : str
-        The shapes of the array arguments, separated by spaces; each letter is a size.
-    sizes : dict of str to int
-    numbers : tuple of float
-        The last arguments, which are numbers.
-    least : float
-        The least speed-up over NumPy's statements that it should have.
-    """
+    """A kernel in both styles, with the arguments that it needs."""
 
     name: str
     statements: Callable[..., None]
     loops: Callable[..., None]
-    shapes: str
+    shapes: str  # the shapes of the array arguments, separated by spaces; each letter is a size
     sizes: dict[str, int]
-    numbers: tuple[float, ...] = ()
-    least: float = 0.95
+    numbers: tuple[float, ...] = ()  # the last arguments, which are numbers
+    least: float = 0.95  # the least speed-up over NumPy's statements that it should have
 
     def arguments(self, scale: float, seed: int = 0) -> list[Any]:
         """Return arguments for a call: arrays of random numbers, then the numbers."""

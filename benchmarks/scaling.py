@@ -25,7 +25,7 @@ from .document import write_section
 from .measure import cores, machine
 from .papers import PROGRAMS, Program, Sizes
 from .ranks import Job, wrong
-from .scaling_report import section, show_counts, show_measured
+from .scaling_report import section
 
 RANKS = (1, 2, 4, 8, 16, 36, 64, 128, 256, 512, 1024, 1296)
 _SIZES = [8 << k for k in range(20)]
@@ -193,7 +193,7 @@ def _arguments(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def _run(args: argparse.Namespace) -> dict[str, Any]:
-    """Measure, count and model all programs, print each when it is done, and return the results."""
+    """Measure, count and model all programs, and return the results."""
     told: dict[str, Any] = {"machine": machine(), "rounds": args.rounds, "shrink": args.shrink}
     told |= {"programs": {}, "counts": {}, "daint": dataclasses.asdict(scaling_model.DAINT)}
     if args.rounds:
@@ -203,11 +203,10 @@ def _run(args: argparse.Namespace) -> dict[str, Any]:
             found = measure(program, args)
             found["model"] = scaling_model.checked(program, found["scaling"], here)
             told["programs"][program.name] = found
-            print("\n".join(show_measured(program.name, found)), flush=True)
-    print()
+            print(f"{program.name} is measured", flush=True)
     for program in args.programs:
         told["counts"][program.name] = scaling_model.counted(program, RANKS, scaling_model.DAINT)
-        print("\n".join(show_counts(program.name, told["counts"][program.name])), flush=True)
+        print(f"{program.name} is counted", flush=True)
     return told
 
 
@@ -225,5 +224,6 @@ def main(words: Sequence[str]) -> int:
     told = json.loads(args.source.read_text()) if args.source else _run(args)
     if args.json:
         args.json.write_text(json.dumps(told, indent=1) + "\n")
+    print(section(told))
     write_section(args.docs, "Scaling", section(told))
     return 0

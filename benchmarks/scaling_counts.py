@@ -114,10 +114,6 @@ def region(name: str, sizes: Sizes, turns: int = 1) -> str:
     name : str
         The name of one of the programs.
     sizes : dict of str to int
-
-    Returns
-    -------
-    str
     """
     declared, body = _TEXTS[name]
     lines = [f"  {line.format(**sizes)}" for line in (*declared, *body * turns)]
@@ -193,10 +189,6 @@ def planned(program: Program, sizes: Sizes, ranks: int) -> Planned:
     program : Program
     sizes : dict of str to int
     ranks : int
-
-    Returns
-    -------
-    Planned
     """
     turns = TURNS if "T" in sizes else 1
     text, where = region(program.name, sizes, turns), layouts(program, sizes, ranks)

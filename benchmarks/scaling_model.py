@@ -32,20 +32,8 @@ DAINT = comm.Machine(
 
 
 def counted(program: Program, ranks: Sequence[int], machine: comm.Machine) -> dict[str, dict[str, Any]]:
-    """Return for each number of ranks the communication of one, its lower bound, and modelled efficiency.
-
-    Parameters
-    ----------
-    program : Program
-    ranks : sequence of int
-        The numbers of ranks, which include 1.
-    machine : comm.Machine
-
-    Returns
-    -------
-    dict
-        For each number of ranks a dict of figures that can be written as JSON.
-    """
+    """Return for each number of ranks, among them 1, the communication of one, its lower bound, and modelled
+    efficiency, as figures that can be written as JSON."""
     found: dict[str, dict[str, Any]] = {}
     alone = 0.0
     for size in ranks:
@@ -76,19 +64,8 @@ def checked(program: Program, told: Mapping[str, Any], here: comm.Machine) -> di
     """Return the comparison of modelled with measured times on several ranks.
 
     The time of local work is that of as many independent processes at once (or of one process, if that was
-    not measured); the model adds the time of the counted messages.
-
-    Parameters
-    ----------
-    program : Program
-    told : mapping
-        The result of `scaling.Measured.run`.
-    here : comm.Machine
-
-    Returns
-    -------
-    dict
-        For each number of ranks: predicted and measured seconds, and the relative error.
+    not measured); the model adds the time of the counted messages.  ``told`` is the result of
+    `scaling.Measured.run`; each number of ranks has seconds as predicted and measured, and the error.
     """
     found: dict[str, Any] = {}
     contenders = told["contenders"]

@@ -1,4 +1,4 @@
-"""The report of a run of the scaling benchmark: text, and a section of a document."""
+"""The report of a run of the scaling benchmark: a section of a document."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from .document import GENERATED
 from .measure import described, interval
 
-__all__ = ["section", "show_counts", "show_measured"]
+__all__ = ["section"]
 
 
 def _bytes(n: float) -> str:
@@ -42,47 +42,6 @@ def efficiency(found: Mapping[str, Any], ranks: int) -> tuple[Ratio | None, Rati
 
 def _percent(ratio: Ratio) -> str:
     return f"{ratio[0]:.0%} [{100 * ratio[1]:.0f}, {100 * ratio[2]:.0f}]"
-
-
-def show_measured(name: str, found: Mapping[str, Any]) -> Iterator[str]:
-    """Yield one program's measured times as lines."""
-    for part, told in found.items():
-        if part == "model":
-            continue
-        steps = ""
-        for sizes in list(told["sizes"].values())[-1:]:
-            steps = f"T = {sizes['T']}" if "T" in sizes else ""
-        yield f"{name} {steps}"
-        for contender, each in told["contenders"].items():
-            if "seconds" in each:
-                error = f", error {each['error']:.0e}" if "error" in each else ""
-                sent = each.get("counts") or {}
-                travel = f", {sent['messages_received']} messages, " if sent else ""
-                travel += _bytes(sent["bytes_received"] + sent["collective_bytes"]) if sent else ""
-                yield f"  {contender:<16}{_seconds(each['seconds']):>10}{error}{travel}"
-            else:
-                yield f"  {contender:<16}{each.get('wrong', '')}"
-    for ranks, model in found.get("model", {}).items():
-        alone, beside = efficiency(found, int(ranks))
-        parts = [
-            f"{_percent(alone)} of one alone" if alone else "",
-            f"{_percent(beside)} of {ranks} side by side" if beside else "",
-        ]
-        yield (
-            f"  efficiency on {ranks}: {', '.join(part for part in parts if part)}; "
-            f"the model is off by {model['error']:+.0%}"
-        )
-
-
-def show_counts(name: str, counts: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """Yield one program's counts as lines."""
-    yield f"{name}: messages and bytes that one rank receives, the bound, planning, modelled efficiency"
-    for ranks, each in counts.items():
-        whole = f"  {len(each['whole'])} gathered" if each["whole"] else ""
-        yield (
-            f"  {ranks:>5}{each['messages']:>10,}{_bytes(each['bytes']):>10}"
-            f"{_bytes(each['bound']):>10}{each['planning'] * 1e3:>9.2f} ms{each['efficiency']:>8.0%}{whole}"
-        )
 
 
 # ---- the document ------------------------------------------------------------------------------------

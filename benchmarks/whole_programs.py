@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["ACCELERATED", "Outcome", "difference", "outcome", "run", "scripts_named", "started"]
+__all__ = ["ACCELERATED", "Outcome", "difference", "run", "scripts_named"]
 
 _ROOT = Path(__file__).resolve().parents[1]
 #: What stands between the interpreter and the script for it to be accelerated.
@@ -33,22 +33,6 @@ class Outcome:
     problem: str = ""
 
 
-def started(
-    script: Path, words: tuple[str, ...], out: int, errors: int, *, folder: str, cache: str,
-    settings: Mapping[str, str] = types.MappingProxyType({}),
-) -> subprocess.Popen[bytes]:  # fmt: skip
-    """Start a script in a working folder and a new session, and return the process.
-
-    ``cache`` is dcarray's cache folder, ``settings`` are further environment variables.
-    """
-    path = os.pathsep.join(filter(None, (str(_ROOT), os.environ.get("PYTHONPATH", ""))))
-    env = {**os.environ, "PYTHONPATH": path, "DCARRAY_CACHE_DIR": cache, **settings}
-    return subprocess.Popen(
-        [sys.executable, *words, str(script)], stdout=out, stderr=errors, cwd=folder, env=env,
-        start_new_session=True,
-    )  # fmt: skip
-
-
 def run(
     script: Path,
     words: tuple[str, ...] = (),
@@ -58,14 +42,17 @@ def run(
     limit: float,
     settings: Mapping[str, str] = types.MappingProxyType({}),
 ) -> Outcome:
-    """Run a script to its end, with the parameters of `started`, and return the outcome.
+    """Run a script in a working folder and a new session to its end, and return the outcome.
 
-    The time includes that of child processes that inherit the script's output, as in a shell's pipe.
+    ``cache`` is dcarray's cache folder, ``settings`` are further environment variables.  The
+    time includes that of child processes that inherit the script's output, as in a shell's pipe.
     """
     start = time.perf_counter()
-    process = started(
-        script, words, subprocess.PIPE, subprocess.PIPE, folder=folder, cache=cache, settings=settings
-    )
+    path = os.pathsep.join(filter(None, (str(_ROOT), os.environ.get("PYTHONPATH", ""))))
+    process = subprocess.Popen(
+        [sys.executable, *words, str(script)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=folder,
+        env=os.environ | {"PYTHONPATH": path, "DCARRAY_CACHE_DIR": cache, **settings}, start_new_session=True,
+    )  # fmt: skip
     try:
         output, errors = process.communicate(timeout=limit)
     except subprocess.TimeoutExpired:
@@ -74,12 +61,8 @@ def run(
         output, _ = process.communicate()
         return Outcome(time.perf_counter() - start, output.decode(), f"not ready after {limit:g} s")
     seconds = time.perf_counter() - start
-    return outcome(seconds, output.decode(), errors.decode(), process.returncode)
-
-
-def outcome(seconds: float, output: str, errors: str, status: int) -> Outcome:
-    """Return the outcome of a process that has ended."""
-    return Outcome(seconds, output, _failure(errors, status) if status else "")
+    problem = _failure(errors.decode(), process.returncode) if process.returncode else ""
+    return Outcome(seconds, output.decode(), problem)
 
 
 def _failure(errors: str, status: int) -> str:

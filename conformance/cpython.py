@@ -53,20 +53,12 @@ _GOOD = ("passed", "as expected", "skipped")
 
 @dataclass
 class Outcomes:
-    """The outcomes of one file of tests in one way.
+    """The outcomes of one file of tests in one way."""
 
-    Attributes
-    ----------
-    tests : dict
-        For each id the outcome, such as ``"passed"``, ``"failed"``, ``"hang"`` or ``"crash"``, and the error.
-    seconds : float
-    log : str
-        What the processes wrote to their standard error: the tracebacks.
-    """
-
+    # For each id the outcome, such as ``"passed"``, ``"failed"``, ``"hang"`` or ``"crash"``, and the error.
     tests: dict[str, tuple[str, str]] = field(default_factory=dict)
     seconds: float = 0.0
-    log: str = ""
+    log: str = ""  # what the processes wrote to their standard error: the tracebacks
 
     def count(self, *kinds: str) -> int:
         """Return how many tests have one of some outcomes."""

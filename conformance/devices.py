@@ -31,27 +31,13 @@ LIMIT = 600  # seconds for a benchmark
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of one benchmark.
+    """The outcome of one benchmark."""
 
-    Attributes
-    ----------
-    name : str
-        The benchmark.
-    wrong : str
-        What is wrong with its results, or the error; empty if they are NumPy's.
-    kernels : int
-        The number of kernels run on the device.
-    on_host : int
-        The number of statements in recordings for the device that the host ran.
-    notes : tuple of str
-        The statements that the host ran, with reasons.
-    """
-
-    name: str
-    wrong: str
-    kernels: int = 0
-    on_host: int = 0
-    notes: tuple[str, ...] = ()
+    name: str  # the benchmark
+    wrong: str  # what is wrong with its results, or the error; empty if they are NumPy's
+    kernels: int = 0  # the number of kernels run on the device
+    on_host: int = 0  # the number of statements in recordings for the device that the host ran
+    notes: tuple[str, ...] = ()  # the statements that the host ran, with reasons
 
 
 def measure(bench: Benchmark, device: str, size: str, eager_below: int) -> Outcome:

@@ -49,23 +49,12 @@ _ARRAYS = frozenset(arrays())
 
 @dataclass
 class Outcome:
-    """The outcome of one line.
+    """The outcome of one line."""
 
-    Attributes
-    ----------
-    name : str
-        The name of the function, such as ``"linalg.norm"``, ``"add.reduce"`` or ``"ndarray.sum"``.
-    line : str
-    kind : str
-        A key of `KINDS`.
-    said : str
-        The lines of the report, the error, or the difference.
-    """
-
-    name: str
+    name: str  # the name of the function, such as ``"linalg.norm"``, ``"add.reduce"`` or ``"ndarray.sum"``
     line: str
-    kind: str
-    said: str = ""
+    kind: str  # a key of `KINDS`
+    said: str = ""  # the lines of the report, the error, or the difference
 
 
 # ---- lines -------------------------------------------------------------------------------------------

@@ -106,28 +106,15 @@ def script(made: Program, seed: int, mode: str, text: str) -> str:
 # ---- processes ---------------------------------------------------------------------------------------
 @dataclass
 class Outcome:
-    """The outcome of running the programs of a mode.
-
-    Attributes
-    ----------
-    mode : str
-    programs : int
-        How many were run.
-    differ : list of int
-        The numbers of programs that differ.
-    crashed : list of int
-        The numbers of programs that crashed, or that took longer than `STUCK` seconds.
-    seconds : float
-    stopped : bool
-        Whether the run was interrupted.
-    """
+    """The outcome of running the programs of a mode."""
 
     mode: str
-    programs: int = 0
-    differ: list[int] = field(default_factory=list)
+    programs: int = 0  # how many were run
+    differ: list[int] = field(default_factory=list)  # the numbers of programs that differ
+    # The numbers of programs that crashed, or that took longer than `STUCK` seconds.
     crashed: list[int] = field(default_factory=list)
     seconds: float = 0.0
-    stopped: bool = False
+    stopped: bool = False  # whether the run was interrupted
 
     @property
     def wrong(self) -> int:

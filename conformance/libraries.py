@@ -53,27 +53,17 @@ _MENTIONING = {"scikit-learn": "yield_namespace"}  # of a large suite, the modul
 
 @dataclass
 class Result:
-    """The outcome of one part of a library.
-
-    Attributes
-    ----------
-    library, part, version : str
-    passed : int
-    failures : dict
-        For each failed test id, the first line of the error.
-    skipped : dict
-        For each reason, how many tests the library skips with a backend like dcarray.
-    seen : set of str
-        All tests that were run.
-    """
+    """The outcome of one part of a library."""
 
     library: str
     part: str
     version: str
     passed: int = 0
+    # For each failed test id, the first line of the error.
     failures: dict[str, str] = field(default_factory=dict)
+    # For each reason, how many tests the library skips with a backend like dcarray.
     skipped: dict[str, int] = field(default_factory=dict)
-    seen: set[str] = field(default_factory=set)
+    seen: set[str] = field(default_factory=set)  # all tests that were run
 
     @property
     def name(self) -> str:

@@ -55,32 +55,15 @@ def answer_of(command: Sequence[str], limit: float) -> dict[str, Any] | str:
 
 @dataclass(frozen=True)
 class Command:
-    """A command.
-
-    Attributes
-    ----------
-    name : str
-    words : tuple of str
-        The words after the interpreter's.
-    folder : Path
-        Where it runs.
-    input : Path, optional
-        Its standard input; else it is empty.
-    variables : mapping
-        Of its environment.
-    python : str
-        The interpreter.
-    left_out : str
-        The reason if it is not run; else empty.
-    """
+    """A command."""
 
     name: str
-    words: tuple[str, ...]
-    folder: Path
-    input: Path | None = None
-    variables: Mapping[str, str] = field(default_factory=dict)
-    python: str = sys.executable
-    left_out: str = ""
+    words: tuple[str, ...]  # the words after the interpreter's
+    folder: Path  # where it runs
+    input: Path | None = None  # its standard input; else it is empty
+    variables: Mapping[str, str] = field(default_factory=dict)  # of its environment
+    python: str = sys.executable  # the interpreter
+    left_out: str = ""  # the reason if it is not run; else empty
 
 
 class _Done(NamedTuple):

@@ -32,24 +32,12 @@ _LOOSE = {"e": 40.0, "f": 1000.0, "F": 1000.0, "d": 4000.0, "D": 4000.0, "g": 40
 
 @dataclass(frozen=True)
 class Program:
-    """A program: lines of Python, and rounds of inputs.
+    """A program: lines of Python, and rounds of inputs."""
 
-    Attributes
-    ----------
-    body : tuple of str
-        Statements; each runs even if the one before has raised.
-    rounds : tuple of tuple of str
-        For each round, the statements that create the inputs of the body.
-    rough : frozenset of str
-        Variables that are compared with a tolerance.
-    face : str
-        The module that ``np`` is for dcarray's arrays: ``"numpy"`` or ``"dcarray"``.
-    """
-
-    body: tuple[str, ...]
-    rounds: tuple[tuple[str, ...], ...]
-    rough: frozenset[str] = frozenset()
-    face: str = "numpy"
+    body: tuple[str, ...]  # statements; each runs even if the one before has raised
+    rounds: tuple[tuple[str, ...], ...]  # for each round, the statements that create the inputs of the body
+    rough: frozenset[str] = frozenset()  # variables that are compared with a tolerance
+    face: str = "numpy"  # the module that ``np`` is for dcarray's arrays: ``"numpy"`` or ``"dcarray"``
 
     def text(self, **mode: Any) -> str:
         """Return a script that reproduces the difference."""
@@ -268,20 +256,12 @@ def _event(event: Any) -> str:
 # ---- judging -----------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Judge:
-    """The comparison of values of a program.
+    """The comparison of values of a program."""
 
-    Attributes
-    ----------
-    scale : float
-        The largest finite number in the variables: errors of rough variables are relative to it.
-    wild : bool
-        Whether there are infinities or NaN, and sums of products: libraries may skip products with zero.
-    unsigned : bool
-        Whether the sign of a zero or NaN depends on an order of operations that NumPy does not define.
-    """
-
-    scale: float
+    scale: float  # the largest finite number in the variables: errors of rough variables are relative to it
+    # Whether there are infinities or NaN, and sums of products: libraries may skip products with zero.
     wild: bool
+    # Whether the sign of a zero or NaN depends on an order of operations that NumPy does not define.
     unsigned: bool
 
     @classmethod

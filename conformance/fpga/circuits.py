@@ -41,19 +41,11 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Circuit:
-    """The process network of a function for one call, with the arguments of that call.
-
-    Attributes
-    ----------
-    network : Network
-    model : NetworkModel
-    memory : mapping of str to array
-        The arrays that are the inputs of the network's region, by name.
-    """
+    """The process network of a function for one call, with the arguments of that call."""
 
     network: Network
     model: NetworkModel
-    memory: Mapping[str, _Array]
+    memory: Mapping[str, _Array]  # the arrays that are the inputs of the network's region, by name
     _traced: TracedProgram
     _given: Mapping[str, Any]
 
@@ -88,9 +80,7 @@ def circuit_of(
 
     Streams carry one element at a time, or with ``target`` as many as exported projects for it have.
 
-    Raises
-    ------
-    Refused
+    Raises Refused.
     """
     names = inspect.signature(function).bind(*given)
     names.apply_defaults()
@@ -115,9 +105,7 @@ def emulate_network(
 ) -> dict[str, _Array]:
     """Run a network ``times`` times on Intel's FPGA emulator, from the same inputs; return its outputs.
 
-    Raises
-    ------
-    Unsupported, conformance.fpga.emulator.EmulatorError
+    Raises Unsupported, conformance.fpga.emulator.EmulatorError.
     """
     empty = written(network)
     values = {buffer.pointer: array for buffer, array in {**initial(network, memory), **empty}.items()}
@@ -136,9 +124,7 @@ def simulate_network(
 ) -> tuple[dict[str, _Array], tuple[int, ...]]:
     """Simulate an integer network in Verilator; return the results, and the cycles of each stage.
 
-    Raises
-    ------
-    Unsupported, conformance.fpga.verilog.VerilogError
+    Raises Unsupported, conformance.fpga.verilog.VerilogError.
     """
     design = circuits_in_verilog.emit(network, "circuit")
     given = b"".join(array.tobytes() for array in initial(network, memory).values())
@@ -149,9 +135,7 @@ def simulate_network(
 def emulate(circuit: Circuit, timeout: float = 60) -> dict[str, _Array]:
     """Run a circuit on Intel's FPGA emulator, and return its outputs.
 
-    Raises
-    ------
-    Refused, conformance.fpga.emulator.EmulatorError
+    Raises Refused, conformance.fpga.emulator.EmulatorError.
     """
     try:
         return emulate_network(circuit.network, circuit.memory, timeout=timeout)

@@ -35,27 +35,14 @@ class EmulatorError(Exception):
 
 @dataclass(frozen=True)
 class Job:
-    """Kernels with the order in which they run and the buffers that they use.
+    """Kernels with the order in which they run and the buffers that they use."""
 
-    Attributes
-    ----------
-    source : str
-        The text of the kernels.
-    stages : sequence
-        For each stage a list with the name and argument names of each kernel that the host starts.
-    buffers : mapping of str to array
-        The initial contents of the buffers.
-    written : collection of str
-        The buffers to return afterwards.
-    times : int
-        How many times the sequence of stages runs.
-    """
-
-    source: str
+    source: str  # the text of the kernels
+    # For each stage a list with the name and argument names of each kernel that the host starts.
     stages: Sequence[Sequence[tuple[str, Sequence[str]]]]
-    buffers: Mapping[str, np.ndarray[Any, Any]]
-    written: Collection[str]
-    times: int = 1
+    buffers: Mapping[str, np.ndarray[Any, Any]]  # the initial contents of the buffers
+    written: Collection[str]  # the buffers to return afterwards
+    times: int = 1  # how many times the sequence of stages runs
 
 
 def environment() -> Path:
@@ -95,9 +82,7 @@ def run(job: Job, *, strict: bool = False, timeout: float = 60) -> dict[str, np.
     mapping of str to array
         The buffers that the job has written.
 
-    Raises
-    ------
-    EmulatorError
+    Raises EmulatorError.
     """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

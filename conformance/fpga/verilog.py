@@ -102,9 +102,7 @@ def simulate(
     tuple of int
         The numbers of cycles that the test bench has printed.
 
-    Raises
-    ------
-    VerilogError
+    Raises VerilogError.
     """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -124,9 +122,7 @@ def simulate(
 def synthesise(text: str, top: str, timeout: float = 600) -> Cells:
     """Synthesise a circuit for UltraScale+ with Yosys, and return the cells that it uses.
 
-    Raises
-    ------
-    VerilogError
+    Raises VerilogError.
     """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

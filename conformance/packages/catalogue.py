@@ -9,27 +9,13 @@ __all__ = ["LARGE", "PACKAGES", "Package", "package_of"]
 
 @dataclass(frozen=True)
 class Package:
-    """A package and its tests.
+    """A package and its tests."""
 
-    Attributes
-    ----------
-    name : str
-        Its name on PyPI.
-    module : str
-        The name by which it is imported; empty: look it up once the package is installed.
-    tests : tuple of str
-        Modules and packages whose tests run; if empty, all of the package's tests.
-    requirements : tuple of str
-        Further packages that the tests need.
-    options : tuple of str
-        Options of pytest.
-    """
-
-    name: str
-    module: str = ""
-    tests: tuple[str, ...] = ()
-    requirements: tuple[str, ...] = ()
-    options: tuple[str, ...] = ()
+    name: str  # its name on PyPI
+    module: str = ""  # the name by which it is imported; empty: look it up once the package is installed
+    tests: tuple[str, ...] = ()  # modules and packages whose tests run; if empty, all of the package's tests
+    requirements: tuple[str, ...] = ()  # further packages that the tests need
+    options: tuple[str, ...] = ()  # options of pytest
 
 
 PACKAGES = (

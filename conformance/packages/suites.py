@@ -44,30 +44,15 @@ class Outcomes:
 
 @dataclass
 class Result:
-    """The results of a package's tests with plain NumPy and accelerated.
-
-    Attributes
-    ----------
-    name, version : str
-    tests : int
-        How many tests ran with plain NumPy, without skipped ones.
-    passed : int
-        How many passed with plain NumPy.
-    kept : int
-        How many of those passed accelerated, too.
-    differing : dict
-        For each test that passed with plain NumPy only, the error.
-    seconds : tuple of float
-        The time of all tests, with plain NumPy and accelerated.
-    """
+    """The results of a package's tests with plain NumPy and accelerated."""
 
     name: str
     version: str
-    tests: int
-    passed: int
-    kept: int
-    differing: dict[str, str]
-    seconds: tuple[float, float]
+    tests: int  # how many tests ran with plain NumPy, without skipped ones
+    passed: int  # how many passed with plain NumPy
+    kept: int  # how many of those passed accelerated, too
+    differing: dict[str, str]  # for each test that passed with plain NumPy only, the error
+    seconds: tuple[float, float]  # the time of all tests, with plain NumPy and accelerated
 
 
 def run_tests(

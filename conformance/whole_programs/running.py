@@ -194,24 +194,13 @@ def _near(one: str, other: str) -> bool:
 
 @dataclass
 class Runs:
-    """The ways in which programs run, and their options.
+    """The ways in which programs run, and their options."""
 
-    Attributes
-    ----------
-    mode : str
-        One of `MODES`.
-    jits : sequence of str
-        Some of `JITS`: ``cached`` is a second run with the cache of the first.
-    whole : bool
-        Are processes started, not forked?
-    types : bool
-        As in `difference_of`.
-    """
-
-    mode: str = "both"
+    mode: str = "both"  # one of `MODES`
+    # Some of `JITS`: ``cached`` is a second run with the cache of the first.
     jits: Sequence[str] = tuple(JITS)
-    whole: bool = False
-    types: bool = False
+    whole: bool = False  # are processes started, not forked?
+    types: bool = False  # as in `difference_of`
 
     def differences(self, source: str, only: tuple[str, str] | None = None) -> Iterator[tuple[str, str, str]]:
         """Run a program in each way, and yield those that differ.

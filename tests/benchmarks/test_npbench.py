@@ -44,26 +44,6 @@ def test_several_runs_make_one_file(suite: Path) -> None:
         npbench.main([*options[:-2]])
 
 
-def test_inputs_are_shared(suite: Path) -> None:
-    out = suite / "out.json"
-    options = [
-        "--suite", str(suite), "--rounds", "1", "--warm", "0.1", "--against", "numpy", "--json",
-        str(out),
-    ]  # fmt: skip
-    assert npbench.main([*options, "--only", "halve", "--share"]) == 0
-    told = json.loads(out.read_text())
-    assert told["benchmarks"]["halve"]["dcarray"]["error"] == 0 and "share" not in told["command"]
-    (bench,) = npbench_suite.benchmarks(suite, "halve")
-    (kept := suite / "kept").mkdir()
-    made, again, plain = bench.kept("S", kept), bench.kept("S", kept), bench.inputs("S")
-    assert list(made) == list(again) == list(plain) == ["N", "a", "b"] and made["N"] == again["N"] == 20
-    assert type(again["a"]) is np.ndarray and not again["a"].flags.writeable
-    np.testing.assert_array_equal(again["a"], plain["a"])
-    copies = bench.copies(again)
-    copies["a"][:] = 7
-    np.testing.assert_array_equal(again["a"], plain["a"])
-
-
 def test_a_folder_without_a_suite_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="no checkout of NPBench"):
         npbench_suite.benchmarks(tmp_path)
