@@ -136,9 +136,8 @@ def _watch(program: socket.socket, gives_way: bool, over: threading.Event) -> No
     program.close()
     if gives_way:
         with suppress(OSError, AttributeError):  # not Linux, or not allowed here
-            os.sched_setscheduler(
-                os.getpid(), os.SCHED_IDLE, os.sched_param(0)
-            )  # the thread that makes plans
+            # the thread that makes plans
+            os.sched_setscheduler(os.getpid(), os.SCHED_IDLE, os.sched_param(0))
     _leave_session()
     if not over.wait(_FINISHED):
         os._exit(0)

@@ -14,8 +14,8 @@ from typing import Any
 __all__ = [
     "FADING", "FAILURES", "GIVEN_PLANNING", "GIVEN_RUNS", "GIVEN_SECONDS", "HOT", "HOT_AGAIN",
     "LONGER", "NANOSECOND", "NEAR", "PATIENCE", "PERIOD", "PLANNED_AT_ONCE", "PRUNED", "RESTING",
-    "SEEN", "SLOWER", "STRANGE", "SUSPECT", "YOUNG", "InARow", "KindCounts", "Measured", "Pace", "Questions",
-    "operations_may_pay", "priority",
+    "SEEN", "SLOWER", "STRANGE", "SUSPECT", "YOUNG", "YOUNG_ALONE", "InARow", "KindCounts", "Measured",
+    "Pace", "Questions", "operations_may_pay", "priority",
 ]  # fmt: skip
 
 PERIOD = 0.005
@@ -30,6 +30,8 @@ HOT = 0.015
 YOUNG = 0.1
 """Seconds from the start of a program, or from its import of NumPy, in which nothing becomes hot: to ask for
 the first plan takes nearly as long, for imports, and many programs end soon."""
+YOUNG_ALONE = 1.0
+"""And with one processor, where a first plan takes some seconds, and a thirteenth of the program's time."""
 HOT_AGAIN = 1.0
 """And where an earlier run left them to Python: other values may do better, but most are of the same kind."""
 SEEN = 0.01
@@ -130,10 +132,8 @@ class Measured:
         self._compiled: list[float] = []
         self._python: list[float] = []  # since there is compiled code
         self._lasts: tuple[float, ...] = ()
-        self._served, self._due = (
-            0,
-            _CHECKED,
-        )  # runs since compiled code was judged, and that of the next check
+        # runs since compiled code was judged, and that of the next check
+        self._served, self._due = 0, _CHECKED
 
     @property
     def recent(self) -> float:

@@ -20,6 +20,7 @@ from dcarray.jit.loops.sites import codes, functions, sampler
 from dcarray.jit.loops.sites.functions import put_sites
 from dcarray.jit.loops.sites.sampler import Sampler
 from dcarray.jit.loops.sites.site import Site
+from dcarray.tiering import admission
 from dcarray.tiering.admission import HOT
 
 PROGRAM = """
@@ -237,3 +238,24 @@ def test_the_sampler_makes_no_frames_of_other_interpreters() -> None:
     pytest.importorskip("_xxsubinterpreters")
     done = subprocess.run([sys.executable, "-c", INTERPRETERS], capture_output=True, text=True, timeout=120)
     assert done.stdout == "2 True\n", done.stderr
+
+
+@pytest.mark.parametrize(("processors", "seconds"), [(2, admission.YOUNG), (1, admission.YOUNG_ALONE)])
+def test_nothing_becomes_hot_in_a_young_program(
+    own: Sampler, monkeypatch: pytest.MonkeyPatch, processors: int, seconds: float
+) -> None:
+    now, hot = [own._begun], []
+
+    def rest(pause: float) -> None:
+        now[0] += pause
+        if hot:
+            raise SystemExit
+
+    monkeypatch.setattr(sampler.cores, "available", lambda: processors)
+    monkeypatch.setattr(sampler.time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(sampler, "tools", lambda: (rest, lambda *_: {1: [(rest.__code__, 1, 0)]}))
+    monkeypatch.setattr(own, "_look", lambda *_: hot.append(now[0] - own._begun))
+    monkeypatch.setattr(own, "_note_refused", lambda *_: None)
+    with pytest.raises(SystemExit):
+        own._watch()
+    assert seconds <= hot[0] <= seconds + admission.RESTING

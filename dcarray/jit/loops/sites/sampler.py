@@ -16,9 +16,10 @@ from contextlib import suppress
 from types import CodeType, FrameType
 from typing import Any
 
+from dcarray.core import cores
 from dcarray.core.uncollected import uncollected
 from dcarray.core.when_imported import when_imported
-from dcarray.tiering.admission import HOT, HOT_AGAIN, NEAR, PERIOD, PRUNED, RESTING, SEEN, SLOWER, YOUNG
+from dcarray.tiering import admission
 
 from .site import Site
 
@@ -49,7 +50,7 @@ class Sampler:
         self.prune: Callable[[CodeType, list[Site]], None] | None = None
         self._vain: dict[int, tuple[float, float]] = {}  # see `_note_refused`
         self._pid = 0
-        self._pause = PERIOD  # until the next look
+        self._pause = admission.PERIOD  # until the next look
         self._begin()
         when_imported("numpy", self._begin)
 
@@ -60,7 +61,7 @@ class Sampler:
         """Watch a code object with its sites, outer ones first."""
         self._sites[id(code)] = code, [*sites]
         self._nearby.clear()
-        self._pause = PERIOD
+        self._pause = admission.PERIOD
         if self._pid != os.getpid():  # threads do not survive a fork
             self._pid = os.getpid()
             with suppress(RuntimeError):  # no thread can be started
@@ -78,16 +79,17 @@ class Sampler:
     def _watch(self) -> None:
         own = get_ident()
         rest, chains = tools()
+        young = admission.YOUNG if cores.available() > 1 else admission.YOUNG_ALONE
         last = time.perf_counter()
         while True:
             rest(self._pause)
             now = time.perf_counter()
             took, last = now - last, now
-            self._pause = min(self._pause * SLOWER, RESTING)
+            self._pause = min(self._pause * admission.SLOWER, admission.RESTING)
             for chain in chains(self._sites, own, _DEPTH).values():
                 self._note_line(*chain[0][:2], min(took, _ASLEEP))
-                if now - self._begun >= YOUNG:
-                    self._look(chain, min(took, SEEN))
+                if now - self._begun >= young:
+                    self._look(chain, min(took, admission.SEEN))
                     self._note_refused(chain[0][0], min(took, _ASLEEP))
 
     def _look(self, chain: Chain, seconds: float) -> None:
@@ -100,7 +102,7 @@ class Sampler:
             if not (s.source.is_loop or s.refused or s.doubtful or s.is_alternative)
         ):
             for site in self._near(code):
-                self._count(site, now, seconds * NEAR)
+                self._count(site, now, seconds * admission.NEAR)
         around = [
             site
             for code, line, _ in reversed(chain)
@@ -116,7 +118,7 @@ class Sampler:
         sites = self._sites[id(code)][1]
         if self.prune is None or not any(site.refused for site in sites):
             return
-        seen, limit = self._vain.get(id(code), (0.0, PRUNED))
+        seen, limit = self._vain.get(id(code), (0.0, admission.PRUNED))
         self._vain[id(code)] = seen + seconds, limit
         if seen + seconds >= limit:
             self._vain[id(code)] = 0.0, 4 * limit
@@ -144,9 +146,9 @@ class Sampler:
     def _count(self, site: Site, now: float, seconds: float) -> None:
         before = site.seconds
         site.count(now, seconds)
-        hot = HOT_AGAIN if site.doubtful else HOT
+        hot = admission.HOT_AGAIN if site.doubtful else admission.HOT
         if before < hot <= site.seconds:
-            self._pause = max(self._pause / 2, PERIOD)
+            self._pause = max(self._pause / 2, admission.PERIOD)
             site.heat()
         elif before < site.due <= site.seconds:
             site.heat()

@@ -65,9 +65,8 @@ class Version:
         self.short = ShortRuns(site, self.source, paths)
         self.is_refused, self.is_timed = False, True
         self._last: Entry | None = None  # the key whose plan ran last
-        self._in_blocks: bool | None = (
-            None  # whether the values of its first run may lie in blocks over ranks
-        )
+        # whether the values of its first run may lie in blocks over ranks
+        self._in_blocks: bool | None = None
         self._members: list[Check] | None = None
         self._lists = ListConversion()
         self._texts = Texts(self.source.source, (*self.source.needed, *self.source.others))
