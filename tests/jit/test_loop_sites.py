@@ -369,7 +369,10 @@ def test_errors_that_later_runs_may_not_have(error: type[Exception], monkeypatch
 
 
 def test_failed_runs_are_undone(monkeypatch: pytest.MonkeyPatch) -> None:
-    f = written(SCAN)
+    class Own(Exception):
+        """What another thread raises in this one."""
+
+    f, errors = written(SCAN), [RuntimeError("for this test"), Own()]
     x = np.linspace(0, 1, 200)
     agree(f, x, 200, served=1)
     go = run_loop.LoopPlan._execute
@@ -383,7 +386,7 @@ def test_failed_runs_are_undone(monkeypatch: pytest.MonkeyPatch) -> None:
             @staticmethod
             def run(*args: Any) -> int:
                 run(*args)
-                raise RuntimeError("for this test")
+                raise errors.pop()
 
         self._arrays, self._undone = True, [k for k, p in enumerate(sizes.parameters) if p[0] == "inout"]
         self._loaded, kept = Loaded, self._loaded
@@ -394,6 +397,9 @@ def test_failed_runs_are_undone(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(run_loop.LoopPlan, "_execute", fails)
     with dc.options(debug=False):
+        with pytest.raises(Own):
+            dc.accelerate(f)(y := x.copy(), 200)
+        assert np.array_equal(y, x)
         agree(f, x, 200, served=0)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from dcarray.core import config, fp_state
 from dcarray.core.counters import counters
+from dcarray.core.faults import is_fault
 from dcarray.core.fp_bits import INVALID, MINDFUL, RAISING
 from dcarray.core.interrupts import HeldSignals, may_stop
 from dcarray.core.processes import LOCK
@@ -359,7 +360,7 @@ class LoopPlan(SizedPlan):
         except Exception as error:
             for a, copy in copies:
                 copy.restore(a)
-            if options.debug or isinstance(error, Stopped):
+            if options.debug or isinstance(error, Stopped) or not is_fault(error):
                 raise
             return None
         if flags & counted_flags:
