@@ -7,7 +7,7 @@ import sys
 import threading
 import traceback
 import warnings
-from types import FunctionType
+from types import FunctionType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -369,10 +369,9 @@ def test_errors_that_later_runs_may_not_have(error: type[Exception], monkeypatch
 
 
 def test_failed_runs_are_undone(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Own(Exception):
-        """What another thread raises in this one."""
+    class Own(Exception): ...
 
-    f, errors = written(SCAN), [RuntimeError("for this test"), Own()]
+    f, errors = written(SCAN), [RuntimeError("for this test"), Own()]  # as raised by another thread
     x = np.linspace(0, 1, 200)
     agree(f, x, 200, served=1)
     go = run_loop.LoopPlan._execute
@@ -380,16 +379,13 @@ def test_failed_runs_are_undone(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(self: Any, made: Any, addresses: Any, options: Any, sizes: Any, outcome: Any) -> Any:
         run = self._loaded.run
 
-        class Loaded:
-            single = self._loaded.single
+        def failing(*args: Any) -> int:
+            run(*args)
+            raise errors.pop()
 
-            @staticmethod
-            def run(*args: Any) -> int:
-                run(*args)
-                raise errors.pop()
-
+        ours = FunctionType(failing.__code__, {"__name__": "dcarray.fault"}, None, None, failing.__closure__)
         self._arrays, self._undone = True, [k for k, p in enumerate(sizes.parameters) if p[0] == "inout"]
-        self._loaded, kept = Loaded, self._loaded
+        self._loaded, kept = SimpleNamespace(single=self._loaded.single, run=ours), self._loaded
         try:
             return go(self, made, addresses, options, sizes, outcome)
         finally:

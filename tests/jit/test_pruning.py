@@ -141,7 +141,7 @@ def test_other_threads_have_the_main_thread_prune(monkeypatch: pytest.MonkeyPatc
     of handlers of signals, which wait, and of its own classes, which another thread may raise here."""
     from dcarray._native.extension import have_done
 
-    ran: list[str] = []
+    before, ran = signal.signal(signal.SIGALRM, lambda *_: {}["handled"]), list[str]()
 
     class Own(Exception): ...
 
@@ -152,7 +152,6 @@ def test_other_threads_have_the_main_thread_prune(monkeypatch: pytest.MonkeyPatc
         have_done(partial(fail, ValueError))
         have_done(lambda: (signal.raise_signal(signal.SIGALRM), ran.append(threading.current_thread().name)))
 
-    before = signal.signal(signal.SIGALRM, lambda *_: {}["handled"])
     with pytest.raises(KeyError, match="handled"):
         threading.Thread(target=asks).start()
         for _ in range(1000):
@@ -161,7 +160,6 @@ def test_other_threads_have_the_main_thread_prune(monkeypatch: pytest.MonkeyPatc
     assert ran == ["MainThread"]
     with pytest.raises(Own):
         have_done(fail)
-        time.sleep(0)
     monkeypatch.setattr(conditions, "open_door", lambda name: fail())
     with pytest.raises(Own):
         conditions.are_plainly_read((1, "real"))
