@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks import npbench
 from benchmarks.npbench_figures import verdict
-from benchmarks.npbench_report import section, write_section
+from benchmarks.npbench_report import section
 
 
 def _ran(speedup: float, **more: Any) -> dict[str, Any]:
@@ -67,18 +67,6 @@ def test_section_tells_losses_and_what_failed(told: dict[str, Any]) -> None:
     assert "A peer is faster in 0 of 5." in text  # where we have a figure
     told["benchmarks"]["lu"]["jax"] = _ran(3.0)
     assert "A peer is faster in 1 of 5: lu 0.96 (JAX 3.00)." in section(told)
-
-
-def test_sections_are_replaced_and_the_rest_stays(tmp_path: Path) -> None:
-    file = tmp_path / "page.md"
-    kept = "# Page\n\nhead\n\n## NPBench\n\nby hand\n\n### Part\n\n"
-    file.write_text(kept + "## NPBench, size M\n\nold\n\n## End\n\n1\n")
-    write_section(file, "NPBench, size M", "new\n")
-    write_section(file, "NPBench, size L", "more\n")
-    expected = kept + "## NPBench, size M\n\nnew\n\n## End\n\n1\n\n## NPBench, size L\n\nmore\n"
-    assert file.read_text() == expected
-    write_section(file, "NPBench, size L", "more\n")
-    assert file.read_text() == expected
 
 
 def test_from_files(told: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,35 +13,6 @@ from dcarray.api.functions import fallback
 A = np.array([[3.0, 1.0, 2.0], [9.0, 7.0, 8.0]])
 
 
-def test_in_place_functions(same):
-    same(np.put, A, [0, 2], [7, 8])
-    same(np.place, A, A > 2, [0, 1])
-    same(np.putmask, A, A > 2, A * 10)
-    same(np.fill_diagonal, A, 5)
-    same(np.put_along_axis, A, np.array([[0], [1]]), 9, 1)
-
-
-def test_results_and_views(same):
-    same(np.unique, A)
-    same(np.unique, A, return_index=True)
-    same(np.nonzero, A)
-    same(np.histogram, A)
-    same(np.searchsorted, A[0], A)
-    same(np.take, A, [0, 1], 1)
-    same(np.lib.stride_tricks.sliding_window_view, A, 2, axis=1)
-    same(np.interp, A, A[1], A[0])
-    same(np.convolve, A[0], A[1])
-    same(np.polyfit, A[0], A[1], 1)
-    same(np.intersect1d, A, A)
-    same(np.apply_along_axis, np.sum, 0, A)
-    same(np.array2string, A)
-    same(np.result_type, A, np.float32)
-    same(np.shares_memory, A, A)
-    same(np.choose, [0, 1, 0], A)
-    same(np.delete, A, 0, 1)
-    same(np.cov, A)
-
-
 def test_an_out_argument_comes_back_itself():
     for mode in ({}, {"eager_below": 0, "jit": "off"}):
         with dc.options(**mode):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import operator
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -24,10 +23,6 @@ BINARY = [
     name for name, f in sorted(UFUNCS.items()) if f.signature is None and f.nin == 2 and name not in ALIASES
 ]
 SHAPES = [(1000,), (3, 4), (4, 1), (1, 5), (7,), (1,), (0, 3), (2, 3, 4), ()]
-INPLACE: tuple[Callable[..., Any], ...] = (
-    operator.iadd, operator.isub, operator.imul, operator.itruediv, operator.ifloordiv, operator.imod,
-    operator.iand, operator.ior, operator.ixor,
-)  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -86,25 +81,6 @@ def test_ufuncs_into_parts_of_their_operands(name: str, layout: str) -> None:
                 want[0] if isinstance(want[0], type) else 0
             )
             assert np.asarray(mine).tobytes() == whole.tobytes()
-
-
-@pytest.mark.parametrize("update", INPLACE)
-def test_operators_in_place(update: Callable[..., Any]) -> None:
-    for char in CHARS:
-        for other in (sample(char, (50,), 5), 2, 0, 2.5, sample("d", (50,), 6)):
-            plain = sample(char, (50,), 4)
-            x = dc.asarray(plain.copy())
-            given = dc.asarray(other.copy()) if isinstance(other, np.ndarray) else other
-            want = told(lambda plain=plain, other=other: update(plain, other))
-            got = told(lambda x=x, given=given: update(x, given))
-            assert got[1] == want[1] and np.asarray(x).tobytes() == plain.tobytes()
-            assert isinstance(got[0], type) == isinstance(want[0], type)
-            if not isinstance(got[0], type):
-                assert got[0] is x
-            # and a plain array with one of ours
-            beside = sample(char, (50,), 4)
-            again = told(lambda beside=beside, given=given: update(beside, given))
-            assert again[1] == want[1] and beside.tobytes() == plain.tobytes()
 
 
 @settings(deadline=None)

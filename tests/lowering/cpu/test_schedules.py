@@ -157,45 +157,11 @@ def test_contiguous_axes_become_one_loop():
     assert "parallel vector i0 < n0" in one and "i1" not in one
 
 
-def test_updates_in_place():
-    run_both(
-        region("""region() {
-  inout a: f64[9]
-  in b: f64[9]
-  a[i] = multiply(add(a[i], b[8-i]), a[i]) for i<9
-}""")
-    )
-
-
 @pytest.mark.parametrize("body", ["a[i+1] = a[i] for i<8", "a[i] = a[8-i] for i<9", "a[0] add= a[i] for i<9"])
 def test_overlap_is_refused(body):
     made = text.parse(f"region() {{\n  inout a: f64[9]\n  {body}\n}}")
     with pytest.raises(Unsupported, match="overlap"):
         schedule(made.body[0], made)
-
-
-def test_parts_of_one_array_may_be_read_and_written():
-    run_both(
-        region("""region() {
-  inout a: f64[4, 9]
-  a[i,j] = add(a[i+2,j], 1.0) for i<2, j<9
-}""")
-    )
-
-
-def test_later_statements_of_a_nest_see_what_was_written():
-    run_both(
-        region("""region() {
-  inout a: f64[9]
-  out b: f64[9]
-  out c: f64[9]
-  nest {
-    b[i] = exp(a[i]) for i<9
-    a[i] = add(b[i], 1.0) for i<9
-    c[i] = exp(a[i]) for i<9
-  }
-}""")
-    )
 
 
 def total(values, dtype):
