@@ -13,7 +13,7 @@ import numpy as np
 
 from dcarray.api.array import evaluate, ndarray
 from dcarray.core import config, fp_state, window
-from dcarray.core.counters import counters
+from dcarray.core.counters import counters, note
 from dcarray.core.handle import Handle, as_class, small
 from dcarray.core.interrupts import HeldSignals
 from dcarray.core.processes import LOCK
@@ -222,6 +222,7 @@ class DeviceLoopPlan(SizedPlan):
             except NotStarted as error:
                 if isinstance(error.__cause__, MemoryError):
                     raise error.__cause__ from None
+                note(f"{device.name} cannot run it: {error.__cause__}", kind="loop")
                 return None
             except Exception as error:
                 for _, held, writes in used:
