@@ -34,7 +34,7 @@ def told(tag, function, *args):
         while error:
             for frame in traceback.extract_tb(error.__traceback__):
                 line = "" if isinstance(error, UnboundLocalError) else frame.line  # 3.11 may mistake it
-                print(f"    {frame.name}: {line}")
+                frame.name == "accelerated" or print(f"    {frame.name}: {line}")  # but for the wrapper
             error = error.__cause__ or error.__context__
 
 
