@@ -183,12 +183,15 @@ class Accelerator:
         """Return the verdict on a script; None if it has sites anyway, and its time says nothing."""
         if self._users.root is None or self._eagerly or "DCARRAY_JIT" in os.environ:
             return None
-        from dcarray.jit.loops.sites.verdicts import Verdict
+        from dcarray.jit.loops.sites.verdicts import OF_PROGRAM, Verdict
 
         verdict = Verdict(source, file)
-        if self._is_watched and not verdict.has_sites:
+        if not self._is_watched:
+            OF_PROGRAM.append(verdict)
+            return verdict
+        if not verdict.has_sites:
             note("without --report it has no sites: earlier runs gained nothing", 0, "loop", (file, 1))
-        return None if self._is_watched else verdict
+        return None
 
 
 def execute(

@@ -98,6 +98,8 @@ class Background:
         Returns whether the planning process is ready for requests; set by `dcarray.plans.client`.
     wake : callable
         Has no job wait for the planning process any more; set by `dcarray.plans.client`.
+    need_plans : callable
+        Returns whether the program's next run needs plans; set by `dcarray.jit.loops.sites`.
     is_stopping : bool
         Whether the program is ending, so that no more plans are made.
     """
@@ -107,6 +109,7 @@ class Background:
         self.finish: Callable[[list[Any]], None] = lambda left: None
         self.has_planner: Callable[[], bool] = lambda: False
         self.wake: Callable[[], None] = lambda: None
+        self.need_plans: Callable[[], bool] = lambda: True
         self.is_stopping = False
         self._held: list[tuple[Callable[[], None], float]] = []
         self._suspects = False  # whether a planning process was started before there was a job for it
@@ -210,7 +213,8 @@ class Background:
             self._queue.put(None)
             with self._ended:
                 pass
-            jobs = sorted(self._undone, key=_Job.rank, reverse=True)
+            with suppress(Exception):
+                jobs = sorted(self._undone, key=_Job.rank, reverse=True) if self.need_plans() else []
         self.finish([job.request for job in jobs if job.request is not None][:_MOST_LEFT])
         self._undone, self._held = [], []  # they keep objects of the program alive
 

@@ -12,10 +12,10 @@ from time import perf_counter
 from typing import Any
 
 __all__ = [
-    "FADING", "FAILURES", "GIVEN_PLANNING", "GIVEN_RUNS", "GIVEN_SECONDS", "HOT", "HOT_AGAIN",
-    "LONGER", "NANOSECOND", "NEAR", "PATIENCE", "PERIOD", "PLANNED_AT_ONCE", "PRUNED", "RESTING",
-    "SEEN", "SLOWER", "STRANGE", "SUSPECT", "YOUNG", "YOUNG_ALONE", "InARow", "KindCounts", "Measured",
-    "Pace", "Questions", "operations_may_pay", "priority",
+    "FADING", "FAILURES", "GIVEN_PLANNING", "GIVEN_RUNS", "GIVEN_SECONDS", "HOT", "HOT_AGAIN", "LONGER",
+    "NANOSECOND", "NEAR", "PATIENCE", "PERIOD", "PLANNED_AT_ONCE", "PRUNED", "QUESTION", "RESTING", "SEEN",
+    "SLOWER", "STRANGE", "SUSPECT", "YOUNG", "YOUNG_ALONE", "InARow", "KindCounts", "Measured", "Pace",
+    "due_after", "operations_may_pay", "priority",
 ]  # fmt: skip
 
 PERIOD = 0.005
@@ -91,9 +91,10 @@ _REMEMBERED = 64  # kinds of values that are counted
 _COMES_BACK = 2  # runs with a kind of values until it may get a plan
 _UNUSED = 16  # runs of a site without a kind of values after which another one may take its place
 _LOSS = 64  # runs with new kinds of values until these are judged
-_ALLOWED = 10e-3  # seconds of questions in vain that a site has at first; if it is eager, ten times as many
-_FIRST = 1e-3  # and of one question at most: what a first one loads and finds out is not needed again
-_PART = 0.05  # and of the time for which its statements are seen
+_ALLOWED, _EAGERLY = 4e-3, 0.1  # seconds of questions in vain that a site has at first, also if it is eager
+QUESTION = 1e-3
+"""Seconds of one question in vain that count: what a first one loads and finds out is not needed again."""
+_PART = 0.02  # and of the time for which its statements are seen
 
 
 def operations_may_pay(count: int) -> bool:
@@ -286,35 +287,11 @@ class InARow:
         return _typical(self._seconds) if enough else 0.0
 
 
-class Questions:
-    """The time lost when a site was asked for compiled code and had none; it is kept to a small part of the
-    time that its statements take."""
-
-    __slots__ = ("_hopeless", "_spent")
-
-    def __init__(self) -> None:
-        self._spent = self._hopeless = 0.0
-
-    def in_vain(self, seconds: float, seen: float, hopeless: bool, eagerly: bool = False) -> float:
-        """Note a question that led to no plan, and took so many seconds.  ``hopeless``: it is known that its
-        values are left to Python.  ``seen`` is for how long the statements have been seen running.
-        ``eagerly``: whether the program waits for plans, as with ``jit="eager"``.
-
-        Returns
-        -------
-        float
-            How many seconds the statements have to be seen running before the site asks again; 0 if it may
-            ask at once.
-        """
-        seconds = min(seconds, _FIRST)
-        self._spent += seconds
-        self._hopeless += seconds * hopeless
-        allowed = 10 * _ALLOWED if eagerly else _ALLOWED
-        return self._spent / _PART if self._spent > allowed + _PART * seen else 0.0
-
-    def are_hopeless(self) -> bool:
-        """Whether most questions were about values that are left to Python."""
-        return 2 * self._hopeless > self._spent
+def due_after(spent: float, seen: float, eagerly: bool) -> float:
+    """Return for how many seconds a site's statements have to be seen running until it is asked again, given
+    the seconds of questions that led to no plan, and those for which the statements have been seen; 0 if it
+    may be asked at once.  ``eagerly``: whether the program waits for plans, as with ``jit="eager"``."""
+    return spent / _PART if spent > (_EAGERLY if eagerly else _ALLOWED) + _PART * seen else 0.0
 
 
 class KindCounts:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dcarray.tiering import admission
-from dcarray.tiering.admission import InARow, KindCounts, Measured, Pace, Questions
+from dcarray.tiering.admission import InARow, KindCounts, Measured, Pace, due_after
 
 
 def measured(*seconds: float) -> Measured:
@@ -15,22 +15,16 @@ def measured(*seconds: float) -> Measured:
     return made
 
 
-def test_the_least_time_in_python_counts() -> None:
+def test_the_least_time_in_python_counts_once_it_is_known() -> None:
+    short, long = admission._LEAST / 2, admission._LEAST * 2
     assert measured(3.0, 1.0, 2.0).seconds == 1.0 and measured(3.0, 1.0).runs == 2
     assert not Measured().may_pay() and not Measured().is_known()
-
-
-def test_when_the_time_in_python_is_known() -> None:
     assert measured(admission._LONG).is_known() and not measured(admission._LONG / 2).is_known()
-    assert measured(*[1e-5] * admission._SURE).is_known()
-
-
-def test_short_statements_cannot_pay() -> None:
-    short, long = admission._LEAST / 2, admission._LEAST * 2
-    assert measured(*[long] * admission._SURE).may_pay() and not measured(long).may_pay()
+    often = measured(*[long] * admission._SURE)
+    assert often.is_known() and often.may_pay() and not measured(long).may_pay()
     assert measured(admission._LONG).may_pay() and not measured(*[short] * admission._SURE).may_pay()
-    assert not measured(*[short] * 7).cannot_pay() and measured(*[short] * 8).cannot_pay()
-    assert not measured(*[long] * 8).cannot_pay()
+    found = [measured(*[one] * count).cannot_pay() for one, count in ((short, 7), (short, 8), (long, 8))]
+    assert found == [False, True, False]
 
 
 def judged(python: float, *compiled: float) -> bool | None:
@@ -56,6 +50,8 @@ def test_compiled_code_that_is_not_faster_is_found_in_a_few_runs() -> None:
     assert judged(short, *[0.6 * short] * most, *[9.0] * (trials - most)) is False  # the median counts
     assert judged(short, *[9.0] * (trials - 1), 0.6 * short) is True
     assert judged(1.0, *[1.0] * admission._FEW) is True  # what takes long has few trials
+    assert judged(1.0, 0.9 * admission._CLEAR) is False  # or none, if it is clearly faster
+    assert judged(1.0, 1.1 * admission._CLEAR) is None
 
 
 def test_code_that_an_earlier_run_kept_is_tried_again_with_few_runs_in_python() -> None:
@@ -74,11 +70,6 @@ def test_code_that_an_earlier_run_kept_is_tried_again_with_few_runs_in_python() 
     long.kept = True
     for _ in range(99):
         assert not long.is_pythons_turn() and not long.compiled(admission.LONGER)
-
-
-def test_compiled_code_that_is_clearly_faster_needs_no_trial() -> None:
-    assert judged(1.0, 0.9 * admission._CLEAR) is False
-    assert judged(1.0, 1.1 * admission._CLEAR) is None
 
 
 def test_a_time_of_python_beside_other_work_is_found_out() -> None:
@@ -126,14 +117,9 @@ def test_short_runs_are_measured_in_rows_and_one_long_run_is_enough(monkeypatch:
     assert ends(InARow(), 0.08) == [pytest.approx(0.08)]
 
 
-def test_questions_in_vain_take_a_twentieth_of_the_time_of_statements() -> None:
-    questions = Questions()
-    assert not any(questions.in_vain(1e-4, 0.0, False) for _ in range(99))
-    assert questions.in_vain(1e-3, 0.0, False) == pytest.approx(0.0109 / 0.05)
-    assert not questions.in_vain(1e-4, 0.1, False) and not questions.are_hopeless()
-    first = Questions()
-    assert not first.in_vain(0.2, 0.0, True)  # what it loads is not needed again
-    assert first.are_hopeless()
+def test_questions_in_vain_take_a_small_part_of_the_time_of_statements() -> None:
+    assert not due_after(0.0039, 0.0, False) and not due_after(0.0139, 0.5, False)
+    assert due_after(0.005, 0.0, False) == pytest.approx(0.25) and not due_after(0.09, 0.0, True)
 
 
 def test_the_pace_of_a_loop() -> None:

@@ -425,7 +425,7 @@ def test_the_end_of_a_function_or_a_loop_has_the_line_before_it() -> None:
 def test_code_without_sites_stays_what_was_loaded() -> None:
     """A package has thousands of functions without sites, and each run loads them."""
     made = rewritten("def f(a):\n    return a\n\ndef g(a):\n    a += 1\n    return a\n", "<two>", False)
-    new = with_constants(made.code, made.places, sites_at(made.places, {}))
+    new = with_constants(made.code, made.code, made.places, sites_at(made.places, {}))
     inner = [[const for const in code.co_consts if type(const) is CodeType] for code in (made.code, new)]
     assert inner[0][0] is inner[1][0] and not sites_in(inner[1][0]) and sites_in(inner[1][1])
 

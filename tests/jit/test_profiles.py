@@ -9,12 +9,14 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import dcarray as dc
-from dcarray.jit.loops.sites import modules, profiles, sampler
+from dcarray.jit.loops.sites import modules, profiles, sampler, verdicts
+from dcarray.jit.loops.sites.codes import inner_codes
 from dcarray.jit.loops.sites.site import Site, sites_at
 from dcarray.tiering.admission import HOT, HOT_AGAIN
 
@@ -56,17 +58,19 @@ def wait_for(condition: Callable[[], bool]) -> None:
 def test_the_next_run_knows_what_became_of_sites(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with dc.options(jit="background", cache_dir=str(tmp_path)):
         sites, end = sites_of(monkeypatch)
-        ran, refused, *rest = sites
+        ran, refused, asked, *rest = sites
         assert rest and not any(site.enabled or site.known or site.doubtful for site in sites)
         ran.runs = 3
-        ran.kept = True
+        ran.kept, ran.part = True, 0.25
         refused.refuse("it is not faster")
+        asked.asked = True
         end()
 
         sites, end = sites_of(monkeypatch)
         wait_for(lambda: sites[0].enabled)
-        assert sites[0].known and sites[1].doubtful
-        assert not any(site.enabled or site.known or site.doubtful for site in sites[2:])
+        assert sites[2].known and not (sites[2].enabled or sites[2].kept)  # its plan is loaded once it is hot
+        assert sites[0].known and sites[0].part == 0.25 and sites[1].doubtful
+        assert not any(site.enabled or site.known or site.doubtful for site in sites[3:])
         sites[0].runs = 1
         end()  # the second has not been tried: it stays as it is
 
@@ -75,17 +79,21 @@ def test_the_next_run_knows_what_became_of_sites(monkeypatch: pytest.MonkeyPatch
         assert sites[1].doubtful
 
 
-def test_the_next_run_begins_with_the_plans_that_gained(
+def test_a_function_that_gained_nothing_has_no_sites_the_next_time(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     with dc.options(jit="background", cache_dir=str(tmp_path)):
         sites, end = sites_of(monkeypatch)
-        sites[0].asked, sites[1].kept = True, True
+        sites[0].kept = True
+        for site in sites[1:]:
+            if site.source.line < 9:
+                site.refuse("it is not faster")
         end()
-        sites, _ = sites_of(monkeypatch)
-        wait_for(lambda: sites[1].enabled)
-        assert not sites[0].enabled  # its plan is loaded once it is hot
-        assert [site.kept for site in sites[:2]] == [False, True] and sites[0].known and sites[1].known
+        monkeypatch.setattr(modules, "sites_at", sites_at)
+        for runs, names in (0, "fgh"), (1, "fh"), (10, "fgh"):  # one run in ten has all sites
+            monkeypatch.setattr(verdicts, "OF_PROGRAM", [SimpleNamespace(_runs=runs)])
+            code = modules.compile_module(SOURCE, "<a profile>", {}, True)
+            assert [c.co_name for c in inner_codes(code) if Site in map(type, c.co_consts)] == [*names]
 
 
 def test_doubtful_sites_are_hot_later() -> None:

@@ -129,9 +129,9 @@ def test_the_sampler_has_code_pruned_that_is_seen_for_a_while(monkeypatch: pytes
     sites[0].refuse("no")
     f(1.0, 4)
     assert pruned == [f.__code__]
-    f(1.0, 5)
+    f(1.0, 1)
     assert len(pruned) == 1  # seldom from then on
-    f(1.0, 4)
+    f(1.0, 1)
     assert len(pruned) == 2
 
 

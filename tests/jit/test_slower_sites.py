@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from dcarray import comm
 from dcarray.jit.loops.sites import site as sites
 from dcarray.jit.loops.sites.functions import put_sites, with_sites
 from dcarray.jit.loops.sites.site import Site
+from dcarray.plans.slot import PlanState
 from dcarray.tiering import admission
 
 pytestmark = pytest.mark.eager
@@ -80,7 +82,7 @@ def test_plans_take_no_more_than_their_time(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_it_is_not_asked_in_vain_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(admission, "_ALLOWED", 0.0)
+    monkeypatch.setattr(admission, "_EAGERLY", 0.0)
     f = written(DOUBLED)
     site = eager_site(f)
     f(np.ones(6))
@@ -88,7 +90,11 @@ def test_it_is_not_asked_in_vain_for_ever(monkeypatch: pytest.MonkeyPatch) -> No
     for _ in range(3):
         assert f([1, 2, None][:2]) == [1, 2.0]
     assert [*f(dict(enumerate([1.0, 0.0]))).values()] == [1.0, 2.0]
-    assert not site.enabled
+    assert not site.enabled and site.refused
+    site, waiting = eager_site(written(DOUBLED)), SimpleNamespace(state=PlanState.ASKED)
+    site.server._plain.plans.entries[1] = waiting
+    site.server._note_vain(None, waiting, 1.0)
+    assert not site.enabled and not site.refused
 
 
 @pytest.mark.parametrize("in_blocks", [False, True])

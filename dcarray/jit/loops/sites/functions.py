@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import partial
 from opcode import opmap
 from types import CodeType, FunctionType, ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import WeakSet
 
 from dcarray.core.faults import passed_over
@@ -21,10 +21,11 @@ from ..syntax.originals import called_by, original
 from ..syntax.source import CO_COROUTINE, CO_GENERATOR, names_in, source_of
 from ..syntax.supported import KnownCalls, imported_modules
 from ..syntax.syntax_facts import declared_names, listed, walk
-from .codes import bound, every, inner_codes, note_codes
+from .codes import bound, every, inner_codes
 from .rewrite import Scope, Text, add_sites, reads_frames
 from .site import Site, SitePlace, SiteSource, sites_at
-from .site_code import lined, with_constants
+from .site_code import lined
+from .sited_module import SitedModule
 
 __all__ = [
     "bindings", "function_code", "functions_of", "give", "holders", "put_sites", "remove_sites",
@@ -41,29 +42,6 @@ bindings: dict[int, dict[str, BoundName]] = {}
 
 # by the identities of a code object and of its global names
 _known: dict[tuple[int, int], tuple[CodeType, dict[str, Any], tuple[CodeType, list[Site]] | None]] = {}
-
-
-class Sited(NamedTuple):
-    """A function's code in which constants stand for sites, also in the functions that are defined in it.
-
-    Attributes
-    ----------
-    code : CodeType
-    places : list of SitePlace
-    places_of : dict
-        As in `SitedModule`.
-    """
-
-    code: CodeType
-    places: list[SitePlace]
-    places_of: dict[tuple[str, int], list[int]]
-
-    def filled(self, plain: CodeType, sites: list[Site]) -> CodeType:
-        """Return the code with the given sites in place of its constants, registered with ``plain`` as its
-        original."""
-        made = with_constants(self.code, self.places, sites)
-        note_codes(made, plain, {code: [sites[k] for k in found] for code, found in self.places_of.items()})
-        return made
 
 
 def with_sites(function: FunctionType) -> tuple[CodeType, list[Site]] | None:
@@ -91,7 +69,7 @@ def _with_sites(function: FunctionType, code: CodeType) -> tuple[CodeType, list[
 
 def function_code(
     function: FunctionType, code: CodeType, without: Set[SiteSource] = frozenset()
-) -> Sited | None:
+) -> SitedModule | None:
     """Return a function's code with constants in place of sites; None if nothing in it can be a site, or if
     its source file may not be what it was compiled from.
 
@@ -122,7 +100,7 @@ def function_code(
             add_sites(tree.body, _scope(inner, tree, known, sees_identity), text, places, without)
             places_of[inner.co_name, inner.co_firstlineno] = [*range(before, len(places))]
     made = source.compile_tree(source.tree) if places else None
-    return None if made is None else Sited(lined(made), places, places_of)
+    return None if made is None else SitedModule(lined(made), places, places_of)
 
 
 def _definitions(code: CodeType, tree: ast.FunctionDef) -> Iterator[tuple[CodeType, ast.FunctionDef]]:

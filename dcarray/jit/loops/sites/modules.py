@@ -13,10 +13,8 @@ from dcarray.core.faults import passed_over
 from dcarray.lowering.runtime.parsing import parse
 
 from ..syntax.stubs import functions_in, stub_of
-from .codes import note_codes
 from .profiles import profile_of
 from .site import Site, sites_at
-from .site_code import with_constants
 from .sited_module import SitedModule
 
 __all__ = ["compile_module"]
@@ -71,12 +69,10 @@ def _with_sites(
         except (SyntaxError, ValueError, RecursionError):
             return plain
     sites = sites_at(module.places, names)
-    made = with_constants(module.code, module.places, sites)
     for site in sites:
         site.enabled = eagerly and site.outer is None
-    note_codes(made, plain, {code: [sites[k] for k in found] for code, found in module.places_of.items()})
-    if profile:
-        profile.begin(module, sites)
+    left = profile.begin(module, sites) if profile else frozenset()
+    made = module.filled(plain, sites, left)
     _heat_hinted(source, file, module, sites)
     return made
 

@@ -17,10 +17,12 @@ from dcarray.core import config
 
 from .site import Site
 from .sited_module import SitedModule
+from .verdicts import repeats
 
 __all__ = ["Profile", "profile_of"]
 
 _SITES, _CODE = "sites", "code"
+_WHOLE = 1000  # of a site's `part`, as a whole number
 _LONG = 1024  # characters of a module whose code is stored even if none of its sites ran
 
 
@@ -47,7 +49,7 @@ class Profile:
     def __init__(self, folder: str, key: str) -> None:
         self._folder, self._key = folder, key
         self._is_new = True
-        self._known = ""  # numbers of sites that were faster, refused, and asked for
+        self._known = ""  # numbers of sites that were faster, refused, and asked for; parts of the first ones
 
     def module(self) -> SitedModule | None:
         """Return the module's code with sites from the profile; None if no earlier run has stored it."""
@@ -59,21 +61,25 @@ class Profile:
         if found is None:
             return None
         self._is_new = False
-        self._known = (disk_store.load_data(self._folder, _SITES, self._key) or b"//").decode()
+        self._known = (disk_store.load_data(self._folder, _SITES, self._key) or b"///").decode()
         return SitedModule.loads(found)
 
-    def begin(self, module: SitedModule, sites: Sequence[Site]) -> None:
+    def begin(self, module: SitedModule, sites: Sequence[Site]) -> frozenset[Site]:
         """Apply what an earlier run found out to the sites: those that gained load their plans at once, those
-        left to Python are planned later.  What this run finds out is stored when it ends."""
+        left to Python are planned later.  Return those for which no plan was asked, or found, if this run
+        needs no others.  What this run finds out is stored when it ends."""
+        left: set[Site] = set()
         if not self._is_new:
-            kept, refused, asked = [[*map(int, part.split())] for part in self._known.split("/")]
+            kept, refused, asked, parts = [[*map(int, part.split())] for part in self._known.split("/")]
             for number in refused:
                 sites[number].doubtful = True
             for number in kept + asked:
                 sites[number].known = True
-            for number in kept:  # to load the others' plans may take longer than they save
-                sites[number].kept = True
-                sites[number].heat()
+            for number, part in zip(kept, parts, strict=True):
+                sites[number].kept, sites[number].part = True, part / _WHOLE
+                sites[number].heat()  # to load the others' plans may take longer than they save
+            if repeats():
+                left = {*sites} - {sites[number] for number in kept + asked}
         pid = os.getpid()
 
         def end() -> None:
@@ -82,6 +88,7 @@ class Profile:
                     self._save(module, sites)
 
         atexit.register(end)
+        return frozenset(left)
 
     def _save(self, module: SitedModule, sites: Sequence[Site]) -> None:
         from dcarray.core.counters import settle
@@ -95,8 +102,9 @@ class Profile:
                 kept.append(number)
             elif site.asked or site.runs:
                 asked.append(number)
-        text = "/".join(" ".join(map(str, part)) for part in (kept, refused, asked))
-        if text in ("//", self._known) and not (self._is_new and len(self._key) > _LONG):
+        parts = [round(_WHOLE * sites[number].part) for number in kept]
+        text = "/".join(" ".join(map(str, part)) for part in (kept, refused, asked, parts))
+        if text in ("///", self._known) and not (self._is_new and len(self._key) > _LONG):
             return
         from dcarray.plans import disk_store
 

@@ -121,7 +121,7 @@ class Sampler:
         seen, limit = self._vain.get(id(code), (0.0, admission.PRUNED))
         self._vain[id(code)] = seen + seconds, limit
         if seen + seconds >= limit:
-            self._vain[id(code)] = 0.0, 4 * limit
+            self._vain[id(code)] = 0.0, 2 * limit
             self.prune(code, sites)
 
     def _note_line(self, code: CodeType, line: int, seconds: float) -> None:

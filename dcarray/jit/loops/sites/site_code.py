@@ -14,6 +14,7 @@ from operator import is_
 from types import CodeType
 from typing import Any
 
+from .codes import inner_codes
 from .site import Site, SitePlace, constant, watch_constant
 from .watch import Watch
 
@@ -31,22 +32,30 @@ _LINED = _LINES << 3 | 128
 _MORE = 64  # in a byte of a number: another one follows
 
 
-def with_constants(code: CodeType, places: Sequence[SitePlace], sites: Sequence[Site]) -> CodeType:
-    """Return a code object, with its inner ones, with the sites in place of their constants."""
+def with_constants(
+    code: CodeType, plain: CodeType, places: Sequence[SitePlace], sites: Sequence[Site],
+    left: frozenset[Site] = frozenset(),
+) -> CodeType:  # fmt: skip
+    """Return a code object, with its inner ones, with the sites in place of their constants.  Those of which
+    all sites are in ``left``, and an earlier run has left one to Python, are plain."""
     known: dict[str, Any] = {constant(k): site for k, site in enumerate(sites)}
     for place, site in zip(places, sites, strict=True):
         if place.watch >= 0:
             known.setdefault(watch_constant(place.watch), Watch()).add(site)
-    return _replaced(code, known)
+    return _replaced(code, plain, known, left)
 
 
-def _replaced(code: CodeType, sites: Mapping[str, Any]) -> CodeType:
+def _replaced(code: CodeType, plain: CodeType, known: Mapping[str, Any], left: frozenset[Site]) -> CodeType:
+    pairs = zip(inner_codes(code), inner_codes(plain), strict=True)
+    inner = iter([_replaced(*pair, known, left) for pair in pairs])
+    own = [site for c in code.co_consts if type(c) is str and type(site := known.get(c)) is Site]
+    base = plain if left.issuperset(own) and any(site.doubtful for site in own) else code
     found = [
-        sites.get(c, c) if type(c) is str else _replaced(c, sites) if type(c) is CodeType else c
-        for c in code.co_consts
+        known.get(c, c) if type(c) is str else next(inner) if type(c) is CodeType else c
+        for c in base.co_consts
     ]
-    same = all(map(is_, found, code.co_consts))
-    return code if same else code.replace(co_consts=tuple(found))
+    same = all(map(is_, found, base.co_consts))
+    return base if same else base.replace(co_consts=tuple(found))
 
 
 def lined(code: CodeType) -> CodeType:

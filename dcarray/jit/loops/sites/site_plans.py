@@ -38,7 +38,9 @@ from .plan_values import PlanMismatch
 from .run_loop import LoopPlan
 from .site import Site, SiteSource
 from .sizes import SizePattern, SizesSeen, kind_of, places_of
+from .verdicts import need_plans
 
+BACKGROUND.need_plans = need_plans
 watchers: list[Callable[[LoopRequest], None]] = []
 """Callbacks that get the request of each compiled site, then planned eagerly, for `dcarray.explain`."""
 
@@ -248,6 +250,9 @@ class SitePlans:
 
     def is_ready(self) -> bool:
         return any(entry.plan is not None for entry in self.entries.values())
+
+    def are_awaited(self) -> bool:
+        return any(entry.state is PlanState.ASKED for entry in self.entries.values())
 
     def refused(self) -> list[Entry]:
         return [entry for entry in self.entries.values() if entry.state is PlanState.REFUSED]

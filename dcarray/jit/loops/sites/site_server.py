@@ -47,7 +47,7 @@ class SiteServer:
         self._running: dict[int, tuple[float, Version | None, Entry | None]] = {}  # by thread: Python's runs
         self._shared: set[int] = set()  # threads in which compiled code has done part of the iterations
         self._pace = admission.Pace()
-        self._questions = admission.Questions()
+        self._spent = 0.0  # seconds of questions in vain
         self._row: tuple[Version, Entry, admission.InARow] | None = None  # Python's runs that are measured
         self._resting, self._unnamed = 0, ""  # runs in which the reason stands for which parts are no names
         self._plain = Version(site, None, self._give_up)
@@ -87,8 +87,7 @@ class SiteServer:
     @property
     def waits(self) -> bool:
         """Whether plans have been asked for and none has come."""
-        entries = [entry for version in self.versions for entry in version.plans.entries.values()]
-        return any(e.state is PlanState.ASKED for e in entries) and not self._is_ready()
+        return any(version.plans.are_awaited() for version in self.versions) and not self._is_ready()
 
     def _is_ready(self) -> bool:
         return any(version.plans.is_ready() for version in self.versions)
@@ -113,21 +112,19 @@ class SiteServer:
             self._running[get_ident()] = perf_counter(), version, entry
 
     def _note_vain(self, version: Version | None, entry: Entry | None, took: float) -> None:
-        """Note that the site was asked, for ``took`` seconds, without a result.  If that takes too much of
-        the statements' time, have it asked later or never again.  Ranks have to do the same at the same time:
-        for them the number of questions decides."""
-        hopeless = entry is None or entry.state is PlanState.REFUSED
-        eagerly, alone = config.current().jit == "eager", ranks_may_differ()
-        if alone:
-            due = self._questions.in_vain(took, self.site.seconds, hopeless, eagerly)
-        else:
-            due = self._questions.in_vain(1.0, 0.0, hopeless, True)
-        if not due:
-            return
-        version = version or self._plain
-        if self._questions.are_hopeless() and not version.is_refused:
+        """Note that the site was asked, for ``took`` seconds, and there was no plan.  If that takes too much
+        of the statements' time, have it asked later, or never again if none is awaited.  Ranks have to do the
+        same at the same time: for them the number of questions decides."""
+        alone, version = ranks_may_differ(), version or self._plain
+        if entry is not None and entry.state in (PlanState.UNASKED, PlanState.READY):
+            return  # Python's run is timed
+        self._spent += min(took, admission.QUESTION) if alone else admission.QUESTION
+        eagerly = not alone or config.current().jit == "eager"
+        due = admission.due_after(self._spent, self.site.seconds * alone, eagerly)
+        hopeless = not (self.site.kept or version.plans.are_awaited())
+        if due and hopeless and not version.is_refused:
             version.refuse("no compiled code is faster for the values of most of its runs")
-        if alone and not self.site.refused:  # there are versions for other values
+        if due and alone and not self.site.refused:  # there are versions for other values
             self.site.put_off(due)
 
     def _enter_in_a_row(self, *values: Any) -> tuple[Any, ...]:
@@ -159,7 +156,7 @@ class SiteServer:
             took = perf_counter() - begun
             python = self._pace.seconds * len(range(start, items.stop, items.step))
             self.site.kept = self._pace.is_faster(took, start, items)
-            self.site.part = took / python if python else 1.0
+            self.site.part = took / python if python else self.site.part
             if not self.site.kept and entry and self._pace.is_faster(0.5 * took, start, items):
                 version.plans.refuse_slow(entry, not_faster(took, python), "slower")  # one time may be wrong
             elif not self.site.kept:

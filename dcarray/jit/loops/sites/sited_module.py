@@ -1,18 +1,21 @@
-"""The code of a module with sites, and the places of these, as plain data that is stored for the next run."""
+"""The code of a module or function with sites, and the places of these, as plain data that can be stored."""
 
 from __future__ import annotations
 
 import marshal
+from collections.abc import Sequence
 from types import CodeType
 from typing import NamedTuple
 
-from .site import SitePlace, SiteSource
+from .codes import note_codes
+from .site import Site, SitePlace, SiteSource
+from .site_code import with_constants
 
 __all__ = ["SitedModule"]
 
 
 class SitedModule(NamedTuple):
-    """A module's code with constants in place of its sites.
+    """The code of a module, or of a function and its inner ones, with constants in place of their sites.
 
     Attributes
     ----------
@@ -26,6 +29,13 @@ class SitedModule(NamedTuple):
     code: CodeType
     places: list[SitePlace]
     places_of: dict[tuple[str, int], list[int]]
+
+    def filled(self, plain: CodeType, sites: Sequence[Site], left: frozenset[Site] = frozenset()) -> CodeType:
+        """Return the code with the given sites in place of its constants, or as `with_constants` says without
+        those in ``left``, registered with ``plain`` as its original."""
+        made = with_constants(self.code, plain, self.places, sites, left)
+        note_codes(made, plain, {code: [sites[k] for k in found] for code, found in self.places_of.items()})
+        return made
 
     @staticmethod
     def loads(data: bytes) -> SitedModule:

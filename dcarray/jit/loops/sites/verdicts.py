@@ -18,7 +18,7 @@ from dcarray.core import config
 if TYPE_CHECKING:
     from .site import Site
 
-__all__ = ["Verdict"]
+__all__ = ["OF_PROGRAM", "Verdict", "need_plans", "repeats"]
 
 _KIND = "verdict"
 _START = 0.06  # seconds of the processor's time that sites and the code that serves them take
@@ -66,26 +66,38 @@ class Verdict:
         failed = hasattr(sys, "last_type")  # Python has shown its error
         if self._folder is not None and os.getpid() == self._pid and not failed:
             with nullcontext() if config.current().debug else suppress(Exception):
-                self._save(process_time())
+                from dcarray.plans import disk_store
 
-    def _save(self, took: float) -> None:
-        from dcarray.plans import disk_store
+                text = "{:.0f} {:.3f} {:.3f}".format(*self._after(process_time()))
+                disk_store.save_data(self._folder, _KIND, self._key, text.encode(), False)
 
+    def _after(self, took: float) -> tuple[float, float, float]:
+        """Return the number of runs and the times with and without sites, after a run that took so long."""
         before = self._with if self.has_sites else self._without
         if before and took > _LONGER * before + _LEAST:
-            self._runs = self._with = self._without = 0.0
-        elif self.has_sites:
-            cost = max(_START, _SHARE * took)
-            expected = took - cost + _gain(not self._runs)  # without sites, until a run has been without
-            is_new = self._runs < 2  # the first one had to make all plans
-            self._without = expected if is_new else self._without
-            self._with = took if is_new else (took + self._with) / 2
-            self._runs += 1
-        else:
-            self._without = (took + self._without) / 2
-            self._runs += 1
-        text = f"{self._runs:.0f} {self._with:.3f} {self._without:.3f}"
-        disk_store.save_data(self._folder, _KIND, self._key, text.encode(), False)
+            return 0.0, 0.0, 0.0
+        if not self.has_sites:
+            return self._runs + 1, self._with, (took + self._without) / 2
+        if self._runs >= 2:
+            return self._runs + 1, (took + self._with) / 2, self._without
+        cost = max(_START, _SHARE * took)  # the first run had to make all plans, and is not counted again
+        expected = took - cost + _gain(not self._runs)  # without sites, until a run has been without
+        return self._runs + 1, took, expected
+
+
+OF_PROGRAM: list[Verdict] = []
+"""The verdict on the program that runs, if there is one."""
+
+
+def need_plans() -> bool:
+    """Whether the program's next run will have sites, if this one ends now."""
+    after = [verdict._after(process_time()) for verdict in OF_PROGRAM]
+    return hasattr(sys, "last_type") or all(found <= without for _, found, without in after)
+
+
+def repeats() -> bool:
+    """Whether the program has run before, and this run need not try once more what gained nothing then."""
+    return any(verdict._runs % _AGAIN for verdict in OF_PROGRAM)
 
 
 def _gain(guesses: bool) -> float:

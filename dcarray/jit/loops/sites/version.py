@@ -121,7 +121,7 @@ class Version:
         refused = entry.gain.compiled(seconds)
         if not known and entry.gain.judged:
             compiled, python = entry.gain.both
-            self.site.kept, self.site.part = not refused, compiled / python if python else 1.0
+            self.site.kept, self.site.part = not refused, compiled / python if python else self.site.part
         if refused:
             entry.refuse()
             self.plans.refuse_slow(entry, not_faster(*entry.gain.both), "slower")
