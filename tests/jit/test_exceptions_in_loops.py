@@ -176,9 +176,12 @@ def test_handlers_are_pythons(caught: str) -> None:
     ("try:\n  if x[i] > 30: raise ValueError\n  s += 1 / x[i]\nexcept ValueError: s -= 1\n", 0),
     ("s += h(float(x[i]))\n", 1),
     ("s += h(float(x[i]) - 7.0)\n", 0),
+    ("if x[i] > 5: x[i] = 1 / (x[i] - 5)\n", 1),
+    ("x[i] = math.sqrt(x[i] / (x[i] - 5)) if x[i] > 5 else 0.0\n", 1),
 ])  # fmt: skip
 def test_statements_that_are_guarded(body: str, compiled: int) -> None:
     lines = [
+        "import math",
         "def h(v):",
         "    try: return 1 / v",
         "    except ZeroDivisionError: return 7.0",

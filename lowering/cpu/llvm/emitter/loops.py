@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from dcarray.lowering.kernel.nodes import Affine, For, If, NumpyCall, Repeat, Stmt
-from dcarray.lowering.kernel.walk import is_contiguous
+from dcarray.lowering.kernel.nodes import Affine, For, If, Lit, NumpyCall, Op, Repeat, Stmt, Store
+from dcarray.lowering.kernel.walk import is_contiguous, values, walk, walk_statements
 
 from .routines import Routines
 
 _SOME, _MANY = 8, 1 << 14  # iterations of a loop between two looks whether to stop
 # A loop of a known length is unrolled only when vectors have been made of it: the loop over these.
 EARLY = '!{!"llvm.loop.unroll.disable"}'
-ROWS = '!{!"llvm.loop.vectorize.enable", i1 false}'  # gathers from several rows would be slower
+SCALAR = '!{!"llvm.loop.vectorize.enable", i1 false}'
 LATER = '!{!"llvm.loop.vectorize.followup_vectorized", !{!"llvm.loop.isvectorized", i32 1}}'
 
 
@@ -32,6 +32,14 @@ def _unchecked(body: tuple[Stmt, ...]) -> int:
             case If(_, then, orelse) if _unchecked((*then, *orelse)) == _SOME:
                 return _SOME
     return _MANY
+
+
+def _is_guarded(body: tuple[Stmt, ...]) -> bool:
+    """Whether branches have divisions or roots that LLVM's vectors would also make for all other elements."""
+    inside = [*walk_statements(stmt for stmt in body if isinstance(stmt, If))]
+    every = [op for one in inside for value in values(one) for op in walk(value) if isinstance(op, Op)]
+    found = sum(op.name in ("divide", "sqrt") and not isinstance(op.args[-1], Lit) for op in every)
+    return found + any(isinstance(one, Store) for one in inside) > 1  # a result selected at once is masked
 
 
 class Loops(Routines):
@@ -79,8 +87,8 @@ class Loops(Routines):
             if vector:  # interleaved iterations around a call would all spill what they hold
                 known = (EARLY, LATER) if _known(low, high) else ()
                 notes.append(self.note(group, 1 if b.calls > calls else unroll, known))
-            elif any(isinstance(stmt, For) and stmt.kind == "short" for stmt in body):
-                notes.append(self.note(group, 0, (ROWS,)))
+            elif any(isinstance(stmt, For) and stmt.kind == "short" for stmt in body) or _is_guarded(body):
+                notes.append(self.note(group, 0, (SCALAR,)))  # gathers from several rows would be slower
 
     def strips(self, loop: For, low: str, high: str) -> None:
         """Emit a loop as one over strips of its iterations, between which the run may be stopped."""
@@ -91,7 +99,7 @@ class Loops(Routines):
         with self.iterations(low, high, length, []) as first:
             self.stop()
             last = b.intrinsic("smin", "i64", b.op(f"add nsw i64 {first}, {length}"), high)
-            if loop.step == 1:  # LLVM unrolls loops whose number of iterations is at hand
+            if loop.step == 1 and not _is_guarded(loop.body):  # LLVM unrolls loops of known lengths
                 self.counted_loop(loop.var, first, b.op(f"sub nuw nsw i64 {last}, {first}"), loop.body)
             else:
                 self.loop(loop.var, first, last, loop.step, False, loop.body, loop.unroll)
