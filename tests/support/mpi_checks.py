@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
-import signal
 import sys
 import tracemalloc
 import warnings
@@ -107,20 +105,6 @@ def shared() -> None:
     assert ranks.share(("bits",), 0) == 0
 
 
-def raising() -> None:
-    """An exception on one rank ends all."""
-    if ranks.rank == 1:
-        raise ZeroDivisionError("on purpose")
-    ranks.barrier()
-
-
-def killed() -> None:
-    """The death of a process ends all."""
-    if ranks.rank == 1:
-        os.kill(os.getpid(), signal.SIGKILL)
-    ranks.barrier()
-
-
 def shorter() -> None:
     """A message of fewer bytes than are to be received."""
     other = 1 - ranks.rank
@@ -131,11 +115,6 @@ def longer() -> None:
     """A message of more bytes."""
     other = 1 - ranks.rank
     comm.Wait(comm.Irecv(np.zeros(3), other) if ranks.rank else comm.Isend(np.zeros(4), other))
-
-
-def disagreeing() -> None:
-    """Shapes that differ between ranks."""
-    comm.Bcast(np.zeros(2 + ranks.rank))
 
 
 def aborted() -> None:

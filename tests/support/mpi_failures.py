@@ -329,11 +329,6 @@ def objects() -> None:
     comm.Allreduce(np.array([None]) if me == 2 else np.zeros(1))
 
 
-def grids() -> None:
-    """A grid that is not the same everywhere."""
-    comm.Cart_create((size, 1) if me else (1, size))
-
-
 def distributed() -> None:
     """An array that is not the same everywhere."""
     dc.distribute(np.zeros((6, 6 + me)))

@@ -40,11 +40,8 @@ def test_what_recordings_do_often(name: str, watch: str, monkeypatch: pytest.Mon
 
 @needs_mpi
 @pytest.mark.parametrize(("name", "ranks", "said"), [
-    ("raising", 3, "rank 1 of 3 failed:\nTraceback"),
-    ("killed", 3, ""),
     ("shorter", 2, "rank 0 sends 16 bytes where 24 bytes of float64 are received"),
     ("longer", 2, "longer than what is to receive it (24 bytes of float64 from rank 0)"),
-    ("disagreeing", 2, "rank 0 calls bcast(0, 16, float64)"),
     ("aborted", 2, ""),
     ("finalised", 2, "MPI is not initialised"),
 ])  # fmt: skip
@@ -52,7 +49,7 @@ def test_what_fails_on_one_rank_ends_all(name: str, ranks: int, said: str) -> No
     done = launch(ranks, "-m", "mpi_checks", name)
     assert done.returncode != 0, done.stdout + done.stderr
     assert said in done.stderr
-    assert "ended" not in done.stdout or name in ("shorter", "longer", "disagreeing")
+    assert "ended" not in done.stdout or name in ("shorter", "longer")
 
 
 @needs_mpi

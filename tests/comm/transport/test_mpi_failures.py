@@ -72,7 +72,6 @@ FAILING: dict[str, tuple[int | None, list[str], int]] = {
     "interrupted": (130, [r"rank 1 of 3 failed:\nTraceback(.*\n)+KeyboardInterrupt", "rank 2 of 3 ended"], 0),
     "gone": (None, [], 0),
     "objects": (1, [r"where rank 2 calls allreduce\(sum, \(1,\), object\)"], 0),
-    "grids": (1, [r"(?s)(ranks disagree on the grid.*){3}"], 0),
     "distributed": (1, [r"(?s)(ranks disagree on what is to be distributed.*){3}"], 0),
 }
 

@@ -34,19 +34,6 @@ def run(size: int, program: Program) -> list[Any]:
 
 
 # ---- what works --------------------------------------------------------------------------------------
-@pytest.mark.parametrize("size", [1, 2, 3, 12])
-def test_a_ring(size: int) -> None:
-    def ring(comm: Communicator) -> float:
-        there, got = np.full((2, 3), float(comm.rank)), np.empty((3, 2)).T
-        right, left = (comm.rank + 1) % size, (comm.rank - 1) % size
-        comm.waitall([comm.irecv([got], left, 5), comm.isend([there], right, 5)])
-        assert np.all(got == left)
-        assert comm.counts == (Counts(1, 48, 1, 48) if size > 1 else Counts())
-        return got.sum()  # type: ignore[no-any-return]
-
-    assert run(size, ring) == [6.0 * ((rank - 1) % size) for rank in range(size)]
-
-
 def test_collective_operations() -> None:
     def program(comm: Communicator) -> None:
         here = np.array([comm.rank, 10 * comm.rank])
@@ -69,22 +56,6 @@ def test_collective_operations() -> None:
         assert comm.counts == Counts(3, 24, 3, 24, 4, 16 + 16 + 8 + 24)
 
     run(4, program)
-
-
-def test_nan_is_passed_on_and_bools_are_combined() -> None:
-    def program(comm: Communicator) -> None:
-        values = np.array([np.nan if comm.rank == 1 else 1.0, comm.rank])
-        comm.allreduce(values, values, "max")
-        assert np.isnan(values[0]) and values[1] == 2
-        flag = np.array(comm.rank == 2)
-        comm.allreduce(flag, flag, "land")
-        assert not flag
-        with pytest.raises(TypeError):
-            comm.allreduce(values, values, "band")
-        with pytest.raises(CommError, match="'mean' is not a reduction"):
-            comm.allreduce(values, values, "mean")
-
-    run(3, program)
 
 
 def test_groups_do_not_hear_each_other() -> None:
@@ -270,10 +241,7 @@ def test_what_is_sent_must_not_change() -> None:
 
 
 WRONG: list[tuple[Program, type[Exception], str]] = [
-    (lambda c: c.isend([np.zeros(1)], 2, 0), CommError, "no rank 2 among 2"),
     (lambda c: c.isend([np.zeros(1)], 0, -1), CommError, "a tag lies between"),
-    (lambda c: c.isend([np.array([None])], 0, 0), TypeError, "dtype object"),
-    (lambda c: c.irecv([np.broadcast_to(0, 3)], 0, 0), ValueError, "read-only"),
     (lambda c: c.sub([1 - c.rank]), CommError, "rank 0 asks for a communicator"),
     (lambda c: c.abort(3), CommError, "rank 0 ended all ranks with code 3"),
 ]
