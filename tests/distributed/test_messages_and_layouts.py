@@ -5,20 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import comm_random_arrays
 import numpy as np
 import pytest
 from simulated import on_ranks
 
 import dcarray as dc
 from dcarray.comm import Block, Cyclic, Layout, ProcessGrid, Whole, run, world
-
-RANKS = (1, 2, 3, 4, 6)
-
-
-@pytest.mark.parametrize("seed", range(50))
-def test_random_programs(seed: int) -> None:
-    run(RANKS[seed % 5], comm_random_arrays.run, seed)
 
 
 def some(shape: tuple[int, ...], seed: int = 0) -> Any:

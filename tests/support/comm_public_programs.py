@@ -13,7 +13,6 @@ from collections.abc import Callable
 from typing import Any
 
 import comm_failing_work
-import comm_random_arrays
 import comm_whole_arrays
 import numpy as np
 from comm_layouts import scatter
@@ -386,8 +385,6 @@ def halos() -> None:
 @program
 def distributed_arrays() -> None:
     comm_failing_work.check()
-    for seed in range(6):
-        comm_random_arrays.run(seed)
     a, b = np.random.default_rng(1).random((40, 30)), np.zeros((40, 30))
     x, y = dc.distribute(a), dc.distribute(b)
     for to, of in ((y, x), (x, y), (b, a), (a, b)):

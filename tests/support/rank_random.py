@@ -16,9 +16,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from rank_keys import laid_out
 
 import dcarray as dc
-from dcarray.comm import CommError, ProcessGrid, run, world
+from dcarray.comm import CommError, run, world
 
 TABLES, LINES, ROUGH = ("a", "b", "c"), ("x", "y"), ("r", "s")
 Line = Callable[[random.Random], str]
@@ -262,12 +263,8 @@ def _perform(seed: int, wrapped: bool) -> tuple[list[str], dict[str, Any]]:
 
 
 def _wrapped(a: Any, rng: random.Random) -> Any:
-    """The distributed array, in the default layout or on a random grid."""
-    size = world().size
-    if a.ndim == 1 or rng.random() < 0.6:
-        return dc.asarray(a)
-    rows = rng.choice([d for d in range(1, size + 1) if size % d == 0])
-    return dc.distribute(a, ProcessGrid((rows, size // rows)))
+    """The distributed array, in the default layout or in a random one."""
+    return dc.asarray(a) if rng.random() < 0.6 else laid_out(rng, a)
 
 
 def difference(seed: int) -> str | None:
