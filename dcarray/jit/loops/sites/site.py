@@ -399,8 +399,8 @@ class Site:
 
     @property
     def waits(self) -> bool:
-        """Whether plans have been asked for, none of which has come."""
-        return not self.runs and self._server is not None and self._server.waits
+        """Whether plans have been asked for, of which it is not known whether they are faster."""
+        return not self.kept and self._server is not None and self._server.waits
 
     def release(self) -> None:
         """Leave the statements to Python at the program's end, and keep none of its objects alive."""

@@ -86,8 +86,10 @@ class SiteServer:
 
     @property
     def waits(self) -> bool:
-        """Whether plans have been asked for and none has come."""
-        return any(version.plans.are_awaited() for version in self.versions) and not self._is_ready()
+        """Whether plans have been asked for, of which none has been judged."""
+        entries = [entry for version in self.versions for entry in version.plans.entries.values()]
+        known = any(entry.state is PlanState.REFUSED or entry.gain.judged for entry in entries)
+        return not known and any(entry.state is not PlanState.UNASKED for entry in entries)
 
     def _is_ready(self) -> bool:
         return any(version.plans.is_ready() for version in self.versions)
@@ -121,8 +123,7 @@ class SiteServer:
         self._spent += min(took, admission.QUESTION) if alone else admission.QUESTION
         eagerly = not alone or config.current().jit == "eager"
         due = admission.due_after(self._spent, self.site.seconds * alone, eagerly)
-        hopeless = not (self.site.kept or version.plans.are_awaited())
-        if due and hopeless and not version.is_refused:
+        if due and not (self.site.kept or version.is_refused or version.plans.are_awaited()):
             version.refuse("no compiled code is faster for the values of most of its runs")
         if due and alone and not self.site.refused:  # there are versions for other values
             self.site.put_off(due)
