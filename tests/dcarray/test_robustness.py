@@ -171,12 +171,9 @@ def test_fork():
 
 @pytest.fixture
 def interruptible():
-    """Python's own answer to an interrupt, which who starts the tests may have switched off.  Garbage is not
-    collected, since an interrupt that a callback of the collector gets is lost."""
+    """Python's own answer to an interrupt, which who starts the tests may have switched off."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    gc.disable()
     yield
-    gc.enable()
     signal.signal(signal.SIGINT, before)
 
 

@@ -107,9 +107,9 @@ def account() -> Iterator[Account]:
 
 def one_is_late(account: Account, run: Callable[[Phase], None]) -> Phase:
     """Run phases until a thread has had a part in one, and was late with it: it is not if the calling thread
-    had no processor meanwhile."""
-    rest, until = account.rest, account.until
-    for _ in range(200):
+    had no processor meanwhile, or it had none itself."""
+    rest, until, end = account.rest, account.until, time.monotonic() + 100
+    while time.monotonic() < end:
         phase = Phase(lambda: time.sleep(SLOW), lambda: time.sleep(LATE))
         run(phase)
         if phase.helped and account.until > 0:
