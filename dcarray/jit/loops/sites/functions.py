@@ -8,7 +8,7 @@ from functools import partial
 from opcode import opmap
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
-from weakref import WeakSet
+from weakref import ref
 
 from dcarray.core.faults import passed_over
 
@@ -34,7 +34,7 @@ __all__ = [
 
 _STORE_GLOBAL = opmap["STORE_GLOBAL"]
 
-holders: dict[int, WeakSet[FunctionType]] = {}
+holders: dict[int, list[ref[FunctionType]]] = {}  # callbacks would run handlers of signals, and lose errors
 """By the identity of a code object with sites, functions that run it."""
 
 bindings: dict[int, dict[str, BoundName]] = {}
@@ -250,4 +250,4 @@ def give(function: FunctionType, code: CodeType) -> None:
     names = bindings.get(id(function.__globals__))
     function.__code__ = code = bound(code, names) if names else code
     if id(code) in every:
-        holders.setdefault(id(code), WeakSet()).add(function)
+        holders[id(code)] = [*filter(lambda one: one(), holders.get(id(code), ())), ref(function)]

@@ -68,7 +68,7 @@ def prune_soon(code: CodeType, sites: Sequence[Site]) -> None:
 
 def _functions(code: CodeType, sites: Sequence[Site]) -> list[FunctionType]:
     """Return the functions that run a code object, if they were noted, or have global names."""
-    found: list[Any] = [*holders.get(id(code), ())]
+    found: list[Any] = [f for one in holders.get(id(code), ()) if (f := one())]
     names: Any = sites[0].names if sites else {}
     for part in code.co_qualname.split("."):
         value = names.get(part)
