@@ -25,8 +25,8 @@ RESTING = 0.05
 SLOWER = 1.1
 """The length of each rest between two looks without anything new, in terms of the last one: a look costs the
 program 0.2 ms."""
-HOT = 0.015
-"""Seconds for which statements have been seen running until they are hot."""
+HOT = 0.04
+"""Seconds for which statements have been seen running until they are hot: plans of others cost more."""
 YOUNG = 0.1
 """Seconds from the start of a program, or from its import of NumPy, in which nothing becomes hot: to ask for
 the first plan takes nearly as long, for imports, and many programs end soon."""
@@ -34,7 +34,7 @@ YOUNG_ALONE = 1.0
 """And with one processor, where a first plan takes some seconds, and a thirteenth of the program's time."""
 HOT_AGAIN = 1.0
 """And where an earlier run left them to Python: other values may do better, but most are of the same kind."""
-SEEN = 0.01
+SEEN = 0.02
 """The most seconds that one look counts: code is hot that was seen twice at least."""
 NEAR = 0.25
 """The part of its time that a line without a site counts for the sites near it."""
