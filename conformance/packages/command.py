@@ -74,11 +74,11 @@ def document(results: Iterable[Result], listed: Mapping[str, str], where: str) -
     passed, kept = sum(r.passed for r in results), sum(r.kept for r in results)
     run, share = sum(r.tests for r in results), 100 * kept / passed
     lines.append(f"| all | | {run:,} | {passed:,} | {kept:,} | {share:.2f}% |")
-    lines += ["", "## Tests that pass with NumPy only, by cause", ""]
     by_cause: dict[str, list[str]] = {}
     for r in results:
         for test in r.differing:
             by_cause.setdefault(_cause(r, test, listed), []).append(f"{r.name}: `{test}`")
+    lines += ["", "## Tests that pass with NumPy only, by cause", ""] if by_cause else []
     for cause, tests in sorted(by_cause.items(), key=lambda item: -len(item[1])):
         lines += [f"**{cause}** ({len(tests)})", "", *(f"* {test}" for test in tests), ""]
     return "\n".join(lines).rstrip() + "\n"
