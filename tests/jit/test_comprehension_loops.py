@@ -410,7 +410,8 @@ else:
     from dcarray.jit.loops.sites.site import sites_at
     from dcarray.jit.loops.sites.site_code import with_constants
 
-    exec(with_constants(made.code, made.places, sites_at(made.places, names)), names)
+    code = compile(text, "a_module.py", "exec")
+    exec(with_constants(made.code, code, made.places, sites_at(made.places, names)), names)
     exec(text, plain)
     names.pop("__builtins__"), plain.pop("__builtins__")
     assert names == plain
