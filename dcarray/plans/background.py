@@ -99,7 +99,7 @@ class Background:
     wake : callable
         Has no job wait for the planning process any more; set by `dcarray.plans.client`.
     need_plans : callable
-        Returns whether the program's next run needs plans; set by `dcarray.jit.loops.sites`.
+        Returns whether the program's next run needs plans; set by `dcarray.jit.loops.sites.site_plans`.
     is_stopping : bool
         Whether the program is ending, so that no more plans are made.
     """

@@ -68,7 +68,7 @@ class Sampler:
                 start_new_thread(self._watch, ())
 
     def add_copy(self, made: CodeType, code: CodeType) -> None:
-        """Watch a copy of a code object, if that is watched."""
+        """Watch ``made``, a copy of ``code``, for the same sites; do nothing if ``code`` has none."""
         if id(code) in self._sites:
             self.add(made, self._sites[id(code)][1])
 

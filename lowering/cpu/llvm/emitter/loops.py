@@ -88,7 +88,7 @@ class Loops(Routines):
                 known = (EARLY, LATER) if _known(low, high) else ()
                 notes.append(self.note(group, 1 if b.calls > calls else unroll, known))
             elif any(isinstance(stmt, For) and stmt.kind == "short" for stmt in body) or _is_guarded(body):
-                notes.append(self.note(group, 0, (SCALAR,)))  # gathers from several rows would be slower
+                notes.append(self.note(group, 0, (SCALAR,)))  # gathers are slower, guards would be lost
 
     def strips(self, loop: For, low: str, high: str) -> None:
         """Emit a loop as one over strips of its iterations, between which the run may be stopped."""
