@@ -233,46 +233,8 @@ call_object_run(PyObject *self, PyObject *const *args, size_t flags, PyObject *k
 
 AS_ONE_STEP(call_object, call_object_run)
 
-static int
-object_run_traverse(PyObject *self, visitproc visit, void *arg)
-{
-    ObjectRun *s = (ObjectRun *)self;
-    Py_VISIT(s->python);
-    Py_VISIT(s->run);
-    Py_VISIT(s->names);
-    Py_VISIT(s->spec);
-    Py_VISIT(s->guards);
-    return 0;
-}
-
-static int
-object_run_clear(PyObject *self)
-{
-    ObjectRun *s = (ObjectRun *)self;
-    s->owner_count = s->function_count = s->read_count = s->written_count = 0;
-    Py_CLEAR(s->python);
-    Py_CLEAR(s->run);
-    Py_CLEAR(s->names);
-    Py_CLEAR(s->spec);
-    Py_CLEAR(s->guards);
-    return 0;
-}
-
-static void
-object_run_dealloc(PyObject *self)
-{
-    PyObject_GC_UnTrack(self);
-    object_run_clear(self);
-    PyObject_GC_Del(self);
-}
-
-/* otherwise(callable): what is called where there is no result. */
-static PyObject *
-object_run_otherwise(PyObject *self, PyObject *python)
-{
-    Py_XSETREF(((ObjectRun *)self)->python, Py_NewRef(python));
-    Py_RETURN_NONE;
-}
+#define OBJECT_RUN_FIELDS(DO) DO(python) DO(run) DO(names) DO(spec) DO(guards)
+KEEPS_OBJECTS(ObjectRun, object_run, OBJECT_RUN_FIELDS, s->owner_count = s->function_count = s->read_count = s->written_count)
 
 static PyMethodDef object_run_methods[] = {{"otherwise", object_run_otherwise, METH_O, NULL}, {0}};
 

@@ -113,32 +113,37 @@ AS_ONE_STEP(call_short, call_short_run)
     DO(python) DO(checks) DO(others) DO(names) DO(builtins) DO(driver) DO(serves) DO(symbols) DO(threads) DO(flags) DO(bound)   \
         DO(contexts) DO(failed) DO(acquire) DO(release) DO(empty) DO(spec) DO(shapes)
 
-static int
-short_traverse(PyObject *self, visitproc visit, void *arg)
-{
-    ShortRun *s = (ShortRun *)self;
-#define VISIT(name) Py_VISIT(s->name);
-    SHORT_FIELDS(VISIT)
-    return 0;
-}
+/* What the collector of garbage and a run's owner call, for a type of runs that keeps objects: FIELDS, which FORGET makes unused. */
+#define KEEPS_OBJECTS(Type, prefix, FIELDS, FORGET)                                                                             \
+    static int prefix##_traverse(PyObject *self, visitproc visit, void *arg)                                                    \
+    {                                                                                                                           \
+        Type *s = (Type *)self;                                                                                                 \
+        FIELDS(VISIT_FIELD)                                                                                                     \
+        return 0;                                                                                                               \
+    }                                                                                                                           \
+    static int prefix##_clear(PyObject *self)                                                                                   \
+    {                                                                                                                           \
+        Type *s = (Type *)self;                                                                                                 \
+        FORGET = 0;                                                                                                             \
+        FIELDS(CLEAR_FIELD)                                                                                                     \
+        return 0;                                                                                                               \
+    }                                                                                                                           \
+    static void prefix##_dealloc(PyObject *self)                                                                                \
+    {                                                                                                                           \
+        PyObject_GC_UnTrack(self);                                                                                              \
+        prefix##_clear(self);                                                                                                   \
+        PyObject_GC_Del(self);                                                                                                  \
+    }                                                                                                                           \
+    /* otherwise(callable): what is called where a check fails. */                                                              \
+    static PyObject *prefix##_otherwise(PyObject *self, PyObject *python)                                                       \
+    {                                                                                                                           \
+        Py_XSETREF(((Type *)self)->python, Py_NewRef(python));                                                                  \
+        Py_RETURN_NONE;                                                                                                         \
+    }
 
-static int
-short_clear(PyObject *self)
-{
-    ShortRun *s = (ShortRun *)self;
-#define CLEAR(name) Py_CLEAR(s->name);
-    SHORT_FIELDS(CLEAR)
-    s->parameter_count = s->result_count = 0;
-    return 0;
-}
-
-static void
-short_dealloc(PyObject *self)
-{
-    PyObject_GC_UnTrack(self);
-    short_clear(self);
-    PyObject_GC_Del(self);
-}
+#define VISIT_FIELD(name) Py_VISIT(s->name);
+#define CLEAR_FIELD(name) Py_CLEAR(s->name);
+KEEPS_OBJECTS(ShortRun, short, SHORT_FIELDS, s->parameter_count = s->result_count)
 
 /* arm(seconds, threads, flags, symbols, bound, contexts): what holds for so many seconds. */
 static PyObject *
@@ -180,14 +185,6 @@ short_take(PyObject *self, PyObject *nothing)
     s->runs = 0;
     s->seconds = 0;
     return found;
-}
-
-/* otherwise(callable): what is called where a check fails. */
-static PyObject *
-short_otherwise(PyObject *self, PyObject *python)
-{
-    Py_XSETREF(((ShortRun *)self)->python, Py_NewRef(python));
-    Py_RETURN_NONE;
 }
 
 static PyMethodDef short_methods[] = {

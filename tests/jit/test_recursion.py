@@ -335,14 +335,6 @@ def test_what_python_does(name: str) -> None:
         assert outcome(f, 20) == want
 
 
-def test_one_alone() -> None:
-    g = dc.accelerate(written("def f(n):\n    return n if n < 2 else f(n - 1) + f(n - 2)"))
-    assert g(20) == 6765
-    before = settle().runs
-    assert g(21) == 10946
-    assert settle().runs == before + 1
-
-
 def test_lists_of_ever_new_lengths(monkeypatch: pytest.MonkeyPatch) -> None:
     traced, function = [], Recursions._function
     monkeypatch.setattr(Recursions, "_function", lambda *args: (traced.append(1), function(*args))[1])
@@ -351,10 +343,18 @@ def test_lists_of_ever_new_lengths(monkeypatch: pytest.MonkeyPatch) -> None:
     assert 0 < len(traced) <= 3 * MOST_TRACES
 
 
-def test_the_deepest() -> None:
+def test_compiled_calls_go_no_deeper_than_python() -> None:
     g = dc.accelerate(written("def f(n):\n    return 0 if n == 0 else f(n - 1) + 1"))
-    for n in (MOST_CALLS - 1, MOST_CALLS, MOST_CALLS + 1):
+    before = settle().runs
+    for n in (20, MOST_CALLS - 1, MOST_CALLS, MOST_CALLS + 1):
         assert g(n) == n
+    assert settle().runs >= before + 2
+
+    def below(depth: int) -> int:
+        return g(300) if depth == 0 else below(depth - 1)
+
+    with pytest.raises(RecursionError):
+        below(sys.getrecursionlimit() - 200)
 
 
 def test_a_function_that_is_bound_anew() -> None:

@@ -52,6 +52,8 @@ class LoopInterface(NamedTuple):
         The shapes of the arrays, as a Python expression of the symbols; empty where none depends on them.
     polls : bool
         Whether a loop may end by what others than the running thread write to memory.
+    frames : int
+        How many frames of Python's stack calls in the statements may stand for.
     """
 
     arrays: tuple[tuple[str, str, str, tuple[int, ...], tuple[int, ...]], ...]
@@ -65,6 +67,7 @@ class LoopInterface(NamedTuple):
     guard: str = "True"
     shapes: str = ""
     polls: bool = False
+    frames: int = 0
 
 
 class LoopRequest(NamedTuple):
@@ -98,6 +101,7 @@ class LoopRequest(NamedTuple):
         from dcarray.ir.analysis.idempotence import idempotent_arrays
         from dcarray.ir.build import is_scalar_argument
 
+        from ..tracing.recursion import MOST_CALLS
         from ..tracing.trace import trace
 
         traced = trace(self.loop)
@@ -138,6 +142,7 @@ class LoopRequest(NamedTuple):
             " and ".join(f"({dims.show(guard)})" for guard in traced.region.guards) or "True",
             f"({shapes})" if moving else "",
             traced.polls,
+            MOST_CALLS if traced.region.functions else 0,
         )
         version: Literal["", "some", "general"] = "general" if self.all_sizes else "some"
         return PlanInput(traced.region, {}, saved, interface, True, True, version if traced.symbols else "")

@@ -117,9 +117,9 @@ class LoopPlan(SizedPlan):
 
     @property
     def is_simple(self) -> bool:
-        """Whether a run needs nothing but addresses, and perhaps copies of arrays that it overwrites, and no
-        others may end it."""
-        return self._owned and not (self._arrays or self._generators or self.polls)
+        """Whether a run needs nothing but addresses, and perhaps copies of arrays that it overwrites, no
+        others may end it, and no room on the stack is looked for."""
+        return self._owned and not (self._arrays or self._generators or self.polls or self.frames)
 
     @property
     def bindings(self) -> list[Any]:

@@ -68,7 +68,7 @@ class SizedPlan:
     def __init__(
         self, loaded: LoadedPlan, names: Sequence[str], interface: LoopInterface, symbols: tuple[int, ...]
     ) -> None:
-        self._loaded, self.polls = loaded, interface.polls
+        self._loaded, self.polls, self.frames = loaded, interface.polls, interface.frames
         self.place = place = {name: k for k, name in enumerate(names)}
         inputs = iter(interface.inputs)
         parameters: list[Parameter] = []

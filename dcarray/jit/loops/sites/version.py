@@ -6,6 +6,7 @@ import builtins
 import sys
 from collections import ChainMap
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from time import perf_counter
 from types import ModuleType
@@ -210,10 +211,15 @@ class Version:
 
     @staticmethod
     def _may_run(outcome: Outcome, plan: LoopPlan) -> bool:
-        """Whether no other thread has to change memory during a run.  A handler of a signal may have to, and
-        the signal stops the run."""
+        """Whether no other thread has to change memory during a run, and Python's stack has room for its
+        calls.  A handler of a signal may have to change memory, and the signal stops the run."""
         if plan.polls:
             outcome.is_brief = False
+        if plan.frames:
+            # calls of C functions count, too, up to Python 3.11: not more than there are frames
+            with suppress(ValueError):  # the stack is less deep
+                sys._getframe(max((sys.getrecursionlimit() - plan.frames) // 2, 0))
+                return False
         return outcome.is_alone or not plan.polls
 
     def _shorten(self, entry: Entry, plan: LoopPlan, values: tuple[Any, ...]) -> None:

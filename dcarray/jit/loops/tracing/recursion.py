@@ -46,6 +46,8 @@ from ..operations.values import (
     kind_of,
     whole_window,
 )
+from ..syntax.comprehension_loops import Comprehension
+from ..syntax.definitions import function_of_text
 from ..syntax.identity import hands_on_items
 from ..syntax.syntax_facts import walk
 from .branches import FALLS_THROUGH
@@ -54,7 +56,7 @@ from .dead_values import check, parsed_function
 from .expressions import Frame
 
 MOST_CALLS = 500
-"""Calls of a function inside of one another; what goes deeper is left to Python, which has a limit, too."""
+"""Python's frames that calls inside of one another may stand for; what goes deeper is left to Python."""
 
 _BOOL, _INT = np.dtype(np.bool_), np.dtype(np.int64)
 _STEP = 16  # by which an int may grow from call to call without a check of its range, as in loops
@@ -127,7 +129,8 @@ class Recursions(Comprehensions):
     traces_left: Iterator[int]
     symbols: tuple[Symbol, ...] = ()
     sizes: dict[str, Dim]
-    depth: Expr = const(0, _INT)  # how many calls of such functions the statements are in
+    depth: Expr = const(0, _INT)  # how many of Python's frames such calls stand for so far
+    outside = 0  # how many functions are being traced around the one that calls itself
 
     def body_of(self, function: Function, names: dict[str, Value], called: tuple[Function, ...]) -> Value:
         """Trace the statements of a function; where objects are compared by identity, it may only give lists
@@ -143,7 +146,7 @@ class Recursions(Comprehensions):
         found = self.functions.get(key)
         if found is None:
             found = self._signature(key, frame)
-        return self._call_of(found, given)
+        return self._call_of(found, given, frame)
 
     def used_functions(self, body: Iterable[Stmt]) -> tuple[tuple[str, Region], ...]:
         """Return the names and regions of the functions that statements call, directly or through others."""
@@ -225,7 +228,7 @@ class Recursions(Comprehensions):
             memory.declare(replace(array, role="inout" if written else "in"))
         room = Apply("less", (depth.expr, const(MOST_CALLS, _INT)), _BOOL)
         memory.store(memory.value(check(room), scalar=True, weak=float))
-        inner.depth = Apply("add", (depth.expr, const(1, _INT)), _INT)
+        inner.depth, inner.outside = depth.expr, len(frame.called)
         with memory.nested_block() as block:
             result = inner.body_of(function, names, frame.called)
             values = result if type(result) is tuple else (result,)
@@ -272,7 +275,7 @@ class Recursions(Comprehensions):
         return Region(self.symbols, arrays, body)
 
     # ---- calls --------------------------------------------------------------------------------------
-    def _call_of(self, signature: Signature, given: dict[str, Value]) -> Value:
+    def _call_of(self, signature: Signature, given: dict[str, Value], frame: Frame) -> Value:
         """Trace a call of a function of the region."""
         memory = self.memory
         if memory.checks_passed is None:
@@ -286,7 +289,9 @@ class Recursions(Comprehensions):
         others = [window.array for window, written in shared]
         if any(written and others.count(window.array) > 1 for window, written in shared):
             raise self.scope.fail("a function gets an array twice, and writes it")
-        numbers = [self._stored_number(self.depth, "depth")]
+        frames = sum(map(_frames_of, frame.called[self.outside :])) or 1
+        depth = Apply("add", (self.depth, const(frames, _INT)), _INT)
+        numbers = [self._stored_number(depth, "depth")]
         for name, kind in signature.parameters:
             if isinstance(kind, Given):
                 continue
@@ -337,6 +342,13 @@ def _is_array_kind(kind: Any) -> bool:
 def _array_of(value: Value) -> Any:
     """Return an array as it is, the array of a list of numbers, and any other value as it is."""
     return value.array if isinstance(value, NumberList) else value
+
+
+def _frames_of(function: Function) -> int:
+    """Return how much deeper a call by a function is than the function: a comprehension has a frame, too, and
+    a C function that takes it counts as one up to Python 3.11."""
+    nodes = walk(function_of_text(function.source))
+    return 3 if any(isinstance(node, Comprehension) for node in nodes) else 1
 
 
 def _results_of(tree: ast.FunctionDef) -> int | None:
