@@ -15,7 +15,7 @@ _actions: dict[str, list[Callable[[], object]]] = {}
 
 def when_imported(name: str, action: Callable[[], object]) -> None:
     """Call a function without arguments when a module has been imported: at once, if it has been."""
-    if name in sys.modules:
+    if sys.modules.get(name) is not None:
         action()
         return
     if _FINDER not in sys.meta_path:
