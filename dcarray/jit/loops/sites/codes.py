@@ -29,19 +29,19 @@ every: dict[int, list[Site]] = {}
 """By the identity of a code object with sites, these, and those of the codes in it."""
 
 
-def note_codes(made: CodeType, plain: CodeType, sites_of: Mapping[tuple[str, int], list[Site]]) -> list[Site]:
-    """Register a code object with sites, and the code objects in it: `original` finds ``plain`` for ``made``
-    from now on, and the sampler watches ``made``.  Return all sites in it."""
-    own = sites_of.get((made.co_name, made.co_firstlineno), ())
-    found = [*own]
-    for inner, before in zip(inner_codes(made), inner_codes(plain), strict=True):
-        found += note_codes(inner, before, sites_of)
-    if found:
-        originals[id(made)] = made, plain
-        every[id(made)] = found
+def note_codes(code: CodeType, plain: CodeType, sites_of: Mapping[tuple[str, int], list[Site]]) -> list[Site]:
+    """Register a code object with sites, and the code objects in it: `original` finds ``plain`` for ``code``
+    from now on, and the sampler watches ``code``.  Return all sites in it."""
+    own = sites_of.get((code.co_name, code.co_firstlineno), ())
+    sites = [*own]
+    for inner, before in zip(inner_codes(code), inner_codes(plain), strict=True):
+        sites += note_codes(inner, before, sites_of)
+    if sites:
+        originals[id(code)] = code, plain
+        every[id(code)] = sites
     if own:
-        SAMPLER.add(made, own)
-    return found
+        SAMPLER.add(code, own)
+    return sites
 
 
 @atexit.register
@@ -72,15 +72,15 @@ def bound(code: CodeType, names: Mapping[str, BoundName]) -> CodeType:
         return known[2]
     consts = [bound(const, names) if type(const) is CodeType else const for const in code.co_consts]
     units = _with_names(code, names, consts)
-    made = code
+    copy = code
     if units != code.co_code or any(a is not b for a, b in zip(consts, code.co_consts, strict=True)):
-        made = code.replace(co_code=units, co_consts=tuple(consts))
-        originals[id(made)] = made, originals.get(id(code), (code, code))[1]
+        copy = code.replace(co_code=units, co_consts=tuple(consts))
+        originals[id(copy)] = copy, originals.get(id(code), (code, code))[1]
         if id(code) in every:
-            every[id(made)] = every[id(code)]
-        SAMPLER.add_copy(made, code)
-    _bound[id(code), id(names)] = code, len(names), made
-    return made
+            every[id(copy)] = every[id(code)]
+        SAMPLER.add_copy(copy, code)
+    _bound[id(code), id(names)] = code, len(names), copy
+    return copy
 
 
 def _with_names(code: CodeType, names: Mapping[str, BoundName], consts: list[Any]) -> bytes:
@@ -102,7 +102,7 @@ def _with_names(code: CodeType, names: Mapping[str, BoundName], consts: list[Any
             consts += [names[name]] * (place == len(consts))
             null = [_NULL, 0] * (argument & 1)
             load = [_EXTENDED, place >> 8, _CONST, place & 255, _INVERT, 0]
-            made = bytes(null + load if _NULL_FIRST else load + null)
-            units[start:end] = made + bytes([_NOP, 0]) * ((end - start - len(made)) // 2)
+            instructions = bytes(null + load if _NULL_FIRST else load + null)
+            units[start:end] = instructions + bytes([_NOP, 0]) * ((end - start - len(instructions)) // 2)
         start = end
     return bytes(units)

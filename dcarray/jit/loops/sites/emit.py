@@ -75,11 +75,11 @@ def watch(loop: ast.For | ast.While, plainly: PlainBody) -> None:
     active."""
     at = loop.body[0]
     test = ast.Attribute(ast.Constant(plainly.watch), "on", _LOAD)
-    made = ast.If(test, loop.body, plainly.stmts)
-    for node in (made, test, test.value):
+    branch = ast.If(test, loop.body, plainly.stmts)
+    for node in (branch, test, test.value):
         ast.copy_location(node, at)
         node.end_lineno, node.end_col_offset = at.lineno, at.col_offset + 3  # one line for tools
-    loop.body = [made]
+    loop.body = [branch]
 
 
 def with_site(
@@ -121,10 +121,10 @@ def with_site(
         return node
 
     def part(name: str, at: ast.stmt | ast.expr | None) -> ast.expr:
-        found: ast.expr = new(ast.Constant, at, constant)
+        node: ast.expr = new(ast.Constant, at, constant)
         for one in name.split("."):
-            found = new(ast.Attribute, at, found, one, _LOAD)
-        return found
+            node = new(ast.Attribute, at, node, one, _LOAD)
+        return node
 
     def call(name: str, at: ast.stmt | ast.expr | None, *args: ast.expr) -> ast.expr:
         return new(ast.Call, at, part(name, at), [*args], [])
@@ -184,19 +184,19 @@ def with_site(
             then = then or [new(ast.Break if otherwise else ast.Pass, first)]
             return new(ast.For, first, target, items, then, otherwise)
         done: list[ast.stmt] = [new(ast.Expr, first, call("done", first))] * again
-        made = []
+        cases = []
         for k, one in enumerate(returns, 1):
             kept = {name: program_name(name) for name in loads(one) if is_kept(name)}
             due = renamed(one, kept) if kept else one
             returning = ast.copy_location(ast.Return(due.value), one)
-            made.append(ast.match_case(pattern(k, kept), None, [*done, returning]))
+            cases.append(ast.match_case(pattern(k, kept), None, [*done, returning]))
         if orelse:
             note: list[ast.stmt] = [new(ast.Expr, first, call("note", first))]
-            made.append(ast.match_case(pattern(0, {}), None, note if again else copied_block(orelse)))
-        made.append(ast.match_case(pattern(None, {}), None, then or [new(ast.Pass, first)]))
+            cases.append(ast.match_case(pattern(0, {}), None, note if again else copied_block(orelse)))
+        cases.append(ast.match_case(pattern(None, {}), None, then or [new(ast.Pass, first)]))
         if otherwise:
-            made.append(ast.match_case(new(ast.MatchAs, first), None, otherwise))
-        return new(ast.Match, first, values, made)
+            cases.append(ast.match_case(new(ast.MatchAs, first), None, otherwise))
+        return new(ast.Match, first, values, cases)
 
     def leave(at: ast.stmt) -> ast.expr:
         return both(at, part("asks", at), call("leave", at))
@@ -261,31 +261,31 @@ def with_site(
 
 
 def _put_before(
-    kinds: tuple[type[ast.stmt], ...], made: Callable[[ast.stmt], ast.stmt], body: list[ast.stmt]
+    kinds: tuple[type[ast.stmt], ...], make: Callable[[ast.stmt], ast.stmt], body: list[ast.stmt]
 ) -> None:
     """Insert a copy of a new statement, with the same line, before each statement of these kinds that leaves
     a block, also in the blocks nested in it; a ``break`` of an inner loop does not leave it."""
     for k in reversed(range(len(body))):
         one = body[k]
         if isinstance(one, kinds):
-            body.insert(k, made(one))
+            body.insert(k, make(one))
         for inner in blocks_of(one):
             of_loop = isinstance(one, ast.For | ast.While) and inner is one.body
-            _put_before((ast.Return,) if of_loop else kinds, made, inner)
+            _put_before((ast.Return,) if of_loop else kinds, make, inner)
 
 
-def _put_at_end(made: Callable[[ast.stmt], ast.stmt], body: list[ast.stmt]) -> None:
+def _put_at_end(make: Callable[[ast.stmt], ast.stmt], body: list[ast.stmt]) -> None:
     """Append a new statement to a block, or to each of the branches at its end: it has the line of what ran
     last, since a tool that sees lines is to see no other."""
     match last := body[-1]:
         case ast.If(_, then, otherwise):
-            _put_at_end(made, then)
+            _put_at_end(make, then)
             if otherwise:
-                _put_at_end(made, otherwise)
+                _put_at_end(make, otherwise)
             else:
-                last.orelse = [made(last)]
+                last.orelse = [make(last)]
         case ast.Match(_, [*cases]) if isinstance(cases[-1].pattern, ast.MatchAs):  # of a site
             for one in cases:
-                _put_at_end(made, one.body)
+                _put_at_end(make, one.body)
         case _:
-            body.append(made(last))
+            body.append(make(last))

@@ -48,15 +48,15 @@ def with_sites(function: FunctionType) -> tuple[CodeType, list[Site]] | None:
     """Return a function's code with sites, and the list of these; None if nothing in it can be a site, or if
     its source file may not be what it was compiled from."""
     code, names = original(function), function.__globals__
-    found = _known.get((id(code), id(names)))
-    if found is None:
-        made = None
+    entry = _known.get((id(code), id(names)))
+    if entry is None:
+        sited = None
         try:
-            made = _with_sites(function, code)
+            sited = _with_sites(function, code)
         except Exception as error:  # the function has to run all the same
             passed_over(error, (code.co_filename, code.co_firstlineno))
-        found = _known[id(code), id(names)] = code, names, made
-    return found[2]
+        entry = _known[id(code), id(names)] = code, names, sited
+    return entry[2]
 
 
 def _with_sites(function: FunctionType, code: CodeType) -> tuple[CodeType, list[Site]] | None:
@@ -99,8 +99,8 @@ def function_code(
             before = len(places)
             add_sites(tree.body, _scope(inner, tree, known, sees_identity), text, places, without)
             places_of[inner.co_name, inner.co_firstlineno] = [*range(before, len(places))]
-    made = source.compile_tree(source.tree) if places else None
-    return None if made is None else SitedModule(lined(made), places, places_of)
+    sited = source.compile_tree(source.tree) if places else None
+    return None if sited is None else SitedModule(lined(sited), places, places_of)
 
 
 def _definitions(code: CodeType, tree: ast.FunctionDef) -> Iterator[tuple[CodeType, ast.FunctionDef]]:
@@ -164,13 +164,13 @@ def _bound_names(names: Mapping[str, Any]) -> frozenset[str]:
     kinds = [vars(one) for one in list(names.values()) if isinstance(one, type)]
     held = [one for space in (names, *kinds) for one in list(space.values())]
     codes = [original(one) for one in held if type(one) is FunctionType and one.__globals__ is names]
-    found: set[str] = set()
+    assigned: set[str] = set()
     while codes:
         code = codes.pop()
         codes += inner_codes(code)
         if _STORE_GLOBAL in code.co_code[::2]:
-            found.update(code.co_names)
-    return frozenset(found)
+            assigned.update(code.co_names)
+    return frozenset(assigned)
 
 
 class _Trees(Mapping[str, ast.FunctionDef]):
@@ -201,8 +201,7 @@ class _MethodTrees(Mapping[str, list[ast.FunctionDef]]):
         self._classes = classes
 
     def __getitem__(self, name: str) -> list[ast.FunctionDef]:
-        found = [_Trees(vars(one)).get(name) for one in self._classes]
-        trees = [tree for tree in found if tree is not None]
+        trees = [tree for one in self._classes if (tree := _Trees(vars(one)).get(name)) is not None]
         if not trees:
             raise KeyError(name)
         return trees
@@ -218,23 +217,23 @@ def functions_of(root: FunctionType) -> list[FunctionType]:
     """Return a function and the functions of its module that it may call by their global names, directly or
     through each other."""
     names = root.__globals__
-    found, todo = [root], [root]
+    functions, todo = [root], [root]
     while todo:
         for name in names_in(original(todo.pop())):
             value = names.get(name)
-            if type(value) is FunctionType and value.__globals__ is names and value not in found:
-                found.append(value)
+            if type(value) is FunctionType and value.__globals__ is names and value not in functions:
+                functions.append(value)
                 todo.append(value)
-    return found
+    return functions
 
 
 def put_sites(function: FunctionType) -> list[Site]:
     """Replace a function's code by its code with sites, until `remove_sites`.  Return the sites; an empty
     list if it can have none."""
-    made = with_sites(function)
-    if made is None:
+    sited = with_sites(function)
+    if sited is None:
         return []
-    code, sites = made
+    code, sites = sited
     if id(function.__code__) not in every:
         give(function, code)
     return sites

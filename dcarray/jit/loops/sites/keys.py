@@ -85,8 +85,8 @@ class Entry(PlanSlot[Any]):
         """Whether the plan may run with the sizes of these values; also true while there is no plan."""
         if self.plan is None or not (self.symbols or type(start) is int):
             return True
-        found: bool = self.plan.holds(self.symbols_of(values, start))
-        return found
+        holds: bool = self.plan.holds(self.symbols_of(values, start))
+        return holds
 
     def has_sizes_of(self, values: Sequence[Any]) -> bool:
         """Whether the sizes of values, which have the entry's guards, match its pattern."""
@@ -95,8 +95,8 @@ class Entry(PlanSlot[Any]):
     def symbols_of(self, values: Sequence[Any], start: Any) -> tuple[int, ...]:
         """Return the values of the plan's symbols: sizes of ``values``, and then ``start`` (the number at
         which a loop is resumed) if it is not None."""
-        found = tuple([place.of(values) for place in self.symbols])
-        return found if start is None else (*found, start)
+        sizes = tuple([place.of(values) for place in self.symbols])
+        return sizes if start is None else (*sizes, start)
 
     def is_brief(self, values: Sequence[Any], start: Any) -> bool:
         """Whether a run with these values is known to be brief, from others that were."""
@@ -173,11 +173,11 @@ def request_of(
     for k, (name, value, guard) in enumerate(zip(every, values, guards, strict=False)):
         is_array = type(value) in ARRAYS or isinstance(guard, DeviceGuard)
         same = first.setdefault(id(value), name) if is_array else name
-        found = entry_value(value, guard, None if same == name else same)
+        description = entry_value(value, guard, None if same == name else same)
         own = [sizes[place] for place in places if place.value == k]
         if any(type(n) is not int for n in own):
-            found = _symbolic(found, own)
-        names.append((name, found))
+            description = _symbolic(description, own)
+        names.append((name, description))
     ints = {k for k, value in enumerate(values) if type(value) in (int, tuple)}
     symbols = tuple([(text, pattern.least(k, places, ints)) for k, text in enumerate(texts)])
     of_source = source.source, source.file, source.line
@@ -206,8 +206,8 @@ def _symbolic(value: EntryValue, sizes: list[Any]) -> EntryValue:
         return replaced(value, shape=tuple(sizes))
     assert isinstance(value, Constant)
     if type(value.value) is int:
-        found: EntryValue = sizes[0]
-        return found
+        size: EntryValue = sizes[0]
+        return size
     return Constant(tuple([Constant(n) if type(n) is int else n for n in sizes]))
 
 
@@ -222,6 +222,6 @@ def reads_bound(source: SiteSource, values: Iterable[Any]) -> bool:
     if not source.shared:
         return False
     guards = [guard_of(value) for value in values if type(value) is FunctionType]
-    found = [constants_in(guard.entry_value) for guard in guards if isinstance(guard, ObjectGuard)]
+    constants = [constants_in(guard.entry_value) for guard in guards if isinstance(guard, ObjectGuard)]
     bound = stores(parse(source.source)).intersection(source.shared)
-    return not bound.isdisjoint(frozenset().union(*found))
+    return not bound.isdisjoint(frozenset().union(*constants))

@@ -37,11 +37,11 @@ class ListConversion:
         """Return the values with arrays of elements in place of lists (`list_elements`); the time this takes
         is noted."""
         start = time.perf_counter()
-        found = list_elements(values)
+        elements = list_elements(values)
         self._last.append(time.perf_counter() - start)
         self._seconds += self._last[-1]
         self._items += sum(map(_length, values))
-        return found
+        return elements
 
     def expected(self, values: tuple[Any, ...]) -> float:
         """Return how many seconds a conversion of these values will take; 0 if it is too short to matter."""

@@ -181,13 +181,13 @@ def _largest(region: Region) -> int:
     from dcarray.ir.statements import all_statements
 
     sizes = {array.name: math.prod(array.shape) for array in region.arrays}
-    found = 0
+    largest = 0
     for stmt in all_statements(region.body):
         if not isinstance(stmt, Branch | Loop | While):
             for window in (*reads(stmt), *writes(stmt)):
                 whole = all(type(n) is int for n in window.shape)
-                found = max(found, math.prod(window.shape) if whole else sizes[window.array])
-    return found
+                largest = max(largest, math.prod(window.shape) if whole else sizes[window.array])
+    return largest
 
 
 def _is_too_long(region: Region) -> bool:

@@ -158,11 +158,11 @@ def _functions(
     }
     for node in nodes:
         if isinstance(node, ast.FunctionDef):
-            found = tables.get((node.name, node.lineno)) or (
+            symbols = tables.get((node.name, node.lineno)) or (
                 tables.get((node.name, node.decorator_list[0].lineno)) if node.decorator_list else None
             )
-            if found is not None:
-                yield found, node
+            if symbols is not None:
+                yield symbols, node
 
 
 def _all_tables(table: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:
@@ -220,30 +220,30 @@ def _is_generator(node: ast.FunctionDef) -> bool:
 
 def _imported(nodes: Sequence[ast.AST]) -> frozenset[str]:
     """Return the names that a module's imports, functions and classes bind."""
-    found: set[str] = set()
+    imported: set[str] = set()
     for node in nodes:
         if isinstance(node, ast.Import | ast.ImportFrom):
-            found |= {a.asname or a.name.partition(".")[0] for a in node.names}
+            imported |= {a.asname or a.name.partition(".")[0] for a in node.names}
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            found.add(node.name)
-    return frozenset(found)
+            imported.add(node.name)
+    return frozenset(imported)
 
 
 def _homes(nodes: Sequence[ast.AST]) -> dict[str, str]:
     """Return a dictionary from each imported name of a module to the module that it comes from."""
-    found: dict[str, str] = {}
+    homes: dict[str, str] = {}
     for node in nodes:
         if isinstance(node, ast.ImportFrom):
-            found.update((a.asname or a.name, node.module or ".") for a in node.names)
+            homes.update((a.asname or a.name, node.module or ".") for a in node.names)
         elif isinstance(node, ast.Import):
-            found.update((a.asname or a.name.partition(".")[0], a.name) for a in node.names)
-    return found
+            homes.update((a.asname or a.name.partition(".")[0], a.name) for a in node.names)
+    return homes
 
 
 def _given_away(nodes: Sequence[ast.AST], homes: Mapping[str, str]) -> frozenset[str]:
     """Return the names of functions that are passed to functions of other libraries; these may be compilers,
     which read the functions' code."""
-    found: set[str] = set()
+    names: set[str] = set()
     for node in nodes:
         if isinstance(node, ast.Call):
             root: ast.AST = node
@@ -251,8 +251,8 @@ def _given_away(nodes: Sequence[ast.AST], homes: Mapping[str, str]) -> frozenset
                 root = root.func if isinstance(root, ast.Call) else root.value
             where = homes.get(root.id, "") if isinstance(root, ast.Name) else ""
             if where.partition(".")[0] in _COMPILERS:
-                found.update(arg.id for arg in node.args if isinstance(arg, ast.Name))
-    return frozenset(found)
+                names.update(arg.id for arg in node.args if isinstance(arg, ast.Name))
+    return frozenset(names)
 
 
 def _has_future(tree: ast.Module) -> bool:

@@ -72,9 +72,9 @@ def _with_sites(
     for site in sites:
         site.enabled = eagerly and site.outer is None
     left = profile.begin(module, sites) if profile else frozenset()
-    made = module.filled(plain, sites, left)
+    sited = module.filled(plain, sites, left)
     _heat_hinted(source, file, module, sites)
-    return made
+    return sited
 
 
 def _heat_hinted(source: str | bytes, file: str, module: SitedModule, sites: Sequence[Site]) -> None:

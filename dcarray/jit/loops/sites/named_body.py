@@ -56,8 +56,8 @@ class Paths:
 
     Attributes
     ----------
-    found : dict of str to Path
-        The paths that have been given names so far, by name.
+    by_name : dict of str to Path
+        The paths that have been given names so far.
     lookups : list of Lookup
     values : dict of str
         The objects that paths begin with, by name; the empty name stands for the dictionary of global names.
@@ -67,7 +67,7 @@ class Paths:
 
     def __init__(self, variables: Names, names: Mapping[str, Any], bound: Names, shared: Names) -> None:
         self._variables, self.names, self.bound, self._shared = variables, names, bound, shared
-        self.found: dict[str, Path] = {}
+        self.by_name: dict[str, Path] = {}
         self.lookups: list[Lookup] = []
         self.values: dict[str, Any] = {"": names}
         self.same: list[tuple[Path, Path]] = []
@@ -91,7 +91,7 @@ class Paths:
         """Return the name that replaces a path; the path gets one if it has none."""
         name = str(path.steps[-1].key) if not path.root else ""
         name = name if name in self._shared else path.name
-        self.found[name] = path
+        self.by_name[name] = path
         return name
 
     def variable(self, name: str, is_bound: bool = False) -> Path | None:
@@ -161,10 +161,10 @@ class NamedBody:
         self.used: set[str] = set()  # names of parts
 
     def change(self, node: ast.expr | ast.stmt, text: str) -> None:
-        made = Change.of(node, text)
-        if made is None:
+        change = Change.of(node, text)
+        if change is None:
             raise Unnamed("a part of an object is written on several lines")
-        self.changes.append(made)
+        self.changes.append(change)
 
     def visit(self, node: ast.AST, apart: frozenset[Any]) -> None:
         """Note the replacements for a node and its children, except the nodes in ``apart``."""
@@ -191,10 +191,10 @@ class NamedBody:
 
     def _path(self, root: str) -> Path | None:
         """Return the path of the object that a name means; None if it means no object with parts."""
-        found = self._objects.get(root)
-        if found is None and self._names is not None and root not in self._own:
-            found = self._paths.global_object(root, self._names)
-        return found
+        path = self._objects.get(root)
+        if path is None and self._names is not None and root not in self._own:
+            path = self._paths.global_object(root, self._names)
+        return path
 
     def _chain(self, chain: Chain) -> None:
         path = self._path(chain.root)
@@ -217,13 +217,13 @@ class NamedBody:
                 return
             callee = function_of(value, step)
             if callee is not None and callee.kind == "property":
-                made = self._rewritten(
+                rewritten = self._rewritten(
                     callee.function, path.longer(step), _first_parameter(callee.function, path)
                 )
-                if made.written:
+                if rewritten.written:
                     raise Unnamed(f"{path.longer(step)} binds parts of objects")
                 self._paths.lookups.append(Lookup(path.longer(step), callee.function))
-                self.change(chain.nodes[k], f"{made.name}({', '.join([*made.parts, 'None'])})")
+                self.change(chain.nodes[k], f"{rewritten.name}({', '.join([*rewritten.parts, 'None'])})")
                 return
             path = path.longer(step)
             try:
@@ -244,10 +244,10 @@ class NamedBody:
         chain = chain_of(node.func)
         if chain is None or any(isinstance(arg, ast.Starred) for arg in node.args):
             return False
-        found = self._callee(chain)
-        if found is None:
+        callee = self._callee(chain)
+        if callee is None:
             return False
-        function, owner, lookup = found
+        function, owner, lookup = callee
         code = original(function)
         places = [*code.co_varnames[: code.co_argcount]]
         objects = {places.pop(0): owner} if owner is not None and places else {}
@@ -261,13 +261,13 @@ class NamedBody:
                 whole.append(arg)
         if not (objects or is_object(function) or self._paths.binds(function)):
             return False
-        made = self._rewritten(function, lookup.path, objects)
+        rewritten = self._rewritten(function, lookup.path, objects)
         self._paths.lookups.append(lookup)
-        if made.written:
-            self._bind(stmt, node, made)
-        first = [*made.parts, *["None"] * (owner is not None)]
+        if rewritten.written:
+            self._bind(stmt, node, rewritten)
+        first = [*rewritten.parts, *["None"] * (owner is not None)]
         comma = ", " if first and (node.args or node.keywords) else ""
-        self._replace_callee(node.func, f"{made.name}({', '.join(first)}{comma}")
+        self._replace_callee(node.func, f"{rewritten.name}({', '.join(first)}{comma}")
         for arg in whole:
             self.change(arg, "None")
         for arg in [*node.args, *[one.value for one in node.keywords]]:
@@ -275,12 +275,12 @@ class NamedBody:
                 self.visit(arg, apart)
         return True
 
-    def _bind(self, stmt: ast.Expr | ast.Assign | None, call: ast.Call, made: Rewritten) -> None:
+    def _bind(self, stmt: ast.Expr | ast.Assign | None, call: ast.Call, rewritten: Rewritten) -> None:
         """Note the replacements to assign the parts that a function returns before its result."""
         if stmt is None or (isinstance(stmt, ast.Assign) and len(stmt.targets) > 1):
             raise InsideExpression(call)
-        self.used.update(made.written)
-        first, start = ", ".join(made.written), stmt.col_offset
+        self.used.update(rewritten.written)
+        first, start = ", ".join(rewritten.written), stmt.col_offset
         if isinstance(stmt, ast.Expr):
             self.changes.append(Change(stmt.lineno, start, start, f"{first}, {IGNORED} = "))
             return
@@ -290,10 +290,10 @@ class NamedBody:
 
     def _replace_callee(self, node: ast.expr, text: str) -> None:
         """Replace the callee of a call by a text, which includes the opening parenthesis."""
-        made = Change.of(node, text)
-        if made is None or self._lines[made.line - 1][made.end : made.end + 1] != b"(":
+        change = Change.of(node, text)
+        if change is None or self._lines[change.line - 1][change.end : change.end + 1] != b"(":
             raise Unnamed("the name of the called function is written on several lines")
-        self.changes.append(made._replace(end=made.end + 1))
+        self.changes.append(change._replace(end=change.end + 1))
 
     def _callee(self, chain: Chain) -> tuple[Any, Path | None, Lookup] | None:
         """Return the program's function that a chain of attributes calls, the path of the object whose method
@@ -338,9 +338,9 @@ class NamedBody:
             return None
 
     def _rewritten(self, function: FunctionType, path: Path, objects: Mapping[str, Path]) -> Rewritten:
-        made = self._rewrite(function, path, objects)
-        self.used.update(made.parts)
-        return made
+        rewritten = self._rewrite(function, path, objects)
+        self.used.update(rewritten.parts)
+        return rewritten
 
 
 def _first_parameter(function: FunctionType, path: Path) -> dict[str, Path]:

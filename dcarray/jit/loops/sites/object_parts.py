@@ -70,10 +70,10 @@ def part(owner: Any, step: Step) -> Any:
         except ValueError:
             raise Unread from None
     if kind is type:
-        found = class_attribute(owner, key)
-        if found is MISSING or _has(type(found), "__get__"):
+        attribute = class_attribute(owner, key)
+        if attribute is MISSING or _has(type(attribute), "__get__"):
             raise Unread
-        return found
+        return attribute
     if class_attribute(kind, "__getattribute__") not in _GETTERS:
         raise Unread
     of_class = class_attribute(kind, key)
@@ -98,19 +98,19 @@ def function_of(owner: Any, step: Step) -> Callee | None:
     computes the property; None if the attribute is no function."""
     kind = type(owner)
     try:
-        found = part(owner, step)
+        value = part(owner, step)
     except Unread:
         if step.kind != "attribute" or class_attribute(kind, "__getattribute__") not in _GETTERS:
             return None
-        own, found = space(owner), class_attribute(kind, step.key)
-        if type(found) is property:
-            return Callee(found.fget, "property") if type(found.fget) is FunctionType else None
+        own, value = space(owner), class_attribute(kind, step.key)
+        if type(value) is property:
+            return Callee(value.fget, "property") if type(value.fget) is FunctionType else None
         if type(own) is dict and step.key in own:
             return None
-        if type(found) is staticmethod and type(found.__func__) is FunctionType:
-            return Callee(found.__func__, "plain")
-        return Callee(found, "method") if type(found) is FunctionType else None
-    return Callee(found, "plain") if type(found) is FunctionType else None
+        if type(value) is staticmethod and type(value.__func__) is FunctionType:
+            return Callee(value.__func__, "plain")
+        return Callee(value, "method") if type(value) is FunctionType else None
+    return Callee(value, "plain") if type(value) is FunctionType else None
 
 
 def _cell(function: Any, name: Any) -> CellType:
@@ -119,8 +119,8 @@ def _cell(function: Any, name: Any) -> CellType:
     names = function.__code__.co_freevars if type(function) is FunctionType else ()
     if name not in names:
         raise Unread
-    found: CellType = function.__closure__[names.index(name)]
-    return found
+    cell: CellType = function.__closure__[names.index(name)]
+    return cell
 
 
 def is_same_function(a: Any, b: FunctionType) -> bool:
@@ -208,16 +208,16 @@ def place(owner: Any, step: Step) -> tuple[int, int | str]:
 def space(owner: Any) -> Any:
     """Return the dictionary that stores an object's parts; the object itself if it has no such dictionary."""
     kind = type(owner)
-    found: Any = MISSING if issubclass(kind, type) else class_attribute(kind, "__dict__")
-    return found.__get__(owner) if type(found) in _OF_DICTIONARIES else owner
+    descriptor: Any = MISSING if issubclass(kind, type) else class_attribute(kind, "__dict__")
+    return descriptor.__get__(owner) if type(descriptor) in _OF_DICTIONARIES else owner
 
 
 def class_attribute(kind: type, key: Any) -> Any:
     """Return the attribute of a class or of its bases with this name."""
     for base in kind.__mro__:
-        found = base.__dict__.get(key, MISSING)
-        if found is not MISSING:
-            return found
+        attribute = base.__dict__.get(key, MISSING)
+        if attribute is not MISSING:
+            return attribute
     return MISSING
 
 

@@ -42,15 +42,15 @@ class Outcome:
         self.steps: list[Callable[[tuple[Any, ...]], tuple[Any, ...]]] = []
         self.undo: list[Callable[[], None]] = []
 
-    def take(self, found: tuple[Any, ...]) -> None:
+    def take(self, values: tuple[Any, ...]) -> None:
         """Take the values of a plan's live names after its run."""
         try:
             for step in self.steps:
-                found = step(found)
+                values = step(values)
         except BaseException:
             self.drop()
             raise
-        self.results = (found,)
+        self.results = (values,)
 
     def drop(self) -> None:
         """Undo `take`."""

@@ -114,8 +114,8 @@ def _named(
     paths = Paths(variables | bound, names, rebound | (bound & shared), shared)
     objects = {name: Path(name, ()) for name, v in values.items() if name not in bound and is_object(v)}
     paths.values |= {name: values[name] for name in objects}
-    found_here = {name: paths.variable(name) for name in rebound & loads(tree) - variables - bound}
-    objects |= {name: path for name, path in found_here.items() if path is not None}
+    variables_here = {name: paths.variable(name) for name in rebound & loads(tree) - variables - bound}
+    objects |= {name: path for name, path in variables_here.items() if path is not None}
     functions = _Functions(paths)
     body = NamedBody(paths, functions.rewritten, lines, objects, values.get)
     for k, call in enumerate(appending):
@@ -134,28 +134,28 @@ def _named(
         return _named(source, live, lists, values, variables, names, shared, rebound)
     text = changed(lines, body.changes)
     stmts = parse(text).body
-    found = paths.found
-    written = stores(*stmts) & found.keys()
-    read = live_before(stmts, live | written) & found.keys()
-    for path in found.values():
+    by_name = paths.by_name
+    written = stores(*stmts) & by_name.keys()
+    read = live_before(stmts, live | written) & by_name.keys()
+    for path in by_name.values():
         if any(step.kind == "cell" and step.key in bound for step in path.steps):
             raise Unnamed(f"{path} has two names")
     for name in written:
-        path = found[name]
+        path = by_name[name]
         longer = [
-            p for p in found.values() if p.root == path.root and p.steps[: len(path.steps)] == path.steps
+            p for p in by_name.values() if p.root == path.root and p.steps[: len(path.steps)] == path.steps
         ]
         if len(longer) > 1:
             raise Unnamed(f"{path} is bound to another object")
         if path.steps[-1].kind == "cell" and path.steps[-1].key in values:
             raise Unnamed(f"{path} has two names")
-    others = frozenset([str(found[name].steps[-1].key) for name in written if not found[name].root])
+    others = frozenset([str(by_name[name].steps[-1].key) for name in written if not by_name[name].root])
     if not others <= paths.bound:
         return _named(source, live, lists, values, variables, names, shared, rebound | others)
     return NamedStatements(
         text,
-        tuple([(name, path) for name, path in sorted(found.items()) if name in read]),
-        tuple([(name, path) for name, path in found.items() if name in written]),
+        tuple([(name, path) for name, path in sorted(by_name.items()) if name in read]),
+        tuple([(name, path) for name, path in by_name.items() if name in written]),
         loads(*stmts),
         tuple(growing) or tuple(map(_list, appending)),
         bool(growing),
@@ -196,10 +196,10 @@ class _Functions:
         if key not in self._known:
             self._known[key] = None
             self._known[key] = self._rewrite(function, every)
-        found = self._known[key]
-        if found is None:
+        rewritten = self._known[key]
+        if rewritten is None:
             raise Unnamed(f"{function.__name__} calls itself")
-        return found
+        return rewritten
 
     def _variables(self, function: FunctionType, tree: ast.FunctionDef) -> dict[str, Path]:
         """Return the paths of a function's global names that are not constant, or that it assigns."""
@@ -210,8 +210,8 @@ class _Functions:
                 raise Unnamed(f"{function.__name__} binds names of another module")
             return {}
         read = {*names_in(code)}.difference(code.co_varnames, code.co_cellvars, code.co_freevars)
-        found = {name: self._paths.variable(name, name in declared) for name in read}
-        return {name: path for name, path in found.items() if path is not None}
+        paths = {name: self._paths.variable(name, name in declared) for name in read}
+        return {name: path for name, path in paths.items() if path is not None}
 
     def _rewrite(self, function: FunctionType, objects: Mapping[str, Path]) -> Rewritten:
         what, code = function.__name__, original(function)
@@ -255,11 +255,11 @@ class _Functions:
         if written:
             text = changed(lines, [*body.changes, *returning(tree, written)])
             named = function_of_text(text)
-        found = loads(*named.body)
-        if not found.isdisjoint([name for name, path in objects.items() if path.root]):
+        read = loads(*named.body)
+        if not read.isdisjoint([name for name, path in objects.items() if path.root]):
             raise Unnamed(f"{what} passes an object on instead of using its attributes")
-        inner = {name: guard.entry_value for name, guard in self.guards.items() if name in found}
-        values = {name: self._paths.current(self._paths.found[name]) for name in parts}
+        inner = {name: guard.entry_value for name, guard in self.guards.items() if name in read}
+        values = {name: self._paths.current(self._paths.by_name[name]) for name in parts}
         guard = rewritten_function(function, text, named, inner, values)
         if guard is None:
             raise Unnamed(f"{what} uses names that compiled code does not know")

@@ -174,10 +174,10 @@ class PathValues:
     def object_run(self, site: Site, run: Any, values: Sequence[Any]) -> Any:
         """Return a function in C that does `read`, a short run and `bind` for a site's values, of which
         ``values`` are an example; None if it cannot."""
-        found = self.read(values)
-        if found is None or self._lists or self._stacks or self._same:
+        reading = self.read(values)
+        if reading is None or self._lists or self._stacks or self._same:
             return None
-        owners, steps = found[1], {"attribute": "a", "item": "i"}
+        owners, steps = reading[1], {"attribute": "a", "item": "i"}
         parents = [(owners[at], step) for at, step in (*self._read, *self._written)]
         parents += [(owners[one.parent], one.step) for one in self._owners if one.step is not None]
         if not all(step.kind in steps and is_plainly_read(owner, step) for owner, step in parents):
@@ -228,11 +228,11 @@ class PathValues:
         """Return the values for the plan, and the owners for `bind`; None if that is not safe: reading or
         assigning a part may run code of the program, or two paths may lead to a part that is assigned."""
         try:
-            return self._found(values)
+            return self._read_parts(values)
         except Unread:
             return None
 
-    def _found(self, values: Sequence[Any]) -> tuple[tuple[Any, ...], list[Any]] | None:
+    def _read_parts(self, values: Sequence[Any]) -> tuple[tuple[Any, ...], list[Any]] | None:
         given = [values[k] for k in self._others]
         owners: list[Any] = []
         for root, parent, step, kind in self._owners:
@@ -241,8 +241,8 @@ class PathValues:
                 return None
             owners.append(owner)
         for at, last, root, function in self._functions:
-            found = self._root(root, values) if last is None else self._function(owners[at], last)
-            if not is_same_function(found, function):
+            callee = self._root(root, values) if last is None else self._function(owners[at], last)
+            if not is_same_function(callee, function):
                 return None
         given += [part(owners[at], step) for at, step in self._read]
         stacks = [values[k] for k in self._stacks]
@@ -270,8 +270,8 @@ class PathValues:
             return True
         parts = [(one.parent, one.step) for one in self._owners if one.step is not None]
         parts += {*self._read, *self._written}
-        found = Counter([place(owners[at], step) for at, step in parts])
-        return all(found[place(owners[at], step)] == 1 for at, step in self._written)
+        counts = Counter([place(owners[at], step) for at, step in parts])
+        return all(counts[place(owners[at], step)] == 1 for at, step in self._written)
 
     def bind(
         self, values: Sequence[Any], owners: Sequence[Any], undo: list[Callable[[], None]],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import symtable
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -77,22 +78,21 @@ def binding(
         result = Result("alias", name)
     if result.kind == "value":
         value = result.value
-        return lambda values, made, addresses, below: value
+        return lambda values, arrays, addresses, below: value
     if result.kind == "alias":
         k = place[result.name]
-        return lambda values, made, addresses, below: given(values[k])
+        return lambda values, arrays, addresses, below: given(values[k])
     if result.kind == "tuple":
         parts = [binding(part, name, place, at_of, wraps) for part in result.value]
-        return lambda values, made, addresses, below: tuple(
-            [part(values, made, addresses, below) for part in parts]
+        return lambda values, arrays, addresses, below: tuple(
+            [part(values, arrays, addresses, below) for part in parts]
         )
     if result.kind == "view":
         return _view(result, name, place, at_of, wraps)
     k = at_of[result.name]
+    item: Callable[[NDArray], Any] = np.ndarray.item if result.weak else itemgetter(())
     if result.kind == "scalar":
-        if result.weak:
-            return lambda values, made, addresses, below: made[k].item()
-        return lambda values, made, addresses, below: made[k][()]
+        return lambda values, arrays, addresses, below: item(arrays[k])
     if result.kind in ("list", "mixed list"):
         convert: Callable[[NDArray], list[Any]] = mixed_numbers
         if result.kind == "list":
@@ -100,31 +100,29 @@ def binding(
         return _list(k, at_of.get(result.value, -1), convert, result.of_tuples)
     if result.kind == "either":
         python, flag = PYTHON_TYPES[result.value[0]], at_of[result.value[1]]
-        if result.weak:
-            return lambda values, made, addresses, below: made[k].item() if made[flag] else python(made[k])
-        return lambda values, made, addresses, below: made[k][()] if made[flag] else python(made[k])
+        return lambda values, arrays, addresses, below: (item if arrays[flag] else python)(arrays[k])
     if not wraps:
-        return lambda values, made, addresses, below: made[k]
+        return lambda values, arrays, addresses, below: arrays[k]
     from .wrapped_memory import wrapped
 
-    return lambda values, made, addresses, below: wrapped(made[k], addresses[k], below)
+    return lambda values, arrays, addresses, below: wrapped(arrays[k], addresses[k], below)
 
 
 def _list(k: int, count: int, convert: Callable[[NDArray], list[Any]], of_tuples: bool) -> Binding:
     """Return a function that gives a new list: of all elements of the result ``k``, or, if ``count`` is not
     negative, of as many as the result ``count`` says."""
 
-    def made_list(values: Sequence[Any], made: list[NDArray], addresses: list[int], below: int) -> Any:
-        found = made[k] if count < 0 else made[k][: int(made[count])]
-        return [*map(tuple, convert(found))] if of_tuples else convert(found)
+    def made_list(values: Sequence[Any], arrays: list[NDArray], addresses: list[int], below: int) -> Any:
+        elements = arrays[k] if count < 0 else arrays[k][: int(arrays[count])]
+        return [*map(tuple, convert(elements))] if of_tuples else convert(elements)
 
     return made_list
 
 
 def _numbers(array: NDArray) -> list[Any]:
     """Return an array's elements as Python's numbers, in nested lists."""
-    found: list[Any] = array.tolist()
-    return found
+    numbers: list[Any] = array.tolist()
+    return numbers
 
 
 def _items(array: NDArray) -> list[Any]:
@@ -143,8 +141,8 @@ def _view(
     key = tuple([slice(*k) if type(k) is tuple else k for k in keys])
     plain = order == tuple(range(len(order)))
 
-    def view(values: Sequence[Any], made: list[NDArray], addresses: list[int], below: int) -> Any:
-        found = whole(values, made, addresses, below)[key]
-        return found if plain else found.transpose(order)
+    def view(values: Sequence[Any], arrays: list[NDArray], addresses: list[int], below: int) -> Any:
+        part = whole(values, arrays, addresses, below)[key]
+        return part if plain else part.transpose(order)
 
     return view

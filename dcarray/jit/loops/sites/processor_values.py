@@ -30,12 +30,12 @@ class ProcessorValues:
     def __init__(self, values: Sequence[Any], cls: type[Handle]) -> None:
         self._class = cls
         self._given: dict[int, Any] = {}
-        made: dict[int, Any] = {}
+        ordinary: dict[int, Any] = {}
         for value in values:
-            if isinstance(value, Handle) and value._device is not None and id(value) not in made:
-                made[id(value)] = as_class(ndarray, value)
-                self._given[id(made[id(value)])] = value
-        self.ordinary = tuple([made.get(id(value), value) for value in values])
+            if isinstance(value, Handle) and value._device is not None and id(value) not in ordinary:
+                ordinary[id(value)] = as_class(ndarray, value)
+                self._given[id(ordinary[id(value)])] = value
+        self.ordinary = tuple([ordinary.get(id(value), value) for value in values])
 
     @classmethod
     def of(cls, values: Sequence[Any], option: str) -> Self | None:
@@ -51,9 +51,9 @@ class ProcessorValues:
         chosen = not placed[0]._device.target
         return cls(values, type(placed[0])) if chosen or all(v._small is not None for v in placed) else None
 
-    def back(self, found: tuple[Any, ...]) -> tuple[Any, ...]:
+    def back(self, results: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return results with arrays of the device in place of ordinary ones."""
-        known = [self._given.get(id(value), value) for value in found]
+        known = [self._given.get(id(value), value) for value in results]
         return tuple([as_class(self._class, v) if type(v) is ndarray else v for v in known])
 
 

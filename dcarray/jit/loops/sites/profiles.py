@@ -57,12 +57,12 @@ class Profile:
             return None
         from dcarray.plans import disk_store
 
-        found = disk_store.load_data(self._folder, _CODE, self._key)
-        if found is None:
+        data = disk_store.load_data(self._folder, _CODE, self._key)
+        if data is None:
             return None
         self._is_new = False
         self._known = (disk_store.load_data(self._folder, _SITES, self._key) or b"///").decode()
-        return SitedModule.loads(found)
+        return SitedModule.loads(data)
 
     def begin(self, module: SitedModule, sites: Sequence[Site]) -> frozenset[Site]:
         """Apply what an earlier run found out to the sites: those that gained load their plans at once, those

@@ -32,16 +32,16 @@ def prune(code: CodeType, sites: Sequence[Site]) -> None:
         return
     plain = originals[id(code)][1]
     refused = frozenset([source for source, site in known.items() if site.refused])
-    made = plain
+    pruned = plain
     if len(refused) < len(known):
         sited = function_code(functions[0], plain, refused)
         if sited is None or not all(place.source in known for place in sited.places):
             return
-        made = sited.filled(plain, [known[place.source] for place in sited.places])
+        pruned = sited.filled(plain, [known[place.source] for place in sited.places])
     kept = [site for site in sites if not site.refused]
-    SAMPLER.add(made, kept)
+    SAMPLER.add(pruned, kept)
     for function in functions:
-        give(function, made)
+        give(function, pruned)
 
 
 def prune_soon(code: CodeType, sites: Sequence[Site]) -> None:
@@ -68,12 +68,12 @@ def prune_soon(code: CodeType, sites: Sequence[Site]) -> None:
 
 def _functions(code: CodeType, sites: Sequence[Site]) -> list[FunctionType]:
     """Return the functions that run a code object, if they were noted, or have global names."""
-    found: list[Any] = [f for one in holders.get(id(code), ()) if (f := one())]
+    functions: list[Any] = [f for one in holders.get(id(code), ()) if (f := one())]
     names: Any = sites[0].names if sites else {}
     for part in code.co_qualname.split("."):
         value = names.get(part)
         if isinstance(value, staticmethod | classmethod):
             value = value.__func__
-        found += [value] * (type(value) is FunctionType)
+        functions += [value] * (type(value) is FunctionType)
         names = vars(value) if isinstance(value, type) else {}
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(functions))

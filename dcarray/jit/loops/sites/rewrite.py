@@ -266,7 +266,7 @@ class _Adder:
             lists += tuple(sorted(stacks.difference(lists)))
         if not needed.issuperset(lists):
             return None
-        made = SiteSource(
+        source = SiteSource(
             text,
             self._text.file,
             first.lineno,
@@ -283,7 +283,7 @@ class _Adder:
             tuple(sorted(scope.shared & (needed | stores(*stmts)))),
             scope.sees_identity,
         )
-        return None if made in self._without else made
+        return None if source in self._without else source
 
 
 def _has_loop(body: Sequence[ast.stmt]) -> bool:

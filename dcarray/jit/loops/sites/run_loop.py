@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from dcarray.lowering.program.loaded_plan import LoadedPlan
 
 NDArray = np.ndarray[Any, Any]
-_FEW = 1 << 22  # bytes of arrays of which the first run of a plan makes copies that others need not
+_LARGEST_FIRST_COPY = 1 << 22  # bytes of arrays that the first run of a plan copies, and later ones need not
 _COPIED = 4e-9  # seconds for each overwritten byte from which on to copy it is a twentieth of a run
-_SMALL = 1024  # elements up to which windows that are saved keep their memory from run to run
+_LARGEST_KEPT_WINDOW = 1024  # elements up to which windows that are saved keep their memory from run to run
 
 
 class LoopPlan(SizedPlan):
@@ -91,11 +91,11 @@ class LoopPlan(SizedPlan):
         self.checks: Checks | None = None
         self._has_run, self._pace = False, _COPIED  # seconds for each byte of those
         self._plain: list[int] | None = None  # where the arguments are among the values, if all are plain
-        found = dict(interface.results)
-        self.results = [(name, found.get(name)) for name in live]
-        self._results = [binding(found.get(name), name, place, at_of, wraps) for name in live]
+        by_name = dict(interface.results)
+        self.results = [(name, by_name.get(name)) for name in live]
+        self._results = [binding(by_name.get(name), name, place, at_of, wraps) for name in live]
         first: dict[str, int] = {}
-        arrays = [(k, found[n].name) for k, n in enumerate(live) if n in found and found[n].kind == "array"]
+        arrays = [(k, one.name) for k, (_, one) in enumerate(self.results) if one and one.kind == "array"]
         pairs = [(k, first.setdefault(name, k)) for k, name in arrays]
         self._aliases = [(k, other) for k, other in pairs if k != other]  # names of one array
 
@@ -182,8 +182,8 @@ class LoopPlan(SizedPlan):
         run = partial(self._run, values, options, places, sizes, outcome)
         if not self._generators:
             return run(None)
-        found = [find(values) for find in self._generators.values()]
-        given: tuple[Any, ...] | None = generators.drawing(found, run)
+        objects = [find(values) for find in self._generators.values()]
+        given: tuple[Any, ...] | None = generators.drawing(objects, run)
         return given
 
     def _run(
@@ -191,22 +191,22 @@ class LoopPlan(SizedPlan):
         outcome: Outcome, drawn: Callable[[], None] | None,
     ) -> tuple[Any, ...] | None:  # fmt: skip
         """Do what `run` does; ``drawn`` copies the states of generators back."""
-        made: list[NDArray] = []
+        arrays: list[NDArray] = []
         with LOCK:
             if places is None:
-                addresses = self._arguments(values, made, sizes)
+                addresses = self._arguments(values, arrays, sizes)
             else:
-                addresses = self._arguments_at(values, made, places, sizes)
-            restore = None if addresses is None else self._execute(made, addresses, options, sizes, outcome)
+                addresses = self._arguments_at(values, arrays, places, sizes)
+            restore = None if addresses is None else self._execute(arrays, addresses, options, sizes, outcome)
             if addresses is None or restore is None:
                 outcome.is_final = False
                 return None
             try:
                 below = options.eager_below
-                bound = [bind(values, made, addresses, below) for bind in self._results]
+                bound = [bind(values, arrays, addresses, below) for bind in self._results]
                 for k, other in self._aliases:
                     bound[k] = bound[other]
-                outcome.take(found := tuple(bound))
+                outcome.take(results := tuple(bound))
                 for role, fetch, *_ in sizes.parameters if places is None else ():  # else there are no lists
                     if role == "inout" and type(fetch) is int and type(values[fetch]) is ListElements:
                         outcome.undo.append(values[fetch].undoing())
@@ -219,14 +219,14 @@ class LoopPlan(SizedPlan):
                 raise
         self._has_run = True
         self.count(1)
-        return found
+        return results
 
     def _arguments_at(
-        self, values: Sequence[Any], made: list[NDArray], places: Sequence[int], sizes: Sizes
+        self, values: Sequence[Any], arrays: list[NDArray], places: Sequence[int], sizes: Sizes
     ) -> list[int] | None:
         """Return the result of `_arguments`, given the addresses of the arrays that the loop gets."""
         if self._plain is not None:
-            made += [values[k] for k in self._plain]
+            arrays += [values[k] for k in self._plain]
             return [places[k] for k in self._plain]
         addresses = []
         for _, fetch, dtype, shape, *_ in sizes.parameters:
@@ -237,17 +237,17 @@ class LoopPlan(SizedPlan):
                 if type(a) is not np.ndarray:
                     a = a._evaluated()
             else:
-                found = number(values[fetch] if type(fetch) is int else fetch(values), dtype)
-                if found is None:
+                scalar = number(values[fetch] if type(fetch) is int else fetch(values), dtype)
+                if scalar is None:
                     return None
-                a = found
+                a = scalar
                 address = address_of(a)
-            made.append(a)
+            arrays.append(a)
             addresses.append(address)
         return addresses
 
-    def _arguments(self, values: Sequence[Any], made: list[NDArray], sizes: Sizes) -> list[int] | None:
-        """Return the addresses of the plan's arrays, and append the arrays to ``made``; None if a written
+    def _arguments(self, values: Sequence[Any], arrays: list[NDArray], sizes: Sizes) -> list[int] | None:
+        """Return the addresses of the plan's arrays, and append the arrays to ``arrays``; None if a written
         array shares memory with another one, or an array's shape or strides are not as planned."""
         addresses: list[int] = []
         spans: list[tuple[int, int, bool]] = []
@@ -270,10 +270,10 @@ class LoopPlan(SizedPlan):
 
                     a = wrapped_memory.evaluated(value, role == "inout")
                 else:
-                    found = number(value, dtype)
-                    if found is None:
+                    scalar = number(value, dtype)
+                    if scalar is None:
                         return None
-                    a = found
+                    a = scalar
                 if (
                     a.shape != shape
                     or a.dtype != dtype
@@ -285,12 +285,12 @@ class LoopPlan(SizedPlan):
                     span_of = (*_span(a, address), role == "inout")
                     if not (generators.is_state(fetch) and span_of in spans):  # draws are in order anyway
                         spans.append(span_of)
-            made.append(a)
+            arrays.append(a)
             addresses.append(address)
         return None if self._overwritten and _written_range_overlaps(spans) else addresses
 
     def _execute(
-        self, made: list[NDArray], addresses: list[int], options: config.Options, sizes: Sizes,
+        self, arrays: list[NDArray], addresses: list[int], options: config.Options, sizes: Sizes,
         outcome: Outcome,
     ) -> Callable[[], None] | None:  # fmt: skip
         """Run the plan and return a function that restores memory; None if it failed.  Then memory is
@@ -302,7 +302,7 @@ class LoopPlan(SizedPlan):
         elif self.checked and counted_flags & RAISING:
             counted_flags |= INVALID
         undone, begun = self._undone, perf_counter()
-        size = sum(made[k].nbytes for k in self._overwritten)
+        size = sum(arrays[k].nbytes for k in self._overwritten)
         # a signal may stop it, if copies of its arrays take a small part of the time
         worth = size < most_copied() and (self._pace >= _COPIED or not size or self.polls)
         if stops := worth and not outcome.is_brief and may_stop(False):
@@ -313,8 +313,8 @@ class LoopPlan(SizedPlan):
             check = self._loaded.range_check
             if check and not counted_flags & MINDFUL and check(addresses, sizes.symbols, options.threads):
                 counted_flags = 0
-                size = sum(made[k].nbytes for k in self._undone_unless_small)
-                outcome.is_final = not stops and (self._has_run or size > _FEW)
+                size = sum(arrays[k].nbytes for k in self._undone_unless_small)
+                outcome.is_final = not stops and (self._has_run or size > _LARGEST_FIRST_COPY)
             if not outcome.is_final:  # to bind the results of a first run may fail
                 undone = [*undone, *self._undone_unless_small]
         if self._rewritten and fp_state.may_raise(state):
@@ -322,7 +322,7 @@ class LoopPlan(SizedPlan):
         try:
             with HeldSignals():
                 may_stop(stops)
-                found = self._execute_undoable(made, addresses, options, counted_flags, undone, sizes)
+                restore = self._execute_undoable(arrays, addresses, options, counted_flags, undone, sizes)
         except Stopped:
             outcome.was_stopped = True
             return None
@@ -330,32 +330,32 @@ class LoopPlan(SizedPlan):
             may_stop(False)
         if size and not outcome.is_brief:
             self._pace = (perf_counter() - begun) / size
-        return found
+        return restore
 
     def _execute_undoable(
-        self, made: list[NDArray], addresses: list[int], options: config.Options, counted_flags: int,
+        self, arrays: list[NDArray], addresses: list[int], options: config.Options, counted_flags: int,
         undone: Sequence[int], sizes: Sizes,
     ) -> Callable[[], None] | None:  # fmt: skip
         """Do what `_execute` does, with undo copies of the arrays ``undone``."""
-        given = len(made)
-        copies = [(made[k], CompressedCopy(made[k])) for k in dict.fromkeys(undone)] if undone else ()
+        given = len(arrays)
+        copies = [(arrays[k], CompressedCopy(arrays[k])) for k in dict.fromkeys(undone)] if undone else ()
         kept, sizes.kept = sizes.kept, None  # a signal handler may run the plan, too
         if kept is None:
-            kept = [allocate(made[k].shape, made[k].dtype) for k, _ in sizes.windows]
+            kept = [allocate(arrays[k].shape, arrays[k].dtype) for k, _ in sizes.windows]
         for saved, address in kept:
-            made.append(saved)
+            arrays.append(saved)
             addresses.append(address)
 
         def restore() -> None:
             with HeldSignals():
-                for (k, where), saved in zip(sizes.windows, made[given:], strict=True):
-                    made[k][where] = saved[where]
+                for (k, where), saved in zip(sizes.windows, arrays[given:], strict=True):
+                    arrays[k][where] = saved[where]
                 for a, copy in copies:
                     copy.restore(a)
 
         try:
             flags = self._loaded.run(
-                made if self._arrays else (), addresses, sizes.symbols, options.threads, counted_flags
+                arrays if self._arrays else (), addresses, sizes.symbols, options.threads, counted_flags
             )
         except Exception as error:
             for a, copy in copies:
@@ -366,7 +366,7 @@ class LoopPlan(SizedPlan):
         if flags & counted_flags:
             restore()
             return None
-        if all(made[k].size <= _SMALL for k, _ in sizes.windows):
+        if all(arrays[k].size <= _LARGEST_KEPT_WINDOW for k, _ in sizes.windows):
             sizes.kept = kept
         return restore
 

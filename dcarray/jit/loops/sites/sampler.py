@@ -67,10 +67,10 @@ class Sampler:
             with suppress(RuntimeError):  # no thread can be started
                 start_new_thread(self._watch, ())
 
-    def add_copy(self, made: CodeType, code: CodeType) -> None:
-        """Watch ``made``, a copy of ``code``, for the same sites; do nothing if ``code`` has none."""
+    def add_copy(self, copy: CodeType, code: CodeType) -> None:
+        """Watch ``copy``, a copy of ``code``, for the same sites; do nothing if ``code`` has none."""
         if id(code) in self._sites:
-            self.add(made, self._sites[id(code)][1])
+            self.add(copy, self._sites[id(code)][1])
 
     def sites(self) -> list[Site]:
         """Return all sites that are watched."""
@@ -134,14 +134,14 @@ class Sampler:
         The sampler mostly gets the interpreter's lock where the program releases it, such as in a call of a
         random number generator, and seldom sees the statements before and after that.
         """
-        found = self._nearby.get(id(code))
-        if found is None:
+        nearby = self._nearby.get(id(code))
+        if nearby is None:
             names = {*code.co_names, code.co_name}
             every = [c for c, _ in list(self._sites.values())]  # at once: imports of other threads add some
             codes = [c for c in every if c.co_name in names and c.co_filename == code.co_filename]
-            found = [site for c in codes for site in self._sites[id(c)][1] if not site.source.is_loop]
-            self._nearby[id(code)] = found
-        return [site for site in found if not (site.refused or site.is_alternative)]
+            nearby = [site for c in codes for site in self._sites[id(c)][1] if not site.source.is_loop]
+            self._nearby[id(code)] = nearby
+        return [site for site in nearby if not (site.refused or site.is_alternative)]
 
     def _count(self, site: Site, now: float, seconds: float) -> None:
         before = site.seconds
@@ -194,12 +194,12 @@ def chain_of(top: FrameType, sites: Mapping[int, Any] | None, depth: int) -> Cha
 
 def _line_before(frame: FrameType) -> int:
     """Return the last line before a frame's current instruction, such as a jump back, that has no line."""
-    found = 0
+    last = 0
     for start, _, line in frame.f_code.co_lines():
         if start > frame.f_lasti:
             break
-        found = line or found
-    return found
+        last = line or last
+    return last
 
 
 SAMPLER = Sampler()

@@ -96,7 +96,7 @@ class ShortRuns:
         trial : bool, optional
             Whether the short run is in a trial, which counts its runs.
         """
-        short, whole = self._found(plan, values, entry)
+        short, whole = self._runs_of(plan, values, entry)
         self.run = None
         if short is None:
             return None
@@ -115,7 +115,7 @@ class ShortRuns:
     ) -> None:
         """Run a plan by its short run, if it has one that may run with these values.  The next runs use it,
         too: several are timed, since the first ones find nothing in the caches."""
-        short, whole = self._found(plan, values, entry)
+        short, whole = self._runs_of(plan, values, entry)
         if short is None:
             return
         self._whole.clear()
@@ -148,24 +148,24 @@ class ShortRuns:
 
     def _settle(self, short: Any, plan: LoopPlan | None) -> tuple[int, float]:
         """Add the short runs since the last call to the counts; return their number and their seconds."""
-        found: tuple[int, float] = short.take()
-        runs, seconds = found
+        counts: tuple[int, float] = short.take()
+        runs, seconds = counts
         self._site.runs += runs
         self._site.compiled += seconds
         if plan is not None:
             plan.count(runs)
-        return found
+        return counts
 
     def may_have_one(self, plan: LoopPlan) -> bool:
         """Whether a plan that has checks has a short run, or may turn out to have one."""
-        found = self._made.get(id(plan))
-        return found is None or found[1] is not None
+        known = self._made.get(id(plan))
+        return known is None or known[1] is not None
 
-    def _found(self, plan: LoopPlan, values: tuple[Any, ...], entry: Entry) -> tuple[Any, Any]:
+    def _runs_of(self, plan: LoopPlan, values: tuple[Any, ...], entry: Entry) -> tuple[Any, Any]:
         """Return a plan's short run, and the function that takes the site's values and calls it; None for
         each that there is not."""
-        found = self._made.get(id(plan))
-        if found is None:
+        known = self._made.get(id(plan))
+        if known is None:
             short = self._make(plan, values, entry)
             whole = short
             if short is not None and self._paths is not None:
@@ -173,8 +173,8 @@ class ShortRuns:
                 if not held:  # another thread has just been served, too
                     return short, None
                 whole = self._paths.object_run(self._site, short, held)
-            found = self._made[id(plan)] = plan, short, whole
-        return found[1:]
+            known = self._made[id(plan)] = plan, short, whole
+        return known[1:]
 
     def _arm(self, short: Any, plan: LoopPlan, members: list[Check], lasts: float) -> None:
         state, options = fp_state.current_state(), config.current()
@@ -259,17 +259,17 @@ def _serves(
 
 def _parameters(plan: LoopPlan, values: tuple[Any, ...]) -> tuple[_Part, ...] | None:
     """Return for each parameter how a short run gets its memory; None if it cannot for one of them."""
-    found: list[_Part] = []
+    parts: list[_Part] = []
     for fetch, dtype, shape, size in plan.parameters:
         if fetch is None:
             if size * dtype.itemsize >= MAPPED:
                 return None
-            found.append((_FRESH, 0, shape, dtype))
+            parts.append((_FRESH, 0, shape, dtype))
             continue
         if type(fetch) is not int:
             if dtype.char not in _COMPUTED or dtype.itemsize != 8:
                 return None
-            found.append((_COMPUTED[dtype.char], 0, fetch, None))
+            parts.append((_COMPUTED[dtype.char], 0, fetch, None))
             continue
         value = values[fetch]
         if type(value) is np.ndarray:
@@ -280,32 +280,32 @@ def _parameters(plan: LoopPlan, values: tuple[Any, ...]) -> tuple[_Part, ...] | 
             kind = _INTEGER
         else:
             return None
-        found.append((kind, fetch, None, None))
+        parts.append((kind, fetch, None, None))
     kept = [plan.parameters[k] for k in plan.kept]
-    return (*found, *[(_FRESH, 0, shape, dtype) for _, dtype, shape, _ in kept])
+    return (*parts, *[(_FRESH, 0, shape, dtype) for _, dtype, shape, _ in kept])
 
 
 def _results(plan: LoopPlan) -> tuple[_Part, ...]:
     """Return for each live name how a short run makes its value."""
-    found: list[_Part] = []
+    parts: list[_Part] = []
     first: dict[str, int] = {}
     for k, (name, result) in enumerate(plan.results):
         if result is None:
             result = Result("alias", name)
         if result.kind == "value":
-            found.append((_CONSTANT, 0, result.value, None))
+            parts.append((_CONSTANT, 0, result.value, None))
         elif result.kind == "alias":
-            found.append((_GIVEN, plan.place[result.name], None, None))
+            parts.append((_GIVEN, plan.place[result.name], None, None))
         elif result.kind == "scalar":
-            found.append((_ITEM if result.weak else _SCALAR, plan.at_of[result.name], None, None))
+            parts.append((_ITEM if result.weak else _SCALAR, plan.at_of[result.name], None, None))
         elif result.kind == "either" and not result.weak:
             python, flag = result.value
-            found.append((_EITHER, plan.at_of[result.name], plan.at_of[flag], PYTHON_TYPES[python]))
+            parts.append((_EITHER, plan.at_of[result.name], plan.at_of[flag], PYTHON_TYPES[python]))
         elif result.kind == "array":
             before = first.setdefault(result.name, k)
-            found.append(
+            parts.append(
                 (_MADE, plan.at_of[result.name], None, None) if before == k else (_SAME, before, None, None)
             )
         else:
-            found.append((_BOUND, 0, plan.bindings[k], None))
-    return tuple(found)
+            parts.append((_BOUND, 0, plan.bindings[k], None))
+    return tuple(parts)

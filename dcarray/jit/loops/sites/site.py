@@ -326,20 +326,20 @@ class Site:
 
     def noted(self) -> bool:
         """Return whether `note` was called in this thread; then False again."""
-        found = get_ident() in self.notes
+        was_noted = get_ident() in self.notes
         self.notes.discard(get_ident())
-        return found
+        return was_noted
 
     def unbound(self) -> None:
         """Note that a name is not bound, and ask the site less often."""
         self.note()
         self.put_off(1.0 + 2.0 * self.seconds)
 
-    def hold(self, found: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Hold what compiled code returned until `held` is called, and return the results ``found``."""
-        if found:
-            self._held[get_ident()] = found[0][-1]
-        return found
+    def hold(self, results: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Hold what compiled code returned until `held` is called, and return the ``results``."""
+        if results:
+            self._held[get_ident()] = results[0][-1]
+        return results
 
     def held(self) -> Any:
         """Return what `hold` holds for this thread."""

@@ -50,12 +50,12 @@ def _replaced(code: CodeType, plain: CodeType, known: Mapping[str, Any], left: f
     inner = iter([_replaced(*pair, known, left) for pair in pairs])
     own = [site for c in code.co_consts if type(c) is str and type(site := known.get(c)) is Site]
     base = plain if left.issuperset(own) and any(site.doubtful for site in own) else code
-    found = [
+    consts = [
         known.get(c, c) if type(c) is str else next(inner) if type(c) is CodeType else c
         for c in base.co_consts
     ]
-    same = all(map(is_, found, base.co_consts))
-    return base if same else base.replace(co_consts=tuple(found))
+    same = all(map(is_, consts, base.co_consts))
+    return base if same else base.replace(co_consts=tuple(consts))
 
 
 def lined(code: CodeType) -> CodeType:

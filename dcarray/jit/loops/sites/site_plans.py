@@ -94,15 +94,15 @@ class SitePlans:
         elif self.site.known and entry.state is PlanState.UNASKED:
             try:
                 with perf_map.named(self._place):
-                    found = provider.load_stored(entry.request)
+                    loaded = provider.load_stored(entry.request)
             except Untraceable as error:  # an earlier run has found it out
                 entry.refuse()
                 self.refuse_entry(entry, error.reason, error.line)
                 return None
-            if found is None:
+            if loaded is None:
                 self.request(entry)
             else:
-                entry.fill(self._bind_plan(found, entry))
+                entry.fill(self._bind_plan(loaded, entry))
                 entry.gain.kept = self.site.kept
         if watchers and entry.plan is not None:
             for seen in watchers:
@@ -215,12 +215,12 @@ class SitePlans:
     def _plan(self, entry: Entry, options: config.Options) -> None:
         """Make the plan of a key; if it cannot be made, refuse the key."""
 
-        def made() -> Any:
+        def bound_plan() -> Any:
             with perf_map.named(self._place):
                 return self._bind_plan(provider.obtain(entry.request, options, BACKGROUND), entry)
 
         try:
-            entry.make(made)
+            entry.make(bound_plan)
         except (MemoryError, SystemError):  # there may be more later, or no other thread that parses (3.11)
             entry.failures += 1
             if entry.failures < admission.FAILURES:

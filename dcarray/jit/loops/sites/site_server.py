@@ -63,14 +63,14 @@ class SiteServer:
             self._resting = max(0, self._resting - 1)
             self._plain.plans.refuse_value(self._unnamed or self.versions[-1].unread)
             return None
-        found: PathValues | str | None = PathValues.of(self.site.source, values, self.site.names)
-        if not isinstance(found, str):
-            made = self._plain if found is None else Version(self.site, found, self._give_up)
-            if made.read(values) is not None:
-                self.versions.append(made)
-                return made
-            found = made.unread
-        self._resting, self._unnamed = 2, found  # to look takes a while
+        paths: PathValues | str | None = PathValues.of(self.site.source, values, self.site.names)
+        if not isinstance(paths, str):
+            version = self._plain if paths is None else Version(self.site, paths, self._give_up)
+            if version.read(values) is not None:
+                self.versions.append(version)
+                return version
+            paths = version.unread
+        self._resting, self._unnamed = 2, paths  # to look takes a while
         self._plain.plans.refuse_value(self._unnamed)
         return None
 
@@ -99,12 +99,12 @@ class SiteServer:
         """Do what `Site.ask` does."""
         begun = perf_counter()
         version, entry = self._serve(outcome, values, None)
-        found = outcome.results
-        if version and found and entry and not entry.gain.judged and not version.short.in_trial:
+        results = outcome.results
+        if version and results and entry and not entry.gain.judged and not version.short.in_trial:
             version.judge(entry, perf_counter() - begun)  # with what it takes to find and to begin the run
-        if version and found and version.short.in_trial:
+        if version and results and version.short.in_trial:
             version.short.ran(perf_counter() - begun)
-        if not found:
+        if not results:
             self._note_vain(version, entry, perf_counter() - begun)
             if version and entry and entry.plan is not None:  # it is Python's turn, for all iterations
                 self.site.resuming = False
@@ -152,8 +152,8 @@ class SiteServer:
                 self.site.resuming = False
                 return
         version, entry = self._serve(outcome, values, start)
-        found = outcome.results
-        if version and found and items is not None:
+        results = outcome.results
+        if version and results and items is not None:
             took = perf_counter() - begun
             python = self._pace.seconds * len(range(start, items.stop, items.step))
             self.site.kept = self._pace.is_faster(took, start, items)
@@ -162,7 +162,7 @@ class SiteServer:
                 version.plans.refuse_slow(entry, not_faster(took, python), "slower")  # one time may be wrong
             elif not self.site.kept:
                 version.refuse(not_faster(took, python), "slower")
-        if found:
+        if results:
             self._shared.add(get_ident())
         elif entry is None or entry.state is not PlanState.READY or entry.failures:
             self.site.resuming = False  # until there is a plan
@@ -173,7 +173,7 @@ class SiteServer:
                     version.plans.request(entry)
             elif entry is not None and entry.state is PlanState.READY and not entry.failures:
                 self.site.resuming = self.site.resumable  # it has just come
-        if not found:
+        if not results:
             self._note_vain(version, entry, perf_counter() - begun)
 
     def leave(self, _: Outcome) -> None:
@@ -216,8 +216,8 @@ class SiteServer:
             read = version.read(values)
             if read is not None:
                 return version, version.serve(outcome, values, *read, start)
-        made = self._another(values)
-        read = None if made is None else made.read(values)
-        if made is None or read is None:
+        another = self._another(values)
+        read = None if another is None else another.read(values)
+        if another is None or read is None:
             return None, None
-        return made, made.serve(outcome, values, *read, start)
+        return another, another.serve(outcome, values, *read, start)

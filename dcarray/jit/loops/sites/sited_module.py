@@ -33,9 +33,9 @@ class SitedModule(NamedTuple):
     def filled(self, plain: CodeType, sites: Sequence[Site], left: frozenset[Site] = frozenset()) -> CodeType:
         """Return the code with the given sites in place of its constants, or as `with_constants` says without
         those in ``left``, registered with ``plain`` as its original."""
-        made = with_constants(self.code, plain, self.places, sites, left)
-        note_codes(made, plain, {code: [sites[k] for k in found] for code, found in self.places_of.items()})
-        return made
+        sited = with_constants(self.code, plain, self.places, sites, left)
+        note_codes(sited, plain, {code: [sites[k] for k in at] for code, at in self.places_of.items()})
+        return sited
 
     @staticmethod
     def loads(data: bytes) -> SitedModule:

@@ -116,13 +116,13 @@ class SizedPlan:
     def shapes(self, symbols: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
         """Return the shapes of the parameters for these values of the symbols; () if they do not depend on
         them."""
-        found: tuple[tuple[int, ...], ...] = () if self._shapes is None else self._shapes(*symbols)
-        return found
+        shapes: tuple[tuple[int, ...], ...] = () if self._shapes is None else self._shapes(*symbols)
+        return shapes
 
 
 def _expression(symbols: Sequence[tuple[str, str]], text: str) -> Callable[..., Any]:
     """Return a function of the symbols' values that evaluates an expression in the notation of `dims.show`:
     names, integers and operators only."""
     names = ", ".join(symbol for symbol, _ in symbols)
-    found: Callable[..., Any] = eval(f"lambda {names}: {text}", {"max": max, "min": min})
-    return found
+    function: Callable[..., Any] = eval(f"lambda {names}: {text}", {"max": max, "min": min})
+    return function

@@ -58,52 +58,52 @@ def kind_of(
     kind: list[Any] = []
     sizes: list[int] = []
     for k, guard in enumerate(guards):
-        found = guard
+        part = guard
         value = values[k] if k < len(values) else None
         if type(value) is int:
             sizes.append(value)
-            found = _INT
+            part = _INT
         elif type(guard) is not tuple or not (lengths or type(value) is ListElements):
             pass
         elif type(value) in ARRAYS and len(guard) == 5:
             dtype, shape, strides, *rest = guard
             if shape and strides == tuple([dtype.itemsize * n for n in c_strides(shape)]):
                 sizes += shape
-                found = (_ARRAY, dtype, len(shape), *rest)
+                part = (_ARRAY, dtype, len(shape), *rest)
         elif type(value) is ListElements:
             sizes += value.shape
-            found = (_LIST, value.array.dtype, len(value.shape), value.mixed, value.ragged, value.of_tuples)
+            part = (_LIST, value.array.dtype, len(value.shape), value.mixed, value.ragged, value.of_tuples)
         elif type(value) is tuple and value and all(type(n) is int for n in value):
             sizes += value
-            found = (_INTS, len(value))
-        kind.append(found)
+            part = (_INTS, len(value))
+        kind.append(part)
     return tuple(kind), tuple(sizes)
 
 
 def places_of(kind: Sequence[Any]) -> tuple[Place, ...]:
     """Return the places of the sizes of a kind, in order."""
-    found: list[Place] = []
+    places: list[Place] = []
     for k, one in enumerate(kind):
         if type(one) is str and one == _INT:
-            found.append(Place(k, -1))
+            places.append(Place(k, -1))
         elif type(one) is tuple and one and type(one[0]) is str and one[0] in (_ARRAY, _LIST, _INTS):
-            found += [Place(k, axis) for axis in range(one[1] if one[0] == _INTS else one[2])]
-    return tuple(found)
+            places += [Place(k, axis) for axis in range(one[1] if one[0] == _INTS else one[2])]
+    return tuple(places)
 
 
 def open_guards(kind: Sequence[Any], guards: Sequence[Any], sized: Collection[int]) -> tuple[Any, ...] | None:
     """Return the guards of values of a kind, where the guards of the values at the positions ``sized`` leave
     out the sizes; None if a guard cannot."""
-    found = list(guards)
+    opened = list(guards)
     for k in sized:
         one = kind[k]
         if one == _INT or one[0] == _INTS:
-            found[k] = None
+            opened[k] = None
         elif one[0] == _ARRAY and one[-1]:  # a plain one
-            found[k] = (C_ORDER, one[1], one[3], one[2])
+            opened[k] = (C_ORDER, one[1], one[3], one[2])
         else:
             return None
-    return tuple(found)
+    return tuple(opened)
 
 
 @record(frozen=True, slots=True)

@@ -50,12 +50,12 @@ class Verdict:
         self._folder, self._pid = config.current().cache_dir, os.getpid()
         text = source if isinstance(source, str) else source.decode("latin-1")
         self._key = "\0".join((str(sys.flags.optimize), file, *sys.argv[1:], text))
-        found = None
+        stored = None
         if self._folder is not None and os.path.isdir(self._folder):
             from dcarray.plans import disk_store
 
-            found = disk_store.load_data(self._folder, _KIND, self._key, False)
-        self._runs, self._with, self._without = map(float, (found or b"0 0 0").split())
+            stored = disk_store.load_data(self._folder, _KIND, self._key, False)
+        self._runs, self._with, self._without = map(float, (stored or b"0 0 0").split())
         self.has_sites = self._with <= self._without
         is_near = max(self._with, self._without) < _NEAR * min(self._with, self._without)
         if self._runs % _AGAIN == _AGAIN - 1 and is_near:
@@ -92,7 +92,7 @@ OF_PROGRAM: list[Verdict] = []
 def need_plans() -> bool:
     """Whether the program's next run will have sites, if this one ends now."""
     after = [verdict._after(process_time()) for verdict in OF_PROGRAM]
-    return hasattr(sys, "last_type") or all(found <= without for _, found, without in after)
+    return hasattr(sys, "last_type") or all(sited <= without for _, sited, without in after)
 
 
 def repeats() -> bool:

@@ -268,11 +268,11 @@ class Version:
                 sizes = plan.sizes(entry.symbols_of(values, start))
                 if sizes is None:
                     return
-            found = plan.run(values, options, addresses, sizes, outcome)
+            results = plan.run(values, options, addresses, sizes, outcome)
         if outcome.was_stopped:  # by the next time, such signals may have become rare
             self.site.put_off(0.05 + 2.0 * self.site.seconds)
             return
-        if found is None:
+        if results is None:
             entry.failures += 1
             if entry.failures >= admission.FAILURES:
                 entry.refuse()
