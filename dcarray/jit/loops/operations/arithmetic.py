@@ -152,8 +152,8 @@ class Arithmetic(Integers, ComplexNumbers):
         if is_int(plain_int(a)) and is_int(plain_int(b)):
             return self._known_integers(op, plain_int(a), plain_int(b))
         if not any(is_array(x) or isinstance(x, Masked) for x in (a, b)):
-            found = self._scalars(op, a, b)
-            return self._checked_operator(name, (a, b)) if found is None else found
+            scalar = self._scalars(op, a, b)
+            return self._checked_operator(name, (a, b)) if scalar is None else scalar
         if op == "**" and (fast := _fast_power(a, b)):
             return self.ufunc(fast, (a,))
         return self.ufunc(name, (a, b))
@@ -263,29 +263,29 @@ class Arithmetic(Integers, ComplexNumbers):
             return self.complex_operator(op, a, b)
         if op in COMPARISONS:
             dtype = _F8 if kind is float else _I8
-            made = Apply(BINARY[op][0], (self.exact(a, dtype), self.exact(b, dtype)), _BOOL)
-            return self.memory.value(made, scalar=True, weak=bool)
+            expr = Apply(BINARY[op][0], (self.exact(a, dtype), self.exact(b, dtype)), _BOOL)
+            return self.memory.value(expr, scalar=True, weak=bool)
         if kind is float and op in ("+", "-", "*", "/", "//", "%"):
             args = self.expr(a, _F8), self.expr(b, _F8)
-            made = Apply(BINARY[op][0], args, _F8)
+            expr = Apply(BINARY[op][0], args, _F8)
             if op in ("/", "//", "%") and not self._nonzero(b):  # Python raises an error for any dividend
                 fits = Apply("not_equal", (args[1], const(0.0, _F8)), _BOOL)
-                made = Apply("checked", (fits, made), _F8)
-            return self.memory.value(made, scalar=True, weak=float)
+                expr = Apply("checked", (fits, expr), _F8)
+            return self.memory.value(expr, scalar=True, weak=float)
         if kind is int:
             return self.true_quotient(a, self.nonzero(b)) if op == "/" else self.integer(op, a, b)
         if kind is bool and op in _LOGICAL:
-            made = Apply(_LOGICAL[op], (self.expr(a, _BOOL), self.expr(b, _BOOL)), _BOOL)
-            return self.memory.value(made, scalar=True, weak=bool)
+            expr = Apply(_LOGICAL[op], (self.expr(a, _BOOL), self.expr(b, _BOOL)), _BOOL)
+            return self.memory.value(expr, scalar=True, weak=bool)
         raise self.scope.fail(f"{op} of Python scalars")
 
     def of_c(self, name: str, args: Sequence[Value], weak: type | None = float) -> Data:
         """Trace a function of the C library on scalars.  For Python's numbers (``weak``) results for which
         Python raises an error are checked at run time."""
         given = tuple([self.expr(x, _F8) for x in args])
-        made: Expr = Apply(f"c_{name}", given, _F8)
+        expr: Expr = Apply(f"c_{name}", given, _F8)
         if weak:
-            special = [Apply(test, (made,), _BOOL) for test in ("isnan", "isinf")]
+            special = [Apply(test, (expr,), _BOOL) for test in ("isnan", "isinf")]
             for x in given:
                 ordinary_operand = [
                     Apply("logical_not", (Apply("isnan", (x,), _BOOL),), _BOOL),
@@ -296,8 +296,8 @@ class Arithmetic(Integers, ComplexNumbers):
                     for b, ordinary in zip(special, ordinary_operand, strict=True)
                 ]
             fits = Apply("logical_not", (Apply("logical_or", tuple(special), _BOOL),), _BOOL)
-            made = Apply("checked", (fits, made), _F8)
-        return self.memory.value(made, scalar=True, weak=weak)
+            expr = Apply("checked", (fits, expr), _F8)
+        return self.memory.value(expr, scalar=True, weak=weak)
 
     def _nonzero(self, b: Value) -> bool:
         if is_int(b):

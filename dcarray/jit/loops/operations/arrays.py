@@ -56,11 +56,11 @@ class Arrays(Operations):
             view = self.memory.view(compose(x.window, amap, shape), x.dtype)
             view.readonly = x.readonly
             return view
-        made = self.memory.value(remap(x.expr, amap, shape), shape, views_in_numpy=x.views_in_numpy)
+        value = self.memory.value(remap(x.expr, amap, shape), shape, views_in_numpy=x.views_in_numpy)
         window = compose(whole_window("", x.shape), amap, shape)
         if x.part_of is not None or self.memory.is_contiguous(window, x.shape) is not True:
-            made.part_of = x, selection
-        return made
+            value.part_of = x, selection
+        return value
 
     def getitem(self, x: Data, key: Value) -> Value:
         """Trace ``x[key]``."""
@@ -102,15 +102,15 @@ class Arrays(Operations):
         wanted = self.shape(shape, a.shape)
         sizes = size_of(a.shape), size_of(wanted)
         joins = self.scope.eq(*sizes) is True  # else sizes are more likely to be those that are there
-        found = resized(self.scope, a.shape, wanted, proved=joins)
-        if found is not None:
-            return self.view_or_value(a, found)
+        selection = resized(self.scope, a.shape, wanted, proved=joins)
+        if selection is not None:
+            return self.view_or_value(a, selection)
         if not self.scope.need_eq(*sizes):
             raise self.scope.fail("a reshape joins or splits axes, and the sizes are not known to fit")
         if a.window is None and (a.part_of is not None or a.views_in_numpy):
             raise self.scope.fail("a reshape joins or splits axes of a view")
-        made = self.memory.perhaps_view(self.memory.reshaped(a, wanted), a)
-        return self.memory.note_order(made, a)
+        copy = self.memory.perhaps_view(self.memory.reshaped(a, wanted), a)
+        return self.memory.note_order(copy, a)
 
     def shape(self, given: Value, old: Shape | None = None) -> Shape:
         """Return the shape that a program's argument such as ``shape=(n, 3)`` means."""

@@ -101,13 +101,13 @@ class Calls(Tools):
         if isinstance(owner, np.ufunc) and owner.__name__ in UFUNCS and name in _UFUNC_METHODS:
             return Method(owner.__name__, name)
         full = f"{thing.name}.{name}"
-        found = public_object(full)
-        if found is None and thing.name == "numpy":  # which is dcarray where arrays are wrapped
+        member = public_object(full)
+        if member is None and thing.name == "numpy":  # which is dcarray where arrays are wrapped
             full = f"dcarray.{name}"
-            found = public_object(full)
-        if isinstance(found, float):  # numpy.pi
-            return found
-        if found is None and name != "newaxis":
+            member = public_object(full)
+        if isinstance(member, float):  # numpy.pi
+            return member
+        if member is None and name != "newaxis":
             raise self.scope.fail(f"{full} is not known")
         return None if name == "newaxis" else PublicObject(full)
 
@@ -171,7 +171,7 @@ class Calls(Tools):
             raise self.scope.fail("a dtype is called")
         if not isinstance(function, PublicObject):
             raise self.scope.fail("the called object is not understood")
-        found = public_object(function.name)
+        target = public_object(function.name)
         kinds: set[Either] = set()  # of which it gives the same
         if function.name.startswith("math.") or (
             len(args) == 1 and function.name.startswith(("builtins.float", "builtins.int"))
@@ -180,14 +180,14 @@ class Calls(Tools):
         elif len(args) == 1 and function.name.startswith("numpy."):
             kinds = {Either(float, "d")}
         args = tuple([a.numpy if kind_of(a) in kinds else a for a in args])
-        if isinstance(found, np.ufunc):
-            return self._ufunc(found.__name__, args, named)
+        if isinstance(target, np.ufunc):
+            return self._ufunc(target.__name__, args, named)
         name = function.name.removeprefix("numpy.").removeprefix("builtins.")
         if function.name.startswith(("numpy.random.", "random.")):
             generator = self.draws.of_python() if name == function.name else self.draws.of_numpy()
             return self._draw(generator, name.removeprefix("random."), args, named)
-        if isinstance(found, type) and issubclass(found, np.generic):
-            return self.invoke(partial(self._scalar, np.dtype(found)), args, named)
+        if isinstance(target, type) and issubclass(target, np.generic):
+            return self.invoke(partial(self._scalar, np.dtype(target)), args, named)
         if function.name.startswith("builtins."):
             method = self._traced_by(f"_py_{name}")
         elif function.name.startswith("numpy."):
@@ -195,7 +195,7 @@ class Calls(Tools):
         else:
             name = name.removeprefix("math.")
             method = self._traced_by(f"_math_{name}")
-            if method is None and C_LIBRARY.get(f"c_{name}") is found:
+            if method is None and C_LIBRARY.get(f"c_{name}") is target:
                 method = partial(self._of_c, name)
         if method is None:
             raise self.scope.fail(f"{function.name} is not understood")
@@ -254,12 +254,12 @@ class Calls(Tools):
             raise self.scope.fail(f"arguments of {name} that are not understood")
         if out is None:
             return self.math.ufunc(name, args)
-        made = self.math.elementwise(name, args)
-        if not is_array(out) or out.shape != self.math.broadcast([made.shape, out.shape]):
+        value = self.math.elementwise(name, args)
+        if not is_array(out) or out.shape != self.math.broadcast([value.shape, out.shape]):
             raise self.scope.fail("a result does not fit where it goes")
-        if not np.can_cast(made.dtype, out.dtype, "same_kind"):
+        if not np.can_cast(value.dtype, out.dtype, "same_kind"):
             raise self.scope.fail("a result does not fit the dtype of where it goes")
-        self.arrays.assign(out, made, spent=True)
+        self.arrays.assign(out, value, spent=True)
         return out
 
     def _of_c(self, name: str, *args: Value) -> Value:

@@ -56,26 +56,26 @@ def _place(d: Draws, g: RandomGenerator, count: Value, size: Value, p: Data) -> 
     number = d.of_function(g, _UNIFORM, [], None)
     checked = d.memory.value(d.checked(number.expr, 0.5, *fits), scalar=True, weak=float)
     not_above = d.math.ufunc("less_equal", (d.math.binary("/", sums, total), checked))
-    found = d.reductions.count_true(not_above)
-    found.limits = 0, count - 1
-    return found
+    place = d.reductions.count_true(not_above)
+    place.limits = 0, count - 1
+    return place
 
 
 def _running_sums(d: Draws, p: Data, count: int) -> Data:
     """Return the running sums of a vector, added one after the other, which any kernel can contain."""
     memory, loc = d.memory, d.memory.loc
-    made, total = d.arrays.empty((count,), _F8), memory.new((), _F8, "total")
-    assert made.window is not None
+    sums, total = d.arrays.empty((count,), _F8), memory.new((), _F8, "total")
+    assert sums.window is not None
     memory.emit(Compute(total, const(0.0, _F8), loc=loc))
     with memory.variable("turn") as var, memory.nested_block() as block:
         place = dims.symbol(var, None)
         with d.scope.loop(var, 0, count - 1):
             element = d.math.expr(d.arrays.getitem(p, place), _F8)
         memory.emit(Compute(total, Apply("add", (Load(total, _F8), element), _F8), loc=loc))
-        memory.emit(Compute(Window(made.window.array, (), (Index(place),)), Load(total, _F8), loc=loc))
+        memory.emit(Compute(Window(sums.window.array, (), (Index(place),)), Load(total, _F8), loc=loc))
     memory.emit(Loop(var, (0, count, 1), tuple(block), loc=loc))
     memory.forget(var)
-    return made
+    return sums
 
 
 def _distance(total: Expr) -> Expr:

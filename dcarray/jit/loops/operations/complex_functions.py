@@ -46,8 +46,8 @@ def log(z: Any, base: Any = None) -> Any:
 
 
 def log10(z: Any) -> Any:
-    found = _log(z)
-    return complex(found.real / 2.302585092994045684, found.imag / 2.302585092994045684)
+    w = _log(z)
+    return complex(w.real / 2.302585092994045684, w.imag / 2.302585092994045684)
 
 
 def _root(z: Any) -> Any:
@@ -94,14 +94,14 @@ def cos(z: Any) -> Any:
 
 def sin(z: Any) -> Any:
     z = complex(z)
-    found = sinh(complex(-z.imag, z.real))
-    return complex(found.imag, -found.real)
+    w = sinh(complex(-z.imag, z.real))
+    return complex(w.imag, -w.real)
 
 
 def tan(z: Any) -> Any:
     z = complex(z)
-    found = tanh(complex(-z.imag, z.real))
-    return complex(found.imag, -found.real)
+    w = tanh(complex(-z.imag, z.real))
+    return complex(w.imag, -w.real)
 
 
 def acos(z: Any) -> Any:
@@ -130,8 +130,8 @@ def asinh(z: Any) -> Any:
 
 def asin(z: Any) -> Any:
     z = complex(z)
-    found = asinh(complex(-z.imag, z.real))
-    return complex(found.imag, -found.real)
+    w = asinh(complex(-z.imag, z.real))
+    return complex(w.imag, -w.real)
 
 
 def _right_atanh(z: Any) -> Any:
@@ -145,14 +145,14 @@ def _right_atanh(z: Any) -> Any:
 def atanh(z: Any) -> Any:
     z = complex(z)
     left = math.copysign(1.0, z.real) < 0.0
-    found = _right_atanh(-z if left else z)
-    return -found if left else found
+    w = _right_atanh(-z if left else z)
+    return -w if left else w
 
 
 def atan(z: Any) -> Any:
     z = complex(z)
-    found = atanh(complex(-z.imag, z.real))
-    return complex(found.imag, -found.real)
+    w = atanh(complex(-z.imag, z.real))
+    return complex(w.imag, -w.real)
 
 
 def phase(z: Any) -> Any:

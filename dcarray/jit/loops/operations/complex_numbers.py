@@ -82,13 +82,13 @@ class ComplexNumbers(Numbers):
         if type(whole) not in (int, float) or not 0 < whole <= _MAX_POWER or whole != int(whole):
             raise self.scope.fail("a power of complex numbers")
         exponent, factor = int(whole), self.parts(a)
-        made: Pair = (const(1.0, _F8), const(0.0, _F8))
+        power: Pair = (const(1.0, _F8), const(0.0, _F8))
         while True:
             if exponent & 1:
-                made = _times(made, factor)
+                power = _times(power, factor)
             exponent >>= 1
             if not exponent:
-                return self.complex_of(*made)
+                return self.complex_of(*power)
             stored = self.complex_of(*_times(factor, factor))
             self.memory.store(stored)
             factor = self.parts(stored)
@@ -103,10 +103,10 @@ def product(a: Expr, b: Expr) -> Expr:
 
 def _times(x: Pair, y: Pair) -> Pair:
     (a, b), (c, d) = x, y
-    return _made("subtract", [(a, c), (b, d)]), _made("add", [(a, d), (b, c)])
+    return _sum_of_products("subtract", [(a, c), (b, d)]), _sum_of_products("add", [(a, d), (b, c)])
 
 
-def _made(op: str, factors: Sequence[Pair]) -> Expr:
+def _sum_of_products(op: str, factors: Sequence[Pair]) -> Expr:
     dtype = factors[0][0].dtype
     return Apply(op, tuple([Apply("multiply", pair, dtype) for pair in factors]), dtype)
 

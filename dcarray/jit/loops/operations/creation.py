@@ -17,7 +17,7 @@ from .tools import Tools
 from .values import Data, Value, is_array, is_int, is_number, kind_of
 
 _I8, _F8, _BOOL = np.dtype(np.int64), np.dtype(np.float64), np.dtype(np.bool_)
-_FEW = 1e-290  # of which no size makes a step of 0
+_LEAST_SAFE_SPAN = 1e-290  # from which on no number of elements makes a step of 0
 _MOST_CHECKED = 1 << 20  # elements of a range whose formula is compared with NumPy's range
 _GRIDS_ARE_TUPLES = isinstance(np.meshgrid([0.0]), tuple)  # else lists
 
@@ -156,18 +156,20 @@ class Creation(Tools):
         delta = of("subtract", (high, low))
         step = of("divide", (delta, parts))
         place = self.memory.value(Apply("cast", (Iota(0, _I8),), _F8), (num,))
-        made = of("multiply", (place, step))
+        points = of("multiply", (place, step))
         known = all(type(x) in (int, float) for x in ends)
-        if not known or abs(float(stop) - float(start)) < _FEW:  # a step of 0 may have underflowed
+        if (
+            not known or abs(float(stop) - float(start)) < _LEAST_SAFE_SPAN
+        ):  # a step of 0 may have underflowed
             small = of("multiply", (of("divide", (place, parts)), delta))
-            made = of("where", (of("equal", (step, 0.0)), small, made))
-        made = of("add", (made, low))
+            points = of("where", (of("equal", (step, 0.0)), small, points))
+        points = of("add", (points, low))
         if last:
             at_end = self.memory.value(
                 Apply("equal", (Iota(0, _I8), self.math.expr(dims.simplify(num - 1), _I8)), _BOOL), (num,)
             )
-            made = of("where", (at_end, high, made))
-        return made if kind == _F8 else self.arrays.astype(made, kind)
+            points = of("where", (at_end, high, points))
+        return points if kind == _F8 else self.arrays.astype(points, kind)
 
     def _is_double(self, x: Value) -> bool:
         """Whether a number is an int, a float, or a scalar of float64."""
@@ -182,10 +184,10 @@ class Creation(Tools):
         shape: list[Dim] = [0] * len(xi)
         for x, axis in zip(xi, order, strict=True):
             shape[axis] = x.shape[0]
-        made = [
+        grids = [
             self.memory.copy(
                 self.memory.value(remap(x.expr, (Index(0, 1, axis),), tuple(shape)), tuple(shape))
             )
             for x, axis in zip(xi, order, strict=True)
         ]
-        return tuple(made) if _GRIDS_ARE_TUPLES else made
+        return tuple(grids) if _GRIDS_ARE_TUPLES else grids

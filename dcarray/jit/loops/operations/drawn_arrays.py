@@ -44,8 +44,8 @@ def drawn(
     def write(target: Window) -> None:
         places = [ix.offset for ix in target.index]
         elements = {key: _element(d, array, places) for key, array in stored.items()}
-        made = method(**{**given, **elements})
-        d.memory.emit(Compute(target, d.math.expr(made, dtype), loc=d.memory.loc))
+        number = method(**{**given, **elements})
+        d.memory.emit(Compute(target, d.math.expr(number, dtype), loc=d.memory.loc))
 
     return d.numbers(shape, dtype, write)
 

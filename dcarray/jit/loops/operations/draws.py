@@ -27,8 +27,8 @@ from .values import Data, RandomGenerator, Shape, Value, is_array, is_number, wh
 
 _F8, _I4, _I8, _U8 = np.dtype(np.float64), np.dtype(np.int32), np.dtype(np.int64), np.dtype(np.uint64)
 _U4, _BOOL = np.dtype(np.uint32), np.dtype(np.bool_)
-_LARGE = 1 << 62  # bounds of random integers
-MOST = 1 << 52  # of other random integers
+_LARGEST_BOUND = 1 << 62  # bounds of random integers
+LARGEST_COUNT = 1 << 52  # of other random integers, which are counts
 WORD = 32  # bits of a number that a Mersenne Twister draws
 _ONES = (1 << WORD) - 1
 
@@ -63,8 +63,8 @@ class Draws(Operations):
 
     def part(self, generator: RandomGenerator, part: str) -> Window:
         """Return the memory of one part of a generator, such as its state; `generators.Parts` lists them."""
-        found = self._parts.get((generator.name, part))
-        if found is None:
+        window = self._parts.get((generator.name, part))
+        if window is None:
             if not self.allowed:
                 raise self.scope.fail("random numbers are not drawn here")
             dtypes: dict[str, DType] = {"state": _U4, "has_gauss": _I4, "gauss": _F8}
@@ -73,8 +73,8 @@ class Draws(Operations):
             name = self.memory.name(part)
             self.memory.declare(Array(name, dtypes.get(part, _U8), shape, "in"))
             self.memory.inputs[name] = part_text(generator.name, part, generator.kind)
-            found = self._parts[generator.name, part] = whole_window(name, shape)
-        return found
+            window = self._parts[generator.name, part] = whole_window(name, shape)
+        return window
 
     # ---- one number ---------------------------------------------------------------------------------
     def native(
@@ -103,10 +103,10 @@ class Draws(Operations):
             self.memory.immutable.add(window.array)
             return self.memory.value(Load(window, dtype), scalar=True, weak=weak)
         shape = self.arrays.shape(size)
-        made = self.arrays.empty(shape, dtype)
-        assert made.window is not None
-        self._each(made.window.array, shape, (), write)
-        return made
+        array = self.arrays.empty(shape, dtype)
+        assert array.window is not None
+        self._each(array.window.array, shape, (), write)
+        return array
 
     def _each(self, array: str, shape: Shape, index: tuple[Index, ...], write: Write) -> None:
         """Emit writes of an array's elements in order; ``index`` holds the indices of its first axes."""
@@ -184,7 +184,7 @@ class Draws(Operations):
         (least, lowest), (highest, most) = self.math.limits(low), self.math.limits(high)
         known = least == lowest and highest == most
         most, highest = most - (not endpoint), highest - (not endpoint)
-        if most < least or least < -_LARGE or max(most, lowest) > _LARGE:
+        if most < least or least < -_LARGEST_BOUND or max(most, lowest) > _LARGEST_BOUND:
             raise self.scope.fail("the range of random integers may be empty or very large")
         start, last = self.math.expr(low, _I8), self.math.expr(high, _I8)
         span: Expr = Apply("subtract", (last, start), _I8)
@@ -208,17 +208,17 @@ class Draws(Operations):
             args.append(self.stored(_mask(args[1])) if masked else const(0, _U8))
             args.append(const(int(masked), _U8))
             write = partial(self.native, generator, "random_bounded_uint64", args)
-        made = self.numbers(size, _I8, write, weak if size is None else None)
-        if made.weak is int:
-            made.limits = least, most
-        return made
+        numbers = self.numbers(size, _I8, write, weak if size is None else None)
+        if numbers.weak is int:
+            numbers.limits = least, most
+        return numbers
 
     def word(self, generator: RandomGenerator, shift: Expr, target: Window) -> None:
         """Write a word of a Mersenne Twister, shifted to the right."""
         ones = const(_ONES, _U8)
         self.native(generator, "random_bounded_uint64", [const(0, _U8), ones, ones, const(1, _U8)], target)
-        made = Apply("right_shift", (Load(target, _I8), shift), _I8)
-        self.memory.emit(Compute(target, made, loc=self.memory.loc))
+        value = Apply("right_shift", (Load(target, _I8), shift), _I8)
+        self.memory.emit(Compute(target, value, loc=self.memory.loc))
 
     def _below(self, generator: RandomGenerator, start: Expr, span: Expr, target: Window) -> None:
         """Write a random integer as Python draws it: upper bits of words, until they are at most ``span``."""
@@ -237,8 +237,8 @@ class Draws(Operations):
             above = Apply("greater", (Load(number, _I8), last), _BOOL)
             memory.emit(Compute(going, above, loc=loc))
         memory.emit(While(Load(going, _BOOL), tuple(block), loc=loc))
-        made = Apply("add", (Apply("cast", (start,), _I8), Load(number, _I8)), _I8)
-        memory.emit(Compute(target, made, loc=loc))
+        value = Apply("add", (Apply("cast", (start,), _I8), Load(number, _I8)), _I8)
+        memory.emit(Compute(target, value, loc=loc))
 
     def end(self, value: Value) -> Value:
         """Return a bound of random integers as a Python int."""
@@ -254,10 +254,10 @@ class Draws(Operations):
         """Trace one number or ``size`` numbers drawn by a function of the table `DRAWS`."""
         dtype = DRAWS[name].result
         write = partial(self.native, generator, name, [self.stored(arg) for arg in args])
-        made = self.numbers(size, dtype, write, (float if dtype == _F8 else int) if size is None else None)
-        if made.weak is int:
-            made.limits = 0, MOST
-        return made
+        numbers = self.numbers(size, dtype, write, (float if dtype == _F8 else int) if size is None else None)
+        if numbers.weak is int:
+            numbers.limits = 0, LARGEST_COUNT
+        return numbers
 
 
 def _mask(span: Expr) -> Expr:

@@ -62,11 +62,11 @@ def value_and_type(math: Numbers, x: Value, kind: Either) -> tuple[Expr, Expr]:
 
 def choice(memory: Memory, math: Numbers, cond: Expr, a: Value, b: Value, kind: Either) -> PythonOrNumpy:
     """Return the scalar that is ``a`` if ``cond`` is true at run time, else ``b``; their types may differ."""
-    made = [
+    pair = [
         memory.value(Apply("where", (cond, x, y), x.dtype), scalar=True)
         for x, y in zip(value_and_type(math, a, kind), value_and_type(math, b, kind), strict=True)
     ]
-    return _scalar(memory, made[0].expr, made[1].expr, kind)
+    return _scalar(memory, pair[0].expr, pair[1].expr, kind)
 
 
 def of_both(function: Callable[[Value], Value], x: PythonOrNumpy, scope: Scope) -> PythonOrNumpy:

@@ -31,8 +31,8 @@ _NEVER = _QUIET | {"add", "subtract", "multiply"}
 
 def with_flag_check(value: Expr, watched: int = RAISING) -> Expr:
     """The value of a scalar, with a check that none of its float operations has raised a ``watched`` flag."""
-    found = [node for node in walk(value) if isinstance(node, Apply) and _may_raise(node)]
-    return _checked(value, found[:_MAX_OPERATIONS], watched)
+    nodes = [node for node in walk(value) if isinstance(node, Apply) and _may_raise(node)]
+    return _checked(value, nodes[:_MAX_OPERATIONS], watched)
 
 
 def with_checked_temporaries(body: Iterable[Stmt], arrays: Iterable[Array], watched: int) -> tuple[Stmt, ...]:
@@ -76,19 +76,19 @@ def _is_checked(stmt: Compute) -> bool:
 def for_python(value: Expr) -> Expr:
     """The value of one of Python's numbers, with a check of all operations that may have raised an exception
     of Python's, of which none is in a value that is checked already."""
-    found: list[Apply] = []
+    nodes: list[Apply] = []
     left = [value]
     while left:
         node = left.pop()
         if isinstance(node, Apply) and node.op != "checked":
             left += node.args
             if _may_raise(node) and node.op not in _NEVER:
-                found.append(node)
-    return _checked(value, found, RAISING)
+                nodes.append(node)
+    return _checked(value, nodes, RAISING)
 
 
-def _checked(value: Expr, found: list[Apply], watched: int) -> Expr:
-    raised = [condition for node in dict.fromkeys(found) for condition in _flag_conditions(node, watched)]
+def _checked(value: Expr, nodes: list[Apply], watched: int) -> Expr:
+    raised = [condition for node in dict.fromkeys(nodes) for condition in _flag_conditions(node, watched)]
     if not raised:
         return value
     some = raised[0]
@@ -136,6 +136,6 @@ _MAY_RAISE = re.compile(r"[/%]|\*\*")
 def dead_input(text: str, taken: list[str]) -> bool:
     """Whether an input that nothing reads has to be computed, since Python may refuse to; it is ``taken``
     then, as those are that are read."""
-    found = _MAY_RAISE.search(text) is not None and not any(text in other for other in taken)
-    taken += [text] * found
-    return found
+    is_needed = _MAY_RAISE.search(text) is not None and not any(text in other for other in taken)
+    taken += [text] * is_needed
+    return is_needed

@@ -29,9 +29,9 @@ class Gathers(Operations):
     def is_data_dependent(self, key: Value) -> bool:
         """Whether a key has an integer array or run-time integer, and is basic otherwise."""
         keys = key if type(key) is tuple else (key,)
-        found = [isinstance(k, Data) and k.weak in (None, int) and k.dtype.kind in "iu" for k in keys]
-        plain = all(f or is_int(k) or isinstance(k, slice) for f, k in zip(found, keys, strict=True))
-        return any(found) and plain
+        dynamic = [isinstance(k, Data) and k.weak in (None, int) and k.dtype.kind in "iu" for k in keys]
+        plain = all(f or is_int(k) or isinstance(k, slice) for f, k in zip(dynamic, keys, strict=True))
+        return any(dynamic) and plain
 
     def with_run_time_ints(self, x: Data, key: Value) -> Value:
         """Return the key, in which loop variables that are negative in some iterations only (where they count
@@ -39,8 +39,8 @@ class Gathers(Operations):
         keys = key if type(key) is tuple else (key,)
         if len(keys) > len(x.shape) or not all(is_int(k) or isinstance(k, slice | Data) for k in keys):
             return key
-        made = tuple(map(self._run_time_int, keys, x.shape))
-        return made if type(key) is tuple else made[0]
+        indices = tuple(map(self._run_time_int, keys, x.shape))
+        return indices if type(key) is tuple else indices[0]
 
     def _run_time_int(self, k: Value, size: Dim) -> Value:
         if not is_int(k) or type(k) is int or proved_position(self.scope, k, size) is not None:
@@ -126,8 +126,8 @@ class Gathers(Operations):
         self.memory.may_raise = True
         self.memory.emit(Compute(window, checked, loc=self.memory.loc))
         self.memory.immutable.add(window.array)
-        found = Load(window, _I8)
-        return Apply("minimum", (Apply("maximum", (found, zero), _I8), last), _I8)
+        index = Load(window, _I8)
+        return Apply("minimum", (Apply("maximum", (index, zero), _I8), last), _I8)
 
     # ---- writing ------------------------------------------------------------------------------------
     def normalised_key(self, x: Data, key: Value) -> Value:
@@ -164,10 +164,10 @@ class Gathers(Operations):
                     keys[n] = symbol(var, None)
             body = stack.enter_context(self.memory.nested_block())
             yield tuple(keys)
-        made = tuple(body)
+        stmts = tuple(body)
         for var, size, place in reversed(places):
-            made = (at_index(var, size, place, made, loc),)
-        for stmt in made:
+            stmts = (at_index(var, size, place, stmts, loc),)
+        for stmt in stmts:
             self.memory.emit(stmt)
 
     # ---- elements -----------------------------------------------------------------------------------

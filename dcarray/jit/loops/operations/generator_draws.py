@@ -11,15 +11,15 @@ from dcarray.ir.nodes import Apply, Load
 from dcarray.ir.ops import const
 
 from .choices import choice
-from .draws import MOST, Draws
+from .draws import LARGEST_COUNT, Draws
 from .values import Data, RandomGenerator, Value, is_int
 
 __all__ = ["BY_LOCATION", "METHODS", "is_dtype", "need", "poisson", "triangular", "uniform"]
 
 _EITHER = Parameter.POSITIONAL_OR_KEYWORD
 _F8, _BOOL = np.dtype(np.float64), np.dtype(np.bool_)
-_LEAST_GEOMETRIC = 1e-9  # the chance of numbers that are surely below `draws.MOST`
-_MOST_POISSON = float(1 << 40)  # the mean of numbers that are surely below `draws.MOST`
+_LEAST_GEOMETRIC = 1e-9  # the chance of numbers that are surely below `draws.LARGEST_COUNT`
+_MOST_POISSON = float(1 << 40)  # the mean of numbers that are surely below `draws.LARGEST_COUNT`
 
 
 def need(d: Draws, holds: bool) -> None:
@@ -98,7 +98,7 @@ def _geometric(d: Draws, g: RandomGenerator, p: Value, size: Value = None) -> Da
 def _binomial(d: Draws, g: RandomGenerator, n: Value, p: Value, size: Value = None) -> Data:
     need(d, is_int(n) or (isinstance(n, Data) and n.scalar and n.dtype.kind in "iu"))
     least, most = d.math.limits(n)
-    need(d, least >= 0 and most <= MOST)
+    need(d, least >= 0 and most <= LARGEST_COUNT)
     memory = Load(d.part(g, "binomial"), np.dtype(np.uint64))
     count = d.math.expr(n, np.dtype(np.int64))
     return d.of_function(g, "random_binomial", [d.chance(p, 0.0), count, memory], size)

@@ -73,10 +73,10 @@ def proved_position(scope: Scope, k: Dim, size: Dim) -> Dim | None:
 
 def position(scope: Scope, k: Dim, size: Dim) -> Dim:
     """Return an index as a non-negative one; raises `Untraceable` unless it is proved to be in bounds."""
-    found = proved_position(scope, k, size)
-    if found is None:
+    place = proved_position(scope, k, size)
+    if place is None:
         raise scope.fail("an index is not proved to be in bounds")
-    return found
+    return place
 
 
 def _slice(scope: Scope, k: slice, size: Dim) -> tuple[Dim, int, Dim]:
@@ -172,5 +172,5 @@ def basic_key(window: Window, shape: Shape) -> tuple[tuple[Any, ...], tuple[int,
     if any(type(window.shape[k]) is not int or window.shape[k] != 1 for k in others):
         return None
     keys += [Ellipsis, *(None for _ in others)]  # so that even an element is an array
-    made = [*places, *others]
-    return tuple(keys), tuple(made.index(k) for k in range(len(made)))
+    order = [*places, *others]
+    return tuple(keys), tuple(order.index(k) for k in range(len(order)))

@@ -33,15 +33,15 @@ class Integers(Numbers):
             return power
         if op in ("//", "%"):
             b = self.nonzero(b)
-        found = result_bounds(op, *[self.limits(x) for x in (a, b)])
-        if found is None:
+        bounds = result_bounds(op, *[self.limits(x) for x in (a, b)])
+        if bounds is None:
             raise self.scope.fail(f"an integer has no known bounds: {op}")
-        if max(map(abs, found)) > 1 << 62:
+        if max(map(abs, bounds)) > 1 << 62:
             return self._checked_integer(op, a, b)
         smallest = min(self.limits(x)[0] for x in (a, b))
         dtype = _U8 if smallest >= 0 and op in _UNSIGNED else _I8
-        made = Apply(BINARY[op][0], (self.expr(plain_int(a), dtype), self.expr(plain_int(b), dtype)), dtype)
-        return self.memory.value(cast(made, _I8), scalar=True, weak=int, limits=found)
+        expr = Apply(BINARY[op][0], (self.expr(plain_int(a), dtype), self.expr(plain_int(b), dtype)), dtype)
+        return self.memory.value(cast(expr, _I8), scalar=True, weak=int, limits=bounds)
 
     def true_quotient(self, a: Value, b: Value) -> Data:
         """Return the quotient of two ints of at most 53 bits; the divisor is not 0."""
@@ -55,9 +55,9 @@ class Integers(Numbers):
             return b
         number = self.expr(plain_int(b), _I8)
         fits = Apply("not_equal", (number, const(0, _I8)), _BOOL)
-        made = Apply("checked", (fits, Apply("where", (fits, number, const(1, _I8)), _I8)), _I8)
+        divisor = Apply("checked", (fits, Apply("where", (fits, number, const(1, _I8)), _I8)), _I8)
         limits = low + (not low), high - (not high)
-        return self.memory.value(made, scalar=True, weak=int, limits=limits)
+        return self.memory.value(divisor, scalar=True, weak=int, limits=limits)
 
     def _checked_integer(self, op: str, a: Value, b: Value) -> Data:
         """Trace ``a op b`` for Python ints known at run time, with a check that the result has 64 bits."""
@@ -65,9 +65,9 @@ class Integers(Numbers):
         if name not in ("add", "subtract", "multiply"):
             raise self.scope.fail("an integer may be too large")
         args = (self.expr(plain_int(a), _I8), self.expr(plain_int(b), _I8))
-        made = overflow.with_overflow_check(name, Apply(name, args, _I8), args, _I8)
+        expr = overflow.with_overflow_check(name, Apply(name, args, _I8), args, _I8)
         limits = int(np.iinfo(_I8).min), int(np.iinfo(_I8).max)
-        return self.memory.value(made, scalar=True, weak=int, limits=limits)
+        return self.memory.value(expr, scalar=True, weak=int, limits=limits)
 
 
 def plain_int(value: Value) -> Value:

@@ -66,14 +66,14 @@ class Joining(Tools):
                 raise self.scope.fail("arrays that are joined are not known to fit")
         total: Dim = dims.simplify(sum(x.shape[place] for x in parts))
         shape = (*parts[0].shape[:place], total, *parts[0].shape[place + 1 :])
-        made = self.arrays.empty(shape, np.result_type(*(x.dtype for x in parts)))
+        joined = self.arrays.empty(shape, np.result_type(*(x.dtype for x in parts)))
         start: Dim = 0
         for x in parts:
             stop = dims.simplify(start + x.shape[place])
             key = (slice(None),) * place + (slice(start, stop), Ellipsis)
-            self.arrays.assign(self.arrays.element(made, key), x, spent=True)
+            self.arrays.assign(self.arrays.element(joined, key), x, spent=True)
             start = stop
-        return self.memory.note_order(made, *parts)
+        return self.memory.note_order(joined, *parts)
 
     def _np_roll(self, a: Value, shift: Value, axis: Value = None) -> Value:
         if not is_array(a) or (axis is None and len(a.shape) != 1):
@@ -88,14 +88,14 @@ class Joining(Tools):
         for k, by in zip(axes, shifts, strict=True):
             (place,) = self.arrays.axes(k, len(a.shape))
             moved[place] += by
-        made = self.arrays.empty(a.shape, a.dtype)
+        rolled = self.arrays.empty(a.shape, a.dtype)
         halves = [[(0, 0, n)] if not n or not s % n else [(0, s % n, n - s % n), (n - s % n, 0, s % n)]
                   for n, s in zip(a.shape, moved, strict=True)]  # fmt: skip
         for part in product(*halves):
             into = tuple(slice(to, to + n) for _, to, n in part)
             out = tuple(slice(at, at + n) for at, _, n in part)
-            self.arrays.assign(self.arrays.element(made, into), self.arrays.element(a, out), spent=True)
-        return self.memory.note_order(made, a)
+            self.arrays.assign(self.arrays.element(rolled, into), self.arrays.element(a, out), spent=True)
+        return self.memory.note_order(rolled, a)
 
     def _rolled(self, a: Data, shift: Data, axis: int) -> Data:
         """Return an array rolled by a number of places that is known at run time only."""
@@ -109,8 +109,8 @@ class Joining(Tools):
         index: list[Expr] = [Iota(k, _I8) for k in range(len(a.shape))]
         moved = Apply("subtract", (index[axis], self.math.expand(by.expr, (), a.shape)), _I8)
         index[axis] = Apply("remainder", (moved, count), _I8)
-        made = self.memory.value(self.arrays.gathers.at(stored, index, a.shape), a.shape)
-        return self.memory.note_order(self.memory.copy(made), a)
+        rolled = self.memory.value(self.arrays.gathers.at(stored, index, a.shape), a.shape)
+        return self.memory.note_order(self.memory.copy(rolled), a)
 
     # ---- borders ------------------------------------------------------------------------------------
     def _np_pad(
@@ -123,7 +123,7 @@ class Joining(Tools):
             return self._surrounded(array, widths, constant_values)
         if mode not in _BORDERS or constant_values != 0:
             raise self.scope.fail(f"a border of the kind {mode}")
-        made = array
+        padded = array
         for axis, (before, after) in enumerate(widths):
             size = array.shape[axis]
             if (
@@ -132,8 +132,8 @@ class Joining(Tools):
             ):
                 raise self.scope.fail("a border that is wider than the array")
             parts = [*_BORDERS[mode](size, before, after)]
-            made = self._join([self._border(made, axis, key, n) for key, n in parts if n], axis)
-        return self.memory.note_order(made, array)
+            padded = self._join([self._border(padded, axis, key, n) for key, n in parts if n], axis)
+        return self.memory.note_order(padded, array)
 
     def _widths(self, given: Value, ndim: int) -> list[tuple[int, int]]:
         """Return the number of elements that `numpy.pad` adds before and after, along each axis."""
@@ -149,13 +149,13 @@ class Joining(Tools):
         shape = tuple([n + before + after for n, (before, after) in zip(array.shape, widths, strict=True)])
         if type(value) not in (int, float, bool):
             raise self.scope.fail("the value of a border is not a known number")
-        made = self.arrays.empty(shape, array.dtype)
-        self.arrays.assign(made, value, strict=True)
+        padded = self.arrays.empty(shape, array.dtype)
+        self.arrays.assign(padded, value, strict=True)
         inside = tuple(
             [slice(before, before + n) for n, (before, _) in zip(array.shape, widths, strict=True)]
         )
-        self.arrays.assign(self.arrays.element(made, inside), array)
-        return self.memory.note_order(made, array)
+        self.arrays.assign(self.arrays.element(padded, inside), array)
+        return self.memory.note_order(padded, array)
 
     def _border(self, x: Data, axis: int, key: slice, count: int) -> Data:
         part = self.arrays.element(x, (*(slice(None),) * axis, key, Ellipsis))

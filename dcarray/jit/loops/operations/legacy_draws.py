@@ -97,9 +97,9 @@ def _gauss(d: Draws, g: RandomGenerator, target: Window, change: Callable[[Expr]
 
 def _exponential_number(d: Draws, g: RandomGenerator, target: Window, scale: Expr | None) -> None:
     """Write a number from an exponential distribution."""
-    made = _op("negative", _op("c_log", _op("subtract", _double(1.0), _uniform(d, g))))
-    made = made if scale is None else _op("multiply", scale, made)
-    d.memory.emit(Compute(target, made, loc=d.memory.loc))
+    number = _op("negative", _op("c_log", _op("subtract", _double(1.0), _uniform(d, g))))
+    number = number if scale is None else _op("multiply", scale, number)
+    d.memory.emit(Compute(target, number, loc=d.memory.loc))
 
 
 @cache

@@ -34,13 +34,13 @@ class LinearAlgebra(Tools):
         x, y = self._sequence(a), self._sequence(b)
         if x.shape != (3,) or y.shape != (3,) or not {x.dtype.char, y.dtype.char} <= set("fd"):
             raise self.scope.fail("a product of other things than vectors with three elements")
-        made = self.arrays.empty((3,), np.promote_types(x.dtype, y.dtype))
+        product = self.arrays.empty((3,), np.promote_types(x.dtype, y.dtype))
         for k in range(3):
             i, j = (k + 1) % 3, (k + 2) % 3
             first, second = (
                 self.math.elementwise("multiply", (self.arrays.getitem(x, m), self.arrays.getitem(y, n)))
                 for m, n in ((i, j), (j, i))
             )
-            self.arrays.assign(self.arrays.element(made, (k, Ellipsis)),
+            self.arrays.assign(self.arrays.element(product, (k, Ellipsis)),
                                self.math.elementwise("subtract", (first, second)), spent=True)  # fmt: skip
-        return made
+        return product

@@ -60,8 +60,8 @@ class Lists(Operations):
         self.check_key(key)
         most = self.scope.limits(x.items.array.shape[0])[1]
         parts = [self.arrays.getitem(places, key) for places in (x.starts, x.lengths)]
-        made = [self.memory.value(p.expr, scalar=True, weak=int, limits=(0, most)) for p in parts]
-        return Row(x.items, *made)
+        numbers = [self.memory.value(p.expr, scalar=True, weak=int, limits=(0, most)) for p in parts]
+        return Row(x.items, *numbers)
 
     def getitem(self, x: NumberList, key: Value) -> Value:
         """Trace ``x[key]``."""
@@ -117,15 +117,15 @@ class Lists(Operations):
         if kind is None or least < 0 or most >= len(items):
             raise self.scope.fail("an index into a few values is only known at run time")
         dtype = _DTYPES[kind]
-        made = self.math.expr(items[-1], dtype)
+        choice = self.math.expr(items[-1], dtype)
         for k in reversed(range(len(items) - 1)):
             here = Apply("equal", (key.expr, const(k, key.dtype)), _BOOL)
-            made = Apply("where", (here, self.math.expr(items[k], dtype), made), dtype)
-        found = self.memory.value(made, scalar=True, weak=kind)
+            choice = Apply("where", (here, self.math.expr(items[k], dtype), choice), dtype)
+        item = self.memory.value(choice, scalar=True, weak=kind)
         if kind is int:
             bounds = [self.math.limits(one) for one in items]
-            found.limits = min(low for low, _ in bounds), max(high for _, high in bounds)
-        return found
+            item.limits = min(low for low, _ in bounds), max(high for _, high in bounds)
+        return item
 
     def assigned(self, x: NumberList, key: Value, value: Value) -> Value:
         """Return what ``x[key] = value`` puts into the array of a list of numbers.
@@ -144,8 +144,8 @@ class Lists(Operations):
         """Return the number that represents ``value`` in the array of a list; raises as `assigned`."""
         if x.mixed and either_kind(value, 0, 0.0) == INT_OR_FLOAT:
             pair = value_and_type(self.math, value, INT_OR_FLOAT)
-            made = Apply("complex", (pair[0], cast(pair[1], _F8)), np.dtype(complex))
-            return self.memory.value(made, scalar=True, weak=complex)
+            expr = Apply("complex", (pair[0], cast(pair[1], _F8)), np.dtype(complex))
+            return self.memory.value(expr, scalar=True, weak=complex)
         if kind_of(value) is x.kind:
             return value
         if {x.kind, kind_of(value)} <= {int, float, INT_OR_FLOAT}:

@@ -148,14 +148,14 @@ class Memory:
     # ---- values -------------------------------------------------------------------------------------
     def value(self, expr: Expr, shape: Shape = (), **kind: Any) -> Data:
         """Return a value that later writes to memory do not change."""
-        made = Data(expr, shape, **kind)
-        if self.flagless and made.weak in (float, complex):
-            made.expr = expr = for_python(expr)
-        self.may_raise |= made.weak not in (None, bool) and isinstance(expr, Apply)
+        data = Data(expr, shape, **kind)
+        if self.flagless and data.weak in (float, complex):
+            data.expr = expr = for_python(expr)
+        self.may_raise |= data.weak not in (None, bool) and isinstance(expr, Apply)
         if loads(expr):
             self._count += 1
-            self._values[self._count] = made
-        return made
+            self._values[self._count] = data
+        return data
 
     def view(self, window: Window, dtype: DType, entry_name: str = "") -> Data:
         """Return the array in the window's memory."""
@@ -205,9 +205,9 @@ class Memory:
             whole = self.array(base, name)
             assert whole.window is not None
             return self.view(compose(whole.window, amap, shape), value.dtype)
-        made = self.note_order(self.copy(value, name), value)
-        made.readonly = value.views_in_numpy  # a write would have to reach the memory of that view
-        return made
+        array = self.note_order(self.copy(value, name), value)
+        array.readonly = value.views_in_numpy  # a write would have to reach the memory of that view
+        return array
 
     def copy(self, value: Data, name: str = "t", dtype: DType | None = None) -> Data:
         """Return a new array with the elements of a value."""
@@ -224,32 +224,32 @@ class Memory:
         self.declare(Array(name, value.dtype, shape, "temp", base=copied.window.array))
         return self.view(whole_window(name, shape), value.dtype)
 
-    def perhaps_view(self, made: Data, value: Data) -> Data:
+    def perhaps_view(self, copy: Data, value: Data) -> Data:
         """Return a copy, which may be a view in NumPy; neither it nor its source may be written
         afterwards."""
         if value.window is not None:
-            made.readonly = True
+            copy.readonly = True
             inside = self.block is not self.whole  # where an earlier statement may run later
             (self.assumed_unwritten if inside else self.unwriteable).add(value.window.array)
-        return made
+        return copy
 
-    def join(self, made: Window, *sources: Window) -> None:
-        """Note that ``made`` is a copy of one of several arrays, for which NumPy has only a second name.  So
+    def join(self, copy: Window, *sources: Window) -> None:
+        """Note that ``copy`` is a copy of one of several arrays, for which NumPy has only a second name.  So
         none of them may be written."""
         names = [name for w in sources for name in (w.array, *self.joined.get(w.array, ()))]
-        self.joined[made.array] = frozenset(names)
-        self.unwriteable.add(made.array)
+        self.joined[copy.array] = frozenset(names)
+        self.unwriteable.add(copy.array)
 
     def with_joined(self, arrays: Iterable[str]) -> frozenset[str]:
         """Return the arrays, with the copies that stand for one of them (`join`)."""
         held = frozenset(arrays)
         return held | {name for name, sources in self.joined.items() if sources & held}
 
-    def note_order(self, made: Data, *sources: Data) -> Data:
+    def note_order(self, array: Data, *sources: Data) -> Data:
         """Return a new array, marked as perhaps not in C order if NumPy's result follows its sources."""
-        if len(made.shape) > 1 and made.window is not None and not all(map(self._in_order, sources)):
-            self.reordered.add(made.window.array)
-        return made
+        if len(array.shape) > 1 and array.window is not None and not all(map(self._in_order, sources)):
+            self.reordered.add(array.window.array)
+        return array
 
     def contiguous(self, x: Data) -> bool | None:
         """Whether an array in memory is C-contiguous; None if that is not known."""
@@ -309,16 +309,16 @@ class Memory:
 
     def entry_scalar(self, text: str, dtype: DType, weak: type | None) -> Data:
         """Return a scalar input: a name or a Python expression that is evaluated when the loop begins."""
-        found = self._entries.get((text, dtype))
-        if found is None:
+        scalar = self._entries.get((text, dtype))
+        if scalar is None:
             name = self.name(text if text.isidentifier() else "c")
             self.declare(Array(name, dtype, (), "in"))
             self.inputs[name] = text
             self.immutable.add(name)
             self._scalars.add(name)
-            found = Data(Load(Window(name, (), ()), dtype), scalar=True, weak=weak, text=text)
-            self._entries[text, dtype] = found
-        return found
+            scalar = Data(Load(Window(name, (), ()), dtype), scalar=True, weak=weak, text=text)
+            self._entries[text, dtype] = scalar
+        return scalar
 
     def order_of_draws(self) -> Window:
         """Return the array without axes that all draws of random numbers read and write."""
@@ -350,11 +350,11 @@ class Memory:
             if isinstance(node, Apply) and node.op == "checked":
                 target = Window(sound.array, domain, ())
                 if domain:
-                    made = Compute(target, node.args[0], "logical_and", loc=self.loc)
+                    update = Compute(target, node.args[0], "logical_and", loc=self.loc)
                 else:
                     both = Apply("logical_and", (Load(sound, _BOOL), node.args[0]), _BOOL)
-                    made = Compute(target, both, loc=self.loc)
-                self.block.append(made)
+                    update = Compute(target, both, loc=self.loc)
+                self.block.append(update)
 
     def write(self, target: Window, expr: Expr, *spent: Data) -> None:
         """Emit ``target[i] = expr(i)``, where all of ``expr`` is evaluated before anything is written.

@@ -126,7 +126,7 @@ class Numbers:
         low, high = -MAX_COUNTER, MAX_COUNTER - 1
         if x.dtype.kind != "f":
             low, high = (max(low, self.limits(x)[0]), min(high, self.limits(x)[1]))
-        made, dtype = cast(x.expr, _I8), x.dtype
+        counter, dtype = cast(x.expr, _I8), x.dtype
         if x.dtype.kind == "f":
             within = Apply(
                 "less", (Apply("absolute", (cast(x.expr, _F8),), _F8), const(float(MAX_COUNTER), _F8)), _BOOL
@@ -137,13 +137,12 @@ class Numbers:
             within = Apply("less_equal", (x.expr, const(high, dtype)), _BOOL)
         else:
             ends = [("greater_equal", low), ("less_equal", high)]
-            within = Apply(
-                "logical_and", tuple([Apply(op, (made, const(end, _I8)), _BOOL) for op, end in ends]), _BOOL
-            )
+            tests = [Apply(op, (counter, const(end, _I8)), _BOOL) for op, end in ends]
+            within = Apply("logical_and", tuple(tests), _BOOL)
         if within is not None:
             self.memory.may_raise = True
-            made = Apply("checked", (within, made), _I8)
-        return self.memory.value(made, scalar=True, weak=int, limits=(low, high))
+            counter = Apply("checked", (within, counter), _I8)
+        return self.memory.value(counter, scalar=True, weak=int, limits=(low, high))
 
     def limits(self, x: Value) -> Bounds:
         """Return the bounds of an integer, Python's or NumPy's."""

@@ -79,16 +79,16 @@ def _cholesky(a: Any) -> Any:
     n = len(a)
     if a.shape[1] != n:
         raise ValueError
-    made = np.tril(a)
+    factor = np.tril(a)
     for i in range(n):
         for j in range(i):
-            made[i, j] -= np.dot(made[i, :j], made[j, :j])
-            made[i, j] /= made[j, j]
-        made[i, i] -= np.dot(made[i, :i], made[i, :i])
-        if not made[i, i] > 0.0:
+            factor[i, j] -= np.dot(factor[i, :j], factor[j, :j])
+            factor[i, j] /= factor[j, j]
+        factor[i, i] -= np.dot(factor[i, :i], factor[i, :i])
+        if not factor[i, i] > 0.0:
             raise ValueError
-        made[i, i] = np.sqrt(made[i, i])
-    return made
+        factor[i, i] = np.sqrt(factor[i, i])
+    return factor
 
 
 def _size(x: Any) -> Any:
@@ -110,9 +110,9 @@ def _solved(a: Any, b: Any, size: Any) -> Any:
         p = k
         most = size(u[k, k])
         for i in range(k + 1, n):
-            found = size(u[i, k])
-            if found > most:
-                most = found
+            value = size(u[i, k])
+            if value > most:
+                most = value
                 p = i
         if not most > 0.0:
             raise ValueError
@@ -180,5 +180,5 @@ def definition(function: Value, args: Sequence[Value]) -> Function | None:
         return None
     arrays = [x for x in args if isinstance(x, Data) and is_array(x)]
     types = tuple([f"{x.dtype.char}{len(x.shape)}" for x in arrays])
-    found: Any = _DEFINITIONS.get((function.name.removeprefix("numpy."), types))
-    return None if found is None else described(found)
+    substitute: Any = _DEFINITIONS.get((function.name.removeprefix("numpy."), types))
+    return None if substitute is None else described(substitute)

@@ -26,7 +26,7 @@ _NAMESPACES: dict[str, Any] = {
 def public_object(name: str) -> Any:
     """Return the object with a public name; None if there is none."""
     module, _, rest = name.partition(".")
-    found: Any = _NAMESPACES.get(module)
+    value: Any = _NAMESPACES.get(module)
     for part in rest.split(".") if rest else ():
-        found = getattr(found, part, None)
-    return found
+        value = getattr(value, part, None)
+    return value

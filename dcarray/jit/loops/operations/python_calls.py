@@ -92,11 +92,11 @@ class PythonCalls(Tools):
         number = self.math.expr(step, _I8)
         fits = Apply("greater", (number, const(0, _I8)), _BOOL)
         safe = Apply("where", (fits, number, const(1, _I8)), _I8)
-        made = self.memory.value(
+        positive = self.memory.value(
             Apply("checked", (fits, safe), _I8), scalar=True, weak=int, limits=(1, max(1, high))
         )
-        self.memory.store(made)
-        return made
+        self.memory.store(positive)
+        return positive
 
     def _np_ndindex(self, *shape: Value) -> RangeProduct:
         """Trace ``np.ndindex(*shape)``."""
@@ -163,9 +163,9 @@ class PythonCalls(Tools):
             parts = [self.memory.value(Apply(p, (x.expr,), _F8), scalar=True) for p in ("real", "imag")]
             return self.math.elementwise("hypot", parts)
         if isinstance(x, Data) and (is_array(x) or (x.dtype.kind == "f" and x.weak in (None, float))):
-            made = self.math.elementwise("absolute", (x,))
-            made.weak = x.weak
-            return made
+            magnitude = self.math.elementwise("absolute", (x,))
+            magnitude.weak = x.weak
+            return magnitude
         raise self.scope.fail("abs() of a value that is not understood")
 
     def _py_sum(self, iterable: Value, /, start: Value = 0) -> Value:
@@ -184,14 +184,14 @@ class PythonCalls(Tools):
         if not isinstance(iterable, tuple | list):
             raise self.scope.fail("any() or all() of something that is neither a tuple nor a list")
         decides = name == "logical_or"
-        found: bool | Data = not decides
+        so_far: bool | Data = not decides
         for x in iterable:
             truth = self.math.truth(x)
             if truth is decides:
                 return decides
             if isinstance(truth, Data):
-                found = truth if isinstance(found, bool) else self.math.both(name, found, truth)
-        return found
+                so_far = truth if isinstance(so_far, bool) else self.math.both(name, so_far, truth)
+        return so_far
 
     _py_any, _py_all = partialmethod(_connected, "logical_or"), partialmethod(_connected, "logical_and")
 
@@ -249,9 +249,9 @@ class PythonCalls(Tools):
         """Return ``x`` if it is ``better`` than ``best``, else ``best``, for Python ints."""
         lows, highs = zip(self.math.limits(x), self.math.limits(best), strict=True)
         choose = max if op == ">" else min
-        made = Apply("where", (better.expr, self.math.expr(x, _I8), self.math.expr(best, _I8)), _I8)
+        expr = Apply("where", (better.expr, self.math.expr(x, _I8), self.math.expr(best, _I8)), _I8)
         limits = choose(lows), choose(highs)
-        return self.memory.value(made, scalar=True, weak=int, limits=limits)
+        return self.memory.value(expr, scalar=True, weak=int, limits=limits)
 
     # ---- math ---------------------------------------------------------------------------------------
     def _scaled(self, factor: float, x: Value, /) -> Value:
@@ -290,16 +290,16 @@ class PythonCalls(Tools):
         given = [self.arrays.python(float, value) for value in (x, y)]
         if not any(isinstance(value, Data) for value in given):
             return math.copysign(*given)
-        made = Apply("copysign", tuple([self.math.expr(value, _F8) for value in given]), _F8)
-        return self.memory.value(made, scalar=True, weak=float)
+        expr = Apply("copysign", tuple([self.math.expr(value, _F8) for value in given]), _F8)
+        return self.memory.value(expr, scalar=True, weak=float)
 
     def _math_sqrt(self, x: Value, /) -> Value:
         value = self.arrays.python(float, x)
         if isinstance(value, Data):
             below = Apply("less", (value.expr, const(0.0, value.dtype)), _BOOL)
             root = Apply("sqrt", (value.expr,), value.dtype)
-            made = Apply("checked", (Apply("logical_not", (below,), _BOOL), root), value.dtype)
-            return self.memory.value(made, scalar=True, weak=float)
+            expr = Apply("checked", (Apply("logical_not", (below,), _BOOL), root), value.dtype)
+            return self.memory.value(expr, scalar=True, weak=float)
         if value < 0:
             raise self.scope.fail("the root of a negative number")
         return math.sqrt(value)

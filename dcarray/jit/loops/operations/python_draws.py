@@ -41,10 +41,10 @@ def _are_as_expected() -> bool:
     one, other = Random(11), Random(11)
 
     def below(n: int) -> int:
-        found = n
-        while found >= n:
-            found = other.getrandbits(n.bit_length())
-        return found
+        number = n
+        while number >= n:
+            number = other.getrandbits(n.bit_length())
+        return number
 
     drawn: list[tuple[float, float]] = []
     for n, step in ((1, 1), (7, 1), (7, 3), (8, -5), (1 << 31, 2)):
@@ -69,8 +69,8 @@ def _getrandbits(d: Draws, g: RandomGenerator, k: Value, /) -> Value:
         parts.append(Apply("left_shift", (Load(word, _I8), const(place, _I8)), _I8))
     if not parts:
         return 0
-    made = parts[0] if len(parts) == 1 else Apply("bitwise_or", tuple(parts), _I8)
-    return d.memory.value(made, scalar=True, weak=int, limits=(0, (1 << k) - 1))
+    bits = parts[0] if len(parts) == 1 else Apply("bitwise_or", tuple(parts), _I8)
+    return d.memory.value(bits, scalar=True, weak=int, limits=(0, (1 << k) - 1))
 
 
 def _randbelow(d: Draws, g: RandomGenerator, n: Value) -> Data:
@@ -103,8 +103,8 @@ def _gauss(d: Draws, g: RandomGenerator, mu: Value = 0.0, sigma: Value = 1.0) ->
     normal = d.memory.new((), _F8, "normal")
     kept_or_new(d, g, normal, pair)
     d.memory.immutable.add(normal.array)
-    made = d.memory.value(Load(normal, _F8), scalar=True, weak=float)
-    return d.math.binary("+", mu, d.math.binary("*", made, sigma))
+    number = d.memory.value(Load(normal, _F8), scalar=True, weak=float)
+    return d.math.binary("+", mu, d.math.binary("*", number, sigma))
 
 
 METHODS: dict[str, Callable[..., Value]] = {
@@ -128,6 +128,6 @@ def written_in_python(name: str) -> Function | None:
     source.tree.body = without_tries(source.tree.body)
     tree = parse(ast.unparse(source.tree)).body[0]
     assert isinstance(tree, ast.FunctionDef)
-    found = rewritten_function(method, ast.unparse(tree), tree, {}, {})
-    made = None if found is None else found.entry_value
-    return made if isinstance(made, Function) else None
+    guard = rewritten_function(method, ast.unparse(tree), tree, {}, {})
+    description = None if guard is None else guard.entry_value
+    return description if isinstance(description, Function) else None

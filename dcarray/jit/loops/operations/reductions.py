@@ -17,7 +17,7 @@ from .arithmetic import Operations
 from .arrays import Arrays
 from .values import Data, Masked, Ragged, Shape, Value, cast, is_array, shape_of
 
-_SMALL = 1 << 15
+_MOST_FOLDED_PRODUCTS = 1 << 15  # of larger matrix products BLAS is faster
 _F8, _BOOL = np.dtype(np.float64), np.dtype(np.bool_)
 
 
@@ -51,8 +51,8 @@ class Reductions(Operations):
             if not all(self.scope.need_nonneg(x.shape[k] - 1) for k in axes):
                 raise self.scope.fail("an extremum of something that may be empty")
             start = extreme(name, np.dtype(result))
-        made = self.fold(name, x.shape, axes, cast(x.expr, np.dtype(kinds[0])), start, keepdims)
-        return self.memory.note_order(made, x)
+        folded = self.fold(name, x.shape, axes, cast(x.expr, np.dtype(kinds[0])), start, keepdims)
+        return self.memory.note_order(folded, x)
 
     def fold(
         self, name: str, domain: Shape, axes: tuple[int, ...], body: Expr, start: Any, keepdims: bool = False
@@ -105,8 +105,8 @@ class Reductions(Operations):
         if name == "add" and kind.kind in "fc":
             identity = const(-kind.type(0), kind)  # the identity of floating-point addition
         body = Apply("where", (x.mask.expr, cast(x.full.expr, kind), identity), kind)
-        found = self.reduce(name, self.memory.value(body, x.full.shape), axes, dtype)
-        return found if empty is not None else self._check_nonempty(found, self._selected_count(x, axes))
+        folded = self.reduce(name, self.memory.value(body, x.full.shape), axes, dtype)
+        return folded if empty is not None else self._check_nonempty(folded, self._selected_count(x, axes))
 
     def _masked_axes(self, x: Masked, axis: Value, keepdims: bool) -> tuple[int, ...]:
         """Return the axes of the full array over which a selection is reduced."""
@@ -127,16 +127,16 @@ class Reductions(Operations):
         size = self.arrays.count(mask.shape, None)
         if mask.dtype != _BOOL or type(size) is not int:
             raise self.scope.fail("a count of something that is not known to be a mask")
-        found = self.reduce("add", mask, None, np.dtype(np.int64))
-        return self.memory.value(found.expr, scalar=True, weak=int, limits=(0, size)) if plain else found
+        count = self.reduce("add", mask, None, np.dtype(np.int64))
+        return self.memory.value(count.expr, scalar=True, weak=int, limits=(0, size)) if plain else count
 
-    def _check_nonempty(self, found: Data, count: Data) -> Data:
+    def _check_nonempty(self, reduction: Data, count: Data) -> Data:
         """Return a reduction of ``count`` elements, with a run-time check that ``count`` is not 0."""
         less = self._minus(count, 1)
         self.memory.may_raise = True
         some = Apply("greater_equal", (less, const(0, count.dtype)), _BOOL)
-        made = Apply("checked", (some, found.expr), found.dtype)
-        return self.memory.value(made, found.shape, scalar=found.scalar)
+        expr = Apply("checked", (some, reduction.expr), reduction.dtype)
+        return self.memory.value(expr, reduction.shape, scalar=reduction.scalar)
 
     def _masked_mean(self, x: Masked, axis: Value, dtype: DType | None, keepdims: bool) -> Data:
         if x.dtype.char not in "fd" or dtype is not None:
@@ -233,7 +233,7 @@ class Reductions(Operations):
         count = 1
         for n in sizes:
             count *= max(0, self.scope.limits(n)[1])
-        return count <= _SMALL
+        return count <= _MOST_FOLDED_PRODUCTS
 
     def _blas_matmul(self, a: Data, b: Data, dtype: DType, shape: Shape) -> Data:
         if dtype.char not in "fdD" or a.dtype != b.dtype:

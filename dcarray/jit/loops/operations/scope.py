@@ -11,7 +11,7 @@ from dcarray.ir import dims
 from dcarray.ir.nodes import Dim
 from dcarray.ir.relations import compare
 
-_LARGE = 1 << 62
+_LARGEST_INTEGER = 1 << 62
 _MAX_EXPRESSIONS = 16_000  # that are evaluated, in all iterations, calls and sides of conditions
 _MAX_STATEMENTS = 4_000  # that come of them, with those of attempts that failed
 
@@ -210,17 +210,17 @@ class Scope:
     def arithmetic(self, op: str, a: Dim, b: Dim) -> Dim:
         """Trace ``a op b`` of Python ints, of which at least one depends on loop variables."""
         if op == "+":
-            made = a + b
+            value = a + b
         elif op == "-":
-            made = a - b
+            value = a - b
         elif op == "*" and (self.is_fixed(a) or self.is_fixed(b)):
-            made = a * b
+            value = a * b
         else:
             raise self.fail(f"an integer is not an affine function of loop variables: {op}")
-        made = dims.simplify(made)
-        low, high = self.limits(made)
-        if (low < -_LARGE and not self.need_le(-_LARGE, made)) or (
-            high > _LARGE and not self.need_le(made, _LARGE)
+        value = dims.simplify(value)
+        low, high = self.limits(value)
+        if (low < -_LARGEST_INTEGER and not self.need_le(-_LARGEST_INTEGER, value)) or (
+            high > _LARGEST_INTEGER and not self.need_le(value, _LARGEST_INTEGER)
         ):
             raise self.fail("an integer may be too large")
-        return made
+        return value

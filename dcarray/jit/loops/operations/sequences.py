@@ -29,7 +29,7 @@ def compared_sequences(math: Arithmetic, op: str, a: Value, b: Value) -> bool | 
         raise math.scope.fail(f"{op} of values that are not understood")
     if type(a) is not type(b) or len(a) != len(b):
         return False
-    found: bool | Data = True
+    equal: bool | Data = True
     for x, y in zip(a, b, strict=True):
         if kind_of(x) is not int or kind_of(y) is not int:
             raise math.scope.fail(f"{op} of sequences of other items than ints")
@@ -37,5 +37,5 @@ def compared_sequences(math: Arithmetic, op: str, a: Value, b: Value) -> bool | 
         if one is False:
             return False
         if isinstance(one, Data):
-            found = math.both("logical_and", found, one) if isinstance(found, Data) else one
-    return found
+            equal = math.both("logical_and", equal, one) if isinstance(equal, Data) else one
+    return equal

@@ -126,17 +126,17 @@ class Statistics(Tools):
         over = Window(best.array, x.shape, tuple(Index(0, 1, k) for k in kept))
         self.memory.fold(fold, over, x.expr, extreme(fold, x.dtype))
         self.memory.immutable.add(best.array)
-        found: Expr = Apply("equal", (x.expr, Load(over, x.dtype)), _BOOL)
+        is_best: Expr = Apply("equal", (x.expr, Load(over, x.dtype)), _BOOL)
         if x.dtype.kind == "f":
-            found = Apply("logical_or", (found, Apply("isnan", (x.expr,), _BOOL)), _BOOL)
+            is_best = Apply("logical_or", (is_best, Apply("isnan", (x.expr,), _BOOL)), _BOOL)
         at: Expr = Iota(axes[0], _I8)
         for k in axes[1:]:
             row = Apply("multiply", (at, Size(x.shape[k], _I8)), _I8)
             at = Apply("add", (row, Iota(k, _I8)), _I8)
         last = extreme("minimum", _I8)
-        body = Apply("where", (found, at, const(last, _I8)), _I8)
-        made = self.reductions.fold("minimum", x.shape, axes, body, last)
-        return self.memory.note_order(made, x) if made.shape else made
+        body = Apply("where", (is_best, at, const(last, _I8)), _I8)
+        places = self.reductions.fold("minimum", x.shape, axes, body, last)
+        return self.memory.note_order(places, x) if places.shape else places
 
     _np_argmax, _np_argmin = partialmethod(_place, "argmax"), partialmethod(_place, "argmin")
 
@@ -151,10 +151,10 @@ class Statistics(Tools):
             raise self.scope.fail("indices that are not arrays of integers")
 
         def combined(old: Value, value: Value) -> Value:
-            made = self.math.elementwise(ufunc, (old, value))
-            if made.dtype != a.dtype:
+            result = self.math.elementwise(ufunc, (old, value))
+            if result.dtype != a.dtype:
                 raise self.scope.fail("values that are combined at indices have another dtype")
-            return made
+            return result
 
         self.arrays.scatters.write(a, key, b, combined)
 
@@ -173,6 +173,6 @@ class Statistics(Tools):
             if w.dtype.kind not in "fiub" or w.shape != x.shape:
                 raise self.scope.fail("weights of counts that are not understood")
             w = self.arrays.astype(w, kind)
-        made = self.arrays.filled(self.arrays.empty((minlength,), kind), 0)
-        self._ufunc_at("add", made, places, w)
-        return made
+        counts = self.arrays.filled(self.arrays.empty((minlength,), kind), 0)
+        self._ufunc_at("add", counts, places, w)
+        return counts

@@ -59,10 +59,10 @@ def contained(memory: Memory, scope: Scope, x: Character, items: Value) -> Data:
         raise scope.fail("a character is looked for in values that are not known")
     if isinstance(items, str):
         every.append("")
-    found, *others = [Apply("equal", (x.code.expr, _code(one)), _BOOL) for one in every]
+    equal, *others = [Apply("equal", (x.code.expr, _code(one)), _BOOL) for one in every]
     for other in others:
-        found = Apply("logical_or", (found, other), _BOOL)
-    return memory.value(found, scalar=True, weak=bool)
+        equal = Apply("logical_or", (equal, other), _BOOL)
+    return memory.value(equal, scalar=True, weak=bool)
 
 
 def _code(one: str) -> Const:

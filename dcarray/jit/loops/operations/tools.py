@@ -64,8 +64,8 @@ class Tools(Operations):
             return self.array_of_sequence(given, dtype)
         if not is_array(given):
             return self._of_number(given, dtype)
-        made = self._cast(given, dtype)
-        return self.memory.note_order(self.memory.copy(made), given)
+        value = self._cast(given, dtype)
+        return self.memory.note_order(self.memory.copy(value), given)
 
     def _cast(self, x: Data, dtype: DType | None) -> Data:
         """Return an array of a dtype: the array itself if it has that, or if there is none."""
@@ -85,9 +85,9 @@ class Tools(Operations):
     def _of_number(self, x: Value, kind: DType | None) -> Data:
         """Return an array without axes that holds a number."""
         self._need_number(x)
-        made = self.arrays.empty((), kind or self._dtype_of(x))
-        self.arrays.assign(made, x, strict=True)
-        return made
+        array = self.arrays.empty((), kind or self._dtype_of(x))
+        self.arrays.assign(array, x, strict=True)
+        return array
 
     def _need_number(self, x: Value) -> None:
         if not is_number(x) or not (isinstance(x, Data) or is_int(x) or type(x) in PYTHON):
@@ -100,10 +100,10 @@ class Tools(Operations):
             raise self.scope.fail("an array is made of nothing, or of many items")
         if kind is None:
             kind = reduce(np.promote_types, [self._dtype_of(x) for x in leaves.values()])
-        made = self.arrays.empty(shape, kind)
+        array = self.arrays.empty(shape, kind)
         for place, x in leaves.items():
-            self.arrays.assign(self.arrays.element(made, (*place, Ellipsis)), x, strict=True)
-        return made
+            self.arrays.assign(self.arrays.element(array, (*place, Ellipsis)), x, strict=True)
+        return array
 
     def _leaves(self, items: Value) -> tuple[Shape, dict[tuple[int, ...], Value]]:
         """Return the shape of the array that a nested sequence makes, and its items by their indices."""

@@ -65,9 +65,9 @@ class Branches(Expressions):
             return self.memory.value(self.math.expr(not holds, _BOOL), scalar=True, weak=bool)
 
         sides = (evaluate, decided) if holds else (decided, evaluate)
-        found = self.branch(test, frame, stores(node), *sides)
-        assert isinstance(found, Data)
-        return replace(found, weak=kinds[0])
+        decision = self.branch(test, frame, stores(node), *sides)
+        assert isinstance(decision, Data)
+        return replace(decision, weak=kinds[0])
 
     def branch(
         self, test: Data, frame: Frame, after: Names, then: Callable[[], Value], orelse: Callable[[], Value]
@@ -134,32 +134,32 @@ class Branches(Expressions):
         if is_array(a):
             if a.dtype != b.dtype or a.shape != b.shape or a.readonly or b.readonly:
                 return Unbound(f"{name} depends on a condition")
-            made = self.memory.note_order(self.arrays.empty(a.shape, a.dtype), a, b)
+            phi = self.memory.note_order(self.arrays.empty(a.shape, a.dtype), a, b)
             for x in (a, b):
                 self.memory.pin_sources(x)
             sources = [x.window for x in (a, b) if x.window is not None]
-            if sources and made.window is not None:
-                self.memory.join(made.window, *sources)
+            if sources and phi.window is not None:
+                self.memory.join(phi.window, *sources)
         else:
             if kind_of(a) != kind_of(b):
                 return self._either(a, b, blocks, name)
             dtype = np.dtype(kind_of(a))
-            made = self.arrays.empty((), dtype)
-        window = made.window
+            phi = self.arrays.empty((), dtype)
+        window = phi.window
         assert window is not None
         for x, block in zip((a, b), blocks, strict=True):
             with self.memory.nested_block() as more:
-                self.memory.write(window, self.math.expr(x, made.dtype))
+                self.memory.write(window, self.math.expr(x, phi.dtype))
             block += more
         if is_array(a):
-            return made
+            return phi
         self.memory.immutable.add(window.array)
         kind, limits = kind_of(a), None
         if kind is int:
             ends = [self.math.limits(x) for x in (a, b)]
             limits = (min(e[0] for e in ends), max(e[1] for e in ends))
         weak = kind if kind in PYTHON else None
-        return self.memory.value(made.expr, scalar=True, weak=weak, limits=limits)
+        return self.memory.value(phi.expr, scalar=True, weak=weak, limits=limits)
 
     def _either(self, a: Value, b: Value, blocks: list[list[Stmt]], name: str) -> Value:
         """Return the scalar that is ``a`` after the first block and ``b`` after the second, of two types."""

@@ -44,9 +44,9 @@ class CarriedTuples:
 
         def whole() -> Any:
             self.gather()
-            found = body()
+            result = body()
             self._spread()
-            return found
+            return result
 
         return whole
 

@@ -120,10 +120,10 @@ class Comprehensions(LoopStatements):
         """Return the comprehension that gives the items of an iterable."""
         if node not in self._wholes:
             name = ast.Name("item", ast.Load()), ast.Name("item", ast.Store())
-            made = ast.GeneratorExp(name[0], [ast.comprehension(name[1], node, [], 0)])
-            for part in (made, *name):
+            whole = ast.GeneratorExp(name[0], [ast.comprehension(name[1], node, [], 0)])
+            for part in (whole, *name):
                 ast.copy_location(part, node)
-            self._wholes[node] = made
+            self._wholes[node] = whole
         return self._wholes[node]
 
     def _first_of(self, ways: Sequence[Callable[[], Value]], frame: Frame) -> Value:
@@ -134,8 +134,8 @@ class Comprehensions(LoopStatements):
         for way in ways:
             try:
                 return way()
-            except Untraceable as found:
-                reason = reason or found
+            except Untraceable as error:
+                reason = reason or error
             self.memory.restore(checkpoint)
             frame.names, frame.break_flag = dict(names), flag
             self.scope.line, self.memory.file = line, frame.file
@@ -145,86 +145,86 @@ class Comprehensions(LoopStatements):
     # ---- as a loop ----------------------------------------------------------------------------------
     def _by_loop(self, name: str, node: Comprehension, items: Value, start: Value, frame: Frame) -> Value:
         """Trace a reduction as a loop."""
-        made = self._loop_of(name, node)
+        reduction = self._loop_of(name, node)
         line = self.scope.line
-        frame.names[made.items] = items
+        frame.names[reduction.items] = items
         result: Value = {"any": False, "all": True}.get(name, start)
         if extremum := name in ("max", "min"):
-            result = self._zero_of(self._item(made, frame))
+            result = self._zero_of(self._item(reduction, frame))
             if result is None:
                 raise self.scope.fail("an extremum of values that are not understood")
-            frame.names[made.began] = False
-        frame.names[made.result] = self._stored(result, made.result)
-        self.loop(made.loop, frame, frozenset({made.result, made.began}))
+            frame.names[reduction.began] = False
+        frame.names[reduction.result] = self._stored(result, reduction.result)
+        self.loop(reduction.loop, frame, frozenset({reduction.result, reduction.began}))
         if extremum:  # else Python raises an exception
-            self._require(ast.Name(made.began, ast.Load()), True, frame)
-        found = self._name(made.result, frame)
-        kinds = {kind_of(found)} | ({found.numpy.weak} if isinstance(found, PythonOrNumpy) else set())
+            self._require(ast.Name(reduction.began, ast.Load()), True, frame)
+        value = self._name(reduction.result, frame)
+        kinds = {kind_of(value)} | ({value.numpy.weak} if isinstance(value, PythonOrNumpy) else set())
         if _COMPENSATED and name == "sum" and kinds & {float, complex}:
             raise self.scope.fail(
                 "a sum of Python floats, which this version of Python compensates: add them up in a loop"
             )
-        return self._ended(made, found, line, frame)
+        return self._ended(reduction, value, line, frame)
 
     def _sum_of_floats(self, node: Comprehension, items: Value, start: Value, frame: Frame) -> Value:
         """Trace a sum of Python floats, which of nothing is an int."""
-        made, line = self._loop_of(COMPENSATED if _COMPENSATED else FLOATS, node), self.scope.line
-        frame.names.update({made.items: items, made.began: False, made.error: 0.0})
-        if kind_of(self._item(made, frame)) is not float or type(start) not in (int, float):
+        reduction, line = self._loop_of(COMPENSATED if _COMPENSATED else FLOATS, node), self.scope.line
+        frame.names.update({reduction.items: items, reduction.began: False, reduction.error: 0.0})
+        if kind_of(self._item(reduction, frame)) is not float or type(start) not in (int, float):
             raise self.scope.fail("a sum of numbers of several types")
         if type(start) is int and start:
             raise self.scope.fail("a sum of floats that begins with an int: begin with a float")
-        frame.names[made.result] = float(start)
+        frame.names[reduction.result] = float(start)
         frame.names.update(_FUNCTIONS)
-        self.loop(made.loop, frame, frozenset({made.result, made.error, made.began}))
+        self.loop(reduction.loop, frame, frozenset({reduction.result, reduction.error, reduction.began}))
         if _COMPENSATED:
-            self.block([compensation(made)], frame, frozenset({made.result, made.began}))
-        found, began = self._name(made.result, frame), self._name(made.began, frame)
+            self.block([compensation(reduction)], frame, frozenset({reduction.result, reduction.began}))
+        total, began = self._name(reduction.result, frame), self._name(reduction.began, frame)
         if type(start) is int and began is not True:
-            found = int_or_float(self.memory, found.expr, began.expr if isinstance(began, Data) else None)
-        return self._ended(made, found, line, frame)
+            total = int_or_float(self.memory, total.expr, began.expr if isinstance(began, Data) else None)
+        return self._ended(reduction, total, line, frame)
 
-    def _ended(self, made: ReductionLoop, found: Value, line: int, frame: Frame) -> Value:
-        for one in made.names:
+    def _ended(self, reduction: ReductionLoop, value: Value, line: int, frame: Frame) -> Value:
+        for one in reduction.names:
             frame.names.pop(one, None)
         self.scope.line = line
-        return found
+        return value
 
     def _list_by_loop(self, node: Comprehension, items: Value, frame: Frame) -> Value:
         """Trace a comprehension that makes a list of numbers, or of such lists, as a loop."""
         if len(node.generators) > 1:
             raise self.scope.fail("a list of the items of several loops")
         steps = self.calls.iterables.enumerate(items)
-        made, line = self._loop_of(LIST, node), self.scope.line
-        frame.names[made.items] = items if leaves_out(node) else steps
-        frame.names[made.item] = 0
-        frame.names[made.result] = _SOUGHT
-        item = self._item(made, frame)
+        reduction, line = self._loop_of(LIST, node), self.scope.line
+        frame.names[reduction.items] = items if leaves_out(node) else steps
+        frame.names[reduction.item] = 0
+        frame.names[reduction.result] = _SOUGHT
+        item = self._item(reduction, frame)
         shape, kind = self._items_of_list(item, [node.elt])
         place = f"{node.lineno}:{node.col_offset}"
-        found = self.lists.new((steps.stop, *shape), kind, place, type(item) is tuple)
-        frame.names[made.result] = found
-        outer, self._unfinished = self._unfinished, (*self._unfinished, found)
-        self.loop(made.loop, frame, frozenset({made.item}))
+        numbers = self.lists.new((steps.stop, *shape), kind, place, type(item) is tuple)
+        frame.names[reduction.result] = numbers
+        outer, self._unfinished = self._unfinished, (*self._unfinished, numbers)
+        self.loop(reduction.loop, frame, frozenset({reduction.item}))
         self._unfinished = outer
-        count = frame.names.get(made.item)
+        count = frame.names.get(reduction.item)
         if not leaves_out(node):
-            return self._ended(made, found, line, frame)
+            return self._ended(reduction, numbers, line, frame)
         if not isinstance(count, Data):
             raise self.scope.fail("a list of items that depend on a condition")
-        return self._ended(made, GrownList(found, count), line, frame)
+        return self._ended(reduction, GrownList(numbers, count), line, frame)
 
-    def _items_of_list(self, item: Value, made: Sequence[ast.expr]) -> tuple[Shape, Any]:
+    def _items_of_list(self, item: Value, exprs: Sequence[ast.expr]) -> tuple[Shape, Any]:
         """Return the shape of the items of a list, and the `kind_of` their numbers, given the expressions
         that make them."""
-        new = all(isinstance(one, ast.ListComp | ast.List) for one in made)  # a new one each time
-        if isinstance(item, NumberList) and new and isinstance(made[0], ast.ListComp):
+        new = all(isinstance(one, ast.ListComp | ast.List) for one in exprs)  # a new one each time
+        if isinstance(item, NumberList) and new and isinstance(exprs[0], ast.ListComp):
             return item.array.shape, item.kind
         if kind_of(item) == INT_OR_FLOAT or (is_number(item) and not is_array(item)):
             return (), kind_of(item)
         if (isinstance(item, list) and new) or type(item) is tuple:
             shapes, kinds = (
-                zip(*[self._items_of_list(one, made) for one in item], strict=True) if item else ((), ())
+                zip(*[self._items_of_list(one, exprs) for one in item], strict=True) if item else ((), ())
             )
             if {*kinds} <= {int, float, INT_OR_FLOAT} and len({*kinds}) > 1:
                 kinds = (INT_OR_FLOAT,)
@@ -240,12 +240,12 @@ class Comprehensions(LoopStatements):
             self._loops[name, node] = reduction_loop(name, node)
         return self._loops[name, node]
 
-    def _item(self, made: ReductionLoop, frame: Frame) -> Value:
+    def _item(self, reduction: ReductionLoop, frame: Frame) -> Value:
         """Return an item of a comprehension, traced to find its type only."""
         probed = self._probed
-        self._probed = "" if made.result in frame.names else made.item
+        self._probed = "" if reduction.result in frame.names else reduction.item
         try:
-            return self._traced_item(made.loop, frame)
+            return self._traced_item(reduction.loop, frame)
         finally:
             self._probed = probed
 
@@ -256,8 +256,8 @@ class Comprehensions(LoopStatements):
         frame.names = dict(names)
         try:
             self.loop(loop, frame, frozenset())
-        except _Probed as found:
-            item = found.item
+        except _Probed as probe:
+            item = probe.item
         else:
             raise self.scope.fail("a comprehension over nothing")
         self.memory.restore(checkpoint)
@@ -305,14 +305,14 @@ class Comprehensions(LoopStatements):
             raise self.scope.fail("it appends to a list, and its number of iterations is not known")
         for name in lists:
             frame.names[counted(name)], frame.names[name] = 0, _Sought(name)
-        found = {}
+        growing = {}
         for name, count in lists.items():
             item = self._appended(loop, name, frame)
             shape, kind = self._items_of_list(item, appended_items(loop, name))
             room = self.scope.room(steps.stop * count)
-            found[name] = self.lists.new((room, *shape), kind, name, type(item) is tuple)
-        frame.names.update(found)
-        self._unfinished = tuple(found.values())
+            growing[name] = self.lists.new((room, *shape), kind, name, type(item) is tuple)
+        frame.names.update(growing)
+        self._unfinished = tuple(growing.values())
 
     def end_growing(self, lists: Iterable[str], frame: Frame) -> None:
         """Bind the names of lists to which a loop has appended to their items."""
@@ -357,15 +357,15 @@ class Comprehensions(LoopStatements):
     def _few(self, items: Value) -> list[Value]:
         """Return the items of an iterable, if their number is known and small."""
         if isinstance(items, tuple | list):
-            found = [*items]
+            values = [*items]
         else:
             steps = self.calls.iterables.items(items)
             if type(steps.start) is not int or type(steps.stop) is not int:
                 raise self.scope.fail("a comprehension over items whose number is not known")
-            found = [steps.item(k) for k in range(steps.start, steps.stop, steps.step)[: MOST_UNROLLED + 1]]
-        if len(found) > MOST_UNROLLED:
+            values = [steps.item(k) for k in range(steps.start, steps.stop, steps.step)[: MOST_UNROLLED + 1]]
+        if len(values) > MOST_UNROLLED:
             raise self.scope.fail("a comprehension over many items")
-        return found
+        return values
 
 
 _SOUGHT = object()  # stands for a list until the type of an item is known

@@ -139,20 +139,20 @@ class Expressions(Operations):
             return self.math.truth(self._comparison(node, frame, True))
         return self.math.truth(self.evaluate(node, frame))
 
-    def _typed_bool(self, found: bool | Data, kinds: set[Any], loose: bool) -> bool | Data:
+    def _typed_bool(self, truth: bool | Data, kinds: set[Any], loose: bool) -> bool | Data:
         """Return a bool whose type may be that of any of ``kinds``: bool for Python's, None for NumPy's."""
         if loose or kinds <= {bool}:
-            return found
-        if kinds != {None} or not isinstance(found, Data):
+            return truth
+        if kinds != {None} or not isinstance(truth, Data):
             raise self.scope.fail("a bool whose type may be bool or np.bool")
-        return replace(found, weak=None)
+        return replace(truth, weak=None)
 
     def _comparison(self, node: ast.Compare, frame: Frame, loose: bool = False) -> Value:
         left = self.evaluate(node.left, frame)
-        found: bool | Data = True
+        truth: bool | Data = True
         kinds: set[Any] = set()
         for sign, right_node in zip(node.ops, node.comparators, strict=True):
-            right = self._speculative(right_node, frame, found)
+            right = self._speculative(right_node, frame, truth)
             if isinstance(sign, ast.Is | ast.IsNot):
                 if right is not None or not (left is None or is_number(left)):
                     raise self.scope.fail("`is` between values that compiled code does not know")
@@ -167,11 +167,11 @@ class Expressions(Operations):
             if len(node.ops) == 1:
                 return answer
             kinds.add(answer.weak if isinstance(answer, Data) else bool)
-            found = self._and(found, self.math.truth(answer))
-            if found is False:
+            truth = self._and(truth, self.math.truth(answer))
+            if truth is False:
                 break
             left = right
-        return self._typed_bool(found, kinds, loose)
+        return self._typed_bool(truth, kinds, loose)
 
     def _speculative(self, node: ast.expr, frame: Frame, surely: Value) -> Value:
         """Return the value of an operand that Python may skip, unless ``surely`` is True.  Compiled code
@@ -252,12 +252,12 @@ class Expressions(Operations):
             )
             if plain:
                 try:
-                    found = owner[key]
+                    item = owner[key]
                 except IndexError as error:
                     raise self.scope.fail(str(error)) from error
                 if type(key) is int:
-                    self.discard(tuple([part for part in owner if part is not found]))
-                return found
+                    self.discard(tuple([part for part in owner if part is not item]))
+                return item
             if is_number(key) and not isinstance(owner, str) and 0 < len(owner) <= MOST_UNROLLED:
                 return self.lists.chosen(owner, key)
         if isinstance(owner, RaggedList):

@@ -170,8 +170,8 @@ class LoopBodies(Stacks):
         to: dict[str, str] = {}
         for name in kept:
             end = iteration.names.get(name)
-            found = [n for n in kept if identical(loop.before[n], end)]
-            to[name] = name if name in found or not found else found[0]
+            same = [n for n in kept if identical(loop.before[n], end)]
+            to[name] = name if name in same or not same else same[0]
         if set(to) != set(to.values()):
             return
         period = 1
@@ -360,11 +360,11 @@ class LoopBodies(Stacks):
             return value.numpy
         if variable.kind is not int or max(map(abs, self.math.limits(value))) <= MAX_COUNTER + _MAX_STEP:
             return value
-        made = self.math.as_counter(value)
+        counter = self.math.as_counter(value)
         if variable.natural:  # indices made from it have no check for being negative, so it must not wrap
             fits = Apply("less", (cast(value.expr, _U8), const(MAX_COUNTER, _U8)), _BOOL)
-            made.expr = Apply("where", (fits, made.expr, const(0, made.dtype)), made.dtype)
-        return made
+            counter.expr = Apply("where", (fits, counter.expr, const(0, counter.dtype)), counter.dtype)
+        return counter
 
     def leave(
         self, iteration: Iteration, loop: LoopBody, bound: Names, after: Names, last: dict[str, Dim] | None
@@ -411,5 +411,5 @@ def _with_constants(stmt: Stmt, values: Mapping[str, Expr]) -> Stmt:
 
     if isinstance(stmt, Compute):
         return replace(stmt, body=expr(stmt.body), init=expr(stmt.init))
-    made = with_bodies(stmt, [tuple(_with_constants(s, values) for s in body) for body in bodies(stmt)])
-    return replace(made, cond=expr(made.cond)) if isinstance(made, While | Branch) else made
+    copy = with_bodies(stmt, [tuple(_with_constants(s, values) for s in body) for body in bodies(stmt)])
+    return replace(copy, cond=expr(copy.cond)) if isinstance(copy, While | Branch) else copy

@@ -37,7 +37,7 @@ from .carried_tuples import CarriedTuples
 from .expressions import MOST_UNROLLED, Frame
 from .loop_carried import MAX_UNROLLED, FirstDiffers, LoopBodies, PermutedNames
 
-_FEW = 4  # iterations that are traced one by one rather than the first by itself
+_MOST_TRACED_SINGLY = 4  # iterations that are traced one by one rather than the first by itself
 _MAX_PEELED = 6
 _ATTEMPTS = 16  # how often a loop is unrolled because its body cannot be traced once
 _BOOL = np.dtype(np.bool_)
@@ -118,16 +118,16 @@ class LoopStatements(LoopBodies):
         frame.names.update(
             zip(names, (function, items, None, self._stored(firsts[0], names[3])), strict=True)
         )
-        made = ast.Assign([ast.Name(names[3], ast.Store())], ast.Call(called, [result, item], []))
-        loop = ast.For(ast.Name(names[2], ast.Store()), given, [made], [])
+        update = ast.Assign([ast.Name(names[3], ast.Store())], ast.Call(called, [result, item], []))
+        loop = ast.For(ast.Name(names[2], ast.Store()), given, [update], [])
         for one in ast.walk(loop):
             if isinstance(one, ast.stmt | ast.expr):
                 ast.copy_location(one, node)
         self.loop(loop, frame, frozenset(names[3:]))
-        found = self._name(names[3], frame)
+        value = self._name(names[3], frame)
         for name in names:
             frame.names.pop(name, None)
-        return found
+        return value
 
     def _flat(self, iterable: ast.Attribute, frame: Frame) -> Value:
         """Return the items of a loop over ``x.flat``.  A ``flat`` with a name is an iterator, of which a
@@ -162,8 +162,8 @@ class LoopStatements(LoopBodies):
         names = frozenset[str]().union(*[end.names for end in ends if isinstance(end, Expression)])
         if names <= self.scope.sizes.keys():  # one plan is for sizes with which it runs
             return None
-        found = self.math.binary("<", *ends)
-        return found if isinstance(found, Data) else None
+        runs = self.math.binary("<", *ends)
+        return runs if isinstance(runs, Data) else None
 
     def _range_product(self, stmt: ast.For, product: RangeProduct, frame: Frame, after: Names) -> None:
         """Trace ``for i, j in dc.map[0:M, 0:N]`` and the like as a nest of loops."""
@@ -235,12 +235,12 @@ class LoopStatements(LoopBodies):
         try:
             self._symbolic(stmt, steps, last, runs, frame, after)
             return
-        except PermutedNames as found:
-            period, reason = found.period, found.reason
-        except Untraceable as found:
-            period, reason = 0, found
+        except PermutedNames as error:
+            period, reason = error.period, error.reason
+        except Untraceable as error:
+            period, reason = 0, error
         peeled = isinstance(reason, FirstDiffers) and runs is True and self._peeled < _MAX_PEELED
-        if peeled and not (iterations is not None and len(iterations) <= _FEW):
+        if peeled and not (iterations is not None and len(iterations) <= _MOST_TRACED_SINGLY):
             self.memory.restore(checkpoint)
             frame.names, self.scope.line, self.memory.file = before, line, frame.file
             self._peeled += 1
@@ -396,8 +396,8 @@ class LoopStatements(LoopBodies):
 
         try:
             iteration, loop = self.trace_body(bound, head, iterate, frame, after, runs, ran=ran)
-        except PermutedNames as found:
-            raise found.reason from None
+        except PermutedNames as error:
+            raise error.reason from None
         self.memory.emit(While(Load(going, _BOOL), tuple(iteration.block), loc=loc))
         self.leave(iteration, loop, bound, after, {})
         tuples.gather()

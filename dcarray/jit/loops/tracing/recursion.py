@@ -118,8 +118,8 @@ class Signature:
     @property
     def arrays(self) -> list[tuple[str, bool]]:
         """The arguments that are arrays, those that it may write first, and whether it may."""
-        found = [(n, n in self.written) for n, kind in self.parameters if _is_array_kind(kind)]
-        return sorted(found, key=lambda one: not one[1])
+        arrays = [(n, n in self.written) for n, kind in self.parameters if _is_array_kind(kind)]
+        return sorted(arrays, key=lambda one: not one[1])
 
 
 class Recursions(Comprehensions):
@@ -143,22 +143,22 @@ class Recursions(Comprehensions):
         """Trace a call of a function that calls itself, with all its arguments."""
         kinds = {name: self._kind(function, name, value) for name, value in given.items()}
         key = function, tuple(kinds.items())
-        found = self.functions.get(key)
-        if found is None:
-            found = self._signature(key, frame)
-        return self._call_of(found, given, frame)
+        signature = self.functions.get(key)
+        if signature is None:
+            signature = self._signature(key, frame)
+        return self._call_of(signature, given, frame)
 
     def used_functions(self, body: Iterable[Stmt]) -> tuple[tuple[str, Region], ...]:
         """Return the names and regions of the functions that statements call, directly or through others."""
         regions = {one.name: one.region for one in self.functions.values() if one.region is not None}
-        found: dict[str, Region] = {}
+        used: dict[str, Region] = {}
         calls = function_calls(body)
         while calls:
             name = dict(calls.pop().attrs)["name"]
-            if name not in found:
-                found[name] = regions[name]
+            if name not in used:
+                used[name] = regions[name]
                 calls += function_calls(regions[name].body)
-        return tuple(found.items())
+        return tuple(used.items())
 
     def _kind(self, function: Function, name: str, value: Value) -> Any:
         """Return the type of an argument that is a number, or a `Given` for any other argument."""
@@ -188,22 +188,22 @@ class Recursions(Comprehensions):
         before, reason = dict(self.functions), None
         taken = {*RESERVED, *[one.name for one in before.values()]}
         name = function.name if function.name.isidentifier() else "f"
-        made = Signature(numbered(name, taken) if name in taken else name, parameters, (), bool(count))
+        signature = Signature(numbered(name, taken) if name in taken else name, parameters, (), bool(count))
         for _ in zip(range(_MOST_GUESSES), self.traces_left, strict=False):
-            made.results = guesses[0]
-            self.functions[key] = made
+            signature.results = guesses[0]
+            self.functions[key] = signature
             try:
-                region, found, written = self._function(made, function, frame)
+                region, kinds, written = self._function(signature, function, frame)
             except Untraceable as error:
                 reason = reason or error
-                found, written = None, frozenset()
-            if found == made.results and written <= made.written:
-                made.region = region
-                return made
+                kinds, written = None, frozenset()
+            if kinds == signature.results and written <= signature.written:
+                signature.region = region
+                return signature
             self.functions.clear()  # what it calls has been traced with the guess
             self.functions.update(before)
-            made.written |= written
-            guesses = guesses[1:] if found is None else [found, *guesses[1:]]
+            signature.written |= written
+            guesses = guesses[1:] if kinds is None else [kinds, *guesses[1:]]
             if not guesses:
                 break
         raise reason or self.scope.fail(f"{function.name} calls itself, and returns several types of numbers")
@@ -247,11 +247,11 @@ class Recursions(Comprehensions):
         sound = Load(memory.checks_passed, _BOOL)
         body = (*memory.block, *begin, Branch(sound, tuple(block), (), loc=memory.loc))
         changed = {window.array for stmt in body for window in writes(stmt)}
-        found = frozenset([name for name, array in shared.items() if array in changed])
+        outputs = frozenset([name for name, array in shared.items() if array in changed])
         if memory.assumed_unwritten & changed or memory.inputs or memory.draws is not None:
             raise self.scope.fail("a function that calls itself does more than compute with its arguments")
         self.scope.guards += [guard for guard in scope.guards if guard not in self.scope.guards]
-        return inner.function_region(body), kinds, found
+        return inner.function_region(body), kinds, outputs
 
     def parameter(self, name: str, kind: Any) -> Value:
         """Declare a parameter of the function that is traced; returns its value."""
@@ -353,8 +353,8 @@ def _frames_of(function: Function) -> int:
 
 def _results_of(tree: ast.FunctionDef) -> int | None:
     """Return how many numbers a function returns as a tuple; 0 for no result, None for a single number."""
-    found = [node.value for node in walk(tree) if isinstance(node, ast.Return) and node.value is not None]
-    for value in found:
+    values = [node.value for node in walk(tree) if isinstance(node, ast.Return) and node.value is not None]
+    for value in values:
         if isinstance(value, ast.Tuple):
             return len(value.elts)
-    return None if any(not isinstance(v, ast.Constant) or v.value is not None for v in found) else 0
+    return None if any(not isinstance(v, ast.Constant) or v.value is not None for v in values) else 0

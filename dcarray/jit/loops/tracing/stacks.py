@@ -64,15 +64,15 @@ class Stacks(Statements):
         count = items.array.shape[0]
         kind = self.lists.kinds.get(origin, items.kind)
         room = self.lists.new((count + ROOM,), kind, origin)
-        made = Stack(room, self.memory.new((), _I8, "count"), True)
+        stack = Stack(room, self.memory.new((), _I8, "count"), True)
         if kind == items.kind:
             begin = self.arrays.element(room.array, slice(0, count))
             self.arrays.assign(begin, items.array)
         else:
             self.lists.want(origin, kind)
             raise self.scope.fail("a list of ints gets floats: append float(x) from the start")
-        self.memory.write(made.count, self.math.expr(count, _I8))
-        return made
+        self.memory.write(stack.count, self.math.expr(count, _I8))
+        return stack
 
     def _kind_of(self, values: Sequence[Value], origin: str) -> Any:
         """Return the `kind_of` numbers; None if they are no numbers of one type, or of ints and floats."""
@@ -87,15 +87,15 @@ class Stacks(Statements):
 
     def _filled(self, values: Sequence[Value], kind: Any, origin: str) -> Stack:
         room = self.lists.new((max(len(values), 1) + ROOM,), kind, origin)
-        made = Stack(room, self.memory.new((), _I8, "count"), bool(values) or origin in self.lists.kinds)
+        stack = Stack(room, self.memory.new((), _I8, "count"), bool(values) or origin in self.lists.kinds)
         if not values:  # what is read is written before
             first = self.arrays.element(room.array, 0)
             assert first.window is not None
             self.memory.write(first.window, const(0, first.dtype))
         for k, value in enumerate(values):
             self.setitem(room, k, value, False)
-        self.memory.write(made.count, const(len(values), _I8))
-        return made
+        self.memory.write(stack.count, const(len(values), _I8))
+        return stack
 
     def items_of(self, x: Row | Stack) -> RuntimeRange:
         """Return the items of a loop over a list, which may change during the loop."""
@@ -122,9 +122,9 @@ class Stacks(Statements):
         count = Load(stack.count, _I8)
         last = Apply("subtract", (count, const(1, _I8)), _I8)
         place = self._place(Apply("greater", (count, const(0, _I8)), _BOOL), last, stack)
-        found = self.stored_number(self.lists.getitem(stack.items, place))
+        number = self.stored_number(self.lists.getitem(stack.items, place))
         self.memory.write(stack.count, place.expr)
-        return found
+        return number
 
     def place_of(self, x: Stack | Row, key: Value) -> Data:
         """Return the index of ``x[key]`` in the list's memory, with a check that the item exists."""
@@ -147,7 +147,7 @@ class Stacks(Statements):
         """Return a place in the memory of a list, with a check."""
         safe = Apply("where", (fits, place, const(0, _I8)), _I8)
         limits = 0, self.scope.limits(x.items.array.shape[0])[1] - 1
-        made = self.memory.value(Apply("checked", (fits, safe), _I8), scalar=True, weak=int, limits=limits)
+        index = self.memory.value(Apply("checked", (fits, safe), _I8), scalar=True, weak=int, limits=limits)
         self.memory.may_raise = True
-        self.memory.store(made, "at")
-        return made
+        self.memory.store(index, "at")
+        return index

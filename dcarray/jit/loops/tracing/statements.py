@@ -103,8 +103,8 @@ class Statements(Branches):
         doing = [partial(self.block, side, frame, needed) for side in (stmt.body, stmt.orelse)]
         self.branch(test, frame, needed, *doing)
         read = (needed & stores(stmt)) - (after - loads(*following))
-        found = [frame.names.get(name) for name in read]
-        differ = any(isinstance(x, PythonOrNumpy) or (isinstance(x, Unbound) and x.differs) for x in found)
+        values = [frame.names.get(name) for name in read]
+        differ = any(isinstance(x, PythonOrNumpy) or (isinstance(x, Unbound) and x.differs) for x in values)
         if not differ or self._tail_copies >= _MAX_TAIL_COPIES or may_exit(following):
             return True
         self._tail_copies += 1
@@ -238,8 +238,8 @@ class Statements(Branches):
             elif isinstance(old, list):
                 raise self.scope.fail("a list changes")
             else:
-                made = self._checked_if_dead(target, self.binary(sign, old, value))
-                frame.names[target.id] = self._stored(made, target.id)
+                new_value = self._checked_if_dead(target, self.binary(sign, old, value))
+                frame.names[target.id] = self._stored(new_value, target.id)
         elif isinstance(target, ast.Subscript):
             array = self.evaluate(target.value, frame)
             key = self.evaluate(target.slice, frame)

@@ -88,10 +88,10 @@ def trace(request: LoopDescription) -> TracedLoop:
     """
     try:
         return _trace(request, False)
-    except Untraceable as found:
+    except Untraceable as error:
         if not _symbols(request):
             raise
-        reason = found
+        reason = error
     try:  # names may have their types, or values at all, only if loops run
         return _trace(request, True)
     except Untraceable:
@@ -107,8 +107,8 @@ def _trace(request: LoopDescription, loops_run: bool) -> TracedLoop:
         tracer.lists.kinds = dict(kinds)
         try:
             return replace(tracer.run_trace(), symbols=tuple(tracer.given.items()))
-        except Untraceable as found:
-            reason = reason or found
+        except Untraceable as error:
+            reason = reason or error
             if not tracer.lists.wanted.items() <= kinds.items():
                 reason = None  # which comes of these types
         if tracer.lists.wanted.items() <= kinds.items():
@@ -188,8 +188,8 @@ class Tracer(Recursions):
             results.append((RETURNED, self._returned(RETURNED, returned)))
         new = {name for name, result in results if result.is_new()}
         new |= {name for name, value in request.names if isinstance(value, ListType)}
-        if request.by_identity and (found := new & handed_on(request.source, RETURNED)):
-            raise self.scope.fail(f"{min(found)} may be an object of before, and the file compares identity")
+        if request.by_identity and (kept := new & handed_on(request.source, RETURNED)):
+            raise self.scope.fail(f"{min(kept)} may be an object of before, and the file compares identity")
         region, inputs = self.region()
         return TracedLoop(region, inputs, tuple(results), self.memory.may_raise, polls=self.memory.polls)
 
@@ -271,8 +271,8 @@ class Tracer(Recursions):
     def constant(self, value: EntryValue) -> Any:
         """Return the traced value of a global name or default of a function."""
         if isinstance(value, PublicObject):
-            found = public_object(value.name)
-            return found if isinstance(found, float) else value
+            number = public_object(value.name)
+            return number if isinstance(number, float) else value
         if isinstance(value, Function):
             return value
         if isinstance(value, GlobalGenerator):
