@@ -83,8 +83,8 @@ class Parts(NamedTuple):
 # ---- of values ----------------------------------------------------------------------------------------
 def guard(value: Any) -> tuple[str, Generator] | None:
     """Return the guard of a generator; None if the value is none, or its bit generator is not supported."""
-    found = _parts(value)
-    return None if found is None else ("generator", found[0])
+    parts = _parts(value)
+    return None if parts is None else ("generator", parts[0])
 
 
 def global_generator(value: Any, name: str, names: dict[str, Any]) -> GlobalGenerator | None:
@@ -113,13 +113,13 @@ def _parts(value: Any) -> tuple[Generator, Parts | Twin] | None:
     if _is_pythons(value):
         from .python_generators import twin
 
-        found = twin(value)
-        return None if found is None else (Generator("MT19937", "Random"), found)
-    return _found(value, value._bit_generator)  # which may be replaced
+        memory = twin(value)
+        return None if memory is None else (Generator("MT19937", "Random"), memory)
+    return _parts_in_numpy(value, value._bit_generator)  # which may be replaced
 
 
 @lru_cache(maxsize=64)
-def _found(value: Any, bits: Any) -> tuple[Generator, Parts] | None:
+def _parts_in_numpy(value: Any, bits: Any) -> tuple[Generator, Parts] | None:
     """Return the description of a generator, and its memory, which is held and so stays in its place."""
     kind = type(bits).__name__
     if kind not in WORDS or not type(bits).__module__.startswith("numpy.random."):
@@ -224,8 +224,8 @@ class Fetcher:
         self._find, self._kind = generator_of(text, place), Generator(bits, owner)
 
     def __call__(self, values: Sequence[Any]) -> Any:
-        found = _parts(self._find(values))
-        return None if found is None or found[0] != self._kind else getattr(found[1], self.part)
+        parts = _parts(self._find(values))
+        return None if parts is None or parts[0] != self._kind else getattr(parts[1], self.part)
 
 
 def is_copied(text: str) -> bool:

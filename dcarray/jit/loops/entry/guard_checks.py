@@ -42,11 +42,11 @@ def checks_of(values: Sequence[Any], guards: Sequence[Any], written: Collection[
     checked in C, or if there is no C module."""
     if not BUILT:
         return None
-    found = [
+    checks = [
         _check(value, guard, k in written)
         for k, (value, guard) in enumerate(zip(values, guards, strict=True))
     ]
-    return None if None in found else tuple([check for check in found if check is not None])
+    return None if None in checks else tuple([check for check in checks if check is not None])
 
 
 def _check(value: Any, guard: Any, written: bool) -> tuple[Any, ...] | None:

@@ -91,9 +91,9 @@ class ObjectGuard:
 def guard_of(value: Any) -> Hashable | None:
     """Return the guard of a value; None for a type that compiled code does not support."""
     kind = type(value)  # an object of the program may have code that runs when it is asked for its class
-    found = GUARDS.get(kind)
-    if found is not None:
-        return found(value)
+    function = GUARDS.get(kind)
+    if function is not None:
+        return function(value)
     if issubclass(kind, np.generic):
         return value.dtype if compiles(value.dtype) else None
     if issubclass(kind, np.dtype):
@@ -145,9 +145,9 @@ _refused: dict[int, CodeType] = {}  # the codes of functions that are not suppor
 
 def object_guard(value: Any) -> ObjectGuard | None:
     """Return the guard of an object; None if compiled code does not support it."""
-    found = _guards.get(id(value))
-    if found is not None and found.holds():
-        return found
+    guard = _guards.get(id(value))
+    if guard is not None and guard.holds():
+        return guard
     return _make_guard(value, {})
 
 
@@ -157,24 +157,24 @@ def _make_guard(value: Any, inside: Mapping[Any, Recursion]) -> ObjectGuard | No
         _refused.clear()
     known = public_description(value)
     if known is not None:
-        made: ObjectGuard | None = ObjectGuard(value, known)
+        guard: ObjectGuard | None = ObjectGuard(value, known)
     elif type(function := called_by(value)) is not FunctionType or id(original(function)) in _refused:
         return None
     else:
-        made = _function(value, function, inside)
-        if made is None and not inside:
+        guard = _function(value, function, inside)
+        if guard is None and not inside:
             _refused[id(original(function))] = original(function)
-    if made is not None and not (isinstance(made.entry_value, Function) and calls_others(made.entry_value)):
-        _guards[id(value)] = made
-    return made
+    if guard and not (isinstance(guard.entry_value, Function) and calls_others(guard.entry_value)):
+        _guards[id(value)] = guard
+    return guard
 
 
 def described(function: Any) -> Function | None:
     """Return the description of a Python function whose source is traced; None if a part of it is not
     supported."""
     guard = object_guard(function)
-    found = None if guard is None else guard.entry_value
-    return found if isinstance(found, Function) else None
+    description = None if guard is None else guard.entry_value
+    return description if isinstance(description, Function) else None
 
 
 def _function(value: Any, function: FunctionType, inside: Mapping[Any, Recursion]) -> ObjectGuard | None:
@@ -189,8 +189,8 @@ def _function(value: Any, function: FunctionType, inside: Mapping[Any, Recursion
     if ast.Global in facts(source.tree).kinds:  # its variables are no constants
         return None
     tree = undecorated(source.tree)
-    made = rewritten_function(function, source.text([tree]), tree, {}, {}, inside)
-    return made if made is None or value is function else made.of(value)
+    guard = rewritten_function(function, source.text([tree]), tree, {}, {}, inside)
+    return guard if guard is None or value is function else guard.of(value)
 
 
 def rewritten_function(
@@ -223,12 +223,12 @@ def rewritten_function(
         if type(value) in (int, float, complex, bool, str, type(None)):
             return Constant(value) if value == value else None
         if type(value) is FunctionType:
-            found = _guards.get(id(value))
-            made = found if found is not None and found.holds() else _make_guard(value, around)
-            return None if made is None else made.entry_value
+            kept = _guards.get(id(value))
+            own = kept if kept is not None and kept.holds() else _make_guard(value, around)
+            return None if own is None else own.entry_value
         guard = guard_of(value)
-        found_here = None if guard is None else entry_value(value, guard)
-        return found_here if isinstance(found_here, Constant | PublicObject) else None
+        entry = None if guard is None else entry_value(value, guard)
+        return entry if isinstance(entry, Constant | PublicObject) else None
 
     read = loads(*tree.body)
     named = {name: function.__globals__.get(name) for name in read} | {**parameters}
@@ -255,8 +255,8 @@ def rewritten_function(
         if description is None:
             return None
         defaults.append((name, description))
-    made = Function(function.__name__, text, code.co_filename, line, tuple(names), tuple(defaults))
-    return ObjectGuard(function, made, tuple(checks))
+    rewritten = Function(function.__name__, text, code.co_filename, line, tuple(names), tuple(defaults))
+    return ObjectGuard(function, rewritten, tuple(checks))
 
 
 def constants_in(value: EntryValue) -> frozenset[str]:

@@ -126,10 +126,10 @@ class ListElements:
     def mix(self) -> bool:
         """Make it mixed; False if that is not possible."""
         if self._kind is int or self._kind is float:
-            made = np.empty(self.array.shape, _MIXED)
-            if not _read(self._rows, None, made, self.ragged):
+            mixed = np.empty(self.array.shape, _MIXED)
+            if not _read(self._rows, None, mixed, self.ragged):
                 return False
-            self.array = self._before = made
+            self.array = self._before = mixed
             self._kind = None
         return self._kind is None
 
@@ -189,8 +189,8 @@ def is_small(value: Sequence[Any]) -> bool:
 def list_elements(values: Sequence[Any]) -> tuple[Any, ...]:
     """Return values with `ListElements` for lists; those that cannot be taken stay as they are, and all of
     them if a list occurs twice."""
-    found = [elements_of(value, True) or value if type(value) is list else value for value in values]
-    return tuple(found if are_distinct(found) else values)
+    taken = [elements_of(value, True) or value if type(value) is list else value for value in values]
+    return tuple(taken if are_distinct(taken) else values)
 
 
 def elements_of(value: list[Any], loose: bool = False) -> ListElements | None:
@@ -221,8 +221,8 @@ def elements_of(value: list[Any], loose: bool = False) -> ListElements | None:
         if shared or set(map(len, level)) != {len(level[0])}:  # shared lists may have any number of places
             return None
         shape.append(len(level[0]))
-    found = _numbers(level, shape, loose, False)
-    return None if found is None else ListElements(value, level, *found, tuple(lists), of_tuples=of_tuples)
+    parts = _numbers(level, shape, loose, False)
+    return None if parts is None else ListElements(value, level, *parts, tuple(lists), of_tuples=of_tuples)
 
 
 def _numbers(
@@ -249,11 +249,11 @@ def _ragged_elements(value: list[list[Any]]) -> ListElements | None:
     if not ends[-1]:
         return None
     starts = {id(row): end - n for row, n, end in zip(rows, lengths, ends, strict=True)}
-    found = _numbers(rows, [ends[-1]], True, True)
-    if found is None:
+    numbers = _numbers(rows, [ends[-1]], True, True)
+    if numbers is None:
         return None
     places = np.array([starts[id(row)] for row in value], np.int64), np.array([*map(len, value)], np.int64)
-    return ListElements(value, rows, *found, (id(value), *starts), *places)
+    return ListElements(value, rows, *numbers, (id(value), *starts), *places)
 
 
 def are_distinct(values: Sequence[Any]) -> bool:
@@ -266,11 +266,11 @@ def mixed_numbers(array: np.ndarray[Any, Any]) -> list[Any]:
     """Return a list of the numbers in the array of a mixed list."""
     if array.ndim > 1:
         return [*map(mixed_numbers, array)]
-    found: list[Any] = [None] * len(array)
+    numbers: list[Any] = [None] * len(array)
     write_numbers(
-        [found], None, len(found), np.ascontiguousarray(array), np.full_like(array, np.nan, order="C")
+        [numbers], None, len(numbers), np.ascontiguousarray(array), np.full_like(array, np.nan, order="C")
     )
-    return found
+    return numbers
 
 
 def array_of(value: Any) -> Any:

@@ -30,7 +30,7 @@ _NUMBERS = {"pi": math.pi, "e": math.e, "inf": math.inf, "euler_gamma": 0.577215
 
 def member_paths(*nodes: ast.AST) -> tuple[tuple[str, ...], ...]:
     """Return the attributes of names in syntax trees, such as ``("np", "linalg", "norm")``, each once."""
-    found: dict[tuple[str, ...], None] = {}
+    paths: dict[tuple[str, ...], None] = {}
     for root in nodes:
         for node in walk(root):
             path: list[str] = []
@@ -39,8 +39,8 @@ def member_paths(*nodes: ast.AST) -> tuple[tuple[str, ...], ...]:
                 path.append(inner.attr)
                 inner = inner.value
             if path and isinstance(inner, ast.Name):
-                found[inner.id, *reversed(path)] = None
-    return tuple(found)
+                paths[inner.id, *reversed(path)] = None
+    return tuple(paths)
 
 
 def watched_members(paths: tuple[tuple[str, ...], ...], names: Mapping[str, Any]) -> list[Check] | None:

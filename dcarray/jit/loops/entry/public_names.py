@@ -44,8 +44,8 @@ def public_description(value: Any) -> PublicObject | None:
 
 def _runs_code(kind: type) -> bool:
     """Whether a look at an object of this class may run code of the program."""
-    found = [vars(base).get(name) for base in kind.__mro__ for name in _LOOKED_AT]
-    return FunctionType in map(type, found) or property in map(type, found)
+    attributes = [vars(base).get(name) for base in kind.__mro__ for name in _LOOKED_AT]
+    return FunctionType in map(type, attributes) or property in map(type, attributes)
 
 
 _LOOKED_AT = "__getattr__", "__getattribute__", "__class__", "__name__", "__module__"

@@ -57,8 +57,8 @@ class Twin:
 
     def words(self) -> list[int]:
         """Return the next words of 32 bits, of as many as two states have."""
-        found: list[int] = self._bits.random_raw(2 * _WORDS).tolist()
-        return found
+        words: list[int] = self._bits.random_raw(2 * _WORDS).tolist()
+        return words
 
 
 _twins: WeakKeyDictionary[Random, Twin] = WeakKeyDictionary()
@@ -70,32 +70,32 @@ def twin(value: Random) -> Twin | None:
     place = _place_of_state()
     if not place or type(value) is not Random or list(vars(value)) != ["gauss_next"] or not _are_own():
         return None
-    found = _twins.get(value)
-    if found is None:
-        found = _twins[value] = Twin(value, place)
-    return found
+    bits = _twins.get(value)
+    if bits is None:
+        bits = _twins[value] = Twin(value, place)
+    return bits
 
 
 def copied_here(value: Random) -> bool:
     """Copy the state of a generator to its twin; return False if another thread could draw the same numbers
     meanwhile."""
-    found = twin(value)
+    bits = twin(value)
     kept = vars(value).get("gauss_next")
-    if found is None or threading.active_count() > 1 or not (kept is None or type(kept) is float):
+    if bits is None or threading.active_count() > 1 or not (kept is None or type(kept) is float):
         return False
-    found.state[:_WORDS] = found.own[1:]
-    found.state[_WORDS] = found.own[0]
-    found.has_gauss[0] = kept is not None
-    found.gauss[0] = 0.0 if kept is None else kept
+    bits.state[:_WORDS] = bits.own[1:]
+    bits.state[_WORDS] = bits.own[0]
+    bits.has_gauss[0] = kept is not None
+    bits.gauss[0] = 0.0 if kept is None else kept
     return True
 
 
 def copied_back(value: Random) -> None:
     """Copy the state of a generator's twin back to the generator."""
-    found = _twins[value]
-    found.own[1:] = found.state[:_WORDS]
-    found.own[0] = found.state[_WORDS]
-    vars(value)["gauss_next"] = float(found.gauss[0]) if found.has_gauss[0] else None
+    bits = _twins[value]
+    bits.own[1:] = bits.state[:_WORDS]
+    bits.own[0] = bits.state[_WORDS]
+    vars(value)["gauss_next"] = float(bits.gauss[0]) if bits.has_gauss[0] else None
 
 
 # ---- what is as expected --------------------------------------------------------------------------------
@@ -114,14 +114,14 @@ def _are_own() -> bool:
 @cache
 def _own_methods() -> tuple[Any, ...] | None:
     """Return the methods of the class, the code of those in Python, if they are Python's own; else None."""
-    found: tuple[Any, ...] = _methods(Random)
-    if any(getattr(one, "__objclass__", None) is not Random.__base__ for one in found[:2]):
+    methods: tuple[Any, ...] = _methods(Random)
+    if any(getattr(one, "__objclass__", None) is not Random.__base__ for one in methods[:2]):
         return None
-    for code in found[2:]:
+    for code in methods[2:]:
         whole = type(code) is CodeType and code.co_filename == getattr(random, "__file__", None)
         if not whole or not code.co_qualname.startswith("Random."):
             return None
-    return found
+    return methods
 
 
 @cache
@@ -139,14 +139,14 @@ def _place_of_state() -> int:
 
 def _agrees(value: Random, place: int) -> bool:
     """Whether a generator's state at a place, and the words drawn from it, are those of its twin."""
-    made = Twin(value, place)
+    bits = Twin(value, place)
     for drawn in (1, 7, _WORDS):
         for _ in range(drawn):
             value.random()
-        made.state[:_WORDS], made.state[_WORDS] = made.own[1:], made.own[0]
-        words = made.words()
+        bits.state[:_WORDS], bits.state[_WORDS] = bits.own[1:], bits.own[0]
+        words = bits.words()
         if words != [value.getrandbits(32) for _ in words]:
             return False
-        if (*made.state.tolist(),) != value.getstate()[1] or made.state[_WORDS] != made.own[0]:
+        if (*bits.state.tolist(),) != value.getstate()[1] or bits.state[_WORDS] != bits.own[0]:
             return False
     return True

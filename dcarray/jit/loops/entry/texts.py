@@ -77,16 +77,16 @@ class Texts:
         if self._places is None:
             looked = looked_at(self._source)
             self._places = [k for k, name in enumerate(self._names) if name in looked]
-        made = [*values]
+        elements = [*values]
         for k in self._places:
             if _may_have_characters(values[k]):
                 known = self._known.get(k)
-                found = known if known is not None and known.given is values[k] else characters(values[k])
-                if found is not None:
-                    made[k] = found
+                text = known if known is not None and known.given is values[k] else characters(values[k])
+                if text is not None:
+                    elements[k] = text
                     if type(values[k]) is str:
-                        self._known[k] = found
-        return tuple(made)
+                        self._known[k] = text
+        return tuple(elements)
 
 
 def _may_have_characters(value: Any) -> bool:
@@ -109,5 +109,5 @@ def looked_at(source: str) -> Names:
             uses.append(node.iter)
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             uses += node.args if node.func.id in ("len", "zip", "enumerate", "reversed") else []
-    found = [node.id for node in uses if isinstance(node, ast.Name)]
-    return frozenset(name for name in found if found.count(name) == every.count(name))
+    names = [node.id for node in uses if isinstance(node, ast.Name)]
+    return frozenset(name for name in names if names.count(name) == every.count(name))

@@ -74,8 +74,8 @@ class Change(NamedTuple):
 
 def changed(lines: Sequence[bytes], changes: Sequence[Change]) -> str:
     """Return a source, given as lines, after the changes; those at the same place apply in their order."""
-    found = [*lines]
+    edited = [*lines]
     for line, start, end, text in reversed(sorted(changes, key=lambda change: change[:3])):
-        before = found[line - 1]
-        found[line - 1] = before[:start] + text.encode() + before[end:]
-    return b"\n".join(found).decode()
+        before = edited[line - 1]
+        edited[line - 1] = before[:start] + text.encode() + before[end:]
+    return b"\n".join(edited).decode()

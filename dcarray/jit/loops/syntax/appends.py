@@ -28,7 +28,7 @@ __all__ = [
 def growing_calls(stmts: Sequence[ast.stmt]) -> dict[str, list[ast.Call]]:
     """Return the calls ``name.append(item)`` and ``name.pop()`` anywhere in statements, by the lists' names.
     Lists of which the statements use another attribute are left out."""
-    found: dict[str, list[ast.Call]] = {}
+    by_name: dict[str, list[ast.Call]] = {}
     others: set[str] = set()
     calls = {}
     for stmt in stmts:
@@ -37,13 +37,13 @@ def growing_calls(stmts: Sequence[ast.stmt]) -> dict[str, list[ast.Call]]:
                 case ast.Call(ast.Attribute(ast.Name(name), attr) as method, args, []):
                     starred = any(isinstance(arg, ast.Starred) for arg in args)
                     if not starred and (attr, len(args)) in (("append", 1), ("pop", 0)):
-                        found.setdefault(name, []).append(node)
+                        by_name.setdefault(name, []).append(node)
                         calls[id(method)] = node
     for stmt in stmts:
         for node in walk(stmt):
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and id(node) not in calls:
                 others.add(node.value.id)
-    return {name: made for name, made in found.items() if name not in others}
+    return {name: uses for name, uses in by_name.items() if name not in others}
 
 
 def every_growing_call(stmts: Sequence[ast.stmt]) -> list[ast.Call]:
@@ -86,41 +86,41 @@ def drop_comma(call: ast.Call, lines: list[bytes]) -> None:
 def appending_calls(loop: ast.stmt) -> dict[str, list[ast.Call]]:
     """Return the calls that append to a list in a ``for`` loop, by the names of the lists.  Only lists count
     that the loop uses for nothing else.  Calls in loops inside of it do not count."""
-    found: dict[str, list[ast.Call]] = {}
+    by_name: dict[str, list[ast.Call]] = {}
     if isinstance(loop, ast.For):
-        _find(loop.body, found)
-    if not found:
-        return found
+        _find(loop.body, by_name)
+    if not by_name:
+        return by_name
     names = [node.id for node in walk(loop) if isinstance(node, ast.Name)]
-    return {name: calls for name, calls in found.items() if names.count(name) == len(calls)}
+    return {name: calls for name, calls in by_name.items() if names.count(name) == len(calls)}
 
 
-def _find(body: Sequence[ast.stmt], found: dict[str, list[ast.Call]]) -> None:
+def _find(body: Sequence[ast.stmt], by_name: dict[str, list[ast.Call]]) -> None:
     for stmt in body:
         call = append_call(stmt)
         if call is not None:
-            found.setdefault(list_of(stmt), []).append(call)
+            by_name.setdefault(list_of(stmt), []).append(call)
         elif isinstance(stmt, ast.If):
-            _find(stmt.body, found)
-            _find(stmt.orelse, found)
+            _find(stmt.body, by_name)
+            _find(stmt.orelse, by_name)
 
 
 def counting_loop(loop: ast.For) -> tuple[ast.For, dict[str, int]]:
     """Return a loop in which ``items.append(item)`` is replaced by ``items[count] = item`` and ``count +=
     1``; and, by the lists' names, how many appends there are."""
-    found: dict[str, int] = {}
-    made = copy.copy(loop)
-    forget(made)
-    made.body = _counting(loop.body, found)
-    return made, found
+    counts: dict[str, int] = {}
+    new_loop = copy.copy(loop)
+    forget(new_loop)
+    new_loop.body = _counting(loop.body, counts)
+    return new_loop, counts
 
 
-def _counting(body: Sequence[ast.stmt], found: dict[str, int]) -> list[ast.stmt]:
-    made: list[ast.stmt] = []
+def _counting(body: Sequence[ast.stmt], counts: dict[str, int]) -> list[ast.stmt]:
+    stmts: list[ast.stmt] = []
     for stmt in body:
         call, name = append_call(stmt), list_of(stmt)
         if call is not None and is_appended(name):
-            found[name] = found.get(name, 0) + 1
+            counts[name] = counts.get(name, 0) + 1
             text = f"{name}[{counted(name)}] = None\n{counted(name)} = {counted(name)} + 1"
             put, count = parse(text).body
             assert isinstance(put, ast.Assign)
@@ -128,25 +128,25 @@ def _counting(body: Sequence[ast.stmt], found: dict[str, int]) -> list[ast.stmt]
                 for node in ast.walk(one):
                     ast.copy_location(node, stmt)
             put.value = call.args[0]
-            made += [put, count]
+            stmts += [put, count]
         elif isinstance(stmt, ast.If):
             branch = copy.copy(stmt)
             forget(branch)
-            branch.body, branch.orelse = _counting(stmt.body, found), _counting(stmt.orelse, found)
-            made.append(branch)
+            branch.body, branch.orelse = _counting(stmt.body, counts), _counting(stmt.orelse, counts)
+            stmts.append(branch)
         else:
-            made.append(stmt)
-    return made
+            stmts.append(stmt)
+    return stmts
 
 
 def appended_items(loop: ast.For, name: str) -> list[ast.expr]:
     """Return the expressions whose values such a loop appends to a list."""
-    found = []
+    items = []
     for node in walk(loop):
         match node:
             case ast.Assign([ast.Subscript(ast.Name(to))], value) if to == name:
-                found.append(value)
-    return found
+                items.append(value)
+    return items
 
 
 def counting(body: list[ast.stmt]) -> tuple[list[ast.stmt], dict[str, int]]:

@@ -13,11 +13,11 @@ _LATER = "<genexpr>"
 def free_names(code: CodeType, generators: bool) -> frozenset[str]:
     """Return the names that inner functions (with ``generators``: generator expressions) take from the code
     around them; comprehensions count as that code."""
-    found: set[str] = set()
+    names: set[str] = set()
     for inner in code.co_consts:
         if type(inner) is CodeType:
             if inner.co_name in _AT_ONCE or (inner.co_name == _LATER and not generators):
-                found |= free_names(inner, generators)
+                names |= free_names(inner, generators)
             elif generators == (inner.co_name == _LATER):
-                found.update(inner.co_freevars)
-    return frozenset(found)
+                names.update(inner.co_freevars)
+    return frozenset(names)

@@ -97,33 +97,33 @@ def reduction_loop(name: str, node: Comprehension) -> ReductionLoop:
     place = f"{node.lineno}:{node.col_offset}"  # the names are no names of a program
     parts = ("items", name, "item", "began", "error")
     items, result, item, began, error = [f"{one} of {place}" for one in parts]
-    made = _with_own_names(node, place)
+    own = _with_own_names(node, place)
     ends: list[ast.stmt] = []  # by which a loop ends after one inside of it that has
     if name == "sum":
-        body = [_assigned(result, ast.BinOp(_read(result), ast.Add(), made.elt))]
+        body = [_assigned(result, ast.BinOp(_read(result), ast.Add(), own.elt))]
     elif name in (FLOATS, COMPENSATED):
-        body = [_assigned(item, made.elt), _assigned(began, ast.Constant(True))]
+        body = [_assigned(item, own.elt), _assigned(began, ast.Constant(True))]
         if name == FLOATS:
             body.append(_assigned(result, ast.BinOp(_read(result), ast.Add(), _read(item))))
         else:
             body += _compensated(result, item, error, f"next of {place}")
     elif name == LIST:
-        body = _put(result, item, made)
+        body = _put(result, item, own)
     elif name in ("max", "min"):
         better = ast.Compare(_read(item), [ast.Gt() if name == "max" else ast.Lt()], [_read(result)])
         taken = ast.BoolOp(ast.Or(), [ast.UnaryOp(ast.Not(), _read(began)), better])
-        body = [_assigned(item, made.elt), ast.If(taken, [_assigned(result, _read(item))], [])]
+        body = [_assigned(item, own.elt), ast.If(taken, [_assigned(result, _read(item))], [])]
         body.append(_assigned(began, ast.Constant(True)))
     else:
         decides = [_assigned(result, ast.Constant(name == "any"))]
         if isinstance(node, ast.GeneratorExp):
             decides.append(ast.Break())
             ends = [ast.If(_if(name == "any", _read(result)), [ast.Break()], [])]
-        body = [ast.If(_if(name == "any", made.elt), decides, [])]
-    for one in reversed(made.generators):
+        body = [ast.If(_if(name == "any", own.elt), decides, [])]
+    for one in reversed(own.generators):
         for test in reversed(one.ifs):
             body = [ast.copy_location(ast.If(test, body, []), test)]
-        first = one is made.generators[0]
+        first = one is own.generators[0]
         loop = ast.For(one.target, _read(items) if first else one.iter, body, [])
         body = [ast.copy_location(loop, one.target), *copy.deepcopy([] if first else ends)]
     _locate(loop, loop)
@@ -134,8 +134,8 @@ def _compensated(total: str, item: str, error: str, new: str) -> list[ast.stmt]:
     """Return the statements of Neumaier's sum: the rounding error of each addition is added to ``error``."""
 
     def lost(large: str, small: str) -> ast.stmt:
-        found = ast.BinOp(ast.BinOp(_read(large), ast.Sub(), _read(new)), ast.Add(), _read(small))
-        return _assigned(error, ast.BinOp(_read(error), ast.Add(), found))
+        rounding = ast.BinOp(ast.BinOp(_read(large), ast.Sub(), _read(new)), ast.Add(), _read(small))
+        return _assigned(error, ast.BinOp(_read(error), ast.Add(), rounding))
 
     sizes = [_call(FUNCTIONS["builtins.abs"], name) for name in (total, item)]
     larger = ast.Compare(sizes[0], [ast.GtE()], sizes[1:])
@@ -146,11 +146,11 @@ def _compensated(total: str, item: str, error: str, new: str) -> list[ast.stmt]:
     ]
 
 
-def compensation(made: ReductionLoop) -> ast.stmt:
+def compensation(reduction: ReductionLoop) -> ast.stmt:
     """Return the statement that ends a compensated sum."""
-    finite = _call(FUNCTIONS["math.isfinite"], made.error)
-    more = _assigned(made.result, ast.BinOp(_read(made.result), ast.Add(), _read(made.error)))
-    stmt = ast.copy_location(ast.If(finite, [more], []), made.loop)
+    finite = _call(FUNCTIONS["math.isfinite"], reduction.error)
+    more = _assigned(reduction.result, ast.BinOp(_read(reduction.result), ast.Add(), _read(reduction.error)))
+    stmt = ast.copy_location(ast.If(finite, [more], []), reduction.loop)
     _locate(stmt, stmt)
     return stmt
 
@@ -164,12 +164,12 @@ def leaves_out(node: Comprehension) -> bool:
     return any(one.ifs for one in node.generators)
 
 
-def _put(result: str, at: str, made: Comprehension) -> list[ast.stmt]:
+def _put(result: str, at: str, node: Comprehension) -> list[ast.stmt]:
     """Return the statements that put an item of a comprehension into a list."""
-    body: list[ast.stmt] = [ast.Assign([ast.Subscript(_read(result), _read(at), ast.Store())], made.elt)]
-    if leaves_out(made):
+    body: list[ast.stmt] = [ast.Assign([ast.Subscript(_read(result), _read(at), ast.Store())], node.elt)]
+    if leaves_out(node):
         return [*body, _assigned(at, ast.BinOp(_read(at), ast.Add(), ast.Constant(1)))]
-    first = made.generators[0]
+    first = node.generators[0]
     first.target = ast.copy_location(
         ast.Tuple([ast.Name(at, ast.Store()), first.target], ast.Store()), first.target
     )
@@ -187,11 +187,11 @@ def _assigned(name: str, value: ast.expr) -> ast.stmt:
 def _with_own_names(node: Comprehension, place: str) -> Comprehension:
     """Return a copy of a comprehension in which names that no program uses replace those that it binds."""
     names = {name: f"{name} of {place}" for name in _targets(node)}
-    made = copy.deepcopy(node)
-    for one in ast.walk(made):
+    renamed = copy.deepcopy(node)
+    for one in ast.walk(renamed):
         forget(one)
-    _rename(made, names, [made.generators[0].iter])
-    return made
+    _rename(renamed, names, [renamed.generators[0].iter])
+    return renamed
 
 
 def _targets(node: ast.AST) -> Names:

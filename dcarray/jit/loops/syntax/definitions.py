@@ -52,19 +52,19 @@ def first_parameters(function: ast.FunctionDef, lines: Sequence[bytes], names: S
 def returning(function: ast.FunctionDef, names: Sequence[str]) -> list[Change]:
     """Return the changes by which a function returns the values of ``names`` before its result."""
     last, first = function.body[-1], ", ".join(names)
-    made: list[Change] = []
+    changes: list[Change] = []
     for node in (node for stmt in function.body for node in walk(stmt)):
         if not isinstance(node, ast.Return):
             continue
         if node.value is None:
             line, end = node.end_lineno or 0, node.end_col_offset or 0
-            made.append(Change(line, end, end, f" {first}, None"))
+            changes.append(Change(line, end, end, f" {first}, None"))
         else:
             begin, end = node.col_offset + len("return"), node.end_col_offset or 0
-            made.append(Change(node.lineno, begin, begin, f" {first}, ("))
-            made.append(Change(node.end_lineno or 0, end, end, ")"))
+            changes.append(Change(node.lineno, begin, begin, f" {first}, ("))
+            changes.append(Change(node.end_lineno or 0, end, end, ")"))
     if isinstance(last, ast.Return):
-        return made
+        return changes
     line, end = last.end_lineno or 0, last.end_col_offset or 0
     begin_text = "; " if function.body[0].lineno == function.lineno else "\n" + " " * last.col_offset
-    return [*made, Change(line, end, end, f"{begin_text}return {first}, None")]
+    return [*changes, Change(line, end, end, f"{begin_text}return {first}, None")]

@@ -63,13 +63,13 @@ def parts_of(run: Sequence[ast.stmt], known: KnownCalls) -> list[list[ast.stmt]]
     """Return the parts of a run of statements between statements that may have no plan.  These are
     conditions, draws of random numbers, calls of methods of the program, appends to lists, comprehensions,
     and ``return``."""
-    found: list[list[ast.stmt]] = [[]]
+    parts: list[list[ast.stmt]] = [[]]
     for stmt in run:
         if _is_doubtful(stmt, known):
-            found.append([])
+            parts.append([])
         else:
-            found[-1].append(stmt)
-    return [part for part in found if len(part) < len(run) and any(map(_computes, part))]
+            parts[-1].append(stmt)
+    return [part for part in parts if len(part) < len(run) and any(map(_computes, part))]
 
 
 def _is_doubtful(stmt: ast.stmt, known: KnownCalls) -> bool:
@@ -106,10 +106,10 @@ def _is_plain(stmt: ast.stmt, excluded: frozenset[type]) -> bool:
 def _has_none(stmt: ast.stmt, excluded: frozenset[type]) -> bool:
     """Whether a statement has no nodes of the types ``excluded``.  Comprehensions over a few known items, and
     arguments ``*items``, are allowed."""
-    found = facts(stmt).kinds & excluded
-    if ast.Starred in found and _are_arguments(walk(stmt)):
-        found -= {ast.Starred}
-    return not found or (found <= _TAKEN and _are_taken(walk(stmt), True))
+    kinds = facts(stmt).kinds & excluded
+    if ast.Starred in kinds and _are_arguments(walk(stmt)):
+        kinds -= {ast.Starred}
+    return not kinds or (kinds <= _TAKEN and _are_taken(walk(stmt), True))
 
 
 def _are_arguments(nodes: Sequence[ast.AST]) -> bool:
@@ -154,10 +154,10 @@ def is_eligible_statement(stmt: ast.stmt, known: KnownCalls) -> bool:
         parts = comprehensions_in(stmt.test if isinstance(stmt, ast.If) else stmt)
     else:
         return False
-    found = facts(stmt).kinds & excluded
+    kinds = facts(stmt).kinds & excluded
     return (
         bool(parts)
-        and found <= _TAKEN
+        and kinds <= _TAKEN
         and not _are_taken(walk(stmt), True)
         and _are_taken(walk(stmt), False)
         and list_of(stmt) not in _names(stmt)
@@ -171,10 +171,10 @@ def eligible_test(stmt: ast.stmt, known: KnownCalls) -> ast.Return | None:
     comprehensions over many items; else None."""
     if not isinstance(stmt, ast.If) and not (isinstance(stmt, ast.Assert) and __debug__):
         return None
-    made = ast.copy_location(ast.Return(stmt.test), stmt.test)
-    one_line = made.lineno == made.end_lineno  # else it may be no statement without parentheses
+    condition = ast.copy_location(ast.Return(stmt.test), stmt.test)
+    one_line = condition.lineno == condition.end_lineno  # else it may be no statement without parentheses
     binds = ast.NamedExpr in facts(stmt.test).kinds
-    return made if one_line and not binds and is_eligible_statement(made, known) else None
+    return condition if one_line and not binds and is_eligible_statement(condition, known) else None
 
 
 def _computes(stmt: ast.stmt) -> bool:
@@ -186,10 +186,10 @@ def is_eligible(loop: LoopNode) -> bool:
     """Whether a loop without ``else`` gets a site."""
     if isinstance(loop, ast.For) and not (_is_iterable(loop.iter) and _only_names(loop.target)):
         return False
-    found = facts(loop).kinds & _NOT_IN_LOOPS
-    if ast.Try in found and guard_statements(loop):
-        found -= {ast.Try}
-    return not found or (found <= _TAKEN and _are_taken(walk(loop), False))
+    kinds = facts(loop).kinds & _NOT_IN_LOOPS
+    if ast.Try in kinds and guard_statements(loop):
+        kinds -= {ast.Try}
+    return not kinds or (kinds <= _TAKEN and _are_taken(walk(loop), False))
 
 
 def _is_iterable(items: ast.expr) -> bool:

@@ -47,10 +47,10 @@ def blocks_of(stmt: ast.stmt) -> list[list[ast.stmt]]:
     """Return the blocks of a statement, without those of functions and classes."""
     if isinstance(stmt, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return []
-    found = [getattr(stmt, name, []) for name in ("body", "orelse", "finalbody")]
-    found += [handler.body for handler in getattr(stmt, "handlers", [])]
-    found += [case.body for case in getattr(stmt, "cases", [])]
-    return found
+    blocks = [getattr(stmt, name, []) for name in ("body", "orelse", "finalbody")]
+    blocks += [handler.body for handler in getattr(stmt, "handlers", [])]
+    blocks += [case.body for case in getattr(stmt, "cases", [])]
+    return blocks
 
 
 def copied_block(block: Sequence[ast.stmt]) -> list[ast.stmt]:
@@ -59,11 +59,11 @@ def copied_block(block: Sequence[ast.stmt]) -> list[ast.stmt]:
 
 
 def _copied(node: Any) -> Any:
-    made = copy.copy(node)
+    new = copy.copy(node)
     for name in ("body", "orelse", "finalbody"):
         if block := getattr(node, name, None):
-            setattr(made, name, copied_block(block))
+            setattr(new, name, copied_block(block))
     for name in ("handlers", "cases"):
         if parts := getattr(node, name, None):
-            setattr(made, name, [_copied(part) for part in parts])
-    return made
+            setattr(new, name, [_copied(part) for part in parts])
+    return new

@@ -57,14 +57,14 @@ def hoisted(text: str, tree: ast.AST, call: ast.Call, others: Collection[str]) -
     before = lines[begin].encode()[:end].decode()
     is_alone = not before.strip()
     name = numbered(_TEMPORARY, begin * 1000 + call.col_offset)
-    made = ast.get_source_segment(text, call)
+    segment = ast.get_source_segment(text, call)
     use = Change.of(call, name)
     is_branch = isinstance(stmt, ast.If) and (not is_alone or lines[begin][len(before) :].startswith("elif"))
-    if use is None or made is None or is_branch:
+    if use is None or segment is None or is_branch:
         raise Unnamed(_INSIDE)
     rest = changed([line.encode() for line in lines], [use]).split("\n")
     joint = f"\n{before}" if is_alone else "; "
-    rest[begin] = f"{before}{name} = {made}{joint}{rest[begin][len(before) :]}"
+    rest[begin] = f"{before}{name} = {segment}{joint}{rest[begin][len(before) :]}"
     return "\n".join(rest)
 
 

@@ -64,10 +64,10 @@ def handed_on(source: str, returned: str) -> Names:
     before = live_before(stmts, NONE) | (stores(*stmts) - NONE.union(*[names for names, _ in bindings]))
     is_loop = len(stmts) == 1 and isinstance(stmts[0], ast.For | ast.While)
     runs = unread[0].body if is_loop else unread  # a loop is known to run
-    found = live_before(runs, stores(*runs))
-    while more := NONE.union(*[names for names, v in bindings if not _is_new(v, before | found)]) - found:
-        found |= more
-    return found
+    old = live_before(runs, stores(*runs))
+    while more := NONE.union(*[names for names, v in bindings if not _is_new(v, before | old)]) - old:
+        old |= more
+    return old
 
 
 @lru_cache(maxsize=64)

@@ -28,15 +28,15 @@ def _lambda_source(function: FunctionType, code: CodeType) -> Source | None:
     import linecache
 
     text = "".join(linecache.getlines(code.co_filename, function.__globals__))
-    found = [node for node, compiled in _lambdas(text, code.co_filename) if _is_same(compiled, code)]
-    if len(found) != 1:
+    nodes = [node for node, compiled in _lambdas(text, code.co_filename) if _is_same(compiled, code)]
+    if len(nodes) != 1:
         return None
-    mangle(found[0], class_around(code.co_qualname))
-    spec, body = ast.unparse(found[0].args), ast.unparse(found[0].body)
-    made = f"def {_NAME}({spec}):\n    return {body}"
-    (tree,) = parse(made).body
+    mangle(nodes[0], class_around(code.co_qualname))
+    spec, body = ast.unparse(nodes[0].args), ast.unparse(nodes[0].body)
+    definition = f"def {_NAME}({spec}):\n    return {body}"
+    (tree,) = parse(definition).body
     assert isinstance(tree, ast.FunctionDef)
-    return Source(tree, tuple(made.splitlines(keepends=True)), 1, code, ())
+    return Source(tree, tuple(definition.splitlines(keepends=True)), 1, code, ())
 
 
 @lru_cache(maxsize=_KNOWN)

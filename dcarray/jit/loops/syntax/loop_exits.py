@@ -41,22 +41,22 @@ def has_exits(loop: LoopNode) -> bool:
 
 def lowered(body: Sequence[ast.stmt]) -> list[ast.stmt]:
     """Return the statements of a function with loops that are left by ``break`` alone."""
-    found: list[ast.stmt] = []
+    stmts: list[ast.stmt] = []
     for stmt in body:
         if isinstance(stmt, ast.For | ast.While):
             name = f"{stmt.lineno}:{stmt.col_offset} ended"  # no name of a program
             parts, returns = lowered_loop(stmt, name)
-            found += parts
+            stmts += parts
             last = returns.pop() if returns and _is_endless(stmt) else None
-            found += [_if_ended(name, k + 1, [one]) for k, one in enumerate(returns)]
-            found += [] if last is None else [last]
+            stmts += [_if_ended(name, k + 1, [one]) for k, one in enumerate(returns)]
+            stmts += [] if last is None else [last]
             if stmt.orelse:
-                found.append(_if_ended(name, 0, lowered(stmt.orelse)))
+                stmts.append(_if_ended(name, 0, lowered(stmt.orelse)))
         elif isinstance(stmt, ast.If):
-            found.append(_if(stmt, lowered(stmt.body), lowered(stmt.orelse)))
+            stmts.append(_if(stmt, lowered(stmt.body), lowered(stmt.orelse)))
         else:
-            found.append(stmt)
-    return found
+            stmts.append(stmt)
+    return stmts
 
 
 def _if(stmt: ast.If, body: list[ast.stmt], orelse: list[ast.stmt]) -> ast.stmt:
@@ -74,9 +74,9 @@ def without_else(loop: LoopNode) -> LoopNode:
     """Return a loop without its ``else``."""
     if not loop.orelse:
         return loop
-    made, last = _with_body(loop, loop.body), loop.body[-1]
-    made.end_lineno, made.end_col_offset = last.end_lineno, last.end_col_offset
-    return made
+    new_loop, last = _with_body(loop, loop.body), loop.body[-1]
+    new_loop.end_lineno, new_loop.end_col_offset = last.end_lineno, last.end_col_offset
+    return new_loop
 
 
 def _with_body(loop: LoopNode, body: list[ast.stmt]) -> LoopNode:
@@ -105,9 +105,9 @@ def lowered_loop(loop: LoopNode, name: str, of_site: bool = False) -> tuple[list
     if loop.orelse or of_site or has_exits(loop):
         exits = _Exits(loop, name, of_site)
         body, returns = exits.with_breaks(body), exits.returns
-    made = _with_body(loop, body)
+    new_loop = _with_body(loop, body)
     before = [_assigned(name, ast.Constant(0), loop)] if returns or loop.orelse or of_site else []
-    return [*before, made], returns
+    return [*before, new_loop], returns
 
 
 class _Exits:
@@ -125,22 +125,22 @@ class _Exits:
 
     def with_breaks(self, body: Sequence[ast.stmt]) -> list[ast.stmt]:
         """Return a part of the loop's body in which each ``return`` notes its number and ends the loop."""
-        found: list[ast.stmt] = []
+        stmts: list[ast.stmt] = []
         for stmt in body:
             if isinstance(stmt, ast.If):
-                found.append(_if(stmt, *map(self.with_breaks, (stmt.body, stmt.orelse))))
+                stmts.append(_if(stmt, *map(self.with_breaks, (stmt.body, stmt.orelse))))
             elif isinstance(stmt, ast.Return):
                 number = len(self.returns) + 1
                 kept = {one: f"{_KEPT}{one} {number}" for one in loads(stmt) & self._kept}
-                found += [_assigned(kept[one], ast.Name(one, ast.Load()), stmt) for one in sorted(kept)]
+                stmts += [_assigned(kept[one], ast.Name(one, ast.Load()), stmt) for one in sorted(kept)]
                 self.returns.append(renamed(stmt, kept) if kept else stmt)
-                found.append(_assigned(self._name, ast.Constant(number), stmt))
-                found.append(ast.copy_location(ast.Break(), stmt))
+                stmts.append(_assigned(self._name, ast.Constant(number), stmt))
+                stmts.append(ast.copy_location(ast.Break(), stmt))
             elif isinstance(stmt, ast.Break) and self._has_else:
-                found += [_assigned(self._name, ast.Constant(_BROKEN), stmt), stmt]
+                stmts += [_assigned(self._name, ast.Constant(_BROKEN), stmt), stmt]
             else:
-                found.append(stmt)
-        return found
+                stmts.append(stmt)
+        return stmts
 
 
 def _is_endless(loop: LoopNode) -> bool:
@@ -151,13 +151,13 @@ def _is_endless(loop: LoopNode) -> bool:
 
 def renamed(stmt: ast.Return, names: dict[str, str]) -> ast.Return:
     """Return a copy of a statement that reads other names."""
-    made = copy.deepcopy(stmt)
-    for node in ast.walk(made):
+    new = copy.deepcopy(stmt)
+    for node in ast.walk(new):
         for name in [one for one in vars(node) if one.startswith("_")]:  # found out of the original
             delattr(node, name)
         if isinstance(node, ast.Name):
             node.id = names.get(node.id, node.id)
-    return made
+    return new
 
 
 def is_kept(name: str) -> bool:

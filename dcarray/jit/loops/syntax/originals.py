@@ -26,13 +26,13 @@ def without_cells(function: Any) -> Any:
     if type(function) is not FunctionType or function.__code__.co_freevars in ((), ("__class__",)):
         return function
     code, cells = function.__code__, tuple([CellType() for _ in function.__code__.co_freevars])
-    made = FunctionType(code, function.__globals__, function.__name__, function.__defaults__, cells)
-    made.__kwdefaults__ = function.__kwdefaults__
-    return made
+    stand_in = FunctionType(code, function.__globals__, function.__name__, function.__defaults__, cells)
+    stand_in.__kwdefaults__ = function.__kwdefaults__
+    return stand_in
 
 
 def original(function: FunctionType) -> CodeType:
     """Return a function's own code object, even while its ``__code__`` is a version with sites, the places
     where compiled code may take over."""
-    found = originals.get(id(function.__code__))
-    return function.__code__ if found is None else found[1]
+    pair = originals.get(id(function.__code__))
+    return function.__code__ if pair is None else pair[1]

@@ -92,6 +92,6 @@ def shown(text: str) -> str:
     return re.sub(f"\\w*{_CELL}", "", text).replace(_DOT, ".")
 
 
-def _item(found: re.Match[str]) -> str:
-    key = found[1]
+def _item(match: re.Match[str]) -> str:
+    key = match[1]
     return f"[{key}]" if key.isdigit() else f'["{key}"]'

@@ -59,7 +59,7 @@ def mangle(root: ast.AST, of: str) -> None:
 def in_text(lines: list[str], first: int, nodes: Sequence[ast.AST]) -> list[str]:
     """Return source lines, the first of which has the number ``first``, with the names that nodes have in
     place of those that are written."""
-    found = [line.encode() for line in lines]
+    encoded = [line.encode() for line in lines]
     places = set()
     for node in nodes:
         written = getattr(node, "written", None)
@@ -71,8 +71,8 @@ def in_text(lines: list[str], first: int, nodes: Sequence[ast.AST]) -> list[str]
             begin = node.end_col_offset - size if last else node.col_offset  # type: ignore[attr-defined]
             places.add((line - first, begin, begin + size, name))
     for line, begin, end, name in sorted(places, reverse=True):
-        found[line] = found[line][:begin] + name.encode() + found[line][end:]
-    return [line.decode() for line in found]
+        encoded[line] = encoded[line][:begin] + name.encode() + encoded[line][end:]
+    return [line.decode() for line in encoded]
 
 
 def is_written_plainly(node: ast.AST) -> bool:

@@ -59,9 +59,9 @@ def _flow(nodes: Sequence[ast.expr], bound: Names) -> tuple[Names, Names]:
     """Return the names that expressions read before binding them, and those that are bound after them."""
     read: Names = NONE
     for node in nodes:
-        found = facts(node)
-        if ast.NamedExpr not in found.kinds or type(node) in COMPREHENSIONS or isinstance(node, ast.Lambda):
-            read |= found.reads - bound
+        own = facts(node)
+        if ast.NamedExpr not in own.kinds or type(node) in COMPREHENSIONS or isinstance(node, ast.Lambda):
+            read |= own.reads - bound
             continue
         certain, others = _parts(node)
         inner, then = _flow(certain, bound)

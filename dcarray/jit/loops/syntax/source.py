@@ -61,9 +61,9 @@ class Source:
         body: list[ast.stmt] = [tree]
         depth = 1
         if self.private:
-            made = ast.ClassDef(self.private, bases=[], keywords=[], body=body, decorator_list=[])
-            made.type_params = []  # type: ignore[attr-defined, unused-ignore]
-            body, depth = [ast.copy_location(made, tree)], 2
+            cls = ast.ClassDef(self.private, bases=[], keywords=[], body=body, decorator_list=[])
+            cls.type_params = []  # type: ignore[attr-defined, unused-ignore]
+            body, depth = [ast.copy_location(cls, tree)], 2
         if code.co_flags & _NESTED:
             outer = parse(f"def outer({', '.join(code.co_freevars)}): pass").body[0]
             assert isinstance(outer, ast.FunctionDef)
@@ -77,11 +77,11 @@ class Source:
             )
         except (SyntaxError, ValueError, RecursionError):
             return None
-        found = _inner_code(whole, tree.name, depth)
-        if found is None:
+        inner = _inner_code(whole, tree.name, depth)
+        if inner is None:
             return None
-        flags = found.co_flags | code.co_flags & _METHOD
-        return found.replace(co_qualname=code.co_qualname, co_flags=flags)
+        flags = inner.co_flags | code.co_flags & _METHOD
+        return inner.replace(co_qualname=code.co_qualname, co_flags=flags)
 
 
 def is_faithful(node: ast.stmt) -> bool:
@@ -96,17 +96,17 @@ def text_of(lines: Sequence[str], number: int, stmts: Sequence[ast.stmt]) -> str
     begin, indent = first.lineno, first.col_offset
     if isinstance(first, ast.FunctionDef) and first.decorator_list:
         begin = first.decorator_list[0].lineno
-    found = [*lines[begin - number : (last.end_lineno or last.lineno) - number + 1]]
-    found[-1] = found[-1].encode()[: last.end_col_offset].decode()
-    found[0] = " " * indent + found[0].encode()[indent:].decode()  # others may be before it on its line
-    if has_private("".join(found)):
-        found = in_text(found, begin, [node for stmt in stmts for node in walk(stmt)])
-    text = "\n".join(line[min(indent, len(line) - len(line.lstrip())) :].rstrip("\r\n") for line in found)
+    block = [*lines[begin - number : (last.end_lineno or last.lineno) - number + 1]]
+    block[-1] = block[-1].encode()[: last.end_col_offset].decode()
+    block[0] = " " * indent + block[0].encode()[indent:].decode()  # others may be before it on its line
+    if has_private("".join(block)):
+        block = in_text(block, begin, [node for stmt in stmts for node in walk(stmt)])
+    text = "\n".join(line[min(indent, len(line) - len(line.lstrip())) :].rstrip("\r\n") for line in block)
     return text.removeprefix("el") if isinstance(first, ast.If) else text
 
 
 # by the identities of code objects that `with_parameters` has made: these, the functions and the names
-_made: dict[int, tuple[CodeType, FunctionType, tuple[str, ...]]] = {}
+_variants: dict[int, tuple[CodeType, FunctionType, tuple[str, ...]]] = {}
 
 
 def with_parameters(function: FunctionType, code: CodeType, names: tuple[str, ...]) -> FunctionType | None:
@@ -117,11 +117,11 @@ def with_parameters(function: FunctionType, code: CodeType, names: tuple[str, ..
         return None
     cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
     closure = tuple([cells[name] for name in source.code.co_freevars])
-    made = FunctionType(source.code, function.__globals__, function.__name__, None, closure)
-    made.__defaults__, made.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
-    made.__qualname__, made.__module__ = function.__qualname__, function.__module__
-    _made[id(source.code)] = source.code, function, names
-    return made
+    variant = FunctionType(source.code, function.__globals__, function.__name__, None, closure)
+    variant.__defaults__, variant.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
+    variant.__qualname__, variant.__module__ = function.__qualname__, function.__module__
+    _variants[id(source.code)] = source.code, function, names
+    return variant
 
 
 def _with_parameters(function: FunctionType, code: CodeType, names: tuple[str, ...]) -> Source | None:
@@ -134,13 +134,13 @@ def _with_parameters(function: FunctionType, code: CodeType, names: tuple[str, .
     spec.kwonlyargs = [*spec.kwonlyargs, *(ast.copy_location(ast.arg(name), tree) for name in names)]
     spec.kw_defaults = [*spec.kw_defaults, *[None] * len(names)]
     tree.args = spec
-    made = source.compile_tree(tree)
-    return None if made is None else replaced(source, tree=tree, code=made)
+    compiled = source.compile_tree(tree)
+    return None if compiled is None else replaced(source, tree=tree, code=compiled)
 
 
 def source_of(function: FunctionType, code: CodeType) -> Source | None:
     """Return the source of a function with this code object; None if it cannot be verified."""
-    known = _made.get(id(code))
+    known = _variants.get(id(code))
     if known is not None:
         return _with_parameters(known[1], original(known[1]), known[2])
     if code.co_name == "<lambda>" or code.co_flags & (CO_GENERATOR | CO_COROUTINE):
@@ -168,12 +168,12 @@ def source_of(function: FunctionType, code: CodeType) -> Source | None:
     private = class_around(code.co_qualname) if has_private("".join(block)) else ""
     mangle(tree, private)
     imported = _imported_names(code, function.__globals__)
-    found = Source(tree, tuple(block), first, code, imported, private)
-    if _is_same_code(found.compile_tree(tree), code):
-        return found
+    source = Source(tree, tuple(block), first, code, imported, private)
+    if _is_same_code(source.compile_tree(tree), code):
+        return source
     names = _import_statement_names("".join(whole))
-    found = replaced(found, imported=tuple([name for name in names_in(code) if name in names]))
-    return found if _is_same_code(found.compile_tree(tree), code) else None
+    source = replaced(source, imported=tuple([name for name in names_in(code) if name in names]))
+    return source if _is_same_code(source.compile_tree(tree), code) else None
 
 
 def _last_line(code: CodeType) -> int:
@@ -208,7 +208,7 @@ def _parse(lines: list[str], first: int) -> ast.stmt:
 
 def _imported_names(code: CodeType, names: dict[str, Any]) -> tuple[str, ...]:
     """Return the names that a code object reads and that are imported, judging by their values."""
-    found = []
+    imported = []
     for name in names_in(code):
         value = names.get(name)
         kind = type(value)  # no `isinstance`, which may run code of the value's class
@@ -216,17 +216,17 @@ def _imported_names(code: CodeType, names: dict[str, Any]) -> tuple[str, ...]:
             issubclass(kind, type | FunctionType | BuiltinFunctionType)
             and value.__module__ != names.get("__name__")
         ):
-            found += [name] * name.isidentifier()  # tools that rewrite code have others
-    return tuple(found)
+            imported += [name] * name.isidentifier()  # tools that rewrite code have others
+    return tuple(imported)
 
 
 def names_in(code: CodeType) -> dict[str, None]:
     """Return the names of a code object and of those inside of it, in order."""
-    found = dict.fromkeys(code.co_names)
+    names = dict.fromkeys(code.co_names)
     for inner in code.co_consts:
         if isinstance(inner, CodeType):
-            found |= names_in(inner)
-    return found
+            names |= names_in(inner)
+    return names
 
 
 @lru_cache(maxsize=4)

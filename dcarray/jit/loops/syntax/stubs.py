@@ -94,18 +94,18 @@ class Stub:
 
     def hint(self, qualname: str, arguments: ast.arguments) -> Hint | str:
         """Return the hint for a function with these arguments, or the reason why there is none."""
-        found = self._functions.get(qualname)
-        if self.problem or found is None:
+        definition = self._functions.get(qualname)
+        if self.problem or definition is None:
             return self.problem or f"{os.path.basename(self.path)} says nothing of {qualname}"
-        there, now = _signature(found.args), _signature(arguments)
+        there, now = _signature(definition.args), _signature(arguments)
         if there != now:
             return (
                 f"{os.path.basename(self.path)} is out of date: it is of {qualname}({there}), "
                 f"not of {qualname}({now})"
             )
         names = self._evaluated()
-        seconds = _SECONDS.search(self._lines[found.lineno - 1])
-        return self.problem or Hint(found.args, self.path, names, float(seconds[1]) if seconds else 0.0)
+        seconds = _SECONDS.search(self._lines[definition.lineno - 1])
+        return self.problem or Hint(definition.args, self.path, names, float(seconds[1]) if seconds else 0.0)
 
     def _evaluated(self) -> dict[str, Any]:
         if self._names is None:

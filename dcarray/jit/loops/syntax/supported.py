@@ -135,16 +135,16 @@ class KnownCalls:
         """Whether all calls in these nodes may be understood.  Not looked at are the nodes ``without``, calls
         that make exceptions, and handlers of exceptions."""
         calls: list[ast.Call] = []
-        made: list[ast.AST] = []
+        excluded: list[ast.AST] = []
         for root in nodes:
             for node in walk(root):
                 if isinstance(node, ast.Call):
                     calls.append(node)
                 elif isinstance(node, ast.Raise | ast.ExceptHandler):
-                    made.append(node)
+                    excluded.append(node)
                 elif isinstance(node, ast.Assert) and node.msg is not None:
-                    made.append(node.msg)
-        apart = {id(node) for root in made for node in walk(root)} | {id(node) for node in without}
+                    excluded.append(node.msg)
+        apart = {id(node) for root in excluded for node in walk(root)} | {id(node) for node in without}
         return all(self._is_known(call.func) for call in calls if id(call) not in apart)
 
     def may_bind(self, names: Names) -> bool:
@@ -214,9 +214,9 @@ def _is_plain(decorator: ast.expr) -> bool:
 
 def imported_modules(nodes: Sequence[ast.AST]) -> dict[str, str]:
     """Return the names of the modules that ``import`` statements bind, by the names in the program."""
-    found: dict[str, str] = {}
+    modules: dict[str, str] = {}
     for node in nodes:
         for one in node.names if isinstance(node, ast.Import) else ():
             first = one.name.partition(".")[0]
-            found[one.asname or first] = one.name if one.asname else first
-    return found
+            modules[one.asname or first] = one.name if one.asname else first
+    return modules

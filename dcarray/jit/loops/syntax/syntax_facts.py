@@ -33,10 +33,10 @@ class Facts(NamedTuple):
 
 def facts(node: ast.AST) -> Facts:
     """Return the facts of a node, cached on it."""
-    found: Facts | None = getattr(node, "_facts", None)
-    if found is None:
-        found = node._facts = _find(node)  # type: ignore[attr-defined]
-    return found
+    cached: Facts | None = getattr(node, "_facts", None)
+    if cached is None:
+        cached = node._facts = _find(node)  # type: ignore[attr-defined]
+    return cached
 
 
 def forget(node: ast.AST) -> None:
@@ -93,19 +93,19 @@ def _own_nodes(root: ast.AST) -> list[ast.AST]:
     """Return the nodes of a tree, outer ones first, without those in statements or comprehensions in it."""
     span = getattr(root, _SPAN, None)
     if span is None:
-        found = [root]
-        for node in found:
+        own = [root]
+        for node in own:
             if node is root or not _has_facts(node):
-                found += children(node)
-        return found
+                own += children(node)
+        return own
     nodes, at, end = span
-    found = [root]
+    own = [root]
     at += 1
     while at < end:
         node = nodes[at]
-        found.append(node)
+        own.append(node)
         at = getattr(node, _SPAN)[2] if _has_facts(node) else at + 1
-    return found
+    return own
 
 
 _PLACES = {ast.Load: 0, ast.Store: 1, ast.Del: 2}
@@ -117,14 +117,14 @@ def children(node: ast.AST) -> list[ast.AST]:
     names = _FIELDS.get(kind)
     if names is None:
         names = _FIELDS[kind] = () if kind is ast.Constant else _fields(kind)
-    found: list[ast.AST] = []
+    nodes: list[ast.AST] = []
     for name in names:
         value = getattr(node, name, None)
         if type(value) is list:
-            found += [v for v in value if isinstance(v, ast.AST)]
+            nodes += [v for v in value if isinstance(v, ast.AST)]
         elif isinstance(value, ast.AST):
-            found.append(value)
-    return found
+            nodes.append(value)
+    return nodes
 
 
 _FIELDS: dict[type, tuple[str, ...]] = {}
@@ -141,10 +141,10 @@ def walk(root: ast.AST) -> list[ast.AST]:
     if span is not None:
         nodes, start, end = span
         return nodes[start:end]  # type: ignore[no-any-return]
-    found = [root]
-    for node in found:
-        found += children(node)
-    return found
+    whole = [root]
+    for node in whole:
+        whole += children(node)
+    return whole
 
 
 _SPAN = "_span"
@@ -196,26 +196,26 @@ def stores(*nodes: ast.AST) -> Names:
 
 def declared_names(function: ast.FunctionDef, kind: type[ast.Global | ast.Nonlocal]) -> Names:
     """Return the names that a function itself declares ``global`` or ``nonlocal`` (``kind``)."""
-    found: set[str] = set()
+    names: set[str] = set()
     stack: list[ast.AST] = [*function.body]
     while stack:
         node = stack.pop()
         if isinstance(node, kind):
-            found.update(node.names)
+            names.update(node.names)
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
             stack += children(node)
-    return frozenset(found)
+    return frozenset(names)
 
 
 def target_names(*targets: ast.expr) -> Names:
     """Return the names that an assignment to the targets certainly binds."""
-    found: set[str] = set()
+    names: set[str] = set()
     for target in targets:
         match target:
             case ast.Name(name):
-                found.add(name)
+                names.add(name)
             case ast.Tuple(parts) | ast.List(parts):
-                found |= target_names(*parts)
+                names |= target_names(*parts)
             case ast.Starred(part):
-                found |= target_names(part)
-    return frozenset(found)
+                names |= target_names(part)
+    return frozenset(names)

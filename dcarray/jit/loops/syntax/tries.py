@@ -17,11 +17,11 @@ __all__ = ["caught_names", "guard_statements", "without_tries"]
 
 def without_tries(body: Sequence[ast.stmt]) -> list[ast.stmt]:
     """Return statements in which the guarded ones replace each ``try``; the given statements are changed."""
-    found: list[ast.stmt] = []
+    stmts: list[ast.stmt] = []
     for stmt in body:
-        made: Any = _Without().visit(stmt)
-        found += made if isinstance(made, list) else [made]
-    return found
+        parts: Any = _Without().visit(stmt)
+        stmts += parts if isinstance(parts, list) else [parts]
+    return stmts
 
 
 class _Without(ast.NodeTransformer):

@@ -59,8 +59,8 @@ class _Values:
         stored = [n.id for n in nodes if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)]
         self._same = {name: value for name, value in _bindings(loop.body) if stored.count(name) == 1}
         self._changed = set(stored)
-        while found := {k for k in self._changed & {*self._same} if not self.may_change(self._same[k])}:
-            self._changed -= found
+        while fixed := {k for k in self._changed & {*self._same} if not self.may_change(self._same[k])}:
+            self._changed -= fixed
 
     def may_change(self, value: ast.expr) -> bool:
         """Whether an expression may have another value in another iteration."""
