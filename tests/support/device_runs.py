@@ -3,6 +3,7 @@
 import numpy as np
 
 from dcarray.ir import dims
+from dcarray.lowering.gpu.kernels import check_has_failed
 
 
 def execute(plan, memory, values, device):
@@ -26,6 +27,7 @@ def execute(plan, memory, values, device):
     given = [buffer(name) for name in plan.arrays]
     symbols = tuple(values[symbol.name] for symbol in plan.region.symbols)
     assert plan.run((), given, symbols, device) == 0
+    check_has_failed(device)  # the next plan that looks is another one
     for name, host in hosts.items():
         device.download(buffers[name], host)
     return {name: hosts[name] for name in plan.arrays if name in hosts}

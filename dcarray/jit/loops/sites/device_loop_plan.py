@@ -7,6 +7,7 @@ get their elements back, from copies on the device, and the loop runs in Python.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -228,6 +229,8 @@ class DeviceLoopPlan(SizedPlan):
                 for _, held, writes in used:
                     if writes:
                         held.failure, held.ahead = error, True
+                with suppress(Exception):
+                    check_has_failed(device)  # in this run, not in the next one
                 raise
             if failed:
                 return None
