@@ -183,15 +183,15 @@ class _Builder:
         window = Window(best.name, domain, tuple(Index(0, 1, axis) for axis in kept))
         start = const(extreme(fold, dtype), dtype)
         self.body.append(Compute(window, body, fold, start, loc=position))
-        found: Expr = Apply("equal", (body, Load(window, dtype)), dtype_of("?"))
+        is_best: Expr = Apply("equal", (body, Load(window, dtype)), dtype_of("?"))
         if dtype.kind == "f":  # then it is NaN wherever there is one
-            found = Apply("logical_or", (found, Apply("isnan", (body,), dtype_of("?"))), dtype_of("?"))
+            is_best = Apply("logical_or", (is_best, Apply("isnan", (body,), dtype_of("?"))), dtype_of("?"))
         place = dtype_of("l")
         at: Expr = Iota(axes[0], place)
         for axis in axes[1:]:
             row = Apply("multiply", (at, Size(domain[axis], place)), place)
             at = Apply("add", (row, Iota(axis, place)), place)
-        return Apply("where", (found, at, const(extreme("minimum", place), place)), place)
+        return Apply("where", (is_best, at, const(extreme("minimum", place), place)), place)
 
     def _call(self, position: int, entry: Statement) -> None:
         if entry.op == "take":

@@ -61,10 +61,10 @@ def span(dim: Dim, ranges: Mapping[str, tuple[int, int]]) -> tuple[int, int] | N
     for product, count in dim.terms.items():
         ends = [count, count]
         for atom in product:
-            found = _atom_span(atom, ranges)
-            if found is None:
+            bounds = _atom_span(atom, ranges)
+            if bounds is None:
                 return None
-            values = [a * b for a in ends for b in found]
+            values = [a * b for a in ends for b in bounds]
             ends = [min(values), max(values)]
         low, high = low + ends[0], high + ends[1]
     return low, high
@@ -73,9 +73,9 @@ def span(dim: Dim, ranges: Mapping[str, tuple[int, int]]) -> tuple[int, int] | N
 def _atom_span(atom: Atom, ranges: Mapping[str, tuple[int, int]]) -> tuple[int, int] | None:
     if atom.kind == "symbol":
         return ranges.get(atom.args[0])
-    found = [span(arg, ranges) for arg in atom.args]
-    known = [one for one in found if one is not None]
-    if len(known) < len(found):
+    spans = [span(arg, ranges) for arg in atom.args]
+    known = [one for one in spans if one is not None]
+    if len(known) < len(spans):
         return None
     if atom.kind in ("max", "min"):
         choose = max if atom.kind == "max" else min
@@ -143,10 +143,10 @@ def least_of(dim: Dim) -> tuple[Dim, ...]:
     if type(dim) is int:
         return (dim,)
     for product, count in sorted(dim.terms.items(), key=lambda term: [atom.key for atom in term[0]]):
-        found = product[0] if len(product) == 1 else None
-        if found is not None and found.kind == ("min" if count > 0 else "max"):
+        single = product[0] if len(product) == 1 else None
+        if single is not None and single.kind == ("min" if count > 0 else "max"):
             rest = dim - Expression({product: count})
-            return tuple(one for arg in found.args for one in least_of(count * arg + rest))
+            return tuple(one for arg in single.args for one in least_of(count * arg + rest))
     return (dim,)
 
 

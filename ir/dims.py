@@ -44,8 +44,8 @@ def largest(dim: Dim) -> Dim:
 
 def upper_bound(dim: Dim) -> Dim | None:
     """Return ``largest(dim)``; None if a variable of an enclosing loop remains in it."""
-    found = largest(dim)
-    return found if free_symbols(found).isdisjoint(_RANGES.get() or ()) else None
+    bound = largest(dim)
+    return bound if free_symbols(bound).isdisjoint(_RANGES.get() or ()) else None
 
 
 def loop_range(start: Dim, stop: Dim, step: Dim) -> tuple[Dim | None, Dim | None]:
@@ -199,7 +199,7 @@ def kept_pair(fn: Callable[[Window, Window], _T]) -> Callable[[Window, Window], 
     @wraps(fn)
     def get(a: Window, b: Window) -> _T:
         try:
-            found: _T = a._kept[get][b]
+            answer: _T = a._kept[get][b]
         except (AttributeError, KeyError):
             key: Any = b
             if symbols_of(a) or symbols_of(b):
@@ -209,8 +209,8 @@ def kept_pair(fn: Callable[[Window, Window], _T]) -> Callable[[Window, Window], 
             answers: dict[Any, _T] = a._kept.setdefault(get, {})
             if key not in answers:
                 answers[key] = fn(a, b)
-            found = answers[key]
-        return found
+            answer = answers[key]
+        return answer
 
     return get
 

@@ -73,7 +73,7 @@ def address(name: str) -> int | None:
         import numpy.random._generator as library
 
         function = getattr(ctypes.CDLL(library.__file__), name)
-        found = ctypes.cast(function, ctypes.c_void_p).value
+        pointer = ctypes.cast(function, ctypes.c_void_p).value
         one, other = (np.random.Generator(np.random.SFC64(11)) for _ in range(2))
         kept = np.zeros(BINOMIAL, np.uint64)
         others = {
@@ -82,14 +82,14 @@ def address(name: str) -> int | None:
         }
         given = others.get(name, draw.trial)
         handle = one.bit_generator.ctypes.bit_generator.value
-        if found is None or handle is None:
+        if pointer is None or handle is None:
             return None
-        made = [_function(name, found)(handle, *given) for _ in range(8)]
-        if made != [getattr(other, draw.method)(*draw.trial) for _ in range(8)]:
+        drawn = [_function(name, pointer)(handle, *given) for _ in range(8)]
+        if drawn != [getattr(other, draw.method)(*draw.trial) for _ in range(8)]:
             return None
     except (ImportError, AttributeError, OSError, ValueError):
         return None
-    return found
+    return pointer
 
 
 def _function(name: str, at: int) -> Any:

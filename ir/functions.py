@@ -23,5 +23,5 @@ def is_own(array: Array) -> bool:
 
 def function_calls(body: Iterable[Stmt]) -> list[Call]:
     """Return the statements in ``body``, at any depth, that call a function of the region."""
-    found = [stmt for stmt in all_statements(body) if isinstance(stmt, Call)]
-    return [stmt for stmt in found if stmt.op == "function.call"]
+    calls = [stmt for stmt in all_statements(body) if isinstance(stmt, Call)]
+    return [stmt for stmt in calls if stmt.op == "function.call"]

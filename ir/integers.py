@@ -68,8 +68,8 @@ class Atom:
     def at(self, values: Mapping[str, Integer]) -> Integer:
         """Return the atom with the symbols in ``values`` replaced."""
         if self.kind == "symbol":
-            found = values.get(self.args[0])
-            return _of_atom(self) if found is None else found
+            value = values.get(self.args[0])
+            return _of_atom(self) if value is None else value
         if self.names.isdisjoint(values):
             return _of_atom(self)
         return _MAKERS[self.kind](*[arg if type(arg) is int else arg.at(values) for arg in self.args])
@@ -156,10 +156,10 @@ class Expression:
     __rmul__ = __mul__
 
     def __pow__(self, exponent: int) -> Integer:
-        made: Integer = 1
+        power: Integer = 1
         for _ in range(exponent):
-            made = self * made
-        return made
+            power = self * power
+        return power
 
     def __abs__(self) -> Integer:
         return maximum(self, -self)
@@ -196,13 +196,13 @@ class Expression:
 
     def symbols(self) -> set[Atom]:
         """Return the symbols, also those inside of operations."""
-        found = set()
+        symbols = set()
         for atom in self.atoms():
             if atom.kind == "symbol":
-                found.add(atom)
+                symbols.add(atom)
             else:
-                found.update(*[arg.symbols() for arg in atom.args if type(arg) is not int])
-        return found
+                symbols.update(*[arg.symbols() for arg in atom.args if type(arg) is not int])
+        return symbols
 
     def split(self, chosen: Callable[[Atom], bool]) -> tuple[Integer, Integer]:
         """Return ``(a, b)`` where ``a`` is the sum of the terms with exactly one chosen atom, without that
@@ -300,11 +300,11 @@ def _divided(top: Integer, bottom: Integer) -> tuple[Integer, Integer]:
     whole: dict[Product, int] = {}
     rest: dict[Product, int] = {}
     for product, count in terms_of(top).items():
-        found = _quotient(product, count, by, number)
-        if found is None:
+        quotient = _quotient(product, count, by, number)
+        if quotient is None:
             rest[product] = count
         else:
-            whole[found[0]] = found[1]
+            whole[quotient[0]] = quotient[1]
     return _of_terms(whole), _of_terms(rest)
 
 

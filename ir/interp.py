@@ -160,21 +160,21 @@ class _Machine:
 
     def _array(self, name: str) -> NDArray:
         """Return the memory of an array, allocated at its first use."""
-        found = self._env.get(name)
-        if found is None:
+        memory = self._env.get(name)
+        if memory is None:
             array = self._prepared.arrays[name]
             shape = self._dims(array.shape)
             if array.base is not None:
                 base = self._array(array.base)
                 if not base.flags.c_contiguous:
                     raise ValueError(f"{name} has to be given, since {array.base} is not contiguous")
-                found = base.reshape(-1).view(array.dtype).reshape(shape)
+                memory = base.reshape(-1).view(array.dtype).reshape(shape)
             elif array.role in ("in", "inout"):
                 raise ValueError(f"{name} was not given")
             else:
-                found = (self._empty or np.empty)(shape, array.dtype)
-            self._env[name] = found
-        return found
+                memory = (self._empty or np.empty)(shape, array.dtype)
+            self._env[name] = memory
+        return memory
 
     def _view(self, window: Window, full: bool = False, keep: bool = True) -> NDArray:
         """Return the elements of a window with one axis per domain axis.  An axis that the index does not use
@@ -186,8 +186,8 @@ class _Machine:
             how = geometry(array.shape, self._dims(window.shape), index)
             if keep and not self._prepared.region.symbols and _is_int(window):
                 self._prepared.geometries[id(window)] = how
-        made = view(array, how)
-        return np.broadcast_to(made, how.shape) if full and made.shape != how.shape else made
+        elements = view(array, how)
+        return np.broadcast_to(elements, how.shape) if full and elements.shape != how.shape else elements
 
     # ---- statements ---------------------------------------------------------------------------------
     def _run(self, stmt: Stmt) -> None:
@@ -320,10 +320,10 @@ class _Machine:
         memory = {}
         for k, (array, arg) in enumerate(zip(taken, args, strict=True)):
             memory[array.name] = arg.copy() if is_own(array) else into[k] if array.role == "inout" else arg
-        made = _Machine(prepared, self._values, self._around, None, None).run(memory)
+        results = _Machine(prepared, self._values, self._around, None, None).run(memory)
         for target, array in zip(into, given, strict=True):
             if is_own(array):
-                target[...] = made[array.name]
+                target[...] = results[array.name]
 
     # ---- expressions --------------------------------------------------------------------------------
     def _value(self, root: Expr, shape: tuple[int, ...], out: NDArray | None = None) -> tuple[Any, bool]:
@@ -336,14 +336,14 @@ class _Machine:
         fresh: list[bool] = []
         end = len(steps) - 1
         for k, (kind, data, args, last, dtype) in enumerate(steps):
-            made: Any
+            value: Any
             new = False
             if kind is Kind.LOAD:
-                made = self._view(data)
+                value = self._view(data)
             elif kind is Kind.VALUE:
-                made = data
+                value = data
             elif kind is Kind.LEAF:
-                made = self._leaf_value(data, shape)
+                value = self._leaf_value(data, shape)
             else:
                 given = [values[a] for a in args]
                 new = True
@@ -353,21 +353,21 @@ class _Machine:
                         for a in last:
                             if fresh[a] and values[a].dtype == dtype and values[a].shape == shape:
                                 spare = values[a]
-                    made = data(*given) if spare is None else data(*given, out=spare)
+                    value = data(*given) if spare is None else data(*given, out=spare)
                 elif kind is Kind.CAST:
-                    made = _cast(given[0], dtype, out if k == end else None)
+                    value = _cast(given[0], dtype, out if k == end else None)
                 elif kind is Kind.GATHER:
-                    made = self._array(data)[tuple(given)]
+                    value = self._array(data)[tuple(given)]
                 else:
-                    made = data(*given)
+                    value = data(*given)
                     if kind is Kind.PART:
                         new = fresh[args[0]] = False  # they share memory
                 for a in last:
                     values[a] = None
-                if made is out:
+                if value is out:
                     return out, False
-            values.append(made)
-            fresh.append(new and type(made) is np.ndarray)
+            values.append(value)
+            fresh.append(new and type(value) is np.ndarray)
         if out is not None:
             out[...] = values[-1]
         return values[-1], fresh[-1]

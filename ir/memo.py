@@ -30,10 +30,10 @@ def kept(fn: Callable[[Any], _T]) -> Callable[[Any], _T]:
     @wraps(fn)
     def get(node: Any) -> _T:
         try:
-            found: _T = node._kept[get]
+            value: _T = node._kept[get]
         except (AttributeError, KeyError):
-            keep(node, get, found := fn(node))
-        return found
+            keep(node, get, value := fn(node))
+        return value
 
     return get
 

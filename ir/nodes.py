@@ -71,11 +71,11 @@ class _Interned(type):
 
     def __call__(cls, *args: Any) -> Any:
         key = (cls, *args)
-        found = _Interned._table.get(key)
-        if found is None:
-            found = super().__call__(*args)
-            _Interned._table[key] = found
-        return found
+        node = _Interned._table.get(key)
+        if node is None:
+            node = super().__call__(*args)
+            _Interned._table[key] = node
+        return node
 
 
 @record(frozen=True, slots=True, eq=False, weakref_slot=True)

@@ -66,12 +66,12 @@ def view(array: NDArray, how: Geometry) -> NDArray:
     """Return the view of an array that a geometry describes."""
     if how.empty:
         return np.empty(how.shape, array.dtype)
-    made: NDArray = array[how.key]
+    part: NDArray = array[how.key]
     if how.axes is not None:
-        return _diagonal(made, how.axes, len(how.shape))
+        return _diagonal(part, how.axes, len(how.shape))
     if how.order is not None:
-        made = made.transpose(how.order)
-    return made if how.expand is None else made[how.expand]
+        part = part.transpose(how.order)
+    return part if how.expand is None else part[how.expand]
 
 
 def _diagonal(sliced: NDArray, axes: tuple[int, ...], rank: int) -> NDArray:
@@ -80,5 +80,5 @@ def _diagonal(sliced: NDArray, axes: tuple[int, ...], rank: int) -> NDArray:
     for axis, size, stride in zip(axes, sliced.shape, sliced.strides, strict=True):
         shape[axis] = size
         strides[axis] += stride
-    made: NDArray = np.lib.stride_tricks.as_strided(sliced, shape, strides, writeable=sliced.flags.writeable)
-    return made
+    part: NDArray = np.lib.stride_tricks.as_strided(sliced, shape, strides, writeable=sliced.flags.writeable)
+    return part

@@ -84,7 +84,7 @@ def _fits(name: str) -> Callable[..., Any]:
 
 
 # The exponents for which NumPy's loop may not call a library, if one exponent is for all of its elements.
-_SHORT = (-1.0, 0.0, 0.5, 1.0, 2.0)
+_EXPONENTS = (-1.0, 0.0, 0.5, 1.0, 2.0)
 
 
 def power(x: Any, y: Any) -> Any:
@@ -92,13 +92,13 @@ def power(x: Any, y: Any) -> Any:
     x, y = np.broadcast_arrays(x, y)
     if x.size and not any(y.strides):
         return np.power(x, y[(0,) * y.ndim])
-    short = [y == value for value in _SHORT]
+    short = [y == value for value in _EXPONENTS]
     others = ~np.logical_or.reduce(short)
-    made = np.empty(x.shape, x.dtype)
-    made[others] = _array_power(x[others], y[others])
-    for value, those in zip(_SHORT, short, strict=True):
-        made[those] = np.power(x[those], y.dtype.type(value))
-    return made
+    powers = np.empty(x.shape, x.dtype)
+    powers[others] = _array_power(x[others], y[others])
+    for value, those in zip(_EXPONENTS, short, strict=True):
+        powers[those] = np.power(x[those], y.dtype.type(value))
+    return powers
 
 
 def _array_power(x: Any, y: Any) -> Any:
@@ -212,8 +212,8 @@ def loop_dtype(op: str, args: tuple[np.dtype[Any], ...]) -> np.dtype[Any] | None
 def has_loop(op: str, args: tuple[np.dtype[Any], ...], result: np.dtype[Any]) -> bool:
     """Whether ``op`` has a loop for exactly these dtypes.  (``loop_dtype(...) == result`` would not do:
     None equals float64 in NumPy.)"""
-    found = loop_dtype(op, args)
-    return found is not None and found == result
+    dtype = loop_dtype(op, args)
+    return dtype is not None and dtype == result
 
 
 @record(frozen=True, slots=True)

@@ -140,12 +140,12 @@ class _Parser(Scanner):
     # ---- statements ---------------------------------------------------------------------------------
     def body(self) -> tuple[Stmt, ...]:
         """Read statements up to and including the closing brace."""
-        found: list[Stmt] = []
+        stmts: list[Stmt] = []
         self.lines()
         while not self.take("}"):
-            found.append(self.stmt())
+            stmts.append(self.stmt())
             self.lines()
-        return tuple(found)
+        return tuple(stmts)
 
     def stmt(self) -> Stmt:
         if self.take("nest"):
@@ -371,11 +371,11 @@ class _Parser(Scanner):
         if name not in OPS:
             raise ParseError(f"line {self.tokens[self.at].line}: no operation {name!r}")
         args = self.list(")", self.expr)
-        found = dtype or loop_dtype(name, tuple(a.dtype for a in args))
-        if found is None:
+        dtype = dtype or loop_dtype(name, tuple(a.dtype for a in args))
+        if dtype is None:
             given = ", ".join(str(a.dtype) for a in args)
             raise ParseError(f"line {self.tokens[self.at].line}: {name} has no loop for ({given})")
-        return Apply(name, args, found)
+        return Apply(name, args, dtype)
 
     def number(self) -> str:
         sign = "-" if self.take("-") else ""

@@ -20,7 +20,7 @@ else:
         """Return a class decorator like `dataclasses.dataclass` with these arguments, of which ``frozen`` and
         ``slots`` must be True."""
         assert frozen and slots
-        return lambda cls: _made(cls, eq, ("__weakref__",) * weakref_slot)
+        return lambda cls: _as_record(cls, eq, ("__weakref__",) * weakref_slot)
 
     def replaced(it, /, **changes):
         """Return a copy of a record with the values of some fields replaced."""
@@ -50,16 +50,16 @@ else:
         def __get__(self, instance, owner):
             from dataclasses import _FIELD, MISSING, field
 
-            made = {}
+            fields = {}
             for name, one in owner._fields_of_record.items():
                 given = {"default": one.default, "default_factory": one.factory}
                 given = {key: MISSING if value is _MISSING else value for key, value in given.items()}
-                made[name] = it = field(compare=one.compare, repr=one.repr, **given)
+                fields[name] = it = field(compare=one.compare, repr=one.repr, **given)
                 it.name, it.type, it._field_type = name, one.kind, _FIELD
-            owner.__dataclass_fields__ = made
-            return made
+            owner.__dataclass_fields__ = fields
+            return fields
 
-    def _made(cls, eq, extra):
+    def _as_record(cls, eq, extra):
         members = {k: v for k, v in vars(cls).items() if k not in ("__dict__", "__weakref__")}
         fields = {}
         for base in reversed(cls.__mro__[1:]):
@@ -75,13 +75,13 @@ else:
             "__match_args__": tuple(fields),
         }
         members |= {**own, **_COMMON, **members}
-        made = type(cls)(cls.__name__, cls.__bases__, members)
-        made.__qualname__ = cls.__qualname__
+        it = type(cls)(cls.__name__, cls.__bases__, members)
+        it.__qualname__ = cls.__qualname__
         makers = {"__init__": _init, "__eq__": _eq, "__hash__": _hash} if eq else {"__init__": _init}
         for name, text in makers.items():
             if members.get(name) is None:  # __hash__ is None where there is an __eq__
-                setattr(made, name, _made_later(made, name, text, fields))
-        return made
+                setattr(it, name, _compiled_later(it, name, text, fields))
+        return it
 
     def _annotations(cls):
         if "__annotations__" in vars(cls):
@@ -90,7 +90,7 @@ else:
 
         return get_annotations(cls)
 
-    def _made_later(owner, name, text, fields):
+    def _compiled_later(owner, name, text, fields):
         def first(self, *args, **given):
             known = {"missing": _MISSING}
             for key, one in fields.items():
@@ -106,10 +106,10 @@ else:
     def _init(fields):
         head, body = [], []
         for key, one in fields.items():
-            made = one.factory is not _MISSING
-            value = f"make_{key}() if {key} is missing else {key}" if made else key
-            default = "missing" if made else f"default_{key}"
-            head.append(key if not made and one.default is _MISSING else f"{key}={default}")
+            by_factory = one.factory is not _MISSING
+            value = f"make_{key}() if {key} is missing else {key}" if by_factory else key
+            default = "missing" if by_factory else f"default_{key}"
+            head.append(key if not by_factory and one.default is _MISSING else f"{key}={default}")
             body.append(f"    set_{key}(self, {value})")
         return "\n".join([", ".join(head) + "):", *body, "    return None"])
 

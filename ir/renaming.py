@@ -113,17 +113,17 @@ def stmt_at(stmt: Stmt, values: Mapping[str, Dim]) -> Stmt:
 
 def statement_at(stmt: Stmt, values: Mapping[str, Dim]) -> Compute:
     """Return a computation with the symbols in ``values`` replaced."""
-    made = stmt_at(stmt, values)
-    assert isinstance(made, Compute)
-    return made
+    new = stmt_at(stmt, values)
+    assert isinstance(new, Compute)
+    return new
 
 
 def remap_points(stmt: Compute, amap: tuple[Index, ...], shape: tuple[Dim, ...]) -> Compute:
     """Return a computation over the domain ``shape``, whose points ``amap`` maps to points of its own."""
-    made = map_statement(
+    new = map_statement(
         stmt,
         lambda window: windows.compose(window, amap, shape),
         lambda expr: windows.remap(expr, amap, shape),
     )
-    assert isinstance(made, Compute)
-    return made
+    assert isinstance(new, Compute)
+    return new

@@ -63,20 +63,20 @@ def count(body: Iterable[Stmt]) -> int:
 def with_statement(body: tuple[Stmt, ...], position: int, new: Sequence[Stmt]) -> tuple[Stmt, ...]:
     """Return a body with the statement at ``position``, in the order of `all_statements`, replaced by
     ``new``."""
-    made: list[Stmt] = []
+    stmts: list[Stmt] = []
     for stmt in body:
         if position == 0:
-            made += new
+            stmts += new
         elif 0 < position < count((stmt,)):
             inner, parts = position - 1, []
             for part in bodies(stmt):
                 parts.append(with_statement(part, inner, new))
                 inner -= count(part)
-            made.append(with_bodies(stmt, parts))
+            stmts.append(with_bodies(stmt, parts))
         else:
-            made.append(stmt)
+            stmts.append(stmt)
         position -= count((stmt,))
-    return tuple(made)
+    return tuple(stmts)
 
 
 def around(body: tuple[Stmt, ...], position: int) -> tuple[Loop, ...]:

@@ -36,10 +36,10 @@ def _tokens(text: str) -> list[Token]:
     raw: list[Token] = []
     at, line, depth = 0, 1, 0
     while at < len(text):
-        found = _TOKEN.match(text, at)
-        if found is None:
+        match = _TOKEN.match(text, at)
+        if match is None:
             raise ParseError(f"line {line}: unexpected {text[at]!r}")
-        at, kind, word = found.end(), str(found.lastgroup), found.group()
+        at, kind, word = match.end(), str(match.lastgroup), match.group()
         if kind == "line":
             line += 1
         depth += (word in ("(", "[")) - (word in (")", "]")) if kind == "mark" else 0
@@ -102,14 +102,14 @@ class Scanner:
             pass
 
     def list(self, close: str, item: Any) -> tuple[Any, ...]:
-        found: list[Any] = []
+        items: list[Any] = []
         while not self.take(close):
-            if found:
+            if items:
                 self.need(",")
                 if self.take(close):
                     break
-            found.append(item())
-        return tuple(found)
+            items.append(item())
+        return tuple(items)
 
     def dim(self) -> Dim:
         axes, self.axes = self.axes, {}

@@ -140,15 +140,15 @@ class _Checker(DeclarationChecker):
         self.need(dims.prove_eq(stmt.bounds[2], 0) is False, "a loop's step is not 0")
         outer, self.dead = self.dead, self.dead or dims.no_iterations(*stmt.bounds)
         self.scope.add(stmt.var)
-        before = {root: len(found) for root, found in self.written.items()}
+        before = {root: len(windows) for root, windows in self.written.items()}
         with dims.ranging(stmt.var, stmt.bounds):
             low, high = dims.loop_range(*stmt.bounds)
             with self.assuming([] if low is None or high is None else [high - low]):
                 self.body(stmt.body)
-        for root, found in self.written.items():  # the variable means nothing after the loop
-            new = found[before.get(root, 0) :]
+        for root, windows in self.written.items():  # the variable means nothing after the loop
+            new = windows[before.get(root, 0) :]
             widened = [effects.widened_footprint(w, stmt.var, stmt.bounds) for w in new]
-            found[len(found) - len(new) :] = widened
+            windows[len(windows) - len(new) :] = widened
         self.stmt = stmt
         if stmt.parallel and (reason := iteration_conflict(stmt, self.source)):
             raise self.fail(f"the iterations of a parallel loop need nothing of one another: {reason}")
@@ -360,12 +360,12 @@ class _Checker(DeclarationChecker):
         if node.op == "cast":
             self.need(len(given) == 1, "a cast has one argument")
             return
-        found = loop_dtype(node.op, given)
-        if found is None or not has_loop(node.op, given, node.dtype):
+        dtype = loop_dtype(node.op, given)
+        if dtype is None or not has_loop(node.op, given, node.dtype):
             words = ", ".join(map(str, given))  # of a dtype its text takes longer than all else here
-            if found is None:
+            if dtype is None:
                 raise self.fail(f"{node.op} has no loop for ({words})")
-            raise self.fail(f"{node.op} of ({words}) is {found}, not {node.dtype}")
+            raise self.fail(f"{node.op} of ({words}) is {dtype}, not {node.dtype}")
 
 
 def _dtype(expr: Any) -> np.dtype[Any]:

@@ -359,16 +359,16 @@ def _rewritten(expr: Expr, fn: Callable[[Any], Expr], everything: bool) -> Expr:
     """Return an expression with ``fn`` applied to every node, or to those alone that load."""
     new: dict[Expr, Expr] = {}
     for node in walk(expr):
-        made, change = node, everything
+        rebuilt, change = node, everything
         if isinstance(node, Apply):
             args = tuple([new[a] for a in node.args])
-            made = node if args == node.args else Apply(node.op, args, node.dtype)
+            rebuilt = node if args == node.args else Apply(node.op, args, node.dtype)
         elif isinstance(node, Load):
             change = True
         elif isinstance(node, Gather):
             index, change = tuple([new[a] for a in node.index]), True
-            made = node if index == node.index else Gather(node.window, index, node.dtype)
-        new[node] = fn(made) if change else made
+            rebuilt = node if index == node.index else Gather(node.window, index, node.dtype)
+        new[node] = fn(rebuilt) if change else rebuilt
     return new[expr]
 
 

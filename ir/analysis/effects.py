@@ -74,10 +74,10 @@ def writes(stmt: Stmt) -> tuple[Window, ...]:
 def _leaf_reads(stmt: Compute | Call | Group) -> tuple[Window, ...]:
     match stmt:
         case Compute(target, body, combine, init):
-            found = _read_by(body) + (_read_by(init) if init is not None else [])
+            windows = _read_by(body) + (_read_by(init) if init is not None else [])
             if combine is not None and init is None:
-                found.append(target)
-            return _unique(found)
+                windows.append(target)
+            return _unique(windows)
         case Call():
             return _unique(stmt.reads)
         case _:
@@ -98,9 +98,9 @@ def _leaf_writes(stmt: Compute | Call | Group) -> tuple[Window, ...]:
 @kept
 def _moved_reads(stmt: Stmt) -> tuple[_Moved, ...]:
     parts = bodies(stmt)
-    found = _read_by(stmt.cond) if isinstance(stmt, While | Branch) else [] if parts else _leaf_reads(stmt)
+    own = _read_by(stmt.cond) if isinstance(stmt, While | Branch) else [] if parts else _leaf_reads(stmt)
     inner = [one for part in parts for s in part for one in _moved_reads(s)]
-    return tuple(dict.fromkeys([*[(w, ()) for w in found], *_moved_by(stmt, inner)]))
+    return tuple(dict.fromkeys([*[(w, ()) for w in own], *_moved_by(stmt, inner)]))
 
 
 @kept
@@ -120,12 +120,12 @@ def _moved_by(stmt: Stmt, inner: list[_Moved]) -> list[_Moved]:
 
 
 def _in_all_iterations(moved: Iterable[_Moved]) -> tuple[Window, ...]:
-    found: dict[Window, None] = {}
+    widened: dict[Window, None] = {}
     for window, loops in moved:
         for var, bounds in loops:
             window = widened_footprint(window, var, bounds)
-        found[window] = None
-    return tuple(found)
+        widened[window] = None
+    return tuple(widened)
 
 
 def definite_writes(stmt: Stmt) -> tuple[Window, ...]:
@@ -136,8 +136,8 @@ def definite_writes(stmt: Stmt) -> tuple[Window, ...]:
             second = [w for s in orelse for w in definite_writes(s)]
             return tuple(w for w in first if any(covers(v, w) is True for v in second))
         case Loop(var, bounds, inner):
-            found = [footprint(w, var, bounds) for s in inner for w in definite_writes(s)]
-            return _unique([w for w in found if w is not None])
+            footprints = [footprint(w, var, bounds) for s in inner for w in definite_writes(s)]
+            return _unique([w for w in footprints if w is not None])
         case While():
             return ()
         case _:
@@ -170,8 +170,8 @@ def touched_arrays(stmt: Stmt) -> frozenset[str]:
     return frozenset([w.array for w, _ in (*_moved_reads(stmt), *_moved_writes(stmt))])
 
 
-def _unique(found: Iterable[Window]) -> tuple[Window, ...]:
-    return tuple(dict.fromkeys(found))
+def _unique(windows: Iterable[Window]) -> tuple[Window, ...]:
+    return tuple(dict.fromkeys(windows))
 
 
 def footprint(window: Window, var: str, bounds: tuple[Dim, Dim, Dim]) -> Window | None:
@@ -201,8 +201,8 @@ def widened_footprint(window: Window, var: str, bounds: tuple[Dim, Dim, Dim]) ->
     between the least and the greatest indices, or ``anywhere``."""
     if var not in symbols_of(window):
         return window
-    found = footprint(window, var, bounds) or _bounding_box(window, var, bounds)
-    return anywhere(window.array) if found is None else found
+    wide = footprint(window, var, bounds) or _bounding_box(window, var, bounds)
+    return anywhere(window.array) if wide is None else wide
 
 
 def _bounding_box(window: Window, var: str, bounds: tuple[Dim, Dim, Dim]) -> Window | None:
@@ -228,13 +228,13 @@ def families(region: Region) -> dict[str, str]:
     """Return for every array the root of its chain of bases: arrays with the same root may share memory,
     others never do."""
     base = {array.name: array.base for array in region.arrays}
-    found: dict[str, str] = {}
+    roots: dict[str, str] = {}
     for name in base:
         root = name
         while (up := base.get(root)) is not None:
             root = up
-        found[name] = root
-    return found
+        roots[name] = root
+    return roots
 
 
 @kept

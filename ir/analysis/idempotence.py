@@ -39,45 +39,45 @@ def idempotent_arrays(region: Region) -> frozenset[str]:
 def _clobbers(body: tuple[Stmt, ...], whole: Window, before: tuple[Window, ...] = ()) -> bool:
     """Return whether the statements may overwrite elements of the array ``whole`` whose initial values they
     have read; the windows ``before`` are already overwritten."""
-    made = list(before)
+    cover = list(before)
     old: list[Window] = []  # reads of initial elements
     for stmt in flatten(body):
         written = [w for w in writes(stmt) if w.array == whole.array]
-        seen = _not_covered(upward_exposed_reads((stmt,), whole), made)
+        seen = _not_covered(upward_exposed_reads((stmt,), whole), cover)
         if isinstance(stmt, While | Branch):
             if written:  # which the other run might leave out, where a sum differs in its last bit
                 return True
         elif isinstance(stmt, Loop):
             with dims.ranging(stmt.var, stmt.bounds):
-                if written and (_clobbers(stmt.body, whole, tuple(made)) or _carries(stmt, whole, made)):
+                if written and (_clobbers(stmt.body, whole, tuple(cover)) or _carries(stmt, whole, cover)):
                     return True
         elif _meet(seen, written):
             return True
         if _meet(old, written):
             return True
         old += seen
-        made += [w for w in definite_writes(stmt) if w.array == whole.array]
+        cover += [w for w in definite_writes(stmt) if w.array == whole.array]
     return False
 
 
-def _not_covered(windows: list[Window], made: list[Window]) -> list[Window]:
-    return [w for w in windows if not any(covers(v, w) is True for v in made)]
+def _not_covered(windows: list[Window], cover: list[Window]) -> list[Window]:
+    return [w for w in windows if not any(covers(v, w) is True for v in cover)]
 
 
 def _meet(some: list[Window], others: list[Window]) -> bool:
     return any(overlap(v, w) is not False for v in some for w in others)
 
 
-def _carries(loop: Loop, whole: Window, made: list[Window]) -> bool:
+def _carries(loop: Loop, whole: Window, cover: list[Window]) -> bool:
     """Return whether an iteration may overwrite elements of ``whole`` whose initial values an earlier
-    iteration has read; elements in ``made`` are already overwritten."""
-    found = iteration_pair(loop)
-    if found is None:
+    iteration has read; elements in ``cover`` are already overwritten."""
+    pair = iteration_pair(loop)
+    if pair is None:
         return True
-    iteration, after, known = found
+    iteration, after, known = pair
     first = [
         window_at(w, {loop.var: iteration})
-        for w in _not_covered(upward_exposed_reads(loop.body, whole), made)
+        for w in _not_covered(upward_exposed_reads(loop.body, whole), cover)
     ]
     root = {name: name for stmt in loop.body for name in touched_arrays(stmt)}
     for access in accesses(loop.body, {loop.var: after}, "_b", {}, {whole.array}, root):

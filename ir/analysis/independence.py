@@ -71,26 +71,26 @@ def _privatisable(body: tuple[Stmt, ...], region: Region) -> frozenset[str]:
 def _elsewhere(stmts: Iterable[Stmt], body: tuple[Stmt, ...]) -> tuple[frozenset[str], int]:
     """Return the arrays that statements in ``stmts`` outside of ``body`` touch, and how often ``body``
     occurs."""
-    found: set[str] = set()
+    arrays: set[str] = set()
     times = 0
     for stmt in stmts:
         parts = bodies(stmt)
         if not (parts and isinstance(stmt, Loop)):
-            found |= touched_arrays(_head(stmt) if parts else stmt)
+            arrays |= touched_arrays(_head(stmt) if parts else stmt)
         for part in parts:
             if part is body:
                 times += 1
             else:
                 names, more = _elsewhere(part, body)
-                found |= names
+                arrays |= names
                 times += more
-    return frozenset(found), times
+    return frozenset(arrays), times
 
 
 def upward_exposed_reads(body: Iterable[Stmt], whole: Window) -> list[Window]:
     """Return the windows of an array that statements read before any of them has definitely written them."""
-    made: list[Window] = []
-    found: list[Window] = []
+    covered: list[Window] = []
+    exposed: list[Window] = []
     for stmt in flatten(body):
         if whole.array not in touched_arrays(stmt):
             continue
@@ -103,22 +103,22 @@ def upward_exposed_reads(body: Iterable[Stmt], whole: Window) -> list[Window]:
             some += [w for part in bodies(stmt) for w in upward_exposed_reads(part, whole)]
         for window in some:
             wanted = window if window.index else whole
-            if not any(covers(w, wanted) is True for w in made):
-                found.append(wanted)
+            if not any(covers(w, wanted) is True for w in covered):
+                exposed.append(wanted)
         for window in definite_writes(stmt):
             if window.array == whole.array:
-                _add(made, window)
-    return found
+                _add(covered, window)
+    return exposed
 
 
-def _add(made: list[Window], window: Window) -> None:
-    """Add a window to ``made``, merged with another one there if their union is a window."""
-    for k, other in enumerate(made):
+def _add(covered: list[Window], window: Window) -> None:
+    """Add a window to ``covered``, merged with another one there if their union is a window."""
+    for k, other in enumerate(covered):
         if (both := union(other, window)) is not None:
-            del made[k]
-            _add(made, both)
+            del covered[k]
+            _add(covered, both)
             return
-    made.append(window)
+    covered.append(window)
 
 
 def _head(stmt: Stmt) -> Stmt:
@@ -143,8 +143,8 @@ class Access:
 def iteration_conflict(loop: Loop, region: Region) -> Reason | None:
     """Return why the iterations of a loop may not run in parallel; None if they may.  ``loop`` must be the
     very object that is in ``region``, in any body there."""
-    found = privatised_arrays(loop, region)
-    return found if isinstance(found, Reason) else None
+    private = privatised_arrays(loop, region)
+    return private if isinstance(private, Reason) else None
 
 
 def privatised_arrays(loop: Loop, region: Region) -> frozenset[str] | Reason:
@@ -175,22 +175,22 @@ def compare_iterations(
 ) -> frozenset[str] | Reason:
     """Return the arrays of ``free`` that the accesses of two iterations have in common, or the dependence
     between the iterations through another array."""
-    found: set[str] = set()
+    common: set[str] = set()
     for a in first:
         for b in second:
             if not (a.writing or b.writing) or root[a.window.array] != root[b.window.array]:
                 continue
-            if a.window.array in found:
+            if a.window.array in common:
                 continue
             if a.window.array != b.window.array:
                 return Reason(f"{b.window.array} may share memory with {a.window.array}")
             with dims.between({**known, **dict(a.ranges), **dict(b.ranges)}):
                 apart = overlap(a.window, b.window) is False
             if not apart and a.window.array in free:
-                found.add(a.window.array)
+                common.add(a.window.array)
             elif not apart:
                 return Reason(f"an iteration may need {a.window.array} of another one", (a.window, b.window))
-    return frozenset(found)
+    return frozenset(common)
 
 
 def iteration_pair(loop: Loop) -> tuple[Dim, Dim, _Ranges] | None:
@@ -221,7 +221,7 @@ def accesses(
     """Return one iteration's accesses to the families of arrays in ``written`` (``root`` has each array's
     family), with loop variables replaced by ``values``; those of inner loops get ``mark`` and go to
     ``ranges``."""
-    found: dict[Access, None] = {}
+    unique: dict[Access, None] = {}
     for stmt in body:
         if isinstance(stmt, Loop):
             name = stmt.var + mark
@@ -232,18 +232,18 @@ def accesses(
             )
             inner = {**values, stmt.var: dims.symbol(name, None)}
             part = accesses(stmt.body, inner, mark, {**ranges, name: bounds}, written, root)
-            found.update(dict.fromkeys(part))
+            unique.update(dict.fromkeys(part))
             continue
         parts = bodies(stmt)
         for some in parts:
-            found.update(dict.fromkeys(accesses(some, values, mark, ranges, written, root)))
+            unique.update(dict.fromkeys(accesses(some, values, mark, ranges, written, root)))
         stmt = _head(stmt)
         for windows, writing in ((writes(stmt), True), (reads(stmt), False)):
             for window in windows:
                 if root[window.array] in written:
                     window = window_at(window, values)
-                    found[Access(window, writing, tuple(ranges.items()))] = None
-    return list(found)
+                    unique[Access(window, writing, tuple(ranges.items()))] = None
+    return list(unique)
 
 
 def window_at(window: Window, values: Mapping[str, Dim]) -> Window:

@@ -10,7 +10,7 @@ from dcarray.ir import dims
 from dcarray.ir.nodes import Dim, Loop, Region
 
 UNKNOWN = 1000  # the value of a size of which nothing is known
-SMALL = 30  # and another one
+SMALL_UNKNOWN = 30  # and another one
 
 
 class SizeHints:
@@ -50,11 +50,11 @@ def variations(region: Region) -> list[SizeHints]:
     each is in turn the only small one and the only large one, so that a common decision of all does not rely
     on how they compare."""
     free = [symbol.name for symbol in region.symbols if symbol.hint is None]
-    found = [SizeHints(region)]
+    hints = [SizeHints(region)]
     for name in free if len(free) > 1 else ():
-        found.append(SizeHints(region, {name: SMALL}))
-        found.append(SizeHints(region, {other: SMALL for other in free if other != name}))
-    return found
+        hints.append(SizeHints(region, {name: SMALL_UNKNOWN}))
+        hints.append(SizeHints(region, {other: SMALL_UNKNOWN for other in free if other != name}))
+    return hints
 
 
 def within(cases: Cases, loop: Loop) -> Cases:

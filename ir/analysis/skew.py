@@ -53,7 +53,7 @@ class SkewAnalysis:
         meet: Callable[[Window, Window], bool | None],
     ) -> None:
         self.root, self.written, self.meet = root, frozenset(written), meet
-        self.found: list[Skew] = []
+        self.skews: list[Skew] = []
         self._uses: list[tuple[_Use, ...]] = []
         self._numbers: dict[Window, int] = {}
         self._windows: list[Window] = []
@@ -68,7 +68,7 @@ class SkewAnalysis:
         if isinstance(uses, Reason):
             return uses
         ahead = behind = 0
-        for earlier, skew in zip(self._uses, self.found, strict=True):
+        for earlier, skew in zip(self._uses, self.skews, strict=True):
             key = earlier, uses
             if key not in self._spans:
                 self._spans[key] = self._span(earlier, uses)
@@ -77,7 +77,7 @@ class SkewAnalysis:
                 return span
             if span is not None:
                 ahead, behind = max(ahead, skew.ahead + span[1]), max(behind, skew.behind - span[0])
-        self.found.append(Skew(first, domain(part)[0], ahead, behind))
+        self.skews.append(Skew(first, domain(part)[0], ahead, behind))
         self._uses.append(uses)
         return None
 
@@ -88,7 +88,7 @@ class SkewAnalysis:
         folds = next((c.target for c in computes if c.combine is not None), None)
         if folds is not None:
             return Reason(f"{folds.array} is the result of a fold", (folds,))
-        found: dict[_Use, None] = {}
+        uses: dict[_Use, None] = {}
         for some, writing in ((writes(part), True), (reads(part), False)):
             for window in some:
                 if self.root[window.array] not in self.written:
@@ -99,8 +99,8 @@ class SkewAnalysis:
                 relative = simplify(head.offset - first)
                 if type(relative) is not int:
                     return Reason(f"it is not known which rows of {window.array} belong together", (window,))
-                found[self._number(window), relative, writing] = None
-        return tuple(found)
+                uses[self._number(window), relative, writing] = None
+        return tuple(uses)
 
     def _number(self, window: Window) -> int:
         number = self._numbers.setdefault(window, len(self._windows))
@@ -129,22 +129,22 @@ def skews(body: Sequence[Part], region: Region) -> tuple[Skew, ...] | Reason:
     """Return the skews of statements that are to run in time tiles, or why they cannot."""
     root = families(region)
     written = {root[window.array] for part in body for window in writes(part)}
-    made = SkewAnalysis(root, written, lambda v, w: clash(v, w, region))
+    analysis = SkewAnalysis(root, written, lambda v, w: clash(v, w, region))
     for part in body:
-        reason = made.add(part)
+        reason = analysis.add(part)
         if reason is not None:
             return reason
-    return tuple(made.found)
+    return tuple(analysis.skews)
 
 
 def time_tile_conflict(stmt: TimeTiles, region: Region) -> Reason | None:
     """Return why time tiles would give other results than running their statements one after the other; None
     if they give the same."""
-    found = skews(stmt.body, region)
-    if isinstance(found, Reason):
-        return found
+    all_skews = skews(stmt.body, region)
+    if isinstance(all_skews, Reason):
+        return all_skews
     if stmt.height < 1 or stmt.tile % stmt.height:
         return Reason("a tile has whole bands")
-    if stmt.tile < max(skew.ahead + skew.behind for skew in found):
+    if stmt.tile < max(skew.ahead + skew.behind for skew in all_skews):
         return Reason("a tile is lower than the rows at its sides")
     return None

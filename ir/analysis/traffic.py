@@ -101,9 +101,9 @@ class _Tally:
         )
         return Traffic(read, written, self.operations)
 
-    def touch(self, touched: dict[str, int], found: Iterable[Window], sizes: Sizes, times: int) -> None:
+    def touch(self, touched: dict[str, int], windows: Iterable[Window], sizes: Sizes, times: int) -> None:
         """Add the elements of windows, ``times`` over, to the counts by array; no count exceeds the array."""
-        for window in dict.fromkeys(found):
+        for window in dict.fromkeys(windows):
             whole = math.prod(_int(d, sizes) for d in self.arrays[window.array].shape)
             count = times * (_elements(window, sizes) if window.index else 1)
             touched[window.array] = min(whole, touched.get(window.array, 0) + count)
@@ -132,16 +132,16 @@ class _Tally:
 
     def plain(self, computes: tuple[Compute, ...], sizes: Sizes, times: int) -> None:
         """Add the elements and operations of the statements of one kernel, which runs ``times`` times."""
-        made: set[Window] = set()  # by statements before: still in registers
+        in_registers: set[Window] = set()  # by statements before: still in registers
         reads = []
         for c in computes:
             domain = math.prod(_int(d, sizes) for d in c.target.shape) * times
             for node in walk(c.body):
-                if isinstance(node, Load | Gather) and node.window not in made:
+                if isinstance(node, Load | Gather) and node.window not in in_registers:
                     reads.append(node.window)
                 self.operations += domain * isinstance(node, Apply)
             self.operations += domain * (c.combine is not None)
-            made.add(c.target)
+            in_registers.add(c.target)
         self.touch(self.read, reads, sizes, times)
         self.touch(self.written, [c.target for c in computes], sizes, times)
 

@@ -80,11 +80,11 @@ def caller_copies(
     alone = last >= 0 and isinstance(region.body[last], Call)
     before = region.body[: last if alone else last + 1]
     written = {window.array for stmt in before for window in writes(stmt)}
-    found = [one for one in undo if one.array in written]
-    left = without_copies(region, found)
+    callers = [one for one in undo if one.array in written]
+    left = without_copies(region, callers)
     if left is region:
         return region, tuple(undo), ()
-    return left, tuple([one for one in undo if one not in found]), tuple([one.array for one in found])
+    return left, tuple([one for one in undo if one not in callers]), tuple([one.array for one in callers])
 
 
 def end_before_overwrites(
@@ -184,8 +184,8 @@ def _left(stmt: Stmt, copies: set[str]) -> Stmt | None:
     """Return the statement without the parts that make undo copies; None if all parts do."""
     if not isinstance(stmt, Nest | Rows):
         return None if _target_name(stmt) in copies else stmt
-    rest: list[Any] = [made for part in stmt.body if (made := _left(part, copies)) is not None]
-    if all(made is part for made, part in zip(rest, stmt.body, strict=False)) and len(rest) == len(stmt.body):
+    rest: list[Any] = [new for part in stmt.body if (new := _left(part, copies)) is not None]
+    if all(new is part for new, part in zip(rest, stmt.body, strict=False)) and len(rest) == len(stmt.body):
         return stmt
     return replace(stmt, body=tuple(rest)) if len(rest) > 1 else rest[0] if rest else None
 
@@ -231,9 +231,9 @@ def _window(array: Array, region: Region) -> Window:
         return identity(array)
     # its axes in the order of the array's
     shape = tuple(first.shape[axis] for axis in axes)
-    found = Window(first.array, shape, tuple(_along(ix, axes) for ix in first.index))
+    window = Window(first.array, shape, tuple(_along(ix, axes) for ix in first.index))
     # iterations that a condition excludes may be outside of the array
-    return found if covers(identity(array), found) is True else identity(array)
+    return window if covers(identity(array), window) is True else identity(array)
 
 
 def _along(ix: Index, axes: Sequence[int]) -> Index:

@@ -41,7 +41,7 @@ _BOUNDS = tuple([2.0**k for k in (512, 256, 128, 64, 32)])
 _NODES = 100_000  # the most that are evaluated for one bound; longer loops are given up
 # More than an operation's rounding adds, to normal numbers and others.
 _SLACK, _TINY = 1 + 2.0**-22, 2.0**-125
-_ROOM = 4.0  # between a bound and the largest number of a dtype, or the smallest normal one
+_MARGIN = 4.0  # between a bound and the largest number of a dtype, or the smallest normal one
 _LARGER = frozenset({"maximum", "minimum", "fmax", "fmin"})
 _SAME = frozenset({"negative", "positive", "absolute", "fabs", "copy"})
 _PARTS = frozenset({"negative", "positive", "copy", "conjugate", "real", "imag"})  # of its operand's parts
@@ -135,8 +135,8 @@ def magnitude_region(arrays: Iterable[Array], symbols: tuple[Symbol, ...] = ()) 
     of their parts), and for a scalar the number itself."""
     given = [replace(_parts(a), name=f"x{k}", role="in", base=None) for k, a in enumerate(arrays)]
     double = np.dtype(np.float64)
-    found = [Array(f"most{k}", double, (), "out") for k in range(len(given))]
-    return Region(symbols, (*given, *found), tuple(_largest_of(given)))
+    results = [Array(f"most{k}", double, (), "out") for k in range(len(given))]
+    return Region(symbols, (*given, *results), tuple(_largest_of(given)))
 
 
 def _parts(array: Array) -> Array:
@@ -238,10 +238,10 @@ class _Bounds:
         self.bounds[target.array] = value if whole else value.join(self._bound_of(target))
 
     def _bound_of(self, window: Window) -> _Bound:
-        found = self.bounds.get(window.array)
-        if found is None:  # some of it may never have been written
+        bound = self.bounds.get(window.array)
+        if bound is None:  # some of it may never have been written
             raise _Unknown
-        return found
+        return bound
 
     def _of(self, expr: Expr) -> _Bound:
         """Return the bounds of an expression."""
@@ -356,6 +356,6 @@ def _fits(bound: _Bound, dtype: np.dtype[Any]) -> _Bound:
     if dtype.char not in "fdFD":
         raise _Unknown
     info = np.finfo(dtype)
-    if not bound.most * _ROOM <= float(info.max):
+    if not bound.most * _MARGIN <= float(info.max):
         raise _Unknown
-    return bound if bound.least >= _ROOM * float(info.tiny) else bound._replace(least=0.0)
+    return bound if bound.least >= _MARGIN * float(info.tiny) else bound._replace(least=0.0)

@@ -65,11 +65,11 @@ class Version:
         written = {array.name: array.shape for array in self.region.arrays}
         shapes = [a.shape for a in final.arrays if a.role == "temp" and written.get(a.name) != a.shape]
         large = [n for n in shapes if n in self._shapes and not no_larger(n, self.region)]
-        found = [dims.simplify(math.prod(shape)) <= MAX_ELEMENTS for shape in dict.fromkeys(large)]
+        relations = [dims.simplify(math.prod(shape)) <= MAX_ELEMENTS for shape in dict.fromkeys(large)]
         known = frozenset(symbol.name for symbol in self.region.symbols)
         if self._work and all(dims.free_symbols(work) <= known for work in self._work):
-            found.append(dims.simplify(sum(self._work)) >= MIN_WORK)
-        return [relation for relation in found if relation not in (True, False)]
+            relations.append(dims.simplify(sum(self._work)) >= MIN_WORK)
+        return [relation for relation in relations if relation not in (True, False)]
 
 
 def active(extents: Collection[Dim]) -> Version | None:

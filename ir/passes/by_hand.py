@@ -65,10 +65,10 @@ def tile(stmt: Compute, sizes: Sequence[int | None], names: Sequence[str]) -> St
             loops.append(Loop(name, (0, extent, size), (), loc=stmt.loc))
         amap.append(Index(start, 1, axis))
         shape.append(length)
-    made: Stmt = remap_points(stmt, tuple(amap), tuple(shape))
+    nest: Stmt = remap_points(stmt, tuple(amap), tuple(shape))
     for loop in reversed(loops):
-        made = replace(loop, body=(made,))
-    return made
+        nest = replace(loop, body=(nest,))
+    return nest
 
 
 def _shorter(size: int, extent: Dim, start: Dim) -> Dim:
@@ -99,13 +99,13 @@ def swap(loop: Loop) -> Loop:
 
 def perfect_nest(stmt: Stmt) -> tuple[Loop, ...]:
     """Return the loops of a perfect nest, from ``stmt`` inwards; empty if ``stmt`` is no loop."""
-    found: list[Loop] = []
+    loops: list[Loop] = []
     while isinstance(stmt, Loop):
-        found.append(stmt)
+        loops.append(stmt)
         if len(stmt.body) != 1:
             break
         (stmt,) = stmt.body
-    return tuple(found)
+    return tuple(loops)
 
 
 # ---- several iterations in one ------------------------------------------------------------------------

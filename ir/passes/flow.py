@@ -94,17 +94,17 @@ class Facts:
 def reads_of(stmt: Stmt) -> tuple[tuple[Window, Kind], ...]:
     """Return the windows that a statement reads, each with the kind of access."""
     if isinstance(stmt, Compute):
-        found: list[tuple[Window, Kind]] = []
+        accesses: list[tuple[Window, Kind]] = []
         for node in loads_of(stmt.body):
-            found.append(
+            accesses.append(
                 (anywhere(node.window.array), "gather") if isinstance(node, Gather) else (node.window, "load")
             )
         if stmt.combine is not None:
             if stmt.init is None:
-                found.append((stmt.target, "fold"))
+                accesses.append((stmt.target, "fold"))
             else:
-                found += [(anywhere(node.window.array), "fold") for node in loads_of(stmt.init)]
-        return tuple(found)
+                accesses += [(anywhere(node.window.array), "fold") for node in loads_of(stmt.init)]
+        return tuple(accesses)
     if isinstance(stmt, Call):
         return tuple([(window, "call") for window in stmt.reads])
     if isinstance(stmt, Group):
@@ -179,13 +179,13 @@ class Block:
 
     def touching(self, array: str, after: int) -> list[int]:
         """Return the positions of later statements that access the memory of ``array``, in order."""
-        found = self._touched.get(self.facts.roots[array], [])
-        return found[bisect_right(found, after) :]
+        positions = self._touched.get(self.facts.roots[array], [])
+        return positions[bisect_right(positions, after) :]
 
     def before(self, array: str, pos: int) -> list[int]:
         """Return the positions of earlier statements that access the memory of ``array``, in order."""
-        found = self._touched.get(self.facts.roots[array], [])
-        return found[: bisect_left(found, pos)]
+        positions = self._touched.get(self.facts.roots[array], [])
+        return positions[: bisect_left(positions, pos)]
 
     def only_at(self, array: str, pos: int) -> bool:
         """Whether nothing but the statement at ``pos`` touches the memory of ``array``."""
@@ -201,24 +201,24 @@ class Block:
         root = roots[target.array]
         lives = root in facts.kept
         shadows: list[Window] = []
-        found: list[Use] = []
+        uses: list[Use] = []
         for seen, q in enumerate(self.touching(target.array, pos)):
             if lives and seen >= _LOOK_AHEAD:
                 break
             for window, kind in self.reads[q]:
                 if roots[window.array] != root or self._never_meet(target, window):
                     continue
-                found.append(Use(q, window, kind))
+                uses.append(Use(q, window, kind))
                 reason = self._partial_read(target, window, kind, shadows)
                 if reason is not None:
-                    return found, reason
+                    return uses, reason
             for window in self.writes[q]:
                 if roots[window.array] != root or facts.overlap(target, window) is False:
                     continue
                 if self._always_writes(q) and writes_all(window, target):
-                    return found, None
+                    return uses, None
                 shadows.append(window)
-        return found, self._reason_to_store(pos, target)
+        return uses, self._reason_to_store(pos, target)
 
     def _partial_read(
         self, target: Window, window: Window, kind: Kind, shadows: list[Window]

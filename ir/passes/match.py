@@ -33,7 +33,7 @@ def domain_map(outer: Window, inner: Window) -> tuple[Index, ...] | None:
     The map may lead outside of ``outer``'s domain (`containing_map` checks that). None if there is no unique
     map, or if that cannot be proved.
     """
-    found: list[Index | None] = [None] * len(outer.shape)
+    indices: list[Index | None] = [None] * len(outer.shape)
     single = {axis for axis, extent in enumerate(inner.shape) if dims.is_number(extent, 1)}
     for have, want in zip(outer.index, inner.index, strict=True):
         fixed = want.axis is None or want.axis in single or dims.is_number(want.stride, 0)
@@ -46,16 +46,16 @@ def domain_map(outer: Window, inner: Window) -> tuple[Index, ...] | None:
         if offset is None or stride is None:
             return None
         index = Index(offset) if fixed else Index(offset, stride, want.axis)
-        before = found[have.axis]
+        before = indices[have.axis]
         if before is not None and before != index:
             return None
-        found[have.axis] = index
+        indices[have.axis] = index
     for axis, extent in enumerate(outer.shape):
-        if found[axis] is None:
+        if indices[axis] is None:
             if not (isinstance(extent, int) and extent == 1):
                 return None
-            found[axis] = Index(0)
-    return tuple(index for index in found if index is not None)
+            indices[axis] = Index(0)
+    return tuple(index for index in indices if index is not None)
 
 
 def maps_into(amap: Sequence[Index], domain: Sequence[Dim], bounds: Sequence[Dim]) -> bool:

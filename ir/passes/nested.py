@@ -51,12 +51,12 @@ def each_loop(
     body: list[Stmt] = []
     changed = False
     for position, stmt in enumerate(region.body):
-        found = fn(stmt, region, position) if isinstance(stmt, Loop) else None
-        if found is None:
+        replacement = fn(stmt, region, position) if isinstance(stmt, Loop) else None
+        if replacement is None:
             body.append(stmt)
             continue
-        body += found[0]
-        region = replace(region, arrays=(*region.arrays, *found[1]))
+        body += replacement[0]
+        region = replace(region, arrays=(*region.arrays, *replacement[1]))
         changed = True
     return replace(region, body=tuple(body)) if changed else region
 
@@ -81,12 +81,12 @@ def in_bodies(region: Region, log: Log, run: Run) -> Region:
 def _statement(stmt: Stmt, region: Region, log: Log, run: Run) -> tuple[Stmt, Region]:
     """Return the statement with new bodies, and the region with the arrays that these need added."""
     loop = stmt if isinstance(stmt, Loop) else None
-    made: list[tuple[Stmt, ...]] = []
+    new: list[tuple[Stmt, ...]] = []
     with dims.ranging(loop.var, loop.bounds) if loop is not None else nullcontext():
         for part in bodies(stmt):
             body, region = _body(part, region, log, run, loop)
-            made.append(body)
-    return with_bodies(stmt, made), region
+            new.append(body)
+    return with_bodies(stmt, new), region
 
 
 def _body(

@@ -68,9 +68,9 @@ class Pipeline:
             return replace(self, passes=(*self.passes, new))
         for field in ("passes", "final"):
             sequence: tuple[Pass, ...] = getattr(self, field)
-            found = [one.name for one in sequence]
-            if name in found:
-                k = found.index(name) + (after is not None)
+            names = [one.name for one in sequence]
+            if name in names:
+                k = names.index(name) + (after is not None)
                 return replace(self, **{field: (*sequence[:k], new, *sequence[k:])})
         raise self._unknown(name, replace(self, early=()))
 

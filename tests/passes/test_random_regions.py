@@ -277,7 +277,7 @@ def test_each_pass(same_meaning: Callable[[ir.Region, ir.Region], None], one: Pa
 def test_invariants_of_loops(
     first: int, same_meaning: Callable[[ir.Region, ir.Region], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(loop_invariants, "LEAST", 0.5)
+    monkeypatch.setattr(loop_invariants, "MIN_WORK", 0.5)
     moved = 0
     for seed in range(first, first + 40):
         before = make(random.Random(seed), 0.5, 3)

@@ -20,7 +20,7 @@ from dcarray.ir.verify import verify
 def small(monkeypatch):
     """As if caches and vectors were tiny."""
     for name, value in (
-        ("MIN_POINTS", 1), ("NEAR", 64), ("LEAST", 2), ("VECTOR", 1), ("RUN", 2), ("FOLDED", 2),
+        ("MIN_POINTS", 1), ("NEAR", 64), ("MIN_HEIGHT", 2), ("VECTOR", 1), ("RUN", 2), ("FOLDED", 2),
         ("AGAIN", 2),
     ):  # fmt: skip
         monkeypatch.setattr(module, name, value)

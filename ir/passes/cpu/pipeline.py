@@ -21,13 +21,13 @@ from .wavefront import WAVEFRONT
 
 def cpu_pipeline(limits: CacheLimits) -> Pipeline:
     """Return the pipeline for a machine with these caches and threads."""
-    made = PORTABLE.with_pass(IN_PLACE_RESULTS, after="copies").with_pass(SHARED_MATVEC, after="dead")
-    made = made.with_pass(STORAGE_COALESCING, after="index_set_splitting")
+    pipeline = PORTABLE.with_pass(IN_PLACE_RESULTS, after="copies").with_pass(SHARED_MATVEC, after="dead")
+    pipeline = pipeline.with_pass(STORAGE_COALESCING, after="index_set_splitting")
     for one in (strip_mining(limits), unroll(limits), time_tiling(limits)):
-        made = made.with_pass(one, before="row_fusion")
+        pipeline = pipeline.with_pass(one, before="row_fusion")
     for one in (SHARED_PARTIAL_SUMS, TRIANGULAR_JAM, WAVEFRONT):
-        made = made.with_pass(one, before="scalar_replacement")
-    return made
+        pipeline = pipeline.with_pass(one, before="scalar_replacement")
+    return pipeline
 
 
 #: The pipeline for an unknown machine.

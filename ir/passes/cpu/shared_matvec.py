@@ -70,11 +70,11 @@ def terms_of(stmt: Stmt | None, facts: Facts, hints: SizeHints) -> int:
 def _reads(stmt: Stmt | None, matrix: Window) -> bool:
     """Whether a statement reads the same matrix element by element."""
     if isinstance(stmt, Part):
-        found = [*writes_of(stmt), *(window for window, _ in reads_of(stmt))]
+        used = [*writes_of(stmt), *(window for window, _ in reads_of(stmt))]
     else:
         other = matrix_of(stmt)
-        found = [] if other is None else [other]
-    return any(w.array == matrix.array and len(moving_axes(w)) == 2 for w in found)
+        used = [] if other is None else [other]
+    return any(w.array == matrix.array and len(moving_axes(w)) == 2 for w in used)
 
 
 def _reduces_along_rows(matrix: Window, first: bool, facts: Facts, hints: SizeHints) -> bool:

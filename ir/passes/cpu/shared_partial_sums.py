@@ -78,12 +78,12 @@ def _terms(stmt: Compute, axis: int, first: Dim, count: Dim) -> Compute:
     return replace(stmt, target=part(stmt.target), body=windows.map_loads(stmt.body, load), init=init)
 
 
-def _shared_terms(found: _Sum, var: str, block: Dim, ahead: int) -> Compute:
+def _shared_terms(sums: _Sum, var: str, block: Dim, ahead: int) -> Compute:
     """Return the sum, in iteration ``ahead`` of a block, of the terms that all iterations of the block
     have."""
-    iteration, common = dims.simplify(block + ahead), found.common(var, block)
-    first = 0 if found.grows else dims.simplify(found.extent(var, iteration) - common)
-    return _terms(statement_at(found.stmt, {var: iteration}), found.axis, first, common)
+    iteration, common = dims.simplify(block + ahead), sums.common(var, block)
+    first = 0 if sums.grows else dims.simplify(sums.extent(var, iteration) - common)
+    return _terms(statement_at(sums.stmt, {var: iteration}), sums.axis, first, common)
 
 
 # ---- legality -----------------------------------------------------------------------------------------
@@ -106,18 +106,18 @@ def shared_sum(stmt: Stmt, loop: Loop, region: Region) -> _Sum | Reason:
         return Reason("it is not known how many sums there are")
     if not all(isinstance(node, Load | Const | Apply | Size) for node in windows.walk(stmt.body)):
         return Reason("it has more than plain loads")
-    found = _Sum(stmt, folded[0], slope == 1, tuple(known))
-    reason = _conflict(found, loop, region)
-    return found if reason is None else reason
+    sums = _Sum(stmt, folded[0], slope == 1, tuple(known))
+    reason = _conflict(sums, loop, region)
+    return sums if reason is None else reason
 
 
-def _conflict(found: _Sum, loop: Loop, region: Region) -> Reason | None:
+def _conflict(sums: _Sum, loop: Loop, region: Region) -> Reason | None:
     """Return why the common terms cannot be added up before the iterations, or differ between these."""
     start, stop, _ = loop.bounds
     block = dims.symbol(f"{loop.var}_block", None)
-    parts = [_shared_terms(found, loop.var, block, ahead) for ahead in range(ITERATIONS)]
+    parts = [_shared_terms(sums, loop.var, block, ahead) for ahead in range(ITERATIONS)]
     loads = [{load.window for load in windows.loads(part.body) if isinstance(load, Load)} for part in parts]
-    if not any(any(ix.axis == found.axis for ix in w.index) for w in loads[0].intersection(*loads[1:])):
+    if not any(any(ix.axis == sums.axis for ix in w.index) for w in loads[0].intersection(*loads[1:])):
         return Reason("the iterations read nothing in common")
     root = families(region)
     changed = [window for inner in loop.body for window in writes(inner)]
@@ -130,20 +130,20 @@ def _conflict(found: _Sum, loop: Loop, region: Region) -> Reason | None:
     return None
 
 
-def _worth(found: _Sum, loop: Loop, hints: SizeHints) -> bool:
+def _worth(sums: _Sum, loop: Loop, hints: SizeHints) -> bool:
     inner, iterations = hints.within(loop.var, loop.bounds)
     return iterations >= MIN_ITERATIONS and all(
-        inner(n) >= (MIN_TERMS if axis == found.axis else MIN_ROW)
-        for axis, n in enumerate(found.stmt.target.shape)
+        inner(n) >= (MIN_TERMS if axis == sums.axis else MIN_ROW)
+        for axis, n in enumerate(sums.stmt.target.shape)
     )
 
 
 # ---- action -------------------------------------------------------------------------------------------
-def in_blocks(loop: Loop, found: _Sum, position: int, name: str) -> tuple[Loop, ...]:
+def in_blocks(loop: Loop, sums: _Sum, position: int, name: str) -> tuple[Loop, ...]:
     """Return the loop over blocks, which adds up the common terms in the array ``name`` first, and a loop
     over the remaining iterations."""
     start, stop, _ = loop.bounds
-    var, stmt = loop.var, found.stmt
+    var, stmt = loop.var, sums.stmt
     block = dims.symbol(f"{var}_block", None)
     middle = start + (stop - start) // ITERATIONS * ITERATIONS
     dtype = dtype_of(stmt.body)
@@ -153,11 +153,11 @@ def in_blocks(loop: Loop, found: _Sum, position: int, name: str) -> tuple[Loop, 
         along = [Index(0, 1, ix.axis) for ix in like.index if ix.axis is not None]
         return Window(name, like.shape, (Index(dims.simplify(iteration)), *along))
 
-    early = [_shared_terms(found, var, block, ahead) for ahead in range(ITERATIONS)]
+    early = [_shared_terms(sums, var, block, ahead) for ahead in range(ITERATIONS)]
     first = Nest(tuple(replace(p, target=place(p.target, k)) for k, p in enumerate(early)), stmt.loc)
-    iteration, common = dims.symbol(var, None), found.common(var, block)
-    left = dims.simplify(found.extent(var, iteration) - common)
-    late = _terms(stmt, found.axis, common if found.grows else 0, left)
+    iteration, common = dims.symbol(var, None), sums.common(var, block)
+    left = dims.simplify(sums.extent(var, iteration) - common)
+    late = _terms(stmt, sums.axis, common if sums.grows else 0, left)
     late = replace(late, init=Load(place(late.target, iteration - block), dtype))
     body = (*loop.body[:position], late, *loop.body[position + 1 :])
     iterations = replace(loop, bounds=(block, block + ITERATIONS, 1), body=body)
@@ -168,10 +168,10 @@ def in_blocks(loop: Loop, found: _Sum, position: int, name: str) -> tuple[Loop, 
 # ---- the pass -----------------------------------------------------------------------------------------
 def _run(region: Region, log: Log) -> Region:
     def replaced(loop: Loop, region: Region, _: int) -> tuple[tuple[Loop, ...], list[Array]] | None:
-        found = _first_sum(loop, region, log)
-        if found is None:
+        first = _first_sum(loop, region, log)
+        if first is None:
             return None
-        position, sums = found
+        position, sums = first
         like = sums.stmt.target.array
         name = next(unused_names(f"{like}_", {array.name for array in region.arrays}))
         text = f"the sums {like} of {ITERATIONS} iterations of {loop.var} begin at once"
@@ -189,15 +189,15 @@ def _first_sum(loop: Loop, region: Region, log: Log) -> tuple[int, _Sum] | None:
     for position, stmt in enumerate(loop.body):
         if not isinstance(stmt, Compute) or stmt.combine != "add":
             continue
-        found = shared_sum(stmt, loop, region)
-        if isinstance(found, Reason):
+        sums = shared_sum(stmt, loop, region)
+        if isinstance(sums, Reason):
             log.refused(
                 "shared_partial_sums",
-                f"the sum {stmt.target.array} is taken iteration by iteration: {found.text}",
+                f"the sum {stmt.target.array} is taken iteration by iteration: {sums.text}",
                 stmt.loc,
             )
-        elif _worth(found, loop, SizeHints(region)):
-            return position, found
+        elif _worth(sums, loop, SizeHints(region)):
+            return position, sums
     return None
 
 

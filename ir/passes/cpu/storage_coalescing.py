@@ -19,7 +19,7 @@ from dcarray.ir.renaming import rename
 #: Smaller arrays, in bytes, stay in a cache.
 MIN_BYTES = 32 << 20
 #: Fewer equal arrays are no chain of steps.
-MANY = 4
+MIN_ARRAYS = 4
 
 
 def _candidates(region: Region) -> list[list[Array]]:
@@ -30,20 +30,20 @@ def _candidates(region: Region) -> list[list[Array]]:
         root = facts.roots[array.name]
         if array.role == "temp" and array.strides is None and root == array.name and root not in facts.shared:
             groups.setdefault((array.dtype, array.shape), []).append(array)
-    return [group for group in groups.values() if len(group) >= MANY]
+    return [group for group in groups.values() if len(group) >= MIN_ARRAYS]
 
 
 def _assignment(group: Sequence[Array], lives: dict[str, tuple[int, int]]) -> dict[str, str]:
     """Return a dict from each array that can reuse an earlier array's memory to the first array there."""
-    found: dict[str, str] = {}
+    places: dict[str, str] = {}
     until: dict[str, int] = {}  # the last use of each place
     for array in sorted((a for a in group if a.name in lives), key=lambda array: lives[array.name]):
         first, last = lives[array.name]
         place = next((name for name, end in until.items() if end < first), array.name)
         until[place] = last
         if place != array.name:
-            found[array.name] = place
-    return found
+            places[array.name] = place
+    return places
 
 
 def _run(region: Region, log: Log) -> Region:
@@ -55,20 +55,20 @@ def _run(region: Region, log: Log) -> Region:
     for position, stmt in enumerate(region.body):
         for name in touched_arrays(stmt):
             lives[name] = lives.get(name, (position, position))[0], position
-    found: dict[str, str] = {}
+    places: dict[str, str] = {}
     for group in groups:
         size = len(group) * group[0].dtype.itemsize * hints.product(group[0].shape)
         if size >= MIN_BYTES:
-            found.update(_assignment(group, lives))
-    if not found:
+            places.update(_assignment(group, lives))
+    if not places:
         return region
     body = list(region.body)
-    for old, new in found.items():
+    for old, new in places.items():
         first, last = lives[old]
         for position in range(first, last + 1):
             body[position] = rename(body[position], old, new)
         log.done("storage_coalescing", f"{old} lies where {new} was", body[first].loc)
-    arrays = tuple(array for array in region.arrays if array.name not in found)
+    arrays = tuple(array for array in region.arrays if array.name not in places)
     return replace(region, arrays=arrays, body=tuple(body))
 
 

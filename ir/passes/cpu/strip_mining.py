@@ -29,7 +29,7 @@ NEAR = 16 << 10
 #: Bytes of a cache line.
 LINE = 64
 #: The least height of strips along the innermost axis: some vectors.
-LEAST = 32
+MIN_HEIGHT = 32
 #: The least height where memory is contiguous along the strip: enough for the hardware prefetcher.
 RUN = 512
 #: The least height where each iteration reduces rows that other iterations have reduced: they are cached.
@@ -37,7 +37,7 @@ FOLDED = 96
 #: Heights are multiples of this.
 VECTOR = 8
 #: The wanted number of strips, more than cores, if they are high enough.
-MANY = 8
+STRIPS_WANTED = 8
 #: A loop with fewer points takes less time than waking other threads.
 MIN_POINTS = 1 << 14
 #: The most points of a statement that every strip may repeat.
@@ -69,9 +69,9 @@ def leaves(body: tuple[Stmt, ...]) -> Iterator[Part | None]:
 
 def cuts(loop: Loop, hints: SizeHints) -> Iterator[Cut]:
     """Return the candidate splits of a loop, the first axis first."""
-    found = list(leaves(loop.body))
-    parts = [part for part in found if part is not None]
-    if not parts or len(parts) < len(found):
+    stmts = list(leaves(loop.body))
+    parts = [part for part in stmts if part is not None]
+    if not parts or len(parts) < len(stmts):
         return
     seed = max(parts, key=lambda part: len(domain(part)))
     hints, _ = hints.within(loop.var, loop.bounds)
@@ -146,10 +146,10 @@ def height(loop: Loop, cut: Cut, region: Region, hints: SizeHints, threads: int)
                 along &= window.index[-1].axis == axis
     most = NEAR // max(1, sum(used.values()))
     if not inner:
-        high = max(1, min(most, size // MANY))
+        high = max(1, min(most, size // STRIPS_WANTED))
     else:
-        least = LEAST if not along else FOLDED if again else RUN
-        most = max(least, min(most, size // MANY))
+        least = MIN_HEIGHT if not along else FOLDED if again else RUN
+        most = max(least, min(most, size // STRIPS_WANTED))
         count = max(1, size // most)
         even = [n for n in range(count, 2 * count) if again and size % n == 0 and size == cut.extent]
         if even:  # or the last one would come after the others
@@ -201,31 +201,31 @@ def _cut(
 ) -> tuple[tuple[Stmt, ...], list[int | None]]:
     """Return the statements restricted to ``count`` positions from ``start`` on, and the axes not used
     yet."""
-    made: list[Stmt] = []
+    new: list[Stmt] = []
     for stmt in body:
         if isinstance(stmt, Loop):
             inner, axes = _cut(stmt.body, axes, start, count)
-            made.append(replace(stmt, body=inner))
+            new.append(replace(stmt, body=inner))
             continue
         assert isinstance(stmt, Part)
         axis, *axes = axes
         if axis is not None:
             stmt = _part(stmt, axis, start, count)
-        made.append(stmt)
-    return tuple(made), axes
+        new.append(stmt)
+    return tuple(new), axes
 
 
 def _part(stmt: Part, axis: int, start: Dim, count: Dim) -> Part:
     if isinstance(stmt, Nest):
         parts = tuple(_part(part, axis, start, count) for part in stmt.body)
         assert all(isinstance(part, Compute) for part in parts)
-        made: Part = replace(stmt, body=parts)  # type: ignore[arg-type]
+        piece: Part = replace(stmt, body=parts)  # type: ignore[arg-type]
     else:
         old = stmt.target.shape
         shape = (*old[:axis], count, *old[axis + 1 :])
         amap = tuple(Index(start if k == axis else 0, 1, k) for k in range(len(old)))
-        made = remap_points(stmt, amap, shape)
-    return collapse(made) if can_collapse(made) is None else made
+        piece = remap_points(stmt, amap, shape)
+    return collapse(piece) if can_collapse(piece) is None else piece
 
 
 def pieces(loop: Loop, cut: Cut, high: int, name: str) -> tuple[Loop, ...]:
@@ -250,21 +250,21 @@ class _Sweep:
     def body(self, stmts: tuple[Stmt, ...], put: Put, hints: SizeHints) -> tuple[Stmt, ...]:
         """Return the body with loops replaced by strips; ``put`` makes the region that has a given body
         here."""
-        made: list[Stmt] = []
+        new: list[Stmt] = []
         for k, stmt in enumerate(stmts):
-            around = tuple(made), stmts[k + 1 :]
-            made += self.one(stmt, partial(_between, put, around), hints)
-        same = len(made) == len(stmts) and all(a is b for a, b in zip(made, stmts, strict=True))
-        return stmts if same else tuple(made)
+            around = tuple(new), stmts[k + 1 :]
+            new += self.one(stmt, partial(_between, put, around), hints)
+        same = len(new) == len(stmts) and all(a is b for a, b in zip(new, stmts, strict=True))
+        return stmts if same else tuple(new)
 
     def one(self, stmt: Stmt, put: Put, hints: SizeHints) -> tuple[Stmt, ...]:
         """Return the statements that replace a statement."""
         if isinstance(stmt, Loop):
             if stmt.parallel:
                 return (stmt,)
-            found = self.cut(stmt, put, hints, MIN_POINTS)
-            if found is not None:
-                return found
+            split = self.cut(stmt, put, hints, MIN_POINTS)
+            if split is not None:
+                return split
             hints, _ = hints.within(stmt.var, stmt.bounds)
             with dims.ranging(stmt.var, stmt.bounds):
                 return (self.inner(stmt, put, hints),)
@@ -318,8 +318,8 @@ class _Sweep:
         assert isinstance(loop, Loop)
         hints, _ = hints.within(whole.var, whole.bounds)
         with dims.ranging(whole.var, whole.bounds):
-            found = self.cut(loop, lambda new: put((replace(whole, body=new),)), hints, 0)
-        return whole if found is None else replace(whole, body=found)
+            split = self.cut(loop, lambda new: put((replace(whole, body=new),)), hints, 0)
+        return whole if split is None else replace(whole, body=split)
 
 
 def _between(put: Put, around: tuple[tuple[Stmt, ...], tuple[Stmt, ...]], new: tuple[Stmt, ...]) -> Region:

@@ -39,10 +39,10 @@ class CacheLimits:
     height: int = 0  # rows of a band; 0: as many as fit
 
 
-_MOST = 1 << 16  # rows of a band
-_BANDS = 4  # the fewest in a tile, so that tiles of whole bands have about equal work
-_SEVERAL = 2  # the fewest rows of a band in the first cache
-_FEW = 5  # statements of a chain that move less than half of what they could
+_MAX_ROWS = 1 << 16  # rows of a band
+_MIN_BANDS = 4  # the fewest in a tile, so that tiles of whole bands have about equal work
+_MIN_ROWS = 2  # the fewest rows of a band in the first cache
+_MIN_STATEMENTS = 5  # statements of a chain that move less than half of what they could
 
 
 # ---- legality -----------------------------------------------------------------------------------------
@@ -97,25 +97,25 @@ class _Chain:
         tile, as far as such a chain can be tiled; and why the next statement cannot be added, or None."""
         facts = self.block.facts
         written = {facts.roots[w.array] for part in self.parts for w in writes_of(part)}
-        made = SkewAnalysis(facts.roots, written, facts.overlap)
-        found: list[int] = []
+        analysis = SkewAnalysis(facts.roots, written, facts.overlap)
+        rows: list[int] = []
         for parts in self.stmts:
             for part in parts:
-                if (reason := made.add(part)) is not None:
-                    return found, reason
-            found.append(max(skew.ahead + skew.behind for skew in made.found))
-        return found, None
+                if (reason := analysis.add(part)) is not None:
+                    return rows, reason
+            rows.append(max(skew.ahead + skew.behind for skew in analysis.skews))
+        return rows, None
 
     def used(self, part: Part) -> dict[str, int]:
         """Return for each array the number of its bytes that a statement touches."""
-        found: dict[str, int] = {}
+        sizes: dict[str, int] = {}
         for window in (*writes_of(part), *(window for window, _ in reads_of(part))):
             array = self.block.facts.arrays[window.array]
             moved = {ix.axis for ix in window.index if ix.axis is not None}
             points = self.hints.product(window.shape[axis] for axis in moved) if window.index else 1
             size = array.dtype.itemsize * min(points, self.hints.product(array.shape))
-            found[window.array] = max(size, found.get(window.array, 0))
-        return found
+            sizes[window.array] = max(size, sizes.get(window.array, 0))
+        return sizes
 
     def bytes(self) -> tuple[int, int]:
         """Return the bytes that the statements touch: each array counted once, and counted for each
@@ -198,16 +198,16 @@ def _divide(
     for start in range(0, len(sides), size):
         piece = chain.some(start, size)
         reason = worth_tiling(piece, limits)
-        made: TimeTiles | Reason = reason if reason is not None else _tile(piece, room, limits)
-        if isinstance(made, Reason):
-            why = f"{made.text}; {ended.text}" if ended is not None else made.text
+        tiles: TimeTiles | Reason = reason if reason is not None else _tile(piece, room, limits)
+        if isinstance(tiles, Reason):
+            why = f"{tiles.text}; {ended.text}" if ended is not None else tiles.text
             log.refused("time_tiling", f"{piece} do not run in bands: {why}", piece.loc)
             continue
         for position in range(at + start, at + start + len(piece.stmts)):
             chain.block.replace(position, None)
-        chain.block.replace(at + start, made)
+        chain.block.replace(at + start, tiles)
         log.done(
-            "time_tiling", f"{piece} run in bands of {made.height} rows, {made.tile} rows a tile", piece.loc
+            "time_tiling", f"{piece} run in bands of {tiles.height} rows, {tiles.tile} rows a tile", piece.loc
         )
         changed = True
     return changed
@@ -220,7 +220,7 @@ def _pieces(chain: _Chain, sides: Sequence[int], limits: CacheLimits) -> tuple[i
     for room in (limits.near // row, limits.far // row):
         fitting = (side + max(1, limits.height) <= room for side in sides[: limits.parts])
         most = max(1, len(list(takewhile(bool, fitting))))
-        if most >= min(_FEW, len(sides)):
+        if most >= min(_MIN_STATEMENTS, len(sides)):
             break
     count = -(-len(sides) // most)
     return -(-len(sides) // count), room
@@ -254,11 +254,11 @@ def _height(chain: _Chain, room: int, limits: CacheLimits) -> int:
     """Return the number of rows of a band, at most ``room``.  Where statements use different arrays, a band
     must also stay in the first-level cache until the next statement uses the same array."""
     row = max(1, chain.bytes()[0] // max(1, chain.rows()))
-    if limits.first >= _SEVERAL * row and len({frozenset(chain.used(part)) for part in chain.parts}) > 1:
+    if limits.first >= _MIN_ROWS * row and len({frozenset(chain.used(part)) for part in chain.parts}) > 1:
         room = min(room, limits.first // row)
-    room = min(room, chain.rows() // (_BANDS * max(2, limits.threads)))
+    room = min(room, chain.rows() // (_MIN_BANDS * max(2, limits.threads)))
     height = 1
-    while 2 * height <= min(room, _MOST):
+    while 2 * height <= min(room, _MAX_ROWS):
         height *= 2
     return height
 

@@ -99,8 +99,8 @@ def can_jam(loop: Loop, inner: Loop, region: Region) -> _Rows | Reason:
     common = replace(inner, bounds=(first, dims.substitute(end, {loop.var: u}), step))
     before = accesses(loop.body, {loop.var: u}, "_a", {}, written, root)
     behind = accesses((common,), {loop.var: after}, "_b", {}, written, root)
-    found = compare_iterations(before, behind, mine, known, root)
-    return found if isinstance(found, Reason) else _Rows(loop, inner, mine, whole)
+    conflict = compare_iterations(before, behind, mine, known, root)
+    return conflict if isinstance(conflict, Reason) else _Rows(loop, inner, mine, whole)
 
 
 def _worth(loop: Loop, inner: Loop, region: Region) -> bool:
@@ -110,9 +110,9 @@ def _worth(loop: Loop, inner: Loop, region: Region) -> bool:
 
 
 # ---- action -------------------------------------------------------------------------------------------
-def jam(found: _Rows, region: Region) -> tuple[tuple[Loop, ...], list[Array]]:
+def jam(nest: _Rows, region: Region) -> tuple[tuple[Loop, ...], list[Array]]:
     """Return the loop unrolled and jammed by `ROWS`, the remaining rows, and new temporaries."""
-    loop, inner = found.loop, found.inner
+    loop, inner = nest.loop, nest.inner
     start, stop, _ = loop.bounds
     middle = start + (stop - start) // ROWS * ROWS
     i, row = dims.symbol(loop.var, None), dims.symbol(f"{loop.var}_row", None)
@@ -121,19 +121,19 @@ def jam(found: _Rows, region: Region) -> tuple[tuple[Loop, ...], list[Array]]:
     new: list[Array] = []
 
     def copies(names: frozenset[str]) -> dict[str, str]:
-        made = {}
+        new_names = {}
         for name in sorted(names):
-            made[name] = numbered(name, taken)
-            taken.add(made[name])
-            new.append(replace(arrays[name], name=made[name]))
-        return made
+            new_names[name] = numbered(name, taken)
+            taken.add(new_names[name])
+            new.append(replace(arrays[name], name=new_names[name]))
+        return new_names
 
     def at(part: Compute, value: Dim, names: dict[str, str]) -> Compute:
-        made: Stmt = statement_at(part, {loop.var: value})
+        moved: Stmt = statement_at(part, {loop.var: value})
         for old, name in names.items():
-            made = rename(made, old, name)
-        assert isinstance(made, Compute)
-        return made
+            moved = rename(moved, old, name)
+        assert isinstance(moved, Compute)
+        return moved
 
     def copied(stmt: Stmt, value: Dim, names: dict[str, str]) -> Stmt:
         if isinstance(stmt, Nest):
@@ -141,15 +141,15 @@ def jam(found: _Rows, region: Region) -> tuple[tuple[Loop, ...], list[Array]]:
         assert isinstance(stmt, Compute)
         return at(stmt, value, names)
 
-    rows = [(i + k, copies(found.mine)) for k in range(ROWS)]
+    rows = [(i + k, copies(nest.mine)) for k in range(ROWS)]
     together: list[Stmt] = []
     for stmt in inner.body:
         unit = [part for part in flatten((stmt,)) if isinstance(part, Compute)]
-        made = [at(part, value, names) for value, names in rows for part in unit]
-        together += [Nest(tuple(made), stmt.loc)] if unit[0].combine is not None else made
+        unrolled = [at(part, value, names) for value, names in rows for part in unit]
+        together += [Nest(tuple(unrolled), stmt.loc)] if unit[0].combine is not None else unrolled
     body: list[Stmt] = [replace(inner, body=tuple(together))]
 
-    names = copies(found.all)
+    names = copies(nest.all)
     rest = [copied(stmt, row, names) for stmt in loop.body[1:]]
     end = dims.substitute(inner.bounds[1], {loop.var: row})
     if end != inner.bounds[1]:
@@ -167,16 +167,16 @@ def _run(region: Region, log: Log) -> Region:
         inner = candidate(loop)
         if inner is None or not _worth(loop, inner, region):
             return None
-        name, found = f"the loop over {loop.var}", can_jam(loop, inner, region)
-        if isinstance(found, Reason):
-            log.refused("triangular_jam", f"{name} stays row by row: {found.text}", loop.loc)
+        name, rows = f"the loop over {loop.var}", can_jam(loop, inner, region)
+        if isinstance(rows, Reason):
+            log.refused("triangular_jam", f"{name} stays row by row: {rows.text}", loop.loc)
             return None
         log.done("triangular_jam", f"{ROWS} rows of {name} go through their columns at once", loop.loc)
-        return jam(found, region)
+        return jam(rows, region)
 
     region = in_bodies(region, log, _run)
-    made = each_loop(region, replaced)
-    return region if made is region else without_unused(made)
+    changed = each_loop(region, replaced)
+    return region if changed is region else without_unused(changed)
 
 
 TRIANGULAR_JAM = Pass("triangular_jam", _run)

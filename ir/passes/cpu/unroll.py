@@ -51,11 +51,11 @@ def unroll(limits: CacheLimits) -> Pass:
 
     def run(region: Region, log: Log) -> Region:
         def replaced(loop: Loop, region: Region, position: int) -> tuple[tuple[Stmt, ...], tuple[()]] | None:
-            found = tiled(loop, region, position)
-            if found is None:
+            bands = tiled(loop, region, position)
+            if bands is None:
                 return None
             log.done("unroll", f"some iterations of the loop over {loop.var} run in bands", loop.loc)
-            return found, ()
+            return bands, ()
 
         return each_loop(region, replaced)
 

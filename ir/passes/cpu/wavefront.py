@@ -25,11 +25,11 @@ from dcarray.ir.statements import is_point
 #: Rows that are jammed: as many as a processor overlaps divisions.
 ROWS = 4
 #: The largest skew, in columns, that dependences may need, and the columns added to it to hide latency.
-MOST, SLACK = 2, 2
+MAX_SKEW, EXTRA_SKEW = 2, 2
 #: Rows have at least so many times the skew in columns, which pays for the corners.
-LONG = 4
+MIN_SKEWS = 4
 #: The most statements in an iteration: more need more values than there are registers.
-PARTS = 3
+MAX_STATEMENTS = 3
 
 
 # ---- legality -----------------------------------------------------------------------------------------
@@ -59,18 +59,18 @@ def minimum_skew(outer: Loop, inner: Loop, region: Region) -> int | Reason:
     i, j = dims.symbol(outer.var, None), dims.symbol(inner.var, None)
     ranges, step = _ranges(outer, inner), inner.bounds[2]
     root = families(region)
-    found: Reason | None = None
-    for skew in range(MOST + 1):
+    conflict: Reason | None = None
+    for skew in range(MAX_SKEW + 1):
         for rows in range(1, ROWS):
             by, more = _before(inner, rows * skew + 1)
             later = {outer.var: i + rows * outer.bounds[2], inner.var: j - by * step}
-            found = _conflict(inner.body, inner.body, later, {**ranges, **more}, root)
-            if found is not None:
+            conflict = _conflict(inner.body, inner.body, later, {**ranges, **more}, root)
+            if conflict is not None:
                 break
         else:
             return skew
-    assert found is not None
-    return found
+    assert conflict is not None
+    return conflict
 
 
 def _ranges(*loops: Loop) -> dims.Bounds:
@@ -98,7 +98,7 @@ def candidate(loop: Loop) -> Loop | None:
     points = [stmt for stmt in inner.body if is_point(stmt) and stmt.body.dtype.kind == "f"]
     if abs(inner.bounds[2]) != 1 or len(points) < len(inner.body):
         return None
-    return inner if len(range(*loop.bounds)) >= 2 and len(range(*inner.bounds)) > LONG else None
+    return inner if len(range(*loop.bounds)) >= 2 and len(range(*inner.bounds)) > MIN_SKEWS else None
 
 
 # ---- action -------------------------------------------------------------------------------------------
@@ -121,9 +121,9 @@ def fuse_row_statements(loop: Loop, inner: Loop, region: Region) -> Loop | Reaso
     later = {inner.var: dims.symbol(inner.var, None) - by * step}
     for k, unit in enumerate(units):
         for other in units[k + 1 :]:
-            found = _conflict(unit, other, later, {**_ranges(loop, inner), **more}, root)
-            if found is not None:
-                return found
+            conflict = _conflict(unit, other, later, {**_ranges(loop, inner), **more}, root)
+            if conflict is not None:
+                return conflict
     return replace(inner, body=(*points, *inner.body))
 
 
@@ -155,9 +155,9 @@ def jam(outer: Loop, inner: Loop, skew: int, rows: int) -> tuple[Loop, ...]:
     for row in range(rows):
         body += part(row, columns - row * skew, columns)
     middle = start + count * step
-    made = replace(outer, bounds=(start, middle, rows * step), body=tuple(body))
+    blocks = replace(outer, bounds=(start, middle, rows * step), body=tuple(body))
     rest = replace(outer, bounds=(middle, stop, step), body=(inner,))
-    return (made, rest) if middle != stop else (made,)
+    return (blocks, rest) if middle != stop else (blocks,)
 
 
 def _ahead(var: str, by: int) -> Dim:
@@ -176,10 +176,10 @@ def _rows(loop: Loop, region: Region, position: int) -> tuple[Loop, ...] | Reaso
         return outer, replace(region, body=(*region.body[:position], outer, *region.body[position + 1 :]))
 
     if len(loop.body) > 1:
-        found = fuse_row_statements(loop, inner, region)
-        if isinstance(found, Reason):
-            return found
-        inner = found
+        fused = fuse_row_statements(loop, inner, region)
+        if isinstance(fused, Reason):
+            return fused
+        inner = fused
         _, around = put(inner)
         with dims.ranging(loop.var, loop.bounds), dims.ranging(inner.var, inner.bounds):
             part = as_region(inner.body, around, inner)
@@ -187,29 +187,29 @@ def _rows(loop: Loop, region: Region, position: int) -> tuple[Loop, ...] | Reaso
                 part = one.fn(part, Log())
         inner = replace(inner, body=part.body)
     outer, around = put(inner)
-    if len(inner.body) > PARTS:
+    if len(inner.body) > MAX_STATEMENTS:
         return Reason(f"an iteration of {inner.var} does too much")
     if iteration_conflict(inner, around) is None or iteration_conflict(outer, around) is None:
         return Reason("its elements do not wait for one another")
     skew = minimum_skew(outer, inner, around)
     if isinstance(skew, Reason):
         return skew
-    skew += SLACK
+    skew += EXTRA_SKEW
     rows = min(ROWS, len(range(*outer.bounds)))
-    if len(range(*inner.bounds)) < LONG * skew * (rows - 1):
+    if len(range(*inner.bounds)) < MIN_SKEWS * skew * (rows - 1):
         return Reason("its rows are short")
     return jam(outer, inner, skew, rows)
 
 
 def _run(region: Region, log: Log) -> Region:
     def replaced(loop: Loop, region: Region, position: int) -> tuple[tuple[Loop, ...], tuple[()]] | None:
-        found = _rows(loop, region, position)
-        if isinstance(found, Reason):
-            log.refused("wavefront", f"the loop over {loop.var} stays row by row: {found.text}", loop.loc)
-        if not isinstance(found, tuple):
+        loops = _rows(loop, region, position)
+        if isinstance(loops, Reason):
+            log.refused("wavefront", f"the loop over {loop.var} stays row by row: {loops.text}", loop.loc)
+        if not isinstance(loops, tuple):
             return None
         log.done("wavefront", f"several rows of the loop over {loop.var} run at once", loop.loc)
-        return found, ()
+        return loops, ()
 
     return each_loop(in_bodies(region, log, _run), replaced)
 

@@ -27,8 +27,8 @@ class Axes:
 
 def _axes_of(window: Window) -> set[int] | None:
     """Return the domain axes that a window uses; None if one of them is used by two array axes."""
-    found = windows.moving_axes(window)
-    return set(found) if len(found) == len(set(found)) else None
+    axes = windows.moving_axes(window)
+    return set(axes) if len(axes) == len(set(axes)) else None
 
 
 def _operands(stmt: Compute) -> tuple[Load, Load] | None:

@@ -155,13 +155,13 @@ def can_place(block: Block, pos: int, at: int, over: bool = False) -> Reason | N
     return None
 
 
-def _may_be_over(maker: Stmt | None, made: Window, window: Window) -> bool:
-    """Whether ``maker`` is a library call that may write its result, ``made``, over its operand
+def _may_be_over(maker: Stmt | None, result: Window, window: Window) -> bool:
+    """Whether ``maker`` is a library call that may write its ``result`` over its operand
     ``window``."""
     if not isinstance(maker, Call) or (k := CALLS[maker.op].over) is None:
         return False
     matrices = all(len(read.shape) > 1 for read in maker.reads)
-    return matrices and window is maker.reads[k] and windows.same(made, window)
+    return matrices and window is maker.reads[k] and windows.same(result, window)
 
 
 def _may_reread(block: Block, q: int, window: Window, temp: Window, final: Window) -> Reason | None:
@@ -200,14 +200,14 @@ def place_result(block: Block, at: int, copy: Compute, log: Log, over: bool = Fa
 
     maker = block.stmts[pos]
     if isinstance(maker, Compute):
-        made: Stmt = replace(maker, target=_onto(maker.target, temp, final))
+        placed: Stmt = replace(maker, target=_onto(maker.target, temp, final))
     else:
         assert isinstance(maker, Call)
-        made = replace(
+        placed = replace(
             maker, writes=tuple(_onto(w, temp, final) if w.array == temp.array else w for w in maker.writes)
         )
     readers = [q for q in block.touching(temp.array, pos) if q != at]
-    block.replace(pos, made)
+    block.replace(pos, placed)
     block.replace(at, None)
     for q in readers:
         block.replace(q, _rename(block.stmts[q], moved))

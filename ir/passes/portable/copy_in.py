@@ -35,7 +35,7 @@ def conflicting_loads(block: Block, pos: int, consumer: Compute) -> tuple[Load, 
     them do not help."""
     producer = block.stmts[pos]
     assert isinstance(producer, Compute)
-    found: list[Load] = []
+    overwritten: list[Load] = []
     reads = [node.window for node in loads_of(consumer.body) if node.window.array == producer.target.array]
     for node in loads_of(producer.body):
         if block.facts.roots[node.window.array] != block.facts.roots[consumer.target.array]:
@@ -50,9 +50,9 @@ def conflicting_loads(block: Block, pos: int, consumer: Compute) -> tuple[Load, 
             if block.facts.overlap(consumer.target, moved) is not False and not windows.same(
                 consumer.target, moved
             ):
-                found.append(node)
+                overwritten.append(node)
                 break
-    return tuple(found)
+    return tuple(overwritten)
 
 
 def worth_copies(producer: Compute, copied: tuple[Load, ...], hints: SizeHints) -> Reason | None:
@@ -84,7 +84,7 @@ def with_copies(
 ) -> tuple[list[Array], list[Compute], Compute]:
     """Return the arrays of the copies, the statements that make them, and the consumer that reads them."""
     arrays: list[Array] = []
-    made: list[Compute] = []
+    copies: list[Compute] = []
     instead: dict[Expr, Load] = {}
     for name, node in zip(names, copied, strict=True):
         axes = _axes(node.window)
@@ -97,11 +97,11 @@ def with_copies(
         whole = tuple(Index(0, 1, k) for k in range(len(axes)))
         source = Load(Window(node.window.array, shape, index), node.dtype)
         arrays.append(Array(name, node.dtype, shape))
-        made.append(Compute(Window(name, shape, whole), source, loc=producer.loc))
+        copies.append(Compute(Window(name, shape, whole), source, loc=producer.loc))
         seen = Window(name, node.window.shape, tuple(Index(0, 1, axis) for axis in axes))
         instead[node] = Load(seen, node.dtype)
     body = windows.map_loads(producer.body, lambda node: instead.get(node, node))
-    return arrays, made, replace(producer, body=body)
+    return arrays, copies, replace(producer, body=body)
 
 
 def _candidate(block: Block, pos: int) -> tuple[Compute, Compute] | None:
@@ -124,21 +124,21 @@ def _candidate(block: Block, pos: int) -> tuple[Compute, Compute] | None:
 def _attempt(region: Region, block: Block, pos: int, hints: SizeHints, log: Log) -> Region | None:
     """Return the region with copies before the statement at ``pos``, which is then inlined into its
     consumer."""
-    found = _candidate(block, pos)
-    if found is None:
+    pair = _candidate(block, pos)
+    if pair is None:
         return None
-    producer, consumer = found
+    producer, consumer = pair
     copied = conflicting_loads(block, pos, consumer)
     if not copied:
         return None
     reason = copied if isinstance(copied, Reason) else worth_copies(producer, copied, hints)
     if reason is None and not isinstance(copied, Reason):
         names = unused_names("s", {array.name for array in region.arrays})
-        arrays, made, reader = with_copies(producer, copied, list(islice(names, len(copied))))
-        body = (*region.body[:pos], *made, reader, *region.body[pos + 1 :])
+        arrays, copies, reader = with_copies(producer, copied, list(islice(names, len(copied))))
+        body = (*region.body[:pos], *copies, reader, *region.body[pos + 1 :])
         new = replace(region, arrays=(*region.arrays, *arrays), body=body)
         moved = Block(body, Facts(new))
-        fusion = plan(moved, pos + len(made), False)
+        fusion = plan(moved, pos + len(copies), False)
         if isinstance(fusion, Fusion):
             for q, stmt in fusion.consumers:
                 moved.replace(q, stmt)

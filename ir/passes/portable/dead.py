@@ -68,13 +68,13 @@ def _thin(block: Block, pos: int, nest: Nest, log: Log) -> bool:
 
 def _unused(region: Region) -> set[str]:
     """Return the temporaries that no statement names, also not by another shape of their memory."""
-    found = set[str]().union(*map(touched_arrays, region.body))
+    used = set[str]().union(*map(touched_arrays, region.body))
     named = {array.name: array for array in region.arrays}
-    for name in list(found):
+    for name in list(used):
         while (base := named[name].base) is not None:
-            found.add(base)
+            used.add(base)
             name = base
-    return {array.name for array in region.arrays if array.role == "temp" and array.name not in found}
+    return {array.name for array in region.arrays if array.role == "temp" and array.name not in used}
 
 
 def _run(region: Region, log: Log) -> Region:

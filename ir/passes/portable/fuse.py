@@ -103,9 +103,9 @@ def _too_large(
         most = EXPRESSION.nodes
         if size_bound(new.body) > most and (nodes := summary(new.body).nodes) > most:
             return Reason(f"the expression with {name} inside would have {nodes} nodes")
-        found = sum(1 for load in loads_of(new.body) if load.window.index)
-        if found > EXPRESSION.loads:
-            return Reason(f"the expression with {name} inside would load from {found} places")
+        places = sum(1 for load in loads_of(new.body) if load.window.index)
+        if places > EXPRESSION.loads:
+            return Reason(f"the expression with {name} inside would load from {places} places")
         if repeats:
             extra += summary(new.body).weight - summary(old.body).weight
     why = loss(Change(_SAVED, extra))
@@ -115,7 +115,7 @@ def _too_large(
 # ---- action -------------------------------------------------------------------------------------------
 def inline(producer: Compute, consumer: Compute) -> Compute:
     """Return the consumer with each load of the producer's target replaced by the producer's expression."""
-    made: dict[Expr, None] = {}
+    inlined: dict[Expr, None] = {}
     count = 0
 
     def fn(node: Load | Gather) -> Expr:
@@ -126,12 +126,12 @@ def inline(producer: Compute, consumer: Compute) -> Compute:
             if amap is not None:
                 new = _seen_through(producer, amap, node.window)
                 count += 1
-        made[new] = None
+        inlined[new] = None
         return new
 
     body = windows.map_loads(consumer.body, fn)
-    found = dict.fromkeys(load for part in made for load in loads_of(part))
-    cache_sizes(body, tuple(found), size_bound(consumer.body) + count * size_bound(producer.body))
+    leaves = dict.fromkeys(load for part in inlined for load in loads_of(part))
+    cache_sizes(body, tuple(leaves), size_bound(consumer.body) + count * size_bound(producer.body))
     return replace(consumer, body=body)
 
 
@@ -149,12 +149,12 @@ def plan(block: Block, pos: int, single: bool) -> Fusion | Reason | None:
     producer = block.stmts[pos]
     if not isinstance(producer, Compute) or producer.combine is not None:
         return None
-    found, reason = block.uses(pos, producer.target)
-    if not found:
+    reads, reason = block.uses(pos, producer.target)
+    if not reads:
         return None
     if reason is not None:
         return reason
-    uses = list(dict.fromkeys(found))
+    uses = list(dict.fromkeys(reads))
     free = isinstance(producer.body, Load) or not unused_axes(uses[0].window)
     if single and (len(uses) > 1 or not free):
         return None
@@ -193,16 +193,16 @@ def _apply(block: Block, pos: int, single: bool, log: Log) -> Fusion | Reason | 
 
 def _producers(block: Block, pos: int) -> list[int]:
     """Return the positions of the last writers of the arrays that the statement at ``pos`` loads."""
-    found: dict[int, None] = {}
+    positions: dict[int, None] = {}
     arrays = block.facts.arrays
     for name in dict.fromkeys(window.array for window, kind in block.reads[pos] if kind == "load"):
         if arrays[name].role == "in":
             continue
         for q in reversed(block.before(name, pos)):
             if any(window.array == name for window in block.writes[q]):
-                found[q] = None
+                positions[q] = None
                 break
-    return sorted(found, reverse=True)
+    return sorted(positions, reverse=True)
 
 
 def _sweep(block: Block, log: Log) -> bool:

@@ -105,15 +105,15 @@ def write_conflict(facts: Facts, whole: Compute, pieces: list[Compute]) -> Reaso
 
 
 # ---- where to cut -------------------------------------------------------------------------------------
-def _cuts(stmt: Compute, made: dict[str, Parts], names: set[str]) -> _Cuts | Reason:
+def _cuts(stmt: Compute, parts: dict[str, Parts], names: set[str]) -> _Cuts | Reason:
     """Return the positions along each axis at which to split the statement so that each piece reads one part
     of each array."""
     shape = stmt.target.shape
-    found: _Cuts = [[0, extent] for extent in shape]
+    cuts: _Cuts = [[0, extent] for extent in shape]
     for node in loads_of(stmt.body):
         if not isinstance(node, Load) or node.window.array not in names:
             continue
-        for part in made[node.window.array]:
+        for part in parts[node.window.array]:
             ends = windows.box(part[1].target)
             assert ends is not None
             for ix, sides in zip(node.window.index, ends, strict=True):
@@ -122,9 +122,9 @@ def _cuts(stmt: Compute, made: dict[str, Parts], names: set[str]) -> _Cuts | Rea
                 if dims.prove_eq(ix.stride, 1) is not True:
                     return Reason(f"{node.window.array} is read in steps", (node.window,))
                 for side in sides:
-                    if not _insert(found[ix.axis], dims.simplify(side - ix.offset)):
+                    if not _insert(cuts[ix.axis], dims.simplify(side - ix.offset)):
                         return Reason("it is not known in which order its pieces come", (node.window,))
-    return found
+    return cuts
 
 
 def _insert(cuts: list[Dim], cut: Dim) -> bool:
@@ -170,17 +170,17 @@ def pieces_of(stmt: Compute, cuts: _Cuts) -> Iterator[tuple[tuple[Index, ...], C
 
 
 def _through(
-    block: Block, pos: int, piece: Compute, made: dict[str, Parts], names: set[str]
+    block: Block, pos: int, piece: Compute, parts: dict[str, Parts], names: set[str]
 ) -> Compute | str:
     """Return a piece that reads the sources of the arrays ``names`` instead of these; or the name of the
     array for which that is impossible."""
     instead: dict[Expr, Expr] = {}
     for node in loads_of(piece.body):
         if isinstance(node, Load) and node.window.array in names:
-            found = source_of(block, pos, node.window, made[node.window.array])
-            if isinstance(found, Reason):
+            source = source_of(block, pos, node.window, parts[node.window.array])
+            if isinstance(source, Reason):
                 return node.window.array
-            instead[node] = found
+            instead[node] = source
     body = windows.map_loads(piece.body, lambda node: instead.get(node, node))
     if size_bound(body) > EXPRESSION.nodes or len(loads_of(body)) > EXPRESSION.loads:
         return min(names)
@@ -195,7 +195,7 @@ class _Sweep:
         self.block = Block(region.body, Facts(region))
         names = dict.fromkeys(stmt.target.array for stmt in region.body if isinstance(stmt, Compute))
         #: the current parts of the arrays that are made in parts
-        self.made: dict[str, Parts] = {
+        self.parts: dict[str, Parts] = {
             name: [] for name in names if can_read_through(self.block, name) is None
         }
         self.arrays: list[Array] = []
@@ -203,14 +203,14 @@ class _Sweep:
 
     def region_after(self) -> Region:
         """Return the region in which statements are split where that is worth it."""
-        if not self.made:
+        if not self.parts:
             return self.region
         body: list[Stmt] = []
         for pos, stmt in enumerate(self.region.body):
             now = self.cut(pos, stmt) if isinstance(stmt, Compute) else [stmt]
             body += now
-            if isinstance(stmt, Compute) and stmt.target.array in self.made:
-                self.made[stmt.target.array] += [(pos, part) for part in now if isinstance(part, Compute)]
+            if isinstance(stmt, Compute) and stmt.target.array in self.parts:
+                self.parts[stmt.target.array] += [(pos, part) for part in now if isinstance(part, Compute)]
         if not self.changed:
             return self.region
         return replace(
@@ -222,7 +222,7 @@ class _Sweep:
         read: set[str] = set()
         kept: list[Stmt] = []
         for stmt in reversed(body):
-            if isinstance(stmt, Compute) and stmt.target.array in self.made and stmt.target.array not in read:
+            if isinstance(stmt, Compute) and (name := stmt.target.array) in self.parts and name not in read:
                 continue
             read.update(window.array for window, _ in reads_of(stmt))
             kept.append(stmt)
@@ -230,9 +230,9 @@ class _Sweep:
 
     def cut(self, pos: int, stmt: Compute) -> list[Compute]:
         """Return the statement, or its pieces."""
-        names = {node.window.array for node in loads_of(stmt.body) if isinstance(node, Load)} & set(self.made)
+        names = {n.window.array for n in loads_of(stmt.body) if isinstance(n, Load)} & set(self.parts)
         while names and stmt.combine is None:
-            cuts = _cuts(stmt, self.made, names)
+            cuts = _cuts(stmt, self.parts, names)
             array = self.block.facts.arrays[stmt.target.array]
             reason = cuts if isinstance(cuts, Reason) else worth_cutting(stmt, array, cuts, self.hints)
             if reason is not None or isinstance(cuts, Reason):
@@ -241,7 +241,7 @@ class _Sweep:
             pieces: list[Compute] = []
             places: list[tuple[Index, ...]] = []
             for place, piece in pieces_of(stmt, cuts):
-                through = _through(self.block, pos, piece, self.made, names)
+                through = _through(self.block, pos, piece, self.parts, names)
                 if isinstance(through, str):
                     names.discard(through)
                     break
@@ -278,11 +278,11 @@ class _Sweep:
         array = Array(name, self.block.facts.arrays[stmt.target.array].dtype, stmt.target.shape)
         self.arrays.append(array)
         whole = windows.identity(array)
-        made = [
+        written = [
             replace(piece, target=windows.compose(whole, place, piece.target.shape))
             for piece, place in zip(pieces, places, strict=True)
         ]
-        return [*made, replace(stmt, body=Load(whole, array.dtype))]
+        return [*written, replace(stmt, body=Load(whole, array.dtype))]
 
     def refuse(self, stmt: Compute, reason: Reason | None) -> None:
         """Note why a statement is not split."""

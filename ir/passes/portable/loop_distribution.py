@@ -58,9 +58,9 @@ class Iterations:
 class _Refused(Exception):
     """Raised inside a rewrite with the reason why it is impossible."""
 
-    def __init__(self, text: str, *found: Window) -> None:
+    def __init__(self, text: str, *where: Window) -> None:
         super().__init__(text)
-        self.reason = Reason(text, found)
+        self.reason = Reason(text, where)
 
 
 # ---- legality and action: the statements over all iterations, or why there are none ----------------------
@@ -102,16 +102,16 @@ def distribute(loop: Loop, region: Region) -> tuple[tuple[Compute, ...], tuple[A
     wide = {array.name: array for array in arrays}
     after = replace(region, arrays=tuple(wide.get(a.name, a) for a in region.arrays))
     try:
-        made = tuple(_over_iterations(part, iterations, own) for part in body)
+        statements = tuple(_over_iterations(part, iterations, own) for part in body)
     except _Refused as no:
         return no.reason
-    for part in made:
+    for part in statements:
         reason = _in_place(part, after)
         if reason is not None:
             return reason
     if version is not None:
         version.needs(arrays)
-    return made, arrays
+    return statements, arrays
 
 
 def _computes(body: tuple[Stmt, ...]) -> Iterator[Compute | None]:
@@ -184,8 +184,8 @@ def _over_iterations(part: Compute, iterations: Iterations, own: frozenset[str])
         return node
 
     init = None if part.init is None else windows.rewrite(part.init, fn)
-    made = replace(part, target=window(part.target), body=windows.rewrite(part.body, fn), init=init)
-    return _in_order(made)
+    spread = replace(part, target=window(part.target), body=windows.rewrite(part.body, fn), init=init)
+    return _in_order(spread)
 
 
 def _move_index(ix: Index, iterations: Iterations, window: Window) -> Index:
@@ -302,18 +302,18 @@ def _run(region: Region, log: Log) -> Region:
         position += 1
         if not isinstance(stmt, Loop):
             continue
-        found: Any = distribute(stmt, region)
-        if isinstance(found, Reason):
-            log.refused("loop_distribution", f"the loop over {stmt.var} stays: {found.text}", stmt.loc)
+        distributed: Any = distribute(stmt, region)
+        if isinstance(distributed, Reason):
+            log.refused("loop_distribution", f"the loop over {stmt.var} stays: {distributed.text}", stmt.loc)
             continue
-        made, arrays = found
+        statements, arrays = distributed
         wide = {array.name: array for array in arrays}
         region = replace(
             region,
             arrays=tuple(wide.get(a.name, a) for a in region.arrays),
-            body=(*region.body[: position - 1], *made, *region.body[position:]),
+            body=(*region.body[: position - 1], *statements, *region.body[position:]),
         )
-        position += len(made) - 1
+        position += len(statements) - 1
         log.done("loop_distribution", f"the loop over {stmt.var} is an axis", stmt.loc)
     return region
 

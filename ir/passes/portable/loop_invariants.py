@@ -48,7 +48,7 @@ from dcarray.ir.windows import identity, loads, remap, rewrite, walk
 from .dead import PURE
 
 #: Operations of an element from which on to keep it pays: about those of a division and an addition.
-LEAST = 5.0
+MIN_WORK = 5.0
 _BOOL, _I8 = np.dtype(np.bool_), np.dtype(np.int64)
 
 
@@ -59,7 +59,7 @@ class _Mover:
         self._log = log
         self._root = families(region)
         self._names = unused_names("kept_", self._root.keys())
-        self.made: list[Array] = []
+        self.new_arrays: list[Array] = []
 
     # ---- legality -----------------------------------------------------------------------------------
     def written(self, stmts: Iterable[Stmt]) -> set[str]:
@@ -97,22 +97,23 @@ class _Mover:
     def pays(self, stmt: Stmt) -> bool:
         """Whether a statement costs more than storing its result and loading it again."""
         if isinstance(stmt, Compute):
-            return bool(stmt.target.shape) and (stmt.combine is not None or summary(stmt.body).work >= LEAST)
+            costly = stmt.combine is not None or summary(stmt.body).work >= MIN_WORK
+            return costly and bool(stmt.target.shape)
         return isinstance(stmt, Call)
 
     # ---- action -------------------------------------------------------------------------------------
     def body(self, stmts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """Return the statements with invariants of loops moved before these; inner loops are done first."""
-        found: list[Stmt] = []
+        new: list[Stmt] = []
         for stmt in stmts:
             if parts := bodies(stmt):
                 stmt = with_bodies(stmt, [self.body(part) for part in parts])
             if isinstance(stmt, Loop | While):
                 moved, stmt = self._moved(stmt)
-                found += self._if_it_runs(stmt, moved)
-            found.append(stmt)
-        same = len(found) == len(stmts) and all(map(is_, found, stmts))
-        return stmts if same else tuple(found)
+                new += self._if_it_runs(stmt, moved)
+            new.append(stmt)
+        same = len(new) == len(stmts) and all(map(is_, new, stmts))
+        return stmts if same else tuple(new)
 
     def _moved(self, loop: Loop | While) -> tuple[list[Stmt], Loop | While]:
         """Return the statements that may run before a loop, and the loop without them."""
@@ -151,7 +152,7 @@ class _Mover:
         axes ``axes``, and the load that replaces the part."""
         shape = tuple([stmt.target.shape[axis] for axis in axes])
         array = Array(next(self._names), part.dtype, shape)
-        self.made.append(array)
+        self.new_arrays.append(array)
         self._root[array.name] = array.name
         amap = [Index(0, 1, axes.index(k)) if k in axes else Index(0) for k in range(len(stmt.target.shape))]
         read = Window(array.name, stmt.target.shape, tuple([Index(0, 1, axis) for axis in axes]))
@@ -162,13 +163,13 @@ class _Mover:
         """Return the largest parts of an expression that are the same in every iteration and costly."""
         if not isinstance(expr, Apply) or expr.op == "checked":
             return []
-        if summary(expr).work < LEAST:
+        if summary(expr).work < MIN_WORK:
             return []
         plain = not any(isinstance(n, Apply) and n.op == "checked" for n in walk(expr))
         if plain and loads(expr) and self._is_constant(expr, loop, changed):
             return [expr]
-        found = [part for arg in expr.args for part in self._constant_parts(arg, loop, changed)]
-        return list(dict.fromkeys(found))
+        parts = [part for arg in expr.args for part in self._constant_parts(arg, loop, changed)]
+        return list(dict.fromkeys(parts))
 
     def _if_it_runs(self, loop: Loop | While, moved: list[Stmt]) -> list[Stmt]:
         """Return the statements ``moved`` under the condition that the loop has an iteration."""
@@ -200,9 +201,9 @@ def _depends_on_arrays_alone(stmt: Compute | Call, loop: Loop | While) -> bool:
 
 def _axes(expr: Expr) -> list[int]:
     """Return the axes of the domain on which an expression depends."""
-    found = {node.axis for node in walk(expr) if isinstance(node, Iota)}
+    axes = {node.axis for node in walk(expr) if isinstance(node, Iota)}
     return sorted(
-        found.union(*[[ix.axis for ix in n.window.index if ix.axis is not None] for n in loads(expr)])
+        axes.union(*[[ix.axis for ix in n.window.index if ix.axis is not None] for n in loads(expr)])
     )
 
 
@@ -218,7 +219,7 @@ def _run(region: Region, log: Log) -> Region:
     body = mover.body(region.body)
     if body is region.body:
         return region
-    return replace(region, arrays=(*region.arrays, *mover.made), body=body)
+    return replace(region, arrays=(*region.arrays, *mover.new_arrays), body=body)
 
 
 LOOP_INVARIANTS = Pass("loop_invariants", _run)

@@ -70,15 +70,15 @@ _INT = np.dtype(np.int64)
 
 
 # ---- legality and profit ---------------------------------------------------------------------------------
-def can_hoist(found: LoopProduct, written: frozenset[str], region: Region) -> Reason | None:
+def can_hoist(product: LoopProduct, written: frozenset[str], region: Region) -> Reason | None:
     """Return why products cannot be computed before the loops; these write the families ``written``."""
     family = families(region)
 
     def of(window: Window) -> str:
         return family.get(window.array, window.array)
 
-    target = found.fold.target
-    for term in found.terms:
+    target = product.fold.target
+    for term in product.terms:
         for operand in term.operands:
             for node in windows.loads(operand.expr):
                 if of(node.window) in written:
@@ -118,7 +118,7 @@ def pays(count: Dim, points: int, shape: tuple[Dim, ...], hints: SizeHints) -> R
 
 
 # ---- action --------------------------------------------------------------------------------------------
-def product_before(found: LoopProduct, term: Term, array: Array, arrays: dict[str, Array]) -> Compute:
+def product_before(product: LoopProduct, term: Term, array: Array, arrays: dict[str, Array]) -> Compute:
     """Return the statement that computes a term's product into ``array``.
 
     Its domain has the axes of the product and the axis of the summed terms: last, or, for a matrix and a
@@ -126,54 +126,54 @@ def product_before(found: LoopProduct, term: Term, array: Array, arrays: dict[st
     matrix.
     """
     dtype, rank = array.dtype, len(array.shape)
-    first = int(rank == 1 and any(_terms_are_rows(found, one, arrays) for one in term.operands))
+    first = int(rank == 1 and any(_terms_are_rows(product, one, arrays) for one in term.operands))
     terms = 0 if first else rank
-    shape = (found.count, *array.shape) if first else (*array.shape, found.count)
+    shape = (product.count, *array.shape) if first else (*array.shape, product.count)
     operands: list[Expr] = []
     place = first
     for one in term.operands:
-        operands.append(found.values(one, terms, place, shape))
+        operands.append(product.values(one, terms, place, shape))
         place += one.at is not None
     target = Window(array.name, shape, tuple(Index(0, 1, first + k) for k in range(rank)))
     body = Apply("multiply", tuple(operands), dtype)
-    return Compute(target, body, "add", const(0, dtype), found.fold.loc)
+    return Compute(target, body, "add", const(0, dtype), product.fold.loc)
 
 
-def _terms_are_rows(found: LoopProduct, operand: Operand, arrays: dict[str, Array]) -> bool:
+def _terms_are_rows(product: LoopProduct, operand: Operand, arrays: dict[str, Array]) -> bool:
     """Whether the terms of an operand go along the rows of a matrix."""
     for node in windows.loads(operand.expr):
         axes = [ix.axis for ix in node.window.index]
-        places = [k for k, ix in enumerate(node.window.index) if found.is_place(ix, operand)]
-        if places and found.axis in axes and arrays[node.window.array].strides is None:
-            return axes.index(found.axis) < places[0]
+        places = [k for k, ix in enumerate(node.window.index) if product.is_place(ix, operand)]
+        if places and product.axis in axes and arrays[node.window.array].strides is None:
+            return axes.index(product.axis) < places[0]
     return False
 
 
-def without_terms(found: LoopProduct, products: Sequence[Window]) -> Stmt:
+def without_terms(product: LoopProduct, products: Sequence[Window]) -> Stmt:
     """Return the statement that adds elements of the computed products, in place of the loop or fold."""
-    fold, dtype = found.fold, dtype_of(found.fold.body)
-    amap, shape = found.results
+    fold, dtype = product.fold, dtype_of(product.fold.body)
+    amap, shape = product.results
     start = Load(fold.target, dtype) if fold.init is None else fold.init
     value: Expr = start
-    for term, window in zip(found.terms, products, strict=True):
+    for term, window in zip(product.terms, products, strict=True):
         added: Expr = Load(window, dtype)
         for how, factor in reversed(term.rest):
             added = Apply(how, (added, factor) if how == "divide" else (factor, added), dtype)
         value = Apply(term.op, (value, added), dtype)
-    plain = fold.init is not None and is_zero(fold.init) and not any(term.rest for term in found.terms)
-    if not plain and dims.prove_le(1, found.count) is not True:  # without terms it stays, also if it is -0.0
-        some = Apply("greater", (Size(found.count, _INT), const(0, _INT)), np.dtype(np.bool_))
+    plain = fold.init is not None and is_zero(fold.init) and not any(term.rest for term in product.terms)
+    if not plain and dims.prove_le(1, product.count) is not True:  # without terms it stays, also -0.0
+        some = Apply("greater", (Size(product.count, _INT), const(0, _INT)), np.dtype(np.bool_))
         value = Apply("where", (some, value, start), dtype)
     value = windows.remap(value, amap, shape)
     target = windows.compose(fold.target, amap, shape)
     left: Stmt = replace(fold, target=target, body=value, combine=None, init=None)
-    for one in reversed(found.inner):
+    for one in reversed(product.inner):
         left = replace(one, body=(left,))
     return left
 
 
-class _Made:
-    """The statements that compute products before loops, and their arrays."""
+class _Products:
+    """Products that are computed before loops: the statements that compute them, and their arrays."""
 
     def __init__(self, arrays: Mapping[str, Array]) -> None:
         self.arrays = dict(arrays)
@@ -181,12 +181,12 @@ class _Made:
         self.temporaries: list[Array] = []
         self._products: dict[tuple[Expr, ...], Array] = {}
 
-    def copy(self) -> _Made:
+    def copy(self) -> _Products:
         """Return an independent copy, to which products can be added on trial."""
-        made = _Made(self.arrays)
-        made.statements, made.temporaries = [*self.statements], [*self.temporaries]
-        made._products = dict(self._products)
-        return made
+        copy = _Products(self.arrays)
+        copy.statements, copy.temporaries = [*self.statements], [*self.temporaries]
+        copy._products = dict(self._products)
+        return copy
 
     def new(self, stem: str, dtype: np.dtype[np.generic], shape: tuple[Dim, ...]) -> Array:
         """Declare a new temporary with a name like ``stem`` and return it."""
@@ -195,40 +195,40 @@ class _Made:
         self.temporaries.append(array)
         return array
 
-    def product(self, found: LoopProduct, term: Term) -> Window:
+    def product(self, product: LoopProduct, term: Term) -> Window:
         """Return the window of a term's element in its product, which is computed first if it is not yet."""
-        operands = tuple(self.stored(found, one) for one in term.operands)
+        operands = tuple(self.stored(product, one) for one in term.operands)
         term = replace(term, operands=operands)
-        key = tuple(found.values(one, 0, 1, (found.count, one.extent or 1)) for one in operands)
+        key = tuple(product.values(one, 0, 1, (product.count, one.extent or 1)) for one in operands)
         at = tuple(ix for ix, _ in term.moving)
         array = self._products.get(key)
         if array is None and len(at) == 2 and key[::-1] in self._products:  # transposed
             array, at = self._products[key[::-1]], at[::-1]
         if array is None:
-            array = self.new("product", dtype_of(found.fold.body), term.shape)
+            array = self.new("product", dtype_of(product.fold.body), term.shape)
             self._products[key] = array
-            self.statements.append(product_before(found, term, array, self.arrays))
-        return Window(array.name, found.fold.target.shape, at)
+            self.statements.append(product_before(product, term, array, self.arrays))
+        return Window(array.name, product.fold.target.shape, at)
 
-    def stored(self, found: LoopProduct, operand: Operand) -> Operand:
+    def stored(self, product: LoopProduct, operand: Operand) -> Operand:
         """Return an operand that is read from an array, which is computed first if it is an expression."""
-        if Lines(found.axis, found.variables, self.arrays).is_stored("multiply", operand.expr):
+        if Lines(product.axis, product.variables, self.arrays).is_stored("multiply", operand.expr):
             return operand
         dtype = dtype_of(operand.expr)
-        rows = operand.at is None or _terms_are_rows(found, operand, self.arrays)
+        rows = operand.at is None or _terms_are_rows(product, operand, self.arrays)
         line = () if operand.at is None else (operand.extent,)
-        shape = (found.count, *line) if rows else (*line, found.count)
-        value = found.values(operand, 0 if rows else 1, 1 if rows else 0, shape)
+        shape = (product.count, *line) if rows else (*line, product.count)
+        value = product.values(operand, 0 if rows else 1, 1 if rows else 0, shape)
         same = (one for one in self.statements if one.body is value and one.combine is None)
         known = next(same, None)
         if known is not None:
             array = self.arrays[known.target.array]
         else:
             array = self.new("factor", dtype, shape)
-            self.statements.append(Compute(windows.identity(array), value, loc=found.fold.loc))
-        terms = Index(0, 1, found.axis)
+            self.statements.append(Compute(windows.identity(array), value, loc=product.fold.loc))
+        terms = Index(0, 1, product.axis)
         index = (terms,) if operand.at is None else (terms, operand.at) if rows else (operand.at, terms)
-        return replace(operand, expr=Load(Window(array.name, found.fold.target.shape, index), dtype))
+        return replace(operand, expr=Load(Window(array.name, product.fold.target.shape, index), dtype))
 
 
 class _Hoisting:
@@ -239,7 +239,7 @@ class _Hoisting:
         self.arrays = {array.name: array for array in region.arrays}
         family = families(region)
         self.written = frozenset(family.get(w.array, w.array) for w in writes(loop))
-        self.made = _Made(self.arrays)
+        self.products = _Products(self.arrays)
         self.loops = self.visit(loop, frozenset(), [(hints, 1) for hints in variations(region)])
 
     def visit(self, loop: Loop, outer: frozenset[str], cases: Cases) -> tuple[Stmt, ...]:
@@ -249,18 +249,18 @@ class _Hoisting:
         for path, stmt in reversed([*paths(loop)]):  # the places of those to come stay
             if term_of(stmt) is None or left is None:
                 continue
-            found = product_of(alone(left, path), outer, self.arrays)
-            if not isinstance(found, LoopProduct):
+            product = product_of(alone(left, path), outer, self.arrays)
+            if not isinstance(product, LoopProduct):
                 continue
             reason = can_leave(left, path, stmt, self.region)
-            made = self.hoisted(found, cases, reason)
-            if made is not None:
-                after.insert(0, made)
+            new = self.hoisted(product, cases, reason)
+            if new is not None:
+                after.insert(0, new)
                 left = without(left, path)
         if left is None:
             return tuple(after)
         inside = within(cases, left)
-        body = tuple(made for stmt in left.body for made in self.statement(stmt, outer | {left.var}, inside))
+        body = tuple(new for stmt in left.body for new in self.statement(stmt, outer | {left.var}, inside))
         same = len(body) == len(left.body) and all(a is b for a, b in zip(body, left.body, strict=True))
         return (left if same else replace(left, body=body), *after)
 
@@ -270,48 +270,48 @@ class _Hoisting:
             return self.visit(stmt, outer, cases)
         if not isinstance(stmt, Compute) or stmt.combine is None:
             return (stmt,)
-        found = fold_product(stmt, outer, self.arrays)
-        made = self.hoisted(found, cases) if isinstance(found, LoopProduct) else None
-        return (stmt if made is None else made,)
+        product = fold_product(stmt, outer, self.arrays)
+        new = self.hoisted(product, cases) if isinstance(product, LoopProduct) else None
+        return (stmt if new is None else new,)
 
-    def hoisted(self, found: LoopProduct, cases: Cases, reason: Reason | None = None) -> Stmt | None:
+    def hoisted(self, product: LoopProduct, cases: Cases, reason: Reason | None = None) -> Stmt | None:
         """Return the statement that adds the products, whose computation is recorded; None if they do not
         pay."""
-        for one in found.inner:
+        for one in product.inner:
             cases = within(cases, one)
-        name = found.fold.target.array
-        made = self.made.copy()
-        products = [made.product(found, term) for term in found.terms]
-        new = made.temporaries[len(self.made.temporaries) :]
-        shapes = [made.arrays[one].shape for one in dict.fromkeys(window.array for window in products)]
-        reason = reason or can_hoist(found, self.written, self.region)
-        for stmt in made.statements:
-            reason = reason or _reads_inside(stmt, made.arrays)
+        name = product.fold.target.array
+        trial = self.products.copy()
+        products = [trial.product(product, term) for term in product.terms]
+        new = trial.temporaries[len(self.products.temporaries) :]
+        shapes = [trial.arrays[one].shape for one in dict.fromkeys(window.array for window in products)]
+        reason = reason or can_hoist(product, self.written, self.region)
+        for stmt in trial.statements:
+            reason = reason or _reads_inside(stmt, trial.arrays)
         for hints, points in cases:
-            points *= hints.product(found.results[1])
+            points *= hints.product(product.results[1])
             for shape in shapes:
-                reason = reason or pays(found.count, points, shape, hints)
+                reason = reason or pays(product.count, points, shape, hints)
             for array in new:
                 reason = reason or _too_large(array.shape, hints, self.region)
         if reason is not None:
-            self.log.refused("loop_products", f"{name} stays a loop: {reason.text}", found.fold.loc)
+            self.log.refused("loop_products", f"{name} stays a loop: {reason.text}", product.fold.loc)
             return None
-        self.made = made
+        self.products = trial
         for shape in shapes:
-            version = active((*shape, found.count))
+            version = active((*shape, product.count))
             if version is not None and len(shape) > 1:
                 version.needs(new)
-                version.worth((*shape, found.count))
+                version.worth((*shape, product.count))
         text = f"what is added to {name} is a product before the loops"
-        self.log.done("loop_products", text, found.fold.loc)
-        return without_terms(found, products)
+        self.log.done("loop_products", text, product.fold.loc)
+        return without_terms(product, products)
 
 
 def _run(region: Region, log: Log) -> Region:
     def fn(loop: Loop, now: Region, _: int) -> tuple[list[Stmt], list[Array]] | None:
-        found = _Hoisting(loop, now, log)
-        made = found.made
-        return ([*made.statements, *found.loops], made.temporaries) if made.temporaries else None
+        hoisting = _Hoisting(loop, now, log)
+        new = hoisting.products
+        return ([*new.statements, *hoisting.loops], new.temporaries) if new.temporaries else None
 
     return each_loop(region, fn)
 

@@ -69,14 +69,14 @@ def shrink(fill: Compute, target: Window) -> tuple[Compute, ...]:
     other."""
     outer, inner = box(fill.target), box(target)
     assert outer is not None and inner is not None
-    made: list[Compute] = []
+    border: list[Compute] = []
     ends = list(outer)
     for axis, ((first, last), (low, high)) in enumerate(zip(outer, inner, strict=True)):
         for side in ((first, low), (high, last)):
             if dims.prove_eq(*side) is not True:
-                made.append(_part(fill, outer, (*ends[:axis], side, *ends[axis + 1 :])))
+                border.append(_part(fill, outer, (*ends[:axis], side, *ends[axis + 1 :])))
         ends[axis] = (low, high)
-    return tuple(made)
+    return tuple(border)
 
 
 def _part(fill: Compute, outer: Box, part: Box) -> Compute:
@@ -94,7 +94,7 @@ def _part(fill: Compute, outer: Box, part: Box) -> Compute:
 def _overwritten_window(block: Block, pos: int, fill: Compute, hints: SizeHints, log: Log) -> Window | None:
     """Return the largest later write that allows ``fill`` to leave out its elements; None if there is
     none."""
-    found: Window | None = None
+    largest: Window | None = None
     for seen, at in enumerate(block.touching(fill.target.array, pos)):
         if seen >= _LOOK_AHEAD:
             break
@@ -106,9 +106,9 @@ def _overwritten_window(block: Block, pos: int, fill: Compute, hints: SizeHints,
                 log.refused(
                     "partial_dead_stores", f"{target.array} is written in full: {reason.text}", fill.loc
                 )
-            elif found is None or _points(target, hints) > _points(found, hints):
-                found = target
-    return found
+            elif largest is None or _points(target, hints) > _points(largest, hints):
+                largest = target
+    return largest
 
 
 def _run(region: Region, log: Log) -> Region:
@@ -119,15 +119,15 @@ def _run(region: Region, log: Log) -> Region:
     body: list[Stmt] = []
     changed = False
     for pos, stmt in enumerate(region.body):
-        found = None
+        window = None
         if isinstance(stmt, Compute) and is_fill(stmt):
-            found = _overwritten_window(block, pos, stmt, hints, log)
-        if found is None or not isinstance(stmt, Compute):
+            window = _overwritten_window(block, pos, stmt, hints, log)
+        if window is None or not isinstance(stmt, Compute):
             body.append(stmt)
             continue
         changed = True
-        body += shrink(stmt, found)
-        log.done("partial_dead_stores", f"of {found.array} only the border is written", stmt.loc)
+        body += shrink(stmt, window)
+        log.done("partial_dead_stores", f"of {window.array} only the border is written", stmt.loc)
     return replace(region, body=tuple(body)) if changed else region
 
 

@@ -75,7 +75,7 @@ class Lines:
     def places(self, expr: Expr) -> list[Place] | None:
         """Return the indices, with extents, by which an expression depends on one axis of the result; None if
         it depends on several axes, or in another way."""
-        found: list[Place] = []
+        places: list[Place] = []
         for node in windows.walk(expr):
             if isinstance(node, Gather):
                 return None
@@ -88,10 +88,10 @@ class Lines:
                 moves = [(Index(node.dim), None)] if isinstance(node, Size) else []
             for ix, extent in moves:
                 if ix.axis != self.axis and _moves_with_results(ix, self.variables):
-                    found.append((ix, extent))
+                    places.append((ix, extent))
                 elif (dims.free_symbols(ix.offset) | dims.free_symbols(ix.stride)) & self.variables:
                     return None
-        return found if all(self.alike(found, [place]) for place in found) else None
+        return places if all(self.alike(places, [place]) for place in places) else None
 
     def alike(self, some: list[Place], others: list[Place]) -> bool:
         """Whether both lists of indices go along the same axis of the result, or both are empty."""

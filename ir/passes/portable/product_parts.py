@@ -62,17 +62,17 @@ def read_parts(block: Block, pos: int, target: Window) -> list[Part] | Reason:
         return reason
     if not uses:
         return Reason(f"{target.array} is never read", (target,))
-    found = []
+    parts = []
     for use in uses:
         amap = containing_map(target, use.window) if use.kind in ("load", "call") else None
         if amap is None:
             return Reason(f"which part of {target.array} is read is not known", (use.window,))
         domain = use.window.shape
         fixed = [ix.axis is None or dims.is_number(domain[ix.axis], 1) for ix in amap]
-        found.append(
+        parts.append(
             (tuple(Index(ix.offset) if one else ix for ix, one in zip(amap, fixed, strict=True)), domain)
         )
-    return found
+    return parts
 
 
 # ---- rows and columns -------------------------------------------------------------------------------------
@@ -86,15 +86,15 @@ def needed(target: Window, uses: Sequence[Part]) -> list[Range] | None:
 
 def _needed(axis: int, extent: Dim, uses: Sequence[Part]) -> Range | None:
     """Return the range that is read along an axis; None if it is all of it, or not known."""
-    found: Range | None = None
+    hull: Range | None = None
     for amap, domain in uses:
         one = _range(amap[axis], domain)
-        found = one if found is None or one is None else _union(found, one)
-        if found is None:
+        hull = one if hull is None or one is None else _union(hull, one)
+        if hull is None:
             return None
-    if found is None or dims.prove_eq(found.length, extent) is True:
+    if hull is None or dims.prove_eq(hull.length, extent) is True:
         return None
-    return found if dims.prove_le(0, found.length) is True else None
+    return hull if dims.prove_le(0, hull.length) is True else None
 
 
 def _narrowed(window: Window, ranges: dict[int, Range]) -> Window:
@@ -129,12 +129,12 @@ def diagonal(call: Call, uses: Sequence[Part]) -> tuple[Index, Index, Dim] | Non
     diagonal; else None."""
     if any(len(window.shape) != 2 for window in (*call.reads, *call.writes)):
         return None
-    found = set()
+    diagonals = set()
     for (row, column), domain in uses:
         if row.axis is None or row.axis != column.axis:
             return None
-        found.add((replace(row, axis=0), replace(column, axis=0), domain[row.axis]))
-    return found.pop() if len(found) == 1 else None
+        diagonals.add((replace(row, axis=0), replace(column, axis=0), domain[row.axis]))
+    return diagonals.pop() if len(diagonals) == 1 else None
 
 
 def inner_products(call: Call, row: Index, column: Index, length: Dim, dtype: np.dtype[Any]) -> Compute:
@@ -145,8 +145,8 @@ def inner_products(call: Call, row: Index, column: Index, length: Dim, dtype: np
         Load(windows.compose(a, (row, along), shape), dtype),
         Load(windows.compose(b, (along, column), shape), dtype),
     ]
-    made = windows.compose(target, (row, column), shape)
-    return Compute(made, Apply("multiply", tuple(factors), dtype), "add", const(0, dtype), call.loc)
+    elements = windows.compose(target, (row, column), shape)
+    return Compute(elements, Apply("multiply", tuple(factors), dtype), "add", const(0, dtype), call.loc)
 
 
 def _shrink(block: Block, pos: int, call: Call, log: Log) -> bool:
@@ -154,16 +154,16 @@ def _shrink(block: Block, pos: int, call: Call, log: Log) -> bool:
     uses = read_parts(block, pos, target)
     if isinstance(uses, Reason):
         return False
-    found = diagonal(call, uses)
-    made: Stmt | None = None
-    if found is not None:
-        made = inner_products(call, *found, block.facts.arrays[target.array].dtype)
+    indices = diagonal(call, uses)
+    new: Stmt | None = None
+    if indices is not None:
+        new = inner_products(call, *indices, block.facts.arrays[target.array].dtype)
     elif (ranges := needed(target, uses)) is not None:
-        made = restricted(call, ranges)
-    if made is None:
+        new = restricted(call, ranges)
+    if new is None:
         return False
-    block.replace(pos, made)
-    what = "diagonal" if found is not None else "part that is read"
+    block.replace(pos, new)
+    what = "diagonal" if indices is not None else "part that is read"
     log.done("product_parts", f"of the product {target.array} only the {what} is computed", call.loc)
     return True
 

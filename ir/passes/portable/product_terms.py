@@ -131,10 +131,10 @@ def product_of(loop: Loop, outer: frozenset[str], arrays: Mapping[str, Array]) -
         return Reason("results have different numbers of terms")
     if any(loop.var in dims.free_symbols(part) for part in _parts(stmt.target)):
         return Reason(f"{stmt.target.array} is written term by term", (stmt.target,))
-    found = term_of(stmt)
-    if found is None:
+    addition = term_of(stmt)
+    if addition is None:
         return Reason(f"it adds nothing to {stmt.target.array}", (stmt.target,))
-    op, term = found
+    op, term = addition
     fold = over_iterations(replace(stmt, body=term, combine="add"), loop)
     if isinstance(fold, Reason):
         return fold
@@ -146,17 +146,17 @@ def fold_product(stmt: Compute, outer: frozenset[str], arrays: Mapping[str, Arra
     or why there are none."""
     if stmt.combine != "add" or stmt.scan is not None or dtype_of(stmt.body).char not in _DTYPES:
         return Reason("it is not a sum", (stmt.target,))
-    found = _product(stmt, (), "add", outer, arrays)
-    if isinstance(found, Reason):
-        return found
-    for term in found.terms:
+    product = _product(stmt, (), "add", outer, arrays)
+    if isinstance(product, Reason):
+        return product
+    for term in product.terms:
         if len(term.moving) < len(term.operands):
             return Reason("it is a product with a vector", (stmt.target,))
         if not any(
             dims.free_symbols(part) & outer for at, _ in term.moving for part in (at.offset, at.stride)
         ):
             return Reason("it is the same in all iterations", (stmt.target,))
-    return found
+    return product
 
 
 def term_of(stmt: Compute) -> tuple[str, Expr] | None:
@@ -192,10 +192,10 @@ def _product(
     lines = Lines(axis, variables, arrays)
     terms = []
     for sign, addend in _addends(fold.body, op):
-        found = term_factors(addend, lines, dims.prove_le(1, count) is True)
-        if isinstance(found, Reason):
-            return found
-        terms.append(Term(sign, *found))
+        factors = term_factors(addend, lines, dims.prove_le(1, count) is True)
+        if isinstance(factors, Reason):
+            return factors
+        terms.append(Term(sign, *factors))
     return LoopProduct(fold, axis, inner, tuple(terms), variables)
 
 

@@ -81,11 +81,11 @@ def can_take_apart(
 
 
 def _windows(stmt: Compute) -> list[Window]:
-    found = [stmt.target]
+    used = [stmt.target]
     for expr in (stmt.body, stmt.init):
         if expr is not None:
-            found += [node.window for node in windows.loads(expr) if isinstance(node, Load)]
-    return found
+            used += [node.window for node in windows.loads(expr) if isinstance(node, Load)]
+    return used
 
 
 def _whole(ix: Index, window: Window, extent: Dim) -> bool:
@@ -142,19 +142,19 @@ def take_apart(
         return [replace(ix, axis=places[ix.axis])]
 
     def moved(window: Window) -> Window:
-        made = [axes(ix) for ix in window.index]
+        indices = [axes(ix) for ix in window.index]
         if window.array == coarse.name:
-            found = [Index(0)] * len(fine.shape)
-            for own, new in zip(groups, made, strict=True):
-                found = [new[own.index(k)] if k in own else ix for k, ix in enumerate(found)]
-            return Window(fine.name, shape, tuple(found))
+            index = [Index(0)] * len(fine.shape)
+            for own, new in zip(groups, indices, strict=True):
+                index = [new[own.index(k)] if k in own else ix for k, ix in enumerate(index)]
+            return Window(fine.name, shape, tuple(index))
         array = facts.arrays[window.array]
-        if any(len(new) > 1 for new in made):
+        if any(len(new) > 1 for new in indices):
             extents: list[Dim] = []
-            for ix, new, extent in zip(window.index, made, array.shape, strict=True):
+            for ix, new, extent in zip(window.index, indices, array.shape, strict=True):
                 extents += [extent] if len(new) == 1 or ix.axis is None else parts[ix.axis]
             array = geometries.of(array, tuple(extents), facts)
-        return Window(array.name, shape, tuple([ix for new in made for ix in new]))
+        return Window(array.name, shape, tuple([ix for new in indices for ix in new]))
 
     def node(expr: Expr) -> Expr:
         if isinstance(expr, Load):

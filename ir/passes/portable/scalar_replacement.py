@@ -45,10 +45,10 @@ def updated_element(loop: Loop, region: Region) -> Window | None:
         if not _inside(target, arrays[target.array]):
             continue
         # this suffix keeps the variables of inner loops apart from those of enclosing loops
-        found = accesses((loop,), {}, " inside", {}, {root[target.array]}, root)
-        others = [one for one in found if not _is(one.window, target)]
-        is_read = not all(one.writing for one in found)  # else it may have no value before the loop
-        if others and is_read and all(one.window.array == target.array for one in found):
+        uses = accesses((loop,), {}, " inside", {}, {root[target.array]}, root)
+        others = [one for one in uses if not _is(one.window, target)]
+        is_read = not all(one.writing for one in uses)  # else it may have no value before the loop
+        if others and is_read and all(one.window.array == target.array for one in uses):
             for one in others:
                 with dims.between(dict(one.ranges)):
                     if overlap(one.window, target) is not False:
@@ -64,7 +64,7 @@ def carried_elements(loop: Loop, region: Region) -> list[int]:
     points = [stmt for stmt in loop.body if is_point(stmt)]
     if len(points) < len(loop.body) or type(loop.bounds[2]) is not int:
         return []
-    root, found = families(region), []
+    root, positions = families(region), []
     with dims.ranging(loop.var, loop.bounds):
         for k, stmt in enumerate(points):
             here, old = stmt.target, previous_element(stmt.target, loop)
@@ -73,8 +73,8 @@ def carried_elements(loop: Loop, region: Region) -> list[int]:
             if not others or old == here or Load(old, stmt.body.dtype) not in loads(stmt.body):
                 continue
             if all(t.array == old.array and overlap(t, w) is False for t in others for w in (old, here)):
-                found.append(k)
-    return found
+                positions.append(k)
+    return positions
 
 
 def previous_element(window: Window, loop: Loop) -> Window:
@@ -120,8 +120,8 @@ def in_scalars(loop: Loop, which: Sequence[int], arrays: Sequence[Array]) -> Stm
         old, value = Load(previous_element(stmt.target, loop), array.dtype), Load(scalar, array.dtype)
         first = window_at(old.window, {loop.var: loop.bounds[0]})
         head.append(Compute(scalar, Load(first, array.dtype), loc=loop.loc))
-        made = rewrite(stmt.body, partial(_put, old, value))
-        body[k] = Nest((Compute(scalar, made, loc=stmt.loc), replace(stmt, body=value)))
+        expr = rewrite(stmt.body, partial(_put, old, value))
+        body[k] = Nest((Compute(scalar, expr, loc=stmt.loc), replace(stmt, body=value)))
     parts = tuple(part for stmt in body for part in (stmt.body if isinstance(stmt, Nest) else (stmt,)))
     return _if_any(loop, (*head, replace(loop, body=parts)))
 
@@ -148,14 +148,14 @@ class _Sweep:
     def scalar(self, target: Window) -> Array:
         """Return a new scalar for an element."""
         (array,) = [a for a in self.region.arrays if a.name == target.array]
-        made = Array(numbered(array.name, self.taken), array.dtype, (), "temp")
-        self.taken.add(made.name)
-        self.region = replace(self.region, arrays=(*self.region.arrays, made))
-        return made
+        scalar = Array(numbered(array.name, self.taken), array.dtype, (), "temp")
+        self.taken.add(scalar.name)
+        self.region = replace(self.region, arrays=(*self.region.arrays, scalar))
+        return scalar
 
     def body(self, stmts: tuple[Stmt, ...], inside: bool) -> tuple[Stmt, ...]:
-        made = tuple([self.one(stmt, inside) for stmt in stmts])
-        return stmts if all(a is b for a, b in zip(made, stmts, strict=True)) else made
+        new = tuple([self.one(stmt, inside) for stmt in stmts])
+        return stmts if all(a is b for a, b in zip(new, stmts, strict=True)) else new
 
     def one(self, stmt: Stmt, inside: bool) -> Stmt:
         """Return a statement with elements replaced by scalars; ``inside``: it is in the body of a loop."""

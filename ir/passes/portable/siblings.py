@@ -61,13 +61,13 @@ def can_move(block: Block, pos: int, other: int) -> Reason | None:
     """Return why the statement at ``pos`` may not be moved to the position ``other``; None if it may."""
     start, stop = min(pos, other), max(pos, other)
     for window, _ in block.reads[pos]:
-        found = block.writer_between(start, stop, window)
-        if found is not None:
-            return Reason(f"a statement between them writes {found.array}", (window, found))
+        clash = block.writer_between(start, stop, window)
+        if clash is not None:
+            return Reason(f"a statement between them writes {clash.array}", (window, clash))
     for window in block.writes[pos]:
-        found = block.toucher_between(start, stop, window)
-        if found is not None:
-            return Reason(f"a statement between them uses {found.array}", (window, found))
+        clash = block.toucher_between(start, stop, window)
+        if clash is not None:
+            return Reason(f"a statement between them uses {clash.array}", (window, clash))
     return None
 
 

@@ -186,10 +186,10 @@ def _never_runs(loop: Loop) -> bool:
 
 def _each(body: tuple[Any, ...], fn: Callable[[Any], tuple[Any, ...]]) -> tuple[Any, ...]:
     """Replace every statement; return the same tuple if none changed."""
-    made = [fn(stmt) for stmt in body]
-    if all(len(new) == 1 and new[0] is old for new, old in zip(made, body, strict=True)):
+    replaced = [fn(stmt) for stmt in body]
+    if all(len(new) == 1 and new[0] is old for new, old in zip(replaced, body, strict=True)):
         return body
-    return tuple(stmt for new in made for stmt in new)
+    return tuple(stmt for new in replaced for stmt in new)
 
 
 def _run(region: Region, log: Log) -> Region:
