@@ -1,7 +1,5 @@
 """The documents say what is so: their examples run, and the names that they mention exist."""
 
-from __future__ import annotations
-
 import ast
 import os
 import re

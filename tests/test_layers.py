@@ -1,7 +1,5 @@
 """The walls of the house: who may import whom, and what an import may cost."""
 
-from __future__ import annotations
-
 import ast
 import graphlib
 import subprocess

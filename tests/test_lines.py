@@ -3,8 +3,6 @@
 ``python tests/test_lines.py`` lowers the caps in ``lines.txt`` to the lines that there are, rounded up.
 """
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

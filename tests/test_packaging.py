@@ -1,7 +1,5 @@
 """What a wheel carries is what an editable install sees."""
 
-from __future__ import annotations
-
 import os
 import re
 import tomllib

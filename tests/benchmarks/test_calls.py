@@ -1,7 +1,5 @@
 """Every call that `python -m benchmarks calls` times means the same on plain and on wrapped arrays."""
 
-from __future__ import annotations
-
 import ast
 import warnings
 from pathlib import Path

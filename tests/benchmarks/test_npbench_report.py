@@ -1,7 +1,5 @@
 """Sections from what a run of NPBench wrote, here an invented one."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

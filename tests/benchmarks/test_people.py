@@ -1,7 +1,5 @@
 """Whole programs: the scripts run with plain NumPy, and the command finds what differs."""
 
-from __future__ import annotations
-
 import ast
 import json
 import math

@@ -1,7 +1,5 @@
 """Planning for 1,296 ranks takes no longer than for 4: no list is as long as there are ranks, or partners."""
 
-from __future__ import annotations
-
 import pytest
 from comm_planning_effort import counted, forget, planned
 

@@ -1,7 +1,5 @@
 """The papers' kernels: their regions mean what they compute, the command runs, and the model adds up."""
 
-from __future__ import annotations
-
 import json
 import sys
 from importlib.util import find_spec

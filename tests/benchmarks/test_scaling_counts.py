@@ -1,7 +1,5 @@
 """What travels for the papers' kernels, by plans without data, beside what has to."""
 
-from __future__ import annotations
-
 import pytest
 
 from benchmarks.papers import PROGRAMS, Program

@@ -1,7 +1,5 @@
 """Work in a process's first seconds: the count of calls by a time, and the command on a tiny suite."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

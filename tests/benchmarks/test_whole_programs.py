@@ -1,7 +1,5 @@
 """Scripts as processes: what agrees, what does not, and what goes wrong."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 """Tests of the NumPy interface and random programs on several ranks, real and simulated, with every array in
 blocks."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Parallel loops over tiles."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Callable

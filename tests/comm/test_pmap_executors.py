@@ -1,7 +1,5 @@
 """Parallel loops over tiles that executors run: threads, processes that die, and Dask's workers."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import re

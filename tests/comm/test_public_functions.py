@@ -1,7 +1,5 @@
 """The public functions of ``dcarray.comm`` on simulated ranks; `test_mpi` has the same programs under MPI."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

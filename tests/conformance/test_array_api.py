@@ -1,7 +1,5 @@
 """The array API standard: what our namespace has beyond NumPy's, and the list of known failures."""
 
-from __future__ import annotations
-
 import os
 from inspect import signature
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Scripts at the borders: all are parsed, what they lack is told, and a difference is found."""
 
-from __future__ import annotations
-
 import ast
 import importlib.util
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The command that runs CPython's own tests, on some short files of them."""
 
-from __future__ import annotations
-
 import importlib.util
 
 import pytest

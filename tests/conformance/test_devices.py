@@ -1,7 +1,5 @@
 """NPBench on a device, by a suite of two tiny benchmarks, of which one fails."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Every public function of NumPy on wrapped arrays, all of it recorded and interpreted."""
 
-from __future__ import annotations
-
 import pickle
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The command that runs random programs: its programs, its judge, its shrinking, its output."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

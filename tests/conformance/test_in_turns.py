@@ -1,7 +1,5 @@
 """What is measured of a program called in turn as it is and accelerated, and how results are compared."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

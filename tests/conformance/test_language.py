@@ -1,7 +1,5 @@
 """The table of the language: what it says of compiled code is so, and the page has it."""
 
-from __future__ import annotations
-
 import cmath
 import copy
 import functools

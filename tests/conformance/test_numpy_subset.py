@@ -1,7 +1,5 @@
 """A few of NumPy's own tests of each module on wrapped arrays, and the list of those that do not pass."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

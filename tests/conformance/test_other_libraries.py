@@ -1,7 +1,5 @@
 """Libraries on wrapped arrays: the command's lists and counts, and its quick parts if they are installed."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The command that runs packages' own tests: on a small package, with plain NumPy and accelerated."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

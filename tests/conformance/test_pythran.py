@@ -1,7 +1,5 @@
 """The command that runs Pythran's test programs, on a suite of two of our own."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The commands that run programs of others as whole processes: on programs of our own."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Random source programs and those written by hand: how they are compared, and that they agree."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path

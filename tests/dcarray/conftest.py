@@ -1,7 +1,5 @@
 """The judge of every function: the same call on plain and on wrapped arrays."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace

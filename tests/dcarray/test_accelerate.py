@@ -1,7 +1,5 @@
 """dc.accelerate: functions, classes and modules, with NumPy's arrays and with wrapped ones."""
 
-from __future__ import annotations
-
 import abc
 import copy
 import functools

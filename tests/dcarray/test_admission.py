@@ -1,7 +1,5 @@
 """When compiled code is asked for, and when it is kept."""
 
-from __future__ import annotations
-
 import pytest
 
 from dcarray.tiering import admission

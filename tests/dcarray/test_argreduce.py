@@ -1,7 +1,5 @@
 """The places of extrema, against NumPy's."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """What is given to us and handed out, and what goes straight to NumPy where it does all of it."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Callable

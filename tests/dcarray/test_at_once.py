@@ -1,7 +1,5 @@
 """Calls that NumPy runs at once: on small arrays, and of one pass on arrays that are a few times larger."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """When plans are made beside the program."""
 
-from __future__ import annotations
-
 import ctypes
 import sys
 import threading

@@ -1,7 +1,5 @@
 """Slight products stay on one thread of OpenBLAS where kernels run in between."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """What `dcarray info` says where the C module is not used."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Plans that travel: exports of the cache folder, imports, and a shared folder that is only read."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Programs whose arrays change their lengths: as NumPy, and done at once where recording is in vain."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

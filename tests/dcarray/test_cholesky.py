@@ -1,7 +1,5 @@
 """The Cholesky factor by LAPACK on rows: NumPy's up to rounding, and its errors."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Absolute values of complex numbers, compared: what NumPy warns of and raises."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 

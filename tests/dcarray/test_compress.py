@@ -1,7 +1,5 @@
 """What a mask chooses, gathered by compiled code: the same elements as NumPy's."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

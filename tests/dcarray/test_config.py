@@ -1,7 +1,5 @@
 """Options: the environment, scopes, threads, refusals."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 import threading

@@ -1,7 +1,5 @@
 """The default number of threads: control groups, affinity, OpenMP's variable, workers of one program."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Covariances and correlations: NumPy's, but for the order of sums."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

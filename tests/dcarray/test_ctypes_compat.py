@@ -1,7 +1,5 @@
 """Wrapped arrays as arguments of functions of C libraries."""
 
-from __future__ import annotations
-
 import ctypes
 import hashlib
 import sys

@@ -1,7 +1,5 @@
 """Arrays on a CUDA device that is made up: their operations run as graphs, and are explained as such."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from cuda_runs import Machine, machine, needs_gxx

@@ -3,8 +3,6 @@
 Each program runs on plain arrays and on wrapped ones: with the same results, which are wrapped where they
 were not computed by code that only makes plain arrays."""
 
-from __future__ import annotations
-
 import pickle
 import warnings
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The demo on a small grid, and the command line."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``python -m dcarray doctor``: where the time of programs goes whose times are known."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

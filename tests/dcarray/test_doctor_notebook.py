@@ -1,7 +1,5 @@
 """``%%dcarray``: cells of IPython under the doctor."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Formulas, layout and drawing, on regions made by hand."""
 
-from __future__ import annotations
-
 import xml.etree.ElementTree as ET
 
 import numpy as np

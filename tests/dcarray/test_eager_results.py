@@ -1,8 +1,6 @@
 """What NumPy makes at once of small arrays may be large, and then it is recorded; and what it makes of large
 ones is an array of ours that nobody else has."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """``dc.explain``: what it says must be what runs, and asking must not run it."""
 
-from __future__ import annotations
-
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any

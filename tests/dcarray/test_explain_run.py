@@ -1,7 +1,5 @@
 """``python -m dcarray run --explain FILE``: the regions of sites that have run as compiled code."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The short ways into the log give what NumPy gives: other shapes, arrays to write into, outer products."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

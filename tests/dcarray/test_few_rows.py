@@ -1,7 +1,5 @@
 """Sums of few rows that all take from one operand, which is read once for all of them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

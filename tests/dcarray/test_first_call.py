@@ -1,7 +1,5 @@
 """What the first call in a process does not wait for."""
 
-from __future__ import annotations
-
 import inspect
 import os
 import subprocess

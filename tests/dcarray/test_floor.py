@@ -1,7 +1,5 @@
 """The floor: kept memory and shared loops beneath NumPy, each in a process of its own."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Who raised a floating-point exception: random programs in place against what NumPy says."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

@@ -1,7 +1,5 @@
 """``np.errstate`` is captured when a call is recorded and honoured when it runs."""
 
-from __future__ import annotations
-
 import sys
 import warnings
 

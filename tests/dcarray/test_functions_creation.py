@@ -1,7 +1,5 @@
 """Creation, and arrays like others."""
 
-from __future__ import annotations
-
 import resource
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Differences, gradients, integrals, cross products."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

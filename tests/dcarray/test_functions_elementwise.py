@@ -1,7 +1,5 @@
 """Functions of single elements, choices and comparisons."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What NumPy does for us: results, views, in-place functions, the report, strictness."""
 
-from __future__ import annotations
-
 import collections
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Joining, repeating, rolling and padding."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

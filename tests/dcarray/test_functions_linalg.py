@@ -1,7 +1,5 @@
 """Products, norms and factorisations."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The public namespace is NumPy's."""
 
-from __future__ import annotations
-
 import inspect
 import pickle
 import subprocess

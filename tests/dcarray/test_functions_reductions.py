@@ -1,7 +1,5 @@
 """Sums, extrema, means and their NaN-aware sisters."""
 
-from __future__ import annotations
-
 import gc
 import warnings
 import weakref

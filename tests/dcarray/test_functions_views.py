@@ -1,7 +1,5 @@
 """Functions that give views or ask about shapes."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """What must be true to the user, whatever is recorded, interpreted or compiled."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 import warnings

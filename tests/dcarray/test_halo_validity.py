@@ -1,7 +1,5 @@
 """Chains of stencils, and what changes the ends of arrays between them: near these halos may stay valid."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

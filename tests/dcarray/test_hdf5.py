@@ -1,7 +1,5 @@
 """Datasets in HDF5 files: what one process writes and reads, by ranks of which each has its own block."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What nothing but a recording keeps alive is not many arrays."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

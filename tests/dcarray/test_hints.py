@@ -1,7 +1,5 @@
 """``python -m dcarray hints``: the types of arguments that a run of a script has seen, as a stub."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Histograms: NumPy's, to the bit."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

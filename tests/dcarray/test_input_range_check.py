@@ -1,7 +1,5 @@
 """Updates in place of which nothing is kept, since what they are given is too small to raise anything."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 

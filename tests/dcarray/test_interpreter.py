@@ -1,7 +1,5 @@
 """What does not run as a whole runs call by call: neither bugs nor failed allocations harm any array."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Assignments that NumPy refuses: the same exception on wrapped arrays, whatever is wrong at once."""
 
-from __future__ import annotations
-
 import random
 import warnings
 from collections.abc import Callable

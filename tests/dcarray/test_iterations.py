@@ -1,7 +1,5 @@
 """Loops whose windows move: a recording ends where they come round, and one plan serves all turns."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

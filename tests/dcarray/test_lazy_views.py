@@ -1,7 +1,5 @@
 """Views that NumPy makes of large arrays at once: their windows are found when they are wanted."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

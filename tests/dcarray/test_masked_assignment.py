@@ -1,7 +1,5 @@
 """Assignments and selections by masks: everything as in NumPy, recorded where it can be."""
 
-from __future__ import annotations
-
 import copy
 import operator
 import pickle

@@ -1,7 +1,5 @@
 """Ufuncs under masks raise nothing for elements that are not chosen, wherever in an array these are."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Results lie in memory as NumPy's do."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Plain arrays beside wrapped ones, and small arrays made of numbers: the short way gives what NumPy does."""
 
-from __future__ import annotations
-
 import operator
 import pickle
 from collections.abc import Callable

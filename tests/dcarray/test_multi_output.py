@@ -1,7 +1,5 @@
 """Ufuncs with two results, against NumPy's: the same bits."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

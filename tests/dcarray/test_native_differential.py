@@ -1,7 +1,5 @@
 """Random programs with the C extension and without: the same values, dtypes, errors and warnings."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

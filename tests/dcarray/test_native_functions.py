@@ -1,7 +1,5 @@
 """What is answered, multiplied, overwritten, lent and cut without NumPy's functions is what NumPy's give."""
 
-from __future__ import annotations
-
 import gc
 import sys
 import warnings

@@ -1,7 +1,5 @@
 """Small arrays through the C module, and without it."""
 
-from __future__ import annotations
-
 import gc
 import operator
 import subprocess

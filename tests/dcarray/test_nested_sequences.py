@@ -1,7 +1,5 @@
 """Arrays in sequences of sequences, and between brackets: NumPy's results, whatever the sizes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Copies and fills of which parts are overwritten later, in programs."""
 
-from __future__ import annotations
-
 import random
 
 import numpy as np

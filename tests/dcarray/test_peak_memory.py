@@ -1,8 +1,6 @@
 """What runs keep in case of an exception, and where temporaries lie: results, what NumPy says, and how much
 memory that takes."""
 
-from __future__ import annotations
-
 import tracemalloc
 import warnings
 

@@ -1,7 +1,5 @@
 """``DCARRAY_PERF_MAP``: the file from which profilers have the names of compiled code."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

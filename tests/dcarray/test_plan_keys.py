@@ -1,7 +1,5 @@
 """Plans and code on disk are found by keys that cover all the source that they depend on."""
 
-from __future__ import annotations
-
 import ast
 import importlib.util
 import pickle

@@ -1,7 +1,5 @@
 """Plans that come from another process."""
 
-from __future__ import annotations
-
 import gc
 import os
 import platform

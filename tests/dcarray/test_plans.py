@@ -1,7 +1,5 @@
 """What becomes of recorded programs: kernels, copies, compilations; and when a plan must not be reused."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import textwrap

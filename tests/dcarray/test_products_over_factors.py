@@ -1,7 +1,5 @@
 """Products that are assigned to one of their factors, beside plain NumPy."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

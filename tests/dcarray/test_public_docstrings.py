@@ -1,7 +1,5 @@
 """The docstrings of the package's own public names: complete, and their examples run."""
 
-from __future__ import annotations
-
 import doctest
 import inspect
 from typing import Any

@@ -1,7 +1,5 @@
 """Streams are NumPy's, arrays are ours."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np

@@ -3,8 +3,6 @@
 The programs are those of ``python -m conformance.fuzz``; a failure prints one as a script.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Reductions with a mask, an initial value or a place for the result, against NumPy's."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The report and the facts of the machine."""
 
-from __future__ import annotations
-
 import numpy as np
 from made_up_device import MadeUpDevice
 

@@ -1,7 +1,5 @@
 """Memory, threads, forks, interrupts and failed allocations leave the process usable and arrays right."""
 
-from __future__ import annotations
-
 import gc
 import os
 import signal

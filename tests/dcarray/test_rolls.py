@@ -1,7 +1,5 @@
 """`np.roll`, alone and read by what is computed from it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """``python -m dcarray run``: scripts and modules as plain python runs them."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

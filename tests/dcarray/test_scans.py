@@ -1,7 +1,5 @@
 """Cumulative sums, products and extrema, against NumPy's: the same bits."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Places in sorted tables, and values between points: NumPy's, to the bit."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from typing import Any

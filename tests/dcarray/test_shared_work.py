@@ -1,7 +1,5 @@
 """Threads that share NumPy's loops: after a fork, beside each other, and under signals."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Products of a large matrix with few rows: recorded, worth a plan, and made by its own code."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import recorded_products

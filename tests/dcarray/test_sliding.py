@@ -1,7 +1,5 @@
 """Convolutions and correlations with short lines: NumPy's, to the bit where it adds up term by term."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from typing import Any

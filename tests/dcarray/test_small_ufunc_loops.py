@@ -1,7 +1,5 @@
 """Loops of NumPy's called at once on small arrays, and the life of handles and stores."""
 
-from __future__ import annotations
-
 import gc
 import operator
 import threading

@@ -1,7 +1,5 @@
 """Systems of equations that are solved on all cores: LAPACK's accuracy, NumPy's errors."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

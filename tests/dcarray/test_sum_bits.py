@@ -1,7 +1,5 @@
 """Sums of floats, and what is made of them, have NumPy's bits."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

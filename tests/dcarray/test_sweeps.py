@@ -1,7 +1,5 @@
 """Sweeps over small parts of large arrays: what is pending on these runs, and NumPy does the rest at once."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The option ``target``: plans for the targets that are built in, and for one of the user's own."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """threadpoolctl sees our threads and limits them, whichever of the two is imported first."""
 
-from __future__ import annotations
-
 import dataclasses
 import subprocess
 import sys

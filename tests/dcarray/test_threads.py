@@ -1,7 +1,5 @@
 """Threads of the user's: operands that they share, and what one has made in the hands of another."""
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import itertools

@@ -1,7 +1,5 @@
 """The byte counter of the demo."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from dcarray.demo.traffic_meter import Metered

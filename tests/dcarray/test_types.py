@@ -1,7 +1,5 @@
 """Editors and mypy: NumPy's names have NumPy's types, and decorated functions keep their signatures."""
 
-from __future__ import annotations
-
 import inspect
 import re
 import shutil

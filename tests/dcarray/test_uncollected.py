@@ -1,7 +1,5 @@
 """Work of our own collects no garbage of the program's."""
 
-from __future__ import annotations
-
 import gc
 
 import pytest

@@ -1,7 +1,5 @@
 """Messages in the memory of CUDA devices: which ones, where MPI takes them, and that results are NumPy's."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any

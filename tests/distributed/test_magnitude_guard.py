@@ -1,7 +1,5 @@
 """Distributed arrays overwritten in place where the input range check rules out floating-point exceptions."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Arrays over many ranks against NumPy, on simulated ranks; `comm_public_programs` has some under MPI."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Plans of single statements, made to find the statement that raised a floating-point exception."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

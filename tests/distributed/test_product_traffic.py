@@ -1,7 +1,5 @@
 """The bytes sent for products of distributed arrays."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

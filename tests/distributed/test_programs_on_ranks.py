@@ -1,7 +1,5 @@
 """Regions of ``dc.program`` on ranks: NumPy's results, by one region and its loops instead of recordings."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Windows of a random array are bit for bit those of the whole array."""
 
-from __future__ import annotations
-
 import copy
 import itertools
 import math

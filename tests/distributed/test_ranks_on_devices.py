@@ -1,7 +1,5 @@
 """Ranks that compute their blocks on a device each: NumPy's results, messages of windows alone."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The length at which recordings of several ranks are flushed."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Recordings on distributed arrays give NumPy's results; `rank_programs` has the programs."""
 
-from __future__ import annotations
-
 import gc
 import subprocess
 import sys

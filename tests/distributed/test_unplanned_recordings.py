@@ -1,7 +1,5 @@
 """Recordings for which planning or compilation fails on some rank run without a plan."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The discontinuous Galerkin methods of ``examples/dgfem``: exact where they must be, convergent, alike."""
 
-from __future__ import annotations
-
 import ast
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The radar of ``examples/stap``: found with NumPy, on the processor, on a device and on several ranks."""
 
-from __future__ import annotations
-
 import ast
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """Dimensions, proofs about them, and guards."""
 
-from __future__ import annotations
-
 from itertools import pairwise, product
 
 import pytest

@@ -1,7 +1,5 @@
 """Draws of random numbers as calls of a region."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Reads, writes and dependences of statements."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """Regions in which sizes that guards make equal are one symbol mean what they did."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

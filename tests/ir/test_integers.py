@@ -1,7 +1,5 @@
 """Integer expressions: every operation and every form of them has the value that Python's integers have."""
 
-from __future__ import annotations
-
 import pickle
 import random
 from itertools import product

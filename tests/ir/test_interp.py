@@ -1,7 +1,5 @@
 """The interpreter against a point-by-point evaluation, and what it promises beyond the values."""
 
-from __future__ import annotations
-
 from contextlib import contextmanager
 from itertools import product
 

@@ -1,7 +1,5 @@
 """Which loops NumPy has for some dtypes."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from dcarray.ir.ops import loop_dtype

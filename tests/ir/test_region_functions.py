@@ -1,7 +1,5 @@
 """Regions with functions, which may call themselves."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from plan_runs import run_plan

@@ -1,7 +1,5 @@
 """The text form: golden, and there and back."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """Inputs of which it is claimed that they raise nothing raise nothing."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

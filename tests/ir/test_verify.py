@@ -1,7 +1,5 @@
 """Each rule of the verifier, by a region that breaks it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

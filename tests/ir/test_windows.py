@@ -1,7 +1,5 @@
 """Windows against the sets of points that they stand for."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

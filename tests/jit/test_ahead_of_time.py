@@ -1,7 +1,5 @@
 """Programs compiled ahead of time by ``python -m dcarray compile``: libraries, headers, loaders, errors."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import platform

@@ -1,7 +1,5 @@
 """Parts of objects, and items that are appended to lists, as names of compiled code."""
 
-from __future__ import annotations
-
 import re
 import tempfile
 from pathlib import Path

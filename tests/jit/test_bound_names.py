@@ -1,7 +1,5 @@
 """Global names of accelerated code: its frame's; NumPy's are dcarray's where its arrays are wrapped."""
 
-from __future__ import annotations
-
 import gc
 import pickle
 import sys

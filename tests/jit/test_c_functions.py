@@ -1,7 +1,5 @@
 """Functions of `math` and powers of scalars in loops: the C library's bits, Python's and NumPy's errors."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Programs that are compiled with a schedule: calls run it; steps that do not fit are errors at compile."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Complex numbers of Python and functions of `cmath` in compiled loops: bits and errors are Python's."""
 
-from __future__ import annotations
-
 import cmath
 import random
 import sys

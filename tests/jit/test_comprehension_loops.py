@@ -1,8 +1,6 @@
 """Comprehensions over many items, loops with an ``else``, and names bound in conditions, in compiled code:
 what Python gives, to the type."""
 
-from __future__ import annotations
-
 import math
 import random
 import sys

@@ -1,7 +1,5 @@
 """Comprehensions over a few known items in compiled code."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Names that are bound to one array or another under a condition of the data, and sequences as elements."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

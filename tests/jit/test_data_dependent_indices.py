@@ -1,7 +1,5 @@
 """Loops with data-dependent indices, loop bounds, integers and conditions: results, errors and warnings."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Dead values in loops, of which NumPy warns as of others."""
 
-from __future__ import annotations
-
 import ast
 import warnings
 from typing import Any

@@ -1,7 +1,5 @@
 """Decorated functions in compiled loops: what is called counts, not what is written above its definition."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Loops with ``assert`` and ``raise``: compiled code looks at the conditions, and what raises is Python's."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from outcomes import outcome

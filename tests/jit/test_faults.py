@@ -1,7 +1,5 @@
 """Faults inside of compiled code's own machinery: the program's output is Python's, and nothing half done."""
 
-from __future__ import annotations
-
 import builtins
 import os
 import signal

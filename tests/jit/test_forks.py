@@ -1,7 +1,5 @@
 """Forks in any thread: the child has no lock of another thread, and its compiled code works."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Functions with sites behave as before."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import linecache

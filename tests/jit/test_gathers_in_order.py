@@ -1,7 +1,5 @@
 """Arrays gathered at integer places are named in loops; what follows from their order in memory."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Global names that functions read and bind, in loops that call them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

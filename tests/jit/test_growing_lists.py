@@ -1,7 +1,5 @@
 """Loops that append to lists."""
 
-from __future__ import annotations
-
 import copy
 import math
 from typing import Any

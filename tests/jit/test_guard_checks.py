@@ -1,7 +1,5 @@
 """Guards and their checks in C: no values pass but those with equal guards."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

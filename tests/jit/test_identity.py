@@ -1,7 +1,5 @@
 """Programs that see which object is which: cycles, shared parts, methods with effects, NaN, and ``is``."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Functions that are defined in functions, closures and lambdas, called in loops."""
 
-from __future__ import annotations
-
 import math
 import weakref
 from typing import Any

@@ -1,7 +1,5 @@
 """Loops over elements with inner products of rows and columns, for overlapping and strided arrays."""
 
-from __future__ import annotations
-
 import re
 import warnings
 from typing import Any

@@ -1,7 +1,5 @@
 """Loops without undo copies, where the input range check rules out floating-point exceptions."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

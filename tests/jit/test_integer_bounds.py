@@ -1,7 +1,5 @@
 """Python's integers in traced loops: their bounds, and values that stay Python's."""
 
-from __future__ import annotations
-
 import operator
 from contextlib import suppress
 from typing import Any

@@ -1,7 +1,5 @@
 """Loops over arrays, and over ``enumerate``, ``zip`` and ``reversed`` of them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Programs that random ones were reduced to: what they print compiled is what Python prints."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

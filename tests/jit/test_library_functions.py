@@ -1,7 +1,5 @@
 """Libraries for C call the C library's functions, and what programs have in place of NumPy's."""
 
-from __future__ import annotations
-
 from types import ModuleType
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Loops that are left by ``return``, or have an ``else``: compiled, with the program's results and errors."""
 
-from __future__ import annotations
-
 import random
 import textwrap
 from typing import Any

@@ -1,7 +1,5 @@
 """Random programs with loops in functions, plain and accelerated."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

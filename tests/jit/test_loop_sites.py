@@ -1,7 +1,5 @@
 """Loop sites: compiled loops have the results, errors and warnings of the program."""
 
-from __future__ import annotations
-
 import inspect
 import sys
 import threading

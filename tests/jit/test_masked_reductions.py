@@ -1,7 +1,5 @@
 """Loops with reductions of boolean selections, compiled block by block for all iterations."""
 
-from __future__ import annotations
-
 import math
 import traceback
 import warnings

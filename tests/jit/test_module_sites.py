@@ -1,7 +1,5 @@
 """Scripts and modules with sites behave as before."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import sys

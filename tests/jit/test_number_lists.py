@@ -1,7 +1,5 @@
 """Lists of numbers, and lists of these, in loops of accelerated functions: what Python gives, to the type."""
 
-from __future__ import annotations
-
 import copy
 import importlib.util
 import random

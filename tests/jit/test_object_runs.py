@@ -1,7 +1,5 @@
 """Short runs on parts of objects, and runs that overwrite arrays: the same as in Python, whatever changes."""
 
-from __future__ import annotations
-
 import copy
 import gc
 import types

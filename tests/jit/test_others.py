@@ -1,8 +1,6 @@
 """Others than the running statements, such as tools, in programs that print what they do without compiled
 code."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Loops without undo copies of arrays that they overwrite completely: after an error Python does it again."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

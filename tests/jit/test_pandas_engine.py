@@ -1,7 +1,5 @@
 """pandas' interface for engines, ``df.apply(f, engine=dc)``, compared with pandas' own."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """``dc.map``: loops over several ranges, in Python, in programs, in accelerated functions and libraries."""
 
-from __future__ import annotations
-
 import copy
 import doctest
 import inspect

@@ -1,7 +1,5 @@
 """Names in compiled code are those of Python's compiler."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Profiles: the next run of a source begins with the sites that ran, and plans refused ones later."""
 
-from __future__ import annotations
-
 import atexit
 import os
 import subprocess

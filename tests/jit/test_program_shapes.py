@@ -1,7 +1,5 @@
 """Programs that reshape, have quotients of sizes, and call functions of NumPy's defined in Python."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Programs have a version for sizes for which products are worth it, and one for all others."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from written import written

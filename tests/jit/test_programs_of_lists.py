@@ -1,7 +1,5 @@
 """``dc.program`` called with lists of numbers for arrays."""
 
-from __future__ import annotations
-
 import copy
 import random
 import re

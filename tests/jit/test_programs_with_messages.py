@@ -1,7 +1,5 @@
 """``dc.program`` of functions that send messages: what is between them is compiled, with the same results."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

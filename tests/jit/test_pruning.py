@@ -1,7 +1,5 @@
 """Refused sites are taken out of the code of functions, which does the same and keeps its other sites."""
 
-from __future__ import annotations
-
 import ast
 import gc
 import inspect

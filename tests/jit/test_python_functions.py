@@ -1,7 +1,5 @@
 """Python's own functions of numbers in compiled loops: results and errors are Python's."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Compiled loops that draw from Python's `random`: its numbers, and its generators' states afterwards."""
 
-from __future__ import annotations
-
 import random
 import sys
 import threading

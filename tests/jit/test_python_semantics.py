@@ -1,7 +1,5 @@
 """Semantics of Python and NumPy in loops: short circuits, errors, and where NumPy copies or makes views."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Compiled loops that draw random numbers: NumPy's streams, and its generators' states afterwards."""
 
-from __future__ import annotations
-
 import random
 import sys
 import textwrap

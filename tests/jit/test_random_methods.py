@@ -1,7 +1,5 @@
 """Random numbers of each method of NumPy's generators in compiled loops."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

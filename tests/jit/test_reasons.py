@@ -1,7 +1,5 @@
 """Reasons why loops are not compiled name the change that helps, and that change does help."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

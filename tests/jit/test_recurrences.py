@@ -1,7 +1,5 @@
 """Loops with recurrences over rows, columns and elements."""
 
-from __future__ import annotations
-
 import textwrap
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Functions of numbers that call themselves, in loops and by themselves."""
 
-from __future__ import annotations
-
 import math
 import random
 import sys

@@ -1,7 +1,5 @@
 """Reshaped arrays that a run or a loop gives back: their memory, and who shares it, are as NumPy's."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Runs of statements as compiled code: results, errors, warnings, aliases and memory are the program's."""
 
-from __future__ import annotations
-
 import traceback
 import warnings
 from typing import Any

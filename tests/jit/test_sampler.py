@@ -1,7 +1,5 @@
 """The sampler: which sites are found to be hot by looks at what runs."""
 
-from __future__ import annotations
-
 import gc
 import os
 import subprocess

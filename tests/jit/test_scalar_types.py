@@ -1,7 +1,5 @@
 """Scalars that are Python's or NumPy's as conditions and loops have run."""
 
-from __future__ import annotations
-
 import random
 import textwrap
 from typing import Any

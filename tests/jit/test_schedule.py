@@ -1,7 +1,5 @@
 """Regions that are changed by hand: what is legal keeps the meaning, what is not says why."""
 
-from __future__ import annotations
-
 import random
 import sys
 from pathlib import Path

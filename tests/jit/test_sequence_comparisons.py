@@ -1,7 +1,5 @@
 """Comparisons of tuples of numbers that a plan does not know."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Short runs: what one call in C does for a site is what Python does, and nothing that changes is missed."""
 
-from __future__ import annotations
-
 import threading
 import warnings
 from typing import Any

@@ -1,7 +1,5 @@
 """Sites with plans made in the background, or found in the cache folder."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Sizes that change from call to call: which become symbols of a plan, and that results are Python's."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any

@@ -1,7 +1,5 @@
 """Sites that are slower than Python are left to it with ``jit="eager"``, too, after some runs."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

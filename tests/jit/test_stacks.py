@@ -1,7 +1,5 @@
 """Lists that grow and shrink at their end in compiled loops, mixed and ragged lists: what Python gives."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

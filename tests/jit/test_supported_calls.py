@@ -1,7 +1,5 @@
 """The lists of calls by which code gets sites, and what the tracer has methods for."""
 
-from __future__ import annotations
-
 import ast
 import builtins
 import cmath

@@ -1,7 +1,5 @@
 """Programs traced once with symbolic sizes give NumPy's results at all sizes, or guards refuse these."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

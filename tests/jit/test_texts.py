@@ -1,7 +1,5 @@
 """Loops over the characters of strings: compiled, with Python's values, types and errors."""
 
-from __future__ import annotations
-
 import random
 import textwrap
 from typing import Any

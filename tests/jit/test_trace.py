@@ -1,7 +1,5 @@
 """Traced loops give NumPy's results: bit for bit but for sums."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

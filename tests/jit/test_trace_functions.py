@@ -1,7 +1,5 @@
 """NumPy's functions of sequences, ranges, scans, places and borders in traced code."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Sources that are far longer when everything is written out are refused, not compiled for minutes."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 from dataclasses import replace
 

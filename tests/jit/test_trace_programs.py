@@ -1,7 +1,5 @@
 """Random loop programs: traced ones give NumPy's results, and none is traced that NumPy refuses."""
 
-from __future__ import annotations
-
 import warnings
 
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """Types of programs are hints: whatever a call gives, the result is that of the function as it is written."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Verdicts: a script that gains nothing from compiled code runs without sites, but for one run in ten."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Loops whose ends depend on what others change are left to Python."""
 
-from __future__ import annotations
-
 import ast
 
 from dcarray.jit.loops.syntax.waiting import ends_by_itself, may_be_ended

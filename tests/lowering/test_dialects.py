@@ -1,7 +1,5 @@
 """Dialects of C: another one than plain C, compiled and run; what the others have written differently."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import replace
 

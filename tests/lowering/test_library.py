@@ -1,7 +1,5 @@
 """Libraries for C against the interpreter, also with sanitizers; sizes and products in C."""
 
-from __future__ import annotations
-
 import ctypes
 import json
 import random

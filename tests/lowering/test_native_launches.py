@@ -1,7 +1,5 @@
 """The launches of drivers as numbers: they are those that the drivers make."""
 
-from __future__ import annotations
-
 import struct
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Programs: what they mean, what orders their nodes, and what the verifier finds."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Nothing of a test's made-up device is pending when it has gone."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator
 

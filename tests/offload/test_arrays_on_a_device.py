@@ -1,7 +1,5 @@
 """Arrays on a device, with its own plans: programs against NumPy, and what is copied when."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

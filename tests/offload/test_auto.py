@@ -1,7 +1,5 @@
 """The device ``"auto"``: where recordings run, by which figures, and that results do not depend on it."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

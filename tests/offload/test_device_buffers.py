@@ -1,7 +1,5 @@
 """When elements are copied between the host and a device, and who has the truth."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Arrays of several devices: what is refused at the call, and what goes along."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 from collections.abc import Callable

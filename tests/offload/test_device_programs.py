@@ -1,7 +1,5 @@
 """The random programs of ``python -m conformance.fuzz`` on a device, against NumPy."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from made_up_device import MadeUpDevice, make_up

@@ -1,7 +1,5 @@
 """NumPy's functions that kernels of a device do, against NumPy: on the device, and on a stand-in for CUDA."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any

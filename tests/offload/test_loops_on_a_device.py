@@ -1,7 +1,5 @@
 """Accelerated loops on a device: random programs, results of each kind, and what stays Python's."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Recordings on an OpenCL device that has no memory, or refuses a kernel: nothing is lost."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from devices import needs_opencl

@@ -1,7 +1,5 @@
 """Programs on a device: their regions, compiled for it once for all sizes, beside NumPy."""
 
-from __future__ import annotations
-
 import copy
 from pathlib import Path
 from typing import Any

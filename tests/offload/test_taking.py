@@ -1,7 +1,5 @@
 """Elements at arrays of integers, and arrays joined of parts: on the device, like NumPy's."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

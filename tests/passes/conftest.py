@@ -5,8 +5,6 @@ where a pass removes them and with ``+`` where it adds them; what its log says a
 not say after ``!``.  ``pytest --rewrite`` writes down what passes do now.
 """
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Rows and columns that an update in place overwrites are read before it."""
 
-from __future__ import annotations
-
 from functools import reduce
 
 import pytest

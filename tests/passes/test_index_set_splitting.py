@@ -1,7 +1,5 @@
 """Statements that read arrays made in parts are cut where the parts meet."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """The table of laws: passes apply each, both sides are the same in NumPy, and the documents have it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What is the same in all iterations of a loop is computed once, before it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -4,8 +4,6 @@ The regions are as recorded: every call makes an array, an assignment copies it,
 without axes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from dcarray.ir.nodes import Nest, Region, Stmt

@@ -1,7 +1,5 @@
 """Of what is overwritten in large part only the border is written."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

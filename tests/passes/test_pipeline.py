@@ -1,7 +1,5 @@
 """The pipeline: to a fixpoint, extensible, and it names the pass that breaks a region."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

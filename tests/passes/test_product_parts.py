@@ -1,7 +1,5 @@
 """Parts of products: what is read of a product is what is computed."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Products that are added to an array in place: which ones are one call, and that they mean the same."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Random regions mean the same, bit for bit, before and after each pass and the whole pipeline."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Calls that run as they are written, also where an accelerated call has given a function sites."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A function, called by several threads at the same time."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 

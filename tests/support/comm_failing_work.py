@@ -1,7 +1,5 @@
 """Local work that fails while messages are under way."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Random layouts of all kinds, and their meaning element by element."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Programs of ranks that do not match: on simulated ranks and, as ``python -m``, under ``mpiexec``."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The effort of planning a region: numbers of function calls and of listed messages."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Mapping
 from types import FrameType

@@ -1,7 +1,5 @@
 """Parallel loops over tiles, for simulated ranks and, as ``python -m comm_pmap NAME``, under ``mpiexec``."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections import Counter

@@ -3,8 +3,6 @@
 Each program takes no arguments and raises on some rank when a check fails.
 """
 
-from __future__ import annotations
-
 import math
 import random
 import sys

@@ -1,7 +1,5 @@
 """Random products of two arrays in random layouts."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from comm_layouts import layouts

@@ -1,7 +1,5 @@
 """Random regions over many ranks: their programs run and compared with the interpreter on whole arrays."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Chains of stencils, and costs with which many or none of them share an exchange."""
 
-from __future__ import annotations
-
 from hypothesis import strategies as st
 
 from dcarray.comm.planning.performance_model import Line, Link

@@ -3,8 +3,6 @@
 Each check takes random numbers that are the same on all ranks, and compares with NumPy on the whole array.
 """
 
-from __future__ import annotations
-
 import random
 import shutil
 import tempfile

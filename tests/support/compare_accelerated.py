@@ -1,7 +1,5 @@
 """Results, errors, warnings and side effects of plain and accelerated functions, compared."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Every kernel of blocks that a test makes, compiled as CUDA C++ for a GPU: what it takes, what it spills."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager

@@ -5,8 +5,6 @@ an order that is drawn anew each time, so that a barrier that is missing gives w
 threads of a block come by is an error.
 """
 
-from __future__ import annotations
-
 import ctypes
 import hashlib
 import re

@@ -1,7 +1,5 @@
 """Programs run on a made-up CUDA device, whose graphs run in random orders on the processor."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A CUDA device that is made up, and a program of ranks on it: ``mpiexec -n 2 python -m device_messages``."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """A program of ranks with a part of ``opencl:0`` each: ``mpiexec -n 2 python -m device_ranks``."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -3,8 +3,6 @@
 Tests "on a device" run on ``opencl:0``, or on the one that the variable DCARRAY_TEST_DEVICE names.
 """
 
-from __future__ import annotations
-
 import os
 
 import pytest

@@ -1,7 +1,5 @@
 """Programs that draw random numbers, compiled and in Python, and their generators' states afterwards."""
 
-from __future__ import annotations
-
 import random
 import textwrap
 from typing import Any

@@ -6,8 +6,6 @@ transcendental ones and floating-point sums too.  Conversions of floats to integ
 results NumPy leaves open, do not occur.
 """
 
-from __future__ import annotations
-
 import random
 import re
 from dataclasses import dataclass, replace

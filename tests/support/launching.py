@@ -1,7 +1,5 @@
 """Starting programs under MPI, where it is installed."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -4,8 +4,6 @@ As a program, ``python library_runs.py LIBRARY CASES``, it checks regions in a p
 address sanitizer has to be loaded first.
 """
 
-from __future__ import annotations
-
 import ctypes
 import json
 import os

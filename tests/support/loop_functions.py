@@ -1,7 +1,5 @@
 """Random programs with loops as functions, and what calls of them give, compared."""
 
-from __future__ import annotations
-
 import inspect
 import traceback
 import warnings

@@ -1,7 +1,5 @@
 """Random programs with loops, as source, over the arrays and scalars of `names`."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

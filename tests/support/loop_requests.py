@@ -1,7 +1,5 @@
 """Tracing requests for loops in source text, and their results beside NumPy's."""
 
-from __future__ import annotations
-
 import ast
 import builtins
 import copy

@@ -1,7 +1,5 @@
 """A device of host memory that counts transfers, may run out of memory, and may be lost."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 from typing import Any
 

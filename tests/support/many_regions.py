@@ -4,8 +4,6 @@
 seed ``S + k``.  A child process has a thousand of them, so that one that crashes ends only its process.
 """
 
-from __future__ import annotations
-
 import argparse
 import mmap
 import os

@@ -1,7 +1,5 @@
 """Checks that hold under MPI only, by name: ``mpiexec -n P python -m mpi_checks NAME``."""
 
-from __future__ import annotations
-
 import dataclasses
 import sys
 import tracemalloc

@@ -1,7 +1,5 @@
 """Programs whose ranks fail or diverge: ``mpiexec -n 3 python -m mpi_failures NAME``."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import signal

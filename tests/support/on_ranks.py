@@ -8,8 +8,6 @@ The first argument is a share: ``2/5`` is every fifth test, from the third on.  
 marker ``one_process``, whose argument says why they make no sense on ranks.
 """
 
-from __future__ import annotations
-
 import io
 import shutil
 import sys

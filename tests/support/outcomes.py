@@ -1,7 +1,5 @@
 """What calls give, to be compared: results and arguments to the bit, errors with their lines, warnings."""
 
-from __future__ import annotations
-
 import copy
 import traceback
 import warnings

@@ -1,7 +1,5 @@
 """Plans run on arrays by name, and regions by the interpreter on copies of them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

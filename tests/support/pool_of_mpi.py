@@ -1,7 +1,5 @@
 """A program for ``mpiexec -n 3 python -m mpi4py.futures pool_of_mpi.py``: a pool of MPI's runs tiles."""
 
-from __future__ import annotations
-
 import numpy as np
 from mpi4py import MPI
 from mpi4py.futures import MPIPoolExecutor

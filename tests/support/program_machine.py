@@ -1,7 +1,5 @@
 """Runs programs node by node over the interpreter of regions, each node when its edges allow it."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Regions of programs at many sizes: run by the interpreter and by the CPU target, beside NumPy."""
 
-from __future__ import annotations
-
 import importlib.util
 from collections.abc import Callable, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Random statements of Python over a few ints: loops, conditions, jumps, exceptions."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Programs with decomposed NumPy functions on distributed arrays, in groups, beside NumPy's results."""
 
-from __future__ import annotations
-
 import random
 import warnings
 from collections.abc import Callable

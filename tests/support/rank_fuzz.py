@@ -4,8 +4,6 @@ Every array lies in blocks.  A program that differs on some rank is printed by t
 says so.
 """
 
-from __future__ import annotations
-
 import sys
 
 from conformance.programs import Program, difference

@@ -1,7 +1,5 @@
 """Random index expressions, read and written through on distributed arrays and plain ones."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from functools import partial

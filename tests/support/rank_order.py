@@ -1,8 +1,6 @@
 """Programs with sets, medians, quantiles, counts and transforms of distributed arrays, beside NumPy's
 results."""
 
-from __future__ import annotations
-
 import random
 import warnings
 from collections.abc import Callable

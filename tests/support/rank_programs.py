@@ -3,8 +3,6 @@
 ``mpiexec -n P python -m rank_programs`` runs all of them; the tests run them on simulated ranks.
 """
 
-from __future__ import annotations
-
 import random
 import sys
 from collections.abc import Callable

@@ -7,8 +7,6 @@ Arrays hold small whole numbers, so that sums are exact in any order; what is ro
 ``s`` alone, which no condition and no sort reads.
 """
 
-from __future__ import annotations
-
 import random
 import sys
 import warnings

@@ -3,8 +3,6 @@
 ``python -m rank_views P FIRST COUNT`` runs some on P simulated ranks, or for 0 on those there are.
 """
 
-from __future__ import annotations
-
 import random
 import sys
 from typing import Any

@@ -1,7 +1,5 @@
 """A record of the products that run in the kernels which read a large matrix once."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -3,8 +3,6 @@
 ``mpiexec -n P python -m region_programs`` runs them under MPI; the tests run them on simulated ranks.
 """
 
-from __future__ import annotations
-
 import copy
 import sys
 import tempfile

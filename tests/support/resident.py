@@ -1,7 +1,5 @@
 """The memory that a process has."""
 
-from __future__ import annotations
-
 import resource
 
 

@@ -1,7 +1,5 @@
 """Checks of ScaLAPACK by processes under MPI, where it is installed: ``python -m scalapack_checks``."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Tests whose bodies run on several simulated ranks."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """A stand-in for compiled code: sites are served by running their source in Python."""
 
-from __future__ import annotations
-
 import ast
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Programs whose module has sites, compared with the same as they are written."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 from pathlib import Path

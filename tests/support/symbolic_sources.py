@@ -1,7 +1,5 @@
 """Programs as source, over the symbols N and M: some that are well known, and random ones."""
 
-from __future__ import annotations
-
 import random
 
 FAMOUS = """

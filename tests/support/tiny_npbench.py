@@ -1,7 +1,5 @@
 """A suite of two tiny benchmarks in NPBench's layout."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Functions compiled from program text, whose source can be found as that of files."""
 
-from __future__ import annotations
-
 import linecache
 import textwrap
 from types import FunctionType

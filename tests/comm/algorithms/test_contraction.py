@@ -1,7 +1,5 @@
 """Distributed products on simulated ranks: results against NumPy, and the messages sent for them."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Systems of equations and Cholesky factors of distributed matrices, against NumPy."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from comm_layouts import layouts, scatter

@@ -1,7 +1,5 @@
 """Costs of distributed products, axis by axis, against the costs of their layouts."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

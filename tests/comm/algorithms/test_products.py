@@ -1,7 +1,5 @@
 """``blas.matmul`` as steps of a program, and products and transposes of distributed arrays, against NumPy."""
 
-from __future__ import annotations
-
 import operator
 from functools import reduce as fold
 from typing import Any

@@ -1,7 +1,5 @@
 """ScaLAPACK under MPI, where the extra `scalapack` is installed."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

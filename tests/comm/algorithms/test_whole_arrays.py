@@ -1,7 +1,5 @@
 """Distributed forms of NumPy's functions on simulated ranks; `test_mpi` has the same checks under MPI."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Halo exchange against the padded whole array."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Copies between windows of distributed arrays: results, matching plans, and no needless messages."""
 
-from __future__ import annotations
-
 import numpy as np
 from comm_layouts import layouts, scatter
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """Plans of ranks that do not match are reported."""
 
-from __future__ import annotations
-
 import pytest
 
 from dcarray.comm.exchange.plan_matching import CollectiveStep, Receive, Send, Step, Wait, verify

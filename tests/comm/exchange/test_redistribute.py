@@ -1,7 +1,5 @@
 """Redistributions: results, plans that match across ranks, and planning by formula."""
 
-from __future__ import annotations
-
 import math
 import sys
 from itertools import product

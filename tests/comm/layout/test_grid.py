@@ -1,7 +1,5 @@
 """Process grids and their choice."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from itertools import product

@@ -1,7 +1,5 @@
 """Layouts against the enumeration of all elements."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

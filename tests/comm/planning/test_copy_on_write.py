@@ -1,7 +1,5 @@
 """Copy on write of preserved arrays: the same results and messages, and unchanged memory."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

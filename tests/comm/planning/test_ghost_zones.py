@@ -1,7 +1,5 @@
 """Ghost-zone expansion: the same values and fewer messages."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from comm_layouts import scatter

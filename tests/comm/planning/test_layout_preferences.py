@@ -1,7 +1,5 @@
 """Layouts chosen for the factors of products."""
 
-from __future__ import annotations
-
 import pytest
 
 from dcarray.comm.algorithms.contraction_plan import Contraction

@@ -1,7 +1,5 @@
 """Communication moved out of the way of statements over the same arrays."""
 
-from __future__ import annotations
-
 from dcarray.comm.layout.layouts import Layout
 from dcarray.comm.planning.passes.redundancy import MOVE_COMMUNICATION
 from dcarray.comm.planning.planner import plan

@@ -1,8 +1,6 @@
 """Overlap of communication and computation: the same values and messages, and as much work meanwhile as
 possible."""
 
-from __future__ import annotations
-
 import numpy as np
 from comm_random_regions import check, laid_out
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """The cost model: collective operations and phases computed by hand, and lines fitted to points on them."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

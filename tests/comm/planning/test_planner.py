@@ -1,7 +1,5 @@
 """Programs of random regions for many ranks against the interpreter on whole arrays."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from comm_random_regions import check, check_placed, laid_out

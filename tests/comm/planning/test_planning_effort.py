@@ -1,7 +1,5 @@
 """Planning a statement for 1,296 ranks makes as few calls as for 4, and lists no messages."""
 
-from __future__ import annotations
-
 import pytest
 from comm_planning_effort import planned
 

@@ -1,7 +1,5 @@
 """The check of all ranks' programs against each other before they run."""
 
-from __future__ import annotations
-
 import comm_mismatched_programs
 import pytest
 from comm_layouts import layouts as some_layout

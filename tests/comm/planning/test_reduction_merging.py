@@ -1,7 +1,5 @@
 """Sums over ranks that are only combined linearly: summed once, with the same values."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

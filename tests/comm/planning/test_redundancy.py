@@ -1,7 +1,5 @@
 """Communication of placed regions: inserted calls, those that passes remove, and the remaining messages."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Deadlock detection from the states that ranks report."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

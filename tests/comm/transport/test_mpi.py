@@ -1,7 +1,5 @@
 """Programs of real processes under MPI, where it is installed."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """Real processes under MPI that fail, diverge or end early: all end, with the reason, and none hangs."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

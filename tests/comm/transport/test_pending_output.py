@@ -1,7 +1,5 @@
 """Waiting until the output of a process has been read."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Simulated ranks: deterministic, strict, and never left waiting."""
 
-from __future__ import annotations
-
 import contextvars
 import signal
 import subprocess

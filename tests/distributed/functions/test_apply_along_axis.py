@@ -1,7 +1,5 @@
 """Distributed `numpy.apply_along_axis`, and which functions are known to be pure."""
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Decompositions of NumPy's functions on distributed arrays: NumPy's results, and nothing is gathered."""
 
-from __future__ import annotations
-
 import random
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """Edge cases of NumPy's functions on distributed arrays: NumPy's results or errors."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from typing import Any

@@ -1,8 +1,6 @@
 """Reads and writes of distributed arrays by index arrays and masks: NumPy's results, and nothing is
 gathered."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Distributed sets, medians, quantiles, counts and transforms: NumPy's results, and nothing is gathered."""
 
-from __future__ import annotations
-
 import random
 
 import numpy as np

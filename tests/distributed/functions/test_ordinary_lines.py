@@ -1,7 +1,5 @@
 """Lines of ordinary programs on distributed arrays, which gather nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Distributed random arrays have the bits of NumPy's single stream, and no rank has them whole."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

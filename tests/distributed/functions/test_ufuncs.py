@@ -1,7 +1,5 @@
 """Distributed ufuncs and products without a kernel."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Views of distributed arrays in other shapes and dtypes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """NumPy's functions of whole distributed arrays: NumPy's results, and nothing is gathered."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

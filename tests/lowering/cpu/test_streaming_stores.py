@@ -1,7 +1,5 @@
 """Stores past the caches: which, what becomes of them in LLVM's text, and that they store the same."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Loops over every n-th element: they are vectorised, with NumPy's results."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Strip-wise fusion of loops along the same rows."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """CUDA graphs with loops and branches that the device decides, run in random orders by a made-up driver."""
 
-from __future__ import annotations
-
 import random
 import re
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """CUDA graphs: built against a driver that is made up, run by the processor in orders that they allow."""
 
-from __future__ import annotations
-
 import inspect
 import itertools
 import random

@@ -1,7 +1,5 @@
 """CUDA C++: kernels compiled by NVRTC for a GPU, and run by the processor."""
 
-from __future__ import annotations
-
 import sys
 
 import cuda_compiled

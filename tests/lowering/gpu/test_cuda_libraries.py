@@ -1,7 +1,5 @@
 """Library calls on CUDA devices: they get views of device memory, and nothing comes to the host."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

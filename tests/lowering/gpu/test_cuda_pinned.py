@@ -1,7 +1,5 @@
 """Copies from and to page-locked memory in CUDA graphs, on a made-up device that does its work late."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """The table of devices: names, and why there is none; the runtimes that OpenCL's loader finds."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The text of device kernels: the type of indices, and branches of whole blocks at the end of a phase."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from devices import needs_opencl

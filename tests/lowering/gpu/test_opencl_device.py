@@ -1,7 +1,5 @@
 """OpenCL devices: buffers, copies between host and device, the pool, mistakes."""
 
-from __future__ import annotations
-
 import gc
 import multiprocessing
 import sys

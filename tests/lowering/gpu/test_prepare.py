@@ -1,7 +1,5 @@
 """What is done before a run on a device: it may fail, and then nothing has been changed."""
 
-from __future__ import annotations
-
 import gc
 
 import numpy as np

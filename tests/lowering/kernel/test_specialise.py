@@ -1,7 +1,5 @@
 """Specialised kernels, with sizes as constants: the same results as with arguments."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

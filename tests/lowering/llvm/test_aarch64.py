@@ -1,7 +1,5 @@
 """Kernels as object code for 64-bit ARM, which is inspected: it is not run here."""
 
-from __future__ import annotations
-
 import struct
 from typing import Any
 

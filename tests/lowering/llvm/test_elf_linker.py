@@ -1,7 +1,5 @@
 """Object code linked without LLVM behaves as with LLVM's linker."""
 
-from __future__ import annotations
-
 import ctypes
 import platform
 import struct

@@ -1,7 +1,5 @@
 """Kernels of every statement kind through the LLVM target."""
 
-from __future__ import annotations
-
 import dataclasses
 import subprocess
 import sys

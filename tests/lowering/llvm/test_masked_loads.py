@@ -1,7 +1,5 @@
 """Loads under masks are kept apart from what uses them, and nothing else is touched."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

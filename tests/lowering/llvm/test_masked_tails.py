@@ -1,7 +1,5 @@
 """Rows of any length, in whole vectors and a masked remainder: the same bits, and no store beyond the row."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Every operation and dtype of the LLVM target against NumPy, on corner values."""
 
-from __future__ import annotations
-
 import itertools
 import warnings
 from typing import Any

@@ -1,7 +1,5 @@
 """Comparisons that raise nothing for a NaN, put into optimised code."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

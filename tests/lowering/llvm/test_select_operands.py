@@ -1,7 +1,5 @@
 """Operands of selects are computed for all elements, as in NumPy, and raise NumPy's floating-point flags."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Launches on threads: many of them, many calling threads, fork, the end of the process."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

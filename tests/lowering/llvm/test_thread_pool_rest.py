@@ -1,7 +1,5 @@
 """Launches that lose by sharing run alone for a while; phases are Python functions and know who runs them."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Products in tiles: the same as NumPy's, whatever the layout, also over their first factor."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np

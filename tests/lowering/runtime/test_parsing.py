@@ -1,7 +1,5 @@
 """Syntax trees that several threads make at the same time."""
 
-from __future__ import annotations
-
 import gc
 import threading
 import time

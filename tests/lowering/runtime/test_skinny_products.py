@@ -1,7 +1,5 @@
 """Products of a large matrix with one of few rows or columns."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import replace
 from typing import Any
