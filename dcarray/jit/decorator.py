@@ -54,12 +54,12 @@ class Accelerated:
                 scope.enter()
         self._active = True
         for module in modules:
-            found = [*_functions_in(module, module.__name__)]
-            self._functions += found
+            functions = [*_functions_in(module, module.__name__)]
+            self._functions += functions
             if config.current().jit == "eager":
-                self._put(found)
+                self._put(functions)
             elif config.current().jit != "off":  # to read the sources of a large module takes a while
-                BACKGROUND.submit(partial(self._put, found))
+                BACKGROUND.submit(partial(self._put, functions))
 
     def _put(self, functions: list[FunctionType]) -> None:
         for function in functions:
@@ -88,14 +88,14 @@ class Accelerated:
 
 
 def _module(target: ModuleType | str) -> ModuleType:
-    found = sys.modules.get(target) if isinstance(target, str) else target
-    if found is None:
+    module = sys.modules.get(target) if isinstance(target, str) else target
+    if module is None:
         raise ValueError(f"module {target!r} is not imported")
-    if not isinstance(found, ModuleType):
+    if not isinstance(module, ModuleType):
         raise TypeError(f"accelerate() takes a function, a class, or modules or their names, not {target!r}")
-    if isinstance(getattr(found, "__loader__", None), ExtensionFileLoader):
-        raise ValueError(f"module {found.__name__!r} is compiled code: accelerate what calls it")
-    return found
+    if isinstance(getattr(module, "__loader__", None), ExtensionFileLoader):
+        raise ValueError(f"module {module.__name__!r} is compiled code: accelerate what calls it")
+    return module
 
 
 def _heat(sites: list[Site]) -> None:
@@ -131,12 +131,12 @@ def _function(function: Any) -> Any:
             return call_wrapped(call, inner, args, kwargs)
         return call(*args, **kwargs)
 
-    made = cast(FunctionType, accelerated)
+    wrapper = cast(FunctionType, accelerated)
     # to be read: the function itself fills them in
-    made.__defaults__ = getattr(function, "__defaults__", None)
-    made.__kwdefaults__ = getattr(function, "__kwdefaults__", None)
-    wrapping.add(made.__code__)
-    return made
+    wrapper.__defaults__ = getattr(function, "__defaults__", None)
+    wrapper.__kwdefaults__ = getattr(function, "__kwdefaults__", None)
+    wrapping.add(wrapper.__code__)
+    return wrapper
 
 
 def sited(function: Any, inner: FunctionType) -> Callable[[], Any]:
@@ -163,14 +163,14 @@ def _prepared(function: Any, inner: FunctionType) -> tuple[list[Site], Any]:
     sites = [site for one in others for site in put_sites(one)]
     if inner is not function:
         return [*put_sites(inner), *sites], function
-    made = with_sites(inner)
-    if made is None:
+    pair = with_sites(inner)
+    if pair is None:
         return sites, function
-    call = FunctionType(made[0], inner.__globals__, inner.__name__, inner.__defaults__, inner.__closure__)
+    call = FunctionType(pair[0], inner.__globals__, inner.__name__, inner.__defaults__, inner.__closure__)
     call.__kwdefaults__, call.__qualname__ = inner.__kwdefaults__, inner.__qualname__
     call.__module__, call.__dict__ = inner.__module__, inner.__dict__
-    give(call, made[0])
-    return [*made[1], *sites], call
+    give(call, pair[0])
+    return [*pair[1], *sites], call
 
 
 @overload

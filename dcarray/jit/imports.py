@@ -38,8 +38,8 @@ def hook_imports(is_users: Callable[[str], bool]) -> None:
         return module
 
     def __build_class__(body: Any, name: str, /, *bases: Any, **kwargs: Any) -> Any:
-        made = build(body, name, *bases, **kwargs)
-        return patch_array_method(made) if is_wrapped(body.__globals__) else made
+        cls = build(body, name, *bases, **kwargs)
+        return patch_array_method(cls) if is_wrapped(body.__globals__) else cls
 
     for function in (__import__, __build_class__):
         function.__code__ = function.__code__.replace(co_filename=MACHINERY)

@@ -139,9 +139,9 @@ def _array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any
     result = fallback.wrap_results(getattr(ufunc, method)(*plain, **kwargs), plain, kwargs)
     if not outs:
         return result
-    found = result if type(result) is tuple else (result,)
-    found = tuple(r if o is None else o for r, o in zip(found, outs, strict=True))
-    return found if type(result) is tuple else found[0]
+    results = result if type(result) is tuple else (result,)
+    results = tuple(r if o is None else o for r, o in zip(results, outs, strict=True))
+    return results if type(result) is tuple else results[0]
 
 
 # A real subclass, since NumPy's C code is asked for views of it: ``array_of_a_subclass.view(np.ndarray)``.
@@ -245,8 +245,8 @@ def patch_array_method(kind: Any) -> Any:
 
         @wraps(body)
         def __array__(self: Any, *args: Any, **kwargs: Any) -> Any:
-            found = body(self, *args, **kwargs)
-            return export(found) if type(found) is _Wrapped else found
+            array = body(self, *args, **kwargs)
+            return export(array) if type(array) is _Wrapped else array
 
         vars(__array__)["answers_numpy"] = True
         kind.__array__ = __array__
@@ -323,5 +323,5 @@ def counterpart(value: Any) -> Any:
         return namespace(value)
     if not members_known():
         _read()
-    found = _known.get(id(value))
-    return value if found is None else getattr(namespace(found[0]), found[1])
+    place = _known.get(id(value))
+    return value if place is None else getattr(namespace(place[0]), place[1])

@@ -35,9 +35,9 @@ class _Engine:
             return data.apply(fast, axis=axis, args=args, **kwargs)
 
         def kept(row: Any) -> Any:
-            found = fast(row, *args, **kwargs)
+            value = fast(row, *args, **kwargs)
             # texts of other lengths than the first would be cut off
-            return np.array(found, dtype=object) if isinstance(found, str) else found
+            return np.array(value, dtype=object) if isinstance(value, str) else value
 
         return np.apply_along_axis(kept, {"index": 0, "columns": 1}.get(axis, axis), data)  # type: ignore
 

@@ -79,8 +79,8 @@ class _Conversion:
     def to_wrapped(self, value: Any) -> Any:
         kind = type(value)
         if kind is np.ndarray:
-            if (found := self.by_plain.get(id(value))) is not None:
-                return found
+            if (known := self.by_plain.get(id(value))) is not None:
+                return known
             wrapped = wrap(value)
             name = config.current().device
             if name != "cpu":

@@ -41,7 +41,7 @@ def region() -> Region:
 
 def memory(seed: int) -> tuple[Any, dict[str, Any]]:
     rng = np.random.default_rng(seed)
-    held = generators._found(rng, rng.bit_generator)
+    held = generators._parts_in_numpy(rng, rng.bit_generator)
     assert held is not None
     parts = held[1]
     return rng, {"state": parts.state, "address": parts.address, "scale": np.array(2.0), "made": np.zeros(8)}

@@ -265,7 +265,7 @@ def test_after_a_trial_that_fails_the_program_asks_its_site(monkeypatch: pytest.
 
     site, source, run = Asked(), type("Source", (), {"others": ()}), Failing()
     made: Any = short_runs.ShortRuns(site, source, None)  # type: ignore[arg-type]
-    monkeypatch.setattr(made, "_found", lambda *args: (run, run))
+    monkeypatch.setattr(made, "_runs_of", lambda *args: (run, run))
     for name in ("_settle", "_arm"):
         monkeypatch.setattr(made, name, lambda *args: None)
     made.begin_trial(type("Outcome", (), {"take": None}), None, (), None, [])

@@ -65,11 +65,11 @@ def _check_names(function: FunctionType) -> None:
 
 @cache
 def _libraries() -> tuple[ctypes.CDLL, ...]:
-    found = []
+    libraries = []
     for name in ("libc.so.6", "libm.so.6"):
         with suppress(OSError):
-            found.append(ctypes.CDLL(name))
-    return tuple(found)
+            libraries.append(ctypes.CDLL(name))
+    return tuple(libraries)
 
 
 def _function(function: FunctionType, traced: TracedProgram, kinds: dict[str, type | None]) -> Function:

@@ -150,10 +150,10 @@ def evaluated(
     ProgramError
         If an annotation cannot be evaluated, or means no type.
     """
-    for name, found, line in evaluated_or_passed(spec, names, file):
-        if isinstance(found, PassedAnnotation):
-            raise ProgramError(f"the annotation {found} of {name} is not a program's type", file, line)
-        yield name, found, line
+    for name, annotation, line in evaluated_or_passed(spec, names, file):
+        if isinstance(annotation, PassedAnnotation):
+            raise ProgramError(f"the annotation {annotation} of {name} is not a program's type", file, line)
+        yield name, annotation, line
 
 
 def evaluated_or_passed(
@@ -175,13 +175,13 @@ def evaluated_or_passed(
         except Exception as error:
             reason = f"the annotation {text} of {argument.arg} fails: {type(error).__name__}: {error}"
             raise ProgramError(reason, file, line) from error
-        found = annotation_of(value)
-        if found is None and isinstance(value, type | UnionType):
+        annotation = annotation_of(value)
+        if annotation is None and isinstance(value, type | UnionType):
             yield argument.arg, PassedAnnotation(value), line
             continue
-        if found is None:
+        if annotation is None:
             raise ProgramError(f"the annotation {text} of {argument.arg} is not a program's type", file, line)
-        yield argument.arg, found, line
+        yield argument.arg, annotation, line
 
 
 def _value(node: ast.expr, names: Mapping[str, Any]) -> Any:

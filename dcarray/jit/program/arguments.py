@@ -40,21 +40,21 @@ def argument_of(
             return value, ScalarAnnotation(value.dtype, None)
         raise wrong(f"{value!r} of type {type(value).__name__}")
 
-    found = elements_of(value) if type(value) is list else value
-    if found is None:
+    elements = elements_of(value) if type(value) is list else value
+    if elements is None:
         raise wrong("a list that is empty, or not of equally long lists of floats, or of ints")
-    array = array_of(found)
+    array = array_of(elements)
     if not isinstance(array, np.ndarray | ndarray):
         raise wrong(type(value).__name__)
     if array.dtype != annotation.dtype or len(array.shape) != len(annotation.shape):
         raise wrong(f"{array.dtype.name} of shape {tuple(array.shape)}")
-    return found, annotation
+    return elements, annotation
 
 
 def array_given(value: Any) -> Any:
     """Return an argument as an array; None if it is no array and no list of numbers."""
-    found = elements_of(value) if type(value) is list else value
-    array = found if found is None else array_of(found)
+    elements = elements_of(value) if type(value) is list else value
+    array = elements if elements is None else array_of(elements)
     return array if isinstance(array, np.ndarray | ndarray) else None
 
 
@@ -80,8 +80,8 @@ def wrapped(value: Any) -> Any:
     return wrap(value) if type(value) is np.ndarray else value
 
 
-def returned(found: tuple[Any, ...], returns: str) -> Any:
+def returned(results: tuple[Any, ...], returns: str) -> Any:
     """Return the result of a call: nothing, one value, or a tuple, as ``returns`` says."""
     if returns == "none":
         return None
-    return found[0] if returns == "one" else found
+    return results[0] if returns == "one" else results

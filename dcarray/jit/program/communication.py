@@ -98,11 +98,11 @@ def parameters_of(function: FunctionType) -> tuple[tuple[str, Annotation | Passe
     file, line = original(function).co_filename, tree.lineno
     if tree.args.vararg or tree.args.kwarg:
         raise ProgramError(f"{function.__name__} takes any number of arguments", file, line)
-    found = [
+    parameters = [
         (name, PassedAnnotation(object) if one is None else one)
         for name, one, _ in evaluated_or_passed(tree.args, names, file)
     ]
-    typed = [(name, one) for name, one in found if not isinstance(one, PassedAnnotation)]
+    typed = [(name, one) for name, one in parameters if not isinstance(one, PassedAnnotation)]
     check_sizes(typed, file, line)
     known = {s for _, a in typed if isinstance(a, ArrayAnnotation) for s in _symbols(a.shape)}
     for stmt in tree.body:
@@ -112,7 +112,7 @@ def parameters_of(function: FunctionType) -> tuple[tuple[str, Annotation | Passe
             size = names.get(node.id)
             if isinstance(size, SymbolicSize) and not known.issuperset(size.names):
                 raise ProgramError(f"the value of {size} does not follow from any axis", file, node.lineno)
-    return tuple(found)
+    return tuple(parameters)
 
 
 def _symbols(shape: tuple[Any, ...]) -> list[str]:
@@ -155,9 +155,9 @@ class PieceCall:
 
 def text_of_pieces(function: FunctionType) -> str:
     """Return the statements of a function that are compiled, and the reasons why others are not, so far."""
-    found = with_sites(function)
+    pieces = with_sites(function)
     out = f"{function.__name__} sends messages: between them these statements are compiled at the first call"
-    for site in [] if found is None else found[1]:
+    for site in [] if pieces is None else pieces[1]:
         if site.outer is None:
             source = site.source
             out += f"\n\n{source.file}:{source.line}{f': {site.refused}' if site.refused else ''}\n"

@@ -33,23 +33,22 @@ def main(argv: Sequence[str]) -> int:
                         help="the CBLAS for products: a name as for -l, or a path")  # fmt: skip
     args = parser.parse_args(list(argv))
     try:
-        made = compile_library(
-            [_found(text) for text in args.functions], args.out, args.stem, args.emit, args.cpu, args.blas
-        )
+        functions = [*map(_python_function_at, args.functions)]
+        paths = compile_library(functions, args.out, args.stem, args.emit, args.cpu, args.blas)
     except (ProgramError, UsageError, OSError, ValueError) as error:
         print(f"python -m dcarray compile: {error}", file=sys.stderr)
         return 1
-    for path in made:
+    for path in paths:
         print(path)
     if args.emit == "c":
         from dcarray.lowering.aot.build import command_text
 
-        stem = made[0].stem
-        print(f"build it with: {command_text(str(made[0]), f'lib{stem}.so', args.cpu, args.blas)}")
+        stem = paths[0].stem
+        print(f"build it with: {command_text(str(paths[0]), f'lib{stem}.so', args.cpu, args.blas)}")
     return 0
 
 
-def _found(place: str) -> FunctionType:
+def _python_function_at(place: str) -> FunctionType:
     """The function at a place."""
     try:
         return python_function(function_at(place))
@@ -111,13 +110,13 @@ def compile_library(
     names = [function.__name__ for function in functions]
     if len(set(names)) < len(names):
         raise ValueError(f"two functions have one name: {', '.join(names)}")
-    made = [library_function(function) for function in functions]
+    compiled = [library_function(function) for function in functions]
     stem = names[0] if stem is None else stem
     if not stem.isidentifier() or not stem.isascii() or stem.startswith("_"):
         raise ValueError(f"the stem {stem!r} is not an identifier in C")
     try:
         objects = None if emit == "c" or extra else Objects(cpu)
-        texts = sources(made, stem, cpu == "native", bool(blas), objects.takes if objects else None)
+        texts = sources(compiled, stem, cpu == "native", bool(blas), objects.takes if objects else None)
     except Refused as error:
         raise located(error, functions[names.index(error.function)]) from error
     out.mkdir(parents=True, exist_ok=True)

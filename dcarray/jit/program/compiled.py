@@ -48,7 +48,7 @@ class CompiledProgram:
         self.description, self.changes, self._on_device = description, changes, on_device
         # in this thread: whoever asks for a compiled program waits for it
         self._options = replace(options, jit="eager")
-        self._first = self._made("some")
+        self._first = self._plan_of("some")
         self.interface: ProgramInterface = self._first.payload
         names = ", ".join(self.interface.symbols)
         # text of `dims.show`: names, integers and operators
@@ -61,7 +61,7 @@ class CompiledProgram:
         self._written = self.interface.written()
         self._plans: dict[tuple[Any, ...], Any] = {}
 
-    def _made(self, version: Literal["some", "general"]) -> LoadedPlan:
+    def _plan_of(self, version: Literal["some", "general"]) -> LoadedPlan:
         options = self._options
         plain = Description(self.description.function, self.description.parameters, self.description.called)
         steered = self.changes
@@ -84,7 +84,7 @@ class CompiledProgram:
     @cached_property
     def general(self) -> LoadedPlan:
         """The plan that serves all sizes, compiled at the first access."""
-        return self._first if self._first.guard is None else self._made("general")
+        return self._first if self._first.guard is None else self._plan_of("general")
 
     @cached_property
     def on_ranks(self) -> RankRuns:
@@ -113,11 +113,11 @@ class CompiledProgram:
     def plan(self, symbols: tuple[int, ...], guards: tuple[Any, ...], wraps: bool) -> LoopPlan:
         """Return the plan for these guards of arguments and values of symbols; ``wraps``: new arrays are
         wrapped."""
-        found: LoopPlan | None = self._plans.get(guards)
-        if found is None:
+        plan: LoopPlan | None = self._plans.get(guards)
+        if plan is None:
             loaded, interface, names, live = self._parts(symbols)
-            found = self._plans[guards] = LoopPlan(loaded, names, live, interface, symbols, wraps)
-        return found
+            plan = self._plans[guards] = LoopPlan(loaded, names, live, interface, symbols, wraps)
+        return plan
 
     def device_plan(
         self, symbols: tuple[int, ...], guards: tuple[Any, ...], device: Device
@@ -132,11 +132,11 @@ class CompiledProgram:
         from ..loops.sites.device_loop_plan import DeviceLoopPlan
 
         key = (guards, symbols, device)
-        found: DeviceLoopPlan | None = self._plans.get(key)
-        if found is None:
+        plan: DeviceLoopPlan | None = self._plans.get(key)
+        if plan is None:
             loaded, interface, names, live = self._parts(symbols)
-            found = self._plans[key] = DeviceLoopPlan(loaded, names, device, live, interface, symbols)
-        return found
+            plan = self._plans[key] = DeviceLoopPlan(loaded, names, device, live, interface, symbols)
+        return plan
 
     def _parts(self, symbols: tuple[int, ...]) -> tuple[LoadedPlan, LoopInterface, list[str], list[str]]:
         """Return the plan for these values of its symbols, its arguments and results, and their names."""

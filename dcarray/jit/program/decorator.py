@@ -126,8 +126,8 @@ class Program(Elsewhere, Generic[_Arguments, _Result]):
 
         if not isinstance(given, Schedule):
             raise TypeError(f"a schedule is made by {self._name}.schedule(), not {type(given).__name__}")
-        made = repeated(given.changes, self.region(), options)
-        if dump(made.region) != dump(given.region):
+        schedule = repeated(given.changes, self.region(), options)
+        if dump(schedule.region) != dump(given.region):
             steps = "; ".join(given.steps) or "no steps"
             raise ScheduleError(
                 f"the schedule ({steps}) does not fit {self._name}: the function or the options have changed"
@@ -190,10 +190,10 @@ class Program(Elsewhere, Generic[_Arguments, _Result]):
         if self._changes is not None:
             from .schedule import repeated
 
-            made = repeated(self._changes, region, options)
-            steps = "; ".join(made.steps) or "none"
+            schedule = repeated(self._changes, region, options)
+            steps = "; ".join(schedule.steps) or "none"
             text = f"{self._name}, as it is written:\n\n{dump(region)}"
-            return f"{text}\nafter the steps of its schedule ({steps}):\n\n{dump(made.region)}"
+            return f"{text}\nafter the steps of its schedule ({steps}):\n\n{dump(schedule.region)}"
         pipeline = get(options.target).pipeline(options.threads)
         out = f"{self._name}, as it is written:\n\n{dump(region)}"
         with Version(region) as version:
@@ -214,16 +214,16 @@ class Program(Elsewhere, Generic[_Arguments, _Result]):
         # positions are those of the program as it is, and steps are the processor's
         changes = None if lists or numbers or on_device else self._changes
         key = options.fastmath, options.threads, options.cache_dir, options.target, lists, numbers, changes
-        found = self._compiled.get(key)
-        if found is None or not found.is_current():
+        code = self._compiled.get(key)
+        if code is None or not code.is_current():
             description = _with_types(self._description(), lists, dict(numbers))
             from .region import trace_program
 
             if lists or numbers or not self._compiled:  # an error has the file, whoever makes the plan
                 trace_program(description)
             self._last = None
-            found = self._compiled[key] = CompiledProgram(description, options, changes, on_device)
-        return found
+            code = self._compiled[key] = CompiledProgram(description, options, changes, on_device)
+        return code
 
     def _description(self) -> Description:
         """Return the description of the function with the types of its annotations."""
@@ -259,9 +259,9 @@ class Program(Elsewhere, Generic[_Arguments, _Result]):
             with LOCK:
                 places = last[2].addresses(args)
                 if places is not None:
-                    found = last[2].run(args, options, places)
-                    if found is not None:
-                        result: _Result = returned(found, last[1].interface.returns)
+                    results = last[2].run(args, options, places)
+                    if results is not None:
+                        result: _Result = returned(results, last[1].interface.returns)
                         return result
         checked: _Result = self._checked_call(args, kwargs, options)
         return checked
@@ -275,10 +275,10 @@ class Program(Elsewhere, Generic[_Arguments, _Result]):
             bound.apply_defaults()
             arguments = bound.arguments
         try:
-            found = [argument_of(self._name, name, a, arguments[name]) for name, a in parameters]
-            values = tuple([value for value, _ in found])
+            checked = [argument_of(self._name, name, a, arguments[name]) for name, a in parameters]
+            values = tuple([value for value, _ in checked])
             named = dict(zip([name for name, _ in parameters], values, strict=True))
-            pairs = zip(found, parameters, strict=True)
+            pairs = zip(checked, parameters, strict=True)
             numbers: Any = frozenset([(name, own) for (_, own), (name, a) in pairs if own is not a])
             elsewhere = (options.device != "cpu" and communicator() is None) or on_devices(values)
             code = None if elsewhere else self._code_for(named, numbers, options)

@@ -130,11 +130,11 @@ def describe(
         If the source file may have changed, an argument has no type or an unknown one, sizes contradict each
         other, or functions call themselves.
     """
-    found = _Describer(annotations, constants or {})
-    made, parameters = found.program(function)
-    called, watched, fixed = tuple(found.called.items()), tuple(found.watched), tuple(found.fixed.items())
-    sizes = tuple([(name, n) for name, n in (constants or {}).items() if name not in found.fixed])
-    return Description(made, parameters, called, watched, fixed, sizes)
+    describer = _Describer(annotations, constants or {})
+    root, parameters = describer.program(function)
+    called, fixed = tuple(describer.called.items()), tuple(describer.fixed.items())
+    sizes = tuple([(name, n) for name, n in (constants or {}).items() if name not in describer.fixed])
+    return Description(root, parameters, called, tuple(describer.watched), fixed, sizes)
 
 
 def python_function(function: Any) -> FunctionType:
@@ -198,7 +198,7 @@ class _Describer:
         tree, names = source_tree(function)
         file, line = original(function).co_filename, tree.lineno
         given = self.annotations if not self._inside else None
-        found = []
+        parameters = []
         if tree.args.vararg or tree.args.kwarg:
             raise ProgramError(f"{function.__name__} takes any number of arguments", file, line)
         hint = hint_of(function) if given is None else ""
@@ -216,9 +216,9 @@ class _Describer:
                 continue
             if annotation is None:
                 raise ProgramError(_untyped(name, qualname_of(original(function)), hint), file, place)
-            found.append((name, annotation))
-        check_sizes(found, file, line)
-        return self.function(function), tuple(found)
+            parameters.append((name, annotation))
+        check_sizes(parameters, file, line)
+        return self.function(function), tuple(parameters)
 
     def function(self, function: FunctionType) -> Function:
         """Return a function, with those that it calls."""
@@ -257,10 +257,10 @@ class _Describer:
         value = names.get(name, getattr(builtins, name, _MISSING))
         if value is _MISSING:
             return None
-        found = self._value(value)
-        if found is not None and name in names:
+        entry = self._value(value)
+        if entry is not None and name in names:
             self.watched.append((names, name, value))
-        return found
+        return entry
 
     def _value(self, value: Any) -> EntryValue | None:
         """Return the description of a global or a default; None if programs do not know it."""

@@ -52,9 +52,9 @@ class Elsewhere(ProgramLike):
 
         def call(*values: Any) -> Any:
             both = dict(zip(named, values, strict=True))
-            found = run(both, sizes)
-            if found:
-                return found[0]
+            results = run(both, sizes)
+            if results:
+                return results[0]
             return self._as_written({name: given(value) for name, value in both.items()}, sizes)
 
         if options.device == "cpu" and communicator() is None:
@@ -66,8 +66,8 @@ class Elsewhere(ProgramLike):
         options: config.Options,
     ) -> tuple[Any, ...]:  # fmt: skip
         """Run the region on all ranks."""
-        found = code.on_ranks.run([*named.values()], symbols, options)
-        return () if found is None else (returned(found, code.interface.returns),)
+        results = code.on_ranks.run([*named.values()], symbols, options)
+        return () if results is None else (returned(results, code.interface.returns),)
 
     def _on_device(
         self, named: dict[str, Any], sizes: dict[str, int], numbers: Numbers, options: config.Options
@@ -92,5 +92,5 @@ class Elsewhere(ProgramLike):
         except PlanMismatch as reason:
             note(f"{self._name}: {reason}", kind="loop", where=self._plain.where)
             return ()
-        found = plan.run(values, options)
-        return () if found is None else (returned(found, code.interface.returns),)
+        results = plan.run(values, options)
+        return () if results is None else (returned(results, code.interface.returns),)

@@ -80,8 +80,8 @@ def export(
     >>> import numpy as np, dcarray as dc
     >>> def smooth(x):
     ...     return 0.25 * x[:-2] + 0.5 * x[1:-1] + 0.25 * x[2:]
-    >>> made = dc.export(smooth, np.ones(100), target="vitis")  # doctest: +SKIP
-    >>> print(made.files["kernel/smooth.cpp"])  # doctest: +SKIP
+    >>> project = dc.export(smooth, np.ones(100), target="vitis")  # doctest: +SKIP
+    >>> print(project.files["kernel/smooth.cpp"])  # doctest: +SKIP
     """
     from dcarray.lowering.errors import Unsupported
     from dcarray.lowering.hls.project.boards import board_of
@@ -89,8 +89,8 @@ def export(
 
     from .static_region import located, static_region
 
-    found = board_of(target, board)
-    clock = found.clock if clock is None else clock
+    card = board_of(target, board)
+    clock = card.clock if clock is None else clock
     if type(clock) is not int or not 1 <= clock <= 1000:
         raise ValueError(f"clock is a frequency in MHz from 1 to 1000, not {clock!r}")
     memory: Mapping[str, Any]
@@ -108,10 +108,10 @@ def export(
     if not name.isidentifier() or keyword.iskeyword(name) or not name.isascii() or name == "main":
         raise ValueError(f"name is an identifier of C, not {name!r}")
     try:
-        made = project(region, memory, name, source, found, clock, width)
+        design = project(region, memory, name, source, card, clock, width)
     except Unsupported as error:
         raise ProgramError(str(error), file, line) from None
-    return made if path is None else made.write(path)
+    return design if path is None else design.write(path)
 
 
 def _memory(region: Region, given: Mapping[str, Any]) -> dict[str, Any]:

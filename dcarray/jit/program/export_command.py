@@ -42,20 +42,20 @@ def main(argv: list[str]) -> int:
     try:
         function = function_at(args.function)
         sizes, given = _values(function, args.set)
-        made = export(
+        project = export(
             function, target=args.target, path=args.out, name=args.name, board=args.board, clock=args.clock,
             width=args.width, sizes=sizes, **given,
         )  # fmt: skip
     except (UsageError, ValueError, TypeError, ProgramError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    stages, fifos = len(made.network.stages), sum(len(stage.fifos) for stage in made.network.stages)
-    processes = sum(len(stage.processes) for stage in made.network.stages)
-    print(f"{made.target} project {args.out}: {stages} stages, {processes} processes, {fifos} FIFOs")
-    for number, stage in enumerate(made.network.stages):
+    stages, fifos = len(project.network.stages), sum(len(stage.fifos) for stage in project.network.stages)
+    processes = sum(len(stage.processes) for stage in project.network.stages)
+    print(f"{project.target} project {args.out}: {stages} stages, {processes} processes, {fifos} FIFOs")
+    for number, stage in enumerate(project.network.stages):
         for why in stage.narrow:
             print(f"  stage {number} has streams of {why}")
-    for number, array, why in made.network.reasons:
+    for number, array, why in project.network.reasons:
         print(f"  statement {number} has {array} in memory: {why}")
     print(f"next: make -C {args.out} csim; then see {args.out / 'README.md'}")
     return 0
@@ -68,15 +68,15 @@ def _values(function: Any, texts: list[str]) -> tuple[dict[str, int], dict[str, 
     for text in texts:
         name, _, value = text.partition("=")
         try:
-            found = ast.literal_eval(value)
+            number = ast.literal_eval(value)
         except (ValueError, SyntaxError):
-            found = None
-        if not name.isidentifier() or not isinstance(found, bool | int | float | complex):
+            number = None
+        if not name.isidentifier() or not isinstance(number, bool | int | float | complex):
             raise UsageError(f"--set NAME=NUMBER is expected, not {text!r}")
         if name in arguments:
-            given[name] = found
-        elif type(found) is int:
-            sizes[name] = found
+            given[name] = number
+        elif type(number) is int:
+            sizes[name] = number
         else:
             raise UsageError(f"{name} is not an argument, and a size is an integer, not {value}")
     return sizes, given

@@ -48,14 +48,14 @@ def function_at(place: str) -> Any:
     except Exception as error:
         reason = f"the file fails: {type(error).__name__}: {error}"
         raise ProgramError(reason, file, _line(error, path)) from error
-    found: Any = module
+    function: Any = module
     for part in name.split("."):
-        found = getattr(found, part, None)
-    if not callable(found):
+        function = getattr(function, part, None)
+    if not callable(function):
         own = [n for n, value in vars(module).items() if getattr(value, "__module__", None) == path.stem]
         known = ", ".join(sorted(own))
         raise UsageError(f"{file} has no function {name}" + (f"; it has {known}" if known else ""))
-    return found
+    return function
 
 
 def _line(error: BaseException, path: Path) -> int:

@@ -59,8 +59,8 @@ class ProgramInterface(NamedTuple):
         for (name, role, char), shape in zip(self.arrays, shapes, strict=True):
             strides = tuple([np.dtype(char).itemsize * s for s in c_strides(shape)])
             arrays.append((name, role, char, shape, strides))
-        found = self.inputs, self.results, self.rewritten, self.may_raise, self.checked, self.by_value
-        return LoopInterface(tuple(arrays), *found)
+        rest = self.inputs, self.results, self.rewritten, self.may_raise, self.checked, self.by_value
+        return LoopInterface(tuple(arrays), *rest)
 
     def written(self) -> frozenset[str]:
         """Return the arguments whose elements are written."""

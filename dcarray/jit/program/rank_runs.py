@@ -104,24 +104,24 @@ class RankRuns:
         elif mask & RAISING and self._checked:
             mask |= INVALID
         unseen = not (self._traced.may_raise or self._checked or fp_state.raises_or_calls(state))
-        found = self._region(symbols).run(given, mask, options, comm, unseen)
-        if found is None:
+        by_name = self._region(symbols).run(given, mask, options, comm, unseen)
+        if by_name is None:
             return None
         counters.loops += 1
-        made = [found.get(array.name) for array in region.arrays]
+        arrays = [by_name.get(array.name) for array in region.arrays]
         return tuple(
             [
-                found[name] if bind is None else bind(values, made, (), options.eager_below)
+                by_name[name] if bind is None else bind(values, arrays, (), options.eager_below)
                 for name, bind in self._results
             ]
         )
 
     def _region(self, symbols: tuple[int, ...]) -> Any:
-        found = self._regions.get(symbols)
-        if found is None:
+        pieces = self._regions.get(symbols)
+        if pieces is None:
             if len(self._regions) >= _MAX_SIZES:
                 self._regions.clear()
             known = dict(zip([s.name for s in self._traced.region.symbols], symbols, strict=True))
             region = self._traced.region
-            found = self._regions[symbols] = backend().RegionOnRanks(region, known, self._name, self._where)
-        return found
+            pieces = self._regions[symbols] = backend().RegionOnRanks(region, known, self._name, self._where)
+        return pieces

@@ -138,14 +138,14 @@ def trace_program(description: Description, flagless: bool = False) -> TracedPro
     try:
         return tracer.run_program()
     except Untraceable as error:
-        found = ProgramError(error.reason, tracer.memory.file, error.line)
+        reason = ProgramError(error.reason, tracer.memory.file, error.line)
     # names may have their types, or values at all, only if loops run
     tracer = _ProgramTracer(description, flagless)
     tracer.scope.loops_run = True
     try:
         return tracer.run_program()
     except Untraceable:
-        raise found from None
+        raise reason from None
 
 
 class _ProgramTracer(Tracer):
@@ -211,20 +211,20 @@ class _ProgramTracer(Tracer):
             return NumberList(view) if annotation.as_list else view
         if annotation.kind is int:
             return dims.symbol(self._ints[name], -LARGEST)
-        made = self.memory.entry_scalar(name, annotation.dtype, annotation.kind)
-        made.text = ""  # what depends on it is part of the region, and no Python expression beside it
-        return made
+        scalar = self.memory.entry_scalar(name, annotation.dtype, annotation.kind)
+        scalar.text = ""  # what depends on it is part of the region, and no Python expression beside it
+        return scalar
 
     def _parameter(self, name: str, annotation: Annotation, region: Region) -> Parameter:
         if isinstance(annotation, ScalarAnnotation) and annotation.kind is int:
             return Parameter(name, "size", _INT, (), self._ints[name], True, False)
-        found = [a for a, text in self.memory.inputs.items() if text == name]
-        used = [a for a in region.arrays if a.name in found]
-        array = self.memory.arrays[found[0]]
-        read = any(w.array in found for stmt in region.body for w in reads(stmt))
-        written = any(w.array in found for stmt in region.body for w in writes(stmt))
+        names = [a for a, text in self.memory.inputs.items() if text == name]
+        used = [a for a in region.arrays if a.name in names]
+        array = self.memory.arrays[names[0]]
+        read = any(w.array in names for stmt in region.body for w in reads(stmt))
+        written = any(w.array in names for stmt in region.body for w in writes(stmt))
         kind = "array" if isinstance(annotation, ArrayAnnotation) else "scalar"
-        return Parameter(name, kind, array.dtype, array.shape, found[0] if used else "", read, written)
+        return Parameter(name, kind, array.dtype, array.shape, names[0] if used else "", read, written)
 
     def _returned(self, name: str, value: Value) -> Result:
         """Return the description of the returned value."""

@@ -27,16 +27,16 @@ class Arguments:
 
     def with_results(self, region: Region) -> dict[str, NDArray]:
         """Return the memory with new arrays for those with the role ``out``."""
-        found = dict(self.memory)
+        memory = dict(self.memory)
         for array in region.arrays:
             if array.role == "out" and array.base is None:
                 shape = [dims.evaluate(n, self.sizes) for n in array.shape]
-                found[array.name] = np.empty(shape, array.dtype)
+                memory[array.name] = np.empty(shape, array.dtype)
         for array in region.arrays:
             if array.role == "out" and array.base is not None:
                 shape = [dims.evaluate(n, self.sizes) for n in array.shape]
-                found[array.name] = found[array.base].reshape(-1).view(array.dtype).reshape(shape)
-        return found
+                memory[array.name] = memory[array.base].reshape(-1).view(array.dtype).reshape(shape)
+        return memory
 
 
 def arguments_of(region: Region, values: Mapping[str, Any]) -> Arguments:

@@ -144,8 +144,8 @@ class Schedule:
         for sequence in (pipeline.passes, pipeline.early, pipeline.final):
             for one in sequence:
                 if one.name == name and one is not NESTED:
-                    found = (one, NESTED) if NESTED in sequence else (one,)
-                    return Pipeline(final=found) if sequence is pipeline.final else Pipeline(passes=found)
+                    passes = (one, NESTED) if NESTED in sequence else (one,)
+                    return Pipeline(final=passes) if sequence is pipeline.final else Pipeline(passes=passes)
         raise ValueError(f"no pass is called {name!r}; the passes are {', '.join(self.passes)}")
 
     # ---- statements ---------------------------------------------------------------------------------
@@ -185,8 +185,8 @@ class Schedule:
         taken = {a.name for a in self.region.arrays} | {s.name for s in self.region.symbols}
         names = unused_names("b", taken | loop_variables(self.region.body))
         used = [next(names) for size in sizes if size is not None]
-        made = by_hand.tile(stmt, sizes, used)  # type: ignore[arg-type]  # it is legal for one kind
-        return self._changed(self._parallel(position, (made,)), step)
+        loop = by_hand.tile(stmt, sizes, used)  # type: ignore[arg-type]  # it is legal for one kind
+        return self._changed(self._parallel(position, (loop,)), step)
 
     def interchange(self, position: int, order: Sequence[int]) -> Schedule:
         """Put the loops of a perfect nest in another order.
@@ -218,13 +218,13 @@ class Schedule:
             )
         if len(places) > len(loops):
             raise ScheduleError(f"{step}: {len(places)} nested loops are needed, and there are {len(loops)}")
-        made = self
+        latest = self
         current = list(range(len(places)))
         for k, place in enumerate(places):  # neighbours are exchanged until each is in its place
             for j in range(current.index(place), k, -1):
-                made = made._exchanged(position + j - 1, step)
+                latest = latest._exchanged(position + j - 1, step)
                 current[j - 1], current[j] = current[j], current[j - 1]
-        return self._changed(made._parallel(position, (made._at(position),)), step)
+        return self._changed(latest._parallel(position, (latest._at(position),)), step)
 
     def _exchanged(self, position: int, step: Change) -> Schedule:
         from dcarray.ir.passes import by_hand
@@ -396,16 +396,16 @@ def repeated(changes: Sequence[Change], region: Region, options: config.Options)
         If a change is not legal there, or is a user's own pass, which has no name to find it by.
     """
     verify(region)
-    made = Schedule(region, options)
+    latest = Schedule(region, options)
     for change in changes:
         if change.method == "apply" and not isinstance(change.arguments[0], str):
             raise ScheduleError(
                 f"{change}: a pass of one's own is part of a target, for programs that are compiled with it"
             )
         try:
-            made = getattr(made, change.method)(*change.arguments)
+            latest = getattr(latest, change.method)(*change.arguments)
         except ScheduleError:
             raise
         except ValueError as error:  # no such pass, or no such statement
             raise ScheduleError(f"{change}: {error}") from error
-    return made
+    return latest

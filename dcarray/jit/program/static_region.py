@@ -117,16 +117,16 @@ def located(function: Any) -> tuple[str, int]:
 
 def _types(function: FunctionType, needed: bool) -> dict[str, Annotation]:
     """The annotations of a function that mean types; unless they are needed, others are ignored."""
-    found = {}
+    types = {}
     try:
         tree, names = source_tree(function)
         for name, annotation, _ in evaluated(tree.args, names, function.__code__.co_filename):
             if annotation is not None:
-                found[name] = annotation
+                types[name] = annotation
     except ProgramError:
         if needed:
             raise
-    return found
+    return types
 
 
 def _arguments(function: FunctionType, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
@@ -159,8 +159,8 @@ def _example(
     if isinstance(annotation, ScalarAnnotation):
         if annotation.dtype.kind in "iu":
             raise ValueError(f"{where}: the value of the argument {name} has to be given: it is a constant")
-        made = annotation.dtype.type(rng.random())
-        return made if annotation.kind is None else annotation.kind(made)
+        number = annotation.dtype.type(rng.random())
+        return number if annotation.kind is None else annotation.kind(number)
     shape = []
     for n in annotation.shape:
         missing = [one for one in n.names if one not in sizes] if isinstance(n, SymbolicSize) else []

@@ -57,10 +57,10 @@ class WrittenFunction:
         given = dict(given)
         plain = [given.pop(name) for name in spec.co_varnames[: spec.co_argcount]]
         any_wrapped = any(isinstance(value, ndarray) for value in (*plain, *given.values()))
-        found = call(*plain, **given, **values)
+        result = call(*plain, **given, **values)
         if not (symbols and any_wrapped):
-            return found
-        return tuple(map(wrapped, found)) if type(found) is tuple else wrapped(found)
+            return result
+        return tuple(map(wrapped, result)) if type(result) is tuple else wrapped(result)
 
     def knows(self, sizes: Mapping[str, int]) -> bool:
         """Whether there is a value for each size that the function reads."""
@@ -80,16 +80,16 @@ class WrittenFunction:
     @cached_property
     def _known(self) -> tuple[tuple[str, SymbolicSize], ...]:
         code = self._function.__code__
-        found = [(name, self.names.get(name)) for name in sorted({*_names(code), *code.co_freevars})]
-        return tuple([(name, size) for name, size in found if isinstance(size, SymbolicSize)])
+        named = [(name, self.names.get(name)) for name in sorted({*_names(code), *code.co_freevars})]
+        return tuple([(name, size) for name, size in named if isinstance(size, SymbolicSize)])
 
     def with_sizes(self, symbols: tuple[str, ...]) -> FunctionType:
         """Return the function with further arguments: the values of these symbolic sizes."""
         function = self._function
-        made = with_parameters(function, original(function), symbols) if symbols else function
-        assert made is not None  # the source has been read
-        give(made, made.__code__)
-        return made
+        variant = with_parameters(function, original(function), symbols) if symbols else function
+        assert variant is not None  # the source has been read
+        give(variant, variant.__code__)
+        return variant
 
     @cached_property
     def in_pieces(self) -> bool:

@@ -158,7 +158,7 @@ class Creation(Tools):
         place = self.memory.value(Apply("cast", (Iota(0, _I8),), _F8), (num,))
         points = of("multiply", (place, step))
         known = all(type(x) in (int, float) for x in ends)
-        if not known or abs(float(stop) - float(start)) < _LEAST_SAFE_SPAN:  # a step of 0 may be too small
+        if not known or abs(float(stop) - float(start)) < _LEAST_SAFE_SPAN:  # a step of 0 may be an underflow
             small = of("multiply", (of("divide", (place, parts)), delta))
             points = of("where", (of("equal", (step, 0.0)), small, points))
         points = of("add", (points, low))
