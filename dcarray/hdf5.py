@@ -125,7 +125,7 @@ def _ranges(shape: tuple[int, ...], keys: tuple[Any, ...]) -> list[range]:
             f"a window of a dataset with {len(shape)} axes takes at most as many slices, not {keys}"
         )
     full = (*keys, *[slice(None)] * (len(shape) - len(keys)))
-    found = [range(n)[key] for n, key in zip(shape, full, strict=True)]
-    if any(r.step < 0 for r in found):
+    ranges = [range(n)[key] for n, key in zip(shape, full, strict=True)]
+    if any(r.step < 0 for r in ranges):
         raise IndexError("the steps of a window must be positive")
-    return found
+    return ranges

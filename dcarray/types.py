@@ -18,8 +18,8 @@ __all__ = sorted({np.dtype(char).name for char in COMPILED} | {"bool"})
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = found = ElementType(np.dtype(name))
-    return found
+    globals()[name] = kind = ElementType(np.dtype(name))
+    return kind
 
 
 def __dir__() -> list[str]:

@@ -63,16 +63,16 @@ def _at_once(op: Callable[..., Any], *operands: Any) -> Any:
 
 def _binary(name: str, op: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     def method(self: ndarray, other: Any) -> Any:
-        found = _at_once(op, self, other)
-        return protocols.binary(name, op, self, other) if found is None else found
+        result = _at_once(op, self, other)
+        return protocols.binary(name, op, self, other) if result is None else result
 
     return method
 
 
 def _reflected(name: str, op: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     def method(self: ndarray, other: Any) -> Any:
-        found = _at_once(op, other, self)
-        return protocols.reflected(name, op, other, self) if found is None else found
+        result = _at_once(op, other, self)
+        return protocols.reflected(name, op, other, self) if result is None else result
 
     return method
 
@@ -86,8 +86,8 @@ def _inplace(name: str, op: Callable[[Any, Any], Any]) -> Callable[[Any, Any], A
 
 def _unary(name: str, op: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def method(self: ndarray) -> Any:
-        found = _at_once(op, self)
-        return recorder.elementwise(name, (self,)) if found is None else found
+        result = _at_once(op, self)
+        return recorder.elementwise(name, (self,)) if result is None else result
 
     return method
 
@@ -123,9 +123,9 @@ class ndarray(Methods):
     # ---- protocols ---------------------------------------------------------------------------------
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if method == "__call__" and not kwargs:
-            found = _at_once(ufunc, *inputs)
-            if found is not None:
-                return found
+            result = _at_once(ufunc, *inputs)
+            if result is not None:
+                return result
         elif method == "outer" and not kwargs and UFUNCS.get(ufunc.__name__) is ufunc:
             p, q = inputs
             if type(p) is type(q) is ndarray and p._small is q._small is None and p._shape and q._shape:

@@ -42,11 +42,11 @@ def _is_unchanged(head: Store, last: Any) -> bool:
 
 def _base_handle(base: Any, make: Callable[[Any], Any]) -> Any:
     """Return the handle that wraps a base array, the same one while it lives; ``make`` makes it."""
-    found = _BASES.get(id(base))
-    places = (getattr(found, name, None) for name in ("_small", "_ndarray", "_store"))
-    if found is None or not any(place is base for place in places):
-        found = _BASES[id(base)] = make(base)
-    return found
+    handle = _BASES.get(id(base))
+    places = (getattr(handle, name, None) for name in ("_small", "_ndarray", "_store"))
+    if handle is None or not any(place is base for place in places):
+        handle = _BASES[id(base)] = make(base)
+    return handle
 
 
 def _of_elements(name: str) -> Callable[..., Any]:
@@ -214,8 +214,8 @@ class Attributes(Handle):
     def real(self) -> Any:
         if not self._complex():
             return self
-        found = self._part(0)
-        return self._derive(self._evaluated().real) if found is None else found
+        part = self._part(0)
+        return self._derive(self._evaluated().real) if part is None else part
 
     @real.setter
     def real(self, value: Any) -> None:
@@ -227,8 +227,8 @@ class Attributes(Handle):
 
     @property
     def imag(self) -> Any:
-        found = self._part(1)
-        return self._derive(self._evaluated().imag) if found is None else found
+        part = self._part(1)
+        return self._derive(self._evaluated().imag) if part is None else part
 
     @imag.setter
     def imag(self, value: Any) -> None:
@@ -243,11 +243,11 @@ class Attributes(Handle):
             return None
         if self._complex():
             return strided_views.part_of_complex(self, which)
-        found = np.zeros_like(self)
-        if self.dtype.kind not in "biuf" or not isinstance(found, Handle) or found._small is not None:
+        zeros = np.zeros_like(self)
+        if self.dtype.kind not in "biuf" or not isinstance(zeros, Handle) or zeros._small is not None:
             return None
-        found._readonly = True
-        return found
+        zeros._readonly = True
+        return zeros
 
     def _complex(self) -> bool:
         return self.dtype.kind == "c"
@@ -296,8 +296,8 @@ class Attributes(Handle):
     def _elements_now(self) -> np.ndarray[Any, Any]:
         """Return the current elements for reading once; for a part of an array on a device, other elements
         are copied only if that takes no longer."""
-        found = self._part_from_device()
-        return self._read_only_elements() if found is None else found
+        elements = self._part_from_device()
+        return self._read_only_elements() if elements is None else elements
 
     __bool__ = _of_elements("__bool__")
     __int__ = _of_elements("__int__")

@@ -59,32 +59,32 @@ def get(x: Handle, key: Any) -> Any:
     slices = (key,) if type(key) is slice else key
     if type(slices) is tuple and 0 < len(slices) <= len(x._shape) and type(slices[-1]) is slice:
         try:
-            found = window.slice_window(x._shape, x._index, slices)
+            place = window.slice_window(x._shape, x._index, slices)
         except TypeError:  # NumPy checks the other indices first
             np.broadcast_to(np.int8(0), x._shape)[key]
             raise
-        if found is not None and (
+        if place is not None and (
             (x._ndarray is None and x._store.mem is None)
-            or math.prod(found[0]) >= config.current().eager_below
+            or math.prod(place[0]) >= config.current().eager_below
         ):
-            return _view(x, *found)
+            return _view(x, *place)
     if not window.is_basic(key):
         selected = x._select(key)
         if selected is not None:
             return selected
         if isinstance(key, Handle) and masked_assignment.is_mask(x, key) and communicator() is None:
-            found = on_device(x, key)
-            return gather(x, x._evaluated(), key._evaluated()) if found is None else found
+            result = on_device(x, key)
+            return gather(x, x._evaluated(), key._evaluated()) if result is None else result
         if communicator() is not None:
-            found = _call_on_blocks(operator.getitem, x, key)
-            if found is not NotImplemented:
-                return found
+            result = _call_on_blocks(operator.getitem, x, key)
+            if result is not NotImplemented:
+                return result
         plain = plain_key(key)
         if not window.is_basic(plain):
             return _take(x, plain)
-        found = get(x, plain)
+        result = get(x, plain)
         # an array without axes counts as an integer, but gives a copy
-        return found.copy() if isinstance(found, Handle) and _has_array(key) else found
+        return result.copy() if isinstance(result, Handle) and _has_array(key) else result
     if x._ndarray is not None or x._store.mem is not None:
         view = x._plain_view()[key]
         if type(view) is np.ndarray:
@@ -101,8 +101,8 @@ def get(x: Handle, key: Any) -> Any:
 def _call_on_blocks(function: Callable[..., Any], *args: Any) -> Any:
     """Index a distributed array without gathering it; NotImplemented if it is not distributed, or if
     this key needs all of it."""
-    found = try_call(function, args, {})
-    return NotImplemented if found is NOT_DISTRIBUTED else found
+    result = try_call(function, args, {})
+    return NotImplemented if result is NOT_DISTRIBUTED else result
 
 
 def _is_element(x: Handle, key: Any) -> bool:

@@ -94,12 +94,12 @@ def _apply(function: Callable[..., Any], inputs: tuple[Any, ...]) -> Any:
     """Return an operation on selections, which are gathered where it does not support them."""
     with LOCK:
         choices = _selections_of_one_mask(inputs)
-        found = None if choices is None else _operands(function, choices, inputs)
-        if choices is not None and found is not None:
+        operands = None if choices is None else _operands(function, choices, inputs)
+        if choices is not None and operands is not None:
             # a run meanwhile gathers the selections, but keeps these arrays
             first = next(filter(None, choices))
             mask, site = first.mask, first.site
-            fulls, rest = found
+            fulls, rest = operands
             result = function(*fulls)
             if type(result) is ndarray and isinstance(rest, np.generic) and rest.dtype == result.dtype:
                 return _new_selection(Choice(result, mask, rest, site))
@@ -110,12 +110,12 @@ def _apply(function: Callable[..., Any], inputs: tuple[Any, ...]) -> Any:
 def _compress(x: Any, mask: Any) -> Any:
     """Return the elements that a mask selects, as an array; distributed if the operand is."""
     if communicator() is not None:
-        found = try_call(operator.getitem, (x, mask), {})
-        if found is not NOT_DISTRIBUTED:
-            return found
-    found = indexing.on_device(x, mask)
-    if found is not None:
-        return found
+        elements = try_call(operator.getitem, (x, mask), {})
+        if elements is not NOT_DISTRIBUTED:
+            return elements
+    elements = indexing.on_device(x, mask)
+    if elements is not None:
+        return elements
     return adopt(ndarray, compress(x._evaluated(), mask._evaluated()), config.current().eager_below)
 
 
@@ -180,11 +180,11 @@ class Selected(ndarray):
     def _choose_again(self) -> bool:
         """Record the selection once more, from array and mask as they are now."""
         x, mask = self._choice.source  # type: ignore[misc]
-        found = masked_assignment.choose(x, mask, self._choice)
-        if found is not None:
-            self._choice = found
+        choice = masked_assignment.choose(x, mask, self._choice)
+        if choice is not None:
+            self._choice = choice
             session().rec.selections.append(ref(self))
-        return found is not None
+        return choice is not None
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -296,9 +296,9 @@ def _inplace(function: Callable[..., Any]) -> Callable[..., Any]:
     def method(self: Selected, other: Any) -> Any:
         with LOCK:
             choices = _selections_of_one_mask((self, other))
-            found = None if choices is None else _operands(function, choices, (self, other))
-            if choices is not None and found is not None:
-                mask, site, (full, value), rest = choices[0].mask, choices[0].site, *found
+            operands = None if choices is None else _operands(function, choices, (self, other))
+            if choices is not None and operands is not None:
+                mask, site, (full, value), rest = choices[0].mask, choices[0].site, *operands
                 # a run meanwhile gathers the elements before the write
                 if rest.dtype == full.dtype:
                     result = function(full.copy(), value)

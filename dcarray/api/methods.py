@@ -197,9 +197,9 @@ class Methods(Attributes):
         if (not args and not kwargs) or (args == (type(self),) and not kwargs):
             return self._view(self.shape, self._window() if self._small is None else ())
         if self._small is None and communicator() is not None and len(args) == 1 and not kwargs:
-            found = self._as_dtype(args[0])
-            if found is not None:
-                return found
+            view = self._as_dtype(args[0])
+            if view is not None:
+                return view
         return self._derive(self._evaluated().view(*args, **kwargs))
 
     def _as_dtype(self, given: Any) -> Any:

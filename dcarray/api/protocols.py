@@ -278,14 +278,14 @@ def _on_blocks(function: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs:
     if communicator() is None:
         return NotImplemented
     if method == "__call__":
-        found = backend().call_numpy_source(function, inputs, kwargs)
-        if found is NOT_DISTRIBUTED and "out" not in kwargs:
-            found = try_call(np.ufunc.__call__, (function, *inputs), kwargs)
+        result = backend().call_numpy_source(function, inputs, kwargs)
+        if result is NOT_DISTRIBUTED and "out" not in kwargs:
+            result = try_call(np.ufunc.__call__, (function, *inputs), kwargs)
     else:
-        found = try_call(getattr(np.ufunc, method), (function, *inputs), kwargs)
-        if found is NOT_DISTRIBUTED and method == "accumulate" and _is_large(inputs[0]):
-            found = backend().try_call_replicated(np.ufunc.accumulate, (function, *inputs), kwargs)
-    return NotImplemented if found is NOT_DISTRIBUTED else found
+        result = try_call(getattr(np.ufunc, method), (function, *inputs), kwargs)
+        if result is NOT_DISTRIBUTED and method == "accumulate" and _is_large(inputs[0]):
+            result = backend().try_call_replicated(np.ufunc.accumulate, (function, *inputs), kwargs)
+    return NotImplemented if result is NOT_DISTRIBUTED else result
 
 
 def _is_large(x: Any) -> bool:
@@ -298,10 +298,10 @@ def _scan_into(out: Any, function: np.ufunc, inputs: tuple[Any, ...], kwargs: di
     if dtype is None:
         return NotImplemented
     options = {k: v for k, v in kwargs.items() if k != "out"} | {"dtype": dtype}
-    found = _on_blocks(function, "accumulate", inputs, options)
-    if found is NotImplemented or found.shape != out.shape or found.dtype != out.dtype:
+    scan = _on_blocks(function, "accumulate", inputs, options)
+    if scan is NotImplemented or scan.shape != out.shape or scan.dtype != out.dtype:
         return NotImplemented
-    out[...] = found
+    out[...] = scan
     return out
 
 
@@ -309,9 +309,9 @@ def _run_in_numpy(
     cls: type[Handle], function: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
     """Return the ufunc run by NumPy on the evaluated memory."""
-    found = _on_blocks(function, method, inputs, kwargs)
-    if found is not NotImplemented:
-        return found
+    blocks = _on_blocks(function, method, inputs, kwargs)
+    if blocks is not NotImplemented:
+        return blocks
     label = function.__name__ if method == "__call__" else f"{function.__name__}.{method}"
     note_fallback(label, inputs)
     options = {k: plain_of(v) for k, v in kwargs.items() if k != "out"}

@@ -108,11 +108,11 @@ def _standard_class(ordinary: type[ndarray]) -> type[StandardArray]:
     """The class of standard arrays on the device of a class of wrapped arrays."""
     if ordinary is ndarray:
         return StandardArray
-    found = _classes.get(ordinary)
-    if found is None:
+    cls = _classes.get(ordinary)
+    if cls is None:
         names = {"__slots__": (), "_device": ordinary._device, "_ordinary": ordinary}
-        found = _classes.setdefault(ordinary, type("StandardArray", (StandardArray,), names))
-    return found
+        cls = _classes.setdefault(ordinary, type("StandardArray", (StandardArray,), names))
+    return cls
 
 
 _classes: dict[type[ndarray], type[StandardArray]] = {}
@@ -143,21 +143,21 @@ _BINARY = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "
 _OTHERS = ["lt", "le", "gt", "ge", "eq", "ne", "neg", "pos", "abs", "invert", "getitem", "setitem"]
 
 
-def _made() -> dict[str, Any]:
+def _members() -> dict[str, Any]:
     """Return the names of methods and properties that may return an array."""
-    found: dict[str, Any] = {}
+    members: dict[str, Any] = {}
     for name in _BINARY:
         op = getattr(operator, f"__{name}__")
-        found[f"__{name}__"], found[f"__r{name}__"] = _forwarded(op), _reflected(op)
-        found[f"__i{name}__"] = _forwarded(getattr(operator, f"__i{name}__"))
-    found["__divmod__"], found["__rdivmod__"] = _forwarded(divmod), _reflected(divmod)
-    found |= {f"__{name}__": _forwarded(getattr(operator, f"__{name}__")) for name in _OTHERS}
-    found |= {name: _property(name) for name in ("T", "mT", "real", "imag", "base")}
+        members[f"__{name}__"], members[f"__r{name}__"] = _forwarded(op), _reflected(op)
+        members[f"__i{name}__"] = _forwarded(getattr(operator, f"__i{name}__"))
+    members["__divmod__"], members["__rdivmod__"] = _forwarded(divmod), _reflected(divmod)
+    members |= {f"__{name}__": _forwarded(getattr(operator, f"__{name}__")) for name in _OTHERS}
+    members |= {name: _property(name) for name in ("T", "mT", "real", "imag", "base")}
     for name in dir(ndarray):
         if not name.startswith("_") and callable(getattr(ndarray, name)):
-            found[name] = _forwarded(getattr(ndarray, name))
-    return found
+            members[name] = _forwarded(getattr(ndarray, name))
+    return members
 
 
-for _name, _value in _made().items():
+for _name, _value in _members().items():
     setattr(StandardArray, _name, _value)

@@ -17,9 +17,9 @@ def open_door(name: str) -> Any:
     """Return the module of a higher package that a door's name stands for."""
     import sys
 
-    found = sys.modules.get(behind[name])
-    if found is not None and not getattr(found.__spec__, "_initializing", False):
-        return found
+    module = sys.modules.get(behind[name])
+    if module is not None and not getattr(module.__spec__, "_initializing", False):
+        return module
     from importlib import import_module
 
     from .uncollected import uncollected

@@ -137,12 +137,12 @@ def _grid(value: Any) -> tuple[int, ...] | None:
         return None
     try:
         ranks = value.split("x") if isinstance(value, str) else value
-        found = tuple(int(n) for n in ranks)
+        grid = tuple(int(n) for n in ranks)
     except (TypeError, ValueError):
-        found = ()
-    if not found or min(found) < 1:
+        grid = ()
+    if not grid or min(grid) < 1:
         raise ValueError("ranks along each axis: (2, 3), or 2x3 in the environment")
-    return found
+    return grid
 
 
 _READERS: Final[dict[str, Callable[[Any], Any]]] = {
@@ -221,8 +221,8 @@ def _outside() -> Options:
 
 def current() -> Options:
     """Return the options in force in this thread and context; cheap enough for every call."""
-    found = _scoped.get() or _process or _outside()
-    return found if _limit is None else _limited(found)
+    chosen = _scoped.get() or _process or _outside()
+    return chosen if _limit is None else _limited(chosen)
 
 
 SCOPED = _scoped
@@ -290,13 +290,13 @@ def process_threads(limited: bool = True) -> int:
     return min(whole, _limit) if limited and _limit is not None else whole
 
 
-def _limited(found: Options) -> Options:
+def _limited(chosen: Options) -> Options:
     global _capped
     known, limit = _capped, _limit
-    if limit is None or found.threads <= limit:
-        return found
-    if known is None or known[0] is not found or known[1].threads != limit:
-        known = _capped = found, replaced(found, threads=limit)
+    if limit is None or chosen.threads <= limit:
+        return chosen
+    if known is None or known[0] is not chosen or known[1].threads != limit:
+        known = _capped = chosen, replaced(chosen, threads=limit)
     return known[1]
 
 

@@ -48,17 +48,17 @@ def quota(groups: str = "/proc/self/cgroup", root: str = "/sys/fs/cgroup") -> fl
         lines = _read(groups).splitlines()
     except (OSError, ValueError):
         return None
-    found: list[float] = []
+    limits: list[float] = []
     for line in lines:
         number, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")
         if number == "0":
             for mount in (root, f"{root}/unified"):
-                found += [limit for group in _around(mount, path) if (limit := _limit_v2(group)) is not None]
+                limits += [limit for group in _around(mount, path) if (limit := _limit_v2(group)) is not None]
         elif "cpu" in controllers.split(","):
             for mount in {f"{root}/cpu", f"{root}/{controllers}"}:
-                found += [limit for group in _around(mount, path) if (limit := _limit_v1(group)) is not None]
-    return min(found, default=None)
+                limits += [limit for group in _around(mount, path) if (limit := _limit_v1(group)) is not None]
+    return min(limits, default=None)
 
 
 def _around(mount: str, path: str) -> Iterator[str]:
@@ -85,13 +85,13 @@ def _numbers(file: str) -> list[int]:
 
 
 def _limit_v2(group: str) -> float | None:
-    found = _numbers(f"{group}/cpu.max")  # "max" and a period without a limit
-    return found[0] / found[1] if len(found) == 2 and min(found) > 0 else None
+    numbers = _numbers(f"{group}/cpu.max")  # "max" and a period without a limit
+    return numbers[0] / numbers[1] if len(numbers) == 2 and min(numbers) > 0 else None
 
 
 def _limit_v1(group: str) -> float | None:
-    found = _numbers(f"{group}/cpu.cfs_quota_us") + _numbers(f"{group}/cpu.cfs_period_us")
-    return found[0] / found[1] if len(found) == 2 and min(found) > 0 else None  # -1 without a limit
+    numbers = _numbers(f"{group}/cpu.cfs_quota_us") + _numbers(f"{group}/cpu.cfs_period_us")
+    return numbers[0] / numbers[1] if len(numbers) == 2 and min(numbers) > 0 else None  # -1 without a limit
 
 
 # ---- workers of one program ---------------------------------------------------------------------------
@@ -125,14 +125,14 @@ def _is_of_multiprocessing() -> bool:
 
 def _children(process: int) -> list[int]:
     """Return the child processes of a process, whichever of its threads have started them."""
-    found: list[int] = []
+    children: list[int] = []
     for thread in os.listdir(f"/proc/{process}/task"):
         try:
-            found += [int(word) for word in _read(f"/proc/{process}/task/{thread}/children").split()]
+            children += [int(word) for word in _read(f"/proc/{process}/task/{thread}/children").split()]
         except FileNotFoundError:  # the thread has ended, unless there are no such files
             if not os.path.exists("/proc/thread-self/children"):
                 raise
-    return found
+    return children
 
 
 def _runs(process: int, program: str) -> bool:

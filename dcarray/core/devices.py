@@ -46,13 +46,13 @@ def common_device(default: Any, *values: Any) -> Any:
     ValueError
         If there are several; the message names two.
     """
-    found: list[Any] = []
+    seen: list[Any] = []
     for x in _arrays(values, 4):
         device = x._device
-        if found and found[0] is device:
+        if seen and seen[0] is device:
             continue
         if x._shape if x._small is None else x._small.shape:
-            if found:
-                raise different_devices(found[0], device)
-            found.append(device)
-    return found[0] if found else default
+            if seen:
+                raise different_devices(seen[0], device)
+            seen.append(device)
+    return seen[0] if seen else default

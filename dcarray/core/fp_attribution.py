@@ -60,9 +60,9 @@ def culprits(statements: list[Statement], odd: bool = False) -> tuple[int, ...]:
     With ``odd``, which stands for modes other than ignore, warn and raise, every possible kind is in doubt.
     """
     both = [raises(entry) for entry in statements]
-    found = []
+    numbers = []
     for bit in (DIVIDE, OVER, UNDER, INVALID):
         able = [k for k, (real, _) in enumerate(both) if real & bit]
         sure = not odd and len(able) == 1 and not any(more & bit for _, more in both)
-        found.append(able[0] if sure else DOUBT if able else NOBODY)
-    return tuple(found)
+        numbers.append(able[0] if sure else DOUBT if able else NOBODY)
+    return tuple(numbers)

@@ -144,13 +144,13 @@ class CollectedFlags:
 @contextmanager
 def collect_flags() -> Iterator[CollectedFlags]:
     """Collect the floating-point exceptions of NumPy's calls inside the block instead of reporting them."""
-    found = CollectedFlags()
+    collected = CollectedFlags()
 
     def seen(text: str, flag: int) -> None:
-        found.flags |= flag
+        collected.flags |= flag
 
     with np.errstate(all="call", call=seen):
-        yield found
+        yield collected
 
 
 _NONE = object()
@@ -209,19 +209,19 @@ _cache: list[tuple[Any, Any]] = []
 
 def _noting_state(state: Any) -> Any:
     """Return the error state that makes notes where ``state`` would warn or raise."""
-    for known, made in _cache:
+    for known, noting in _cache:
         if known is state:
-            return made
+            return noting
     with under(state):
         err: Any = np.geterr()
         call: Any = np.geterrcall()
-        made = state
+        noting = state
         if "log" not in err.values():
             modes: Any = {k: "call" if v in ("warn", "raise", "call") else v for k, v in err.items()}
             with np.errstate(**modes, call=_note_handler(err, call)):
-                made = current_state()
-    _cache[:] = [*_cache[-15:], (state, made)]
-    return made
+                noting = current_state()
+    _cache[:] = [*_cache[-15:], (state, noting)]
+    return noting
 
 
 def _note_handler(err: dict[str, Any], call: Any) -> Callable[[str, int], None]:

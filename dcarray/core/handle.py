@@ -140,8 +140,8 @@ class Handle:
             head.dirty.run(head)
         if head.remote is None or head.remote.device is None:
             return None
-        found: NDArray | None = head.remote.part(head, self._store, self._shape, self._index)
-        return found
+        elements: NDArray | None = head.remote.part(head, self._store, self._shape, self._index)
+        return elements
 
     def _empty(self) -> NDArray:
         """Return a plain array without elements, of this array's shape and dtype."""

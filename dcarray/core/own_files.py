@@ -22,11 +22,11 @@ def _roots() -> tuple[str, ...]:
 def _roots_with(layers: tuple[str, ...]) -> tuple[str, ...]:
     """Return the result of `_roots`, given the imported layers; a new look resolves links, which takes
     time."""
-    found = {os.path.dirname(os.path.dirname(os.path.abspath(__file__)))}
+    roots = {os.path.dirname(os.path.dirname(os.path.abspath(__file__)))}
     for layer in layers:
         for path in getattr(sys.modules[layer], "__path__", ()):
-            found.update((os.path.abspath(path), os.path.realpath(path)))
-    return tuple(path + os.sep for path in sorted(found))
+            roots.update((os.path.abspath(path), os.path.realpath(path)))
+    return tuple(path + os.sep for path in sorted(roots))
 
 
 def is_inside(filename: str) -> bool:

@@ -110,17 +110,17 @@ _NAMES = {"__getitem__": "getitem", "__setitem__": "setitem", "reshape": "reshap
 def _calling_function() -> str | None:
     """Return the name of the NumPy function that the user has called and that needs whole memory, or None."""
     frame: FrameType | None = sys._getframe(2)
-    found = None
+    called = None
     while frame is not None and is_inside(frame.f_code.co_filename):
         if frame.f_code.co_name in ("__array_function__", "__array_ufunc__"):
             what = frame.f_locals.get("func", frame.f_locals.get("ufunc"))
-            found = getattr(what, "__name__", None)
+            called = getattr(what, "__name__", None)
         elif frame.f_code.co_name in _NAMES:
-            found = _NAMES[frame.f_code.co_name]
+            called = _NAMES[frame.f_code.co_name]
         elif frame.f_code.co_name == "method":  # a method that was made by its name
-            found = frame.f_locals.get("name", found)
+            called = frame.f_locals.get("name", called)
         frame = frame.f_back
-    return found
+    return called
 
 
 def set_shard(head: Store, held: Shard) -> None:
@@ -207,12 +207,12 @@ def element(head: Store, index: tuple[int, ...]) -> Any:
     held = head.remote
     layout, comm = held.layout, held.comm
     owner = layout.owner(index)
-    found: NDArray = np.empty((), head.dtype)
+    value: NDArray = np.empty((), head.dtype)
     if comm.rank == owner:
-        found[...] = held.elements()[layout.to_local(index)]
+        value[...] = held.elements()[layout.to_local(index)]
     with communicating():
-        comm.bcast(found, owner)
-    return found[()]
+        comm.bcast(value, owner)
+    return value[()]
 
 
 def local_block(mem: NDArray, layout: Layout, comm: Communicator) -> NDArray:

@@ -51,19 +51,19 @@ def reinterpret(x: Handle, shape: tuple[int, ...], dtype: np.dtype[Any] | None =
     counts, strides = x._shape, strides_of(x)
     if factor > 1:
         counts, strides = (*counts, factor), (*(factor * s for s in strides), 1)
-    found = reshaped_strides(counts, strides, shape)
-    if found is None or 0 in shape:
+    new_strides = reshaped_strides(counts, strides, shape)
+    if new_strides is None or 0 in shape:
         return None
     offset = factor * (_store_offset(store) + _window_offset(store, index))
-    other = _existing_store(head, into, shape, found, offset)
+    other = _existing_store(head, into, shape, new_strides, offset)
     if other is None:
         other = Store(shape, into, head)
         other.origin = Origin(store, x._shape, index)
-        if not contiguous(shape, found):
-            other.strides = found
-            steps = [abs(s) for s, n in zip(found, shape, strict=True) if s and n > 1]
+        if not contiguous(shape, new_strides):
+            other.strides = new_strides
+            steps = [abs(s) for s, n in zip(new_strides, shape, strict=True) if s and n > 1]
             other.permuted = steps != sorted(steps, reverse=True)
-        head.views[into.char, shape, found, offset] = other
+        head.views[into.char, shape, new_strides, offset] = other
     pending = head.dirty
     if head.mem is None and pending is not None and not pending.done:
         pending.run(head)  # in a recording, an array that it makes has one shape
@@ -98,8 +98,8 @@ def _existing_store(
         return head
     if head.views is None:
         head.views = WeakValueDictionary()
-    found: Store | None = head.views.get((dtype.char, shape, strides, offset))
-    return found
+    store: Store | None = head.views.get((dtype.char, shape, strides, offset))
+    return store
 
 
 def _one_axis_each(shape: tuple[int, ...], index: Index) -> bool:

@@ -94,16 +94,16 @@ def reshaped_strides(
             runs[-1] = (n * runs[-1][0], runs[-1][1])
         else:
             runs.append((n, stride))
-    found = [0] * len(wanted)
+    new_strides = [0] * len(wanted)
     axes = [k for k, n in enumerate(wanted) if n != 1]
     for extent, stride in runs:
         size = 1
         while size < extent and axes:
-            found[axes[-1]] = stride * size
+            new_strides[axes[-1]] = stride * size
             size *= wanted[axes.pop()]
         if size != extent:
             return None
-    return None if axes else tuple(found)
+    return None if axes else tuple(new_strides)
 
 
 def contiguous(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:

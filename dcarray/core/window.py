@@ -193,7 +193,7 @@ def find_window(mem: np.ndarray[Any, Any], part: np.ndarray[Any, Any]) -> Index 
     if 0 in part.shape or any(s <= 0 for s, n in zip(mem.strides, mem.shape, strict=True) if n > 1):
         return None
     left = address_of(part) - address_of(mem)
-    found: list[tuple[int, int, int | None]] = [(0, 0, None)] * mem.ndim
+    maps: list[tuple[int, int, int | None]] = [(0, 0, None)] * mem.ndim
     free = [k for k, (s, n) in enumerate(zip(part.strides, part.shape, strict=True)) if s and n > 1]
     for k in sorted((k for k, n in enumerate(mem.shape) if n > 1), key=lambda k: -mem.strides[k]):
         step, n = mem.strides[k], mem.shape[k]
@@ -202,14 +202,14 @@ def find_window(mem: np.ndarray[Any, Any], part: np.ndarray[Any, Any]) -> Index 
         for axis in free:
             stride, rest = divmod(part.strides[axis], step)
             if rest == 0 and 0 <= offset + stride * (part.shape[axis] - 1) < n:
-                found[k] = (offset, stride, axis)
+                maps[k] = (offset, stride, axis)
                 free.remove(axis)
                 break
         else:
-            found[k] = (offset, 0, None)
+            maps[k] = (offset, 0, None)
         if not 0 <= offset < n:
             return None
-    index = tuple(found)
+    index = tuple(maps)
     if free or left or item != part.itemsize:
         return None
     same = view(mem, part.shape, index)

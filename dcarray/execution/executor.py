@@ -184,8 +184,8 @@ class Executor:
 
             request = _request(plan_entry, options)
             with perf_map.named(place):
-                made = provider.obtain(request, options, self.background)
-            return templates.ExecutablePlan(made, request)
+                loaded = provider.obtain(request, options, self.background)
+            return templates.ExecutablePlan(loaded, request)
 
         job = partial(_attempt, partial(slot.make, make), options.debug)
         if not later:

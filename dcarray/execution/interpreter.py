@@ -183,8 +183,8 @@ class OpByOp:
                 *values, out=target, **({} if _have_dtypes(values, types) else {"signature": entry.loop})
             )
             return
-        made = values[0] if op == "cast" else function(*values)
-        np.copyto(target, _real(made, target.dtype), casting="unsafe")
+        elements = values[0] if op == "cast" else function(*values)
+        np.copyto(target, _real(elements, target.dtype), casting="unsafe")
 
     def _is_unallocated(self, slot: int) -> bool:
         """Whether a slot is a new array without memory as yet."""
@@ -208,9 +208,9 @@ class OpByOp:
         for arg in args:
             if type(arg) is int or arg[0] not in dying or arg[1] is not None:
                 continue
-            found = self._memory.get(arg[0])
-            if found is not None and found.shape == shape and found.dtype.char == char:
-                self._memory[slot] = found
+            memory = self._memory.get(arg[0])
+            if memory is not None and memory.shape == shape and memory.dtype.char == char:
+                self._memory[slot] = memory
                 return
 
     def _value(self, arg: Any, domain: tuple[int, ...], char: str, parts: bool = False) -> Any:
@@ -238,16 +238,16 @@ class OpByOp:
         head = entry.head
         store = self._store(slot)
         if store is not None and store.mem is not None:
-            found = store.mem
+            memory = store.mem
         elif slot in self._memory:
-            found = self._memory[slot]
+            memory = self._memory[slot]
         elif head != slot:
-            found = self._array(head).view(entry.char).reshape(entry.shape)
+            memory = self._array(head).view(entry.char).reshape(entry.shape)
             self._parts.setdefault(head, []).append(slot)
         else:
-            found = self._memory[slot] = allocate(entry.shape, DTYPES[entry.char])[0]
-        self._arrays[slot] = found
-        return found
+            memory = self._memory[slot] = allocate(entry.shape, DTYPES[entry.char])[0]
+        self._arrays[slot] = memory
+        return memory
 
     def _store(self, slot: int) -> Store | None:
         """Return the store of a slot, if it is alive and the run works on the stores."""

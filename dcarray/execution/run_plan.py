@@ -132,18 +132,18 @@ def run_steps(
 
 def _copies(arrays: dict[int, Any]) -> dict[int, Any]:
     """Return copies of arrays by slot; several shapes of one memory share one copy."""
-    found: dict[int, Any] = {}
+    copies: dict[int, Any] = {}
     known: dict[tuple[int, int], Any] = {}
     for k, a in arrays.items():
         if not a.flags.c_contiguous:
-            found[k] = a.copy()
+            copies[k] = a.copy()
             continue
         memory = address_of(a), a.nbytes
         if memory not in known:
             known[memory] = np.empty((a.nbytes,), DTYPES["B"])
             known[memory].view(a.dtype).reshape(a.shape)[...] = a
-        found[k] = known[memory].view(a.dtype).reshape(a.shape)
-    return found
+        copies[k] = known[memory].view(a.dtype).reshape(a.shape)
+    return copies
 
 
 def _attribute_flags(
@@ -206,8 +206,8 @@ def _able(rec: Recording, entry: Statement) -> int:
     able = fp_attribution.raises(entry)[0]
     if entry.kind == "map" and entry.op in _ARITHMETIC and set(entry.loop) <= set("fd->"):
         numbers = [float(rec.views[rec.kinds[k]][k]) for k in entry.scalars]
-        made = all([slot in rec.news for slot, _, _ in entry.arrays])
-        if made and any([number and math.isfinite(number) for number in numbers]):
+        are_new = all([slot in rec.news for slot, _, _ in entry.arrays])
+        if are_new and any([number and math.isfinite(number) for number in numbers]):
             able &= ~fp_bits.INVALID
     return able
 

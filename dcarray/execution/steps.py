@@ -34,19 +34,19 @@ def live_steps(
     """
     heads = [entry.head for entry in declared]
     needed = {entry.head for entry in declared if not entry.is_new}.union(live)
-    found: list[Step] = []
+    steps: list[Step] = []
     for k in range(len(statements) - 1, -1, -1):
         entry = statements[k]
         outs = frozenset([heads[slot] for slot in entry.outs])
         if needed.isdisjoint(outs):
             continue
         ins = frozenset([heads[slot] for slot, _, _ in entry.arrays])
-        found.append(Step(k, ins, outs, tuple((ins | outs) - needed), ()))
+        steps.append(Step(k, ins, outs, tuple((ins | outs) - needed), ()))
         needed |= ins | outs
     seen: set[int] = set()
-    for k in range(len(found) - 1, -1, -1):
-        born = found[k].writes - seen
+    for k in range(len(steps) - 1, -1, -1):
+        born = steps[k].writes - seen
         seen |= born
-        found[k] = found[k]._replace(born=tuple(born))
-    found.reverse()
-    return tuple(found)
+        steps[k] = steps[k]._replace(born=tuple(born))
+    steps.reverse()
+    return tuple(steps)

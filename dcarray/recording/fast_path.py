@@ -78,11 +78,11 @@ def remember(name: str, inputs: tuple[Any, ...], loop: str, shape: tuple[int, ..
         SIGNATURES.clear()
         SIGNATURES.update(_KNOWN)
     key = name, *map(kind_of, inputs)
-    SIGNATURES[key] = found = loop, DTYPES[loop[-1]], shape
+    SIGNATURES[key] = signature = loop, DTYPES[loop[-1]], shape
     if len(inputs) == 2 and all(isinstance(x, Handle) for x in inputs):
         first, second = map(shape_of, inputs)
         if first != second:
-            SIGNATURES[(*key, first, second)] = found
+            SIGNATURES[(*key, first, second)] = signature
 
 
 if BUILT:

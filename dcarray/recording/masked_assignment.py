@@ -39,8 +39,8 @@ class Mask:
 
     def __init__(self, mask: Any) -> None:
         # a copy: the mask may be changed afterwards
-        found = fast_path.elementwise("cast", (mask,))
-        self.values = recorder.cast(mask, _BOOL) if found is None else found
+        copy = fast_path.elementwise("cast", (mask,))
+        self.values = recorder.cast(mask, _BOOL) if copy is None else copy
         rec = getattr(self.values, "_store", None) and self.values._store.rec
         self._rec = ref(rec) if isinstance(rec, Recording) and not rec.done else None
         self._slot = mask._store.slot
@@ -75,11 +75,11 @@ class Mask:
 def mask_of(mask: Any) -> Mask:
     """Return the current values of a mask array; the same object for values known to be the same."""
     known = session().rec.latest_mask
-    found: Mask | None = None if known is None else known()
-    if found is None or not found.of(mask):
-        found = Mask(mask)
-        session().rec.latest_mask = ref(found)
-    return found
+    latest: Mask | None = None if known is None else known()
+    if latest is None or not latest.of(mask):
+        latest = Mask(mask)
+        session().rec.latest_mask = ref(latest)
+    return latest
 
 
 # ---- selections --------------------------------------------------------------------------------------
@@ -184,9 +184,9 @@ def choose(x: Any, key: Any, again: Choice | None = None) -> Choice | None:
     with LOCK:
         mask = mask_of(key)
         one = ONES[store.char]
-        found = Choice(select(mask, x, one), mask, one, site, (x, key))
-        found.folded = again is not None and again.folded
-        return found
+        choice = Choice(select(mask, x, one), mask, one, site, (x, key))
+        choice.folded = again is not None and again.folded
+        return choice
 
 
 def _site() -> Any:

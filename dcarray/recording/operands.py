@@ -66,9 +66,9 @@ def run_eagerly(
     the operands, alive until the garbage collector runs.
     """
     if out is None and communicator() is not None:
-        found = _in_blocks(function, inputs, kwargs)
-        if found is not NotImplemented:
-            return found
+        blocks = _in_blocks(function, inputs, kwargs)
+        if blocks is not NotImplemented:
+            return blocks
     if lacking:
         note_fallback(function.__name__, inputs)
     if out is not None:
@@ -85,8 +85,8 @@ def _in_blocks(function: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -
     if not isinstance(ufunc, np.ufunc):
         return NotImplemented
     method = "__call__" if ufunc is function else function.__name__
-    found = try_call(getattr(np.ufunc, method), (ufunc, *inputs), kwargs)
-    return NotImplemented if found is NOT_DISTRIBUTED else found
+    result = try_call(getattr(np.ufunc, method), (ufunc, *inputs), kwargs)
+    return NotImplemented if result is NOT_DISTRIBUTED else result
 
 
 def _product_in_blocks(name: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -97,15 +97,15 @@ def _product_in_blocks(name: str, inputs: tuple[Any, ...], kwargs: dict[str, Any
     state = fp_state.current_state()
     usual = fp_state.modes(state) is not None  # else each rank calls, or prints, its own
     with fp_state.collect_flags() if usual else nullcontext(fp_state.CollectedFlags()) as seen:
-        found = try_call(np.ufunc.__call__, (np.matmul, *inputs), kwargs)
-    if found is NOT_DISTRIBUTED:
+        product = try_call(np.ufunc.__call__, (np.matmul, *inputs), kwargs)
+    if product is NOT_DISTRIBUTED:
         return NotImplemented
     comm = communicator()
     if comm is not None and usual and fp_state.watched_flags(state):
         with communicating():
             flags = backend().combine_flags(comm, seen.flags)
         fp_state.emit(fp_state.notes_of(None, state, flags), lambda _: name, lambda _: counters.user_line())
-    return found
+    return product
 
 
 def note_fallback(function: str, inputs: tuple[Any, ...]) -> None:

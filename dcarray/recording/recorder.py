@@ -77,8 +77,8 @@ def elementwise(
     """
     name = ALIASES.get(name, name)
     usual = dtype is None and casting == "same_kind" and warned_as is None
-    if usual and (found := fast_path.elementwise(name, inputs, out)) is not None:
-        return found
+    if usual and (recorded := fast_path.elementwise(name, inputs, out)) is not None:
+        return recorded
     cls = class_of(*inputs, out)
     with LOCK:
         rec = session().ready()
@@ -155,17 +155,17 @@ def result_of(
 
 
 def class_of(*operands: Any) -> type[Handle]:
-    found: type[Handle] | None = None
+    cls: type[Handle] | None = None
     for x in operands:
         if isinstance(x, Handle):
             shape_of(x)  # gathers selections, which ends the recording, before the next one is used
-            if found is None:
-                found = type(x)
-            elif type(x) is not found and x._device is not found._device:
+            if cls is None:
+                cls = type(x)
+            elif type(x) is not cls and x._device is not cls._device:
                 common_device(None, operands)
-    if found is None:
+    if cls is None:
         raise TypeError("no dcarray array among the operands")
-    return found
+    return cls
 
 
 def refuse_small(shape: tuple[int, ...], inputs: tuple[Any, ...], out: Any, factor: int = 1) -> None:

@@ -61,8 +61,8 @@ class Replay:
             store = Store(memory[slot].shape, memory[slot].dtype)
             store.bind(memory[slot])
         elif store is None:
-            made = declared[slot]
-            store = Store(made.shape, np.dtype(made.char), None if head == slot else self._stores[head])
+            entry = declared[slot]
+            store = Store(entry.shape, np.dtype(entry.char), None if head == slot else self._stores[head])
         self._stores[slot] = store
 
     def held(self, slot: int) -> Store | None:

@@ -290,10 +290,10 @@ def session_for(device: Any) -> Session:
     except AttributeError:
         mine = session()
         known = LOCAL.known = {mine.device: mine}
-    found = known.get(device)
-    if found is None:
-        found = known[device] = Session(device)
-    return found
+    other = known.get(device)
+    if other is None:
+        other = known[device] = Session(device)
+    return other
 
 
 def sessions() -> list[Session]:

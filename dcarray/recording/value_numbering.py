@@ -60,9 +60,9 @@ class _History:
 def _history(rec: Recording) -> _History:
     if rec.history is None:
         rec.history = _History()
-    found: _History = rec.history
-    found.follow(rec.log)
-    return found
+    history: _History = rec.history
+    history.follow(rec.log)
+    return history
 
 
 def is_written(rec: Recording, stores: Sequence[Store], start: int) -> bool:
@@ -89,8 +89,8 @@ def _is_same_value(rec: Recording, history: _History, one: int, two: int, left: 
     for slot in (one, two):
         if slot not in history.single or declared[slot].head != slot:
             return False
-    made = history.first[one], history.first[two]
-    a, b = (read(rec.log[k]) for k in made)
+    origins = history.first[one], history.first[two]
+    a, b = (read(rec.log[k]) for k in origins)
     if isinstance(a, Declaration) or isinstance(b, Declaration):
         return False
     left[0] -= 1
@@ -104,7 +104,7 @@ def _is_same_value(rec: Recording, history: _History, one: int, two: int, left: 
             return False
         elif p[0] == q[0]:
             changed = history.last.get(history.heads[p[0]], -1)
-            if changed >= min(made):
+            if changed >= min(origins):
                 return False
     return True
 

@@ -45,9 +45,9 @@ def reduce_array(
     if type(a) is ndarray and out is None:
         if dtype is not None:
             given["dtype"] = dtype
-        found = a.__array_ufunc__(ufunc, "reduce", a, axis=axis, **given)
-        if found is not NotImplemented:
-            return found
+        result = a.__array_ufunc__(ufunc, "reduce", a, axis=axis, **given)
+        if result is not NotImplemented:
+            return result
     return ufunc.reduce(a, axis, dtype, out, **given)
 
 
@@ -68,9 +68,9 @@ def operand(value: Any) -> Any:
     if isinstance(value, (bool, int, float, complex, np.generic)):
         return np.asarray(value)
     if kind is list or kind is tuple:
-        found = np.asarray(value)
-        if found.dtype != object:
-            return found
+        array = np.asarray(value)
+        if array.dtype != object:
+            return array
     raise Unserved
 
 
@@ -168,9 +168,9 @@ def diagonal_view(a: Any, offset: int, first: int, second: int, writeable: bool 
     """Return the view of a diagonal of two axes, as the last axis."""
     if type(a) is np.ndarray or a._small is not None:
         plain = a if type(a) is np.ndarray else a._small
-        found = plain.diagonal(offset, first, second)
-        found.flags.writeable = writeable and plain.flags.writeable
-        return found if type(a) is np.ndarray else wrap(found)
+        diagonal = plain.diagonal(offset, first, second)
+        diagonal.flags.writeable = writeable and plain.flags.writeable
+        return diagonal if type(a) is np.ndarray else wrap(diagonal)
     down, right = max(-offset, 0), max(offset, 0)
     n = max(min(a.shape[first] - down, a.shape[second] - right), 0)
     a._store.permuted = True

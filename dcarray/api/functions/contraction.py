@@ -93,8 +93,8 @@ def _layout(text: str, corners: tuple[tuple[tuple[int, ...], tuple[int, ...]], .
     for extents, places in corners:
         a = np.zeros([max(extents[k], 1) for k in places]).transpose(np.argsort(places))
         arrays.append(np.broadcast_to(a, [abs(n) for n in extents]))
-    made: Any = np.einsum(text, *arrays, optimize=optimize)
-    return sorted(range(made.ndim), key=lambda k: -made.strides[k])
+    sample: Any = np.einsum(text, *arrays, optimize=optimize)
+    return sorted(range(sample.ndim), key=lambda k: -sample.strides[k])
 
 
 def _in_memory_order(a: Any, result: str, wanted: str) -> Any:
@@ -109,8 +109,8 @@ def single(a: Any, labels: str, result: str, wanted: str) -> Any:
     """Return the sum over axes of one operand; if no axis is summed, a view of it."""
     a, labels = _distinct(a, labels)
     summed, left = _sum_out(a, labels, result)
-    made = _order(summed, left, result)
-    return made if summed is a or len(result) < 2 else _in_memory_order(made, result, wanted)
+    total = _order(summed, left, result)
+    return total if summed is a or len(result) < 2 else _in_memory_order(total, result, wanted)
 
 
 def contract(
@@ -131,9 +131,9 @@ def contract(
         a, la, rows, b, lb, columns = b, lb, columns, a, la, rows
     if not over or (fused and not (rows and columns) and (stack or not (rows or columns))):
         every = stack + rows + columns
-        made = np.multiply(*(_spread(x, labels, every + over) for x, labels in ((a, la), (b, lb))))
-        made = _order(*_sum_out(made, every + over, every), result)
-        return _in_memory_order(made, result, wanted) if len(result) > 1 else made
+        sums = np.multiply(*(_spread(x, labels, every + over) for x, labels in ((a, la), (b, lb))))
+        sums = _order(*_sum_out(sums, every + over, every), result)
+        return _in_memory_order(sums, result, wanted) if len(result) > 1 else sums
     head = tuple(sizes[c] for c in stack)
     m, n, p = (prod([sizes[c] for c in labels]) for labels in (rows, over, columns))
     left = _order(a, la, stack + rows + over).reshape((*head, m, n))
@@ -142,5 +142,5 @@ def contract(
     product = np.matmul(left, right)
     if not shape:
         return product.reshape(1)[0]
-    made = _order(product.reshape(shape), stack + rows + columns, result)
-    return _in_memory_order(made, result, wanted) if len(shape) > 1 else made
+    sums = _order(product.reshape(shape), stack + rows + columns, result)
+    return _in_memory_order(sums, result, wanted) if len(shape) > 1 else sums

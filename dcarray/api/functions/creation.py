@@ -165,9 +165,9 @@ def eye(
                 there.reshape(-1)[first : first + len(rows) * step : step] = 1
                 return there
             evaluate()  # their memory may be reused here
-            made = np.zeros(shape, kind)
-            made[rows, rows + k] = 1
-            return wrap(made)
+            matrix = np.zeros(shape, kind)
+            matrix[rows, rows + k] = 1
+            return wrap(matrix)
     return _numpy(np.eye, N, M, k, dtype, order)
 
 

@@ -24,9 +24,9 @@ def diff(a: Any, n: Any = 1, axis: Any = -1, prepend: Any = NOTHING, append: Any
     axis = normalize_axis_index(axis, a.ndim)
     before, after = (None if value is NOTHING else operand(value) for value in (prepend, append))
     if n == 1 and (before is not None or after is not None):
-        found = _with_ends(a, axis, before, after)
-        if found is not None:
-            return found
+        difference = _with_ends(a, axis, before, after)
+        if difference is not None:
+            return difference
     parts = []
     for value in (before, a, after):
         if value is None:

@@ -65,8 +65,8 @@ class _Conversion:
             return {k: self.to_plain(v) for k, v in value.items()}
         if _is_sequence(value):
             known = tuple(value) if isinstance(value, tuple) else list(value)
-            found = self.to_plain(known)
-            return value if found is known else found
+            converted = self.to_plain(known)
+            return value if converted is known else converted
         return value
 
     def note_pairs(self, values: Iterable[Any], plain: Iterable[Any]) -> None:

@@ -304,11 +304,11 @@ def _converted(values: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray
         If NumPy warns of the conversion, or refuses it.
     """
     with np.errstate(all="ignore"):
-        made = values.astype(dtype)
-        exact = np.trunc(values) == made if dtype.kind in "iu" else np.isfinite(made) | ~np.isfinite(values)
+        cast = values.astype(dtype)
+        exact = np.trunc(values) == cast if dtype.kind in "iu" else np.isfinite(cast) | ~np.isfinite(values)
     if not exact.all():
         raise Unserved
-    return made
+    return cast
 
 
 def _border(x: Any, axis: int, n: int, lo: int, hi: int, mode: str, values: tuple[Any, Any]) -> None:

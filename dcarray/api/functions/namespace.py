@@ -73,8 +73,8 @@ class Ufunc:
 
     def reduce(self, array: Any, *args: Any, **kwargs: Any) -> Any:
         """See `numpy.ufunc.reduce`."""
-        made = None if args or kwargs else _reduced_list(self._ufunc, array)
-        return _general_reduce(self, array, *args, **kwargs) if made is None else made
+        reduced = None if args or kwargs else _reduced_list(self._ufunc, array)
+        return _general_reduce(self, array, *args, **kwargs) if reduced is None else reduced
 
     accumulate = _ufunc_method("accumulate")
     reduceat = _ufunc_method("reduceat")
@@ -112,10 +112,10 @@ def _reduced_list(ufunc: np.ufunc, arrays: Any) -> Any:
         return None
     if first.dtype.kind not in _REDUCED_BY_OPERATORS.get(ufunc.__name__, ""):
         return None
-    made = first
+    reduced = first
     for x in arrays[1:]:
-        made = ufunc(made, x)
-    return made
+        reduced = ufunc(reduced, x)
+    return reduced
 
 
 _MOST_REDUCED = 32
@@ -176,9 +176,9 @@ class _Indexer:
 
     def __getitem__(self, key: Any) -> Any:
         if communicator() is not None:
-            found = backend().index_trick(self._original, key)
-            if found is not NOT_DISTRIBUTED:
-                return found
+            grid = backend().index_trick(self._original, key)
+            if grid is not NOT_DISTRIBUTED:
+                return grid
         name = current().device
         if name != "cpu" and session().device is None:
             return device_backend().place(name, fallback.call_numpy(self._get, (key,), {}))
@@ -233,9 +233,9 @@ def _undispatched(function: Callable[..., Any], place: str = "") -> Callable[...
         if "like" in kwargs and (kwargs["like"] is None or type(kwargs["like"]) is ndarray):
             del kwargs["like"]
         if function is np.load and communicator() is not None:
-            found = backend().load(*args, **kwargs)
-            if found is not NOT_DISTRIBUTED:
-                return found
+            loaded = backend().load(*args, **kwargs)
+            if loaded is not NOT_DISTRIBUTED:
+                return loaded
         return fallback.call_numpy(function, args, kwargs)
 
     call.__module__ = place or function.__module__
@@ -326,8 +326,8 @@ def _spaced(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(plain)
     def call(*args: Any, **kwargs: Any) -> Any:
-        found = None if kwargs or communicator() is None else backend().distributed_range(name, args)
-        return plain(*args, **kwargs) if found is None else found
+        array = None if kwargs or communicator() is None else backend().distributed_range(name, args)
+        return plain(*args, **kwargs) if array is None else array
 
     call.__module__ = "dcarray"  # it is pickled by this module and its name
     return call

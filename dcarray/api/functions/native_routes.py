@@ -56,26 +56,26 @@ def viewing() -> dict[Any, Any]:
     the same calls."""
     if is_launched():
         return {}
-    found: dict[Any, Any] = {}
+    routes: dict[Any, Any] = {}
     for names, rows in ((_VIEWS, False), (_VIEWS_OF_ROWS, True), (_VIEWS_OF_MATRICES, None)):
-        found.update((function, rows) for name in names.split() if (function := getattr(np, name, None)))
-    found.update(dict.fromkeys(_METHODS_THAT_VIEW.split(), False))
-    found.update(dict.fromkeys(_VIEWS_OF_ROWS.split(), True))
+        routes.update((function, rows) for name in names.split() if (function := getattr(np, name, None)))
+    routes.update(dict.fromkeys(_METHODS_THAT_VIEW.split(), False))
+    routes.update(dict.fromkeys(_VIEWS_OF_ROWS.split(), True))
     passes = [*_PASSES.split(), *_FUNCTIONS_OF_A_PASS.split()]
-    found.update(dict.fromkeys([getattr(np, name) for name in passes] + _PASSES.split(), ...))
-    return found
+    routes.update(dict.fromkeys([getattr(np, name) for name in passes] + _PASSES.split(), ...))
+    return routes
 
 
 def functions() -> frozenset[Any]:
     """Return the dispatched functions of NumPy with an implementation here, or by intention NumPy's own."""
-    found: set[Any] = set()
+    served: set[Any] = set()
     for module in _MODULES:
         for value in vars(module).values():  # an attribute access may import a module
             if not hasattr(value, "_implementation"):
                 continue
             if value in IMPLEMENTATIONS or served_by_numpy(value):
-                found.add(value)
-    return frozenset(found)
+                served.add(value)
+    return frozenset(served)
 
 
 def shortened(function: Callable[..., Any], slow: Callable[..., Any]) -> Callable[..., Any]:
@@ -107,10 +107,10 @@ def _reduced(function: Any) -> tuple[Any, tuple[str, str]]:
     """
     name = function.__qualname__ if function.__name__ in vars(ndarray) else function.__name__
     place = str(function.__module__).replace("numpy", "dcarray", 1)
-    for found in (place, "dcarray", "dcarray.emath"):
+    for module in (place, "dcarray", "dcarray.emath"):
         with suppress(ImportError, AttributeError):
-            if _member(found, name) is function:
-                return _member, (found, name)
+            if _member(module, name) is function:
+                return _member, (module, name)
     raise PicklingError(f"can't pickle {function!r}: it is not found as {place}.{name}")
 
 

@@ -34,8 +34,8 @@ def _distributed_draw(function: Callable[..., Any], args: tuple[Any, ...], kwarg
 def _method(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        found = _distributed_draw(function, args, kwargs)
-        return fallback.call_numpy(function, args, kwargs) if found is NOT_DISTRIBUTED else found
+        drawn = _distributed_draw(function, args, kwargs)
+        return fallback.call_numpy(function, args, kwargs) if drawn is NOT_DISTRIBUTED else drawn
 
     return call
 
@@ -65,14 +65,14 @@ def _inside(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        found = _distributed_draw(getattr(self._plain, function.__name__), args, kwargs)
-        if found is not NOT_DISTRIBUTED:
-            return found
+        drawn = _distributed_draw(getattr(self._plain, function.__name__), args, kwargs)
+        if drawn is not NOT_DISTRIBUTED:
+            return drawn
         device = config.current().device
         if device != "cpu":
-            found = device_backend().drawn(device, function.__name__, self._plain, args, kwargs)
-            if found is not None:
-                return found
+            drawn = device_backend().drawn(device, function.__name__, self._plain, args, kwargs)
+            if drawn is not None:
+                return drawn
         if fallback.hold_no_arrays(args, kwargs):
             return fallback.wrap_results(function(self._plain, *args, **kwargs))
         return fallback.call_numpy(function, (self._plain, *args), kwargs)
@@ -100,9 +100,9 @@ class _LazyMethod:
         self._cls, self._name = cls, name
 
     def __get__(self, instance: Any, cls: type | None = None) -> Any:
-        made = _inside(getattr(self._cls.__base__, self._name))
-        setattr(self._cls, self._name, made)
-        return made.__get__(instance, cls)
+        method = _inside(getattr(self._cls.__base__, self._name))
+        setattr(self._cls, self._name, method)
+        return method.__get__(instance, cls)
 
 
 def _with_wrapped_arrays(cls: type) -> type:
@@ -143,9 +143,9 @@ class RandomState(np.random.RandomState):
 
 
 def _random_state(state: Any) -> RandomState:
-    found = RandomState()
-    found.set_state(state)
-    return found
+    generator = RandomState()
+    generator.set_state(state)
+    return generator
 
 
 def over(value: Any) -> Any:
@@ -154,15 +154,15 @@ def over(value: Any) -> Any:
     NumPy's own `shuffle` treats a wrapped array as a sequence, and would lose rows by exchanging views of
     them.
     """
-    found: Any
+    generator: Any
     if type(value) is np.random.Generator:
-        found = Generator(value.bit_generator)
+        generator = Generator(value.bit_generator)
     elif type(value) is np.random.RandomState:  # has state besides that of its bit generator
-        found = RandomState(value._bit_generator)
+        generator = RandomState(value._bit_generator)
     else:
         return value
-    found._plain = value
-    return found
+    generator._plain = value
+    return generator
 
 
 class _Seeded(type):

@@ -131,8 +131,8 @@ def implements(
         composed = getattr(known, "__name__", None) in _COMPOSED
 
         def entry(*args: Any, **kwargs: Any) -> Any:
-            if operation and not kwargs and (found := record_again(operation, args)) is not None:
-                return found
+            if operation and not kwargs and (array := record_again(operation, args)) is not None:
+                return array
             if not views:
                 result = call_small(known, args, kwargs)
                 if result is not NOT_SMALL:

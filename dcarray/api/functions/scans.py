@@ -30,11 +30,11 @@ def _cumulated(name: str, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
         raise Unserved
     several_ranks = out is None and communicator() is not None and a._small is None
     if several_ranks and a.size > current().distribute_above:
-        found = backend().try_call_replicated(
+        scan = backend().try_call_replicated(
             _RUNNING[name], (a, normalize_axis_index(axis, a.ndim), dtype), {}
         )
-        if found is not NOT_DISTRIBUTED:
-            return found
+        if scan is not NOT_DISTRIBUTED:
+            return scan
     result = accumulate(name, a, normalize_axis_index(axis, a.ndim), dtype, out)
     if result is NotImplemented:
         raise Unserved

@@ -67,12 +67,12 @@ def cholesky(a: Any, /, *, upper: bool = False) -> Any:
     factor = openblas.cholesky(a.dtype.char)
     if factor is None:
         raise Unserved
-    made = a.copy()
-    factors = made._writable()
+    triangle = a.copy()
+    factors = triangle._writable()
     if factor(factors, upper) or np.isnan(factors.diagonal()).any():
         raise Unserved  # NumPy raises the error
     _clear(factors, not upper)
-    return made
+    return triangle
 
 
 def _clear(matrix: np.ndarray[Any, Any], upper: bool) -> None:

@@ -93,19 +93,19 @@ def argsort(
         a, axis = np.reshape(a, -1), 0
     values = np.flip(a, axis) if descending else a
     if kind is None and stable is None:
-        found = _in_order(values, axis, order)
+        indices = _in_order(values, axis, order)
     else:
-        found = np.argsort(values, axis, kind, order, stable=stable)
-    return fallback.wrap_results(np.shape(a)[axis] - 1 - np.flip(found, axis) if descending else found)
+        indices = np.argsort(values, axis, kind, order, stable=stable)
+    return fallback.wrap_results(np.shape(a)[axis] - 1 - np.flip(indices, axis) if descending else indices)
 
 
 def _in_order(a: Any, axis: Any, order: Any) -> Any:
     """Return `numpy.argsort` with ``stable=True``, faster if no two elements are equal."""
     if is_array(a) and a.size >= _MANY and a.dtype.kind in "iuf" and a.dtype.itemsize >= 4:
-        found = np.argsort(a, axis)
-        rising = np.moveaxis(np.take_along_axis(a, found, axis), axis, -1)
+        indices = np.argsort(a, axis)
+        rising = np.moveaxis(np.take_along_axis(a, indices, axis), axis, -1)
         if np.all(rising[..., 1:] > rising[..., :-1]):
-            return found
+            return indices
     return np.argsort(a, axis, order=order, stable=True)
 
 
@@ -163,8 +163,8 @@ def _complex(value: Any) -> Any:
 
 def eig(a: Any) -> Any:
     """Eigenvalues and right eigenvectors, always complex, as in NumPy 2.5; see `numpy.linalg.eig`."""
-    found = np.linalg.eig(a)
-    return fallback.wrap_results(type(found)(_complex(found.eigenvalues), _complex(found.eigenvectors)))
+    pairs = np.linalg.eig(a)
+    return fallback.wrap_results(type(pairs)(_complex(pairs.eigenvalues), _complex(pairs.eigenvectors)))
 
 
 def eigvals(a: Any) -> Any:
