@@ -9,7 +9,7 @@ from functools import cache
 __all__ = ["is_inside", "is_of_caller"]
 
 _inside: dict[str, bool] = {}
-_MOST = 10_000  # a program that generates code must not grow the table without bound
+_MOST_FILES = 10_000  # a program that generates code must not grow the table without bound
 _LAYERS = ("dcarray.ir", "dcarray.lowering", "dcarray.comm")
 
 
@@ -36,7 +36,7 @@ def is_inside(filename: str) -> bool:
         # "<...>" names code without a file; NumPy's dispatchers are such, a user's console is not
         generated = filename.startswith("<__array_function__")
         known = generated or os.path.abspath(filename).startswith(_roots())
-        if len(_inside) < _MOST:
+        if len(_inside) < _MOST_FILES:
             _inside[filename] = known
     return known
 

@@ -249,7 +249,7 @@ class Registry:
 
     def __init__(self) -> None:
         self.families: _Families = {}
-        self._many = _MANY
+        self._many = _LEAST_SWEPT
         # ranks that are threads share arguments and globals, but no families
         self._simulated: weakref.WeakKeyDictionary[Any, _Families] = weakref.WeakKeyDictionary()
 
@@ -276,12 +276,12 @@ class Registry:
             seen = here.get(key)
             if seen is not None and seen() is None and here.get(key) is seen:
                 here.pop(key, None)
-        self._many = max(_MANY, 2 * len(here))
+        self._many = max(_LEAST_SWEPT, 2 * len(here))
         return self._many
 
 
 _Families = dict[int, weakref.ref[Store]]
-_MANY = 512  # entries
+_LEAST_SWEPT = 512  # entries at which those of families that are gone are dropped first
 
 
 FAMILIES = Registry()

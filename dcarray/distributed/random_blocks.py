@@ -30,7 +30,7 @@ _CAN = (
     "length is a power of two"
 )
 _SKIP = 4000  # elements that are drawn in the time that it takes to advance a generator
-_MOST = 1 << 20  # elements drawn at once where some of them are not used
+_MOST_DRAWN_AT_ONCE = 1 << 20  # elements drawn at once where some of them are not used
 
 
 def block(
@@ -235,7 +235,7 @@ def _fill(out: Any, ranges: list[range], strides: list[int], origin: int, draw: 
     highest = sum(max(r[0], r[-1]) * s for r, s in zip(ranges, strides, strict=True))
     span = highest - lowest + 1
     count = len(ranges[0]) if ranges else 1
-    if span <= max(_MOST, out.size) and span <= max(_SKIP * count, out.size):
+    if span <= max(_MOST_DRAWN_AT_ONCE, out.size) and span <= max(_SKIP * count, out.size):
         drawn = draw(origin + lowest, span)
         first = sum(r[0] * s for r, s in zip(ranges, strides, strict=True)) - lowest
         steps = [r.step * s * drawn.itemsize for r, s in zip(ranges, strides, strict=True)]

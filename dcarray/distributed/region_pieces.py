@@ -38,14 +38,14 @@ from dcarray.ir.windows import rewrite, walk
 
 __all__ = ["Block", "Choice", "Piece", "Turns", "pieces_of", "region_at"]
 
-MOST = 48
+MOST_UNROLLED = 48
 """Statements of one block that several turns of a loop make."""
 
 FEW_TURNS = 16
 """Turns of a loop up to which each may have a plan of its own."""
 
 _MOST_PLANS = 256  # of one block
-_SHARE = 8  # a statement is large if it goes over at least one of so many elements
+_ELEMENTS_PER_LARGE = 8  # a statement is large if it goes over one of so many, or more
 
 
 @dataclass(eq=False)
@@ -173,7 +173,7 @@ class _Pieces:
             return False
         most = max((self._sizes[name] for name in touched_arrays(stmt) & self._blocks), default=0)
         largest = max(_turn_sizes(stmt), default=0)
-        if not most or _SHARE * largest < most:
+        if not most or _ELEMENTS_PER_LARGE * largest < most:
             return False
         if not isinstance(stmt, Loop) or largest > self._above:
             return True
@@ -196,7 +196,7 @@ class _Pieces:
         alike = not any(self._is_split(stmt) for stmt in loop.body) and not any(
             loop.var in _window_symbols(stmt) for stmt in loop.body
         )
-        times = max(1, MOST // max(1, len(loop.body)))
+        times = max(1, MOST_UNROLLED // max(1, len(loop.body)))
         if not alike or type(count) is not int or count < 2 or times < 2:
             yield Turns(loop.var, loop.bounds, self.of(loop.body, inside))
             return

@@ -44,7 +44,7 @@ from .device_blocks import block_of, device_of, execute, on_host, options_there,
 from .layout_choice import chosen_layouts, is_large
 from .plan_cache import LayoutPlan
 from .region_pieces import Block, Choice, Piece, pieces_of, region_at
-from .spmd_executor import FEW, bind, compute, contiguous, job_options
+from .spmd_executor import MOST_SERIAL, bind, compute, contiguous, job_options
 
 __all__ = ["RegionOnRanks"]
 
@@ -371,7 +371,7 @@ class _Run:
         program = planner.plan(
             region, layouts, self._comm.size, self._comm.rank,
             valid={n: held for n in read if (held := self.held[n].filled) is not None},
-            finite=self._finite, serial_limit=FEW, preserved=preserved,
+            finite=self._finite, serial_limit=MOST_SERIAL, preserved=preserved,
         )  # fmt: skip
         return LayoutPlan(program, layouts)
 

@@ -54,7 +54,7 @@ __all__ = ["default_layout", "program_of", "run"]
 
 # Elements up to which a sum is computed in one process's order: sending them takes no longer than one
 # message.
-FEW = 1 << 12
+MOST_SERIAL = 1 << 12
 
 Local = Callable[["Region", Mapping[str, Any]], None]
 
@@ -230,7 +230,7 @@ def _plan(
     # the arrays that a region overwrites and that a repetition statement by statement needs
     overwritten = {array.name for array in region.arrays if array.role == "inout"} if ambiguous else ()
     preserved = [name for name in overwritten_inputs(exact) if name in overwritten]
-    plan = partial(planner.plan, layouts=layouts, ranks=comm.size, rank=comm.rank, serial_limit=FEW)
+    plan = partial(planner.plan, layouts=layouts, ranks=comm.size, rank=comm.rank, serial_limit=MOST_SERIAL)
     plan_overwriting = partial(plan, region, valid=valid, finite=finite)
     made = LayoutPlan(plan_overwriting(preserved=preserved), layouts, ambiguous=ambiguous, culprits=culprits)
     if ambiguous:

@@ -26,7 +26,7 @@ from .user_files import UserFiles
 __all__ = ["main"]
 
 _NAME = "python -m dcarray hints"
-MOST = 64  # kinds of calls of a function that are kept
+MOST_KINDS = 64  # kinds of calls of a function that are kept
 LISTS = 8  # calls of a function in which lists are looked at
 _UNUSABLE = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS | inspect.CO_GENERATOR | inspect.CO_COROUTINE
 
@@ -59,7 +59,7 @@ class Watch:
             found = self.seen[code] = observed(code, frame.f_globals, frame.f_locals) if mine else None
         if isinstance(found, Observed):
             found.calls += 1
-            if len(found.kinds) < MOST:
+            if len(found.kinds) < MOST_KINDS:
                 found.note(frame.f_locals, found.calls <= LISTS)
             self._begun[frame] = perf_counter()
 

@@ -13,7 +13,7 @@ __all__ = ["NOTHING", "HotLine", "hot_lines", "table"]
 
 NOTHING = "it has nothing that can be compiled"
 _SHOWN = 20  # lines
-_LEAST = 0.01  # of the time of all lines
+_LEAST_SHARE = 0.01  # of the time of all lines
 
 
 class HotLine(NamedTuple):
@@ -83,7 +83,7 @@ def table() -> str:
         return "hot lines: none, the program was too short to be seen"
     rows = ["hot lines (seconds, share, how they ran)"]
     for one in lines[:_SHOWN]:
-        if one.seconds < _LEAST * total:
+        if one.seconds < _LEAST_SHARE * total:
             break
         name = os.path.basename(one.file)
         place = f"{name}:{one.line}" + (f"-{one.last}" if one.last > one.line else "")

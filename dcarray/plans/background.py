@@ -20,7 +20,7 @@ from dcarray.lowering.runtime.forks import held_in_forks
 from dcarray.tiering.admission import PATIENCE, SUSPECT
 
 _TOKEN = object()  # of a job, in the queue
-_SHARE = 1 / 16  # of the program's time, which the thread gets at least while it has jobs
+_LEAST_SHARE = 1 / 16  # of the program's time, which the thread gets at least while it has jobs
 REST = 0.25
 """The least number of seconds between two returns of unused memory to the system."""
 
@@ -139,7 +139,7 @@ class Background:
         elif self._held and self.seconds >= SUSPECT and not self._suspects:
             self._suspects = True
             self.submit(self.start_planning)
-        if self._undone and self._busy.acquire(timeout=seconds * _SHARE):
+        if self._undone and self._busy.acquire(timeout=seconds * _LEAST_SHARE):
             self._busy.release()
 
     def _release(self) -> None:

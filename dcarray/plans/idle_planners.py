@@ -21,7 +21,7 @@ __all__ = ["Offer", "place_of", "slot", "taken_over"]
 _PREFIXES = "DCARRAY_", "LD_", "LLVM", "OMP_", "PYTHON"  # of environment variables
 _IN_REQUESTS = "DCARRAY_CACHE_DIR"  # which is part of each request
 _BACKLOG = 4
-_MOST = 4  # planning processes of a user that wait at a time, each with some hundred megabytes
+_MOST_WAITING = 4  # planning processes of a user that wait at a time, each with some hundred megabytes
 _OLD = 300.0  # seconds after which a socket is one of a planning process that was killed
 
 
@@ -101,7 +101,7 @@ class Offer:
     Raises
     ------
     OSError
-        If another planning process waits there, `_MOST` wait in the folder, or no socket can be made there.
+        If another planning process waits there, `_MOST_WAITING` wait in the folder, or there is no socket.
     """
 
     def __init__(self, place: str) -> None:
@@ -140,12 +140,12 @@ class Offer:
 
 
 def _make_room(folder: str) -> None:
-    """Remove the sockets of killed planning processes; raise an OSError if `_MOST` or more wait."""
+    """Remove the sockets of killed planning processes; raise an OSError if `_MOST_WAITING` or more wait."""
     waiting = [entry for entry in os.scandir(folder) if "." not in entry.name]
     for entry in waiting:
         if time.time() - entry.stat().st_mtime > _OLD:
             os.unlink(entry)
-    if len(waiting) >= _MOST:
+    if len(waiting) >= _MOST_WAITING:
         raise OSError("enough planning processes wait")
 
 

@@ -136,7 +136,7 @@ def _matcher(terms: Any, leaders: tuple[int, ...]) -> Callable[[tuple[int, ...]]
     return scope["fits"]  # type: ignore[no-any-return]
 
 
-OFTEN = 8
+MOST_RUNS_BETWEEN_REPEATS = 8
 """Runs of a plan, one of which has to be repeated op by op, so that this counts as often."""
 DOUBTS = 3
 """Such repetitions, from which on runs are op by op at once."""
@@ -165,7 +165,7 @@ class Doubts:
     def add(self, flags: int) -> None:
         """Note a run with such exceptions."""
         self.raised |= flags
-        self._often = 1 if self.runs - self._last > OFTEN else self._often + 1
+        self._often = 1 if self.runs - self._last > MOST_RUNS_BETWEEN_REPEATS else self._often + 1
         self._last = self.runs
         if self._often >= DOUBTS:
             first, most = OP_BY_OP

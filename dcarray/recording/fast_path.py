@@ -30,7 +30,7 @@ from .session import session_for as session_for
 
 __all__ = ["NAMES", "SCALARS", "SIGNATURES", "elementwise", "remember"]
 
-_MOST = 4096
+_MOST_SIGNATURES = 4096
 _Signature = tuple[str, Any, tuple[int, ...]]
 _KNOWN: dict[tuple[Any, ...], _Signature] = {}
 for _c, _dtype in DTYPES.items():
@@ -74,7 +74,7 @@ def remember(name: str, inputs: tuple[Any, ...], loop: str, shape: tuple[int, ..
         return  # another operation with an array than with a number of NumPy's
     if len(inputs) > 3 or not shape:
         return
-    if len(SIGNATURES) > _MOST:
+    if len(SIGNATURES) > _MOST_SIGNATURES:
         SIGNATURES.clear()
         SIGNATURES.update(_KNOWN)
     key = name, *map(kind_of, inputs)

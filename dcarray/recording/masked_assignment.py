@@ -28,8 +28,8 @@ _BOOL = np.dtype(bool)
 ONES = {char: dtype.type(1) for char, dtype in DTYPES.items()}
 _ONE = np.ones(1, bool)
 _IN_VAIN: dict[Any, int] = {}  # how often selections were gathered all the same, by the call site
-_OFTEN = 3
-_MOST = 10_000
+_MOST_IN_VAIN = 3
+_MOST_SITES = 10_000  # that are counted
 
 
 class Mask:
@@ -136,12 +136,12 @@ def select(mask: Mask, x: Any, other: Any) -> Any:
 def note_gathered(choice: Choice) -> None:
     """Note that a pending selection had to be gathered; if that is frequent, its call site gathers at
     once."""
-    if len(_IN_VAIN) > _MOST:
+    if len(_IN_VAIN) > _MOST_SITES:
         _IN_VAIN.clear()
     _IN_VAIN[choice.site] = _IN_VAIN.get(choice.site, 0) + (2 if choice.folded else 1)
 
 
-def note_served(choice: Choice, times: int = _OFTEN) -> None:
+def note_served(choice: Choice, times: int = _MOST_IN_VAIN) -> None:
     """Note that a selection saved work, ``times`` times, before it was gathered."""
     _IN_VAIN[choice.site] = max(_IN_VAIN.get(choice.site, 0) - times, 0)
 
@@ -197,7 +197,7 @@ def _site() -> Any:
     # for all ranks to learn alike, nothing may depend on addresses
     key = id(code) if communicator() is None else (code.co_filename, code.co_name, code.co_firstlineno)
     site = key, frame.f_lasti, None if rank is None else (rank.rank, rank.size)
-    return site if _IN_VAIN.get(site, 0) < _OFTEN else None
+    return site if _IN_VAIN.get(site, 0) < _MOST_IN_VAIN else None
 
 
 # ---- assignments -------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from .replay import Replay
 
 MAX_COST = 10.0  # cost of an element that may be computed twice, in additions
 MAX_INPUTS = 2  # arrays that may be read twice
-LEAST = 1 << 18  # elements; to store fewer takes less time than this analysis
+LEAST_LEFT_OUT = 1 << 18  # elements; to store fewer takes less time than this analysis
 
 
 class Unstored:
@@ -41,7 +41,7 @@ def leave_out(rec: Recording, store: Store) -> Unstored | None:
     """Return the statements to record again if this run does not store ``store``; None if it has to."""
     if store.rec is not rec or store.mem is not None or store.remote is not None or store.family is not store:
         return None
-    if rec.writes or rec.urgent or (store.size < LEAST and config.current().eager_below):
+    if rec.writes or rec.urgent or (store.size < LEAST_LEFT_OUT and config.current().eager_below):
         return None
     needed = {store.slot}
     positions: list[int] = []

@@ -69,20 +69,20 @@ NANOSECOND = 1e-9
 PLANNED_AT_ONCE = 1 << 20
 """Elements of a recording from which on a plan is asked for when it is first seen."""
 
-_SHORT = 500  # characters to plan which takes as long as any plan does at least
+_MOST_SHORT = 500  # characters to plan which takes as long as any plan does at least
 _SOON = 0.05  # seconds that a loop still takes, in which its plan would hardly come
-_LEAST = 5e-6  # seconds in Python below which compiled code can hardly be faster: to ask for it takes 2 us
+_LEAST_PYTHON = 5e-6  # seconds in Python from which compiled code can be faster: to ask for it takes 2 us
 _OPERATION = 100e-9  # seconds of Python for an operation on numbers, at most
 _ROW = 12  # measurements of Python in a row
 _SURE = 3  # measurements of a short time in Python
-_LONG = 1e-3  # seconds in Python of which one measurement is enough until there is a plan
+_LONG_RUN = 1e-3  # seconds in Python of which one measurement is enough until there is a plan
 _TRIALS = 5  # measurements of compiled code, and of Python in turn, until compiled code is judged
-_SLOW = 100e-6  # seconds of an iteration, of which to ask a site is a small part
-_FEW = 2  # and of what takes long
+_SLOW_ITERATION = 100e-6  # seconds of an iteration, of which to ask a site is a small part
+_TRIALS_OF_LONG = 2  # and of what takes long
 LONGER = 20e-3
 """Seconds of what takes long: to run it in Python once more, only to measure that, would be felt."""
 _CHECKED = 32  # runs of compiled code until Python's time is measured once more; then as many times as many
-_SELDOM = 8  # runs of compiled code for each in Python where it was faster in an earlier run
+_RUNS_BETWEEN_TRIALS = 8  # runs of compiled code for each in Python where it was faster in an earlier run
 _CLEAR = 0.5  # of the time in Python: compiled code that takes less needs no trial
 _FASTER = 0.9  # of the time in Python, which compiled code has to take at most
 _MAX_KEYS = 8  # kinds of values with a plan each, of one site
@@ -99,7 +99,7 @@ _PART = 0.02  # and of the time for which its statements are seen
 
 def operations_may_pay(count: int) -> bool:
     """Whether compiled code may be faster than Python for ``count`` operations on numbers."""
-    return count * _OPERATION >= _LEAST
+    return count * _OPERATION >= _LEAST_PYTHON
 
 
 class Measured:
@@ -163,20 +163,20 @@ class Measured:
         """Whether a run in Python is so short that several in a row have to be measured.  Before a single
         one, other code has emptied the processor's caches."""
         if not self.runs:
-            return bool(self._compiled) and self._compiled[-1] < _LONG
-        return self.seconds < _LONG
+            return bool(self._compiled) and self._compiled[-1] < _LONG_RUN
+        return self.seconds < _LONG_RUN
 
     def is_known(self) -> bool:
         """Whether the time in Python is known well enough to wait for a plan."""
-        return self.runs >= _SURE or self.seconds >= _LONG
+        return self.runs >= _SURE or self.seconds >= _LONG_RUN
 
     def may_pay(self) -> bool:
         """Whether compiled code may be faster than Python, by the times in Python so far."""
-        return self.seconds >= _LEAST and self.runs >= (1 if self.seconds >= _LONG else _SURE)
+        return self.seconds >= _LEAST_PYTHON and self.runs >= (1 if self.seconds >= _LONG_RUN else _SURE)
 
     def cannot_pay(self) -> bool:
         """Whether the times in Python already show that compiled code cannot be faster."""
-        return self.runs >= 8 and self.seconds < _LEAST
+        return self.runs >= 8 and self.seconds < _LEAST_PYTHON
 
     def is_pythons_turn(self) -> bool:
         """Whether Python is to run the statements next, to be timed, although there is compiled code.
@@ -189,7 +189,7 @@ class Measured:
             return self._served >= self._due
         if self.judged or not self._compiled or (self.kept and self._compiled[-1] >= LONGER):
             return False
-        return len(self._compiled) // (_SELDOM if self.kept else 1) > len(self._python)
+        return len(self._compiled) // (_RUNS_BETWEEN_TRIALS if self.kept else 1) > len(self._python)
 
     def compiled(self, seconds: float) -> bool:
         """Note a run of compiled code; returns whether it is now known not to be faster than Python.
@@ -200,12 +200,12 @@ class Measured:
         if self.judged:
             return False
         self._compiled.append(seconds)
-        enough = 1 if seconds >= _LONG else _SURE
-        known = self.runs and (seconds >= _LONG or self._rows)
+        enough = 1 if seconds >= _LONG_RUN else _SURE
+        known = self.runs and (seconds >= _LONG_RUN or self._rows)
         if known and len(self._compiled) >= enough and _typical(self._compiled) < _CLEAR * self.seconds:
             self.judged = True
             return False
-        trials = _FEW if self.seconds >= LONGER else _TRIALS
+        trials = _TRIALS_OF_LONG if self.seconds >= LONGER else _TRIALS
         if len(self._python) < trials - (not self.kept) or len(self._compiled) < trials:
             return False
         self.judged = True
@@ -242,7 +242,7 @@ class Pace:
 
     def is_slow(self) -> bool:
         """Whether an iteration takes so long that each may ask its own sites."""
-        return self.seconds > _SLOW
+        return self.seconds > _SLOW_ITERATION
 
     def is_faster(self, seconds: float, start: int, items: range) -> bool:
         """Whether compiled code that ran the remaining iterations in ``seconds`` beat Python."""
@@ -260,7 +260,7 @@ def priority(recent: float, length: int) -> float:
     length : int
         The number of characters in the text of the plan's request, with the source of functions.
     """
-    return recent / (_SHORT + length)
+    return recent / (_MOST_SHORT + length)
 
 
 class InARow:
@@ -283,7 +283,7 @@ class InARow:
             return 0.0
         self._seconds.append(perf_counter() - self._begun)
         self._begun = 0.0
-        enough = len(self._seconds) >= _ROW or self._seconds[-1] >= _LONG
+        enough = len(self._seconds) >= _ROW or self._seconds[-1] >= _LONG_RUN
         return _typical(self._seconds) if enough else 0.0
 
 

@@ -18,14 +18,14 @@ from dcarray.core.counters import counters
 from dcarray.core.processes import communicator
 from dcarray.lowering.runtime import skinny_products
 
-__all__ = ["SMALL_PRODUCTS", "WIDE", "SmallProducts", "is_large_matvec", "is_skinny_product"]
+__all__ = ["LEAST_UNCACHED", "SMALL_PRODUCTS", "SmallProducts", "is_large_matvec", "is_skinny_product"]
 
-WIDE = 1 << 22
+LEAST_UNCACHED = 1 << 22
 """Elements of a matrix that hardly any cache holds."""
 
 _SHARED = 1 << 15
 """Multiplications of a product below which OpenBLAS uses one thread, whatever its kind."""
-_SMALL, _SMALL_OPERANDS = 1 << 22, 1 << 18
+_MOST_MULTIPLICATIONS, _MOST_OPERANDS = 1 << 22, 1 << 18
 """Multiplications, and elements of both operands, up to which a product is small."""
 _AFTER_KERNEL = 8
 """Small products after the last kernel that stay on one thread."""
@@ -33,7 +33,7 @@ _AFTER_KERNEL = 8
 
 def is_large_matvec(a: Sequence[int], b: Sequence[int]) -> bool:
     """Whether a product is one of a vector and a matrix large enough for several threads."""
-    return len(a) + len(b) == 3 and max(math.prod(a), math.prod(b)) >= WIDE
+    return len(a) + len(b) == 3 and max(math.prod(a), math.prod(b)) >= LEAST_UNCACHED
 
 
 def is_skinny_product(a: Sequence[int], b: Sequence[int], char: str) -> bool:
@@ -56,8 +56,8 @@ class SmallProducts:
         size = math.prod(a)
         multiplications = size * b[-1] if len(b) > 1 else size
         if (
-            not _SHARED < multiplications <= _SMALL
-            or size + math.prod(b) > _SMALL_OPERANDS
+            not _SHARED < multiplications <= _MOST_MULTIPLICATIONS
+            or size + math.prod(b) > _MOST_OPERANDS
             or communicator() is not None
         ):
             return nullcontext()

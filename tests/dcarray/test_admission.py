@@ -14,13 +14,13 @@ def measured(*seconds: float) -> Measured:
 
 
 def test_the_least_time_in_python_counts_once_it_is_known() -> None:
-    short, long = admission._LEAST / 2, admission._LEAST * 2
+    short, long = admission._LEAST_PYTHON / 2, admission._LEAST_PYTHON * 2
     assert measured(3.0, 1.0, 2.0).seconds == 1.0 and measured(3.0, 1.0).runs == 2
     assert not Measured().may_pay() and not Measured().is_known()
-    assert measured(admission._LONG).is_known() and not measured(admission._LONG / 2).is_known()
+    assert measured(admission._LONG_RUN).is_known() and not measured(admission._LONG_RUN / 2).is_known()
     often = measured(*[long] * admission._SURE)
     assert often.is_known() and often.may_pay() and not measured(long).may_pay()
-    assert measured(admission._LONG).may_pay() and not measured(*[short] * admission._SURE).may_pay()
+    assert measured(admission._LONG_RUN).may_pay() and not measured(*[short] * admission._SURE).may_pay()
     found = [measured(*[one] * count).cannot_pay() for one, count in ((short, 7), (short, 8), (long, 8))]
     assert found == [False, True, False]
 
@@ -42,12 +42,12 @@ def judged(python: float, *compiled: float) -> bool | None:
 
 def test_compiled_code_that_is_not_faster_is_found_in_a_few_runs() -> None:
     trials = admission._TRIALS
-    short = admission._LEAST * 2
+    short = admission._LEAST_PYTHON * 2
     assert judged(short, *[short] * (trials - 1)) is None and judged(short, *[short] * trials) is True
     most = trials // 2 + 1
     assert judged(short, *[0.6 * short] * most, *[9.0] * (trials - most)) is False  # the median counts
     assert judged(short, *[9.0] * (trials - 1), 0.6 * short) is True
-    assert judged(1.0, *[1.0] * admission._FEW) is True  # what takes long has few trials
+    assert judged(1.0, *[1.0] * admission._TRIALS_OF_LONG) is True  # what takes long has few trials
     assert judged(1.0, 0.9 * admission._CLEAR) is False  # or none, if it is clearly faster
     assert judged(1.0, 1.1 * admission._CLEAR) is None
 

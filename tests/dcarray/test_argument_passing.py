@@ -56,11 +56,11 @@ def test_names_of_memory_that_has_gone_are_forgotten() -> None:
 import gc, numpy as np, dcarray as dc
 from dcarray.core import store
 kept = [dc.asarray(np.zeros({N})) for _ in range(3)]
-for _ in range(3 * store._MANY):
+for _ in range(3 * store._LEAST_SWEPT):
     dc.asarray(np.zeros({N}, np.int8))
 gc.collect()
-assert len(store.FAMILIES.families) <= 2 * store._MANY, len(store.FAMILIES.families)
-assert store.FAMILIES.forget() == store._MANY
+assert len(store.FAMILIES.families) <= 2 * store._LEAST_SWEPT, len(store.FAMILIES.families)
+assert store.FAMILIES.forget() == store._LEAST_SWEPT
 assert all(store.FAMILIES.find(store.owner(x._evaluated())) is not None for x in kept)
 """
     subprocess.run(

@@ -17,7 +17,7 @@ from dcarray.ir.ops import CALLS
 from dcarray.plans import background
 from dcarray.plans.background import PATIENCE, Background
 from dcarray.recording import session
-from dcarray.tiering.blas_sharing import WIDE
+from dcarray.tiering.blas_sharing import LEAST_UNCACHED
 
 LONG = 0.5  # seconds
 
@@ -85,7 +85,7 @@ def test_a_pass_that_plans_would_share_is_worth_their_while(
 
     monkeypatch.setitem(CALLS, "blas.matmul", replace(library, reference=reference))
     with dc.options(jit="background", cache_dir=None, eager_below=1, threads=1):
-        a = dc.asarray(np.ones((rows, WIDE // rows + columns)))
+        a = dc.asarray(np.ones((rows, LEAST_UNCACHED // rows + columns)))
         x = dc.asarray(np.ones(a.shape[1] if columns == 1 else (a.shape[1], columns)))
         worked = session.EXECUTOR.background.seconds
         y = (a @ x).T @ a

@@ -576,7 +576,7 @@ def test_the_place_of_a_planning_process_that_was_killed_is_taken(short_folder):
 
 
 def test_few_planning_processes_wait(short_folder, monkeypatch):
-    places = [idle_planners.place_of(f"command {k}") for k in range(idle_planners._MOST + 1)]
+    places = [idle_planners.place_of(f"command {k}") for k in range(idle_planners._MOST_WAITING + 1)]
     offers = [idle_planners.Offer(place) for place in places[:-1]]
     with pytest.raises(OSError, match="enough"):
         idle_planners.Offer(places[-1])

@@ -14,7 +14,7 @@ M, N = 330, 220
 def wide():
     """Matrices of these tests count as large."""
     with pytest.MonkeyPatch.context() as patch, dc.options(jit="eager"):
-        patch.setattr(blas_sharing, "WIDE", 1 << 16)
+        patch.setattr(blas_sharing, "LEAST_UNCACHED", 1 << 16)
         patch.setattr(fusion_profit, "OUT_OF_LAST_CACHE", 1 << 16)
         yield
 

@@ -85,7 +85,7 @@ def test_windows(kind, draw, before, shape, data, skip, most):
     want = whole(g, method, tuple(shape), args, kwargs)[tuple(keys)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(random_blocks, "_SKIP", skip)
-        patch.setattr(random_blocks, "_MOST", most)
+        patch.setattr(random_blocks, "_MOST_DRAWN_AT_ONCE", most)
         got = dc.random.block(own, method, shape, tuple(keys), *args, **kwargs)
     assert type(got) is (dc.ndarray if isinstance(want, np.ndarray) else type(want))
     assert got.shape == want.shape and got.dtype == want.dtype and np.array_equal(np.asarray(got), want)
@@ -113,7 +113,7 @@ def test_small_windows_draw_little(monkeypatch):
 
 
 def test_windows_larger_than_what_is_drawn_at_once(monkeypatch):
-    monkeypatch.setattr(random_blocks, "_MOST", 1000)
+    monkeypatch.setattr(random_blocks, "_MOST_DRAWN_AT_ONCE", 1000)
     want = np.random.default_rng(3).random((200, 150))
     got = dc.random.block(np.random.default_rng(3), "random", (200, 150), np.s_[::-3, 1::2])
     assert np.array_equal(np.asarray(got), want[::-3, 1::2])

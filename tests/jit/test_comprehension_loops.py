@@ -481,7 +481,7 @@ def test_the_else_of_a_resumed_loop(monkeypatch: pytest.MonkeyPatch) -> None:
                 r += 10
             return r, x[0], t
     """)
-    monkeypatch.setattr(admission, "_SLOW", 1e9)  # plans are made between two iterations
+    monkeypatch.setattr(admission, "_SLOW_ITERATION", 1e9)  # plans are made between two iterations
     monkeypatch.setattr(admission, "_SOON", 0.0)
     want = [f(np.ones(300), n) for n in (0.5, 0.0, 0.7)]
     loop = [site for site in put_sites(f) if site.source.is_loop][-1]

@@ -205,7 +205,7 @@ def test_the_rest_of_a_loop_may_return(monkeypatch: pytest.MonkeyPatch) -> None:
             return None
     """
     f = written(text)
-    monkeypatch.setattr(admission, "_SLOW", 1e9)  # plans are made between two iterations
+    monkeypatch.setattr(admission, "_SLOW_ITERATION", 1e9)  # plans are made between two iterations
     monkeypatch.setattr(admission, "_SOON", 0.0)
     want = [f(np.ones(300), n) for n in (0.5, 0.001, 0.7)]
     loop = next(site for site in put_sites(f) if site.source.is_loop)

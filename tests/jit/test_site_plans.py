@@ -111,7 +111,7 @@ def test_sites_that_wait_are_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_short_statements_are_not_planned(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(provider, "obtain", None)
-    monkeypatch.setattr(admission, "_LEAST", 3600.0)
+    monkeypatch.setattr(admission, "_LEAST_PYTHON", 3600.0)
     f = written(LONG)
     site = heated(f)
     for _ in range(10):
@@ -130,7 +130,7 @@ def test_plans_that_are_not_faster_are_given_up(monkeypatch: pytest.MonkeyPatch)
     for _ in range(2 * admission._TRIALS + 6):
         called(f)
         waited()
-    assert dc.report().loops in (admission._FEW, admission._TRIALS) and site.refused
+    assert dc.report().loops in (admission._TRIALS_OF_LONG, admission._TRIALS) and site.refused
     (one,) = dc.report().fallbacks
     assert one.kind == "slower" and one.count == 1 and one.where.endswith(":3")
     assert one.function == site.refused
@@ -143,7 +143,7 @@ def test_plans_that_are_not_faster_are_given_up(monkeypatch: pytest.MonkeyPatch)
 def test_the_rest_of_a_loop_that_was_not_faster_is_given_up(
     at_once: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(admission, "_SLOW", 1e9)
+    monkeypatch.setattr(admission, "_SLOW_ITERATION", 1e9)
     monkeypatch.setattr(admission, "_SOON", 0.0)
     monkeypatch.setattr(admission, "_FASTER", 0.0)
     f = written("def f(x, n):\n    for t in range(n):\n        x[0] = x[0] + t\n    return x")
@@ -158,7 +158,7 @@ def test_one_time_of_the_rest_of_a_loop_does_not_decide_about_the_whole_loop(
     at_once: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The rest took as long as in Python, which is near enough for a busy machine to have been the cause."""
-    monkeypatch.setattr(admission, "_SLOW", 1e9)
+    monkeypatch.setattr(admission, "_SLOW_ITERATION", 1e9)
     monkeypatch.setattr(admission, "_SOON", 0.0)
     monkeypatch.setattr(admission.Pace, "is_faster", lambda self, took, *_: next(faster))
     f = written("def f(x, n):\n    for t in range(n):\n        x[0] = x[0] + t\n    return x")
@@ -270,7 +270,7 @@ def test_the_rest_of_a_loop_is_compiled(at_once: None, monkeypatch: pytest.Monke
     """)
     want = f(np.arange(300.0), 100)
     loops = [site for site in put_sites(f) if site.source.is_loop]
-    monkeypatch.setattr(admission, "_SLOW", 1e9)  # plans are made between two iterations
+    monkeypatch.setattr(admission, "_SLOW_ITERATION", 1e9)  # plans are made between two iterations
     monkeypatch.setattr(admission, "_SOON", 0.0)
     asked: list[Any] = []
     step = Site._guarded
@@ -346,7 +346,7 @@ def test_a_loop_that_cannot_be_resumed_may_have_a_plan(
     at_once: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where it would end is not known with a step."""
-    monkeypatch.setattr(admission, "_SLOW", 1e9)
+    monkeypatch.setattr(admission, "_SLOW_ITERATION", 1e9)
     monkeypatch.setattr(admission, "_SOON", 0.0)
     f = written("""
         def f(x, n):
@@ -391,7 +391,7 @@ def test_no_plan_is_asked_for_the_rest_of_a_loop_that_ends_soon(
 ) -> None:
     f = written("def f(x, n):\n    for t in range(n):\n        x[0] = x[0] + t\n    return x")
     (loop,) = [site for site in put_sites(f) if site.source.is_loop]
-    monkeypatch.setattr(admission, "_SLOW", 1e9)
+    monkeypatch.setattr(admission, "_SLOW_ITERATION", 1e9)
     for soon in (1e9, 0.0):
         monkeypatch.setattr(admission, "_SOON", soon)
         loop.resuming = True
@@ -425,7 +425,7 @@ def test_a_slow_loop_is_asked_again_when_its_statements_have_no_plan(
     want = f(np.ones(50), 200)
     loop, run = put_sites(f)[:2]
     assert loop.source.is_loop and run.outer is loop
-    monkeypatch.setattr(admission, "_SLOW", 0.0)
+    monkeypatch.setattr(admission, "_SLOW_ITERATION", 0.0)
     monkeypatch.setattr(admission, "_SOON", 1e-9)
     loop.resuming = True
     np.testing.assert_array_equal(f(np.ones(50), 200), want)
@@ -442,7 +442,7 @@ def test_the_rest_of_a_loop_is_known_where_the_whole_is_not(
 ) -> None:
     """A loop that ran once, in an earlier run of the program, has a plan for its rest alone."""
     f = written("def f(x, n):\n    for t in range(n):\n        x[0] = x[0] + t\n    return x")
-    monkeypatch.setattr(admission, "_SLOW", 1e9)
+    monkeypatch.setattr(admission, "_SLOW_ITERATION", 1e9)
     monkeypatch.setattr(admission, "_SOON", 0.0)
     asked: list[Any] = []
     real = site_plans.SitePlans.request
@@ -492,7 +492,7 @@ def test_a_loop_whose_rest_compiled_code_has_done_tells_nothing_of_python(
     """Its time is none of Python's; the plan of the whole loop is asked for."""
     f = written("def f(x, n):\n    for t in range(n):\n        x[0] = x[0] + t\n    return x")
     (loop,) = [site for site in put_sites(f) if site.source.is_loop]
-    monkeypatch.setattr(admission, "_SLOW", 1e9)
+    monkeypatch.setattr(admission, "_SLOW_ITERATION", 1e9)
     monkeypatch.setattr(admission, "_SOON", 0.0)
     monkeypatch.setattr(admission, "_COMES_BACK", 1)
     loop.enabled = loop.resuming = True

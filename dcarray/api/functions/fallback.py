@@ -128,7 +128,7 @@ _LEAVES = frozenset(
 )
 # Sequences of numbers, or of other things than arrays.
 _NO_SEQUENCES = (dict, str, bytes, bytearray, range, memoryview)
-_SMALL = 1 << 14  # elements; larger results may have to be large
+_MOST_SMALL = 1 << 14  # elements; larger results may have to be large
 NOT_SMALL: Any = object()
 _leaves = _LEAVES.issuperset
 
@@ -234,7 +234,7 @@ def call_small(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]
             fresh = p
     if foreign:
         return result  # its owner may write to the memory at any time
-    if type(fresh) is not _array or fresh.size >= _SMALL or result.dtype.char not in COMPILED:
+    if type(fresh) is not _array or fresh.size >= _MOST_SMALL or result.dtype.char not in COMPILED:
         return wrap(result)
     x = _new(ndarray)
     x._small = result

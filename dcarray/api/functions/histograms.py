@@ -21,7 +21,7 @@ from .registry import Unserved, implements, launch_of
 _MOST_BINS = 4096  # each block of elements has as many counters of its own
 _SECONDS = 1e-8  # seconds that NumPy needs for an element
 _COARSE = 2.0**-40  # width of a bin relative to the edges, below which rounding might matter
-_SMALL = 1e-280  # smaller edges count as this size
+_LEAST_EDGE = 1e-280  # smaller edges count as this size
 _WORK = 5  # cost of counting an element, in the scheduler's units
 
 
@@ -74,7 +74,7 @@ def _regular(edges: Any) -> bool:
     off."""
     first, last, bins = edges[0], edges[-1], len(edges) - 1
     step = (last - first) / bins
-    apart = step > _COARSE * max(abs(first), abs(last), _SMALL)
+    apart = step > _COARSE * max(abs(first), abs(last), _LEAST_EDGE)
     return bool(apart and np.isfinite(step) and np.array_equal(np.arange(bins) * step + first, edges[:-1]))
 
 

@@ -15,7 +15,7 @@ from dcarray.core.strides import in_c_order
 from dcarray.recording.products import matmul as product
 from dcarray.recording.recorder import elementwise, reduce
 from dcarray.tiering import policy
-from dcarray.tiering.blas_sharing import WIDE
+from dcarray.tiering.blas_sharing import LEAST_UNCACHED
 
 from .common import add, eager_arrays, expand, is_wrapped, matmul, maximum, minimum, operand, reduce_array
 from .contraction import contract, layout, parse, single
@@ -205,7 +205,7 @@ def _refuse_plain_product(arrays: list[Any], labels: list[str], result: str, siz
     common = first & second & set(result)
     sides = [first & set(result) - common, second & set(result) - common]
     few = not all(sides) and policy.eager(prod([sizes[c] for c in result]))
-    if arrays[0].dtype.char not in _BLAS or (few and max(a.size for a in arrays) < WIDE):
+    if arrays[0].dtype.char not in _BLAS or (few and max(a.size for a in arrays) < LEAST_UNCACHED):
         raise NumpyIsFaster
 
 

@@ -18,7 +18,7 @@ from .registry import Unserved, implements, launch_of
 
 _ELEMENT = 5.5e-9  # seconds of work that count as one element
 # Cost of a result: with a short vector by term; else, where it is a call of BLAS, in all and by term.
-_SHORT, _TERM, _CALL, _MORE = 11, 2.5e-10, 1.5e-8, 1e-10
+_MOST_SHORT_TERMS, _TERM, _CALL, _MORE = 11, 2.5e-10, 1.5e-8, 1e-10
 _WORK = 4  # terms in one unit of the scheduler
 _SHORTER = 8  # the least ratio of the lengths
 
@@ -54,7 +54,7 @@ def _sliding_products(x: Any, v: Any, mode: Any, turned: bool) -> Any:
     if np.result_type(x.dtype, v.dtype) != x.dtype:  # never with another byte order
         raise Unserved
     terms = len(v)
-    seconds = len(x) * (_TERM * terms if terms <= _SHORT else _CALL + _MORE * terms)
+    seconds = len(x) * (_TERM * terms if terms <= _MOST_SHORT_TERMS else _CALL + _MORE * terms)
     if len(x) < _SHORTER * terms or policy.eager(seconds / _ELEMENT):
         raise Unserved
     launch = launch_of(routine, seconds)

@@ -17,8 +17,8 @@ from dcarray.tiering import policy
 from .common import is_array, plain
 from .registry import Unserved, implements, launch_of
 
-_MOST = 2048  # rows: for larger matrices OpenBLAS's own threads are efficient
-_FEWEST = 16  # rows: clearing triangles of smaller matrices takes no time
+# Triangles of smaller matrices are cleared in no time, and OpenBLAS's own threads suit larger ones.
+_ROWS_SERVED = range(16, 2048 + 1)
 _RATE = 2e-11  # seconds that NumPy needs for an operation on real numbers
 # Columns, or a few more, that are factored at a time while others are updated: no thread has other work
 # before the first ones are done.
@@ -89,7 +89,7 @@ def _clear(matrix: np.ndarray[Any, Any], upper: bool) -> None:
 def _solved(a: Any, b: Any, columns: int) -> Any:
     """Return the solution; without right-hand sides, the inverse."""
     char, n = a.dtype.char, a.shape[-1]
-    if a.shape[-2] != n or char not in _ROUTINES or not a.dtype.isnative or not _FEWEST <= n <= _MOST:
+    if a.shape[-2] != n or char not in _ROUTINES or not a.dtype.isnative or n not in _ROWS_SERVED:
         raise Unserved
     count = a.size // (n * n)
     options = config.current()

@@ -18,7 +18,7 @@ from .common import NOTHING, is_array
 
 VERSION = "2025.12"
 _CUDA = 2  # the type of such devices by DLPack
-_MANY = 1 << 16  # elements from which a test for equal ones is cheaper than a stable sort
+_LEAST_TESTED = 1 << 16  # elements from which a test for equal ones is cheaper than a stable sort
 
 
 class Devices(tuple[str, ...]):
@@ -101,7 +101,7 @@ def argsort(
 
 def _in_order(a: Any, axis: Any, order: Any) -> Any:
     """Return `numpy.argsort` with ``stable=True``, faster if no two elements are equal."""
-    if is_array(a) and a.size >= _MANY and a.dtype.kind in "iuf" and a.dtype.itemsize >= 4:
+    if is_array(a) and a.size >= _LEAST_TESTED and a.dtype.kind in "iuf" and a.dtype.itemsize >= 4:
         indices = np.argsort(a, axis)
         rising = np.moveaxis(np.take_along_axis(a, indices, axis), axis, -1)
         if np.all(rising[..., 1:] > rising[..., :-1]):

@@ -20,7 +20,7 @@ from dcarray.distributed.function_dispatch import (
     required_axis,
 )
 from dcarray.distributed.layout_choice import default_layout
-from dcarray.distributed.spmd_executor import FEW
+from dcarray.distributed.spmd_executor import MOST_SERIAL
 
 _NUMBERS = "?bBhHiIlLqQefdgFD"
 _RECORDED = "?bBhHiIlLqQfd"  # dtypes whose cumulative sums have kernels
@@ -46,7 +46,7 @@ def _cumulative(ufunc: np.ufunc) -> Callable[..., Any]:
         require(out is None)
         x = _in_blocks(x)
         if x.layout.is_cut(at):
-            if x.size > FEW or not order_dependent(ufunc, dtype or x.dtype):
+            if x.size > MOST_SERIAL or not order_dependent(ufunc, dtype or x.dtype):
                 return scan(x, ufunc, at, dtype)
             whole = ufunc.accumulate(x.gather(), at, dtype)
             return DistArray.from_whole(whole, without_cyclic(x.layout), x.comm)

@@ -21,7 +21,7 @@ from dcarray.distributed.function_dispatch import (
     order_dependent,
     require,
 )
-from dcarray.distributed.spmd_executor import FEW
+from dcarray.distributed.spmd_executor import MOST_SERIAL
 
 _NUMBERS = "biufc"
 _REDUCTIONS = frozenset(
@@ -108,7 +108,7 @@ def _reduce(
     x = dist_operand(array)
     require(ufunc in _REDUCTIONS and out is None and initial is np._NoValue and where is True)
     require(x.dtype.kind in _NUMBERS and x.ndim and x.size and axis != ())
-    if order_dependent(ufunc, dtype or x.dtype) and x.size <= FEW:  # in the order of one process
+    if order_dependent(ufunc, dtype or x.dtype) and x.size <= MOST_SERIAL:  # in the order of one process
         found = ufunc.reduce(x.gather(), axis, dtype, keepdims=bool(keepdims))
         return DistArray.replicated(found, x.comm)
     try:

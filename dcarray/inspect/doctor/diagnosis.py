@@ -21,9 +21,9 @@ from ..hot_lines import NOTHING
 from .runs import Run
 from .traffic import Traffic, traffic
 
-__all__ = ["LEAST", "Line", "bandwidth", "diagnosis", "source_of"]
+__all__ = ["LEAST_SHARE", "Line", "bandwidth", "diagnosis", "source_of"]
 
-LEAST = 0.01  # of the program's time
+LEAST_SHARE = 0.01  # of the program's time
 _UNSEEN = "not seen, it is in the compiled code of a caller or in the time of the loop around it"
 
 
@@ -104,7 +104,7 @@ def diagnosis(
     return [
         _line(where, called(where[0]), seconds, plain, accelerated, most)
         for where, seconds in ordered
-        if seconds >= LEAST * plain.seconds
+        if seconds >= LEAST_SHARE * plain.seconds
     ]
 
 

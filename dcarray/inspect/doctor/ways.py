@@ -8,7 +8,7 @@ import sys
 
 from dcarray.ir.records import record
 
-from .diagnosis import LEAST, source_of
+from .diagnosis import LEAST_SHARE, source_of
 from .runs import Program, Run, watch
 
 __all__ = ["WAYS", "Gain", "gains"]
@@ -91,7 +91,7 @@ def hot_functions(plain: Run) -> dict[tuple[str, int], str]:
     """Return the names of the outermost functions that hot lines are in, by their file and line."""
     found = {}
     for (file, line), seconds in plain.lines.items():
-        if seconds < LEAST * plain.seconds:
+        if seconds < LEAST_SHARE * plain.seconds:
             continue
         try:
             body: list[ast.stmt] = ast.parse(source_of(file)).body

@@ -20,7 +20,7 @@ from .lists import ListElements
 
 __all__ = ["Texts", "characters", "looked_at"]
 
-_LEAST = 16  # characters; of shorter strings plans depend on the string itself
+_LEAST_LENGTH = 16  # characters; of shorter strings plans depend on the string itself
 _ENCODING = "utf-32-le" if np.little_endian else "utf-32-be"
 _CHARACTER = np.dtype("=U1").str
 
@@ -37,7 +37,7 @@ def characters(value: Any) -> ListElements | None:
         if not {*map(type, value)} <= {str, np.str_} or {*map(len, value)} != {1}:
             return None
         text = "".join(value)
-    elif type(value) is not str or len(value) < _LEAST:
+    elif type(value) is not str or len(value) < _LEAST_LENGTH:
         return None
     if "\0" in text:  # which stands for an empty item of an array
         return None
@@ -93,7 +93,7 @@ def _may_have_characters(value: Any) -> bool:
     kind = type(value)
     if kind is list:
         return bool(value) and issubclass(type(value[0]), str) and len(value[0]) == 1  # no list of words
-    return (kind is str and len(value) >= _LEAST) or (kind is np.ndarray and value.dtype.char == "U")
+    return (kind is str and len(value) >= _LEAST_LENGTH) or (kind is np.ndarray and value.dtype.char == "U")
 
 
 def looked_at(source: str) -> Names:

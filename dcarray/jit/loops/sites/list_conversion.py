@@ -14,7 +14,7 @@ from ..entry.lists import MOST_LEVELS, list_elements
 
 __all__ = ["ListConversion"]
 
-LEAST = 20e-3  # seconds of conversions before they are judged
+LEAST_SECONDS = 20e-3  # seconds of conversions before they are judged
 LAST = 9  # conversions of which the median counts
 IN_VAIN = 0.05  # the part of a loop's time that they may take where they lead to nothing
 ITEM = 50e-9  # seconds for an item of a list, until it is known
@@ -74,7 +74,7 @@ class ListConversion:
         known = [*entries]
         seconds = max((entry.gain.recent for entry in known), default=0.0)
         share = 1.0 if any(entry.state is not PlanState.REFUSED for entry in known) else IN_VAIN
-        if seconds <= 0 or self._seconds <= LEAST:
+        if seconds <= 0 or self._seconds <= LEAST_SECONDS:
             return False
         return sorted(self._last)[len(self._last) // 2] > share * seconds
 

@@ -19,7 +19,7 @@ from .sited_module import SitedModule
 
 __all__ = ["compile_module"]
 
-LONG = 0.1  # seconds in a run that was watched, with which a function is hot at once
+HOT_SECONDS = 0.1  # seconds in a run that was watched, with which a function is hot at once
 
 
 def compile_module(
@@ -96,7 +96,7 @@ def _heat_hinted(source: str | bytes, file: str, module: SitedModule, sites: Seq
             continue
         for number in module.places_of.get((tree.name, line), ()):
             site = sites[number]
-            if hint.has_arrays and hint.seconds >= LONG and site.outer is None and not site.doubtful:
+            if hint.has_arrays and hint.seconds >= HOT_SECONDS and site.outer is None and not site.doubtful:
                 site.known = True
                 site.heat()
 

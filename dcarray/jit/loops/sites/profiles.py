@@ -23,7 +23,7 @@ __all__ = ["Profile", "profile_of"]
 
 _SITES, _CODE = "sites", "code"
 _WHOLE = 1000  # of a site's `part`, as a whole number
-_LONG = 1024  # characters of a module whose code is stored even if none of its sites ran
+_LEAST_CHARACTERS = 1024  # characters of a module whose code is stored even if none of its sites ran
 
 
 def profile_of(source: str | bytes, file: str, is_script: bool) -> Profile | None:
@@ -104,7 +104,7 @@ class Profile:
                 asked.append(number)
         parts = [round(_WHOLE * sites[number].part) for number in kept]
         text = "/".join(" ".join(map(str, part)) for part in (kept, refused, asked, parts))
-        if text in ("///", self._known) and not (self._is_new and len(self._key) > _LONG):
+        if text in ("///", self._known) and not (self._is_new and len(self._key) > _LEAST_CHARACTERS):
             return
         from dcarray.plans import disk_store
 

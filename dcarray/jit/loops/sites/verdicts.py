@@ -22,7 +22,7 @@ __all__ = ["OF_PROGRAM", "Verdict", "need_plans", "repeats"]
 
 _KIND = "verdict"
 _START = 0.06  # seconds of the processor's time that sites and the code that serves them take
-_SHARE = 0.07  # of the time of a run, which they take at most
+_MOST_COST = 0.07  # of the time of a run, which they take at most
 _PART = 0.5  # of Python's time, which compiled code is taken to need before both are measured
 _LEAST_PART = 0.1  # and at least: it is measured for some values only
 _GUESSES = 0.05, 0.4  # of Python's time, which statements and loops are taken to save before there are plans
@@ -80,7 +80,7 @@ class Verdict:
             return self._runs + 1, self._with, (took + self._without) / 2
         if self._runs >= 2:
             return self._runs + 1, (took + self._with) / 2, self._without
-        cost = max(_START, _SHARE * took)  # the first run had to make all plans, and is not counted again
+        cost = max(_START, _MOST_COST * took)  # the first run had to make all plans, and is not counted again
         expected = took - cost + _gain(not self._runs)  # without sites, until a run has been without
         return self._runs + 1, took, expected
 
