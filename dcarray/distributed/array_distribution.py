@@ -99,8 +99,8 @@ def distribute(
         store.bind(np.ascontiguousarray(block[layout.owned(0)]))
     else:
         set_shard(store, Shard(layout, block, comm))
-    found: ndarray = large(ndarray, store, source.shape, None)
-    return found
+    copy: ndarray = large(ndarray, store, source.shape, None)
+    return copy
 
 
 def blocks_of(x: Handle) -> tuple[Store | None, Any]:
@@ -124,8 +124,8 @@ def layout_of(x: Handle) -> Layout:
     """Return the layout of a distributed array; of a view, the layout of the array that it views."""
     head, _ = blocks_of(x)
     if head is not None:
-        found: Layout = head.remote.layout
-        return found
+        layout: Layout = head.remote.layout
+        return layout
     shape = x.shape if x._small is not None else x._store.family.shape
     return Layout.copies(shape, ProcessGrid((world().size,)))
 
@@ -159,8 +159,8 @@ class LocalView(np.ndarray[Any, Any]):
                 x._check()
         if out:
             kwargs["out"] = tuple(map(_plain, out))
-        found = getattr(ufunc, method)(*map(_plain, inputs), **kwargs)
-        return out[0] if len(out) == 1 else found
+        result = getattr(ufunc, method)(*map(_plain, inputs), **kwargs)
+        return out[0] if len(out) == 1 else result
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         self._check()
@@ -179,10 +179,10 @@ def local_of(x: Handle, halo: bool = False) -> NDArray:
     held = head.remote
     held.exposed = True
     block = held.block if halo else held.block[held.layout.owned(held.comm.rank)]
-    found: Any = block.view(LocalView)
-    found._held = held
-    head.exports = [*(head.exports or []), ref(found)]
-    return found  # type: ignore[no-any-return]
+    elements: Any = block.view(LocalView)
+    elements._held = held
+    head.exports = [*(head.exports or []), ref(elements)]
+    return elements  # type: ignore[no-any-return]
 
 
 def elements_of(x: Handle) -> NDArray:
@@ -205,7 +205,7 @@ def gather(x: Handle, root: int | None = None) -> NDArray | None:
         return whole if root in (None, comm.rank) else None
     held = head.remote
     target = Layout.on_one(x.shape, comm.size, root)
-    found: NDArray = np.empty(target.local_shape(comm.rank), x.dtype)
+    elements: NDArray = np.empty(target.local_shape(comm.rank), x.dtype)
     with communicating():
-        redistribute(held.layout, target, comm.rank).run(comm, held.block, found)
-    return found if comm.rank == root else None
+        redistribute(held.layout, target, comm.rank).run(comm, held.block, elements)
+    return elements if comm.rank == root else None

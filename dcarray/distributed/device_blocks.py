@@ -104,9 +104,9 @@ class DeviceBlock:
         """Return the elements for reading only: the host's memory, or if that is out of date, a new copy."""
         if self._here or not self._there:
             return self._memory()
-        found: NDArray = np.empty(self.shape, self.dtype)
-        self.device.download(self._buffer, found)
-        return found
+        elements: NDArray = np.empty(self.shape, self.dtype)
+        self.device.download(self._buffer, elements)
+        return elements
 
     def memory(self) -> NDArray:
         """Return the host's memory, which may be out of date: see `bring` and `take`."""
@@ -207,10 +207,10 @@ def block_of(shard: Shard, device: Device | None) -> Any:
     if device is None:
         return shard.block
     if not isinstance(shard.held, DeviceBlock):
-        found = there(device, shard.held)
+        block = there(device, shard.held)
         if shard.exposed:
-            return found
-        shard.held = found
+            return block
+        shard.held = block
     return shard.held
 
 
@@ -233,8 +233,8 @@ def execute(
     direct = how != "staged" and comm.takes_device_memory(how == "direct")
     # MPI may expect that the memory is of CUDA's current device
     with device.running() if direct else nullcontext():
-        made = partial(DeviceBlock, device)
-        return execution.execute(program, comm, given, local, np.empty, made=made, direct=direct)
+        make = partial(DeviceBlock, device)
+        return execution.execute(program, comm, given, local, np.empty, made=make, direct=direct)
 
 
 def run(plan: ExecutablePlan, region: Region, arrays: Mapping[str, Any], options: config.Options) -> bool:

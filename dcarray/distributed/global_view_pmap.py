@@ -22,9 +22,9 @@ class _OnTile:
 
     def __call__(self, tile: Any) -> Any:
         with options(distribute_above=sys.maxsize):
-            found = self._function(tile)
+            result = self._function(tile)
             evaluate()
-        return found
+        return result
 
 
 @wraps(over_ranks.pmap)

@@ -82,11 +82,11 @@ def within(
 ) -> bool:
     """Whether no rank's inputs exceed the limits.  Collective."""
     vectors = [_real_vector(a) for a in inputs.values() if a.dtype.kind in "fc" and a.size]
-    found = np.zeros(len(vectors))
+    most = np.zeros(len(vectors))
     arrays = {f"x{k}": a for k, a in enumerate(vectors)}
     region = _magnitude_region(tuple([(a.dtype, a.shape) for a in arrays.values()]))
-    compute(region, {**arrays, **{f"most{k}": found[k : k + 1].reshape(()) for k in range(len(vectors))}})
-    fits = input_range_check.within(found.tolist(), [not a.ndim for a in vectors], *limits)
+    compute(region, {**arrays, **{f"most{k}": most[k : k + 1].reshape(()) for k in range(len(vectors))}})
+    fits = input_range_check.within(most.tolist(), [not a.ndim for a in vectors], *limits)
     with communicating():
         return not combine_flags(comm, 0 if fits else 1)
 

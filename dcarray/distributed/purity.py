@@ -105,7 +105,7 @@ def _pure_functions() -> frozenset[Any]:
     from dcarray import fft, linalg
     from dcarray.api.functions.namespace import lookup
 
-    found = [f for module in (math, cmath) for f in vars(module).values() if callable(f)]
+    functions = [f for module in (math, cmath) for f in vars(module).values() if callable(f)]
     for theirs, ours in (
         (np, lookup),
         (np.linalg, partial(getattr, linalg)),
@@ -113,8 +113,8 @@ def _pure_functions() -> frozenset[Any]:
     ):
         for name, value in vars(theirs).items():
             if callable(value) and not isinstance(value, type) and name not in _IMPURE and name[0] != "_":
-                found += [value, ours(name)]
-    return frozenset(found)
+                functions += [value, ours(name)]
+    return frozenset(functions)
 
 
 def _pure_python(function: types.FunctionType, holds: bool, visited: set[Any]) -> bool:
@@ -128,9 +128,9 @@ def _pure_python(function: types.FunctionType, holds: bool, visited: set[Any]) -
     kind = _mutability_of_all(defaults)
     if kind == _UNKNOWN:
         return False
-    found = _Usage(near, function.__globals__, visited)
-    return found.code(original(function)) and not (
-        found.changes and (found.holds or holds or kind == _MUTABLE)
+    usage = _Usage(near, function.__globals__, visited)
+    return usage.code(original(function)) and not (
+        usage.changes and (usage.holds or holds or kind == _MUTABLE)
     )
 
 

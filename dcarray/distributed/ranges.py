@@ -32,9 +32,9 @@ def _arange(*given: Any) -> Any:
     if kind.kind == "i":
         return places * step + start
     second = start + step
-    found = places * (second - start) + start  # NumPy extrapolates the first two
-    found[0], found[1] = start, second
-    return found
+    ramp = places * (second - start) + start  # NumPy extrapolates the first two
+    ramp[0], ramp[1] = start, second
+    return ramp
 
 
 def _linspace(start: Any, stop: Any, num: Any = 50, endpoint: Any = True, *more: Any) -> Any:
@@ -44,19 +44,19 @@ def _linspace(start: Any, stop: Any, num: Any = 50, endpoint: Any = True, *more:
         return None
     parts, length = num - endpoint, float(stop) - float(start)
     step = length / parts
-    found = (places * step if step else places / parts * length) + float(start)  # NumPy's order of operations
+    ramp = (places * step if step else places / parts * length) + float(start)  # NumPy's order of operations
     if endpoint:
-        found[-1] = float(stop)
-    return found
+        ramp[-1] = float(stop)
+    return ramp
 
 
 def _count_up(size: int, kind: np.dtype[Any]) -> Any:
     """Return the distributed array of 0, 1, 2, ...; None if it is too small to be distributed."""
     if size <= current().distribute_above:
         return None
-    found = new_array((size,), kind)
-    held = found._store.remote
+    array = new_array((size,), kind)
+    held = array._store.remote
     (runs,) = held.layout.runs(held.comm.rank)
     for run in runs:
         held.block[...] = np.arange(run.start, run.start + run.length, dtype=kind)
-    return found
+    return array

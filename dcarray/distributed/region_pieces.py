@@ -71,15 +71,15 @@ class Block:
     def at(self, values: Mapping[str, int]) -> Block:
         """Return the block for values of the variables that its windows depend on."""
         key = tuple([values[name] for name in sorted(self.moved)])
-        found = self.plans.get(key)
-        if found is None:
+        block = self.plans.get(key)
+        if block is None:
             given = {name: values[name] for name in self.moved}
             numbers = tuple([(array, dims.substitute(dim, given)) for array, dim in self.numbers])
             body = tuple([stmt_at(stmt, given) for stmt in self.body])
             if len(self.plans) >= _MOST_PLANS:
                 self.plans.clear()
-            found = self.plans[key] = Block(body, frozenset(), numbers)
-        return found
+            block = self.plans[key] = Block(body, frozenset(), numbers)
+        return block
 
 
 @dataclass(frozen=True)
@@ -139,8 +139,8 @@ def pieces_of(
     above : int
         Elements from which on a statement is too large for one rank.
     """
-    found = _Pieces(region, blocks, above)
-    return found.of(region.body, ()), tuple(found.new)
+    pieces = _Pieces(region, blocks, above)
+    return pieces.of(region.body, ()), tuple(pieces.new)
 
 
 class _Pieces:
@@ -153,19 +153,19 @@ class _Pieces:
 
     def of(self, body: Sequence[Stmt], around: tuple[str, ...]) -> tuple[Piece, ...]:
         """Return the pieces of statements in loops over some variables."""
-        found: list[Piece] = []
+        pieces: list[Piece] = []
         straight: list[Stmt] = []
         for stmt in body:
             if not self._is_split(stmt):
                 straight.append(stmt)
                 continue
             if straight:
-                found.append(self._block(straight, around))
+                pieces.append(self._block(straight, around))
                 straight = []
-            found += self._split(stmt, around)
+            pieces += self._split(stmt, around)
         if straight:
-            found.append(self._block(straight, around))
-        return tuple(found)
+            pieces.append(self._block(straight, around))
+        return tuple(pieces)
 
     def _is_split(self, stmt: Stmt) -> bool:
         """Whether a statement is a loop or condition whose statements are large, so that ranks share them."""
@@ -219,9 +219,9 @@ class _Pieces:
         return self._block([Compute(Window(name, (), ()), condition)], around), name
 
     def _new(self, dtype: np.dtype[Any]) -> Array:
-        made = Array(next(self._names), dtype, ())
-        self.new.append(made)
-        return made
+        array = Array(next(self._names), dtype, ())
+        self.new.append(array)
+        return array
 
     def _block(self, body: Sequence[Stmt], around: tuple[str, ...]) -> Block:
         """Return the block of some statements, which gets the values of surrounding loops' variables."""
@@ -231,10 +231,10 @@ class _Pieces:
         def value(shape: tuple[Dim, ...], node: Expr) -> Expr:
             if not isinstance(node, Size) or variables.isdisjoint(dims.free_symbols(node.dim)):
                 return node
-            made = numbers.get((node.dim, node.dtype))
-            if made is None:
-                made = numbers[node.dim, node.dtype] = self._new(node.dtype)
-            return Load(Window(made.name, shape, ()), node.dtype)
+            number = numbers.get((node.dim, node.dtype))
+            if number is None:
+                number = numbers[node.dim, node.dtype] = self._new(node.dtype)
+            return Load(Window(number.name, shape, ()), node.dtype)
 
         if variables:
             body = [_with_values(stmt, value) for stmt in body]
@@ -259,24 +259,24 @@ def _with_values(stmt: Stmt, value: Any) -> Stmt:
 
 def _window_symbols(stmt: Stmt) -> frozenset[str]:
     """Return the symbols in the windows of a statement; of a loop or a condition, all of them."""
-    found: set[str] = set()
+    symbols: set[str] = set()
     for window in (*reads(stmt), *writes(stmt)):
         for dim in (*window.shape, *(d for ix in window.index for d in (ix.offset, ix.stride))):
-            found |= dims.free_symbols(dim)
+            symbols |= dims.free_symbols(dim)
     if isinstance(stmt, Loop):
         for dim in stmt.bounds:
-            found |= dims.free_symbols(dim)
+            symbols |= dims.free_symbols(dim)
     inner: tuple[Stmt, ...] = ()
     if isinstance(stmt, Branch | While):
-        found |= _size_symbols(stmt.cond)
+        symbols |= _size_symbols(stmt.cond)
         inner = stmt.body if isinstance(stmt, While) else (*stmt.then, *stmt.orelse)
     elif isinstance(stmt, Loop):
         inner = stmt.body
     for one in inner:
-        found |= _window_symbols(one)
+        symbols |= _window_symbols(one)
         if isinstance(one, Compute):
-            found |= _size_symbols(*[e for e in (one.body, one.init) if e is not None])
-    return frozenset(found)
+            symbols |= _size_symbols(*[e for e in (one.body, one.init) if e is not None])
+    return frozenset(symbols)
 
 
 def _size_symbols(*exprs: Expr) -> set[str]:

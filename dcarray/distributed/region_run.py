@@ -144,7 +144,7 @@ class RegionOnRanks:
             with communicating():
                 if combine_flags(comm, run.flags) & mask:
                     return None
-        found: dict[str, Any] = {}
+        results: dict[str, Any] = {}
         for array in self._region.arrays:
             if array.name not in run.held and array.role == "out":  # no loop has got there
                 run.held[array.name] = Held(np.zeros(array.shape, array.dtype), None, None, True)
@@ -155,31 +155,31 @@ class RegionOnRanks:
                 block, layout, filled, _ = run.held[array.name]
                 bind(mine, block, layout, filled, array.role != "in", comm)
             elif array.role != "in":
-                made = _new(array, run.held[array.name], options, comm)
+                new = _new(array, run.held[array.name], options, comm)
                 if array.name in given:
-                    given[array.name]._writable()[...] = np.asarray(made)
+                    given[array.name]._writable()[...] = np.asarray(new)
                 else:
-                    found[array.name] = made
-        return found
+                    results[array.name] = new
+        return results
 
     def _memories(self, given: Mapping[str, Any]) -> dict[str, Store | NDArray] | None:
         """Return the store or plain memory of each array; None if one may not be used.  That is a part of
         another array, an array that shares memory with one that is written, or an array that may not be
         written.  Nothing is pending on the stores."""
-        found: dict[str, Store | NDArray] = {}
+        memories: dict[str, Store | NDArray] = {}
         owners: list[tuple[int, bool]] = []
         roles = {array.name: array.role for array in self._region.arrays}
         for name, x in given.items():
             written = roles.get(name) == "inout"
             if not isinstance(x, Handle):
-                found[name] = x
+                memories[name] = x
                 continue
             head, window = blocks_of(x)
             if head is not None and window is not None:
                 return None
             if head is None and x._small is None and x._store is x._store.family and x._index is None:
                 head = x._store
-            found[name] = x._evaluated() if head is None or not head.char else head
+            memories[name] = x._evaluated() if head is None or not head.char else head
             if written and not (x._small.flags.writeable if x._small is not None else not x._readonly):
                 return None
             memory_of = x._small if x._small is not None else x._store.family
@@ -189,21 +189,21 @@ class RegionOnRanks:
             if which in first and (written or first[which]):
                 return None
             first[which] = written or first.get(which, False)
-        return found
+        return memories
 
     def _pieces_for(
         self, blocks: frozenset[str], above: int
     ) -> tuple[tuple[Piece, ...], dict[str, Array], dict[str, int]]:
         """Return how the region is cut where some arrays lie in blocks: its pieces, all arrays by name, and
         in how many pieces each is used."""
-        found = self._pieces.get((blocks, above))
-        if found is None:
+        entry = self._pieces.get((blocks, above))
+        if entry is None:
             pieces, new = pieces_of(self._region, blocks, above)
             uses: dict[str, int] = {}
             _count_uses(pieces, uses)
             arrays = {a.name: a for a in (*self._region.arrays, *new)}
-            found = self._pieces[blocks, above] = pieces, arrays, uses
-        return found
+            entry = self._pieces[blocks, above] = pieces, arrays, uses
+        return entry
 
     def report_gathers(self, program: Program, options: Options) -> None:
         """Report statements that gather their arrays, or raise under ``strict``."""
@@ -321,19 +321,19 @@ class _Run:
         names = sorted(frozenset().union(*map(touched_arrays, block.body)))
         there = [(name, *self.held[name][1:]) for name in names if name in self.held]
         key = tuple(there), self._finite, self.preserves, self._options, self._comm.size, self._comm.rank
-        found: LayoutPlan | None = block.plans.get(key)
-        if found is None:
-            found = block.plans[key] = self._planned(partial(self._make, block, names))
+        plan: LayoutPlan | None = block.plans.get(key)
+        if plan is None:
+            plan = block.plans[key] = self._planned(partial(self._make, block, names))
             if self._options.debug:
                 with communicating():
-                    matching.check(found.program, self._comm)
-        return found
+                    matching.check(plan.program, self._comm)
+        return plan
 
     def _planned(self, make: Callable[[], LayoutPlan]) -> LayoutPlan:
         """Return a new plan, if all ranks have one."""
-        found, error = None, None
+        plan, error = None, None
         try:
-            found = make()
+            plan = make()
         except Exception as caught:  # a bug, or no memory
             if self._options.debug or isinstance(caught, GridError):
                 raise
@@ -341,9 +341,9 @@ class _Run:
             error = caught
         with communicating():
             failed = self._comm.share(("planned",), int(error is not None))
-        if failed or found is None:
+        if failed or plan is None:
             raise _Unplanned("a rank has no plan for a program") from error
-        return found
+        return plan
 
     def _make(self, block: Block, names: list[str]) -> LayoutPlan:
         """Return the plan of a block for the arrays as they are."""

@@ -192,7 +192,7 @@ def _plan_on_all_ranks(rec: Recording, *given: Any) -> LayoutPlan:
     *_, options, comm = given
     error: Exception | None = None
     try:
-        found = _plan(rec, *given)
+        plan = _plan(rec, *given)
     except Exception as caught:  # a bug, or no memory
         if options.debug or isinstance(caught, GridError):
             raise
@@ -202,7 +202,7 @@ def _plan_on_all_ranks(rec: Recording, *given: Any) -> LayoutPlan:
         failed = comm.share(("planned",), int(error is not None))
     if failed:
         raise _Unplanned("another rank has no plan for it" if error is None else str(error)) from error
-    return found
+    return plan
 
 
 def _plan(
@@ -232,12 +232,12 @@ def _plan(
     preserved = [name for name in overwritten_inputs(exact) if name in overwritten]
     plan = partial(planner.plan, layouts=layouts, ranks=comm.size, rank=comm.rank, serial_limit=MOST_SERIAL)
     plan_overwriting = partial(plan, region, valid=valid, finite=finite)
-    made = LayoutPlan(plan_overwriting(preserved=preserved), layouts, ambiguous=ambiguous, culprits=culprits)
+    own = LayoutPlan(plan_overwriting(preserved=preserved), layouts, ambiguous=ambiguous, culprits=culprits)
     if ambiguous:
-        made.plan_per_statement = partial(plan, exact)
-        made.plan_overwriting = plan_overwriting
-        made.limits = input_range_check.limit(region, preserved, comm.size, rec.watched)
-    return made
+        own.plan_per_statement = partial(plan, exact)
+        own.plan_overwriting = plan_overwriting
+        own.limits = input_range_check.limit(region, preserved, comm.size, rec.watched)
+    return own
 
 
 # ---- running -----------------------------------------------------------------------------------------
@@ -300,9 +300,9 @@ def _attribute_errors(
     """Return the notes of the statements that raised floating-point exceptions, the same on all ranks."""
     if not flags & plan.ambiguous:
         return [
-            found
+            entry
             for culprit in sorted({one for one in plan.culprits if one >= 0})
-            for found in fp_state.notes_of(
+            for entry in fp_state.notes_of(
                 culprit,
                 rec.sites[culprit][2],
                 flags & sum(1 << k for k, one in enumerate(plan.culprits) if one == culprit),

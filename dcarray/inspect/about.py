@@ -134,11 +134,11 @@ def _auto(options: Options) -> str:
     """The devices between which ``device="auto"`` chooses, and the rates that it compares."""
     from dcarray.offload.auto import auto_device
 
-    found = auto_device()
-    if found is None:
+    device = auto_device()
+    if device is None:
         return "the processor, since there is no other"
-    rates = found.known_rates(options)
-    return f"{found.description}; " + ("not measured yet" if rates is None else f"rates {rates}")
+    rates = device.known_rates(options)
+    return f"{device.description}; " + ("not measured yet" if rates is None else f"rates {rates}")
 
 
 def info() -> Info:

@@ -56,8 +56,8 @@ def _model() -> str:
         text = Path("/proc/cpuinfo").read_text()
     except OSError:
         return ""
-    found = re.search(r"^model name\s*: (.*)$", text, re.MULTILINE)
-    return found[1] if found else ""
+    model = re.search(r"^model name\s*: (.*)$", text, re.MULTILINE)
+    return model[1] if model else ""
 
 
 def _own_folder() -> Path:
@@ -73,14 +73,14 @@ def _files(folder: Path) -> list[Path]:
 
 def _entries(folder: Path) -> dict[tuple[str, str], bytes]:
     """Return the entries of a cache folder, without damaged ones and those about files of this machine."""
-    found = {}
+    entries = {}
     for part in _PARTS:
         store = DiskCache(str(folder / part))
         for path in (folder / part).glob(f"*{_SUFFIX}"):
             code = store.read_own(path.stem)
             if code is not None and not _DIGEST.fullmatch(code):
-                found[part, path.stem] = path.read_bytes()
-    return found
+                entries[part, path.stem] = path.read_bytes()
+    return entries
 
 
 def _read(path: Path) -> Found:
@@ -100,14 +100,14 @@ def _read(path: Path) -> Found:
 
 
 def _sections(path: Path, archive: zipfile.ZipFile) -> Found:
-    found: Found = {}
+    sections: Found = {}
     if sum(member.file_size for member in archive.infolist()) > 8 * LIMIT:
         raise _Refused(f"{path}: larger than any export of dcarray")
     for member in archive.infolist():
         parts = _MEMBER.fullmatch(member.filename)
         if not parts:
             raise _Refused(f"{path}: no export of dcarray: it has {member.filename!r}")
-        about, entries = found.setdefault(parts[1], ({}, {}))
+        about, entries = sections.setdefault(parts[1], ({}, {}))
         content = archive.read(member)
         if parts[3] is None:
             about.update(json.loads(content))
@@ -115,10 +115,10 @@ def _sections(path: Path, archive: zipfile.ZipFile) -> Found:
             raise _Refused(f"{path}: damaged: {member.filename}")
         else:
             entries[(parts[2] or "").rstrip("/"), parts[3]] = content
-    for name, (about, _) in found.items():
+    for name, (about, _) in sections.items():
         if about.keys() != _about().keys() or _section_name(about) != name:
             raise _Refused(f"{path}: damaged: section {name} does not say what it is for")
-    return found
+    return sections
 
 
 def _section_name(about: dict[str, str]) -> str:
@@ -155,7 +155,7 @@ def _machines(count: int) -> str:
 def _import(path: Path, into: Path | None) -> str:
     sections, here = _read(path), _about()
     if into is None:
-        taken = {name: found for name, found in sections.items() if found[0] == here}
+        taken = {name: section for name, section in sections.items() if section[0] == here}
     else:
         taken = sections
     if not taken:
@@ -180,9 +180,9 @@ def _import(path: Path, into: Path | None) -> str:
     if into is not None:  # others are to read it
         for file in _files(folder):
             file.chmod(0o644)
-        for made in ({folder} if new else set()) | {folder / part for part in _PARTS if part}:
-            if made.is_dir():
-                made.chmod(0o755)
+        for place in ({folder} if new else set()) | {folder / part for part in _PARTS if part}:
+            if place.is_dir():
+                place.chmod(0o755)
     return f"{folder}: {count} entries of {path}"
 
 

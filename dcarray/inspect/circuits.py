@@ -58,27 +58,27 @@ class CircuitView:
         """Return the text: the processes of each stage with their model, FIFOs and reasons."""
         if self.network is None or self.model is None:
             return [f"no circuit for {self.target}: {self.reason}"]
-        found = [f"circuit for {self.target}: {self._summary()}"]
+        lines = [f"circuit for {self.target}: {self._summary()}"]
         for number, (stage, model) in enumerate(zip(self.network.stages, self.model.stages, strict=True)):
             often = f"; it runs {model.times} times" if model.times > 1 else ""
-            found.append(
+            lines.append(
                 f"  stage {number}: {model.cycles:,} cycles, {model.latency:,} with latencies{often}"
             )
             head = f"{'iterations':>12}{'interval':>10}{'latency':>9}{'DSP':>6}{'LUT':>8}{'FF':>8}{'BRAM':>6}"
-            found.append(f"    {'process':<28}{head}{'memory':>10}")
+            lines.append(f"    {'process':<28}{head}{'memory':>10}")
             for process, one in zip(stage.processes, model.processes, strict=True):
-                found.append(f"    {one.name:<28}{_figures(one)}")
-                found += [f"      {line}" for line in self._statement(process)]
+                lines.append(f"    {one.name:<28}{_figures(one)}")
+                lines += [f"      {line}" for line in self._statement(process)]
                 if one.why:
-                    found.append(f"      an iteration every {one.interval} cycles: {one.why}")
+                    lines.append(f"      an iteration every {one.interval} cycles: {one.why}")
             for fifo in stage.fifos:
                 wide = f", {fifo.width} at a time" if fifo.width > 1 else ""
-                found.append(f"    fifo {fifo.name}: {fifo.dtype.name}{wide}, depth {fifo.depth:,}")
-            found += [f"    streams of {why}" for why in stage.narrow]
+                lines.append(f"    fifo {fifo.name}: {fifo.dtype.name}{wide}, depth {fifo.depth:,}")
+            lines += [f"    streams of {why}" for why in stage.narrow]
         for statement, name, why in self.network.reasons:
             shown = self.names.get(name, name)
-            found.append(f"  statement {statement + 1} has {shown} in memory: {why}")
-        return found
+            lines.append(f"  statement {statement + 1} has {shown} in memory: {why}")
+        return lines
 
     def panels(self) -> list[Panel]:
         """Return the drawing: for each stage its processes, and FIFOs between them."""
@@ -86,7 +86,7 @@ class CircuitView:
             return []
         from dcarray.lowering.hls.network.nodes import outs, sources
 
-        found = []
+        panels = []
         for number, (stage, model) in enumerate(zip(self.network.stages, self.model.stages, strict=True)):
             sender = {name: process.name for process in stage.processes for name in outs(process)}
             depth = {fifo.name: fifo.depth for fifo in stage.fifos}
@@ -101,8 +101,8 @@ class CircuitView:
                     edges[sender[name], process.name] = "m" if depth[name] > 1 else ""
             often = f"{model.times} times " if model.times > 1 else ""
             note = f"{often}{model.cycles:,} cycles, {model.latency:,} with latencies; {_cost(model.cost)}"
-            found.append(Panel(f"Stage {number} for {self.target}", note, nodes, edges))
-        return found
+            panels.append(Panel(f"Stage {number} for {self.target}", note, nodes, edges))
+        return panels
 
     def _summary(self) -> str:
         assert self.model is not None

@@ -28,13 +28,13 @@ class _Scope:
     def at(self, qualname: str) -> _Scope:
         """Return the scope with a qualified name; it and the scopes around it are made if they are
         missing."""
-        found = self
+        scope = self
         names = qualname.split(".")
         for k, name in enumerate(names):
             if name != "<locals>":
                 is_class = k + 1 < len(names) and names[k + 1] != "<locals>"
-                found = found.inner.setdefault(name, _Scope(is_class))
-        return found
+                scope = scope.inner.setdefault(name, _Scope(is_class))
+        return scope
 
     def text(self, name: str, depth: int = 0) -> list[str]:
         """Return the lines of a scope in the stub, indented."""

@@ -70,8 +70,8 @@ class Observed:
     def is_told(self) -> bool:
         """Whether a stub lists the function: an argument or a part of ``self`` was an array, or all arguments
         were numbers, from which it may make arrays."""
-        found = [kind[0] for kinds in self.kinds for kind in kinds]
-        return "array" in found or (not self.owner and {*found} == {"number"})
+        sorts = [kind[0] for kinds in self.kinds for kind in kinds]
+        return "array" in sorts or (not self.owner and {*sorts} == {"number"})
 
 
 def observed(code: CodeType, names: dict[str, Any], values: Mapping[str, Any]) -> Observed:
@@ -112,8 +112,8 @@ def kind_of(value: Any, look: bool = True) -> Kind:
         return ("number", value.dtype) if value.dtype.char in COMPILED else ("other", type(value).__name__)
     if type(value) in _NUMBERS:
         return "number", type(value)
-    if type(value) is list and look and (found := elements_of(value)) is not None:
-        return "array", found.array.dtype, found.array.shape
+    if type(value) is list and look and (elements := elements_of(value)) is not None:
+        return "array", elements.array.dtype, elements.array.shape
     return "other", type(value).__name__
 
 
@@ -178,8 +178,8 @@ def _type(column: Sequence[Kind], sizes: _Sizes) -> tuple[str, str]:
     if sorts == {"number"}:
         types = {kind[1] for kind in column}
         if len(types) == 1:
-            (found,) = types
-            return (found.__name__ if isinstance(found, type) else f"np.{found.type.__name__}"), ""
+            (scalar,) = types
+            return (scalar.__name__ if isinstance(scalar, type) else f"np.{scalar.type.__name__}"), ""
         if types <= {int, float}:
             return "float", ""
         if types <= {int, float, complex}:

@@ -51,22 +51,22 @@ class Watch:
         if event != "call":
             return
         code = frame.f_code
-        found = self.seen.get(code, self)
-        if found is self:
+        entry = self.seen.get(code, self)
+        if entry is self:
             named = code.co_name.isidentifier() and code.co_argcount + code.co_kwonlyargcount
             usable = named and not code.co_flags & _UNUSABLE and not code.co_filename.startswith("<")
             mine = usable and self._files.has(code.co_filename)
-            found = self.seen[code] = observed(code, frame.f_globals, frame.f_locals) if mine else None
-        if isinstance(found, Observed):
-            found.calls += 1
-            if len(found.kinds) < MOST_KINDS:
-                found.note(frame.f_locals, found.calls <= LISTS)
+            entry = self.seen[code] = observed(code, frame.f_globals, frame.f_locals) if mine else None
+        if isinstance(entry, Observed):
+            entry.calls += 1
+            if len(entry.kinds) < MOST_KINDS:
+                entry.note(frame.f_locals, entry.calls <= LISTS)
             self._begun[frame] = perf_counter()
 
     def observed(self) -> list[Observed]:
         """Return the functions that were called, sorted by file and line."""
-        found = [one for one in self.seen.values() if one is not None and one.kinds]
-        return sorted(found, key=lambda one: (one.code.co_filename, one.code.co_firstlineno))
+        called = [one for one in self.seen.values() if one is not None and one.kinds]
+        return sorted(called, key=lambda one: (one.code.co_filename, one.code.co_firstlineno))
 
 
 _DESCRIPTION = """Run a script or a module as plain python does, and write stubs of its functions with
@@ -104,15 +104,15 @@ def main(argv: list[str]) -> int:
     return run_as_python_does(_NAME, args.target, args.module, begin, watch.prepare, end=end)
 
 
-def _write(found: Sequence[Observed], out: str | None, command: str) -> int:
+def _write(seen: Sequence[Observed], out: str | None, command: str) -> int:
     """Write the stubs to the file ``out``, or else one beside each user's file; return the exit status."""
     if out is None:
-        files = dict.fromkeys(one.code.co_filename for one in found)
+        files = dict.fromkeys(one.code.co_filename for one in seen)
         texts = {
-            stub_path(f): stub([one for one in found if one.code.co_filename == f], command) for f in files
+            stub_path(f): stub([one for one in seen if one.code.co_filename == f], command) for f in files
         }
     else:
-        texts = {out: stub(found, command)}
+        texts = {out: stub(seen, command)}
     if not any(texts.values()):
         print(f"{_NAME}: no call of a function with arrays or numbers was seen", file=sys.stderr)
     status = 0

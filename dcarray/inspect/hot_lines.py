@@ -43,18 +43,18 @@ def hot_lines() -> list[HotLine]:
     """Return the hot lines of the program so far, those that took longest first."""
     sites = SAMPLER.sites()
     noted = {row.where: row.function for row in report().fallbacks if row.kind in ("loop", "slower")}
-    found, lines = [], dict(SAMPLER.lines)
+    hot, lines = [], dict(SAMPLER.lines)
     for s in sites:
         if s.runs:
             place = s.source.file, s.source.line
-            found.append(HotLine(*place, s.source.last, s.compiled, f"compiled, {s.runs:,} runs", ""))
+            hot.append(HotLine(*place, s.source.last, s.compiled, f"compiled, {s.runs:,} runs", ""))
             if place in lines:  # where the sampler sees a program whose compiled code runs
                 lines[place] -= s.compiled
     for (file, line), seconds in lines.items():
         if seconds > 0.0:
             why = _why(sites, noted, file, line)
-            found.append(HotLine(file, line, line, seconds, "Python and NumPy", why))
-    return sorted(found, key=lambda one: -one.seconds)
+            hot.append(HotLine(file, line, line, seconds, "Python and NumPy", why))
+    return sorted(hot, key=lambda one: -one.seconds)
 
 
 def _why(sites: list[Site], noted: dict[str, str], file: str, line: int) -> str:

@@ -46,14 +46,14 @@ class LaunchGraphView:
 
     def lines(self) -> list[str]:
         """Return the text: a line for each node, with those that it waits for."""
-        found = [self.title]
+        lines = [self.title]
         rows = zip(self.kinds, self.formulas, self.shapes, self.before, strict=True)
         for number, (kind, formula, shape, before) in enumerate(rows, 1):
             waits = f"after {', '.join(str(one + 1) for one in before)}" if before else ""
             head = f"{number:>4}  {kind:<7} {formula[0]}"
-            found.append(f"{head:<66}  {shape:<14} {waits}".rstrip())
-            found += [f"{'':14}{line}" for line in formula[1:]]
-        return found
+            lines.append(f"{head:<66}  {shape:<14} {waits}".rstrip())
+            lines += [f"{'':14}{line}" for line in formula[1:]]
+        return lines
 
     def panel(self) -> Panel:
         """Return the drawing."""
@@ -86,8 +86,8 @@ def view_graphs(plan: Plan, target: str, names: Mapping[str, str]) -> tuple[Laun
     graphs_of = get(target).graphs
     if graphs_of is None:
         return ()
-    found = graphs_of(plan.program)
-    return tuple([_view(graph, number, len(found), names) for number, graph in enumerate(found, 1)])
+    graphs = graphs_of(plan.program)
+    return tuple([_view(graph, number, len(graphs), names) for number, graph in enumerate(graphs, 1)])
 
 
 def _view(graph: Any, number: int, count: int, names: Mapping[str, str]) -> LaunchGraphView:

@@ -170,8 +170,8 @@ class RegionView:
         """Return the numbers of kernels, library calls and interpreted statements, as text."""
         kinds = [kernel.kind for kernel in self.kernels]
         nouns = {"kernel": "kernel", "call": "library call", "interpreter": "interpreted statement"}
-        found = [_count(kinds.count(kind), noun) for kind, noun in nouns.items() if kind in kinds]
-        return " and ".join(found) or "no kernel"
+        counts = [_count(kinds.count(kind), noun) for kind, noun in nouns.items() if kind in kinds]
+        return " and ".join(counts) or "no kernel"
 
     def panels(self) -> list[Panel]:
         """Return the graphs of the drawing: data as recorded and as it runs, and launches."""
@@ -261,13 +261,13 @@ def _kernels(
 
 def _numbers(parts: tuple[Part, ...]) -> list[str]:
     """The numbers of the parts of a plan: of their statements, and inside of these one after the other."""
-    found: list[str] = []
+    numbers: list[str] = []
     inside = 0
     for k, part in enumerate(parts):
         first = k == 0 or parts[k - 1].position != part.position
         inside = 0 if first else inside + 1
-        found.append(f"{part.position + 1}" + (f".{inside}" if inside else ""))
-    return found
+        numbers.append(f"{part.position + 1}" + (f".{inside}" if inside else ""))
+    return numbers
 
 
 def view_program(

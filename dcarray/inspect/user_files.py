@@ -34,10 +34,10 @@ class UserFiles:
 
     def has(self, file: str) -> bool:
         """Whether a file is the user's own."""
-        found = self.known.get(file)
-        if found is None:
-            found = self.known[file] = self._look(os.path.abspath(file))
-        return found
+        is_own = self.known.get(file)
+        if is_own is None:
+            is_own = self.known[file] = self._look(os.path.abspath(file))
+        return is_own
 
     def is_divided(self, file: str) -> bool:
         """Whether ranks divide the arrays of a user's file.  One that imports dcarray or mpi4py says itself
@@ -58,7 +58,7 @@ class UserFiles:
 def _names_ranks(file: str) -> bool:
     import linecache  # which only ranks need
 
-    found = any(map(_OF_RANKS.match, linecache.getlines(file)))
-    if found:
+    has_import = any(map(_OF_RANKS.match, linecache.getlines(file)))
+    if has_import:
         note("all of a file that imports dcarray or mpi4py, outside of accelerated calls", where=(file, 1))
-    return found
+    return has_import

@@ -60,10 +60,10 @@ class _Heap:
 def _trim() -> Callable[[int], int] | None:
     """Return the C library's function that gives free memory back to the system; None if it has none."""
     try:
-        found: Callable[[int], int] = ctypes.CDLL(None).malloc_trim
+        trim: Callable[[int], int] = ctypes.CDLL(None).malloc_trim
     except (AttributeError, OSError, TypeError):
         return None
-    return found
+    return trim
 
 
 class _Job(NamedTuple):

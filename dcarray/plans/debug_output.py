@@ -58,22 +58,22 @@ def loaded_plan(
     def region(step: str, after: Region, done: Sequence[Note]) -> None:
         _say(f"{name}, {step}: {dump(after)}")
 
-    made = requests.make_plan(request, fallback, True, log, region if level >= REGIONS else None)
-    plan = serialise.in_process(made.plan, made.relations, made.payload)
+    result = requests.make_plan(request, fallback, True, log, region if level >= REGIONS else None)
+    plan = serialise.in_process(result.plan, result.relations, result.payload)
     took = f", made in {1e3 * (perf_counter() - start):.1f} ms" if level >= TIMING else ""
-    counts = ", ".join(f"{n} {kind}" for kind, n in made.plan.stats.items())
-    _say(f"{name} for {request.target}: {len(made.plan.region.body)} statements; {counts}{took}")
+    counts = ", ".join(f"{n} {kind}" for kind, n in result.plan.stats.items())
+    _say(f"{name} for {request.target}: {len(result.plan.region.body)} statements; {counts}{took}")
     for line in str(log).splitlines() if level >= PASSES else ():
         _say(f"{name}: {line}")
     if level >= KERNELS:
-        _say(f"{name}, driver:\n{made.plan.driver}")
-    for k, launch in enumerate(made.plan.kernels if level >= KERNELS else (), 1):
+        _say(f"{name}, driver:\n{result.plan.driver}")
+    for k, launch in enumerate(result.plan.kernels if level >= KERNELS else (), 1):
         _say(f"{name}, kernel {k}:\n{_listing(launch.kernel)}")
         if level >= MACHINE_CODE:
             _say(f"{name}, machine code of kernel {k}:\n{_machine_code(launch.kernel)}")
     if level >= TIMING:
         plan.run = _timed(plan.run, name)
-    return plan, *made[3:]
+    return plan, *result[3:]
 
 
 def _timed(run: Callable[..., int], name: str) -> Callable[..., int]:

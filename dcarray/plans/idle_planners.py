@@ -57,10 +57,10 @@ def _folder() -> str | None:
     try:
         with suppress(FileExistsError):
             os.mkdir(folder, 0o700)
-        found = os.lstat(folder)
+        status = os.lstat(folder)
     except OSError:
         return None
-    safe = stat.S_ISDIR(found.st_mode) and found.st_uid == user and not found.st_mode & 0o077
+    safe = stat.S_ISDIR(status.st_mode) and status.st_uid == user and not status.st_mode & 0o077
     return folder if safe else None
 
 

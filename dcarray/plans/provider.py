@@ -38,7 +38,7 @@ def obtain(request: requests.Request, options: Options, background: Background) 
     Exception
         If no plan can be made: `Untraceable` if there is no region.
     """
-    made = None
+    data = None
     if options.jit == "background" and not options.debug:
         # A planning process that is ready looks itself: here each file waits for the interpreter's lock.
         known = None if background.has_planner() else load_stored(request)
@@ -47,14 +47,14 @@ def obtain(request: requests.Request, options: Options, background: Background) 
         from . import client, server_handle
 
         with suppress(server_handle.NoPlanningProcess), background.waiting():
-            made, counts, reasons = client.CLIENT.plan(request)
-        if made is None and background.is_stopping:
+            data, counts, reasons = client.CLIENT.plan(request)
+        if data is None and background.is_stopping:
             raise client.Refused("the program ends")
-    if made is not None:
+    if data is not None:
         from dcarray.lowering.program import loaded_plan
 
         with suppress(loaded_plan.NotPortable):
-            plan = loaded_plan.deserialised(made)
+            plan = loaded_plan.deserialised(data)
             for reason in reasons:
                 _note_uncompiled(reason, None)
             return _count(plan, *(counts or (0, 0, plan.kernels)))

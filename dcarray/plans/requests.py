@@ -244,9 +244,9 @@ def make_plan(
         plan = replaced(plan, kept=tuple([(k.array, k.slices) for k in kept]))
         plan = replaced(plan, range_check=range_check, spared=spared, stops=stop is not None)
     after = code.stats()
-    found = [after[name] - before[name] for name in ("compiled", "hits", "disk_hits")]
+    counts = [after[name] - before[name] for name in ("compiled", "hits", "disk_hits")]
     relations = [*guards.recorded, *(version.relations(final) if version is not None else ())]
-    return PlanResult(plan, relations, payload, *found)
+    return PlanResult(plan, relations, payload, *counts)
 
 
 def _range_check(region: Region, final: Region, target: Target, cache_dir: str | None) -> PlannedCheck | None:

@@ -299,14 +299,14 @@ def answer(request: requests.Request | requests.RoutineRequest) -> tuple[Any, ..
             return "code", request.code()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            made = requests.make_plan(request, lambda reason, _: reasons.append(reason))
-            plan = serialised(made.plan, made.relations, made.payload)
+            result = requests.make_plan(request, lambda reason, _: reasons.append(reason))
+            plan = serialised(result.plan, result.relations, result.payload)
     except Untraceable as error:
         return "untraceable", error.reason, error.line
     except Exception as error:
         return "wrong", type(error).__name__, str(error)
     texts = [str(w.message) for w in caught if w.category is RuntimeWarning]
-    return "plan", plan, (made.compiled, made.hits, made.disk_hits), reasons, texts
+    return "plan", plan, (result.compiled, result.hits, result.disk_hits), reasons, texts
 
 
 def save_reply(request: requests.Request | requests.RoutineRequest, reply: tuple[Any, ...]) -> None:

@@ -74,8 +74,8 @@ class PlanningProcess:
         if self._socket is None:
             self._start()
         elif hasattr(socket, "SO_PEERCRED"):  # it may have something to finish before it says so
-            found = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-            self._pid = struct.unpack("3i", found)[0]
+            peer = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+            self._pid = struct.unpack("3i", peer)[0]
 
     def _start(self) -> None:
         self._is_taken_over = False

@@ -108,8 +108,8 @@ class TemplatePlan(PlanSlot[ExecutablePlan]):
         if old == new:
             self.fits = lambda values: () if values == new else None
         else:
-            found = pattern(old, new)
-            self.fits = _matcher(found.terms, found.leaders)
+            match = pattern(old, new)
+            self.fits = _matcher(match.terms, match.leaders)
 
     def serves(self, symbols: tuple[int, ...]) -> bool:
         """Whether there is a plan whose guards hold for these values of the symbols."""
@@ -264,12 +264,12 @@ class PlanEntry:
 
     def find_plan(self) -> ExecutablePlan | None:
         """Return the plan that serves the log from now on; None if there is none yet."""
-        for made in self.template.plans if self.plan is None else ():
-            symbols = made.fits(self.values)
-            if made.plan is not None and symbols is not None and made.serves(symbols):
-                self.plan, self.symbols = made.plan, symbols
-                self.bytes = made.plan.bytes(symbols)
-                self.direct = self.template.direct and not made.plan.needs_arrays
+        for candidate in self.template.plans if self.plan is None else ():
+            symbols = candidate.fits(self.values)
+            if candidate.plan is not None and symbols is not None and candidate.serves(symbols):
+                self.plan, self.symbols = candidate.plan, symbols
+                self.bytes = candidate.plan.bytes(symbols)
+                self.direct = self.template.direct and not candidate.plan.needs_arrays
                 break
         return self.plan
 

@@ -38,8 +38,8 @@ def _apply_along_axis(func1d: Any, axis: Any, arr: Any, *args: Any, **kwargs: An
 
     def call_locally(line: Any) -> Any:
         with options(distribute_above=sys.maxsize):
-            found = func1d(line, *args, **kwargs)
-            return np.asanyarray(found) if isinstance(found, Handle) else found
+            result = func1d(line, *args, **kwargs)
+            return np.asanyarray(result) if isinstance(result, Handle) else result
 
     return run_distributed(lambda a: _apply(dist_operand(a), at, call_locally), (x,), {}, "apply_along_axis")
 
@@ -54,16 +54,16 @@ def _apply(x: DistArray, axis: int, function: Callable[[Any], Any]) -> DistArray
     if x.comm.rank == first:
         like = _like(function, lines[(0,) * (x.ndim - 1)])
     like = broadcast_object(x.comm, like, first)
-    made = None
+    results = None
     if like is not None:
-        made = _results(function, lines, *like)
-    failed = np.array(made is None)
+        results = _results(function, lines, *like)
+    failed = np.array(results is None)
     x.comm.allreduce(failed, failed, "lor")
     require(not failed)  # NumPy raises the error, on all ranks
-    assert made is not None
-    more = made.ndim - lines.ndim + 1
-    at = range(lines.ndim - 1, made.ndim)
-    values = np.moveaxis(made, tuple(at), tuple(axis + k for k in range(more)))
+    assert results is not None
+    more = results.ndim - lines.ndim + 1
+    at = range(lines.ndim - 1, results.ndim)
+    values = np.moveaxis(results, tuple(at), tuple(axis + k for k in range(more)))
     specs = list(held.layout.axes)
     specs[axis : axis + 1] = [Whole()] * more
     shape = list(x.shape)
@@ -75,21 +75,21 @@ def _like(function: Callable[[Any], Any], line: Any) -> Any:
     """Return the shape and dtype of a function's result for a line; None unless the result is an array or a
     number."""
     try:
-        found = function(line)
+        result = function(line)
     except Exception:
         return None
-    if isinstance(found, np.ndarray) and type(found) is not np.ndarray:
+    if isinstance(result, np.ndarray) and type(result) is not np.ndarray:
         return None
-    a = np.asarray(found)
+    a = np.asarray(result)
     return None if a.dtype.hasobject else (a.shape, a.dtype)
 
 
 def _results(function: Callable[[Any], Any], lines: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     """Return the function's results for this rank's lines; None if a call raises an exception."""
-    made: Any = np.empty((*lines.shape[:-1], *shape), dtype)
+    results: Any = np.empty((*lines.shape[:-1], *shape), dtype)
     try:
         for place in np.ndindex(lines.shape[:-1]):
-            made[place] = function(lines[place])
+            results[place] = function(lines[place])
     except Exception:
         return None
-    return made
+    return results

@@ -73,10 +73,10 @@ def _histogram_of_edges(
     require(not bool((bins[1:] < bins[:-1]).any()))
     values = np.sort(x.ravel())
     places = [np.searchsorted(values, bins[:-1]), np.searchsorted(values, bins[-1:], "right")]
-    found = np.diff(np.concatenate(places))
+    heights = np.diff(np.concatenate(places))
     if density:
-        return found / np.diff(bins).astype(float) / found.sum(), bins
-    return found, bins
+        return heights / np.diff(bins).astype(float) / heights.sum(), bins
+    return heights, bins
 
 
 @decomposition_of(np.histogramdd)
@@ -98,13 +98,13 @@ def _histogramdd(
         inside = inside & (at >= 0) & (at < len(edge) - 1)
         place = place * (len(edge) - 1) + at
     counted = np.bincount(np.where(inside, place, size), weights, minlength=size + 1)
-    found = counted.astype(np.float64, casting="safe")[:size].copy().reshape(shape)
+    heights = counted.astype(np.float64, casting="safe")[:size].copy().reshape(shape)
     if density:
-        total = found.sum()
+        total = heights.sum()
         for axis, edge in enumerate(edges):
-            found = found / np.diff(edge).reshape([-1 if axis == a else 1 for a in np.arange(len(edges))])
-        found = found / total
-    return found, edges
+            heights = heights / np.diff(edge).reshape([-1 if axis == a else 1 for a in np.arange(len(edges))])
+        heights = heights / total
+    return heights, edges
 
 
 def _columns(sample: Any) -> list[Any]:

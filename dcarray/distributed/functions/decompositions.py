@@ -20,8 +20,8 @@ from .numpy_source import decomposition_of
 
 def _arange(*args: Any) -> Any:
     """Return `numpy.arange`, distributed where it is large."""
-    found = distributed_range("arange", args)
-    return np.arange(*args) if found is None else found
+    array = distributed_range("arange", args)
+    return np.arange(*args) if array is None else array
 
 
 # ---- order -------------------------------------------------------------------------------------------
@@ -44,8 +44,8 @@ def _extreme(find: Any, extreme: Any) -> Callable[..., Any]:
         """Return the index of the first extreme complex number, or of the first NaN."""
         require(out is None and a.dtype.kind == "c" and a.size)
         most = extreme(a, axis, keepdims=True)
-        found = np.where(np.isnan(most), np.isnan(a), a == most)
-        return find(found, axis, keepdims=True) if keepdims is True else find(found, axis)
+        is_most = np.where(np.isnan(most), np.isnan(a), a == most)
+        return find(is_most, axis, keepdims=True) if keepdims is True else find(is_most, axis)
 
     return body
 
@@ -66,11 +66,11 @@ def _choose(a: Any, choices: Any, out: Any = None, mode: Any = "raise") -> Any:
         a = np.mod(a, n)
     elif mode == "raise":
         require(not bool(((a < 0) | (a >= n)).any()))
-    found: Any = np.asarray(given[-1], dtype) if not is_array(given[-1]) else given[-1].astype(dtype)
+    chosen: Any = np.asarray(given[-1], dtype) if not is_array(given[-1]) else given[-1].astype(dtype)
     for k in range(n - 2, -1, -1):
         one = given[k].astype(dtype) if is_array(given[k]) else np.asarray(given[k], dtype)
-        found = np.where(a <= k, one, found)
-    return np.where(a < n, found, found) if n == 1 else found
+        chosen = np.where(a <= k, one, chosen)
+    return np.where(a < n, chosen, chosen) if n == 1 else chosen
 
 
 @decomposition_of(np.take)
@@ -100,11 +100,11 @@ def _isreal(x: Any) -> Any:
 def _ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: Any = "C") -> Any:
     indices, shape = list(map(operand, multi_index)), dims if isinstance(dims, tuple) else (dims,)
     require(mode == "raise" and order == "C" and len(indices) == len(shape) and shape)
-    found: Any = 0
+    flat: Any = 0
     for index, n in zip(indices, shape, strict=True):
         require(index.dtype.kind in "iu" and not bool(((index < 0) | (index >= n)).any()))
-        found = found * int(n) + index.astype(np.intp)
-    return found
+        flat = flat * int(n) + index.astype(np.intp)
+    return flat
 
 
 @decomposition_of(np.unravel_index)
@@ -112,11 +112,11 @@ def _unravel_index(indices: Any, shape: Any, order: Any = "C") -> Any:
     size = math.prod(shape)
     require(indices.dtype.kind in "iu" and order == "C")
     require(not bool(((indices < 0) | (indices >= size)).any()))
-    quotient, found = indices.astype(np.intp), []
+    quotient, places = indices.astype(np.intp), []
     for n in reversed(shape[1:]):
-        found.append(quotient % n)
+        places.append(quotient % n)
         quotient = quotient // n
-    return (quotient, *found[::-1])
+    return (quotient, *places[::-1])
 
 
 @decomposition_of(np.interp)
@@ -135,14 +135,14 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, perio
     x0, x1, y0, y1 = knots[low], knots[high], values[low], values[high]
     with np.errstate(all="ignore"):
         slope = (y1 - y0) / (x1 - x0)
-        found = slope * (xs - x0) + y0
+        y = slope * (xs - x0) + y0
         other = slope * (xs - x1) + y1
-        found = np.where(np.isnan(found), np.where(np.isnan(other) & (y0 == y1), y0, other), found)
-    found = np.where(xs == x0, y0, found)
-    found = np.where(place >= n - 1, y1, found)
-    found = np.where(xs > knots[-1], ends[1], np.where(place < 0, ends[0], found))
-    found = np.where(np.isnan(xs), xs, found)
-    return found.reshape(np.shape(x)) if np.ndim(x) else found[0]
+        y = np.where(np.isnan(y), np.where(np.isnan(other) & (y0 == y1), y0, other), y)
+    y = np.where(xs == x0, y0, y)
+    y = np.where(place >= n - 1, y1, y)
+    y = np.where(xs > knots[-1], ends[1], np.where(place < 0, ends[0], y))
+    y = np.where(np.isnan(xs), xs, y)
+    return y.reshape(np.shape(x)) if np.ndim(x) else y[0]
 
 
 @decomposition_of(np.linspace)
@@ -157,22 +157,22 @@ def _linspace(
     kind = kind if kind.kind in "fc" else np.result_type(kind, 1.0)
     first, last = (v.astype(kind) if is_array(v) else kind.type(v) for v in (start, stop))
     delta = last - first
-    found: Any = _arange(num).astype(kind).reshape((-1,) + (1,) * delta.ndim)
+    ramps: Any = _arange(num).astype(kind).reshape((-1,) + (1,) * delta.ndim)
     parts = num - 1 if endpoint else num
     step = delta / parts if parts > 0 else None
     if step is None:
-        found = found * delta
+        ramps = ramps * delta
     elif bool(np.any(step == 0)):
-        found = found / parts * delta
+        ramps = ramps / parts * delta
     else:
-        found = found * step
-    found = found + start
+        ramps = ramps * step
+    ramps = ramps + start
     if endpoint and num > 1:
-        found[-1, ...] = stop
-    found = np.moveaxis(found, 0, axis) if axis else found
+        ramps[-1, ...] = stop
+    ramps = np.moveaxis(ramps, 0, axis) if axis else ramps
     if dtype is not None and np.issubdtype(dtype, np.integer):
-        found = np.floor(found)
-    return found.astype(dtype or kind, copy=False)
+        ramps = np.floor(ramps)
+    return ramps.astype(dtype or kind, copy=False)
 
 
 # ---- products and systems ----------------------------------------------------------------------------

@@ -105,16 +105,16 @@ def _axes(item: Item) -> int:
 
 def _without_masks(shape: tuple[int, ...], given: list[Item]) -> list[Item]:
     """Return the items with masks replaced by the indices of their true elements."""
-    found: list[Item] = []
+    items: list[Item] = []
     axis = 0
     for item in given:
         if _is_mask(item):
             require(item.shape == shape[axis : axis + item.ndim])
-            found += nonzero(item)
+            items += nonzero(item)
         else:
-            found.append(item)
+            items.append(item)
         axis += _axes(item)
-    return found
+    return items
 
 
 def _is_valid(shape: tuple[int, ...], items: list[Item]) -> bool:

@@ -65,10 +65,10 @@ def _flatnonzero(a: Any) -> Any:
 
 
 def _argwhere(a: Any) -> Any:
-    found = _nonzero(a)
-    first = found[0].layout
-    layout = Layout((*first.shape, len(found)), first.grid, [*first.axes, Whole()])
-    return DistArray(found[0].comm, layout, np.stack([at.local for at in found], axis=-1))
+    indices = _nonzero(a)
+    first = indices[0].layout
+    layout = Layout((*first.shape, len(indices)), first.grid, [*first.axes, Whole()])
+    return DistArray(indices[0].comm, layout, np.stack([at.local for at in indices], axis=-1))
 
 
 def _compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:

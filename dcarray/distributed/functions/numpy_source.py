@@ -75,14 +75,14 @@ def _contains_distributed(value: Any) -> bool:
 def definition(function: Any) -> Callable[..., Any]:
     """Return a copy of NumPy's Python function, whose global names mean the stand-ins for NumPy's."""
     body = function._implementation
-    found: Callable[..., Any] = _with_globals(body, _stand_ins(body.__module__))
-    return found
+    copy: Callable[..., Any] = _with_globals(body, _stand_ins(body.__module__))
+    return copy
 
 
 def _with_globals(body: Any, names: dict[str, Any]) -> Any:
-    found = FunctionType(body.__code__, names, body.__name__, body.__defaults__, body.__closure__)
-    found.__kwdefaults__ = body.__kwdefaults__
-    return found
+    copy = FunctionType(body.__code__, names, body.__name__, body.__defaults__, body.__closure__)
+    copy.__kwdefaults__ = body.__kwdefaults__
+    return copy
 
 
 @cache

@@ -68,10 +68,10 @@ def _quantile(function: Any, scale: int, skips_nan: bool) -> Callable[..., Any]:
         places = (n - 1) * shares.reshape(-1)
         low = np.floor(places).astype(np.int64)
         pairs = read_elements(values, np.stack([low, np.minimum(low + 1, n - 1)], 1))
-        found = [
+        quantiles = [
             np.quantile(pair, weight, method=method) for pair, weight in zip(pairs, places - low, strict=True)
         ]
-        return DistArray.replicated(np.asarray(found).reshape(shares.shape), x.comm)
+        return DistArray.replicated(np.asarray(quantiles).reshape(shares.shape), x.comm)
 
     return implementation
 
@@ -98,18 +98,18 @@ def _of_lines(
     at = required_axis(axis, x.ndim)
     require(x.shape[at])
     caught: list[tuple[str, type[Warning]]] = []
-    found = apply_along_axis(x, at, lambda lines: _record_warnings(lambda: function(lines, at), caught))
+    results = apply_along_axis(x, at, lambda lines: _record_warnings(lambda: function(lines, at), caught))
     _warn_on_all(x.comm, caught)
-    return without_axes(found, (at,), keeps_axis)
+    return without_axes(results, (at,), keeps_axis)
 
 
 def _several_of_lines(x: DistArray, axis: Any, function: Callable[[Any, int], Any]) -> DistArray:
     """Return the results of a function with several numbers for each line, which become the first axis."""
-    found = _of_lines(x, axis, lambda lines, at: np.moveaxis(function(lines, at), 0, at), True)
+    stack = _of_lines(x, axis, lambda lines, at: np.moveaxis(function(lines, at), 0, at), True)
     at = axis % x.ndim
     order = [at, *(a for a in range(x.ndim) if a != at)]
-    layout = Layout([found.shape[a] for a in order], found.layout.grid, [found.layout.axes[a] for a in order])
-    return DistArray(x.comm, layout, found.block.transpose(order))
+    layout = Layout([stack.shape[a] for a in order], stack.layout.grid, [stack.layout.axes[a] for a in order])
+    return DistArray(x.comm, layout, stack.block.transpose(order))
 
 
 def _record_warnings(call: Callable[[], Any], caught: list[tuple[str, type[Warning]]]) -> Any:

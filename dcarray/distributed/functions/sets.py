@@ -61,9 +61,9 @@ def _unique_along_axis(
     require(ar.ndim > 1 and ar.size and ar.dtype.char in _SORTED)
     rows = np.moveaxis(ar, at, 0)
     table = rows.reshape(rows.shape[0], ar.size // rows.shape[0])
-    found = run_distributed(lambda a: unique_rows(dist_operand(a)), (table,), {}, "unique")
-    values = np.moveaxis(found[0].reshape(len(found[0]), *rows.shape[1:]), 0, at)
-    asked = zip(found[1:], (return_index, return_inverse, return_counts), strict=True)
+    parts = run_distributed(lambda a: unique_rows(dist_operand(a)), (table,), {}, "unique")
+    values = np.moveaxis(parts[0].reshape(len(parts[0]), *rows.shape[1:]), 0, at)
+    asked = zip(parts[1:], (return_index, return_inverse, return_counts), strict=True)
     others = [one for one, wanted in asked if wanted]
     return (values, *others) if others else values
 

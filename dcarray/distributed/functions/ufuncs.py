@@ -72,15 +72,15 @@ def _by_blocks(
     state: Any = np.geterr()
     with np.errstate(all="call", call=lambda message, flag: messages.append(message)):
         try:
-            found = ufunc(*given, **kwargs)
+            result = ufunc(*given, **kwargs)
         except Exception:
-            found = None
-    failed = np.array(found is None or any(state[_error_name(text)] != "ignore" for text in messages))
+            result = None
+    failed = np.array(result is None or any(state[_error_name(text)] != "ignore" for text in messages))
     comm.allreduce(failed, failed, "lor")
     require(not failed)  # NumPy raises or warns, on all ranks
-    if isinstance(found, tuple):
-        return tuple(DistArray(comm, layout, np.asarray(one)) for one in found)
-    return DistArray(comm, layout, np.asarray(found))
+    if isinstance(result, tuple):
+        return tuple(DistArray(comm, layout, np.asarray(one)) for one in result)
+    return DistArray(comm, layout, np.asarray(result))
 
 
 def _error_name(text: str) -> str:
@@ -109,8 +109,8 @@ def _reduce(
     require(ufunc in _REDUCTIONS and out is None and initial is np._NoValue and where is True)
     require(x.dtype.kind in _NUMBERS and x.ndim and x.size and axis != ())
     if order_dependent(ufunc, dtype or x.dtype) and x.size <= MOST_SERIAL:  # in the order of one process
-        found = ufunc.reduce(x.gather(), axis, dtype, keepdims=bool(keepdims))
-        return DistArray.replicated(found, x.comm)
+        result = ufunc.reduce(x.gather(), axis, dtype, keepdims=bool(keepdims))
+        return DistArray.replicated(result, x.comm)
     try:
         axes = axes_of(axis, x.ndim)
     except TypeError:

@@ -108,8 +108,8 @@ def _accelerate(files: UserFiles, functions: list[tuple[str, int]]) -> Way:
     def get_code(loader: Any, name: str) -> CodeType | None:
         if any(file == loader.path for file, _ in functions):
             return compiled(loader.get_data(loader.path), loader.path)
-        found: CodeType | None = load(loader, name)
-        return found
+        code: CodeType | None = load(loader, name)
+        return code
 
     def prepare(root: str | None) -> None:
         loaders.get_code = get_code

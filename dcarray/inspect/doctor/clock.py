@@ -92,13 +92,13 @@ def _values(frame: FrameType) -> dict[str, Any]:
     """Return the integers, and the shapes of the arrays, whose names occur in a frame's code."""
     array = getattr(sys.modules.get("numpy"), "ndarray", None)
     names = {**{n: frame.f_globals.get(n) for n in frame.f_code.co_names}, **frame.f_locals}
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name, value in names.items():
         if type(value) in (int, float, complex, bool):
-            found[name] = value if type(value) is int and abs(value) < 1 << 62 else "number"
+            values[name] = value if type(value) is int and abs(value) < 1 << 62 else "number"
         elif array is not None and type(value) is array:
-            found[name] = [list(value.shape), value.itemsize, value.dtype.kind]
-    return found
+            values[name] = [list(value.shape), value.itemsize, value.dtype.kind]
+    return values
 
 
 class Clock:

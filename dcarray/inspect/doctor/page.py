@@ -70,5 +70,5 @@ def _source(file: str, plain: Run) -> str:
             f'<td class="n">{f"{share:.1%}" if spent else ""}</td><td class="c">{escape(text)}</td></tr>'
         )
     heads = "".join(f'<th scope="col">{head}</th>' for head in ("line", "seconds", "share", "source"))
-    made = f'<div class="doctor"><table><tr>{heads}</tr>{"".join(rows)}</table></div>'
-    return f"<h2>{escape(os.path.basename(file))}</h2>{made}"
+    body = f'<div class="doctor"><table><tr>{heads}</tr>{"".join(rows)}</table></div>'
+    return f"<h2>{escape(os.path.basename(file))}</h2>{body}"

@@ -66,16 +66,16 @@ def traffic(source: str, line: int, values: dict[str, Any]) -> Traffic | None:
             moved = sums.moved + 2 * target + other
             needed = sums.read(node.target, target) + target
         else:
-            made = sums.value(node.value)
+            size = sums.value(node.value)
             stores = any(isinstance(t, ast.Subscript) for t in node.targets)  # copies what was made
             if not sums.operations and not stores:
                 return None
-            moved, needed = sums.moved + 2 * made * stores, made
+            moved, needed = sums.moved + 2 * size * stores, size
         needed += sums.needed()
     except (_Unknown, ValueError):
         return None
     last_is_kept = isinstance(node, ast.Assign) and not stores
-    temporaries = sums.made[:-1] if last_is_kept else sums.made
+    temporaries = sums.sizes[:-1] if last_is_kept else sums.sizes
     return Traffic(moved, needed, len(temporaries), max(temporaries, default=0)) if moved else None
 
 
@@ -85,7 +85,7 @@ class _Sums:
     def __init__(self, values: dict[str, Any]) -> None:
         self._values = values
         self.inputs: dict[str, dict[str, int]] = {}  # by array: its windows
-        self.made: list[int] = []
+        self.sizes: list[int] = []
         self.moved, self.operations = 0, 0
 
     def value(self, node: ast.expr) -> int:
@@ -95,10 +95,10 @@ class _Sums:
 
     def window(self, node: ast.expr) -> int:
         """Return the bytes of the elements that an augmented assignment changes."""
-        found = self._input(node)
-        if not found.ndim:
+        array = self._input(node)
+        if not array.ndim:
             raise _Unknown
-        return found.nbytes
+        return array.nbytes
 
     def read(self, node: ast.expr, size: int) -> int:
         """Return what reading an input adds to the inputs that are known."""
@@ -113,16 +113,16 @@ class _Sums:
         if isinstance(node, ast.Constant) and type(node.value) in (int, float):
             return np.empty(())
         if isinstance(node, ast.Name | ast.Subscript):
-            found = self._input(node)
-            if found.ndim:
+            array = self._input(node)
+            if array.ndim:
                 base = node.value if isinstance(node, ast.Subscript) else node
-                self.inputs.setdefault(ast.unparse(base), {})[ast.unparse(node)] = found.nbytes
-            return found
+                self.inputs.setdefault(ast.unparse(base), {})[ast.unparse(node)] = array.nbytes
+            return array
         whole = isinstance(getattr(node, "op", None), ast.MatMult | ast.Not) or (
             isinstance(node, ast.Compare) and not all(isinstance(o, _TESTS) for o in node.ops)
         )
         if isinstance(node, _OPS) and not whole:
-            return self._made([n for n in ast.iter_child_nodes(node) if isinstance(n, ast.expr)], node)
+            return self._result_of([n for n in ast.iter_child_nodes(node) if isinstance(n, ast.expr)], node)
         if isinstance(node, ast.Call) and not node.keywords and isinstance(node.func, ast.Attribute):
             module = node.func.value
             function: Any = getattr(np, node.func.attr, None)
@@ -135,10 +135,10 @@ class _Sums:
                 if (usual and len(node.args) == function.nin) or (
                     function is np.where and len(node.args) == 3
                 ):
-                    return self._made(node.args, node)
+                    return self._result_of(node.args, node)
         raise _Unknown
 
-    def _made(self, parts: list[ast.expr], node: ast.expr) -> np.ndarray[Any, Any]:
+    def _result_of(self, parts: list[ast.expr], node: ast.expr) -> np.ndarray[Any, Any]:
         arrays = [self._array(part) for part in parts]
         shape = np.broadcast_shapes(*(a.shape for a in arrays))
         wide = [a.itemsize for a in arrays if a.ndim]
@@ -149,7 +149,7 @@ class _Sums:
             raise _Unknown
         result = _like(shape, 1 if is_test else max(wide))
         self.operations += 1
-        self.made.append(result.nbytes)
+        self.sizes.append(result.nbytes)
         self.moved += result.nbytes + sum(a.nbytes for a in arrays if a.ndim)
         return result
 

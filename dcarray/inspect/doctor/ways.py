@@ -68,11 +68,11 @@ def gains(program: Program, plain: Run, which: list[str]) -> list[Gain]:
 def _gain(way: str, program: Program, plain: Run) -> Gain:
     name, functions = WAYS[way], []
     if way == "accelerate":
-        found = hot_functions(plain)
-        if not found:
+        hot = hot_functions(plain)
+        if not hot:
             return Gain(way, name, None, "no hot line is in a function")
-        name += " on " + ", ".join(found.values())
-        functions = [*found]
+        name += " on " + ", ".join(hot.values())
+        functions = [*hot]
     if not program.stdin:
         try:
             os.lseek(0, 0, os.SEEK_SET)  # input from a file is read again
@@ -89,7 +89,7 @@ def _gain(way: str, program: Program, plain: Run) -> Gain:
 
 def hot_functions(plain: Run) -> dict[tuple[str, int], str]:
     """Return the names of the outermost functions that hot lines are in, by their file and line."""
-    found = {}
+    hot = {}
     for (file, line), seconds in plain.lines.items():
         if seconds < LEAST_SHARE * plain.seconds:
             continue
@@ -99,7 +99,7 @@ def hot_functions(plain: Run) -> dict[tuple[str, int], str]:
             continue
         while around := [n for n in body if n.lineno <= line <= (n.end_lineno or n.lineno)]:
             if isinstance(around[0], ast.FunctionDef):
-                found[file, around[0].lineno] = around[0].name
+                hot[file, around[0].lineno] = around[0].name
                 break
             body = [n for n in ast.iter_child_nodes(around[0]) if isinstance(n, ast.stmt)]
-    return found
+    return hot
