@@ -50,13 +50,13 @@ _classes: dict[Any, type[ndarray]] = {None: ndarray}
 def array_class(device: Any) -> type[ndarray]:
     """Return the class of arrays on a device; the first call makes the class."""
     with _lock:
-        found = _classes.get(device)
-        if found is None:
-            found = _classes[device] = type("ndarray", (DeviceArray,), {"__slots__": (), "_device": device})
-            found.__module__, found.__qualname__ = ndarray.__module__, ndarray.__qualname__
+        cls = _classes.get(device)
+        if cls is None:
+            cls = _classes[device] = type("ndarray", (DeviceArray,), {"__slots__": (), "_device": device})
+            cls.__module__, cls.__qualname__ = ndarray.__module__, ndarray.__qualname__
             if BUILT:
-                adopt_device_class(found)
-    return found
+                adopt_device_class(cls)
+    return cls
 
 
 def synchronise() -> None:
@@ -177,9 +177,9 @@ class DeviceArray(ndarray):
             if func in _METHODS and len(args) == 1 and kwargs.keys() <= _AXES and type(args[0]) is type(self):
                 return getattr(args[0], _METHODS[func])(**kwargs)
             for way in (try_library, try_kernels):
-                found = way(type(self), func, args, kwargs)
-                if found is not NotImplemented:
-                    return found
+                served = way(type(self), func, args, kwargs)
+                if served is not NotImplemented:
+                    return served
         result = call(type(self), lambda *given, **named: DISPATCH(func, given, named), args, kwargs)
         if device is None or not isinstance(result, Handle):
             return result
@@ -225,8 +225,8 @@ def _sooner(function: Callable[..., Any], way: Callable[..., Any]) -> Callable[.
 
     @wraps(function)
     def method(self: DeviceArray, *args: Any, **kwargs: Any) -> Any:
-        found = way(self, *args, **kwargs) if self._small is None else None
-        return usual(self, *args, **kwargs) if found is None else found
+        result = way(self, *args, **kwargs) if self._small is None else None
+        return usual(self, *args, **kwargs) if result is None else result
 
     return method
 
@@ -262,8 +262,8 @@ def _by_kernels(name: str) -> Callable[..., Any]:
     function = getattr(np, name)
 
     def way(self: DeviceArray, *args: Any, **kwargs: Any) -> Any:
-        found = try_kernels(type(self), function, (self, *args), kwargs)
-        return None if found is NotImplemented else found
+        result = try_kernels(type(self), function, (self, *args), kwargs)
+        return None if result is NotImplemented else result
 
     return way
 
@@ -281,9 +281,9 @@ def _getitem(self: DeviceArray, key: Any) -> Any:
         return indexing.get(self, key)
     if is_large(self) and not _is_mask(self, key):
         common_device(self._device, self, key)
-        found = indexed.item(self, key)
-        if found is not NotImplemented:
-            return found
+        part = indexed.item(self, key)
+        if part is not NotImplemented:
+            return part
     return None
 
 
@@ -333,21 +333,21 @@ def _strides(self: DeviceArray) -> tuple[int, ...]:
     return tuple([n * self.itemsize for n in strides_of(self)])
 
 
-def _made() -> dict[str, Any]:
+def _members() -> dict[str, Any]:
     """Return, by name, the methods and properties of `DeviceArray` that may record or return an array."""
     names = [f"__{kind}{name}__" for name in _OPERATORS for kind in ("", "r", "i")]
     names += [f"__{name}__" for name in _SPECIAL]
     names += [name for name in dir(ndarray) if not name.startswith("_") and callable(getattr(ndarray, name))]
-    found: dict[str, Any] = {name: _forwarded(getattr(ndarray, name)) for name in names if name not in _HERE}
-    found |= {name: _property(name) for name in ("T", "mT", "real", "imag", "base", "flat", "shape")}
+    table: dict[str, Any] = {name: _forwarded(getattr(ndarray, name)) for name in names if name not in _HERE}
+    table |= {name: _property(name) for name in ("T", "mT", "real", "imag", "base", "flat", "shape")}
     ways = {name: _fold(ufunc) for name, ufunc in _FOLDS.items()}
     ways |= {name: _by_kernels(name) for name in _BY_KERNELS}
     ways |= {"__matmul__": _matmul, "__getitem__": _getitem}
-    found |= {name: _sooner(getattr(ndarray, name), way) for name, way in ways.items()}
-    found["__setitem__"] = _setitem
-    found["strides"] = property(_strides, getattr_static(ndarray, "strides").fset)
-    return found
+    table |= {name: _sooner(getattr(ndarray, name), way) for name, way in ways.items()}
+    table["__setitem__"] = _setitem
+    table["strides"] = property(_strides, getattr_static(ndarray, "strides").fset)
+    return table
 
 
-for _name, _value in _made().items():
+for _name, _value in _members().items():
     setattr(DeviceArray, _name, _value)

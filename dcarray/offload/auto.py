@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 __all__ = ["AutoDevice", "auto_device", "run"]
 
 _ASKED = 600.0  # seconds after which the rates are asked for again
-_LONG = 1e6  # nanoseconds from which a run tells something of the rates
-_MUCH = 4  # times
+_LEAST_TELLING = 1e6  # nanoseconds from which a run tells something of the rates
+_SURPRISING = 4  # times as fast as expected
 
 
 class AutoDevice:
@@ -80,7 +80,7 @@ class AutoDevice:
     def note_host_run(self, expected: float, seconds: float) -> None:
         """Note how many ``seconds`` a run on the processor took, of ``expected`` nanoseconds.  If it took
         much less, the machine was busy when rates were measured, so they are measured again soon."""
-        if expected >= _LONG and 1e9 * seconds * _MUCH < expected:
+        if expected >= _LEAST_TELLING and 1e9 * seconds * _SURPRISING < expected:
             self._surprised = True
 
     def known_rates(self, options: config.Options) -> Rates | None:
@@ -91,10 +91,10 @@ class AutoDevice:
 
     def choice(self, template: LogTemplate) -> Choice:
         """Return the `Choice` that all recordings with one log template share."""
-        found = self._choices.get(template)
-        if found is None:
-            found = self._choices[template] = Choice()
-        return found
+        choice = self._choices.get(template)
+        if choice is None:
+            choice = self._choices[template] = Choice()
+        return choice
 
     def decide(self, rec: Recording, options: config.Options, tried: bool = True) -> Decision:
         """Return the decision where a recording runs; with ``tried=False``, without counting it as a run."""
@@ -102,31 +102,31 @@ class AutoDevice:
         if known is not None:
             return known
         if options.jit == "off":
-            found = Decision(False, "the option jit is off")
+            decision = Decision(False, "the option jit is off")
         elif any(fp_state.raises_or_calls(site[2]) for site in rec.sites):
-            found = Decision(False, "floating-point exceptions are to be raised, which devices cannot")
+            decision = Decision(False, "floating-point exceptions are to be raised, which devices cannot")
         else:
             template = EXECUTOR.prepare(rec, options).template
             live = [k for k in rec.news if rec.slots[k]() is not None]
             work = work_of(rec.log, live, rec.views)
-            found = self.choice(template).decide(work, moves_of(rec), self.rates(), self.there.name, tried)
+            decision = self.choice(template).decide(work, moves_of(rec), self.rates(), self.there.name, tried)
         if tried:
-            self._decided[rec] = found
-        return found
+            self._decided[rec] = decision
+        return decision
 
 
 def auto_device() -> AutoDevice | None:
     """Return the device ``"auto"``, of the first CUDA device if there is one; None if there is no device."""
-    found = sorted(devices.find(), key=lambda one: one.target != "cuda")
-    if not found:
+    candidates = sorted(devices.find(), key=lambda one: one.target != "cuda")
+    if not candidates:
         return None
-    known = _made.get(id(found[0]))
+    known = _instances.get(id(candidates[0]))
     if known is None:
-        known = _made[id(found[0])] = AutoDevice(found[0])
+        known = _instances[id(candidates[0])] = AutoDevice(candidates[0])
     return known
 
 
-_made: dict[int, AutoDevice] = {}  # by the identity of the device, which it keeps alive
+_instances: dict[int, AutoDevice] = {}  # by the identity of the device, which it keeps alive
 
 
 def moves_of(rec: Recording) -> Moves:

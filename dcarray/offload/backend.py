@@ -45,5 +45,5 @@ def remark(rec: Recording, options: Options) -> str:
     device = rec.device
     if not isinstance(device, auto.AutoDevice):
         return ""
-    found = device.decide(rec, options, tried=False)
-    return f"runs on {device.there.name if found.on_device else 'the processor'}: {found.reason}"
+    decision = device.decide(rec, options, tried=False)
+    return f"runs on {device.there.name if decision.on_device else 'the processor'}: {decision.reason}"

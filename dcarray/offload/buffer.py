@@ -33,7 +33,7 @@ SINGLE = 100_000
 """The bytes of a copy to the host that takes about as long as a copy of a single element."""
 
 
-AT_LEAST = 1024
+MOST_HOST_ELEMENTS = 1024
 """The size in elements from which an array that is put on a device gets a buffer there, at the latest."""
 
 
@@ -41,10 +41,10 @@ def least_elements() -> int:
     """Return the size in elements from which an array that is put on a device gets a buffer there.
 
     Operations on smaller arrays alone are faster on the host than the launch of a kernel.  But each use of
-    such an array together with one in a buffer copies it to the device.  So the size is not above `AT_LEAST`,
-    even if calls on larger arrays run at once on the processor (the option ``eager_below``).
+    such an array together with one in a buffer copies it to the device.  So the size is not above
+    `MOST_HOST_ELEMENTS`, even if calls on larger arrays run at once (the option ``eager_below``).
     """
-    return min(current().eager_below, AT_LEAST)
+    return min(current().eager_below, MOST_HOST_ELEMENTS)
 
 
 class DeviceError(RuntimeError):
@@ -150,10 +150,10 @@ class DeviceBuffer:
             if self.done or not self.ahead or self.read + count * item > head.size * head.dtype.itemsize:
                 return None
             self.check()
-            found = np.empty(count, store.dtype)
-            self._copy_into(found, start * item)
+            span = np.empty(count, store.dtype)
+            self._copy_into(span, start * item)
             self.read += max(SINGLE, count * item)
-        return as_strided(found[low - start :], shape, [step * item for step in steps])
+        return as_strided(span[low - start :], shape, [step * item for step in steps])
 
     def check(self) -> None:
         """Raise a DeviceError if the elements are lost."""
@@ -221,9 +221,9 @@ class DeviceBuffer:
 
 def lost(device: Device, error: Exception) -> DeviceBuffer:
     """Return a buffer without memory for elements that are lost; reading them raises a DeviceError."""
-    made = DeviceBuffer(device, None, True)
-    made.failure = error
-    return made
+    buffer = DeviceBuffer(device, None, True)
+    buffer.failure = error
+    return buffer
 
 
 def uploaded(device: Device, a: np.ndarray[Any, Any]) -> DeviceBuffer:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["known_rates", "measured_rates", "rates_of"]
 
-LARGE = 1 << 22  # elements that no cache holds
+UNCACHED_ELEMENTS = 1 << 22  # elements that no cache holds
 SIDE = 512  # rows of a matrix
 ROUNDS = 5
 VERSION = 2  # of what is measured, and of how it is kept
@@ -68,18 +68,18 @@ def _kept(path: Path | None) -> tuple[int, list[Rates], float]:
             return nothing
         number, measured = json.loads(path.read_text())
         age = time.time() - path.stat().st_mtime
-        found = [_read(one) for one in measured]
-        return (number, found, age) if type(number) is int and number >= len(found) > 0 else nothing
+        rates = [_read(one) for one in measured]
+        return (number, rates, age) if type(number) is int and number >= len(rates) > 0 else nothing
     except (OSError, ValueError, TypeError, AttributeError, KeyError):
         return nothing
 
 
 def _read(kept: dict[str, Any]) -> Rates:
-    found = Rates(Speed(**kept.pop("host")), Speed(**kept.pop("device")), **kept)
-    figures = [*asdict(found.host).values(), *asdict(found.device).values(), *kept.values()]
+    rates = Rates(Speed(**kept.pop("host")), Speed(**kept.pop("device")), **kept)
+    figures = [*asdict(rates.host).values(), *asdict(rates.device).values(), *kept.values()]
     if not all(type(v) is float and v >= 0 for v in figures):
         raise ValueError("a rate is no time")
-    return found
+    return rates
 
 
 def _keep(path: Path | None, number: int, rates: list[Rates]) -> None:
@@ -105,7 +105,7 @@ def _path(device: Device, options: config.Options) -> Path | None:
 
 def measured_rates(device: Device) -> Rates:
     """Return the rates of the processor and of a device, measured now."""
-    block = np.linspace(0.0, 1.0, LARGE)
+    block = np.linspace(0.0, 1.0, UNCACHED_ELEMENTS)
     with recording_for(None), config.options(eager_below=0, jit="eager", fastmath=False):
         host = _speed(wrap, lambda: None)
         there = _speed(lambda a: of_class(array_class(device), a), device.synchronise)
@@ -125,7 +125,7 @@ def measured_rates(device: Device) -> Rates:
 def _speed(put: Callable[[np.ndarray[Any, Any]], Any], synchronise: Callable[[], None]) -> Speed:
     """Return the measured speed of the processor or a device: ``put`` makes an array there, ``synchronise``
     waits until its work is done."""
-    few, many = put(np.zeros(16)), put(np.linspace(0.0, 1.0, LARGE))
+    few, many = put(np.zeros(16)), put(np.linspace(0.0, 1.0, UNCACHED_ELEMENTS))
     matrix = put(np.linspace(0.0, 1.0, SIDE * SIDE).reshape(SIDE, SIDE))
 
     def timed(call: Callable[[], Any]) -> float:
@@ -142,8 +142,8 @@ def _speed(put: Callable[[np.ndarray[Any, Any]], Any], synchronise: Callable[[],
     product = timed(lambda: matrix @ matrix) - launch
     return Speed(
         launch,
-        max(streamed, 0.0) / (2 * 8 * LARGE),
-        max(exponential, 0.0) / (LARGE * kernel_cost("exp", "dd")),
+        max(streamed, 0.0) / (2 * 8 * UNCACHED_ELEMENTS),
+        max(exponential, 0.0) / (UNCACHED_ELEMENTS * kernel_cost("exp", "dd")),
         max(product, 0.0) / SIDE**3,
     )
 

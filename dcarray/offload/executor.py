@@ -98,8 +98,8 @@ def _run_plan(executor: Executor, rec: Recording, options: config.Options, devic
         slot, head = rec.slots[k], heads[k]
         store = slot if type(slot) is Store else slot() or rec.substitute(k)
         if head in new and head not in buffers:
-            made = device.allocate(max(store.size * store.dtype.itemsize, 1))
-            buffers[head] = DeviceBuffer(rec.device, made, True)
+            memory = device.allocate(max(store.size * store.dtype.itemsize, 1))
+            buffers[head] = DeviceBuffer(rec.device, memory, True)
             fresh.append((store, buffers[head]))
         elif k not in new:
             held = resident(rec.device, store)
@@ -140,12 +140,12 @@ def planning_options(rec: Recording, options: config.Options, device: Device) ->
     rec.watched = 0
     rec.log = contiguous_log(rec.log)
     global _planned
-    given, found = _planned
+    given, planned = _planned
     target = device.target or options.target
-    if given is not options or found.target != target:
-        found = replace(options, target=target, jit="eager")
-        _planned = options, found
-    return found
+    if given is not options or planned.target != target:
+        planned = replace(options, target=target, jit="eager")
+        _planned = options, planned
+    return planned
 
 
 _planned: tuple[config.Options | None, config.Options] = (None, config.Options())

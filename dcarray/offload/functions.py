@@ -45,12 +45,12 @@ def _histogram(
         edges = np.histogram_bin_edges(known, bins, range)
         common = edges.dtype
     require(common.kind in "iuf" and common.char != "e")
-    found = k.counted(row(a), edges.size - 1, edges.astype(common), _flat(weights))
+    heights = k.counted(row(a), edges.size - 1, edges.astype(common), _flat(weights))
     if weights is not None:
-        found = found.astype(weights.dtype)
+        heights = heights.astype(weights.dtype)
     if density:
-        found = found / np.diff(edges).astype(float) / found.sum()
-    return found, k.small(edges)
+        heights = heights / np.diff(edges).astype(float) / heights.sum()
+    return heights, k.small(edges)
 
 
 def _is_uniform(bins: Any) -> bool:
@@ -66,8 +66,8 @@ def _flat(x: Any) -> Any:
 def _searchsorted(k: Kernels, a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
     a, v = numbers(k, a, "biuf", 1), numbers(k, v, "biuf")
     require(sorter is None and side in ("left", "right") and (is_large(a) or is_large(v)))
-    found = k.searched(a, v, side == "right")
-    return found if v.ndim else host(found)[()]
+    places = k.searched(a, v, side == "right")
+    return places if v.ndim else host(places)[()]
 
 
 @does(np.digitize)
@@ -94,13 +94,13 @@ def _interp(
     j = np.clip(k.searched(xp, x, True) - 1, 0, xp.size - 2)
     x0, x1, y0, y1 = (k.taken(table, place, 0) for table in (xp, fp) for place in (j, j + 1))
     slope = (y1 - y0) / (x1 - x0)
-    found = slope * (x - x0) + y0
-    found = np.where(np.isnan(found), slope * (x - x1) + y1, found)
-    found = np.where(np.isnan(found) & (y0 == y1), y0, found)
-    found = np.where(x == x0, y0, found)
-    found = np.where(x == last, end, found)
-    found = np.where(x < first, below, np.where(x > last, above, found))
-    return np.where(np.isnan(x), x, found)
+    y = slope * (x - x0) + y0
+    y = np.where(np.isnan(y), slope * (x - x1) + y1, y)
+    y = np.where(np.isnan(y) & (y0 == y1), y0, y)
+    y = np.where(x == x0, y0, y)
+    y = np.where(x == last, end, y)
+    y = np.where(x < first, below, np.where(x > last, above, y))
+    return np.where(np.isnan(x), x, y)
 
 
 @does(np.isin)
@@ -113,8 +113,8 @@ def _isin(
     table = row(table)
     table = k.sorted(table)[0] if is_large(table) else np.sort(host(table))
     at = np.minimum(k.searched(table, x, False), table.size - 1)
-    found = k.taken(table, at, 0)
-    return found != x if invert else found == x
+    nearest = k.taken(table, at, 0)
+    return nearest != x if invert else nearest == x
 
 
 # ---- sorting -------------------------------------------------------------------------------------------
@@ -165,10 +165,10 @@ def in_rows(k: Kernels, a: Any, axis: Any, wanted: Callable[[Any, Any, int], Any
 def _lexsort(k: Kernels, keys: Any, axis: Any = -1) -> Any:
     first, *others = [there(k, key, ndim=1) for key in keys]
     require(all(key.shape == first.shape for key in others) and axis in (-1, 0))
-    found = k.sorted(first)[1]
+    order = k.sorted(first)[1]
     for key in others:
-        found = k.taken(found, k.sorted(k.taken(key, found, 0))[1], 0)
-    return found
+        order = k.taken(order, k.sorted(k.taken(key, order, 0))[1], 0)
+    return order
 
 
 @does(np.unique)
@@ -185,18 +185,18 @@ def _unique(
     first = k.fresh((x.size,), bool)
     first[:1], first[1:] = True, new
     begins = k.positions(first)
-    found = [k.taken(keys, begins, 0)]
+    results = [k.taken(keys, begins, 0)]
     if return_index:
-        found.append(k.taken(places, begins, 0))
+        results.append(k.taken(places, begins, 0))
     if return_inverse:
         inverse = k.fresh((x.size,), np.int64)
         k.put(inverse, places, np.cumsum(first) - 1, 0)
-        found.append(inverse.reshape(x.shape))
+        results.append(inverse.reshape(x.shape))
     if return_counts:
         ends = k.fresh((begins.size + 1,), np.int64)
         ends[:-1], ends[-1:] = begins, x.size
-        found.append(np.diff(ends))
-    return tuple(found) if len(found) > 1 else found[0]
+        results.append(np.diff(ends))
+    return tuple(results) if len(results) > 1 else results[0]
 
 
 @does(np.argmax)
@@ -219,7 +219,7 @@ def _first_extreme(k: Kernels, a: Any, axis: Any, out: Any, keepdims: bool, extr
         x, axis = row(x), 0
     chosen = (x == extreme(x, axis=axis, keepdims=True)) | (x != x)
     before = np.cumsum(chosen, axis=axis) == 0
-    found = np.sum(before, axis=axis, keepdims=keepdims and kept is None)
+    places = np.sum(before, axis=axis, keepdims=keepdims and kept is None)
     if keepdims and kept is not None:
-        return found.reshape(kept)
-    return found if found.ndim else host(found)[()]
+        return places.reshape(kept)
+    return places if places.ndim else host(places)[()]

@@ -20,11 +20,11 @@ __all__ = ["add_at", "item", "set_items"]
 @does(np.nonzero)
 def _nonzero(k: Kernels, a: Any) -> Any:
     require(is_large(a) and a.ndim > 0)
-    at, found = k.positions(a != 0), []
+    at, indices = k.positions(a != 0), []
     for extent in reversed(a.shape[1:]):
-        found.append(at % extent)
+        indices.append(at % extent)
         at = at // extent
-    return (at, *reversed(found))
+    return (at, *reversed(indices))
 
 
 @does(np.flatnonzero)
@@ -70,9 +70,9 @@ def _take(k: Kernels, a: Any, indices: Any, axis: Any = None, out: Any = None, m
     if axis is None:
         a, axis = row(a), 0
     axis = range(a.ndim)[axis]
-    found = k.taken(a, at if at.ndim else at.reshape(1), axis, bounds(at, a.shape[axis]))
-    found = found.reshape(*a.shape[:axis], *at.shape, *a.shape[axis + 1 :])
-    return found if found.ndim else host(found)[()]
+    elements = k.taken(a, at if at.ndim else at.reshape(1), axis, bounds(at, a.shape[axis]))
+    elements = elements.reshape(*a.shape[:axis], *at.shape, *a.shape[axis + 1 :])
+    return elements if elements.ndim else host(elements)[()]
 
 
 @does(np.take_along_axis)

@@ -26,7 +26,7 @@ from .taking import record
 __all__ = ["Declined", "Kernels", "compiled", "is_large", "row"]
 
 _INT = np.dtype(np.int64)
-_SHARE = 64  # elements that a thread adds up at least, where there are so many
+_LEAST_PER_THREAD = 64  # elements that a thread adds up at least, where there are so many
 _MOST_THREADS = 4096
 _MOST_SUMS = 1 << 22  # sums of all threads, of all bins
 
@@ -70,10 +70,10 @@ class Kernels:
             whole = x._index is None and store is store.family and x._shape == store.shape
             ordinary = ordinary if whole else ordinary.copy()
             evaluate(ordinary)
-        found = resident(self.device, ordinary._store)
-        if found is None:
+        buffer = resident(self.device, ordinary._store)
+        if buffer is None:
             raise Declined
-        return found.buffer
+        return buffer.buffer
 
     def fresh(self, shape: tuple[int, ...], dtype: Any) -> Any:
         """Return a new array on the device, with undefined elements."""
@@ -107,10 +107,10 @@ class Kernels:
 
     def expanded(self, counts: Any) -> Any:
         """Return each index as often as the running count ``counts`` grows there, like ``np.repeat``."""
-        made = self.fresh((int(counts[counts.size - 1]),), _INT)
-        buffers = made._store.remote.buffer, self.held(counts)
-        self._run(indexing.selection(None), buffers, made.size, counts.size)
-        return made
+        indices = self.fresh((int(counts[counts.size - 1]),), _INT)
+        buffers = indices._store.remote.buffer, self.held(counts)
+        self._run(indexing.selection(None), buffers, indices.size, counts.size)
+        return indices
 
     def taken(self, x: Any, at: Any, axis: int, kind: str = COUNTED) -> Any:
         """Record and return ``np.take(x, at, axis)``; ``at`` must be in bounds (``kind``: see `record`)."""
@@ -134,11 +134,11 @@ class Kernels:
         """Return ``np.searchsorted(table, values)``, with ``side="right"`` if ``right``."""
         common = np.result_type(table.dtype, values.dtype)
         _ordered(common)
-        made = self.fresh(values.shape, _INT)
+        places = self.fresh(values.shape, _INT)
         kernel = indexing.search(table.dtype, values.dtype, common, right)
-        buffers = made._store.remote.buffer, self.held(table), self.held(values)
+        buffers = places._store.remote.buffer, self.held(table), self.held(values)
         self._run(kernel, buffers, values.size, table.size)
-        return made
+        return places
 
     def sorted(self, x: Any) -> tuple[Any, Any]:
         """Return the elements of a vector in order, NaN last, and the index at which each of them was; equal
@@ -164,10 +164,10 @@ class Kernels:
         the sizes, so results do not depend on the order of threads.  For many bins, `grouped` is used.
         """
         size = values.size
-        threads = min(max(1 << (size // _SHARE).bit_length(), THREADS), _MOST_THREADS)
+        threads = min(max(1 << (size // _LEAST_PER_THREAD).bit_length(), THREADS), _MOST_THREADS)
         while bins * threads > _MOST_SUMS:
             threads //= 2
-        if threads < min(_SHARE, size):
+        if threads < min(_LEAST_PER_THREAD, size):
             if edges is not None:
                 raise Declined
             total = self.fresh((bins,), _INT if weights is None else np.float64)
@@ -184,30 +184,30 @@ class Kernels:
     def slid(self, x: Any, weights: Any, before: int, size: int) -> Any:
         """Return ``size`` sums of products of a vector with shorter ``weights`` that slide along it;
         ``before`` is how many terms of the first sum lie before the vector."""
-        made = self.fresh((size,), x.dtype)
-        buffers = made._store.remote.buffer, self.held(x), self.held(weights)
+        sums = self.fresh((size,), x.dtype)
+        buffers = sums._store.remote.buffer, self.held(x), self.held(weights)
         self._run(indexing.sliding(x.dtype), buffers, size, x.size, weights.size, before)
-        return made
+        return sums
 
     def streamed(self, state: Any, jumps: Any, count: int, digits: int) -> Any:
         """Return ``count`` 64-bit numbers of NumPy's generator; see
         `dcarray.lowering.gpu.streams.numbers`."""
-        made = self.fresh((count,), np.uint64)
-        buffers = made._store.remote.buffer, self.held(state), self.held(jumps)
+        words = self.fresh((count,), np.uint64)
+        buffers = words._store.remote.buffer, self.held(state), self.held(jumps)
         self._run(streams.numbers(), buffers, count, digits)
-        return made
+        return words
 
     def grouped(self, total: Any, values: Any, weights: Any = None) -> Any:
         """Return a copy of ``total`` in which, for each of ``values``, the element with this index has grown
         by 1, or by the value's weight; in the order of values, as in NumPy."""
         keys, places = self.sorted(values)
-        made = total.copy()
-        buffers = [self.held(made), self.held(keys), self.held(places)]
+        totals = total.copy()
+        buffers = [self.held(totals), self.held(keys), self.held(places)]
         if weights is not None:
             buffers.append(self.held(weights))
         kernel = indexing.grouped(total.dtype, keys.dtype, None if weights is None else weights.dtype)
         self._run(kernel, tuple(buffers), total.size, values.size)
-        return made
+        return totals
 
 
 def row(x: Any) -> Any:

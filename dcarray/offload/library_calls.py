@@ -40,8 +40,8 @@ def try_library(cls: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, An
     try:
         given = [_argument(device, value) for value in args]
         named = {key: _argument(device, value) for key, value in kwargs.items()}
-        found = function(*given, **named)
-        return _result(cls, name, found)
+        result = function(*given, **named)
+        return _result(cls, name, result)
     except Exception:  # NumPy gives its own answer to what the library does not take, or its own error
         return NotImplemented
 
@@ -70,30 +70,30 @@ def _argument(device: Any, value: Any) -> Any:
     raise _Refused
 
 
-def _result(cls: Any, name: str, found: Any) -> Any:
+def _result(cls: Any, name: str, result: Any) -> Any:
     """Return the library's result, with its arrays as arrays of the class ``cls``; 0-d ones as scalars."""
-    if isinstance(found, tuple):
-        return _named_tuple(name, len(found))(*(_result(cls, name, one) for one in found))
-    dtype = np.dtype(found.dtype)
+    if isinstance(result, tuple):
+        return _named_tuple(name, len(result))(*(_result(cls, name, one) for one in result))
+    dtype = np.dtype(result.dtype)
     if not compiles(dtype):
         raise _Refused
-    if not found.flags.c_contiguous:
-        found = found.copy(order="C")
+    if not result.flags.c_contiguous:
+        result = result.copy(order="C")
     device = cls._device
-    held = DeviceBuffer(device, device.buffer_of(found), True)
-    if not found.shape:
+    held = DeviceBuffer(device, device.buffer_of(result), True)
+    if not result.shape:
         value = np.empty((), dtype)
         device.download(held.buffer, value)
         return value[()]
-    return array_in(cls, held, tuple(found.shape), dtype)
+    return array_in(cls, held, tuple(result.shape), dtype)
 
 
 @cache
 def _named_tuple(name: str, length: int) -> Any:
     """Return the type of the named tuple that a function of `numpy.linalg` returns."""
-    made = getattr(np.linalg, name.rpartition(".")[2])(np.eye(1))
-    assert len(made) == length
-    return type(made)
+    example = getattr(np.linalg, name.rpartition(".")[2])(np.eye(1))
+    assert len(example) == length
+    return type(example)
 
 
 def placed_in_buffer(device: Any, x: Any) -> tuple[DeviceBuffer, tuple[int, ...], int] | None:

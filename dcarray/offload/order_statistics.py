@@ -32,14 +32,14 @@ def _median(
     places = np.array([(length - 1) // 2, length // 2, length - 1])
     if keys.ndim == 1:
         *few, last = host(k.taken(keys, places, 0))
-        found = np.median(np.array(few if last == last else [last], x.dtype))
-        return k.small(np.full((1,) * x.ndim, found)) if keepdims else found
+        median = np.median(np.array(few if last == last else [last], x.dtype))
+        return k.small(np.full((1,) * x.ndim, median)) if keepdims else median
     below, above, last = (keys[..., n] for n in places)
     if x.dtype.kind in "iu":
         below, above = below.astype(np.float64), above.astype(np.float64)
-    found = below if length % 2 else (below + above) / 2
-    found = np.where(last == last, found, last) if x.dtype.kind == "f" else found
-    return np.expand_dims(found, axis) if keepdims else found
+    median = below if length % 2 else (below + above) / 2
+    median = np.where(last == last, median, last) if x.dtype.kind == "f" else median
+    return np.expand_dims(median, axis) if keepdims else median
 
 
 @does(np.quantile)
@@ -61,11 +61,11 @@ def _quantile(
     below, above, ends = chosen.reshape(*places.shape, *keys.shape[:-1])
     part = (at - low).reshape(q.shape + (1,) * (keys.ndim - 1))
     step = above - below
-    found = np.where(part >= 0.5, above - step * (1 - part), below + step * part)
-    found = np.where(ends == ends, found, ends)
+    quantiles = np.where(part >= 0.5, above - step * (1 - part), below + step * part)
+    quantiles = np.where(ends == ends, quantiles, ends)
     if keys.ndim > 1:
-        return found
-    return k.small(found) if q.ndim else found[()]
+        return quantiles
+    return k.small(quantiles) if q.ndim else quantiles[()]
 
 
 @does(np.percentile)

@@ -42,12 +42,12 @@ def device_of(name: str) -> Any:
         if either is not None:
             either.renewed_rates()  # before anything is recorded
         return either
-    found = devices.get(name)
+    device = devices.get(name)
     if communicator() is not None:
         raise ValueError(
             f"several ranks compute on {name} with dc.options(device=...), not by an array's own"
         )
-    return found
+    return device
 
 
 def created(name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -118,10 +118,10 @@ def converted(name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str,
             f"Unable to avoid copy while creating an array as requested: {name} has memory of its own."
         )
     plain = tuple(map(_plain, args))
-    found = function(*plain, **kwargs)
-    if not isinstance(found, Handle):
-        return found
-    host = found._evaluated()
+    array = function(*plain, **kwargs)
+    if not isinstance(array, Handle):
+        return array
+    host = array._evaluated()
     return placed(name, host, owned=host.base is None and not any(host is v for v in plain))
 
 

@@ -50,12 +50,12 @@ def selected(x: Handle, mask: Handle) -> Any:
     given = [held for one in (whole, counts) if (held := resident(device, one._store)) is not None]
     if len(given) < 2:
         return None
-    made = DeviceBuffer(device, there.allocate(max(number * x.dtype.itemsize, 1)), True)
+    buffer = DeviceBuffer(device, there.allocate(max(number * x.dtype.itemsize, 1)), True)
     if number:
         blocks = -(-number // THREADS)
-        buffers = tuple((held.buffer, 0) for held in (made, *given))
+        buffers = tuple((held.buffer, 0) for held in (buffer, *given))
         kernel(there, (blocks,), buffers, (number, size, blocks))
-    return array_in(array_class(device) if type(x)._device is device else ndarray, made, (number,), x.dtype)
+    return array_in(array_class(device) if type(x)._device is device else ndarray, buffer, (number,), x.dtype)
 
 
 def _device_of(x: Handle) -> Any:

@@ -75,12 +75,12 @@ def _uniform(k: Kernels, bits: Any, method: str, args: tuple[Any, ...], kwargs: 
     shape, bounds = asked
     count = math.prod(shape)
     require(count >= least_elements())
-    found = (_words(k, bits, count) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    reals = (_words(k, bits, count) >> np.uint64(11)).astype(np.float64) * 2.0**-53
     if bounds is not None:
         low, high = map(float, bounds)
-        found = low + (high - low) * found
+        reals = low + (high - low) * reals
     _advance(bits, count)
-    return found.reshape(shape)
+    return reals.reshape(shape)
 
 
 def _asked_for(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -137,9 +137,9 @@ def _integers(
     few = np.uint64(_HALF % width)
     # then NumPy draws another number in its place
     require(not few or not host(((spread & np.uint64(_HALF - 1)) < few).any()))
-    found = low + (spread >> np.uint64(32)).astype(np.int64)
+    ints = low + (spread >> np.uint64(32)).astype(np.int64)
     _advance(bits, (count - kept - 1) // 2, 2 - (count - kept) % 2)
-    return found.reshape(shape)
+    return ints.reshape(shape)
 
 
 def _of(method: str) -> Callable[..., Any]:

@@ -51,10 +51,10 @@ def taken(x: Any, key: tuple[Any, ...]) -> Any:
         return NotImplemented
     kinds = [KEPT] * len(x._shape)
     for axis, place in enumerate(places, first):
-        found = kind_of_index(place, x._shape[axis])
-        if found is None:
+        kind = kind_of_index(place, x._shape[axis])
+        if kind is None:
             return NotImplemented
-        kinds[axis] = found
+        kinds[axis] = kind
     return record(type(x), x, places, shape, kinds)
 
 
@@ -109,10 +109,10 @@ def limits(place: Any) -> tuple[int, int]:
     if held.ahead:
         with recording_for(held.device):
             there = as_class(ndarray, place)
-            found = int(there.min()), int(there.max())
+            ends = int(there.min()), int(there.max())
     else:
         plain = memory(head) if is_whole else place._evaluated()
-        found = int(plain.min()), int(plain.max())
+        ends = int(plain.min()), int(plain.max())
     if is_whole:
-        held.limits = found
-    return found
+        held.limits = ends
+    return ends

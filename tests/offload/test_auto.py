@@ -132,7 +132,7 @@ def test_rates_are_measured_before_anything_is_recorded(
     device: MadeUpDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[bool] = []
-    monkeypatch.setattr(auto, "_made", {})
+    monkeypatch.setattr(auto, "_instances", {})
     monkeypatch.setattr(calibration, "rates_of", lambda *_, **__: (asked.append(True), RATES)[1])
     x = dc.asarray(np.ones(N), device="auto")
     assert asked == [True]
@@ -268,7 +268,7 @@ def test_runs_that_take_much_less_than_expected_have_the_rates_measured_again(
 ) -> None:
     asked: list[bool] = []
     slow = Rates(Speed(1e9, 1e3, 1e3, 1e3), Speed(1e12, 1e6, 1e6, 1e6), copy=1e4, upload=0.5, download=0.5)
-    monkeypatch.setattr(auto, "_made", {})
+    monkeypatch.setattr(auto, "_instances", {})
     monkeypatch.setattr(auto, "_ASKED", 0.0)
 
     def rates(*_: Any, again: bool) -> Rates:
@@ -287,8 +287,8 @@ def test_runs_that_take_much_less_than_expected_have_the_rates_measured_again(
 def test_a_real_device(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     there = table.get("opencl:0")
     monkeypatch.setattr(table, "find", lambda: [there])
-    monkeypatch.setattr(auto, "_made", {})
-    monkeypatch.setattr(calibration, "LARGE", 1 << 18)
+    monkeypatch.setattr(auto, "_instances", {})
+    monkeypatch.setattr(calibration, "UNCACHED_ELEMENTS", 1 << 18)
     with dc.options(cache_dir=tmp_path, jit="eager"):
         found = auto.auto_device()
         assert found is not None

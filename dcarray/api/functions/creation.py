@@ -28,7 +28,7 @@ _FILLED = "biufc"
 # filling them costs more than fusion saves.
 _UNTOUCHED = 1 << 28
 # Elements of arrays that are made eagerly: pending recordings run first, since they need memory before.
-_MUCH = 1 << 20
+_LEAST_EAGER = 1 << 20
 _ALIKE = "?bBhHiIlLqQefdFDO"  # dtypes with which NumPy converts sequences of wrapped arrays like plain ones
 
 
@@ -155,7 +155,7 @@ def eye(
 ) -> Any:  # fmt: skip
     """Return an array of zeros with ones on a diagonal; see `numpy.eye`."""
     shape = (N, N if M is None else M)
-    if _size(shape) >= _MUCH and communicator() is None and type(k) is int and order == "C":
+    if _size(shape) >= _LEAST_EAGER and communicator() is None and type(k) is int and order == "C":
         kind = np.dtype(dtype)
         if kind.kind in _FILLED:
             rows = np.arange(max(-k, 0), max(min(shape[0], shape[1] - k), 0))

@@ -102,10 +102,10 @@ class DeviceLoopPlan(SizedPlan):
         self._by_value = [name in interface.by_value for name, *_ in interface.arrays]
         if symbols or not interface.symbols:
             self._sizes = self._sizes_for(symbols)
-        found = dict(interface.results)
+        by_name = dict(interface.results)
         self._results: list[tuple[Result, int]] = []
         for name in live:
-            result = found.get(name)
+            result = by_name.get(name)
             if result is None:  # the loop does not bind it
                 if name not in place:
                     raise PlanMismatch(f"{name} is not bound")
@@ -113,8 +113,8 @@ class DeviceLoopPlan(SizedPlan):
             if result.kind in ("either", "list", "tuple", "view"):
                 raise PlanMismatch(f"{name} is neither an array nor a scalar of a known type")
             self._results.append((result, (place if result.kind == "alias" else at_of).get(result.name, -1)))
-        made = [(one.kind, at) for one, at in self._results if one.kind not in ("alias", "value")]
-        self._scalars = {at for _, at in made} - {at for kind, at in made if kind != "scalar"}
+        kinds = [(one.kind, at) for one, at in self._results if one.kind not in ("alias", "value")]
+        self._scalars = {at for _, at in kinds} - {at for kind, at in kinds if kind != "scalar"}
 
     def remember(self, values: Sequence[Any], guards: Sequence[Any]) -> None:
         """Make the checks by which `addresses` recognises values like these, with which the plan has run."""
@@ -130,7 +130,7 @@ class DeviceLoopPlan(SizedPlan):
         run."""
         if not self.checks or checks_hold(self.checks, values) is None:
             return None
-        found: list[DeviceBuffer | None] = [None] * len(values)
+        buffers: list[DeviceBuffer | None] = [None] * len(values)
         for k, shape, char, writes in self._known:
             x = values[k]
             if x._small is not None or x._readonly or x._index is not None or x._shape != shape:
@@ -144,10 +144,10 @@ class DeviceLoopPlan(SizedPlan):
             for pending in (store.dirty, store.used) if writes else (store.dirty,):
                 if pending is not None and pending is not held and not pending.done:
                     return None
-            if self._written and held in found:
+            if self._written and held in buffers:
                 return None
-            found[k] = held
-        return found
+            buffers[k] = held
+        return buffers
 
     def run(
         self, values: Sequence[Any], options: config.Options,
@@ -169,15 +169,15 @@ class DeviceLoopPlan(SizedPlan):
         outcome = outcome or Outcome()
         whole = self._whole(values) if places is None else values
         outcome.is_final = True  # an array that cannot be restored says so itself
-        found = None if whole is None else self._run(whole, options, sizes or self._sizes, places or ())
-        if found is None:
+        results = None if whole is None else self._run(whole, options, sizes or self._sizes, places or ())
+        if results is None:
             outcome.is_final = False
             return None
         for k in self._written:
             if whole is not None and whole[k] is not values[k]:
                 values[k][...] = as_class(type(values[k]), whole[k])
-        pairs = zip(self._results, found, strict=True)
-        bound = tuple([values[at] if result.kind == "alias" else made for (result, at), made in pairs])
+        pairs = zip(self._results, results, strict=True)
+        bound = tuple([values[at] if result.kind == "alias" else value for (result, at), value in pairs])
         outcome.take(bound)
         return bound
 
@@ -194,12 +194,12 @@ class DeviceLoopPlan(SizedPlan):
                 written = k in self._written or any(values[j] is y for j in self._written)
                 if shared and written and _may_overlap(x, y):
                     return None
-        found = list(values)
+        whole = list(values)
         with recording_for(self._device):
             for k, x in parts.items():
-                found[k] = as_class(ndarray, x).copy()
-            evaluate(*[found[k] for k in parts])
-        return found
+                whole[k] = as_class(ndarray, x).copy()
+            evaluate(*[whole[k] for k in parts])
+        return whole
 
     def _run(
         self, values: Sequence[Any], options: config.Options, sizes: Sizes,
@@ -254,8 +254,8 @@ class DeviceLoopPlan(SizedPlan):
             if fetch is None:
                 nbytes = size * dtype.itemsize
                 few = size < least_elements() or len(given) in self._scalars  # as in `_value`
-                made = run_buffer(self._device, nbytes, read=True) if few else self._device.allocate(nbytes)
-                given.append(DeviceBuffer(self._device, made, True))
+                buffer = run_buffer(self._device, nbytes, read=True) if few else self._device.allocate(nbytes)
+                given.append(DeviceBuffer(self._device, buffer, True))
                 continue
             value = values[fetch] if type(fetch) is int else fetch(values)
             held = places[fetch] if places and type(fetch) is int else None
@@ -264,10 +264,10 @@ class DeviceLoopPlan(SizedPlan):
                 used.append((value, held, role == "inout"))
                 continue
             if not isinstance(value, Handle):
-                found = number(value, dtype)
-                if found is None or role != "in":
+                scalar = number(value, dtype)
+                if scalar is None or role != "in":
                     return None, []
-                given.append(found if by_value else self._of_this_run(found, False))
+                given.append(scalar if by_value else self._of_this_run(scalar, False))
                 continue
             held = self._buffer(value, role == "inout")
             if held is None:
@@ -315,9 +315,9 @@ class DeviceLoopPlan(SizedPlan):
         are in use, since the program may write through these at any time."""
         if x._small is not None:
             if writes and x._small.size:
-                found = np.empty(x._small.shape, x._small.dtype)
-                self._device.download(held.buffer, found)
-                x._small[...] = found
+                elements = np.empty(x._small.shape, x._small.dtype)
+                self._device.download(held.buffer, elements)
+                x._small[...] = elements
             return
         head = x._store.family
         head.used = held
@@ -336,9 +336,9 @@ class DeviceLoopPlan(SizedPlan):
         _, _, dtype, shape, _, size = sizes.parameters[at]
         held = given[at]
         if result.kind == "scalar":
-            found = np.empty((), dtype)
-            self._device.download(held.buffer, found)
-            return found.item() if result.weak else found[()]
+            scalar = np.empty((), dtype)
+            self._device.download(held.buffer, scalar)
+            return scalar.item() if result.weak else scalar[()]
         cls = array_class(self._device)
         if size < least_elements():
             few = np.empty(shape, dtype)
