@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from callers import together
 from numpy import linspace, ndarray
 from numpy.linalg import norm
 
@@ -231,15 +232,11 @@ def test_threads_and_recursion_leave_numpy_in_its_place() -> None:
     def deep(x: Any, n: int) -> Any:
         return deep(x + np.ones(2), n - 1) if n else x
 
-    def work() -> None:
+    def work(_: int) -> None:
         for _ in range(50):
             assert deep(np.zeros(2), 5)[0] == 5
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    together(4, work)
     assert np is __import__("numpy") and linspace is np.linspace
 
 

@@ -8,7 +8,7 @@ import sys
 import callers
 import numpy as np
 import pytest
-from callers import call_beside_each_other
+from callers import together
 
 import dcarray as dc
 import dcarray.api.array  # it puts the floor under NumPy
@@ -33,10 +33,10 @@ def test_beside_each_other() -> None:
     """One of several callers has the threads; the others do their work by themselves."""
     wrong: list[int] = []
 
-    def work() -> None:
+    def work(_: int) -> None:
         wrong.extend(k for k in range(60) if not shared())
 
-    call_beside_each_other(work)
+    together(4, work)
     assert not wrong
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from callers import together
 
 import dcarray as dc
 from dcarray.core.native import BUILT
@@ -225,15 +226,11 @@ def test_stores_are_made_when_they_are_wanted() -> None:
         found: list[Any] = []
         wait = threading.Barrier(4)
 
-        def ask() -> None:
+        def ask(_: int) -> None:
             wait.wait()
             found.append(y._store)
 
-        threads = [threading.Thread(target=ask) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        together(4, ask)
         assert all(store is y._store for store in found)
         z = y * y + y * 2.0 - np.sin(y)
         b = np.roll(a, 1)

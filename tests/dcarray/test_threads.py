@@ -6,13 +6,13 @@ import itertools
 import queue
 import random
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 from weakref import ref
 
 import numpy as np
 import pytest
+from callers import together
 
 import dcarray as dc
 from dcarray.core.store import Registry, store_of
@@ -60,25 +60,6 @@ def _many_turns() -> Iterator[None]:
     sys.setswitchinterval(1e-5)
     yield
     sys.setswitchinterval(before)
-
-
-def together(count: int, work: Callable[[int], None]) -> None:
-    """Have so many threads do it, and raise what any of them raises."""
-    raised: list[BaseException] = []
-
-    def one(k: int) -> None:
-        try:
-            work(k)
-        except BaseException as error:
-            raised.append(error)
-
-    threads = [threading.Thread(target=one, args=(k,)) for k in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for error in raised:
-        raise error
 
 
 @pytest.mark.parametrize("n", [500, 5_000, 40_000])

@@ -2,7 +2,6 @@
 
 import inspect
 import sys
-import threading
 import traceback
 import warnings
 from types import FunctionType, SimpleNamespace
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from as_written import as_written
+from callers import together
 from written import written
 
 import dcarray as dc
@@ -684,11 +684,7 @@ def test_threads() -> None:
                 if not np.array_equal(g(given[k], 300), want[k]):
                     wrong.append(k)
 
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    together(6, work)
     assert (not wrong and loops() == 120 and f.__code__.co_consts == written.__code__.co_consts) or not wrong
 
 

@@ -11,6 +11,8 @@ from written import written
 
 import dcarray as dc
 
+pytestmark = pytest.mark.eager
+
 N = 150_000  # more than a cache holds
 BINS = """
     import numpy as np
@@ -31,13 +33,6 @@ LABELS = """
             out[i] = x[labels == i].FOLD()
         return out
 """
-
-
-@pytest.fixture(autouse=True)
-def eagerly() -> Any:
-    with dc.options(jit="eager"):
-        dc.report(reset=True)
-        yield
 
 
 def outcome(f: Any, *args: Any) -> Any:

@@ -17,6 +17,7 @@ from dcarray.jit.loops.sites import short_runs
 from dcarray.jit.loops.sites.sampler import SAMPLER
 
 pytestmark = [
+    pytest.mark.eager(threads=2),
     pytest.mark.skipif(not BUILT, reason="the C module is not built"),
     pytest.mark.one_process("arrays of several ranks are no plain ones"),
 ]
@@ -37,12 +38,6 @@ KIND = """
             self.x += self.dt * self.v
             self.x *= 0.999
 """
-
-
-@pytest.fixture(autouse=True)
-def eagerly() -> Any:
-    with dc.options(jit="eager", threads=2):
-        yield
 
 
 def both(text: str) -> tuple[Any, Any, Callable[[], bool]]:

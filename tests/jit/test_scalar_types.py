@@ -10,12 +10,7 @@ from written import written
 
 import dcarray as dc
 
-
-@pytest.fixture(autouse=True)
-def eagerly() -> Any:
-    with dc.options(jit="eager", eager_below=0):
-        dc.report(reset=True)
-        yield
+pytestmark = pytest.mark.eager(eager_below=0)
 
 
 def agree(body: str, *args: Any) -> None:

@@ -1,11 +1,11 @@
 """Short runs: what one call in C does for a site is what Python does, and nothing that changes is missed."""
 
-import threading
 import warnings
 from typing import Any
 
 import numpy as np
 import pytest
+from callers import together
 from written import written
 
 import dcarray as dc
@@ -17,6 +17,7 @@ from dcarray.jit.loops.sites.site import Site
 from dcarray.jit.loops.sites.site_server import SiteServer
 
 pytestmark = [
+    pytest.mark.eager(threads=2),
     pytest.mark.skipif(not BUILT, reason="the C module is not built"),
     pytest.mark.one_process("arrays of several ranks are no plain ones"),
 ]
@@ -38,12 +39,6 @@ def accelerated(text: str, **names: Any) -> tuple[Any, Any]:
     """A function, and the same accelerated."""
     f = written(text, np=np, **names)
     return f, dc.accelerate(f)
-
-
-@pytest.fixture(autouse=True)
-def eagerly() -> Any:
-    with dc.options(jit="eager", threads=2):
-        yield
 
 
 def same(f: Any, g: Any, *args: Any) -> bool:
@@ -193,11 +188,7 @@ def test_several_threads() -> None:
                 if not np.array_equal(g(*arrays[k], 0.5 + k), want):
                     wrong.append(k)
 
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    together(4, work)
     assert not wrong
 
 

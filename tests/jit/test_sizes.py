@@ -17,12 +17,7 @@ from dcarray.jit.loops.sites.functions import put_sites
 from dcarray.jit.loops.sites.sizes import SizesSeen, places_of
 from dcarray.tiering import admission
 
-
-@pytest.fixture(autouse=True)
-def eagerly() -> Any:
-    with dc.options(jit="eager", eager_below=0):
-        dc.report(reset=True)
-        yield
+pytestmark = pytest.mark.eager(eager_below=0)
 
 
 SHIFT = """

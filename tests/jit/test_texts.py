@@ -11,6 +11,8 @@ from written import written
 import dcarray as dc
 from dcarray.jit.loops.entry.texts import characters, looked_at
 
+pytestmark = pytest.mark.eager(eager_below=0)
+
 BODIES = {
     "an alignment": """
         score = np.zeros((len(a) + 1, len(b) + 1), dtype=int)
@@ -58,13 +60,6 @@ BODIES = {
         return n
     """,
 }
-
-
-@pytest.fixture(autouse=True)
-def eagerly() -> Any:
-    with dc.options(jit="eager", eager_below=0):
-        dc.report(reset=True)
-        yield
 
 
 def of_body(body: str) -> Any:

@@ -3,11 +3,11 @@
 import os
 import subprocess
 import sys
-import threading
 import warnings
 
 import numpy as np
 import pytest
+from callers import together
 
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel.nodes import Buffer, Elem, Kernel, Op, Phase, Store, Term, affine
@@ -220,11 +220,7 @@ def test_refusals_are_remembered():
 
 def test_many_threads_compile_once(folder):
     target, code, found = Fake(), code_cache.CodeCache(folder), []
-    threads = [threading.Thread(target=lambda: found.append(code.loaded(target, kernel()))) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    together(8, lambda _: found.append(code.loaded(target, kernel())))
     assert target.compiled == 1
     assert found == [found[0]] * 8
 

@@ -1,7 +1,6 @@
 """Plans against the interpreter, and what they promise about memory, fallbacks and threads."""
 
 import os
-import threading
 import warnings
 from dataclasses import replace
 from unittest import mock
@@ -9,6 +8,7 @@ from unittest import mock
 import ir_regions
 import numpy as np
 import pytest
+from callers import together
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -391,11 +391,7 @@ def test_one_plan_runs_in_many_threads():
             if not (got["o"] == (2 * (number + 1) + 1) ** 2 + number).all():
                 wrong.append(number)
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    together(6, work)
     assert not wrong
 
 

@@ -4,10 +4,20 @@ import threading
 from collections.abc import Callable
 
 
-def call_beside_each_other(work: Callable[[], object], callers: int = 4) -> None:
-    """Call a function in so many threads, and wait for all of them."""
-    threads = [threading.Thread(target=work) for _ in range(callers)]
+def together(count: int, work: Callable[[int], object]) -> None:
+    """Have so many threads do it, each with its number, and raise what any of them raises."""
+    raised: list[BaseException] = []
+
+    def one(k: int) -> None:
+        try:
+            work(k)
+        except BaseException as error:
+            raised.append(error)
+
+    threads = [threading.Thread(target=one, args=(k,)) for k in range(count)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
+    for error in raised:
+        raise error

@@ -4,11 +4,11 @@ import gc
 import multiprocessing
 import sys
 import tempfile
-import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
+from callers import together
 from devices import needs_opencl
 
 from dcarray.lowering.gpu import devices
@@ -167,14 +167,10 @@ def test_threads_launch_one_kernel_with_arguments_of_their_own(opencl: OpenCLDev
         for place in range(2000):
             kernel(opencl, (1,), ((buffers[number], place), np.int32(number)), (1,))
 
-    threads = [threading.Thread(target=launch, args=(number,)) for number in range(4)]
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        together(4, launch)
     finally:
         sys.setswitchinterval(interval)
     for number, buffer in enumerate(buffers):

@@ -4,7 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
-from callers import call_beside_each_other
+from callers import together
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -179,13 +179,13 @@ def test_products_of_several_threads_at_once():
     a, b = filled(rng, (400, 300), "d"), filled(rng, (300, 300), "d")
     want, wrong, code = a @ b, [], launch("d")
 
-    def work():
+    def work(_):
         for _ in range(20):
             over = a.copy()
             if matmul_tiles.multiply(over, over, b, code, 2) != 0 or not np.array_equal(over, want):
                 wrong.append(over)
 
-    call_beside_each_other(work)
+    together(4, work)
     assert not wrong
 
 

@@ -1,10 +1,11 @@
 """Syntax trees that several threads make at the same time."""
 
 import gc
-import threading
 import time
 from collections.abc import Callable
 from typing import Any
+
+from callers import together
 
 from dcarray.lowering.runtime.parsing import parse
 
@@ -25,7 +26,7 @@ def failures(parse: Callable[[str], Any]) -> int:
     """Parse in four threads, while garbage is collected often; return how often that fails."""
     failed: list[Exception] = []
 
-    def work() -> None:
+    def work(_: int) -> None:
         for _ in range(20):
             Rests()
             try:
@@ -36,11 +37,7 @@ def failures(parse: Callable[[str], Any]) -> int:
     before = gc.get_threshold()
     gc.set_threshold(50)
     try:
-        threads = [threading.Thread(target=work) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        together(4, work)
     finally:
         gc.set_threshold(*before)
     return len(failed)
