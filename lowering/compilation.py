@@ -201,7 +201,7 @@ class _Lowering:
         if reason is None:
             return
         self.part(stmt, reason)
-        made: nodes.Node
+        node: nodes.Node
         if isinstance(stmt, Loop):
             with dims.ranging(stmt.var, stmt.bounds):
                 body = self.block(stmt.body, lambda one: replace(stmt, body=(one,)))
@@ -218,13 +218,13 @@ class _Lowering:
         if isinstance(stmt, While):
             head = self.block((decide,))
             body = self.block(stmt.body, lambda one: replace(stmt, body=(one,)))
-            made = nodes.While(array.name, head, body, self.position)
+            node = nodes.While(array.name, head, body, self.position)
         else:
             self.compute(decide, inside)
             then = self.block(stmt.then, lambda one: replace(stmt, then=(one,), orelse=()))
             orelse = self.block(stmt.orelse, lambda one: replace(stmt, then=(), orelse=(one,)))
-            made = nodes.Branch(array.name, then, orelse, self.position)
-        self.body += [made, nodes.Free(array, self.position)]
+            node = nodes.Branch(array.name, then, orelse, self.position)
+        self.body += [node, nodes.Free(array, self.position)]
 
     def block(
         self, body: tuple[Stmt, ...], around: Callable[[Stmt], Stmt] | None = None
@@ -238,8 +238,8 @@ class _Lowering:
             self.statement(stmt, True)
         if around is not None:
             self.around.pop()
-        made, self.body = tuple(self.body), outer
-        return made
+        block, self.body = tuple(self.body), outer
+        return block
 
     def part(self, stmt: Stmt, reason: str) -> None:
         """Record a loop or branch that is no kernel, for ``reason``: nodes of the statements in it run."""

@@ -32,10 +32,10 @@ def get(target: str | Target) -> Target:
     """
     if isinstance(target, Target):
         return target
-    found = _loaded.get(target)
-    if found is None:
-        found = _loaded[target] = _imported(target)
-    return found
+    loaded = _loaded.get(target)
+    if loaded is None:
+        loaded = _loaded[target] = _imported(target)
+    return loaded
 
 
 def _imported(name: str) -> Target:
@@ -45,12 +45,12 @@ def _imported(name: str) -> Target:
         reason = ": other processes cannot import '__main__'"
     elif value:
         try:
-            found = getattr(importlib.import_module(module), value)
+            target = getattr(importlib.import_module(module), value)
         except (ImportError, AttributeError) as error:
             reason = f": {error}"
         else:
-            if isinstance(found, Target):
-                return found
+            if isinstance(target, Target):
+                return target
             reason = ": it is no Target"
     there = ", ".join([repr(one) for one in _BUILT_IN if one not in _OF_DEVICES])
     raise ValueError(

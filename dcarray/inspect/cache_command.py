@@ -20,7 +20,7 @@ import numpy as np
 
 from dcarray.core import config
 from dcarray.lowering.cpu.machine_fingerprint import machine_fingerprint
-from dcarray.lowering.runtime.disk import LIMIT, DiskCache, checked, digest, is_private, sha256
+from dcarray.lowering.runtime.disk import MAX_BYTES, DiskCache, checked, digest, is_private, sha256
 from dcarray.plans.disk_store import source_folders
 from dcarray.plans.plan_folder import shared_folder
 
@@ -101,7 +101,7 @@ def _read(path: Path) -> Found:
 
 def _sections(path: Path, archive: zipfile.ZipFile) -> Found:
     sections: Found = {}
-    if sum(member.file_size for member in archive.infolist()) > 8 * LIMIT:
+    if sum(member.file_size for member in archive.infolist()) > 8 * MAX_BYTES:
         raise _Refused(f"{path}: larger than any export of dcarray")
     for member in archive.infolist():
         parts = _MEMBER.fullmatch(member.filename)
@@ -172,7 +172,7 @@ def _import(path: Path, into: Path | None) -> str:
         for (part, key), content in entries.items():
             code = checked(key, content)
             assert code is not None  # as `_sections` has seen
-            store = DiskCache(str(folder / part), limit=LIMIT if into is None else sys.maxsize)
+            store = DiskCache(str(folder / part), limit=MAX_BYTES if into is None else sys.maxsize)
             store.write(key, code)
             if store.read_own(key) != code:
                 raise _Refused(f"{folder / part}: cannot be written, or others may write to it")

@@ -23,7 +23,7 @@ from .interface import DType, Function, Refused
 from .size_text import size_text, variable
 from .target import DIALECT
 
-LARGEST = (1 << 40) - 1
+MAX_SIZE = (1 << 40) - 1
 """The largest size, and integer argument, for which regions are made."""
 
 Name = Callable[[Kernel], str]
@@ -77,12 +77,12 @@ class _Printer:
         function, status = self.function, self._status
         lines = ["  int dc_overflow = 0;", "  int32_t dc_status = 0;"]
         lines += [f"  const int64_t {variable(name)} = {argument(name)};" for name in function.sizes]
-        bad = [f"{variable(n)} < 0 || {variable(n)} > INT64_C({LARGEST})" for n in function.sizes]
+        bad = [f"{variable(n)} < 0 || {variable(n)} > INT64_C({MAX_SIZE})" for n in function.sizes]
         for p in function.parameters:
             if p.kind == "size":
                 n = variable(p.symbol)
                 lines.append(f"  const int64_t {n} = {argument(p.name)};")
-                bad.append(f"{n} < -INT64_C({LARGEST}) || {n} > INT64_C({LARGEST})")
+                bad.append(f"{n} < -INT64_C({MAX_SIZE}) || {n} > INT64_C({MAX_SIZE})")
         arrays = self._arrays()
         shapes = {extent for _, _, shape, _ in arrays for extent in shape if type(extent) is not int}
         bad += [f"{size_text(extent)} < 0" for extent in sorted(shapes, key=dims.show)]
@@ -116,15 +116,15 @@ class _Printer:
 
     def _arrays(self) -> list[tuple[str, DType, tuple[Dim, ...], bool]]:
         """Return the arrays that a caller passes: name in C, dtype, shape, and whether it is written."""
-        found = [
+        arrays = [
             (argument(p.name), p.dtype, p.shape, p.written)
             for p in self.function.parameters
             if p.kind == "array"
         ]
         for name, result in self.function.given_results:
             array = self._declared[result.name]
-            found.append((argument(name), array.dtype, array.shape, True))
-        return found
+            arrays.append((argument(name), array.dtype, array.shape, True))
+        return arrays
 
     def _addresses(self) -> list[str]:
         """Return the lines that define the addresses of arrays from outside, and variables for scalars."""
@@ -320,7 +320,7 @@ def _place(stmt: Any) -> str:
         return str(loc)
     for part in ("body", "then", "orelse"):
         for inner in getattr(stmt, part, ()) if isinstance(getattr(stmt, part, ()), tuple) else ():
-            found = _place(inner)
-            if found:
-                return found
+            place = _place(inner)
+            if place:
+                return place
     return ""

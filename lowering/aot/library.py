@@ -110,14 +110,14 @@ class _Kernels:
         """Return the prefix of the names of a kernel's phases; add the kernel if it is new."""
         key = kernel, only_c
         if key not in self._known:
-            made = self._known[key] = f"dc_k{len(self._known)}_"
-            if self._apart is not None and not only_c and self._apart(kernel, made):
+            prefix = self._known[key] = f"dc_k{len(self._known)}_"
+            if self._apart is not None and not only_c and self._apart(kernel, prefix):
                 self.phases += [
-                    f"int32_t {made}phase{k}(const int64_t *, int64_t, int64_t);"
+                    f"int32_t {prefix}phase{k}(const int64_t *, int64_t, int64_t);"
                     for k in range(len(kernel.phases))
                 ]
-                return made
-            text = printed(kernel, made)
+                return prefix
+            text = printed(kernel, prefix)
             self.helpers += [helper for helper in text.helpers if helper not in self.helpers]
             self.phases += text.phases
         return self._known[key]

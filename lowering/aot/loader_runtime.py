@@ -34,18 +34,18 @@ class _Entry(NamedTuple):
 def _scalar(where: str, value: Any, char: str) -> Any:
     """Return a scalar argument as the ctypes value of its dtype; raise TypeError if it does not fit."""
     dtype = np.dtype(char)
-    made = np.asarray(value)
-    fits = made.ndim == 0 and made.dtype.kind in "biufc" and (made.dtype.kind == "b") == (dtype.kind == "b")
+    data = np.asarray(value)
+    fits = data.ndim == 0 and data.dtype.kind in "biufc" and (data.dtype.kind == "b") == (dtype.kind == "b")
     if fits and dtype.kind in "iu":
-        fits = made.dtype.kind in "iu" and np.iinfo(dtype).min <= int(value) <= np.iinfo(dtype).max
+        fits = data.dtype.kind in "iu" and np.iinfo(dtype).min <= int(value) <= np.iinfo(dtype).max
     elif fits:
-        fits = np.can_cast(made.dtype, dtype, "same_kind")
+        fits = np.can_cast(data.dtype, dtype, "same_kind")
     if not fits:
         raise TypeError(f"{where} is expected to be {dtype.name}, not {value!r}")
-    found = dtype.type(value)
+    scalar = dtype.type(value)
     if dtype.kind == "c":
-        return _C_TYPES[char](found.real, found.imag)
-    return _C_TYPES[char](int(found.view(np.uint16)) if char == "f2" else found.item())
+        return _C_TYPES[char](scalar.real, scalar.imag)
+    return _C_TYPES[char](int(scalar.view(np.uint16)) if char == "f2" else scalar.item())
 
 
 def _array(where: str, value: Any, char: str, axes: int, written: bool) -> Any:
@@ -85,20 +85,20 @@ def _run(library: Any, statuses: Any, name: str, entry: _Entry, given: Sequence[
                 f"{name}(): the argument {argument} is expected to have the shape {expected} "
                 f"with {known}, not {value.shape}"
             )
-    made: list[Any] = []
+    outputs: list[Any] = []
     for kind, what, char, _ in results:
         if kind in ("array", "scalar"):
             # a size below 0 is the library's to refuse
             shape = tuple([max(0, n) for n in shapes[what](values)]) if kind == "array" else ()
-            made.append(np.empty(shape, char))
-            passed.append(ctypes.c_void_p(made[-1].ctypes.data))
+            outputs.append(np.empty(shape, char))
+            passed.append(ctypes.c_void_p(outputs[-1].ctypes.data))
         else:
-            made.append(arrays[what] if kind == "alias" else what)
+            outputs.append(arrays[what] if kind == "alias" else what)
     status = library[name](*[ctypes.c_int64(values[symbol]) for symbol in sizes], *passed)
     if status:
         error = MemoryError if statuses[status][0] == "NO_MEMORY" else ValueError
         raise error(f"{name}(): {statuses[status][0]}: {statuses[status][1]}")
     for k, (kind, _, _, python) in enumerate(results):
         if kind == "scalar":
-            made[k] = made[k].item() if python else made[k][()]
-    return tuple(made) if several else made[0] if made else None
+            outputs[k] = outputs[k].item() if python else outputs[k][()]
+    return tuple(outputs) if several else outputs[0] if outputs else None

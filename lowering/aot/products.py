@@ -60,9 +60,9 @@ def _steps(window: Window, region: Region) -> tuple[Dim, list[Dim]]:
 def call_text(call: Call, region: Region, addresses: dict[str, str]) -> list[str]:
     """Return the C statements that compute a product; ``addresses`` has each array's address in C."""
     (out,), (a, b) = call.writes, call.reads
-    found = _axes(out, a, b)
-    assert found is not None
-    stack, matrix_a, matrix_b = found
+    axes = _axes(out, a, b)
+    assert axes is not None
+    stack, matrix_a, matrix_b = axes
     array = next(array for array in region.arrays if array.name == out.array)
     size = array.dtype.itemsize
     starts, moves = [], []

@@ -18,7 +18,7 @@ from .emit import Printer
 from .ops import affine
 
 _TYPES = C_TYPES | {"float16": "uint16_t"}  # its bits
-FEW = 32
+MIN_THREADS = 32
 """Threads of a block from which on a device vectorises over them, not over the loops of each."""
 _COMPARISONS = {"less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "=="}
 
@@ -174,7 +174,7 @@ class DevicePrinter(Printer):
 
     def phase(self, number: int, phase: k.Phase) -> Iterator[str]:
         dialect, index = self.dialect, self.dialect.index
-        self.few_threads = phase.threads < FEW
+        self.few_threads = phase.threads < MIN_THREADS
         arguments, pointers = [], []
         for buffer in self.kernel.buffers:
             name, kind = buffer.name, dialect.type(buffer.dtype)

@@ -145,13 +145,13 @@ class Printer:
             name = f"{name}_half" if (f"{name}_half", "f") in TEMPLATES else name
             text = self.apply(name, args, wide, wide[0] if dtype == source else dtype)
             return self.dialect.rounded_half(text, wide[0]) if dtype == source else text
-        found = function(name, source, dtype, self.dialect)
-        if found is not None:
-            return f"{self.helper(*found)}({', '.join(args)})"
-        made = expression(name, args, source, dtype, self.dialect)
-        if made is None:
+        helper = function(name, source, dtype, self.dialect)
+        if helper is not None:
+            return f"{self.helper(*helper)}({', '.join(args)})"
+        code = expression(name, args, source, dtype, self.dialect)
+        if code is None:
             raise Unsupported(f"the {self.dialect.name} target has no {name} for {source.name}")
-        return made
+        return code
 
     def helper(self, name: str, text: str) -> str:
         """Add the text of a helper function, unless it is there already, and return its name."""
@@ -199,8 +199,8 @@ class Printer:
             fields = " ".join(f"{kind} v{k};" for k, kind in enumerate(kinds))
             head = f"static {name}_t {name}({', '.join(taken)})"
             heads += [f"typedef struct {{ {fields} }} {name}_t;", f"{head};"]
-            made = ", ".join(map(self.expr, routine.results))
-            texts += [f"{head} {{", *self.block(routine.body), f"  return ({name}_t){{{made}}};", "}", ""]
+            values = ", ".join(map(self.expr, routine.results))
+            texts += [f"{head} {{", *self.block(routine.body), f"  return ({name}_t){{{values}}};", "}", ""]
         return [*heads, *texts]
 
     def invoke(self, stmt: k.Invoke) -> Iterator[str]:

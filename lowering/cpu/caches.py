@@ -21,13 +21,13 @@ _SHARE = 96 << 20
 @lru_cache(maxsize=1)
 def sizes() -> tuple[int, int, int]:
     """Return the bytes of a core's first- and second-level data caches, and of the last-level cache."""
-    found = dict(_USUAL)
+    by_level = dict(_USUAL)
     # not sysconf: on some processors it counts the last cache once for each part of the package
     for place in _LINUX.glob("index*"):
         with contextlib.suppress(OSError, ValueError):
             if (place / "type").read_text().strip() != "Instruction":
-                found[int((place / "level").read_text())] = _bytes((place / "size").read_text().strip())
-    return found[1], found[2], found[max(found)]
+                by_level[int((place / "level").read_text())] = _bytes((place / "size").read_text().strip())
+    return by_level[1], by_level[2], by_level[max(by_level)]
 
 
 def _bytes(text: str) -> int:

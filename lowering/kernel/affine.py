@@ -35,5 +35,5 @@ def affine(const: int = 0, *terms: Term | Affine) -> Affine:
         else:
             key = (item.var or "", item.arg or "")
             total[key] = total.get(key, 0) + item.coef
-    found = (Term(coef, arg or None, var or None) for (var, arg), coef in sorted(total.items()) if coef)
-    return Affine(const, tuple(found))
+    merged = (Term(coef, arg or None, var or None) for (var, arg), coef in sorted(total.items()) if coef)
+    return Affine(const, tuple(merged))

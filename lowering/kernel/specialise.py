@@ -16,7 +16,7 @@ from .nodes import Binding, For, Kernel
 from .walk import walk_statements
 
 #: Integers up to this seldom vary between calls: the coordinates of points, the channels of pictures.
-SMALL = 8
+MAX_CONSTANT = 8
 
 
 def specialise(kernel: Kernel, binding: Binding, most: int | None = None) -> tuple[Kernel, Binding]:
@@ -57,19 +57,19 @@ def specialise(kernel: Kernel, binding: Binding, most: int | None = None) -> tup
 
     names = tuple(name for name in kernel.ints if name not in known)
     phases, routines = _with((kernel.phases, kernel.routines), known)
-    made = Kernel(kernel.buffers, names, phases, routines)
-    return made, left(binding)
+    new = Kernel(kernel.buffers, names, phases, routines)
+    return new, left(binding)
 
 
 def _counts(kernel: Kernel) -> list[Affine]:
     """Return the bounds of phases and of outer loops."""
-    found = [phase.extent for phase in kernel.phases]
+    bounds = [phase.extent for phase in kernel.phases]
     bodies = [*[phase.body for phase in kernel.phases], *[routine.body for routine in kernel.routines]]
     for body in bodies:
         for stmt in walk_statements(body):
             if isinstance(stmt, For) and stmt.kind == "serial":
-                found += (stmt.lower, *stmt.floors, *stmt.upper)
-    return found
+                bounds += (stmt.lower, *stmt.floors, *stmt.upper)
+    return bounds
 
 
 def _with(thing: Any, known: Mapping[str, int]) -> Any:
@@ -79,8 +79,8 @@ def _with(thing: Any, known: Mapping[str, int]) -> Any:
             return thing
         return affine(thing.const, *(_term(term, known) for term in thing.terms))
     if isinstance(thing, tuple):
-        made = [_with(part, known) for part in thing]
-        return thing if all(map(is_, made, thing)) else tuple(made)
+        items = [_with(part, known) for part in thing]
+        return thing if all(map(is_, items, thing)) else tuple(items)
     if is_dataclass(thing) and not isinstance(thing, type):
         parts = {name: getattr(thing, name) for name in thing.__dataclass_fields__}
         replaced = {name: new for name, part in parts.items() if (new := _with(part, known)) is not part}

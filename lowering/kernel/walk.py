@@ -83,8 +83,8 @@ def walk_statements(body: Iterable[k.Stmt], into: tuple[type, ...] = (k.For, k.T
 
 def shared_stacks(body: Iterable[k.Stmt]) -> list[k.Stack]:
     """Return the stack buffers that the threads of a block share."""
-    found = (stmt for stmt in walk_statements(body, into=(k.For,)) if isinstance(stmt, k.Stack))
-    return [stack for stack in found if not stack.per_thread]
+    stacks = (stmt for stmt in walk_statements(body, into=(k.For,)) if isinstance(stmt, k.Stack))
+    return [stack for stack in stacks if not stack.per_thread]
 
 
 def is_contiguous(body: tuple[k.Stmt, ...], var: str) -> bool:
@@ -112,5 +112,5 @@ def buffers(stmt: k.Stmt) -> set[str]:
         return {name for inner in stmt.body for name in buffers(inner)}
     if isinstance(stmt, k.NumpyCall):
         return {row.buffer for row in (*stmt.reads, stmt.write)}
-    found = {node.buffer for root in values(stmt) for node in walk(root) if isinstance(node, k.Elem)}
-    return found | ({stmt.buffer} if isinstance(stmt, k.Store) else set())
+    names = {node.buffer for root in values(stmt) for node in walk(root) if isinstance(node, k.Elem)}
+    return names | ({stmt.buffer} if isinstance(stmt, k.Store) else set())

@@ -17,7 +17,7 @@ from dcarray.lowering.kernel.nodes import Affine, DType, Elem, Expr, Index, Let,
 
 from .access import Access, Arguments, Spot, equal
 
-DEEP = 24  # a subtree deeper than this is bound to a local, so that emitters may recurse
+MAX_DEPTH = 24  # a subtree deeper than this is bound to a local, so that emitters may recurse
 
 
 def literal(value: Any, dtype: DType) -> Lit:
@@ -69,7 +69,7 @@ class Scope:
         self.hoist = hoist
         self.tiles: Mapping[Spot, Spot] = {}  # from addresses to those of their copies in tile buffers
         self._pending: dict[int, list[Stmt]] = {}
-        self._made: dict[nodes.Expr, tuple[Expr, int, int]] = {}
+        self._values: dict[nodes.Expr, tuple[Expr, int, int]] = {}
         self._uses: dict[nodes.Expr, int] = {}
         self._written: list[tuple[nodes.Window, Local | Lit]] = []
         self._families: set[str] = set()
@@ -106,8 +106,8 @@ class Scope:
         """Return a kernel expression for the value of ``expr`` at the deepest level; definitions that it
         needs are collected."""
         for node in windows.walk(expr):
-            if node not in self._made:
-                self._made[node] = self._make(node)
+            if node not in self._values:
+                self._values[node] = self._make(node)
         return self._use(expr, self.deepest)
 
     def store(self, window: nodes.Window, value: Expr, forward: bool) -> None:
@@ -119,7 +119,7 @@ class Scope:
         if not forward:
             return
         family = self.arguments.memory.family(window.array)
-        self._made = {node: made for node, made in self._made.items() if family not in self._reads(node)}
+        self._values = {n: known for n, known in self._values.items() if family not in self._reads(n)}
         self._written = [(w, v) for w, v in self._written if not self._identical(w, window)]
         if isinstance(value, Local | Lit):
             self._written.append((window, value))
@@ -152,7 +152,7 @@ class Scope:
 
     def _use(self, node: nodes.Expr, level: int) -> Expr:
         """Return the value of an evaluated node for use in an expression at level ``level``."""
-        value, own, _ = self._made[node]
+        value, own, _ = self._values[node]
         if own < level and not isinstance(value, Lit | Index | Local):
             return self._name(node, value, own)
         return value
@@ -160,13 +160,13 @@ class Scope:
     def _name(self, node: nodes.Expr, value: Expr, level: int) -> Local:
         local = Local(self.names("v"), value.dtype)
         self._pending.setdefault(level, []).append(Let(local.name, value))
-        self._made[node] = (local, level, 0)
+        self._values[node] = (local, level, 0)
         return local
 
     def _make(self, node: nodes.Expr) -> tuple[Expr, int, int]:
         value, level = self._value(node)
-        depth = 1 + max((self._made[child][2] for child in windows.children(node)), default=0)
-        shared = self._uses.get(node, 1) > 1 or depth > DEEP
+        depth = 1 + max((self._values[child][2] for child in windows.children(node)), default=0)
+        shared = self._uses.get(node, 1) > 1 or depth > MAX_DEPTH
         if shared and not isinstance(value, Lit | Index | Local):
             return self._name(node, value, level), level, 0
         return value, level, depth
@@ -182,7 +182,7 @@ class Scope:
 
     def _level(self, node: nodes.Expr) -> int:
         """Return the level at which an operation is computed: the deepest level of its arguments."""
-        return max((self._made[child][1] for child in windows.children(node)), default=0)
+        return max((self._values[child][1] for child in windows.children(node)), default=0)
 
     def _value(self, node: nodes.Expr) -> tuple[Expr, int]:
         match node:

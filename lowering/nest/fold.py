@@ -150,19 +150,19 @@ class Fold:
     def _carry(self, parts: list[Expr]) -> Block:
         """Return the statements that add to the sums with Neumaier's compensation, or without it where a sum
         is infinite or NaN, since the rounding error would be NaN."""
-        made: list[Stmt] = []
+        stmts: list[Stmt] = []
         for (total, lost), part in zip(self._sums, parts, strict=True):
             s, c = Local(total, part.dtype), Local(lost, part.dtype)
             t = Local(self.names("v"), part.dtype)
             u = Local(self.names("v"), part.dtype)
             error = op("add", op("subtract", s, op("subtract", t, u)), op("subtract", part, u))
-            made += [
+            stmts += [
                 Let(t.name, op("add", s, part)),
                 Let(u.name, op("subtract", t, s)),
                 If(Op("isfinite", (t,), np.dtype(bool)), (Assign(lost, op("add", c, error)),)),
                 Assign(total, t),
             ]
-        return tuple(made)
+        return tuple(stmts)
 
     def result(self) -> Expr:
         """Return the expression of the accumulated value."""
@@ -186,13 +186,13 @@ class Fold:
 
 def foldings_of(nest: LoopNest) -> list[Folding]:
     """Return the reducing statements of a nest."""
-    found = []
+    foldings = []
     for number, compute in enumerate(nest.computes):
         if nest.folds[number]:
             dtype = nest.memory.arrays[compute.target.array].dtype
             assert compute.combine is not None
-            found.append(Folding(number, compute, Fold(compute.combine, dtype, nest.names)))
-    return found
+            foldings.append(Folding(number, compute, Fold(compute.combine, dtype, nest.names)))
+    return foldings
 
 
 def accumulate(

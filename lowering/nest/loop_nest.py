@@ -64,7 +64,7 @@ class EnclosingLoops:
 
 
 #: The least work at a point, in additions: that of a copy, which loads and stores.
-LEAST = 3
+MIN_WORK = 3
 
 
 class LoopNest:
@@ -143,13 +143,13 @@ class LoopNest:
         return compute.init or Load(compute.target, self.memory.arrays[compute.target.array].dtype)
 
     def _accesses(self) -> list[tuple[Any, bool]]:
-        found: dict[tuple[Any, bool], None] = {}
+        accesses: dict[tuple[Any, bool], None] = {}
         for compute, value, fold in zip(self.computes, self.values, self.folds, strict=True):
             for root in (value, self.start(compute)) if fold else (value,):
                 for load in windows.loads(root):
-                    found[self.arguments.reach(load), False] = None
-            found[self.arguments.access(compute.target), True] = None
-        return list(found)
+                    accesses[self.arguments.reach(load), False] = None
+            accesses[self.arguments.access(compute.target), True] = None
+        return list(accesses)
 
     # ---- pieces of kernels -------------------------------------------------------------------------
     def scope(self, depths: Sequence[int], deepest: int, hoist: bool) -> Scope:
@@ -208,10 +208,10 @@ class LoopNest:
         """Return a dimension's largest value over the enclosing loops; raise `Unsupported` if unknown."""
         if self.enclosing is None or not self.enclosing.varies(value):
             return value
-        found = dims.largest(value)
-        if self.enclosing.varies(found):
+        bound = dims.largest(value)
+        if self.enclosing.varies(bound):
             raise Unsupported(f"it is not known how large {dims.show(value)} gets")
-        return found
+        return bound
 
     def largest(self, *values: Dim) -> Dim:
         """Return the maximum of some dimensions."""
@@ -235,7 +235,8 @@ class LoopNest:
         """Return the work at one point of the domain, in additions."""
         every = windows.walk(*self.values)
         steps = sum(ops.OPS[n.op].cost for n in every if isinstance(n, Apply))
-        return max(LEAST * len(self.values), round(steps + sum(isinstance(n, Load | Gather) for n in every)))
+        steps += sum(isinstance(n, Load | Gather) for n in every)
+        return max(MIN_WORK * len(self.values), round(steps))
 
     def operations(self) -> Dim:
         """Return the number of operations of the statement."""
@@ -253,14 +254,14 @@ def row_nests(
     """Return the loop nests of statements that run row by row."""
 
     def nests(axes: int) -> list[LoopNest]:
-        made: list[LoopNest] = []
+        group: list[LoopNest] = []
         for part in body:
-            made.append(LoopNest(part, region, axes, made[0] if made else shared, enclosing))
-        return made
+            group.append(LoopNest(part, region, axes, group[0] if group else shared, enclosing))
+        return group
 
-    found = nests(axes)
+    group = nests(axes)
     # if the axes cannot be collapsed, a row is everything with the same first coordinate
-    return found if all(nest.joined for nest in found) else nests(1)
+    return group if all(nest.joined for nest in group) else nests(1)
 
 
 def row_phase(nests: Sequence[LoopNest]) -> Phase:

@@ -89,16 +89,16 @@ def choose(
 def _as_numpy(axes: Sequence[int], strides: Sequence[Sequence[int]]) -> list[int]:
     """Return the axes in NumPy's order of iteration, innermost first: by the strides of operands, or
     in C order where these contradict each other."""
-    found: list[int] = []
+    order: list[int] = []
     for axis in reversed(axes):
-        place = len(found)
-        for before in reversed(range(len(found))):
-            pairs = [(s[axis], s[found[before]]) for s in strides if s[axis] and s[found[before]]]
+        place = len(order)
+        for before in reversed(range(len(order))):
+            pairs = [(s[axis], s[order[before]]) for s in strides if s[axis] and s[order[before]]]
             if pairs and any(other <= own for own, other in pairs):
                 break
             place = before if pairs else place
-        found.insert(place, axis)
-    return found
+        order.insert(place, axis)
+    return order
 
 
 def _head(shape: Sequence[Dim], first: int) -> tuple[int, ...]:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dcarray.lowering.kernel.compiler import Compiler, Loaded
     from dcarray.lowering.kernel.nodes import Kernel
 
-ROOM = 64 << 20
+COMPILER_BYTES = 64 << 20
 """Bytes that a compiler may want; without, LLVM ends the process."""
 
 
@@ -60,28 +60,28 @@ class CodeCache:
             If too little memory is free for compilation.
         """
         name = (compiler.key, kernel_text(kernel))
-        found = _LOADED.get(name)
-        if found is None:
+        entry = _LOADED.get(name)
+        if entry is None:
             with self._lock:
-                found = _LOADED.get(name) or self._load(compiler, kernel, name)
+                entry = _LOADED.get(name) or self._load(compiler, kernel, name)
         else:
             self.hits += 1
-        if isinstance(found, Unsupported):
-            raise type(found)(*found.args)
-        return found
+        if isinstance(entry, Unsupported):
+            raise type(entry)(*entry.args)
+        return entry
 
     def _load(self, compiler: Compiler, kernel: Kernel, name: tuple[str, str]) -> Loaded | Unsupported:
-        require(ROOM)
+        require(COMPILER_BYTES)
         code = None
         if self.disk:  # the digest of the sources takes as long as a small plan
             key = _key(self.disk, *name, compiler.fingerprint())
             code = self.disk.read(key)
-        found: Loaded | Unsupported | None = None
+        entry: Loaded | Unsupported | None = None
         if code is not None:
             with contextlib.suppress(Unsupported, RuntimeError, OSError):
-                found = compiler.load(kernel, code)
+                entry = compiler.load(kernel, code)
                 self.disk_hits += 1
-        if found is None:
+        if entry is None:
             try:
                 source = compiler.emit(kernel)
             except Unsupported as refusal:
@@ -89,13 +89,13 @@ class CodeCache:
             try:
                 code = compiler.compile(source)
                 self.compiled += 1
-                found = compiler.load(kernel, code)
+                entry = compiler.load(kernel, code)
             except Unsupported as failure:
-                found = CompilerFailed(*failure.args)
+                entry = CompilerFailed(*failure.args)
             else:
                 if self.disk:
                     self.disk.write(key, code)
-        return _LOADED.setdefault(name, found)
+        return _LOADED.setdefault(name, entry)
 
     def made(self, what: str, compiler: Compiler, make: Callable[[], bytes]) -> bytes:
         """Return the bytes named ``what`` from disk if they are there, else from ``make``, whose result must
@@ -103,10 +103,10 @@ class CodeCache:
         if self.disk is None:
             return make()
         key = _key(self.disk, what, compiler.fingerprint())
-        found = self.disk.read(key)
-        if found is None:
-            self.disk.write(key, found := make())
-        return found
+        code = self.disk.read(key)
+        if code is None:
+            self.disk.write(key, code := make())
+        return code
 
     def stats(self) -> dict[str, int]:
         """Return the numbers of kernels that came from memory, from disk and from the compiler."""

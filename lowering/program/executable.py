@@ -116,6 +116,6 @@ class Plan:
         root = effects.families(self.region)
         written = {window.array for stmt in before for window in effects.writes(stmt)}
         written |= {root[name] for name in written}  # perhaps in another shape
-        found = [a.name for a in self.region.arrays if a.role == "inout" and a.name in written]
-        anew = idempotent_arrays(self.region) if found else ()
-        return tuple([name for name in found if name not in anew])
+        changed = [a.name for a in self.region.arrays if a.role == "inout" and a.name in written]
+        anew = idempotent_arrays(self.region) if changed else ()
+        return tuple([name for name in changed if name not in anew])

@@ -73,16 +73,16 @@ class InputRangeCheck:
 
     def __call__(self, addresses: Sequence[int], symbols: Sequence[int], threads: int) -> bool:
         """Whether all inputs are within the limits, and none has a NaN."""
-        found = np.zeros(len(self._inputs), _F64)
-        first = address_of(found)
-        results = range(first, first + found.nbytes, _F64.itemsize)
+        magnitudes = np.zeros(len(self._inputs), _F64)
+        first = address_of(magnitudes)
+        results = range(first, first + magnitudes.nbytes, _F64.itemsize)
         self._run((), [*[addresses[k] for k in self._inputs], *results], symbols, threads)
-        return within(found.tolist(), self._scalars, self._most, self._least)
+        return within(magnitudes.tolist(), self._scalars, self._most, self._least)
 
 
-def within(found: Sequence[float], scalars: Sequence[bool], most: float, least: float) -> bool:
+def within(magnitudes: Sequence[float], scalars: Sequence[bool], most: float, least: float) -> bool:
     """Whether the largest magnitudes of arrays, and the values of scalars, are within the limits."""
     return all(
         (least or -most) <= value <= most if scalar else value <= most
-        for value, scalar in zip(found, scalars, strict=True)
+        for value, scalar in zip(magnitudes, scalars, strict=True)
     )

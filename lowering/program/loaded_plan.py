@@ -106,16 +106,15 @@ def deserialised(plan: bytes) -> LoadedPlan:
 
 
 def _run(text: str, things: dict[str, Any]) -> Callable[..., int]:
-    made: Callable[..., int] = function(text, {name: _restored(*thing) for name, thing in things.items()})
-    return made
+    return function(text, {name: _restored(*thing) for name, thing in things.items()})
 
 
 def _expression(names: tuple[str, ...], text: str) -> Callable[..., Any]:
     # Only identifiers, integers and operators that ``dims.show`` wrote reach eval.
-    made: Callable[..., Any] = eval(
+    expression: Callable[..., Any] = eval(
         f"lambda {', '.join(names)}: {text}", {"min": min, "max": max, "slice": slice}
     )
-    return made
+    return expression
 
 
 def _restored(kind: str, *parts: Any) -> Any:

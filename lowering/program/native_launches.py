@@ -15,7 +15,7 @@ from dcarray.lowering.runtime.parsing import parse
 __all__ = ["NO_ARRAY", "TEMPORARY", "NativeLaunch", "NativeLaunches", "native_launches"]
 
 NO_ARRAY, TEMPORARY = -1, -2  # in place of the position of an array
-_LONGEST = 4000  # characters of a driver's text, which takes a millisecond to read
+_MAX_CHARACTERS = 4000  # characters of a driver's text, which takes a millisecond to read
 
 
 class NativeLaunch(NamedTuple):
@@ -65,7 +65,7 @@ def native_launches(driver: Any) -> NativeLaunches | None:
     """
     things = getattr(driver, "__globals__", {})
     text = things.get("_text")
-    if text is None or len(text) > _LONGEST:
+    if text is None or len(text) > _MAX_CHARACTERS:
         return None
     reader = _Reader(things)
     (function,) = parse(text).body

@@ -218,10 +218,10 @@ def writes(node: Node) -> Windows:
 
 
 def _inside(node: Node, windows: Callable[[Node], Windows]) -> Windows:
-    found = [window for part in parts(node) for inner in part for window in windows(inner)]
+    inside = [window for part in parts(node) for inner in part for window in windows(inner)]
     if isinstance(node, Loop):
-        found = [effects.widened_footprint(window, node.var, node.bounds) for window in found]
-    return tuple(dict.fromkeys(found))
+        inside = [effects.widened_footprint(window, node.var, node.bounds) for window in inside]
+    return tuple(dict.fromkeys(inside))
 
 
 def touched(node: Node) -> frozenset[str]:

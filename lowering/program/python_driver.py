@@ -121,9 +121,9 @@ class _Printer:
         self.things[f"_k{number}"] = node.loaded
         arguments = [*map(dims.show, numbers), *pointers, *map(self._integer, binding.ints)]
         ahead = (pointer.offset for pointer in binding.pointers if isinstance(pointer, Pointer))
-        made = f"_p{number}({', '.join(arguments)})"
-        self._launches[len(self._lines)] = f"_k{number}", made, (*numbers, *binding.ints, *ahead)
-        self.line(depth, f"_flags |= _k{number}({made}, _threads)")
+        call = f"_p{number}({', '.join(arguments)})"
+        self._launches[len(self._lines)] = f"_k{number}", call, (*numbers, *binding.ints, *ahead)
+        self.line(depth, f"_flags |= _k{number}({call}, _threads)")
 
     def _integer(self, value: Any) -> str:
         """Return the text of an integer argument; an address that differs between processes gets a name."""
@@ -171,7 +171,7 @@ class _Printer:
         if body and all(number in self._launches and self._linear(number, var) for number in body):
             launches = [self._launches.pop(number) for number in body]
             del self._lines[first:]
-            calls = ", ".join(f"({name}, lambda {var}: {made})" for name, made, _ in launches)
+            calls = ", ".join(f"({name}, lambda {var}: {call})" for name, call, _ in launches)
             self.line(depth, f"_flags |= _repeat(range({start}, {stop}, {step}), _threads, {calls})")
 
     def _linear(self, number: int, var: str) -> bool:

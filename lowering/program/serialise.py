@@ -43,8 +43,8 @@ def summary(plan: Plan, relations: list[Any], payload: Any = None) -> dict[str, 
 def in_process(plan: Plan, relations: list[Any], payload: Any = None) -> LoadedPlan:
     """Return a plan of this process as a `LoadedPlan`, without serialisation."""
     check = plan.range_check
-    made = None if check is None else InputRangeCheck(check.plan.run, *check[1:])
-    return LoadedPlan(plan.run, summary(plan, relations, payload), made)
+    range_check = None if check is None else InputRangeCheck(check.plan.run, *check[1:])
+    return LoadedPlan(plan.run, summary(plan, relations, payload), range_check)
 
 
 def serialised(plan: Plan, relations: list[Any], payload: Any = None) -> bytes:

@@ -138,7 +138,7 @@ def hosts(region: Region, temporaries: Sequence[Need]) -> dict[str, str]:
         for name in begun
         if arrays[name].role == "out" and arrays[name].strides is None
     }
-    found: dict[str, str] = {}
+    host_of: dict[str, str] = {}
     busy: dict[str, int] = {}  # the last statement that needs a guest there
     for need in sorted(temporaries, key=lambda need: need.first):
         size = need.size
@@ -153,9 +153,9 @@ def hosts(region: Region, temporaries: Sequence[Need]) -> dict[str, str]:
             and busy.get(name, -1) < need.first
         ]
         if free:
-            found[need.name] = name = min(free)[1]
+            host_of[need.name] = name = min(free)[1]
             busy[name] = need.last
-    return found
+    return host_of
 
 
 # ---- layout -----------------------------------------------------------------------------------------
@@ -211,15 +211,15 @@ def layout(needed: Sequence[Need]) -> Layout:
     place: dict[str, int] = {}
     for need in sorted(needed, key=lambda need: need.first):
         free = [piece for piece, last in enumerate(busy) if last < need.first]
-        found = _fitting(need.size, free, sizes)
-        if found is None:
-            found = len(sizes)
+        piece = _fitting(need.size, free, sizes)
+        if piece is None:
+            piece = len(sizes)
             sizes.append(need.size)
             busy.append(need.last)
         elif type(need.size) is int:
-            sizes[found] = max(sizes[found], need.size)
-        busy[found] = need.last
-        place[need.name] = found
+            sizes[piece] = max(sizes[piece], need.size)
+        busy[piece] = need.last
+        place[need.name] = piece
     return Layout(tuple(sizes), place)
 
 

@@ -24,8 +24,8 @@ def verify(program: nodes.Program) -> None:
     _body(program.body, program, given, frozenset())
 
 
-def _body(body: tuple[nodes.Node, ...], program: nodes.Program, live: set[str], made: frozenset[str]) -> None:
-    """Check a body; ``live`` are the arrays that have memory, ``made`` those that have been written."""
+def _body(body: tuple[nodes.Node, ...], program: nodes.Program, live: set[str], done: frozenset[str]) -> None:
+    """Check a body; ``live`` are the arrays that have memory, ``done`` those that have been written."""
     root, live = families(program.region), set(live)
     here: set[str] = set()
     for number, node in enumerate(body):
@@ -47,15 +47,15 @@ def _body(body: tuple[nodes.Node, ...], program: nodes.Program, live: set[str], 
                 continue
             case nodes.While(cond=cond) | nodes.Branch(cond=cond):
                 first = node.head if isinstance(node, nodes.While) else ()
-                _need(cond in made | _written(first), f"{where} is decided by {cond}, which is not made")
+                _need(cond in done | _written(first), f"{where} is decided by {cond}, which is not made")
         for name in sorted(nodes.touched(node) - _allocated_inside(node)):
             _need(name in root, f"{where} uses {name}, which is not declared")
             _need(root[name] in live, f"{where} uses {name}, which is not allocated")
         if isinstance(node, nodes.Launch):
             _launch(node, where)
         for part in nodes.parts(node):
-            _body(part, program, live, made)
-        made |= _written((node,))
+            _body(part, program, live, done)
+        done |= _written((node,))
     _need(not here, f"{', '.join(sorted(here))} is never freed")
 
 

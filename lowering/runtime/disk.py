@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     Hash: TypeAlias = Callable[..., "hashlib._Hash"]
 
-LIMIT = 256 << 20
+MAX_BYTES = 256 << 20
 """Bytes that a cache folder may hold."""
 
 _MAGIC = b"dcarray code 1\n\0"
@@ -109,17 +109,17 @@ class DiskCache:
     needed.  It holds at most ``limit`` bytes: the oldest files are deleted first.  Keys that it lacks are
     looked up in the folder ``below``, which is only read, and may be owned by the administrator."""
 
-    def __init__(self, folder: str, limit: int = LIMIT, below: str | None = None) -> None:
+    def __init__(self, folder: str, limit: int = MAX_BYTES, below: str | None = None) -> None:
         self.folder, self.limit, self.below = folder, limit, below
         self._used: int | None = None
         self._warned: set[str] = set()
 
     def read(self, key: str) -> bytes | None:
         """Return the bytes stored under ``key``; None if there are none, or if the file is damaged."""
-        found = self.read_own(key)
-        if found is None and self.below is not None and os.path.isdir(self.below):
-            found = self._read_in(self.below, key, (os.geteuid(), 0))
-        return found
+        data = self.read_own(key)
+        if data is None and self.below is not None and os.path.isdir(self.below):
+            data = self._read_in(self.below, key, (os.geteuid(), 0))
+        return data
 
     def read_own(self, key: str) -> bytes | None:
         """Return the bytes stored under ``key`` in this folder, not that below; None if there are none."""
@@ -203,8 +203,8 @@ class DiskCache:
                 if not entry.name.endswith(_OURS):
                     continue
                 with contextlib.suppress(OSError):
-                    found = entry.stat(follow_symlinks=False)
-                    files.append((found.st_mtime, found.st_size, entry.name))
+                    status = entry.stat(follow_symlinks=False)
+                    files.append((status.st_mtime, status.st_size, entry.name))
         self._used = sum(size for _, size, _ in files)
         if self._used <= self.limit:
             return
@@ -223,9 +223,9 @@ class DiskCache:
             warnings.warn(f"compiled code is not {doing} {folder}: {reason}", RuntimeWarning, stacklevel=2)
 
 
-def is_private(found: os.stat_result, kind: Callable[[int], bool], owners: tuple[int, ...]) -> bool:
+def is_private(status: os.stat_result, kind: Callable[[int], bool], owners: tuple[int, ...]) -> bool:
     """Whether a file is of the tested ``kind``, and only its owner, one of ``owners``, may write it."""
-    return kind(found.st_mode) and found.st_uid in owners and not found.st_mode & 0o022
+    return kind(status.st_mode) and status.st_uid in owners and not status.st_mode & 0o022
 
 
 def checked(key: str, content: bytes) -> bytes | None:
@@ -274,20 +274,20 @@ _DIGESTS: dict[tuple[DiskCache, tuple[str, ...]], str] = {}
 def stored_digest(store: DiskCache, *folders: str) -> str:
     """Return the digest of the Python files in folders, stored under their sizes and modification times,
     since reading all files takes 10 to 50 ms."""
-    if (found := known_digest(store, *folders)) is None:
-        found = _DIGESTS[store, folders] = digest(*folders)
-        store.write(_key_of_digest(*folders), found.encode())
-    return found
+    if (text := known_digest(store, *folders)) is None:
+        text = _DIGESTS[store, folders] = digest(*folders)
+        store.write(_key_of_digest(*folders), text.encode())
+    return text
 
 
 def known_digest(store: DiskCache, *folders: str) -> str | None:
     """Return what `stored_digest` has stored; None if there is nothing: the files are not read."""
-    if (found := _DIGESTS.get((store, folders))) is None:
+    if (text := _DIGESTS.get((store, folders))) is None:
         # times and sizes of others' files say nothing of ours
         if (stored := store.read_own(_key_of_digest(*folders))) is None:
             return None
-        found = _DIGESTS[store, folders] = stored.decode()
-    return found
+        text = _DIGESTS[store, folders] = stored.decode()
+    return text
 
 
 def _key_of_digest(*folders: str) -> str:
@@ -297,12 +297,12 @@ def _key_of_digest(*folders: str) -> str:
 @cache
 def digest(*folders: str) -> str:
     """Return a digest of the contents of the Python files in folders, part of cache keys of this version."""
-    found = sha256()
+    hashed = sha256()
     for root in folders:
         for folder, inner, files in os.walk(root):
             inner.sort()
             for name in sorted(files):
                 if name.endswith(".py"):
                     with open(os.path.join(folder, name), "rb") as file:
-                        found.update(name.encode() + b"\0" + file.read() + b"\0")
-    return found.hexdigest()
+                        hashed.update(name.encode() + b"\0" + file.read() + b"\0")
+    return hashed.hexdigest()

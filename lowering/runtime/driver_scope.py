@@ -17,7 +17,7 @@ from .array_memory import allocate
 
 NDArray = np.ndarray[Any, Any]
 _U8 = np.dtype(np.uint8)
-_MANY = 8  # iterations of a loop from which on native code runs it
+_MIN_ITERATIONS = 8  # iterations of a loop from which on native code runs it
 
 
 def _view(hold: NDArray, offset: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray:
@@ -32,7 +32,7 @@ def _byte(address: int) -> int:
 def _repeat(iterations: range, threads: int, *launches: tuple[Any, Callable[[int], bytes]]) -> int:
     """Run launches in each iteration of a loop; see ``Launch.repeat``."""
     many = getattr(launches[0][0], "repeat", None)
-    if many is not None and len(iterations) >= _MANY:
+    if many is not None and len(iterations) >= _MIN_ITERATIONS:
         raised: int = many(iterations, threads, launches)
         return raised
     flags = 0
@@ -60,5 +60,5 @@ def function(text: str, things: Mapping[str, Any]) -> Callable[..., int]:
         if name.startswith("_k"):
             scope["_p" + name[2:]] = thing.pack
     exec(compile(text, "<dcarray driver>", "exec"), scope)  # the text is generated
-    made: Callable[..., int] = scope["run"]
-    return made
+    run: Callable[..., int] = scope["run"]
+    return run

@@ -75,8 +75,8 @@ class Plan:
 
     def at(self, addresses: Sequence[int]) -> np.ndarray[Any, Any]:
         """Return the table for arrays at the given addresses, which are in the order of `Memory`."""
-        made: np.ndarray[Any, Any] = self.table + np.array([0, *addresses])[self.of]
-        return made
+        table: np.ndarray[Any, Any] = self.table + np.array([0, *addresses])[self.of]
+        return table
 
 
 Place = tuple[int, int]  # an array, and bytes from its beginning

@@ -60,9 +60,9 @@ def _matmul(
         if raised is not None:
             return raised
     if np.may_share_memory(out, a):
-        made = np.empty(out.shape, out.dtype)
-        np.matmul(a, b, out=made)
-        out[...] = made
+        product = np.empty(out.shape, out.dtype)
+        np.matmul(a, b, out=product)
+        out[...] = product
     else:
         np.matmul(a, b, out=out)
     return 0

@@ -20,16 +20,16 @@ __all__ = ["multiply"]
 
 NDArray = np.ndarray[Any, Any]
 
-LEAST = 1 << 22
+MIN_MULTIPLICATIONS = 1 << 22
 """Multiplications below which a product is not tiled."""
 _ROW, _COLUMN = 18, 100
 """The cost model of a product of few rows or columns: its time for each multiplication is as
 ``1 + _ROW / rows + _COLUMN / columns``, since BLAS packs the other factor each time."""
 _DOWN, _ALONG = 16, 48
 """Rows and columns of a tile are a multiple of these."""
-_MOST = 64
+_MAX_TILES = 64
 """Tiles, and so threads that call BLAS at a time: it has buffers for some more."""
-_SIDE = 256
+_MIN_SIDE = 256
 """Rows and columns, at least, of a tile of half a product."""
 _TOLERATED = 1.03
 """How much longer smaller tiles may take in all than larger ones: they balance the load better."""
@@ -49,17 +49,17 @@ def tile_shape(m: int, n: int, k: int, threads: int, rows_only: int = 0) -> tupl
 
     The result depends on the arguments alone, since the tiling may change the last bits of elements.
     """
-    threads = min(threads, _MOST)
+    threads = min(threads, _MAX_TILES)
     if rows_only:
         return min(
-            round_up(-(-m // threads), _DOWN), max(rows_only // _DOWN * _DOWN, -(-m // _MOST), _DOWN)
+            round_up(-(-m // threads), _DOWN), max(rows_only // _DOWN * _DOWN, -(-m // _MAX_TILES), _DOWN)
         ), n
     best: tuple[float, int, int] | None = None
     for count in (threads, 2 * threads, 4 * threads):
-        if count > _MOST:
+        if count > _MAX_TILES:
             break
-        made = [(_time(m, n, k, *grid, threads), *grid) for grid in _grids(m, n, count)]
-        least = min(made, default=None)
+        timed = [(_time(m, n, k, *grid, threads), *grid) for grid in _grids(m, n, count)]
+        least = min(timed, default=None)
         if least is not None and (best is None or least[0] <= best[0] * _TOLERATED):
             best = least if best is None else (min(best[0], least[0]), *least[1:])
     if best is None or best[0] > _WORTH * _time(m, n, k, m, n, 1) / threads:
@@ -72,7 +72,7 @@ def triangular_tiles(threads: int) -> NDArray:
     """Return the row and column numbers of the tiles on and above the diagonal of ``a @ a.T``.  Tiles above
     the diagonal come first, since they take twice as long."""
     side = 2
-    while side * side < 2 * min(threads, _MOST):
+    while side * side < 2 * min(threads, _MAX_TILES):
         side += 2
     return np.array(sorted(combinations_with_replacement(range(side), 2), key=_last), np.int64)
 
@@ -106,7 +106,7 @@ def multiply(out: NDArray, a: NDArray, b: NDArray, launch: LoadedKernel, threads
     """
     (m, k), n = a.shape, b.shape[1]
     sharing = openblas.threads()  # not ``threads``, on which the last bits must not depend
-    if m * n * k < LEAST or sharing < 2:
+    if m * n * k < MIN_MULTIPLICATIONS or sharing < 2:
         return None
     left, right, to = blas_layout(a), blas_layout(b), blas_layout(out)
     routine = openblas.gemm(out.dtype.char)
@@ -122,7 +122,7 @@ def multiply(out: NDArray, a: NDArray, b: NDArray, launch: LoadedKernel, threads
     if _is_same_view(a, b.T):  # half of a product is enough
         half, pairs = openblas.syrk(out.dtype.char) or 0, triangular_tiles(sharing)
         rows = columns = round_up(-(-m // (int(pairs[0, 1]) + 1)), _DOWN)
-        if not half or rows < _SIDE:
+        if not half or rows < _MIN_SIDE:
             return None
     else:
         rows, columns = tile_shape(m, n, k, sharing, max(_NEAR // (n * size), 1) if within else 0)

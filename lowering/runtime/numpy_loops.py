@@ -52,9 +52,9 @@ class Address(int):
     @classmethod
     def of(cls, value: int, name: str, types: tuple[DType, ...], result: DType, part: str) -> Address:
         """Return the address of a part of a loop (``"code"`` or ``"data"``), or of a ``"draw"``."""
-        made = cls(value)
-        made.origin = name, tuple([d.char for d in types]), result.char, part
-        return made
+        new = cls(value)
+        new.origin = name, tuple([d.char for d in types]), result.char, part
+        return new
 
 
 def address(name: str, types: tuple[str, ...], result: str, part: str) -> int | None:
@@ -67,11 +67,11 @@ def address(name: str, types: tuple[str, ...], result: str, part: str) -> int | 
 
 def draw_address(name: str) -> Address | None:
     """Return the address of a function of `dcarray.ir.draws`; None if this process has no such function."""
-    found = draws.address(name)
-    if found is None:
+    value = draws.address(name)
+    if value is None:
         return None
     draw = draws.DRAWS[name]
-    return Address.of(found, name, draw.arguments, draw.result, "draw")
+    return Address.of(value, name, draw.arguments, draw.result, "draw")
 
 
 class Loop(NamedTuple):

@@ -37,11 +37,11 @@ def threads() -> int:
 @cache
 def _library() -> Any:
     """Return the library that NumPy has loaded, by opening its path again; None if it is not found."""
-    found = list((Path(np.__file__).parent.parent / "numpy.libs").glob("libscipy_openblas64_*"))
-    if len(found) != 1 or ctypes.sizeof(ctypes.c_void_p) != 8:
+    paths = list((Path(np.__file__).parent.parent / "numpy.libs").glob("libscipy_openblas64_*"))
+    if len(paths) != 1 or ctypes.sizeof(ctypes.c_void_p) != 8:
         return None
     try:
-        library = ctypes.CDLL(str(found[0]))
+        library = ctypes.CDLL(str(paths[0]))
         get, put = library.scipy_openblas_get_num_threads64_, library.scipy_openblas_set_num_threads64_
     except (OSError, AttributeError):
         return None
@@ -97,12 +97,12 @@ def _routines(char: str, *names: str) -> list[Any] | None:
     if library is None or letter is None:
         return None
     try:
-        found = [library[f"scipy_{name.replace('?', letter)}64_"] for name in names]
+        routines = [library[f"scipy_{name.replace('?', letter)}64_"] for name in names]
     except AttributeError:
         return None
-    for routine in found:
+    for routine in routines:
         routine.restype = None
-    return found
+    return routines
 
 
 def _scalar(char: str) -> Any:
@@ -121,10 +121,10 @@ def _scalar_arguments(scalars: np.ndarray[Any, Any]) -> list[Any]:
 def lu_routines(char: str) -> tuple[int, int, int] | None:
     """Return the addresses of LAPACK's ``?getrf``, of ``cblas_?trsm`` and of ``cblas_?gemm``, with 64-bit
     integers, for a dtype; None if one is missing or fails a test on a small system."""
-    found, product = _routines(char, "?getrf_", "cblas_?trsm"), gemm(char)
-    if found is None or product is None:
+    routines, product = _routines(char, "?getrf_", "cblas_?trsm"), gemm(char)
+    if routines is None or product is None:
         return None
-    getrf, trsm = found
+    getrf, trsm = routines
     whole, pointer, scale = ctypes.c_int64, ctypes.c_void_p, _scalar(char)
     trsm.argtypes = [ctypes.c_int] * 5 + [whole, whole, scale, pointer, whole, pointer, whole]
     a = np.array([[1, 2, 0], [4, 1, 3], [2, 5, 1]], char, order="F")
@@ -150,13 +150,13 @@ def lu_routines(char: str) -> tuple[int, int, int] | None:
 def _product(char: str, name: str, integers: int, operands: int) -> Any:
     """Return a level-3 product of BLAS with its argument types: three flags, ``integers`` extents, and
     matrices with scalars; None if it is missing."""
-    found = _routines(char, name)
-    if found is None:
+    routines = _routines(char, name)
+    if routines is None:
         return None
     whole, pointer, scale = ctypes.c_int64, ctypes.c_void_p, _scalar(char)
     matrices = [pointer, whole] * operands
-    found[0].argtypes = [*[ctypes.c_int] * 3, *[whole] * integers, scale, *matrices, scale, pointer, whole]
-    return found[0]
+    routines[0].argtypes = [*[ctypes.c_int] * 3, *[whole] * integers, scale, *matrices, scale, pointer, whole]
+    return routines[0]
 
 
 @cache
@@ -166,10 +166,10 @@ def gemm(char: str) -> int | None:
     if routine is None:
         return None
     a, b = np.array([[1, 2, 0], [4, 1, 3]], char), np.array([[1, 2], [3, 4], [5, 7]], char)
-    made, scalars = np.ones((2, 2), char), np.array([1, 0], char)
+    out, scalars = np.ones((2, 2), char), np.array([1, 0], char)
     one, zero = _scalar_arguments(scalars)
-    routine(101, 111, 111, 2, 2, 3, one, a.ctypes.data, 3, b.ctypes.data, 2, zero, made.ctypes.data, 2)
-    return ctypes.cast(routine, ctypes.c_void_p).value if np.array_equal(made, a @ b) else None
+    routine(101, 111, 111, 2, 2, 3, one, a.ctypes.data, 3, b.ctypes.data, 2, zero, out.ctypes.data, 2)
+    return ctypes.cast(routine, ctypes.c_void_p).value if np.array_equal(out, a @ b) else None
 
 
 @cache
@@ -178,11 +178,11 @@ def syrk(char: str) -> int | None:
     routine = _product(char, "cblas_?syrk", 2, 1)
     if routine is None:
         return None
-    a, made, scalars = np.array([[1, 2, 0], [4, 1, 3]], char), np.ones((2, 2), char), np.array([1, 0], char)
+    a, out, scalars = np.array([[1, 2, 0], [4, 1, 3]], char), np.ones((2, 2), char), np.array([1, 0], char)
     one, zero = _scalar_arguments(scalars)
-    routine(101, 121, 111, 2, 3, one, a.ctypes.data, 3, zero, made.ctypes.data, 2)
+    routine(101, 121, 111, 2, 3, one, a.ctypes.data, 3, zero, out.ctypes.data, 2)
     want = np.triu(a @ a.T) + np.array([[0, 0], [1, 0]])  # below the diagonal all is as it was
-    return ctypes.cast(routine, ctypes.c_void_p).value if np.array_equal(made, want) else None
+    return ctypes.cast(routine, ctypes.c_void_p).value if np.array_equal(out, want) else None
 
 
 @cache
@@ -208,9 +208,9 @@ def cholesky(char: str) -> Callable[[np.ndarray[Any, Any], bool], int] | None:
     a = np.array([[4, 1, 1 - 1j], [1, 3, 2j], [1 + 1j, -2j, 5]])
     a = (a if char in "FD" else a.real).astype(char)
     for upper in (False, True):
-        found, want = a.copy(), np.linalg.cholesky(a)
+        factor, want = a.copy(), np.linalg.cholesky(a)
         triangle, rest = (np.triu, np.tril(a, -1)) if upper else (np.tril, np.triu(a, 1))
         want = want.conj().T if upper else want
-        if factored(found, upper) or not np.allclose(found, triangle(want) + rest, rtol=1e-4):
+        if factored(factor, upper) or not np.allclose(factor, triangle(want) + rest, rtol=1e-4):
             return None
     return factored if factored(-a, False) > 0 else None

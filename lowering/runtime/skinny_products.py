@@ -13,14 +13,14 @@ from .blas_layout import blas_layout
 if TYPE_CHECKING:
     from dcarray.lowering.kernel.compiler import LoadedKernel
 
-__all__ = ["DTYPES", "MOST", "is_large", "is_skinny", "multiply"]
+__all__ = ["DTYPES", "MAX_ROWS", "is_large", "is_skinny", "multiply"]
 
 NDArray = np.ndarray[Any, Any]
 
 DTYPES = "fd"
-MOST = 16
+MAX_ROWS = 16
 """The most rows of a skinny factor; with more, packing the large factor, as BLAS does, pays."""
-LEAST = 1 << 23
+MIN_BYTES = 1 << 23
 """Bytes of a large factor: smaller ones stay in caches meanwhile."""
 _ITEMS = 4
 """Parts of the product for each thread, for load balance..."""
@@ -33,14 +33,14 @@ _UNIT = 4
 
 
 def is_large(m: int, n: int, k: int, size: int) -> bool:
-    """Whether the larger operand of an ``(m, k) @ (k, n)`` product has at least `LEAST` bytes, ``size`` for
+    """Whether the larger operand of an ``(m, k) @ (k, n)`` product has `MIN_BYTES` or more: ``size`` for
     each element."""
-    return max(m, n) * k * size >= LEAST
+    return max(m, n) * k * size >= MIN_BYTES
 
 
 def is_skinny(m: int, n: int, k: int, size: int) -> bool:
     """Whether a product has one large and one skinny factor, so that this routine is faster than BLAS."""
-    return 1 < min(m, n) <= MOST and is_large(m, n, k, size)
+    return 1 < min(m, n) <= MAX_ROWS and is_large(m, n, k, size)
 
 
 def multiply(out: NDArray, a: NDArray, b: NDArray, launch: LoadedKernel, threads: int) -> int | None:

@@ -51,7 +51,7 @@ def kept(x, m):
 @pytest.mark.parametrize("threads", [1, 2])
 def test_programs(monkeypatch, program, dtype, threads):
     monkeypatch.setattr(openblas, "threads", lambda: 4)
-    monkeypatch.setattr(matmul_tiles, "LEAST", 1)
+    monkeypatch.setattr(matmul_tiles, "MIN_MULTIPLICATIONS", 1)
     rng = np.random.default_rng(5)
     x = rng.integers(-4, 4, (256, 96)).astype(dtype)
     m = rng.integers(-3, 3, (96, 96)).astype(dtype)
@@ -69,7 +69,7 @@ def test_programs(monkeypatch, program, dtype, threads):
 @pytest.mark.skipif(not openblas.is_available(), reason="NumPy does not bring OpenBLAS along")
 def test_exceptions_are_told(monkeypatch):
     monkeypatch.setattr(openblas, "threads", lambda: 4)
-    monkeypatch.setattr(matmul_tiles, "LEAST", 1)
+    monkeypatch.setattr(matmul_tiles, "MIN_MULTIPLICATIONS", 1)
     x = np.ones((256, 96))
     x[200, :2] = np.inf, -np.inf
     ours = dc.asarray(x.copy())

@@ -12,7 +12,7 @@ from dcarray.tiering import blas_sharing
 
 @pytest.fixture(autouse=True)
 def served(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
-    monkeypatch.setattr(skinny_products, "LEAST", 1 << 17)
+    monkeypatch.setattr(skinny_products, "MIN_BYTES", 1 << 17)
     for known in ("_entries", "_templates"):  # plans that other tests have asked for
         monkeypatch.setattr(session.EXECUTOR, known, {})
     return recorded_products.served(monkeypatch)

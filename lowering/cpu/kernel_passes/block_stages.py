@@ -53,21 +53,21 @@ class Stages:
         """Append the next statement of the body."""
         match stmt:
             case k.Let(name, value):
-                made, ready = self.value(value)
-                if isinstance(made, k.Elem) and made.buffer in self.kinds:
-                    self.home[name] = made, ready
+                new, ready = self.value(value)
+                if isinstance(new, k.Elem) and new.buffer in self.kinds:
+                    self.home[name] = new, ready
                     return
-                self.stage[name], self.lets[name] = ready, made
-                self.put(ready, k.Let(name, made), made)
+                self.stage[name], self.lets[name] = ready, new
+                self.put(ready, k.Let(name, new), new)
             case k.Update(name, op, value):
-                made, ready = self.value(value)
-                self.put(ready, k.Update(name, op, made), made)
+                new, ready = self.value(value)
+                self.put(ready, k.Update(name, op, new), new)
             case k.Store(buffer, at, value):
-                made, ready = self.value(value)
-                if isinstance(value, k.Op) and self.redirect(made, ready, buffer, at):
+                new, ready = self.value(value)
+                if isinstance(value, k.Op) and self.redirect(new, ready, buffer, at):
                     return
                 moment = max(2 * ready, self.touched + self.touched % 2)
-                self.put(moment // 2, k.Store(buffer, at, made), made)
+                self.put(moment // 2, k.Store(buffer, at, new), new)
                 self.stored = self.touched = moment
 
     def put(self, stage: int, stmt: k.Stmt, value: k.Expr) -> None:
@@ -76,19 +76,19 @@ class Stages:
         if self.ordered(value):
             self.touched = max(self.touched, 2 * stage)
 
-    def redirect(self, made: k.Expr, ready: int, buffer: str, at: k.Affine) -> bool:
+    def redirect(self, value: k.Expr, ready: int, buffer: str, at: k.Affine) -> bool:
         """Let the call that computes a value write to the store's target; return whether it can."""
         last = self.calls.get(ready - 1, [])
-        if not (isinstance(made, k.Elem) and made.buffer in self.kinds and last and self.step(at) == 1):
+        if not (isinstance(value, k.Elem) and value.buffer in self.kinds and last and self.step(at) == 1):
             return False
         call = last[-1]
         if (
             not isinstance(call, k.NumpyCall)
-            or call.write.buffer != made.buffer
+            or call.write.buffer != value.buffer
             or self.touched > 2 * ready - 1
         ):
             return False
-        del self.kinds[made.buffer]
+        del self.kinds[value.buffer]
         last[-1] = replace(call, write=k.Row(buffer, self.at_start(at), 1, call.write.dtype))
         self.stored = self.touched = 2 * ready - 1
         return True
@@ -101,26 +101,26 @@ class Stages:
         ready = [0]
 
         def inner(arg: k.Expr) -> k.Expr:
-            made, stage = self.value(arg)
+            new, stage = self.value(arg)
             ready.append(stage)
-            return made
+            return new
 
-        found = self.maker.native(expr) if isinstance(expr, k.Op) else None
-        if found is not None and isinstance(expr, k.Op):
+        loop = self.maker.native(expr) if isinstance(expr, k.Op) else None
+        if loop is not None and isinstance(expr, k.Op):
             if not any(k.STEPS.get((expr.name, n)) == 0 and self.varies(a) for n, a in enumerate(expr.args)):
-                return self.call(expr, found)
-            expr = k.NumpyOp(expr.name, expr.args, expr.dtype, found)
-        made = map_children(expr, inner)
-        if isinstance(made, k.Elem) and not self.is_free(made.buffer):
+                return self.call(expr, loop)
+            expr = k.NumpyOp(expr.name, expr.args, expr.dtype, loop)
+        new = map_children(expr, inner)
+        if isinstance(new, k.Elem) and not self.is_free(new.buffer):
             ready.append((self.stored + 1) // 2)
-        return made, max(ready)
+        return new, max(ready)
 
     def call(self, op: k.Op, loop: k.NumpyLoop) -> tuple[k.Expr, int]:
         """Add a call of NumPy's loop for an operation; return the element and the first stage that has it."""
         reads, before, after = [], list[k.Stmt](), 0
         for position, arg in enumerate(op.args):
-            made, ready = self.value(arg)
-            row, moment = self.row(made, ready, before, k.STEPS.get((op.name, position)) == 1)
+            new, ready = self.value(arg)
+            row, moment = self.row(new, ready, before, k.STEPS.get((op.name, position)) == 1)
             reads.append(row)
             after = max(after, moment)
         if any(self.ordered(stmt.value) for stmt in before if isinstance(stmt, k.Store)) or any(
@@ -217,17 +217,17 @@ class Stages:
         bodies = {stage: self.resolve(stage) for stage in range(last + 1)}
         steps: list[k.Stmt] = []
         for stage, body in bodies.items():
-            made: list[k.Stmt] = []
+            stmts: list[k.Stmt] = []
             for stmt in body:
-                made.append(stmt)
+                stmts.append(stmt)
                 if isinstance(stmt, k.Let) and stmt.name in self.spilled:
                     name = self.spilled[stmt.name]
-                    made.append(k.Store(name, self.element(name).at, k.Local(stmt.name, stmt.value.dtype)))
-            if made:
-                plain = self.loop.kind == "vector" or not any(isinstance(stmt, k.Update) for stmt in made)
+                    stmts.append(k.Store(name, self.element(name).at, k.Local(stmt.name, stmt.value.dtype)))
+            if stmts:
+                plain = self.loop.kind == "vector" or not any(isinstance(stmt, k.Update) for stmt in stmts)
                 own: Literal["serial", "vector"] = "vector" if plain else "serial"
                 steps.append(
-                    k.For(self.loop.var, self.start, self.stops, 1, own, tuple(made), self.loop.unroll)
+                    k.For(self.loop.var, self.start, self.stops, 1, own, tuple(stmts), self.loop.unroll)
                 )
             steps += self.calls.get(stage, [])
         return _pack(steps, {name: (d, 1 if one else size) for name, (d, one) in self.kinds.items()})
@@ -245,8 +245,8 @@ class Stages:
                 return k.Local(let.name, expr.dtype)
             return self.element(self.spill(expr))
 
-        made = [map_values(stmt, known) for stmt in self.loops.get(stage, [])]
-        return [*again.values(), *made]
+        new = [map_values(stmt, known) for stmt in self.loops.get(stage, [])]
+        return [*again.values(), *new]
 
 
 def _pack(steps: Sequence[k.Stmt], kinds: dict[str, tuple[k.DType, int]]) -> tuple[k.Stmt, ...]:
@@ -273,17 +273,15 @@ def _pack(steps: Sequence[k.Stmt], kinds: dict[str, tuple[k.DType, int]]) -> tup
         return replace(row, buffer=names.get(row.buffer, row.buffer))
 
     def renamed(expr: k.Expr) -> k.Expr:
-        made = map_children(expr, renamed)
-        return replace(made, buffer=names.get(made.buffer, made.buffer)) if isinstance(made, k.Elem) else made
+        new = map_children(expr, renamed)
+        return replace(new, buffer=names.get(new.buffer, new.buffer)) if isinstance(new, k.Elem) else new
 
     def step(stmt: k.Stmt) -> k.Stmt:
         if isinstance(stmt, k.For):
             return replace(stmt, body=tuple(map(step, stmt.body)))
         if isinstance(stmt, k.NumpyCall):
             return replace(stmt, reads=tuple(map(place, stmt.reads)), write=place(stmt.write))
-        made = map_values(stmt, renamed)
-        return (
-            replace(made, buffer=names.get(made.buffer, made.buffer)) if isinstance(made, k.Store) else made
-        )
+        new = map_values(stmt, renamed)
+        return replace(new, buffer=names.get(new.buffer, new.buffer)) if isinstance(new, k.Store) else new
 
     return (*stacks, *map(step, steps))

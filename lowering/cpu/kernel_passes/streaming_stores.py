@@ -19,7 +19,7 @@ from dcarray.lowering.nest.access import total, unit_step
 
 __all__ = ["stream_stores"]
 
-LONG = 512  # least bytes of a row: the partial lines at its ends are stored as usual
+MIN_ROW_BYTES = 512  # least bytes of a row: the partial lines at its ends are stored as usual
 
 
 def stream_stores(kernel: Kernel, binding: Binding, region: Region) -> Kernel:
@@ -39,7 +39,7 @@ def stream_stores(kernel: Kernel, binding: Binding, region: Region) -> Kernel:
         # One store of a loop, since the lines of another may begin in other iterations.
         for place, stmt in enumerate(body):
             if isinstance(stmt, Store) and stmt.buffer in buffers and unit_step(stmt.at, var) == 1:
-                if length * stmt.value.dtype.itemsize < LONG:
+                if length * stmt.value.dtype.itemsize < MIN_ROW_BYTES:
                     return body
                 return (*body[:place], replace(stmt, nontemporal=True), *body[place + 1 :])
         return body
@@ -96,9 +96,9 @@ def _length(loop: For, number: Callable[[str], int]) -> int:
 
 def _apart(bound: Affine, start: Affine, number: Callable[[str], int]) -> int:
     """Return the distance of a bound from the start of a loop; 0 if it is not known."""
-    found = bound.const - start.const
+    distance = bound.const - start.const
     for term in set(bound.terms) - set(start.terms):
         if term.var is not None or term.arg is None:
             return 0
-        found += term.coef * number(term.arg)
-    return found
+        distance += term.coef * number(term.arg)
+    return distance

@@ -62,11 +62,11 @@ def call_numpy_loops(
     ])  # fmt: skip
     if not maker.loops:
         return kernel, binding
-    made = replace(kernel, phases=tuple(phases), ints=tuple(maker.ints), routines=routines)
+    new = replace(kernel, phases=tuple(phases), ints=tuple(maker.ints), routines=routines)
     then = binding.then
     if then is not None:  # of a kernel whose phases stay as they are
         then = replace(then, ints=(*then.ints, *maker.values[len(binding.ints) :]))
-    return made, replace(
+    return new, replace(
         binding, ints=tuple(maker.values), extents=tuple(maker.extents), work=tuple(maker.work), then=then
     )
 
@@ -100,10 +100,10 @@ class _Maker:
             return None
         key = op.name, tuple(arg.dtype for arg in op.args), op.dtype
         if key not in self.loops:
-            found = self.find(LOOPS_OF.get(op.name, op.name), *key[1:])
-            if found is None:
+            loop = self.find(LOOPS_OF.get(op.name, op.name), *key[1:])
+            if loop is None:
                 return None
-            self.loops[key] = k.NumpyLoop(self.integer(found[0]), self.integer(found[1]), found[2])
+            self.loops[key] = k.NumpyLoop(self.integer(loop[0]), self.integer(loop[1]), loop[2])
         return self.loops[key]
 
     def wanted(self, op: k.Op) -> bool:
@@ -126,10 +126,10 @@ class _Maker:
         if phase.kind == "serial" or not self.calls(phase.body):
             return replace(phase, pre=pre, body=self.block(phase.body))
         var = self.fresh("k")
-        found = self.pieces(k.For(phase.var, k.affine(), (phase.extent,), 1, "vector", phase.body), var, True)
-        if found is None:
+        parts = self.pieces(k.For(phase.var, k.affine(), (phase.extent,), 1, "vector", phase.body), var, True)
+        if parts is None:
             return replace(phase, pre=pre, body=self.block(phase.body))
-        body, size = found
+        body, size = parts
         blocks = dims.simplify((self.extents[number] + size - 1) // size)
         extent = k.affine(blocks) if type(blocks) is int and not phase.extent.terms else None
         self.extents[number], self.work[number] = blocks, dims.simplify(self.work[number] * size)
@@ -138,7 +138,7 @@ class _Maker:
 
     def block(self, body: Iterable[k.Stmt]) -> tuple[k.Stmt, ...]:
         """Return the rewritten statements of a block."""
-        return tuple(made for stmt in body for made in self.statement(stmt))
+        return tuple(new for stmt in body for new in self.statement(stmt))
 
     def statement(self, stmt: k.Stmt) -> tuple[k.Stmt, ...]:
         """Return the rewritten form of a statement outside of blocks."""
@@ -146,9 +146,9 @@ class _Maker:
             case k.For(_, lower, upper, step, _, body, _, floors):
                 if step == 1 and self.calls(body):
                     block = self.fresh("k")
-                    found = self.pieces(stmt, block, False)
-                    if found is not None:
-                        return (k.For(block, lower, upper, found[1], "serial", found[0], 0, floors),)
+                    pieces = self.pieces(stmt, block, False)
+                    if pieces is not None:
+                        return (k.For(block, lower, upper, pieces[1], "serial", pieces[0], 0, floors),)
                 return (replace(stmt, body=self.block(body)),)
             case k.Repeat(head, cond, body):
                 return (k.Repeat(self.block(head), self.single(cond), self.block(body)),)
@@ -160,11 +160,9 @@ class _Maker:
 
     def single(self, expr: k.Expr) -> k.Expr:
         """Return an expression with NumPy's loops called for one element."""
-        made = map_children(expr, self.single)
-        found = self.native(made) if isinstance(made, k.Op) else None
-        return (
-            k.NumpyOp(made.name, made.args, made.dtype, found) if found and isinstance(made, k.Op) else made
-        )
+        new = map_children(expr, self.single)
+        loop = self.native(new) if isinstance(new, k.Op) else None
+        return k.NumpyOp(new.name, new.args, new.dtype, loop) if loop and isinstance(new, k.Op) else new
 
     def calls(self, body: Iterable[k.Stmt]) -> bool:
         """Whether one of the statements (not those nested in them) needs a NumPy loop."""
@@ -184,10 +182,10 @@ class _Maker:
             stages = Stages(self, loop, start, (k.affine(elements, start), *loop.upper), inside)
             for stmt in loop.body:
                 stages.add(stmt)
-            made = stages.finish(elements)
-            if not any(isinstance(stmt, k.Stack) and stmt.size > 1 for stmt in made):
+            stmts = stages.finish(elements)
+            if not any(isinstance(stmt, k.Stack) and stmt.size > 1 for stmt in stmts):
                 break
-        return made, elements
+        return stmts, elements
 
 
 def _divisible(loop: k.For) -> bool:

@@ -54,13 +54,13 @@ def jam_pairs(nest: LoopNest, body: tuple[k.Stmt, ...], loop: int) -> tuple[k.St
 
 def _loads(body: Iterable[k.Stmt]) -> set[k.Expr]:
     """Return the loads of a body, each element once."""
-    found: set[k.Expr] = set()
+    loads: set[k.Expr] = set()
     for stmt in body:
         if isinstance(stmt, k.For):
-            found |= _loads(stmt.body)
+            loads |= _loads(stmt.body)
         nodes = (node for value in values(stmt) for node in walk(value))
-        found |= {node for node in nodes if isinstance(node, k.Elem)}
-    return found
+        loads |= {node for node in nodes if isinstance(node, k.Elem)}
+    return loads
 
 
 def unroll_and_jam(body: tuple[k.Stmt, ...], var: str, ways: int) -> tuple[k.Stmt, ...]:
@@ -79,34 +79,34 @@ def _names(body: tuple[k.Stmt, ...]) -> frozenset[str]:
 
 def _fuse_copies(copies: list[tuple[k.Stmt, ...]]) -> tuple[k.Stmt, ...]:
     """Return several copies of a block merged into one, in which loops with equal headers are fused."""
-    made: list[k.Stmt] = []
+    fused: list[k.Stmt] = []
     waiting: list[list[k.Stmt]] = [[] for _ in copies]
 
     def flush() -> None:
         for some in waiting:
-            made.extend(some)
+            fused.extend(some)
             some.clear()
 
     for stmts in zip(*copies, strict=True):
         first = stmts[0]
         if isinstance(first, k.Let | k.Declare | k.Assign) and first.name.startswith(COMMON):
             flush()
-            made.append(first)
+            fused.append(first)
             continue
         if isinstance(first, k.If) and len({stmt.cond for stmt in stmts if isinstance(stmt, k.If)}) == 1:
             flush()
             then, orelse = ([getattr(stmt, side) for stmt in stmts] for side in ("then", "orelse"))
-            made.append(k.If(first.cond, _fuse_copies(then), _fuse_copies(orelse)))
+            fused.append(k.If(first.cond, _fuse_copies(then), _fuse_copies(orelse)))
             continue
         loops = [stmt for stmt in stmts if isinstance(stmt, k.For)]
         if len({replace(loop, body=()) for loop in loops}) == 1:
             flush()
-            made.append(replace(loops[0], body=_fuse_copies([loop.body for loop in loops])))
+            fused.append(replace(loops[0], body=_fuse_copies([loop.body for loop in loops])))
             continue
         for some, stmt in zip(waiting, stmts, strict=True):
             some.append(stmt)
     flush()
-    return tuple(made)
+    return tuple(fused)
 
 
 class _Copy:
@@ -136,8 +136,8 @@ class _Copy:
             case k.Index(at):
                 return k.Index(self.at(at))
             case k.Elem(at=at, more=more):
-                found = tuple((self.value(i), step) for i, step in more)
-                return replace(expr, buffer=self.name(expr.buffer), at=self.at(at), more=found)
+                indices = tuple((self.value(i), step) for i, step in more)
+                return replace(expr, buffer=self.name(expr.buffer), at=self.at(at), more=indices)
         return map_children(expr, self.value)
 
     def statement(self, stmt: k.Stmt) -> k.Stmt:

@@ -45,9 +45,9 @@ class Launch:
     def of(cls, code: bytes, phases: int, arguments: int, mask: int) -> Launch:
         """Return the launch of object code; raise RuntimeError if it cannot be linked."""
         addresses = linking.load(code, [f"phase{number}" for number in range(phases)])
-        made = cls(addresses, arguments, mask)
-        made.parts = (code, phases, arguments, mask)
-        return made
+        launch = cls(addresses, arguments, mask)
+        launch.parts = (code, phases, arguments, mask)
+        return launch
 
     @property
     def native(self) -> tuple[int, tuple[int, int]]:
@@ -87,18 +87,18 @@ def _repeat(
 def linked(code: bytes, phases: int, arguments: int, mask: int) -> Launch:
     """Return the launch of object code, which is linked only the first time."""
     key = (sha256(code).digest(), phases, arguments, mask)
-    found = _LINKED.get(key)
-    if found is None:
+    launch = _LINKED.get(key)
+    if launch is None:
         with _linking:
-            found = _LINKED.get(key)
-            if found is None:
+            launch = _LINKED.get(key)
+            if launch is None:
                 try:
-                    found = Launch.of(code, phases, arguments, mask)
-                    found.parts = None  # it is not to travel on, and need not keep its code
-                    _LINKED[key] = found
+                    launch = Launch.of(code, phases, arguments, mask)
+                    launch.parts = None  # it is not to travel on, and need not keep its code
+                    _LINKED[key] = launch
                 except (RuntimeError, OSError, ImportError) as error:
                     raise NotPortable(f"LLVM: {error}") from error
-    return found
+    return launch
 
 
 _LINKED: dict[tuple[bytes, int, int, int], Launch] = {}  # loaded code is never unloaded

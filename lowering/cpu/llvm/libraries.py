@@ -29,7 +29,7 @@ def _few_rows(call: Call, region: Region) -> bool:
     sides = math.prod(a.shape[:-1]), b.shape[1]
     if not skinny_products.is_large(hints(sides[0]), hints(sides[1]), hints(b.shape[0]), dtype.itemsize):
         return False
-    return all_alike(call, region) and any(_at_most(side, skinny_products.MOST, hints) for side in sides)
+    return all_alike(call, region) and any(_at_most(side, skinny_products.MAX_ROWS, hints) for side in sides)
 
 
 def _at_most(extent: Dim, most: int, hints: SizeHints) -> bool:
@@ -50,7 +50,7 @@ def _tiled(call: Call, region: Region, cores: int) -> Routine | None:
     hints = SizeHints(region)
     if min(len(a.shape), len(b.shape)) < 2 or cores < 2 or not openblas.is_available():
         return None
-    if hints.product((*a.shape, b.shape[-1])) < matmul_tiles.LEAST:
+    if hints.product((*a.shape, b.shape[-1])) < matmul_tiles.MIN_MULTIPLICATIONS:
         return None
     from dcarray.lowering.cpu.llvm.routines.gemm import gemm
 

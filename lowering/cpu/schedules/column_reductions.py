@@ -35,9 +35,9 @@ COLUMNS = 4096  # elements of a strip of the result
 NARROW = 1024  # elements of a strip whose rows share an operand: some rows of that stay in the first cache
 GROUP = 64  # rows of one partial result, at least
 GROUPS = 64  # partial results, roughly, at most
-SEVERAL, ROOM = 16, 1 << 17  # of long rows: at most so many partial results, or so many elements of them
-PART = 1 << 18  # elements that are folded into one partial result, at least
-FEW = 512  # elements of a strip, at least
+PARTS, ELEMENTS = 16, 1 << 17  # of long rows: at most so many partial results, or so many elements of them
+MIN_PART = 1 << 18  # elements that are folded into one partial result, at least
+MIN_STRIP = 512  # elements of a strip, at least
 WAYS = 8  # the largest jam factor; it divides GROUP
 UNROLL = 2  # the unrolling of the inner loop of jammed rows: strips may be short
 BODY = 16  # the largest cost of a jammed body
@@ -60,7 +60,7 @@ def schedule_columns(nest: LoopNest, foldings: list[Folding], kept: list[int], f
     shared = shared and strips
     width = NARROW if shared else COLUMNS
     if strips and not outer:  # a sum is in order, so only columns are shared among threads
-        width = min(width, max(FEW, 1 << (nest.hints(extents[last]) // MIN_PARALLEL).bit_length()))
+        width = min(width, max(MIN_STRIP, 1 << (nest.hints(extents[last]) // MIN_PARALLEL).bit_length()))
     if not nest.single_threaded and not strips:
         outer.insert(0, outer.pop(_longest(nest, outer)))
     if strips:
@@ -138,8 +138,8 @@ def rows_of_a_part(nest: LoopNest, first: int) -> Dim:
     the block is worth a thread and that there are few partial rows."""
     extents = nest.loops.extents
     points = total(n for loop, n in enumerate(extents) if loop != first)
-    worth = nest.block_count(nest.block_count(PART, nest.largest(points, 1)), GROUP)
-    count = min(GROUPS, max(SEVERAL, ROOM // points)) if type(points) is int and points > 0 else GROUPS
+    worth = nest.block_count(nest.block_count(MIN_PART, nest.largest(points, 1)), GROUP)
+    count = min(GROUPS, max(PARTS, ELEMENTS // points)) if type(points) is int and points > 0 else GROUPS
     return dims.simplify(GROUP * nest.largest(worth, nest.block_count(extents[first], GROUP * count), 1))
 
 
@@ -225,7 +225,7 @@ def _row(
     add: Add,
 ) -> Scope:
     """Return a scope that folds ``count`` rows at one column; ``var`` is the row loop's variable."""
-    found: dict[int, list[k.Expr]] = {folding.number: [] for folding in foldings}
+    terms: dict[int, list[k.Expr]] = {folding.number: [] for folding in foldings}
     by_number = {folding.number: folding for folding in foldings}
     places = [
         nest.scope_at(phase, headers, 1 + len(headers), nest.nonempty, offset, var) for offset in range(count)
@@ -236,7 +236,7 @@ def _row(
         def fold(number: int, value: k.Expr, scope: Scope = scope) -> None:
             wide = cast_to(value, by_number[number].fold.dtype)
             # A later statement may write what this one reads.
-            found[number].append(
+            terms[number].append(
                 wide if count == 1 or isinstance(wide, k.Local | k.Lit) else scope.name(wide)
             )
             if count == 1:
@@ -247,7 +247,7 @@ def _row(
     main.absorb(*more)
     if count > 1:
         for folding in foldings:
-            add(main, folding, found[folding.number])
+            add(main, folding, terms[folding.number])
     return main
 
 

@@ -31,7 +31,7 @@ from dcarray.lowering.nest.loop_nest import (
 
 from .column_reductions import fold_parts, jam_factor, rows_of_a_part
 
-LONG = 256  # rows, and elements of each, from which on rows are jammed
+MIN_JAMMED = 256  # rows, and elements of each, from which on rows are jammed
 
 Places = dict[int, tuple[str, Affine]]
 
@@ -84,8 +84,8 @@ def schedule_row_groups(nests: Sequence[LoopNest]) -> tuple[Kernel, Binding] | N
     """Return the kernel of nests that run row by row, with several rows jammed; None if that does not pay,
     because the reduced rows do not come from memory. All nests must already have a phase over the rows."""
     first, folding = nests[0], [nest for nest in nests if any(nest.folds)]
-    far = any(_points(nest) >= OUT_OF_CACHE and _points(nest) >= LONG * _rows_of(nest) for nest in folding)
-    if not far or _rows_of(first) < LONG or not all(map(_folds_whole_rows, folding)):
+    far = any(_points(n) >= OUT_OF_CACHE and _points(n) >= MIN_JAMMED * _rows_of(n) for n in folding)
+    if not far or _rows_of(first) < MIN_JAMMED or not all(map(_folds_whole_rows, folding)):
         return None
     several = _common_jam_factor(nests)
     if several == 1:

@@ -76,10 +76,10 @@ class CallMaker:
         name = dict(stmt.attrs)["name"]
         function = dict(self.region.functions)[name]
         known = self.arguments.memory.arrays
-        taken, made = (arrays_with(function, "inout", role) for role in ("in", "out"))
+        taken, outputs = (arrays_with(function, "inout", role) for role in ("in", "out"))
         shared = {a.name: w.array for a, w in zip(taken, stmt.reads, strict=True) if not is_own(a)}
         given = [Load(w, known[w.array].dtype) for a, w in zip(taken, stmt.reads, strict=True) if is_own(a)]
-        targets = [w for a, w in zip(made, stmt.writes, strict=True) if is_own(a)]
+        targets = [w for a, w in zip(outputs, stmt.writes, strict=True) if is_own(a)]
         scope = self.point(given, targets)
         values = tuple(map(scope.evaluate, given))
         results = tuple([Local(self.names("v"), known[window.array].dtype) for window in targets])
@@ -108,12 +108,12 @@ class CallMaker:
         maker = self.of_function(region, arguments)
         stacks = maker.stacks(own)
         place = {old: arguments.private[new][0] for old, new in names.items() if new in arguments.private}
-        taken, made = (
+        taken, outputs = (
             [a for a in arrays_with(function, "inout", role) if is_own(a)] for role in ("in", "out")
         )
         parameters = tuple([Local(self.names("v"), array.dtype) for array in taken])
         begin = [Store(place[a.name], affine(), local) for a, local in zip(taken, parameters, strict=True)]
-        results = tuple([Elem(place[a.name], affine(), a.dtype) for a in made])
+        results = tuple([Elem(place[a.name], affine(), a.dtype) for a in outputs])
         self.routines[key] = Routine(
             number, parameters, (*stacks, *begin, *maker.block(region.body)), results
         )

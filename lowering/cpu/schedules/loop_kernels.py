@@ -39,10 +39,10 @@ from .reductions import schedule_reduction
 _BOOL, _U8 = np.dtype(np.bool_), np.dtype(np.uint64)
 WORTH = 1 << 18  # units of work from which on two threads pay
 LAUNCH = 1 << 15  # the cost of a launch, in these units
-PIECES = 64  # chunks of a parallel loop, at most
-STACK = 1 << 15  # bytes of arrays that a thread has on its stack
-ROOM = 1 << 26  # bytes of scratch for the private arrays of chunks
-SMALL = 16  # rows and columns of a matrix product from which on a library is faster
+MAX_CHUNKS = 64  # chunks of a parallel loop, at most
+MAX_STACK = 1 << 15  # bytes of arrays that a thread has on its stack
+MAX_SCRATCH = 1 << 26  # bytes of scratch for the private arrays of chunks
+LIBRARY_FROM = 16  # rows and columns of a matrix product from which on a library is faster
 
 
 def schedule_loops(
@@ -92,9 +92,9 @@ class LoopMaker(CallMaker):
 
     def of_function(self, region: Region, arguments: Arguments) -> LoopMaker:
         """Return a maker that lowers a function of the region into a routine of the same kernel."""
-        made = LoopMaker(region, 1, self.names, routines=self.routines)
-        made.arguments = arguments
-        return made
+        maker = LoopMaker(region, 1, self.names, routines=self.routines)
+        maker.arguments = arguments
+        return maker
 
     @property
     def hints(self) -> SizeHints:
@@ -105,9 +105,9 @@ class LoopMaker(CallMaker):
     def phase(self, stmt: nodes.Loop | While | Branch | Call) -> tuple[k.Phase, Dim]:
         """Return the kernel phase of a statement of the region, and the phase's number of iterations."""
         if isinstance(stmt, nodes.Loop) and self.cores > 1 and selected_index(stmt) is None:
-            found = self.shared(stmt)
-            if found is not None:
-                return found
+            phase = self.shared(stmt)
+            if phase is not None:
+                return phase
         stacks = self.stacks(self.locals(stmt))
         return k.Phase("one", k.affine(1), "serial", (*stacks, *self.statement(stmt))), 1
 
@@ -123,15 +123,15 @@ class LoopMaker(CallMaker):
             array
             for array in self.region.arrays
             if array.role == "temp" and array.name in mine - used and array.name not in based
-            if array.base is None and _bytes(array) <= STACK // 64
+            if array.base is None and _bytes(array) <= MAX_STACK // 64
         ]
 
     def stacks(self, arrays: Sequence[Array]) -> tuple[k.Stmt, ...]:
         """Return declarations of stack buffers for arrays, which become private to the kernel."""
-        made = [k.Stack(self.names("q"), array.dtype, max(1, total(array.shape))) for array in arrays]
-        for array, stack in zip(arrays, made, strict=True):
+        stacks = [k.Stack(self.names("q"), array.dtype, max(1, total(array.shape))) for array in arrays]
+        for array, stack in zip(arrays, stacks, strict=True):
             self.arguments.private[array.name] = stack.name, k.affine()
-        return tuple(made)
+        return tuple(stacks)
 
     def shared(self, stmt: nodes.Loop) -> tuple[k.Phase, Dim] | None:
         """Return the phase in which threads share a loop's iterations, and its extent; None if iterations are
@@ -147,9 +147,9 @@ class LoopMaker(CallMaker):
         trial.statement(stmt)
         if trial.hints(trial.work) < WORTH or trial.hints(trip_count) < 2:
             return None
-        small, large = self.private_arrays(stmt, STACK)
+        small, large = self.private_arrays(stmt, MAX_STACK)
         each = sum(self.hints(total(array.shape)) * array.dtype.itemsize for array in large)
-        pieces = min(PIECES, ROOM // max(each, 1))
+        pieces = min(MAX_CHUNKS, MAX_SCRATCH // max(each, 1))
         if pieces < min(2 * self.cores, trial.hints(trip_count)):
             return None
         size = dims.simplify(trip_count // pieces + 1)
@@ -183,7 +183,7 @@ class LoopMaker(CallMaker):
     # ---- statements ---------------------------------------------------------------------------------
     def block(self, body: Iterable[nodes.Stmt]) -> tuple[k.Stmt, ...]:
         """Return the kernel statements for the statements of a body."""
-        return tuple(made for stmt in body for made in self.statement(stmt))
+        return tuple(new for stmt in body for new in self.statement(stmt))
 
     def statement(self, stmt: nodes.Stmt) -> tuple[k.Stmt, ...]:
         """Return the kernel statements for one statement."""
@@ -217,7 +217,7 @@ class LoopMaker(CallMaker):
         plain = expansion.expand(stmt, self.region)
         if plain is None:
             raise Unsupported(f"a kernel cannot call {stmt.op}")
-        if min(self.hints(extent) for extent in plain.target.shape[-3:]) >= SMALL:
+        if min(self.hints(extent) for extent in plain.target.shape[-3:]) >= LIBRARY_FROM:
             raise Unsupported(f"{stmt.op} of matrices is better left to a library")
         return plain
 

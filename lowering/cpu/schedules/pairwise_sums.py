@@ -82,28 +82,28 @@ class RowFolds:
     def statements(self, low: Affine, size: Expr, strip: int = 0) -> Block:
         """Return the statements that reduce ``size`` elements from ``low`` on.  With ``strip``, but no sum,
         the loop ends after that many elements if the results are known."""
-        made, after = list[Stmt](), list[Stmt]()
+        before, after = list[Stmt](), list[Stmt]()
         extent, ways = self.nest.loops.extents[self.loop], 1 << self.bits
         if not self.totals:
-            high = affine(0, low, variable(self.let(made, size).name))
+            high = affine(0, low, variable(self.let(before, size).name))
             if not strip or not dims.prove_lt(strip, extent):  # short rows would be slower
-                return (*made, self.along(low, (high,)))
+                return (*before, self.along(low, (high,)))
             start = variable("b1")
             loop = self.along(start, (affine(strip, start), high))
-            ends = [found for f in self.lanes if (found := f.open_ended()) is not None]
+            ends = [end for f in self.lanes if (end := f.open_ended()) is not None]
             undecided = k.If(reduce(lambda a, b: op("logical_or", a, b), ends), (loop,))
-            return (*made, For("b1", low, (high,), strip, "serial", (undecided,)))
+            return (*before, For("b1", low, (high,), strip, "serial", (undecided,)))
         if self.chained:
-            high = affine(0, low, variable(self.let(made, size).name))
+            high = affine(0, low, variable(self.let(before, size).name))
             terms = self.terms(low, variable(ROUND), 1, self.follow)
-            return (*made, For(ROUND, low, (high,), 1, "short", terms))
-        made += [Declare(total.name, fold.identity()) for fold, total in self.totals.items()]
+            return (*before, For(ROUND, low, (high,), 1, "short", terms))
+        before += [Declare(total.name, fold.identity()) for fold, total in self.totals.items()]
         for fold in [] if self.buffered else [fold for fold in self.lanes if fold not in self.totals]:
             name = self.lanes[fold]
-            made += self.opened(name, fold, fold.result() if fold.idempotent else fold.identity())
+            before += self.opened(name, fold, fold.result() if fold.idempotent else fold.identity())
             after += [s for lane in range(ways) for s in fold.update(Elem(name, affine(lane), fold.wide))]
         short = dims.prove_le(extent, 16 * ways) is True
-        return (*made, *(self.leaf(low, size, extent) if short else self.tree(low, size)), *after)
+        return (*before, *(self.leaf(low, size, extent) if short else self.tree(low, size)), *after)
 
     def opened(self, name: str, fold: Fold, start: Expr) -> Block:
         """Return the statements that declare accumulators."""
@@ -132,9 +132,9 @@ class RowFolds:
         scope.variables = [at if n == self.loop else v for n, v in enumerate(scope.variables)]
         scope.announce(nest.values, [compute.target for compute in nest.computes])
         evaluate_statements(nest, scope, lambda number, value: update(scope, self.folds[number], value))
-        found = scope.take(level)
+        stmts = scope.take(level)
         self.scope.absorb(scope)
-        return found
+        return stmts
 
     def terms(self, low: Affine, at: Affine, depth: int, update: Callable[[Fold, Expr], Block]) -> Block:
         """Return the statements that update with the element ``at`` of a leaf, which begins at ``low``."""
@@ -146,15 +146,15 @@ class RowFolds:
     def tree(self, low: Affine, size: Expr) -> Block:
         """Return the loop over parts of the row that are halved equally often, and are one leaf or two.  Sums
         wait on a stack until there is the one that they are added to."""
-        made, part, leaf, merge = list[Stmt](), list[Stmt](), list[Stmt](), list[Stmt]()
+        before, part, leaf, merge = list[Stmt](), list[Stmt](), list[Stmt](), list[Stmt]()
         bits, number = self.bits, Index(variable(PARTS))
-        size = self.let(made, size)
-        units = self.let(made, _op("right_shift", size, bits))
+        size = self.let(before, size)
+        units = self.let(before, _op("right_shift", size, bits))
         limits = [cast_to(_op("greater", units, 30 << n), _INT) for n in range(DEEPEST)]
-        depth = self.let(made, reduce(lambda a, b: op("add", a, b), limits))
-        count = self.let(made, _op("left_shift", 1, depth))
+        depth = self.let(before, reduce(lambda a, b: op("add", a, b), limits))
+        count = self.let(before, _op("left_shift", 1, depth))
         at, mirrored = (Local(self.nest.names("z"), _INT) for _ in range(2))
-        made += [Declare(at.name, Index(low)), Declare(mirrored.name, literal(0, _INT))]
+        before += [Declare(at.name, Index(low)), Declare(mirrored.name, literal(0, _INT))]
 
         # the bits of the part's number in reverse say which halves are the larger ones
         own = _op("left_shift", _op("right_shift", op("add", units, mirrored), depth), bits)
@@ -177,11 +177,11 @@ class RowFolds:
         stores = list[Stmt]()
         for fold, total in self.totals.items():
             stack = self.nest.names("q")
-            made.append(k.Stack(stack, fold.wide, DEEPEST + 1))
+            before.append(k.Stack(stack, fold.wide, DEEPEST + 1))
             merge.append(k.Assign(total.name, op("add", Elem(stack, variable("b9"), fold.wide), total)))
             stores.append(k.Store(stack, merges, total))
         part += [For("b9", affine(), (merges,), 1, "short", tuple(merge)), *stores]
-        return (*made, For(PARTS, affine(), (variable(count.name),), 1, "serial", tuple(part)))
+        return (*before, For(PARTS, affine(), (variable(count.name),), 1, "serial", tuple(part)))
 
     def follow(self, fold: Fold, value: Expr) -> Block:
         """Return the statements that add a term to what has been added one by one."""
@@ -192,14 +192,14 @@ class RowFolds:
 
     def leaf(self, low: Affine, size: Expr, extent: Dim | None = None) -> Block:
         """Return the statements that add a leaf to the totals."""
-        ways, made, full = 1 << self.bits, list[Stmt](), list[Stmt]()
+        ways, stmts, full = 1 << self.bits, list[Stmt](), list[Stmt]()
         lane, at = variable(LANE), variable(ROUND)
-        high = affine(0, low, variable(self.let(made, size).name))
-        whole = affine(0, low, variable(self.let(made, _op("bitwise_and", size, -ways)).name))
+        high = affine(0, low, variable(self.let(stmts, size).name))
+        whole = affine(0, low, variable(self.let(stmts, _op("bitwise_and", size, -ways)).name))
         if self.buffered:
-            made += [k.Stack(self.lanes[fold] + "b", fold.wide, 16 * ways) for fold in self.totals]
-            made.append(self.along(low, (high,)))
-        made += [Declare(end.name, fold.identity()) for fold, end in self.ends.items()]
+            stmts += [k.Stack(self.lanes[fold] + "b", fold.wide, 16 * ways) for fold in self.totals]
+            stmts.append(self.along(low, (high,)))
+        stmts += [Declare(end.name, fold.identity()) for fold, end in self.ends.items()]
 
         def add(fold: Fold, value: Expr) -> Block:
             old = Elem(self.lanes[fold], lane, fold.wide)
@@ -216,8 +216,8 @@ class RowFolds:
                 while len(parts) > 1:
                     parts = [op("add", a, b) for a, b in zip(parts[::2], parts[1::2], strict=True)]
                 full.append(k.Assign(end.name, parts[0]))
-            made.append(k.If(_op("greater", size, ways - 1), tuple(full)))
-        made.append(For(ROUND, whole, (high,), 1, "short", self.terms(low, at, 1, self.follow)))
+            stmts.append(k.If(_op("greater", size, ways - 1), tuple(full)))
+        stmts.append(For(ROUND, whole, (high,), 1, "short", self.terms(low, at, 1, self.follow)))
         for fold, total in self.totals.items():
-            made.append(k.Assign(total.name, op("add", total, self.ends[fold])))
-        return tuple(made)
+            stmts.append(k.Assign(total.name, op("add", total, self.ends[fold])))
+        return tuple(stmts)

@@ -36,10 +36,10 @@ from .pairwise_sums import RowFolds
 
 BLOCK = 512  # elements; sizes of pieces are multiples of it
 PIECE = 64 * BLOCK  # elements of one partial result
-LONG = 256  # rows, and elements of each, from which on rows are jammed
-CHAIN = 8  # terms of a sum from which on it is not in order
-FEWEST, MOST = 2, 10  # how often rows are halved for threads
-SHORT = 64  # elements up to which the rows of several reduced loops are not worth results of their own
+MIN_JAMMED = 256  # rows, and elements of each, from which on rows are jammed
+MIN_TERMS = 8  # terms of a sum from which on it is not in order
+MIN_HALVINGS, MAX_HALVINGS = 2, 10  # how often rows are halved for threads
+MIN_ELEMENTS = 64  # elements from which on the rows of several reduced loops are worth results of their own
 STOP = 4096  # elements between early-exit tests of a boolean reduction
 DECIDED = (1, 8, 64)  # blocks after which a new phase begins, which tests the results of those before
 CACHE = 1 << 20  # bytes that all rows share from which on the rows reduce them block by block
@@ -64,7 +64,7 @@ def schedule_reduction(nest: LoopNest) -> None:
     common = not ordered and many and _in_common(nest, kept, folded)
     parts = common or (not ordered and many and total(sizes[loop] for loop in kept) < MIN_PARALLEL)
     strip = STOP if _decidable(nest, foldings) else 0
-    if parts and (len(folded) == 1 or sizes[folded[-1]] >= SHORT):
+    if parts and (len(folded) == 1 or sizes[folded[-1]] >= MIN_ELEMENTS):
         several = WAYS if common and _work(nest, folded) <= EACH and not strip else 1
         size = max(1, nest.hints(_height(nest, folded, common)))
         _parts(nest, foldings, kept, folded, size, strip, several)
@@ -95,17 +95,17 @@ def _rows(
     def body() -> Block:
         return row.statements(k.affine(), row.size, strip)
 
-    made, pre = _reduced(nest, foldings, phase, headers, inside, row.scope, row.totals, row.chained, body)
+    stmts, pre = _reduced(nest, foldings, phase, headers, inside, row.scope, row.totals, row.chained, body)
     if several > 1:
         launch, first = nest.block_count(launch, several), variable("b0", several)
-        made = jam_rows(nest, made, first, k.affine(several, first), several)
+        stmts = jam_rows(nest, stmts, first, k.affine(several, first), several)
         phase, extent = "b0", nest.arguments.integer(launch, "blocks")
-    nest.add_phase(k.Phase(phase, extent, "serial", made, pre), launch, several * points * nest.cost())
+    nest.add_phase(k.Phase(phase, extent, "serial", stmts, pre), launch, several * points * nest.cost())
 
 
 def _is_chain(nest: LoopNest, foldings: list[Folding], loop: int) -> bool:
     """Whether sums are what a program adds to totals in few turns of a loop: then they are added in order."""
-    few = dims.prove_lt(nest.loops.extents[loop], CHAIN) is True
+    few = dims.prove_lt(nest.loops.extents[loop], MIN_TERMS) is True
     return few and all(f.compute.init is None and f.fold.wide == f.fold.dtype for f in foldings)
 
 
@@ -158,7 +158,7 @@ def _parts(
     extents, arguments, (*runs, inner) = nest.loops.extents, nest.arguments, folded
     rows, depth = [*kept, *runs], 0
     if nest.hints(total(extents[loop] for loop in runs)) < MIN_PARALLEL:
-        depth = min(MOST, max(FEWEST, (nest.hints(extents[inner]) // size).bit_length()))
+        depth = min(MAX_HALVINGS, max(MIN_HALVINGS, (nest.hints(extents[inner]) // size).bit_length()))
     count, lines = 1 << depth, total(extents[loop] for loop in rows)
     steps = [dims.simplify(count * total(extents[loop] for loop in rows[n + 1 :])) for n in range(len(rows))]
     at = k.affine(0, *(product(arguments.integer(step, "partial"), nest.variables[loop])
@@ -191,14 +191,14 @@ def _parts(
         for f, place in zip(own, places, strict=True):
             value = row.totals[f.fold] if f.fold in row.totals else f.fold.result()
             row.scope.put(level, [k.Store(place, k.affine(0, at, number), value)])
-        made, pre = build_loops(row.scope, 1, headers, "serial"), (*row.scope.preamble(), *ends.preamble())
+        stmts, pre = build_loops(row.scope, 1, headers, "serial"), (*row.scope.preamble(), *ends.preamble())
         if several > 1 and depth and not runs:  # there is one loop over rows
-            (loop,) = (stmt for stmt in made if isinstance(stmt, k.For))
-            before = made[: made.index(loop)]
-            made = (*before, *jam_rows(nest, loop.body, loop.lower, loop.upper[0], several))
-        nest.add_phase(k.Phase(phase, extent, "serial", made, pre), launch, work * nest.cost())
-    made_in = {f.fold: place for f, place in zip(foldings, places, strict=True)}
-    _combine(nest, foldings, kept, runs, made_in, at, depth)
+            (loop,) = (stmt for stmt in stmts if isinstance(stmt, k.For))
+            before = stmts[: stmts.index(loop)]
+            stmts = (*before, *jam_rows(nest, loop.body, loop.lower, loop.upper[0], several))
+        nest.add_phase(k.Phase(phase, extent, "serial", stmts, pre), launch, work * nest.cost())
+    place_of = {f.fold: place for f, place in zip(foldings, places, strict=True)}
+    _combine(nest, foldings, kept, runs, place_of, at, depth)
 
 
 def _combine(
@@ -207,7 +207,7 @@ def _combine(
 ) -> None:  # fmt: skip
     """Add the phase that reduces the partial results of each row: sums in pairs."""
     phase, extent, launch, _, headers = nest.parallel_header(kept)
-    inside, made = [*headers, *map(nest.whole_loop, runs)], list[k.Stmt]()
+    inside, loops = [*headers, *map(nest.whole_loop, runs)], list[k.Stmt]()
     sums = {fold: k.Elem(place, at, fold.wide) for fold, place in places.items() if fold.mode == "sum"}
 
     def body() -> Block:
@@ -215,11 +215,11 @@ def _combine(
             for bit in reversed(range(depth)) if fold in sums else ():
                 pair = [k.Elem(place, k.affine(n, at, variable("b0", 2)), fold.wide) for n in range(2)]
                 add = k.Store(place, k.affine(0, at, variable("b0")), op("add", *pair))
-                made.append(k.For("b0", k.affine(), (k.affine(1 << bit),), 1, "serial", (add,)))
+                loops.append(k.For("b0", k.affine(), (k.affine(1 << bit),), 1, "serial", (add,)))
             if fold not in sums:
                 every = fold.update(k.Elem(place, k.affine(0, at, variable("b0")), fold.wide))
-                made.append(k.For("b0", k.affine(), (k.affine(1 << depth),), 1, "serial", every))
-        return tuple(made)
+                loops.append(k.For("b0", k.affine(), (k.affine(1 << depth),), 1, "serial", every))
+        return tuple(loops)
 
     scope = nest.scope_at(phase, inside, 1 + len(inside), False)
     statements, pre = _reduced(nest, foldings, phase, headers, inside, scope, sums, False, body)
@@ -240,7 +240,7 @@ def _at_a_time(
     ):
         return 1
     rows, points = map(nest.hints, nest.loops.extents)
-    return min(WAYS, jam_factor(nest)) if rows >= LONG and points >= LONG else 1
+    return min(WAYS, jam_factor(nest)) if rows >= MIN_JAMMED and points >= MIN_JAMMED else 1
 
 
 def _in_common(nest: LoopNest, kept: list[int], folded: list[int]) -> bool:

@@ -86,9 +86,9 @@ def _lines(
         value = _as_local(scope, scope.evaluate(nest.values[0]))
         folded = Local(nest.names("a"), dtype)
         declared.append(Declare(folded.name, _start(nest, compute)))
-        made = scope.name(op(name, folded, value))
+        result = scope.name(op(name, folded, value))
         scope.add(Update(folded.name, name, value))
-        scope.store(compute.target, made, False)
+        scope.store(compute.target, result, False)
     main, *more = places
     main.absorb(*more)
     heads = list(headers)

@@ -14,7 +14,7 @@ from dcarray.lowering.cpu.kernel_passes import ufunc_blocks
 from dcarray.lowering.cpu.kernel_passes.streaming_stores import stream_stores
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel.nodes import Binding, Kernel, Op
-from dcarray.lowering.kernel.specialise import SMALL, specialise
+from dcarray.lowering.kernel.specialise import MAX_CONSTANT, specialise
 from dcarray.lowering.nest.loop_nest import MIN_PARALLEL, LoopNest, make_kernel, row_nests
 
 from .cross_row_reductions import folds_rows, schedule_row_blocks, schedule_row_groups
@@ -33,7 +33,7 @@ def cpu_kernel(
     kernel, binding = schedule(stmt, region, cores)
     kernel, binding = ufunc_blocks.call_numpy_loops(kernel, binding, exact is not None, exact or _none)
     # what is launched again and again has its sizes in its text
-    return specialise(kernel, binding, None if repeated else SMALL)
+    return specialise(kernel, binding, None if repeated else MAX_CONSTANT)
 
 
 def _none(op: Op) -> bool:

@@ -34,16 +34,16 @@ _VECTORS = 64  # elements: strips are whole vectors
 
 def schedule_time_tiles(stmt: TimeTiles, region: Region) -> tuple[Kernel, Binding]:
     """Return the kernel of time-tiled statements and its binding, or raise `Unsupported`."""
-    found = skews(stmt.body, region)
-    reason = found if isinstance(found, Reason) else time_tile_conflict(stmt, region)
-    if isinstance(found, Reason) or reason is not None:
+    all_skews = skews(stmt.body, region)
+    reason = all_skews if isinstance(all_skews, Reason) else time_tile_conflict(stmt, region)
+    if isinstance(all_skews, Reason) or reason is not None:
         raise Unsupported(str(reason))
     nests: list[LoopNest] = []
     for part in stmt.body:
         nests.append(LoopNest(part, region, 1, nests[0] if nests else None))
-    first, ahead = nests[0], max(skew.ahead for skew in found)
-    sides = max(skew.ahead + skew.behind for skew in found)
-    ends = first.largest(*(dims.simplify(s.first + s.count + s.behind) for s in found))
+    first, ahead = nests[0], max(skew.ahead for skew in all_skews)
+    sides = max(skew.ahead + skew.behind for skew in all_skews)
+    ends = first.largest(*(dims.simplify(s.first + s.count + s.behind) for s in all_skews))
     tiles = first.block_count(ends + ahead, stmt.tile)
     between: dict[int, Any] = {}  # the integers that the second launch has others of
 
@@ -60,7 +60,7 @@ def schedule_time_tiles(stmt: TimeTiles, region: Region) -> tuple[Kernel, Bindin
     start = affine(0, begin, *(Term(1, term.arg, "c0") for term in tile.terms))
     pre: list[Let] = []
     body: list[Stmt] = []
-    for nest, skew in zip(nests, found, strict=True):
+    for nest, skew in zip(nests, all_skews, strict=True):
         own = affine(0, start, scale(-1, nest.arguments.number(skew.first)))  # the row of the statement there
         band, side = affine(-skew.behind, own, variable("b0")), affine(skew.ahead, own)
         upper = (nest.arguments.extent(0), affine(stmt.height, band), affine(0, side, high))

@@ -291,12 +291,12 @@ class ProcessPrinter(ABC):
         """Return the name of the value of a statement's expression, and the lines that compute it, one per
         operation; loads from streams are read from shift registers."""
         number = {line.source: n for n, line in enumerate(work.inputs)}
-        made = {line.source: parts(work, line, self.shortest_delay) for line in work.inputs}
+        pieces = {line.source: parts(work, line, self.shortest_delay) for line in work.inputs}
         tails = {line.source: line.tail for line in work.inputs}
         taps = {
             tap.load: statements.tapped(
                 f"line{number[tap.source]}",
-                made[tap.source].register(tap.at - tails[tap.source]),
+                pieces[tap.source].register(tap.at - tails[tap.source]),
                 tap.shift,
                 work.width,
             )
@@ -316,7 +316,7 @@ class ProcessPrinter(ABC):
             where = memory[array]
             return f"{where.port()}[{place}]" if isinstance(where, Table) else self.element(where, place)
 
-        made: dict[Expr, k.Local] = {}
+        values: dict[Expr, k.Local] = {}
         lines: list[str] = []
         for node in walk(root):
             one: Any = node
@@ -324,7 +324,7 @@ class ProcessPrinter(ABC):
                 case Load(window, _):
                     text = taps.get(node) or loaded(window.array, self.place(window))
                 case Gather(window, index, _):
-                    at = [made[part].name for part in index]
+                    at = [values[part].name for part in index]
                     text = loaded(window.array, self.place(window, at))
                 case Const():
                     text = self.literal(const_value(node))
@@ -334,11 +334,11 @@ class ProcessPrinter(ABC):
                     text = f"({self.type(dtype)})x{axis}"
                 case Apply(op, args, dtype):
                     op = _AS_UFUNC.get(op, op)
-                    text = self.printer.expr(k.Op(op, tuple(made[arg] for arg in args), dtype))
-            name = f"v{len(made)}"
-            made[node] = k.Local(name, one.dtype)
+                    text = self.printer.expr(k.Op(op, tuple(values[arg] for arg in args), dtype))
+            name = f"v{len(values)}"
+            values[node] = k.Local(name, one.dtype)
             lines.append(f"const {self.type(one.dtype)} {name} = {text};")
-        return made[root].name, lines
+        return values[root].name, lines
 
 
 def _statements(process: Process) -> tuple[Stmt, ...]:

@@ -79,10 +79,10 @@ class _Writer:
                 yield from self.block(stmt.body)
 
     def condition(self, cond: Any) -> Iterator[str]:
-        value, made = self.printer.computed(cond, self.memory)
+        value, before = self.printer.computed(cond, self.memory)
         yield "bool holds;"
         yield "{"
-        yield from _inner([*made, f"holds = {value} != 0;"])
+        yield from _inner([*before, f"holds = {value} != 0;"])
         yield "}"
 
     # ---- statements over domains ------------------------------------------------------------------------
@@ -106,29 +106,29 @@ class _Writer:
         kept = kept_axes(target)
         reduced = [axis for axis in range(rank) if axis not in kept]
         at = f"{out}[{self.printer.place(target)}]"
-        value, made = self.printer.computed(stmt.body, self.memory)
+        value, before = self.printer.computed(stmt.body, self.memory)
         how = self.pipelined
         if (stmt.combine is not None and stmt.init is None) or _reads(stmt, target.array):
             how = partial(self.printer.independent, array=out)
         if stmt.combine is None:
-            yield from self.loops(range(rank), target.shape, [*made, f"{at} = {value};"], how)
+            yield from self.loops(range(rank), target.shape, [*before, f"{at} = {value};"], how)
             return
         if not reduced:
             start = self.start(stmt)
             joined = f"{at} = {self.combined(stmt, 'start', value)};"
-            yield from self.loops(range(rank), target.shape, [*start, *made, joined], how)
+            yield from self.loops(range(rank), target.shape, [*start, *before, joined], how)
             return
-        yield from self.loops(kept, target.shape, self.fold(stmt, reduced, at, value, made), self.plain)
+        yield from self.loops(kept, target.shape, self.fold(stmt, reduced, at, value, before), self.plain)
 
     def fold(
-        self, stmt: Compute, reduced: Sequence[int], at: str, value: str, made: list[str]
+        self, stmt: Compute, reduced: Sequence[int], at: str, value: str, before: list[str]
     ) -> Iterator[str]:
         """Yield the statements that compute one result of a fold and store it at ``at``."""
         kind, shape = self.kind(stmt), stmt.target.shape
         yield from self.start(stmt, reduced)
         lanes = accumulators(stmt.combine, self.arrays[stmt.target.array].dtype)
         if lanes == 1:
-            lines = [*made, f"start = {self.combined(stmt, 'start', value)};"]
+            lines = [*before, f"start = {self.combined(stmt, 'start', value)};"]
             yield from self.loops(reduced, shape, lines, self.pipelined)
             yield f"{at} = start;"
             return
@@ -136,7 +136,7 @@ class _Writer:
         neutral = int(stmt.combine == "multiply")
         yield from self.printer.unrolled(f"int j = 0; j < {lanes}; j++", [f"acc[0][j] = {neutral};"])
         yield "int64_t lane = 0;"
-        lines = [*made, f"acc[0][lane] = {self.combined(stmt, 'acc[0][lane]', value)};"]
+        lines = [*before, f"acc[0][lane] = {self.combined(stmt, 'acc[0][lane]', value)};"]
         lines.append(f"lane = (lane + 1) % {lanes};")
         innermost = partial(self.printer.interleaved, array="acc", distance=lanes)
         yield from self.loops(reduced, shape, lines, innermost)
@@ -147,8 +147,8 @@ class _Writer:
     def scan(self, stmt: Compute, out: str) -> Iterator[str]:
         assert stmt.scan is not None
         shape = stmt.target.shape
-        value, made = self.printer.computed(stmt.body, self.memory)
-        lines = [*made, f"start = {self.combined(stmt, 'start', value)};"]
+        value, before = self.printer.computed(stmt.body, self.memory)
+        lines = [*before, f"start = {self.combined(stmt, 'start', value)};"]
         lines.append(f"{out}[{self.printer.place(stmt.target)}] = start;")
         inner = [*self.start(stmt, (stmt.scan,)), *self.loops((stmt.scan,), shape, lines, self.pipelined)]
         yield from self.loops(
@@ -162,10 +162,10 @@ class _Writer:
         for axis in reduced:
             yield f"  const int64_t x{axis} = 0;"
         if stmt.init is not None:
-            value, made = self.printer.computed(stmt.init, self.memory)
+            value, before = self.printer.computed(stmt.init, self.memory)
         else:
-            value, made = f"{self.memory[stmt.target.array]}[{self.printer.place(stmt.target)}]", []
-        yield from _inner([*made, f"start = {value};"])
+            value, before = f"{self.memory[stmt.target.array]}[{self.printer.place(stmt.target)}]", []
+        yield from _inner([*before, f"start = {value};"])
         yield "}"
 
     def kind(self, stmt: Compute) -> str:
@@ -185,10 +185,10 @@ class _Writer:
             yield "}"
             return
         *outer, last = axes
-        made = [*innermost(_count(last, shape), body)]
+        nested = [*innermost(_count(last, shape), body)]
         for axis in reversed(outer):
-            made = [*self.plain(_count(axis, shape), made)]
-        yield from made
+            nested = [*self.plain(_count(axis, shape), nested)]
+        yield from nested
 
     def plain(self, head: str, body: Iterable[str]) -> Iterator[str]:
         return self.printer.plain("", head, body)

@@ -30,9 +30,9 @@ def lines(printer: ProcessPrinter, work: Work, fifos: Mapping[str, Fifo]) -> Ite
     for name in work.tables:
         yield from _table(printer, work, name)
     for n, line in enumerate(work.inputs):
-        made = parts(work, line, printer.shortest_delay)
-        yield from printer.registers(fifos[line.source], f"line{n}", made.registers)
-        for k, length in enumerate(made.delays):
+        pieces = parts(work, line, printer.shortest_delay)
+        yield from printer.registers(fifos[line.source], f"line{n}", pieces.registers)
+        for k, length in enumerate(pieces.delays):
             yield from printer.delay(fifos[line.source], f"delay{n}_{k}", length)
             yield f"int64_t at{n}_{k} = 0;"
         yield from counters(f"a{n}x", point_of(first + line.lead, raster))
@@ -49,12 +49,12 @@ def lines(printer: ProcessPrinter, work: Work, fifos: Mapping[str, Fifo]) -> Ite
 def _tick(printer: ProcessPrinter, work: Work, fifos: Mapping[str, Fifo]) -> Iterator[str]:
     """Yield the body of the loop over ticks."""
     for n, line in enumerate(work.inputs):
-        made = parts(work, line, printer.shortest_delay)
-        for k, length in enumerate(made.delays):
+        pieces = parts(work, line, printer.shortest_delay)
+        for k, length in enumerate(pieces.delays):
             yield from printer.delayed(f"delay{n}_{k}", length)
-        yield from _moved(printer, n, made)
+        yield from _moved(printer, n, pieces)
         inside = is_inside(f"a{n}x", fifos[line.source].vectors)
-        yield f"if ({inside}) line{n}[{made.registers - 1}] = {printer.receive(line.source)};"
+        yield f"if ({inside}) line{n}[{pieces.registers - 1}] = {printer.receive(line.source)};"
     yield f"if ({is_inside('h', work.vectors)}) {{"
     yield from indented(_point(printer, work) if work.width == 1 else _points(printer, work, fifos))
     yield "}"
@@ -63,18 +63,18 @@ def _tick(printer: ProcessPrinter, work: Work, fifos: Mapping[str, Fifo]) -> Ite
     yield from advance("h", None, work.raster)
 
 
-def _moved(printer: ProcessPrinter, n: int, made: Parts) -> Iterator[str]:
+def _moved(printer: ProcessPrinter, n: int, pieces: Parts) -> Iterator[str]:
     """Yield the statements that advance line buffer ``n`` by one element, the oldest element first."""
     begin = 0
-    for k, (first, last) in enumerate(made.runs):
+    for k, (first, last) in enumerate(pieces.runs):
         end = begin + last - first  # the number of the run's last register
         if end > begin:
             moved = [f"line{n}[j] = line{n}[j + 1];"]
             yield from printer.unrolled(f"int j = {begin}; j < {end}; j++", moved)
-        if k < len(made.delays):
+        if k < len(pieces.delays):
             yield f"line{n}[{end}] = delay{n}_{k}[at{n}_{k}];"
             yield f"delay{n}_{k}[at{n}_{k}] = line{n}[{end + 1}];"
-            yield f"if (++at{n}_{k} == {made.delays[k]}) at{n}_{k} = 0;"
+            yield f"if (++at{n}_{k} == {pieces.delays[k]}) at{n}_{k} = 0;"
         begin = end + 1
 
 

@@ -133,10 +133,10 @@ def _nest(
     around: list[tuple[str, int]],
     body: Iterable[str],
 ) -> list[str]:
-    made = [*body]
+    nested = [*body]
     for name, count in reversed(around):
-        made = [*loop("", _count(name, count), made)]
-    return made
+        nested = [*loop("", _count(name, count), nested)]
+    return nested
 
 
 def _count(name: str, count: int) -> str:

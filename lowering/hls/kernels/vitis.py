@@ -86,11 +86,11 @@ class _Emitter(ProcessPrinter):
         return f"{self.top}_stage_{number}({names});"
 
     def used(self, stage: Stage) -> list[tuple[Buffer, bool]]:
-        found: dict[Buffer, bool] = {}
+        buffers: dict[Buffer, bool] = {}
         for process in stage.processes:
             _, read, written = process_arguments(process)
-            found.update(dict.fromkeys(read, False) | dict.fromkeys(written, True))
-        return list(found.items())
+            buffers.update(dict.fromkeys(read, False) | dict.fromkeys(written, True))
+        return list(buffers.items())
 
     def stage(self, number: int, stage: Stage) -> Iterator[str]:
         fifos = {fifo.name: fifo for fifo in stage.fifos}

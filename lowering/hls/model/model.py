@@ -283,12 +283,12 @@ def _sequential(process: Sequential, arrays: Mapping[str, Array]) -> ProcessMode
     as one iteration, and a branch as the longer of its bodies."""
     copied = [arrays[name] for name, _, base in process.writes if base is not None]
     moved = sum(prod(array.shape) * array.dtype.itemsize for array in copied)
-    found = work_of(process.body, arrays, {})
+    work = work_of(process.body, arrays, {})
     parts = [operations(part.body) for part in computes(process.body, arrays)]
     latency = MEMORY_LATENCY + max((depth(part.body) for part in computes(process.body, arrays)), default=0)
     return ProcessModel(
-        process.name, "compute", found.points, 1, "", latency, sum(prod(array.shape) for array in copied),
-        moved + found.bytes_read, moved + found.bytes_written, total(parts),
+        process.name, "compute", work.points, 1, "", latency, sum(prod(array.shape) for array in copied),
+        moved + work.bytes_read, moved + work.bytes_written, total(parts),
     )  # fmt: skip
 
 
@@ -302,9 +302,9 @@ def _work(work: Work, fifos: Mapping[str, Fifo], arrays: Mapping[str, Array]) ->
     tapped = Counter(tap.source for tap in work.taps)
     for line in work.inputs:
         wide = work.width * bits(fifos[line.source].dtype)
-        made = line_parts(work, line)
-        parts.append(shift_register(made.registers, wide, tapped[line.source]))
-        parts += [memory(length, wide) for length in made.delays]
+        pieces = line_parts(work, line)
+        parts.append(shift_register(pieces.registers, wide, tapped[line.source]))
+        parts += [memory(length, wide) for length in pieces.delays]
         parts += map(counter, work.raster)
     read = 0
     ports = Counter[str]()

@@ -83,8 +83,8 @@ class _Assembler:
                 sender[name] = len(processes)
                 fifos.append((name, out))
             processes.append(Duplicate(f"duplicate_{draft.name}", first, several))
-        found = slacks(len(processes), [(sender[name], receiver, lead) for name, receiver, lead in edges])
-        slack = {name: n for (name, _, _), n in zip(edges, found, strict=True)}
+        by_edge = slacks(len(processes), [(sender[name], receiver, lead) for name, receiver, lead in edges])
+        slack = {name: n for (name, _, _), n in zip(edges, by_edge, strict=True)}
         return Stage(
             (*processes, *complete),
             (
@@ -152,8 +152,8 @@ class _Assembler:
                 joined = group[id(draft)] | group[id(port.producer)]
                 for one in joined:
                     group[one] = joined
-        found = {id(members): members for members in group.values()}
-        return [[draft for draft in self.drafts if id(draft) in members] for members in found.values()]
+        groups = {id(members): members for members in group.values()}
+        return [[draft for draft in self.drafts if id(draft) in members] for members in groups.values()]
 
     def _widths(self, asked: int) -> tuple[dict[int, int], tuple[str, ...]]:
         """Return for each draft the number of elements that it processes at a time, and the reasons for each

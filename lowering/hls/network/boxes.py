@@ -51,7 +51,7 @@ class Box:
 
 def distance(vector: Point, raster: Point) -> int:
     """Return the number of points of a raster, in row-major order, between two that differ by ``vector``."""
-    found = 0
+    points = 0
     for x, n in zip(vector, raster, strict=True):
-        found = found * n + x
-    return found
+        points = points * n + x
+    return points

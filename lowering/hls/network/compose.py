@@ -32,7 +32,7 @@ from .nodes import Buffer, Network, Repeat, Sequential, verify
 from .products import Product, can_be_systolic
 from .systolic_array import systolic_array
 from .tables import is_table
-from .time_steps import LONGEST, can_be_chain, turns
+from .time_steps import MAX_STEPS, can_be_chain, turns
 
 
 def stream_box(window: Window, array: Array) -> Box | str:
@@ -52,7 +52,7 @@ def stream_box(window: Window, array: Array) -> Box | str:
     return Box(tuple(ix.offset for ix in window.index), tuple(window.shape))
 
 
-def compose(region: Region, *, elements: int = 4, width: int = 1, steps: int = LONGEST) -> Network:
+def compose(region: Region, *, elements: int = 4, width: int = 1, steps: int = MAX_STEPS) -> Network:
     """Return the process network of a region.
 
     Parameters
@@ -198,13 +198,13 @@ class _Composer:
         held: list[str] = []
         starts = loads(stmt.init) if stmt.init is not None else ()
         for load in dict.fromkeys([*loads(stmt.body), *starts]):
-            found = self.taken(load) if load not in starts else "it is where a fold starts"
-            if isinstance(found, Box) and isinstance(load, Load):
-                streamed[load] = found
+            taken = self.taken(load) if load not in starts else "it is where a fold starts"
+            if isinstance(taken, Box) and isinstance(load, Load):
+                streamed[load] = taken
             else:
                 held.append(load.window.array)
-                if self.arrays[load.window.array].shape and isinstance(found, str):
-                    self.reasons[self.number, load.window.array, found] = None
+                if self.arrays[load.window.array].shape and isinstance(taken, str):
+                    self.reasons[self.number, load.window.array, taken] = None
         stages = [self.current[load.window.array].streams_from for load in streamed]
         stages += [self.current[a].stage + 1 for a in held]
         folds_on = stmt.combine is not None and stmt.init is None
@@ -260,10 +260,10 @@ class _Composer:
             undefined = old.buffer.version == 0 and self.arrays[name].role in ("out", "temp")
             kept.append((name, None if undefined else self.in_memory(old)))
         changed = tuple((name, self.fresh(name), base) for name, base in kept)
-        found = dict.fromkeys(
+        names = dict.fromkeys(
             stmt.target.array for stmt in computes(body, self.arrays) if needs_scratch(stmt)
         )
-        scratch = tuple((name, self.fresh(name)) for name in found)
+        scratch = tuple((name, self.fresh(name)) for name in names)
         name = f"sequential_{self.number}"
         process = Sequential(name, self.number, body, held, changed, scratch)
         self.drafts.append(Draft("sequential", name, stage, whole=(process,)))
@@ -318,15 +318,15 @@ class _Composer:
             why = "another operand of the statement comes only when this one's stage is over"
             self.reasons[self.number, version.buffer.array, why] = None
         buffer = self.in_memory(version)
-        found = self.readers.get((buffer, stage))
-        if found is None:
+        port = self.readers.get((buffer, stage))
+        if port is None:
             array = self.arrays[buffer.array]
             again = f"_stage_{stage}" if any(other == buffer for other, _ in self.readers) else ""
             draft = Draft("read", f"read_{buffer.array}_{buffer.version}{again}", stage, buffer=buffer)
-            found = draft.out = Port(array.dtype, Box((0,) * len(array.shape), array.shape), draft)
-            self.readers[buffer, stage] = found
+            port = draft.out = Port(array.dtype, Box((0,) * len(array.shape), array.shape), draft)
+            self.readers[buffer, stage] = port
             self.drafts.append(draft)
-        return found
+        return port
 
     def in_memory(self, version: _Version) -> Buffer:
         """Return the buffer of a version of an array; add a process that writes it if there is none yet."""

@@ -38,14 +38,14 @@ def most_elements(box: Box, raster: Point, ticks: int) -> int:
     The ticks from the box's first point on have the most: rows and planes are complete there, and the gaps
     between them are as short as possible.
     """
-    found = 0
+    points = 0
     for axis, count in enumerate(box.shape):
         whole = min(ticks // prod(raster[axis + 1 :]), count)
-        found += whole * prod(box.shape[axis + 1 :])
+        points += whole * prod(box.shape[axis + 1 :])
         if whole == count:
             break
         ticks -= whole * prod(raster[axis + 1 :])
-    return found
+    return points
 
 
 def _earliest(count: int, edges: Sequence[Edge]) -> list[int]:

@@ -57,8 +57,8 @@ class Draft:
 
     def reads(self) -> list[Buffer]:
         """Return the buffers that the process reads."""
-        found = [buffer for _, buffer in self.held] + ([self.start] if self.start is not None else [])
-        return [*found, self.buffer] if self.kind == "read" and self.buffer is not None else found
+        buffers = [buffer for _, buffer in self.held] + ([self.start] if self.start is not None else [])
+        return [*buffers, self.buffer] if self.kind == "read" and self.buffer is not None else buffers
 
     def inputs(self) -> list[Port]:
         """Return the streams that the process receives, each once."""

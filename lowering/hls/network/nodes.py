@@ -336,7 +336,7 @@ def verify(network: Network) -> None:
       stages only; the region's results are written.
     * Shift registers hold all elements that are tapped.
     """
-    made = {Buffer(array.name, 0) for array in network.region.arrays}
+    finished = {Buffer(array.name, 0) for array in network.region.arrays}
     state = {buffer for one in network.repeats for buffer in one.state}
     for number, stage in enumerate(network.stages):
         where = f"stage {number}"
@@ -348,9 +348,9 @@ def verify(network: Network) -> None:
                 _need(sent[name] == 1, f"{where}: {process.name} receives {name} before it is sent")
             sent.update(outs(process))
             for buffer in buffers_read(process):
-                _need(buffer in made, f"{where}: {process.name} reads {buffer}, which is not finished")
+                _need(buffer in finished, f"{where}: {process.name} reads {buffer}, which is not finished")
             for buffer in buffers_written(process):
-                once = buffer not in written and (buffer not in made or buffer in state)
+                once = buffer not in written and (buffer not in finished or buffer in state)
                 _need(once, f"{where}: {buffer} is written a second time")
                 written.add(buffer)
             if isinstance(process, Work):
@@ -360,9 +360,9 @@ def verify(network: Network) -> None:
             _need(ends == (1, 1), f"{where}: {fifo.name} has {ends[0]} senders and {ends[1]} receivers")
             _need(fifo.depth >= 1, f"{where}: {fifo.name} holds nothing")
         _need(set(sent) == {fifo.name for fifo in stage.fifos}, f"{where}: a FIFO is not declared")
-        made |= written
+        finished |= written
     for name, buffer in network.results.items():
-        _need(buffer in made, f"the result {name} is never written")
+        _need(buffer in finished, f"the result {name} is never written")
 
 
 def _taps(work: Work, where: str) -> None:

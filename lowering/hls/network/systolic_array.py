@@ -18,9 +18,9 @@ def systolic_array(
     per_tile = product.terms * product.columns
 
     def fifo(name: str, count: int, depth: int) -> str:
-        made = f"s_product_{product.number}_{name}"
-        fifos.append(Fifo(made, product.dtype, Box((0,), (product.tiles * count,)), depth))
-        return made
+        stream = f"s_product_{product.number}_{name}"
+        fifos.append(Fifo(stream, product.dtype, Box((0,), (product.tiles * count,)), depth))
+        return stream
 
     count = product.elements
     a = [fifo(f"a{p}", product.terms * (count - p), 1) for p in range(count)]

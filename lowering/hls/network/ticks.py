@@ -20,8 +20,8 @@ def tick_span(work: Work, fifos: Mapping[str, Fifo]) -> tuple[int, int]:
 
 def point_of(tick: int, raster: Point) -> Point:
     """Return the point of the raster at a tick; its first coordinate may be out of range."""
-    found: list[int] = []
+    coordinates: list[int] = []
     for n in reversed(raster[1:]):
         tick, x = divmod(tick, max(n, 1))  # nothing happens in an empty raster
-        found.append(x)
-    return (*([tick] if raster else []), *reversed(found))
+        coordinates.append(x)
+    return (*([tick] if raster else []), *reversed(coordinates))

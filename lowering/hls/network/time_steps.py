@@ -10,7 +10,7 @@ from dcarray.ir.statements import flatten
 from dcarray.ir.windows import loads, walk
 
 #: A chain has so many steps at most.
-LONGEST = 16
+MAX_STEPS = 16
 
 
 def turns(count: int, longest: int) -> tuple[int, int, int]:

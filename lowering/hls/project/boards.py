@@ -96,8 +96,8 @@ def board_of(target: str, name: str | None) -> Board:
     """
     if target not in DEFAULT:
         raise ValueError(f"target is 'vitis' or 'intel', not {target!r}")
-    found = BOARDS.get(DEFAULT[target] if name is None else name)
-    if found is None or found.target != target:
+    chosen = BOARDS.get(DEFAULT[target] if name is None else name)
+    if chosen is None or chosen.target != target:
         known = ", ".join(repr(one.name) for one in BOARDS.values() if one.target == target)
         raise ValueError(f"boards of the target {target!r} are {known}, not {name!r}")
-    return found
+    return chosen

@@ -106,15 +106,15 @@ class Design:
     def arguments(self) -> tuple[Argument, ...]:
         """The buffers in the order of a kernel's parameters."""
         arrays = {array.name: array for array in self.network.region.arrays}
-        found = []
+        parameters = []
         for buffer, written in arguments(self.network):
             array, file = arrays[buffer.array], ""
             if written and self.network.results.get(array.name) == buffer:
                 file = f"data/expected/{array.name}.npy"
             elif not written and array.role in ("in", "inout"):
                 file = f"data/{array.name}.npy"
-            found.append(Argument(buffer, array, written, file, self.banks[buffer]))
-        return tuple(found)
+            parameters.append(Argument(buffer, array, written, file, self.banks[buffer]))
+        return tuple(parameters)
 
     @property
     def given(self) -> tuple[Argument, ...]:

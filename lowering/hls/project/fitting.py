@@ -7,7 +7,7 @@ from dcarray.ir.nodes import Region
 from ..model.model import model
 from ..network.compose import compose
 from ..network.nodes import Network
-from ..network.time_steps import LONGEST
+from ..network.time_steps import MAX_STEPS
 from .boards import Board
 
 ELEMENTS = 32
@@ -17,7 +17,7 @@ SHARE = 0.7
 
 
 def fitted(
-    region: Region, board: Board, width: int | None = None, steps: int = LONGEST, elements: int = ELEMENTS
+    region: Region, board: Board, width: int | None = None, steps: int = MAX_STEPS, elements: int = ELEMENTS
 ) -> Network:
     """Return the largest network of a region for which a board has enough hardware; if none fits, the
     smallest.

@@ -90,9 +90,9 @@ def processes(design: Design) -> str:
 def support(design: Design) -> dict[str, str]:
     """Return the files that the test bench needs, by their path in the project."""
     language = csim.LANGUAGES[design.board.target]
-    found = {f"test/csim/{path.name}": path.read_text() for path in language.headers}
-    found["test/npy.h"] = (TEMPLATES / "npy.h").read_text()
-    return found
+    files = {f"test/csim/{path.name}": path.read_text() for path in language.headers}
+    files["test/npy.h"] = (TEMPLATES / "npy.h").read_text()
+    return files
 
 
 def opencl_as_cpp() -> str:

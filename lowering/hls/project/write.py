@@ -123,6 +123,6 @@ def project(
 
 
 def _npy(array: NDArray) -> bytes:
-    made = io.BytesIO()
-    np.lib.format.write_array(made, np.ascontiguousarray(array).reshape(array.shape), version=(1, 0))
-    return made.getvalue()
+    file = io.BytesIO()
+    np.lib.format.write_array(file, np.ascontiguousarray(array).reshape(array.shape), version=(1, 0))
+    return file.getvalue()

@@ -25,13 +25,13 @@ def initial(network: Network, memory: Mapping[str, NDArray]) -> dict[Buffer, NDA
         The values of the region's input arrays.
     """
     arrays = {array.name: array for array in network.region.arrays}
-    found: dict[Buffer, NDArray] = {}
+    values: dict[Buffer, NDArray] = {}
     for buffer, is_written in arguments(network):
         array = arrays[buffer.array]
         if not is_written:
             known = array.role in ("in", "inout")
-            found[buffer] = memory[buffer.array] if known else np.zeros(array.shape, array.dtype)
-    return found
+            values[buffer] = memory[buffer.array] if known else np.zeros(array.shape, array.dtype)
+    return values
 
 
 def written(network: Network) -> dict[Buffer, NDArray]:
@@ -46,16 +46,16 @@ def written(network: Network) -> dict[Buffer, NDArray]:
 
 def from_bytes(network: Network, data: bytes) -> dict[Buffer, NDArray]:
     """Return the arrays of the buffers that processes write, which ``data`` has one after the other."""
-    at, found = 0, {}
+    at, arrays = 0, {}
     for buffer, empty in written(network).items():
         flat = np.frombuffer(data, empty.dtype, prod(empty.shape), at)
-        found[buffer] = flat.reshape(empty.shape).copy()
+        arrays[buffer] = flat.reshape(empty.shape).copy()
         at += flat.nbytes
-    return found
+    return arrays
 
 
 def results(
-    network: Network, found: Mapping[Buffer, NDArray], memory: Mapping[str, NDArray]
+    network: Network, values: Mapping[Buffer, NDArray], memory: Mapping[str, NDArray]
 ) -> dict[str, NDArray]:
     """Return the region's results; one that no process writes is the array in ``memory``, or else zeros."""
     arrays = {array.name: array for array in network.region.arrays}
@@ -64,5 +64,5 @@ def results(
         return memory[name].copy() if name in memory else np.zeros(arrays[name].shape, arrays[name].dtype)
 
     return {
-        name: found[buffer] if buffer in found else before(name) for name, buffer in network.results.items()
+        name: values[buffer] if buffer in values else before(name) for name, buffer in network.results.items()
     }

@@ -236,9 +236,9 @@ class _Simulation:
                     result[at] = OPS[stmt.combine].reference(result[at], vector[lane])
             if stmt.combine is None:
                 self.waiting[work.out].append(vector)
-        for made in result.values():
+        for element in result.values():
             yield (), (work.out,)
-            self.waiting[work.out].append([made])
+            self.waiting[work.out].append([element])
 
 
 def vectors(array: NDArray, width: int) -> Iterator[list[Any]]:
@@ -257,11 +257,11 @@ def lanes(vector: Point, box: Box, width: int) -> range:
 
 def _point(tick: int, raster: Point) -> Point | None:
     """Return the point of the raster at a tick; None outside of the raster."""
-    found = []
+    coordinates = []
     for n in reversed(raster):
         tick, x = divmod(tick, n)
-        found.append(x)
-    return tuple(reversed(found)) if tick == 0 else None
+        coordinates.append(x)
+    return tuple(reversed(coordinates)) if tick == 0 else None
 
 
 def _place(window: Window, point: Point) -> Point:
@@ -278,16 +278,16 @@ def _value(root: Expr, point: Point, loaded: Any, array: Any) -> Any:
     for (kind, data, args, _, dtype), node in zip(program(root), walk(root), strict=True):
         given = [values[a] for a in args]
         if kind is Kind.LOAD:
-            made = loaded(node, point)
+            value = loaded(node, point)
         elif kind is Kind.VALUE:
-            made = data
+            value = data
         elif kind is Kind.CAST:
-            made = np.asarray(given[0]).astype(dtype)[()]
+            value = np.asarray(given[0]).astype(dtype)[()]
         elif kind is Kind.GATHER:
-            made = array(data)[tuple(given)]
+            value = array(data)[tuple(given)]
         elif kind is Kind.LEAF:
-            made = dtype.type(point[data.axis] if isinstance(data, Iota) else int(data.dim))
+            value = dtype.type(point[data.axis] if isinstance(data, Iota) else int(data.dim))
         else:
-            made = data(*given)
-        values.append(made)
+            value = data(*given)
+        values.append(value)
     return values[-1]

@@ -61,10 +61,10 @@ class SequentialRun:
         interp.Interpreter(Region(symbols, arrays, (stmt,))).run(self.memory, self.values)
 
     def holds(self, cond: Expr) -> bool:
-        made = Array("condition of a loop or branch", np.dtype(bool), (), "out")
-        found = np.zeros((), bool)
-        arrays, memory = {**self.arrays, made.name: made}, {**self.memory, made.name: found}
+        array = Array("condition of a loop or branch", np.dtype(bool), (), "out")
+        value = np.zeros((), bool)
+        arrays, memory = {**self.arrays, array.name: array}, {**self.memory, array.name: value}
         inner = SequentialRun(arrays, memory)
         inner.values = self.values
-        inner.run(Compute(Window(made.name, (), ()), cond))
-        return bool(found)
+        inner.run(Compute(Window(array.name, (), ()), cond))
+        return bool(value)

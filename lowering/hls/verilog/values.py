@@ -95,13 +95,13 @@ class Values:
 
     def computed(self, root: Expr, prefix: str) -> Iterator[str]:
         """Yield the wires of an expression's operations; afterwards `last` is the wire of its value."""
-        made: dict[Expr, str] = {}
+        wires: dict[Expr, str] = {}
         for node in walk(root):
             one: Any = node
             dtype: np.dtype[Any] = one.dtype
             if dtype.kind not in "iub":
                 raise Unsupported(f"a circuit in Verilog computes with integers, not with {dtype.name}")
-            name = f"{prefix}{len(made)}"
+            name = f"{prefix}{len(wires)}"
             match node:
                 case Load(window, _) if node in self.taps:
                     source, at = self.taps[node]
@@ -110,10 +110,10 @@ class Values:
                     n = self.number[source]
                     text = f"line{n}[{line.length - 1 - behind}]" if behind else f"{source}_value"
                 case Load(window, _) | Gather(window, _, _):
-                    index = [made[part] for part in node.index] if isinstance(node, Gather) else None
+                    index = [wires[part] for part in node.index] if isinstance(node, Gather) else None
                     buffer = dict(self.work.held)[window.array]
                     text = yield from self.read(
-                        f"{prefix}{len(made)}", buffer, place(window, self.arrays[window.array], index)
+                        f"{prefix}{len(wires)}", buffer, place(window, self.arrays[window.array], index)
                     )
                 case Const():
                     bits = int.from_bytes(const_value(node).tobytes(), "little")
@@ -123,12 +123,12 @@ class Values:
                 case Iota(axis, _):
                     text = f"x{axis}"
                 case Apply(op, args, _):
-                    text = apply(op, [made[arg] for arg in args], [arg.dtype for arg in args], dtype)
+                    text = apply(op, [wires[arg] for arg in args], [arg.dtype for arg in args], dtype)
                 case _:
                     raise AssertionError(node)
-            made[node] = name
+            wires[node] = name
             yield f"wire {sign(dtype)}[{width(dtype) - 1}:0] {name} = {text};"
-        self.last = made[root]
+        self.last = wires[root]
 
     def read(self, name: str, buffer: Buffer, at: str) -> Generator[str, None, str]:
         """Yield the address of a read of memory; return the expression of the value read."""

@@ -159,9 +159,9 @@ TRIANGLE = """region(N: int>=2) {
 def eager(monkeypatch):
     """Share out what can be, and launch what is large one by one."""
     monkeypatch.setattr(loops_module, "WORTH", 0)
-    monkeypatch.setattr(loops_module, "PIECES", 5)
+    monkeypatch.setattr(loops_module, "MAX_CHUNKS", 5)
     monkeypatch.setattr(loops_module, "LAUNCH", 1 << 30)
-    monkeypatch.setattr(loops_module, "STACK", 64)
+    monkeypatch.setattr(loops_module, "MAX_STACK", 64)
 
 
 PARALLEL = """region() {{

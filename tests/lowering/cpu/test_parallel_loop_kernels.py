@@ -42,7 +42,7 @@ def agree(before, after, seed=0, target="cpu", threads=0):
 @pytest.mark.parametrize("seed", range(60))
 def test_random_sweeps(seed, monkeypatch):
     for name, value in (
-        ("MIN_POINTS", 1), ("NEAR", 64), ("LEAST", 2), ("VECTOR", 1), ("RUN", 2), ("AGAIN", 2),
+        ("MIN_POINTS", 1), ("NEAR", 64), ("MIN_HEIGHT", 2), ("VECTOR", 1), ("RUN", 2), ("AGAIN", 2),
     ):  # fmt: skip
         monkeypatch.setattr(module, name, value)
     before = sweeps(random.Random(seed))

@@ -68,19 +68,19 @@ def small_blocks():
         patch.setattr(transpose_module, "NARROW", 2)
         patch.setattr(elementwise_module, "STRIP", 2)
         patch.setattr(schedule_module, "MIN_PARALLEL", 2)
-        blocks = {"BLOCK": 2, "PIECE": 4, "MIN_PARALLEL": 3, "STOP": 2, "LONG": 2}
+        blocks = {"BLOCK": 2, "PIECE": 4, "MIN_PARALLEL": 3, "STOP": 2, "MIN_JAMMED": 2}
         blocks["DECIDED"] = (1, 3)
         for name, value in blocks.items():
             patch.setattr(reduce_module, name, value)
         sizes = {
-            "COLUMNS": 2, "FEW": 2, "GROUP": 2, "GROUPS": 2, "PART": 2, "WAYS": 2, "BODY": 99,
+            "COLUMNS": 2, "MIN_STRIP": 2, "GROUP": 2, "GROUPS": 2, "MIN_PART": 2, "WAYS": 2, "BODY": 99,
             "MIN_PARALLEL": 3,
         }  # fmt: skip
         for name, value in sizes.items():
             patch.setattr(columns_module, name, value)
         for module in (across_module, columns_module):  # all is from memory
             patch.setattr(module, "OUT_OF_CACHE", 0)
-        patch.setattr(across_module, "LONG", 2)
+        patch.setattr(across_module, "MIN_JAMMED", 2)
         # Operations of random statements that are done in stages.
         patch.setattr(blocks_module, "_OPEN", frozenset({"multiply", "subtract", "exp", "power"}))
         patch.setattr(blocks_module, "ROW", 16)

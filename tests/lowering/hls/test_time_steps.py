@@ -10,7 +10,7 @@ from dcarray.lowering.hls.model.model import model
 from dcarray.lowering.hls.network.compose import compose
 from dcarray.lowering.hls.network.nodes import Work
 from dcarray.lowering.hls.network.text import dump
-from dcarray.lowering.hls.network.time_steps import LONGEST, turns
+from dcarray.lowering.hls.network.time_steps import MAX_STEPS, turns
 from dcarray.lowering.hls.simulation.csim import INTEL, VITIS, Simulation
 from dcarray.lowering.hls.simulation.cycles import Deadlock, simulate
 from dcarray.lowering.hls.verilog.emit import emit
@@ -46,8 +46,8 @@ def test_each_step_has_processes_in_one_stage():
 @pytest.mark.parametrize("count", [17, 24, 33, 50])
 def test_long_loops_run_a_chain_several_times(count):
     """Some steps of their own, a copy of what the chain keeps, the chain, and a copy back."""
-    alone, length, times = turns(count, LONGEST)
-    assert alone + length * times == count and 8 <= length <= LONGEST
+    alone, length, times = turns(count, MAX_STEPS)
+    assert alone + length * times == count and 8 <= length <= MAX_STEPS
     network = compose(steps(count))
     (repeat,) = network.repeats
     assert repeat.times == times and {buffer.array for buffer in repeat.state} == {"A", "B"}

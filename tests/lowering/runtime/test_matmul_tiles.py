@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(not openblas.is_available(), reason="NumPy does 
 def several(monkeypatch):
     """OpenBLAS has several threads, and every product is large enough."""
     monkeypatch.setattr(openblas, "threads", lambda: 4)
-    monkeypatch.setattr(matmul_tiles, "LEAST", 1)
+    monkeypatch.setattr(matmul_tiles, "MIN_MULTIPLICATIONS", 1)
     monkeypatch.setattr(matmul_tiles, "_WORTH", 100.0)
     matmul_tiles.tile_shape.cache_clear()
     yield
@@ -95,7 +95,7 @@ def test_products_with_their_own_transpose(data):
     out, want = whole[1 : m + 1, 2 : m + 2], whole.copy()
     want[1 : m + 1, 2 : m + 2] = a @ a.T.copy()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(matmul_tiles, "_SIDE", 1)
+        patch.setattr(matmul_tiles, "_MIN_SIDE", 1)
         patch.setattr(openblas, "threads", lambda: data.draw(st.sampled_from((2, 3, 9))))
         flags = matmul_tiles.multiply(out, a, a.T, launch(char), threads)
     assert flags in (0, None) and (flags == 0 or m <= 16 or k == 1)
@@ -169,7 +169,7 @@ def test_flags_of_every_tile():
 def test_tiles_are_few_and_not_empty(m, n, k, threads, most):
     rows, columns = matmul_tiles.tile_shape(m, n, k, threads, most)
     assert rows > 0 and 0 < columns <= n
-    assert -(-m // rows) * -(-n // columns) <= max(matmul_tiles._MOST, 1)
+    assert -(-m // rows) * -(-n // columns) <= max(matmul_tiles._MAX_TILES, 1)
     if most:
         assert columns == n
 

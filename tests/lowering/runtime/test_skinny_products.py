@@ -38,7 +38,7 @@ def launch(char: str, bits: int) -> Any:
 
 @pytest.fixture(autouse=True)
 def any_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(skinny_products, "LEAST", 0)
+    monkeypatch.setattr(skinny_products, "MIN_BYTES", 0)
 
 
 def product(a: Any, b: Any, out: Any, bits: int = 0, threads: int = 2) -> int | None:

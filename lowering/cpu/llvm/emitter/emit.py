@@ -97,8 +97,8 @@ class _Phase(Loops):
         value, old = self.expr(stmt.value), b.op(f"load {ty(dtype)}, ptr {slot}")
         # With a NaN the result is undefined ("nnan"), and not used.
         b.declare(f"llvm.{name}.{t}", f"declare {t} @llvm.{name}.f{BITS[t]}({t}, {t})")
-        made = b.op(f"call nnan nsz {t} @llvm.{name}.f{BITS[t]}({t} {old}, {t} {value})")
-        b.line(f"store {t} {made}, ptr {slot}")
+        extreme = b.op(f"call nnan nsz {t} @llvm.{name}.f{BITS[t]}({t} {old}, {t} {value})")
+        b.line(f"store {t} {extreme}, ptr {slot}")
         before = b.op(f"load i1, ptr {self.unordered[stmt.name]}")
         b.line(f"store i1 {b.either(before, b.isnan(t, value))}, ptr {self.unordered[stmt.name]}")
 

@@ -38,8 +38,8 @@ def _is_guarded(body: tuple[Stmt, ...]) -> bool:
     """Whether branches have divisions or roots that LLVM's vectors would also make for all other elements."""
     inside = [*walk_statements(stmt for stmt in body if isinstance(stmt, If))]
     every = [op for one in inside for value in values(one) for op in walk(value) if isinstance(op, Op)]
-    found = sum(op.name in ("divide", "sqrt") and not isinstance(op.args[-1], Lit) for op in every)
-    return found + any(isinstance(one, Store) for one in inside) > 1  # a result selected at once is masked
+    count = sum(op.name in ("divide", "sqrt") and not isinstance(op.args[-1], Lit) for op in every)
+    return count + any(isinstance(one, Store) for one in inside) > 1  # a result selected at once is masked
 
 
 class Loops(Routines):

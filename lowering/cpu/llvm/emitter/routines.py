@@ -26,10 +26,10 @@ class Routines(Values):
             parts = value if arg.dtype.kind == "c" else (value,)
             given += [f"{t} {part}" for t, part in zip(self.types(arg.dtype), parts, strict=True)]
         kinds = [t for local in stmt.results for t in self.types(local.dtype)]
-        made = b.op(f"call {{ {', '.join(kinds)} }} @{stmt.routine}({', '.join(given)})")
-        found = iter([b.op(f"extractvalue {{ {', '.join(kinds)} }} {made}, {k}") for k in range(len(kinds))])
+        call = b.op(f"call {{ {', '.join(kinds)} }} @{stmt.routine}({', '.join(given)})")
+        items = iter([b.op(f"extractvalue {{ {', '.join(kinds)} }} {call}, {k}") for k in range(len(kinds))])
         for local in stmt.results:
-            parts = tuple([next(found) for _ in self.types(local.dtype)])
+            parts = tuple([next(items) for _ in self.types(local.dtype)])
             self.locals[local.name] = parts if local.dtype.kind == "c" else parts[0]
 
     def routine(self, routine: Routine) -> list[str]:
@@ -44,12 +44,12 @@ class Routines(Values):
             self.stop()
         self.block(routine.body)
         kinds = [t for value in routine.results for t in self.types(value.dtype)]
-        kind, made = f"{{ {', '.join(kinds)} }}", "undef"
+        kind, struct = f"{{ {', '.join(kinds)} }}", "undef"
         values = [self.expr(value) for value in routine.results]
         parts = [part for value in values for part in (value if isinstance(value, tuple) else (value,))]
         for k, (t, part) in enumerate(zip(kinds, parts, strict=True)):
-            made = b.op(f"insertvalue {kind} {made}, {t} {part}, {k}")
-        b.line(f"ret {kind} {made}")
+            struct = b.op(f"insertvalue {kind} {struct}, {t} {part}, {k}")
+        b.line(f"ret {kind} {struct}")
         self.end(f"{kind} zeroinitializer")
         head = f"define internal {kind} @{routine.name}({', '.join(taken)}) #5 {{"
         return [head, "entry:", *self.allocas, *b.lines, "}", ""]

@@ -21,10 +21,10 @@ class NestedSelects:
     """The selects of a phase whose condition is also that of another select."""
 
     def __init__(self, phase: Phase) -> None:
-        found = list(_selects((*phase.pre, *phase.body)))
-        times = Counter(op.args[0] for _, op in found)
+        selects = list(_selects((*phase.pre, *phase.body)))
+        times = Counter(op.args[0] for _, op in selects)
         self._several = {condition for condition, n in times.items() if n > 1}
-        self._names = {name for name, op in found if name and op.args[0] in self._several}
+        self._names = {name for name, op in selects if name and op.args[0] in self._several}
 
     def guards(self, arg: Expr, name: str, types: tuple[DType, ...], out: DType) -> bool:
         """Whether an argument of an operation is a select that may guard it against an exception."""

@@ -34,8 +34,8 @@ from .access_hints import AccessHints
 from .select_barriers import NestedSelects, make_opaque
 
 _INT64 = np.dtype(np.int64)
-LEAST = -(2**62)  # the lower bound of strides and indices, which LLVM cannot know
-MOST = 8  # the largest stride for which LLVM loads whole vectors, gaps included
+LOWEST_INDEX = -(2**62)  # the lower bound of strides and indices, which LLVM cannot know
+MAX_STRIDE = 8  # the largest stride for which LLVM loads whole vectors, gaps included
 _SMAX = "declare i64 @llvm.smax.i64(i64, i64)"
 
 
@@ -91,7 +91,7 @@ class Values:
             factors = [f"%{term.arg}"] if term.arg else []
             if element and term.arg and term.var and b.machine.masks:
                 factors = [self.step(term.arg)]
-            elif loaded and term.var and not term.arg and 1 < abs(coef) <= MOST:
+            elif loaded and term.var and not term.arg and 1 < abs(coef) <= MAX_STRIDE:
                 factors, coef = [self.step(coef)], 1
             factors += [self.variable(term.var)] if term.var else []
             product = factors[0]
@@ -125,7 +125,7 @@ class Values:
         if all(not line.startswith(f"  {name} ") for line in self.allocas):
             if isinstance(stride, str):
                 self.b.declare("llvm.smax.i64", _SMAX)
-                line = f"  {name} = call i64 @llvm.smax.i64(i64 %{stride}, i64 {LEAST})"
+                line = f"  {name} = call i64 @llvm.smax.i64(i64 %{stride}, i64 {LOWEST_INDEX})"
             else:
                 line = f"  {name} = add i64 {self.opaque_zero()}, {stride}"
             self.allocas.append(line)
@@ -136,7 +136,7 @@ class Values:
         if "  %nothing = xor i64 %nothing.least, %lo" not in self.allocas:
             self.b.declare("llvm.smax.i64", _SMAX)
             self.allocas += [
-                f"  %nothing.least = call i64 @llvm.smax.i64(i64 %lo, i64 {LEAST})",
+                f"  %nothing.least = call i64 @llvm.smax.i64(i64 %lo, i64 {LOWEST_INDEX})",
                 "  %nothing = xor i64 %nothing.least, %lo",
             ]
         return "%nothing"
@@ -307,9 +307,9 @@ class Values:
         value = expr.args[1]
         assert isinstance(value, Op)
         x, y = self.arguments(value)
-        made, wrapped = with_overflow_flag(self.b, value.name, (str(x), str(y)), value.dtype)
+        result, wrapped = with_overflow_flag(self.b, value.name, (str(x), str(y)), value.dtype)
         self.b.soft(wrapped, INVALID)
-        return made
+        return result
 
     def arguments(self, expr: Op) -> tuple[Value, ...]:
         types = tuple(a.dtype for a in expr.args)
@@ -354,8 +354,8 @@ class Values:
         dtype, slots, _ = self.variables[name]
         values = tuple(self.b.op(f"load {t}, ptr {s}") for s, t in zip(slots, self.types(dtype), strict=True))
         if name in self.unordered:
-            found = self.b.op(f"load i1, ptr {self.unordered[name]}")
-            return self.b.select(found, ty(dtype), real(np.nan, ty(dtype)), values[0])
+            is_nan = self.b.op(f"load i1, ptr {self.unordered[name]}")
+            return self.b.select(is_nan, ty(dtype), real(np.nan, ty(dtype)), values[0])
         return values if dtype.kind == "c" else values[0]
 
     def write(self, name: str, value: Value) -> None:

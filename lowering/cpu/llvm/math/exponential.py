@@ -22,7 +22,7 @@ _MOST, _LEAST = 700.0, 2.0**-60  # beyond, results may be no usual numbers; belo
 _STEPS = 128  # in which the table goes from 1 to 2
 # How sure a value has to be, in units of its last place.  The library's are wrong by up to 0.511 of them
 # (exp_data.c of its sysdeps/ieee754/dbl-64), this module's by 0.007.
-_ROOM = 2.0**-52 * 0.019
+_MARGIN = 2.0**-52 * 0.019
 
 
 def _ln2() -> tuple[float, float]:
@@ -65,7 +65,7 @@ def _exp(w: Writer) -> tuple[str, str]:
     p = w.fma(r, w.fma(r, w.const(1 / 720), w.const(1 / 120)), w.const(1 / 24))
     p = w.fma(square, p, w.fma(r, w.const(1 / 6), w.const(0.5)))
     rest = w.fma(high, w.fma(square, p, r), tail)
-    room = w.const(_ROOM)  # of a sum from 0.99 to 1.998
+    room = w.const(_MARGIN)  # of a sum from 0.99 to 1.998
     unsure = w.compare("une", w.add(high, w.add(rest, room)), w.add(high, w.sub(rest, room)))
     n = _bits(w, f"sub $i {number}, {j}")
     n = _bits(w, f"shl $i {n}, splat (i64 {52 - _STEPS.bit_length() + 1})")

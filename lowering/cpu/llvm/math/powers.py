@@ -23,10 +23,10 @@ from . import libm_fallback
 
 __all__ = ["is_one_instruction", "is_served", "is_square", "loop", "power", "square"]
 
-_MOST = 40  # bases are up to 2**40 and its inverse
+_MAX_BASE_LOG2 = 40  # bases are up to 2**40 and its inverse
 # By how much more than half a unit in the last place the library's results are wrong, without FMA: by 0.011,
 # and by 1.5 * 2**-15 for each unit of the result's logarithm (e_pow.c of its sysdeps/ieee754/dbl-64).
-_ROOM, _SLOPE = 0.0112, 1.5 * 2**-15 * _MOST * 0.6932
+_ROOM, _SLOPE = 0.0112, 1.5 * 2**-15 * _MAX_BASE_LOG2 * 0.6932
 
 _SEVERAL = Template("""define internal {$v, $m} @$name($v %x, double %y0) {
 entry:
@@ -193,8 +193,8 @@ def square(b: Builder, x: str) -> str:
     """Return ``pow(x, 2.0)`` of a double, with the bits of the C library."""
     room = 2.0 * (_ROOM + _SLOPE)
     text = Template(_SQUARE).substitute(
-        least=real(2.0**-_MOST, "double"),
-        most=real(2.0**_MOST, "double"),
+        least=real(2.0**-_MAX_BASE_LOG2, "double"),
+        most=real(2.0**_MAX_BASE_LOG2, "double"),
         exponent=0x7FF << 52,
         half=real(2.0**-53 * (1.0 - room), "double"),
         two=real(2.0, "double"),
@@ -265,8 +265,8 @@ def _several(b: Builder) -> str:
         i=f"<{lanes} x i64>",
         m=f"<{lanes} x i1>",
         exponents=0x7FF << 52,
-        least=bits_of(2.0**-_MOST),
-        most=bits_of(2.0**_MOST),
+        least=bits_of(2.0**-_MAX_BASE_LOG2),
+        most=bits_of(2.0**_MAX_BASE_LOG2),
         room=real(unit * _ROOM, "double"),
         slope=real(unit * _SLOPE, "double"),
         one=one,

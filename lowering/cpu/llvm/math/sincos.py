@@ -17,10 +17,10 @@ from dcarray.lowering.cpu.llvm.text.builder import Builder
 from . import libm_fallback
 
 _HALF_PI = Fraction(314159265358979323846264338327950288419716939937510582097494459, 2 * 10**62)
-_LARGEST = 2.0**20
+_MAX_ARGUMENT = 2.0**20
 # How sure a value has to be, as a part of itself: 0.018 to 0.036 units in the last place.  From half of that
 # on, no difference from the library was found in 24 million values.
-_ROOM = 2.0**-52 * 0.018
+_MARGIN = 2.0**-52 * 0.018
 _TERMS = 9  # of the sine's series; the cosine's has one more
 
 
@@ -53,9 +53,9 @@ class Writer:
         """Define the function ``name`` of the vector ``%x``, of the instructions so far, which returns
         ``value`` and ``hard``, the mask of undecided lanes; return its name."""
         kind = f"{{{self.v}, {self.m}}}"
-        made = self.op(f"insertvalue {kind} poison, {self.v} {value}, 0")
-        made = self.op(f"insertvalue {kind} {made}, {self.m} {hard}, 1")
-        lines = "\n".join([*self.lines, f"  ret {kind} {made}"])
+        returned = self.op(f"insertvalue {kind} poison, {self.v} {value}, 0")
+        returned = self.op(f"insertvalue {kind} {returned}, {self.m} {hard}, 1")
+        lines = "\n".join([*self.lines, f"  ret {kind} {returned}"])
         b.declare(name, f"define internal {kind} @{name}({self.v} %x) {{\n{lines}\n}}")
         for needed, declaration in self.needs.items():
             b.declare(needed, declaration)
@@ -181,7 +181,7 @@ def _several(w: Writer, function: str) -> tuple[str, str]:
     """Emit sin or cos of the vector ``%x``; return the values and the mask of undecided lanes."""
     zero, one = w.const(0.0), w.const(1.0)
     size = w.call("fabs", "%x")
-    small, usual = w.below(size, 2.0**-27), w.below(size, _LARGEST)
+    small, usual = w.below(size, 2.0**-27), w.below(size, _MAX_ARGUMENT)
     normal = w.either(w.other(w.below(size, 2.0**-1022)), w.compare("oeq", size, zero))
     plain = w.both(usual, w.other(small))
     x = w.select(plain, "%x", w.const(0.5))
@@ -203,7 +203,7 @@ def _several(w: Writer, function: str) -> tuple[str, str]:
     odd = w.either(w.compare("oeq", quadrant, one), w.compare("oeq", quadrant, w.const(3.0)))
     sine, cosine = _sine(w, near, low, z, zl), _cosine(w, near, low, z, zl)
     high, rest = (w.select(odd, q, p) for p, q in zip(sine, cosine, strict=True))
-    room = w.mul(w.call("fabs", high), w.const(_ROOM))
+    room = w.mul(w.call("fabs", high), w.const(_MARGIN))
     up, down = w.add(high, w.add(rest, room)), w.add(high, w.sub(rest, room))
     unsure = w.either(w.compare("une", up, down), w.below(w.call("fabs", near), 2.0**-28))
     value = w.add(high, rest)

@@ -44,7 +44,7 @@ _WRITE, _ALLOC, _TLS = 1, 2, 0x400
 _FUNCTION = 2  # the type of a symbol
 _ABSOLUTE, _SPECIAL = 0xFFF1, 0xFF00  # sections of symbols
 _R_64, _R_PC32, _R_PLT32, _R_PC64 = 1, 2, 4, 24
-_MOST = 1 << 26  # bytes
+_MAX_BYTES = 1 << 26  # bytes
 
 
 def keep(thing: Any) -> Any:
@@ -94,7 +94,7 @@ def _link(code: bytes, names: Sequence[str], libraries: Sequence[str]) -> tuple[
     for k, place in places.items():
         if sections[k].type == _PROGBITS:
             memory[place : place + sections[k].size] = _part(code, sections[k])
-    symbols, found, functions = _symbols(code, sections, {k: start + place for k, place in places.items()})
+    symbols, named, functions = _symbols(code, sections, {k: start + place for k, place in places.items()})
     for section in sections:
         if section.type not in (_RELA, _REL) or section.info not in places:
             continue
@@ -106,12 +106,12 @@ def _link(code: bytes, names: Sequence[str], libraries: Sequence[str]) -> tuple[
                 raise Unlinkable("a relocation beyond its section")
             value = _value(symbols[info >> 32], libraries) + addend
             _put(memory, base + offset, start + base + offset, info & 0xFFFFFFFF, value)
-    missing = [name for name in names if name not in found]
+    missing = [name for name in names if name not in named]
     if missing:
         raise Unlinkable(f"no {', '.join(missing)}")
     _executable(start, fixed)
     perf_map.note(functions)
-    return tuple([found[name] for name in names]), memory
+    return tuple([named[name] for name in names]), memory
 
 
 def _sections(code: bytes) -> list[_Section]:
@@ -145,7 +145,7 @@ def _layout(sections: Sequence[_Section]) -> tuple[dict[int, int], int, int]:
             end = -(-end // align) * align
             places[k] = end
             end += section.size
-        if not 0 < end < _MOST:
+        if not 0 < end < _MAX_BYTES:
             raise Unlinkable(f"{end} bytes")
         end = -(-end // mmap.PAGESIZE) * mmap.PAGESIZE
         fixed = fixed or end
@@ -158,7 +158,7 @@ def _symbols(
     """Return the address of each symbol (of an undefined one the name), the addresses of the defined ones by
     name, and the functions for perf's map."""
     symbols: list[int | str] = []
-    found: dict[str, int] = {}
+    addresses: dict[str, int] = {}
     functions = []
     for table in sections:
         if table.type != _SYMTAB:
@@ -175,10 +175,10 @@ def _symbols(
                 if info & 15 == _FUNCTION:
                     functions.append(perf_map.Function(name, starts[where] + value, size))
                 if info >> 4:  # not a local one
-                    found[name] = starts[where] + value
+                    addresses[name] = starts[where] + value
             else:
                 symbols.append("")  # of a section that is not loaded, or of a special one
-        return symbols, found, functions
+        return symbols, addresses, functions
     raise Unlinkable("no symbols")
 
 

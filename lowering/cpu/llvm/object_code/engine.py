@@ -26,7 +26,7 @@ from dcarray.lowering.runtime.stopping import symbols
 from .elf_linker import LOCK, MATHEMATICS, keep
 
 _count = 0
-_LONG = 30_000
+_MAX_REDUCED = 30_000
 """Characters of optimised text from which on a module is emitted without loop strength reduction, which then
 takes most of the time of a code generator whose code is about as fast without it."""
 _QUICK = 1
@@ -78,16 +78,16 @@ def _llvm() -> Any:
 @cache
 def _load_libraries() -> frozenset[str]:
     """Load the mathematical libraries so that generated code can call them; return the names found."""
-    found = set()
+    loaded = set()
     for name in MATHEMATICS:
         try:
             _llvm().load_library_permanently(name)
-            found.add(name)
+            loaded.add(name)
         except RuntimeError:
             continue
     for name, address in symbols.items():
         _llvm().add_symbol(name, address)
-    return frozenset(found)
+    return frozenset(loaded)
 
 
 @cache
@@ -199,14 +199,14 @@ def _optimise(text: str, tm: Any = None, level: int = _QUICK, masks: bool | None
     tuning = llvm.create_pipeline_tuning_options(speed_level=level)
     builder = llvm.create_pass_builder(tm, tuning)
     builder.getModulePassManager().run(module, builder)
-    made = str(module)
-    changed = use_streaming_stores(made)
+    text = str(module)
+    changed = use_streaming_stores(text)
     if _x86():
         masks = "avx512vl" in _host()[2] if masks is None else masks
         changed = isolate_select_operands(changed, masks)
         if masks:
             changed = quiet_comparisons(isolate_masked_loads(changed))
-    if changed == made:
+    if changed == text:
         return module
     module = llvm.parse_assembly(changed)
     module.verify()
@@ -252,7 +252,7 @@ def compile_object(text: str, optimised: bool = True) -> bytes:
                 # Loading code with an unresolved symbol would end the process.
                 raise RuntimeError(f"there is no function {name} here")
         machine = _target_machine() if optimised else _target_machine(0)
-        with _strength_reduction(not optimised or len(written) <= _LONG):
+        with _strength_reduction(not optimised or len(written) <= _MAX_REDUCED):
             return bytes(machine.emit_object(module))
 
 
@@ -286,7 +286,7 @@ def assembly(text: str) -> str:
     """Return the assembly of ``compile_object``'s result, for inspection."""
     with LOCK:
         module = _optimise(text)
-        with _strength_reduction(len(str(module)) <= _LONG):
+        with _strength_reduction(len(str(module)) <= _MAX_REDUCED):
             return str(_target_machine().emit_assembly(module))
 
 

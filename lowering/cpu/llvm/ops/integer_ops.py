@@ -134,8 +134,8 @@ def with_overflow_flag(b: Builder, name: str, args: tuple[str, ...], dtype: DTyp
     function = f"llvm.{'s' if dtype.kind == 'i' else 'u'}{_OVERFLOW[name]}.with.overflow.{t}"
     pair = f"{{{t}, i1}}"
     b.declare(function, f"declare {pair} @{function}({t}, {t})")
-    made = b.op(f"call {pair} @{function}({t} {args[0]}, {t} {args[1]})")
-    return b.op(f"extractvalue {pair} {made}, 0"), b.op(f"extractvalue {pair} {made}, 1")
+    results = b.op(f"call {pair} @{function}({t} {args[0]}, {t} {args[1]})")
+    return b.op(f"extractvalue {pair} {results}, 0"), b.op(f"extractvalue {pair} {results}, 1")
 
 
 def _fits(b: Builder, name: str, args: tuple[str, ...], dtype: DType) -> str:
@@ -152,9 +152,9 @@ def _fits(b: Builder, name: str, args: tuple[str, ...], dtype: DType) -> str:
         if name == "subtract":
             return b.icmp("uge", t, x, y)
         return b.icmp("uge", t, b.op(f"add {t} {x}, {y}"), x)
-    made = b.op(f"{_PLAIN[name]} {t} {x}, {y}")
+    result = b.op(f"{_PLAIN[name]} {t} {x}, {y}")
     # the sign of a sum that has wrapped is that of no operand
-    apart = [b.op(f"xor {t} {made}, {x}"), b.op(f"xor {t} {made if name == 'add' else x}, {y}")]
+    apart = [b.op(f"xor {t} {result}, {x}"), b.op(f"xor {t} {result if name == 'add' else x}, {y}")]
     return b.icmp("sge", t, b.op(f"and {t} {apart[0]}, {apart[1]}"), "0")
 
 
@@ -201,11 +201,11 @@ def _helper(b: Builder, name: str, text: str, t: str, x: str, y: str) -> str:
 def _gcd(b: Builder, t: str, signed: bool, x: str, y: str, least_multiple: bool) -> str:
     if signed:
         x, y = (b.intrinsic("abs", t, v, extra=(("i1", "false"),)) for v in (x, y))
-    found = _helper(b, "dc_gcd", _GCD, t, x, y)
+    divisor = _helper(b, "dc_gcd", _GCD, t, x, y)
     if not least_multiple:
-        return found
-    none = b.icmp("eq", t, found, "0")
-    safe = b.op(f"select i1 {none}, {t} 1, {t} {found}")
+        return divisor
+    none = b.icmp("eq", t, divisor, "0")
+    safe = b.op(f"select i1 {none}, {t} 1, {t} {divisor}")
     product = b.op(f"mul {t} {b.op(f'udiv {t} {x}, {safe}')}, {y}")
     return b.op(f"select i1 {none}, {t} 0, {t} {product}")
 

@@ -30,27 +30,27 @@ def isolate_masked_loads(text: str) -> str:
     instruction; the same object if there is no such load."""
     if " select <" not in text and " and <" not in text:
         return text
-    return FUNCTION.sub(lambda found: _function(found[0]), text)
+    return FUNCTION.sub(lambda match: _function(match[0]), text)
 
 
 def _function(text: str) -> str:
     lines = text.split("\n")
-    made: dict[str, tuple[str, str]] = {}  # what a name is: instruction and operands
+    definitions: dict[str, tuple[str, str]] = {}  # what a name is: instruction and operands
     users: dict[str, list[str]] = {}  # and who uses it; a phi's own, or a store, has no name
     loads: list[tuple[int, str, str]] = []
     for number, line in enumerate(lines):
-        found = _LINE.match(line)
-        name = found[1] if found else ""
-        for operand in _NAME.findall(found[3] if found else line):
+        match = _LINE.match(line)
+        name = match[1] if match else ""
+        for operand in _NAME.findall(match[3] if match else line):
             users.setdefault(operand, []).append(name)
-        if found is None:
+        if match is None:
             continue
-        made[name] = found[2], found[3]
-        kind = _VECTOR.match(found[3]) if found[2] == "load" else None
+        definitions[name] = match[2], match[3]
+        kind = _VECTOR.match(match[3]) if match[2] == "load" else None
         if kind is not None and int(kind[1]) * BITS[kind[2]] in _REGISTERS:
             loads.append((number, name, kind[0][:-1]))
     for number, name, vector in loads:
-        if _under_mask(name, made, users):
+        if _under_mask(name, definitions, users):
             raw = f"%raw.{name[1:]}"  # a name that is a number takes nothing after it
             lines[number] = (
                 f"{lines[number].replace(name, raw, 1)}\n"
@@ -59,13 +59,13 @@ def _function(text: str) -> str:
     return "\n".join(lines)
 
 
-def _under_mask(name: str, made: dict[str, tuple[str, str]], users: dict[str, list[str]]) -> bool:
+def _under_mask(name: str, definitions: dict[str, tuple[str, str]], users: dict[str, list[str]]) -> bool:
     """Whether LLVM would fold a load, or the one operation on it, into a masked AVX-512 instruction."""
     for operations in range(2):
         used = users.get(name, [])
-        if len(used) != 1 or used[0] not in made:
+        if len(used) != 1 or used[0] not in definitions:
             return False
-        kind, operands = made[used[0]]
+        kind, operands = definitions[used[0]]
         if kind == "select" and operands.startswith("<"):
             return True
         if operations and kind == "and" and " x i1>" in operands:

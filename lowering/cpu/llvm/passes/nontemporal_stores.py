@@ -34,15 +34,15 @@ def use_streaming_stores(text: str) -> str:
     marks = set(listed[0])
     marked = marks | {n for n, inside in listed[1].items() if marks.intersection(REFERENCE.findall(inside))}
     past = max(map(int, re.findall(r"^!(\d+) = ", text, re.M))) + 1
-    lines, vectors, made = [], False, False
+    lines, vectors, changed = [], False, False
     for line in text.split("\n"):
         if label := _LABEL.match(line):
             # The loop over vectors begins at an aligned element; what is made of the rest of it may not.
             vectors = label[1].startswith("vector.body")
-        found = _STORE.match(line) if vectors else None
-        if found is not None and found[5] in marked and found[3] in BITS:
-            size = int(found[2]) * BITS[found[3]] // 8
+        store = _STORE.match(line) if vectors else None
+        if store is not None and store[5] in marked and store[3] in BITS:
+            size = int(store[2]) * BITS[store[3]] // 8
             if size >= 16 and size & (size - 1) == 0:
-                line, made = f"{found[1]}{min(size, LINE)}{found[4]}, !nontemporal !{past}", True
+                line, changed = f"{store[1]}{min(size, LINE)}{store[4]}, !nontemporal !{past}", True
         lines.append(line)
-    return "\n".join([*lines, f"!{past} = !{{i32 1}}", ""]) if made else text
+    return "\n".join([*lines, f"!{past} = !{{i32 1}}", ""]) if changed else text

@@ -41,8 +41,8 @@ def quiet_comparisons(text: str) -> str:
         return text
     needed: dict[str, None] = {}
 
-    def compare(found: re.Match[str]) -> str:
-        name, how, count, kind, operands = found.groups()
+    def compare(match: re.Match[str]) -> str:
+        name, how, count, kind, operands = match.groups()
         a, b = _operands(operands)
         if count is None or int(count) * BITS[kind] not in _REGISTERS:
             return _compare_numbers(name, how, f"<{count} x {kind}>" if count else kind, a, b)
@@ -57,32 +57,32 @@ def quiet_comparisons(text: str) -> str:
         given = f"{vector} {a}, {vector} {b}, i32 {_PREDICATES[how]}, {mask} {every}{', i32 4' * rounding}"
         return f"  {name} = tail call {function}({given})"
 
-    def function(found: re.Match[str]) -> str:
-        head = found[0].partition("\n")[0]
+    def function(match: re.Match[str]) -> str:
+        head = match[0].partition("\n")[0]
         marked = any(f" {group} " in head for group in groups)
-        return _fold_masks(_COMPARE.sub(compare, found[0])) if marked else found[0]
+        return _fold_masks(_COMPARE.sub(compare, match[0])) if marked else match[0]
 
-    made = FUNCTION.sub(function, text)
-    return text if made == text else "\n".join([made, *needed, ""])
+    new = FUNCTION.sub(function, text)
+    return text if new == text else "\n".join([new, *needed, ""])
 
 
 def _fold_masks(text: str) -> str:
     """Return a function in which a comparison that is combined with a mask becomes one masked instruction."""
-    made: dict[str, tuple[str, str]] = {name: (line, every) for line, name, every in _MADE.findall(text)}
-    if not made:
+    masks: dict[str, tuple[str, str]] = {name: (line, every) for line, name, every in _MADE.findall(text)}
+    if not masks:
         return text
     uses = Counter(_NAME.findall(text))
     spent: set[str] = set()
 
-    def both(found: re.Match[str]) -> str:
-        name: str = found[1]
-        sides: list[str] = [found[2], found[3]]
+    def both(match: re.Match[str]) -> str:
+        name: str = match[1]
+        sides: list[str] = [match[2], match[3]]
         for one, other in (sides, sides[::-1]):
-            if one in made and uses[one] == 2 and one != other:  # made and used
-                line, every = made[one]
+            if one in masks and uses[one] == 2 and one != other:  # made and used
+                line, every = masks[one]
                 spent.add(line)
                 return line.replace(f"{one} =", f"{name} =", 1).replace(every, other)
-        return found[0]
+        return match[0]
 
     text = _AND.sub(both, text)
     return "\n".join(line for line in text.split("\n") if line not in spent)

@@ -38,7 +38,7 @@ def isolate_select_operands(text: str, masks: bool) -> str:
     needed. ``masks``: vector instructions have masks, so that vectors need barriers, too."""
     if " select " not in text:
         return text
-    return FUNCTION.sub(lambda found: _function(found[0], masks), text)
+    return FUNCTION.sub(lambda match: _function(match[0], masks), text)
 
 
 def _function(text: str, masks: bool) -> str:
@@ -46,22 +46,22 @@ def _function(text: str, masks: bool) -> str:
     if not chosen:
         return text
 
-    def apart(found: re.Match[str]) -> str:
-        name = found[1]
-        kind = found[2] or found[3] or found[4]
+    def apart(match: re.Match[str]) -> str:
+        name = match[1]
+        kind = match[2] or match[3] or match[4]
         register = _register(kind, masks)
         if name not in chosen or register is None:
-            return found[0]
+            return match[0]
         # a name that is a number takes nothing after it
-        made, bits, held = (f"%{what}.{name[1:]}" for what in ("everywhere", "bits", "held"))
-        line = found[0].replace(name, made, 1)
+        everywhere, bits, held = (f"%{what}.{name[1:]}" for what in ("everywhere", "bits", "held"))
+        line = match[0].replace(name, everywhere, 1)
         if "half" not in kind:
-            return f"{line}\n  {name} = {_barrier(kind, register, made)}"
+            return f"{line}\n  {name} = {_barrier(kind, register, everywhere)}"
         words = kind.replace("half", "i16")  # few processors have registers of halves
         return "\n".join(
             [
                 line,
-                f"  {bits} = bitcast {kind} {made} to {words}",
+                f"  {bits} = bitcast {kind} {everywhere} to {words}",
                 f"  {held} = {_barrier(words, register, bits)}",
                 f"  {name} = bitcast {words} {held} to {kind}",
             ]

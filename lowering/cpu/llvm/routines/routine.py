@@ -72,7 +72,7 @@ def fill_template(text: str, **words: object) -> str:
 _ARGUMENTS = re.compile(r"^  arguments ((?:.*,\n)*.*)$", re.M)
 
 
-def _loaded(found: re.Match[str]) -> str:
+def _loaded(match: re.Match[str]) -> str:
     """Return the instructions that load the arguments listed in a template."""
-    named = [(k, text.split()) for k, text in enumerate(found[1].split(",")) if text.strip() != "_"]
+    named = [(k, text.split()) for k, text in enumerate(match[1].split(",")) if text.strip() != "_"]
     return "\n".join(f"  %{name} = load {kind}, ptr %args[i64 {k}]" for k, (kind, name) in named)

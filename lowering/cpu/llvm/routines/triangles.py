@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from .routine import fill_template
 
-__all__ = ["MOST", "triangle"]
+__all__ = ["MAX_ROWS", "triangle"]
 
-MOST = 32
+MAX_ROWS = 32
 """The most rows of a triangle."""
 
 _REGISTERS = 8  # of results: as many as two multiply-adds in each cycle need, of four cycles each
@@ -165,7 +165,7 @@ def triangle(char: str, bits: int) -> tuple[str, dict[str, object]]:
     vectors = _REGISTERS // numbers
     real, short = ("double", "f64") if double else ("float", "f32")
     words: dict[str, object] = {
-        "SQUARE": MOST * MOST * numbers, "MOST": MOST, "WIDTH": lanes * vectors // numbers,
+        "SQUARE": MAX_ROWS * MAX_ROWS * numbers, "MOST": MAX_ROWS, "WIDTH": lanes * vectors // numbers,
         "RECIPROCAL": (_COMPLEX_RECIPROCAL if pairs else _REAL_RECIPROCAL).strip(), "KIND": short,
         "R": real, "BITS": bits,
     }  # fmt: skip
@@ -231,8 +231,8 @@ def _tile(name: str, pairs: bool, vectors: int, lanes: int, real: str, masked: b
         ]
         parts["TOTALS"].append(f"%sum{k} = phi {kind} [ %b{k}, %row ], [ %a.n{k}, %term ]")
         parts["SCALED"].append(f"%r{k} = fmul contract {kind} %{'all' if pairs else 'sum'}{k}, %unit")
-        found, scaled = ("all", "z") if pairs else ("sum", "r")
-        parts["STORES"].append(f"%y{k} = phi {kind} [ %{found}{k}, %summed ], [ %{scaled}{k}, %scale ]")
+        total, scaled = ("all", "z") if pairs else ("sum", "r")
+        parts["STORES"].append(f"%y{k} = phi {kind} [ %{total}{k}, %summed ], [ %{scaled}{k}, %scale ]")
     if pairs:  # the products with imaginary parts are summed apart, and their parts swapped at the end
         for k in range(vectors):
             zero = "zeroinitializer"

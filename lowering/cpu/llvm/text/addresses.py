@@ -17,8 +17,8 @@ def expand_addresses(text: str) -> str:
     lines: list[str] = []
     for line in text.split("\n"):
 
-        def address(found: re.Match[str]) -> str:
-            base, kind, index = found.groups()
+        def address(match: re.Match[str]) -> str:
+            base, kind, index = match.groups()
             lines.append(f"  %address.{next(numbers)} = getelementptr {kind}, ptr {base}, i64 {index}")
             return lines[-1].split()[0]
 
