@@ -157,7 +157,7 @@ install_attributes(void)
 {
     for (PyGetSetDef *one = attributes; one->name != NULL; one++) {
         Attribute *attribute = one->closure;
-        PyObject *made = PyDescr_NewGetSet(Wrapped, one);
+        PyObject *descriptor = PyDescr_NewGetSet(Wrapped, one);
         int done;
         attribute->numpy = NULL;
         for (PyGetSetDef *of = PlainClass->tp_getset; of != NULL && of->name != NULL; of++)
@@ -165,9 +165,9 @@ install_attributes(void)
                 attribute->numpy = of;
         attribute->slow = PyObject_GetAttrString((PyObject *)Wrapped, one->name);
         attribute->key = PyUnicode_InternFromString(one->name);
-        done = made == NULL || attribute->numpy == NULL || attribute->slow == NULL || attribute->key == NULL ||
-               PyObject_SetAttr((PyObject *)Wrapped, attribute->key, made) < 0;
-        Py_XDECREF(made);
+        done = descriptor == NULL || attribute->numpy == NULL || attribute->slow == NULL || attribute->key == NULL ||
+               PyObject_SetAttr((PyObject *)Wrapped, attribute->key, descriptor) < 0;
+        Py_XDECREF(descriptor);
         if (done)
             return -1;
     }

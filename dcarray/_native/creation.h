@@ -96,7 +96,7 @@ static PyObject *
 make_uninitialised(PyObject *shape, PyObject *dtype)
 {
     int sequence = PyTuple_CheckExact(shape) || PyList_CheckExact(shape);
-    PyObject *sizes, *made = NULL;
+    PyObject *sizes, *array = NULL;
     Py_ssize_t n = 1;
     if (dtype == NULL || !is_one_rank())
         return NULL;
@@ -106,10 +106,10 @@ make_uninitialised(PyObject *shape, PyObject *dtype)
         n = one <= 0 || one > UNASKED / n ? 0 : n * one;
     }
     if (sizes != NULL && n > 0 && n >= eager_below() && PyTuple_GET_SIZE(sizes) <= SEEN)
-        made = uninitialised(sizes, dtype, n);
+        array = uninitialised(sizes, dtype, n);
     PyErr_Clear(); /* the slow way says it again */
     Py_XDECREF(sizes);
-    return made;
+    return array;
 }
 
 /* The array, if it is a wrapped one (in C's order, with an axis); it may decline. */
@@ -131,7 +131,7 @@ static PyObject *
 make_small(PyObject *function, int kind, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
     Py_ssize_t below, named = names == NULL ? 0 : PyTuple_GET_SIZE(names), first = nargs;
-    PyObject *made;
+    PyObject *array;
     double most;
     int small;
     if (nargs < 1 || nargs > 3 || named > 1)
@@ -139,10 +139,10 @@ make_small(PyObject *function, int kind, PyObject *const *args, Py_ssize_t nargs
     if (kind == ITSELF || kind == ROWWISE) {
         if (nargs != 1 || named != 0)
             return NULL;
-        made = kind == ITSELF && Py_TYPE(args[0]) == PlainClass ? adopt_array(args[0]) : pass_through(args[0], kind);
+        array = kind == ITSELF && Py_TYPE(args[0]) == PlainClass ? adopt_array(args[0]) : pass_through(args[0], kind);
         if (OnDevice && Py_TYPE(args[0]) == PlainClass) /* as it is known now; the slow way copies it there */
-            Py_CLEAR(made);
-        return made;
+            Py_CLEAR(array);
+        return array;
     }
     if (named == 1 && (PyUnicode_Compare(PyTuple_GET_ITEM(names, 0), DtypeName) != 0 || !is_dtype(args[nargs])))
         return NULL;
@@ -164,9 +164,9 @@ make_small(PyObject *function, int kind, PyObject *const *args, Py_ssize_t nargs
     /* NumPy does this in any case; what it makes is large, but not so that much depends on who has it */
     small |= (kind == RANGED || kind == LISTED || kind == SQUARE) && below >= SmallLimit &&
              most < (kind == SQUARE ? MUCH : UNASKED) && is_one_rank();
-    if (!small || (made = PyObject_Vectorcall(function, args, nargs, names)) == NULL)
+    if (!small || (array = PyObject_Vectorcall(function, args, nargs, names)) == NULL)
         return NULL;
-    if (Py_TYPE(made) == PlainClass && !usual_dtype(made)) /* arrays may be among its elements */
-        Py_CLEAR(made);
-    return made == NULL ? NULL : wrap_result(made);
+    if (Py_TYPE(array) == PlainClass && !usual_dtype(array)) /* arrays may be among its elements */
+        Py_CLEAR(array);
+    return array == NULL ? NULL : wrap_result(array);
 }

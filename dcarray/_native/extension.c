@@ -169,12 +169,12 @@ up_to_date(PyObject *x)
     if (Py_TYPE(x) == PlainClass)
         return 1;
     if (PyTuple_Check(x) || PyList_CheckExact(x)) {
-        int found = 1;
-        for (Py_ssize_t k = 0; found && k < PySequence_Fast_GET_SIZE(x); k++) {
+        int current = 1;
+        for (Py_ssize_t k = 0; current && k < PySequence_Fast_GET_SIZE(x); k++) {
             PyObject *item = PySequence_Fast_GET_ITEM(x, k);
-            found = Py_TYPE(item) == PlainClass || Py_TYPE(item) == Wrapped ? up_to_date(item) : 0;
+            current = Py_TYPE(item) == PlainClass || Py_TYPE(item) == Wrapped ? up_to_date(item) : 0;
         }
-        return found;
+        return current;
     }
     if (Py_TYPE(x) != Wrapped)
         return 0;

@@ -243,15 +243,15 @@ call_by_loop(PyObject *ufunc, PyObject *const *args, size_t flagged, PyObject *n
     else if (names != NULL || (count > inputs && (ufunc == Maximum || ufunc == Minimum))) /* where NumPy says how to give `out` */
         inputs = 3;
     if (inputs <= 2 && (count == inputs || count == inputs + 1)) {
-        PyObject *q = inputs == 2 ? args[1] : NULL, *into = count == inputs ? NULL : args[inputs], *made = NULL;
+        PyObject *q = inputs == 2 ? args[1] : NULL, *into = count == inputs ? NULL : args[inputs], *result = NULL;
         if (into == NULL)
-            made = by_small_loop(ufunc, args[0], q);
+            result = by_small_loop(ufunc, args[0], q);
         else if (by_loop_into(ufunc, args[0], q, into))
-            made = Py_NewRef(into);
-        if (made == NULL && GiveErrors != NULL)
-            made = call_by_rows(ufunc, args[0], q, into);
-        if (made != NULL || PyErr_Occurred())
-            return made;
+            result = Py_NewRef(into);
+        if (result == NULL && GiveErrors != NULL)
+            result = call_by_rows(ufunc, args[0], q, into);
+        if (result != NULL || PyErr_Occurred())
+            return result;
     }
     return CallUfunc(ufunc, args, flagged, names);
 }

@@ -116,10 +116,10 @@ add_used(Block *b)
 {
     if (Floor.blocks >= Floor.buckets) {
         size_t before = Floor.buckets, buckets = before ? 2 * before : 256;
-        Block **old = Floor.used, **made = calloc(buckets, sizeof(Block *));
-        if (made == NULL)
+        Block **old = Floor.used, **table = calloc(buckets, sizeof(Block *));
+        if (table == NULL)
             return 0;
-        Floor.used = made;
+        Floor.used = table;
         Floor.buckets = buckets;
         for (size_t k = 0; k < before; k++)
             for (Block *one = old[k], *next; one != NULL; one = next) {
@@ -233,13 +233,13 @@ static Block *
 find_free(size_t room)
 {
     for (int k = list_of(room); k < LISTS; k++) {
-        Block *found = NULL;
+        Block *block = NULL;
         int looks = LOOKS_IN_A_LIST;
         for (Block *b = Floor.free[k]; b != NULL && looks-- > 0; b = b->next)
-            if (b->room >= room && (found == NULL || b->room < found->room || (b->room == found->room && found->clean)))
-                found = b;
-        if (found != NULL)
-            return found;
+            if (b->room >= room && (block == NULL || b->room < block->room || (b->room == block->room && block->clean)))
+                block = b;
+        if (block != NULL)
+            return block;
     }
     return NULL;
 }
@@ -326,8 +326,8 @@ keep_memory(void *start)
         return 0;
     pthread_mutex_lock(&Floor.lock);
     Block *b = used_at(start);
-    int found = b != NULL;
-    if (found) {
+    int is_ours = b != NULL;
+    if (is_ours) {
         take_used(b);
         b->freed = nanoseconds();
         if (b->right != NULL && b->right->start == NULL && !b->right->clean) {
@@ -348,7 +348,7 @@ keep_memory(void *start)
             give_back(most_kept(), before);
     }
     pthread_mutex_unlock(&Floor.lock);
-    return found;
+    return is_ours;
 }
 
 static void *
@@ -407,24 +407,24 @@ resize_block(Block *b, size_t size)
 static void *
 floor_realloc(void *ctx, void *start, size_t size)
 {
-    void *made = NULL;
+    void *moved = NULL;
     size_t had = 0;
     if (start != NULL) {
         pthread_mutex_lock(&Floor.lock);
         Block *b = used_at(start);
         if (b != NULL) {
             had = b->room - (size_t)(b->start - b->base);
-            made = size <= PY_SSIZE_T_MAX / 2 && resize_block(b, size) ? b->start : NULL;
+            moved = size <= PY_SSIZE_T_MAX / 2 && resize_block(b, size) ? b->start : NULL;
         }
         pthread_mutex_unlock(&Floor.lock);
     }
     if (had == 0) /* memory of NumPy's stays so */
         return Floor.before.realloc(ctx, start, size);
-    if (made == NULL && (made = floor_malloc(ctx, size)) != NULL) {
-        memcpy(made, start, size < had ? size : had);
+    if (moved == NULL && (moved = floor_malloc(ctx, size)) != NULL) {
+        memcpy(moved, start, size < had ? size : had);
         keep_memory(start);
     }
-    return made;
+    return moved;
 }
 
 static void

@@ -110,12 +110,12 @@ reduce_by_rows(Array *a, Loop *loop, ReductionRun *r, int keeps)
         return NULL;
     memcpy(shape, a->shape, last * sizeof(Py_ssize_t));
     shape[last] = 1;
-    PyObject *made = NewArray(PlainClass, Py_NewRef(a->dtype), keeps ? a->ndim : last, shape, NULL, NULL, 0, NULL);
-    if (made == NULL) {
+    PyObject *result = NewArray(PlainClass, Py_NewRef(a->dtype), keeps ? a->ndim : last, shape, NULL, NULL, 0, NULL);
+    if (result == NULL) {
         PyErr_Clear();
         return NULL;
     }
-    r->into = ((Array *)made)->data;
+    r->into = ((Array *)result)->data;
     r->stride = r->width;
     r->shared = (Shared){.work = reduce_rows, .items = n / r->length,
                          .piece = PIECE / (r->length + (Py_ssize_t)(ROW_TAKES / ELEMENT_TAKES)) + 1};
@@ -132,9 +132,9 @@ reduce_by_rows(Array *a, Loop *loop, ReductionRun *r, int keeps)
     clear_flags();
     if (r->shared.flags) { /* NumPy gives the warning, in its own words */
         loop->rest = REST;
-        Py_CLEAR(made);
+        Py_CLEAR(result);
     }
-    return made;
+    return result;
 }
 
 /* The reduction of a small vector, or of the rows of an array; NULL, without an exception, if NumPy is to do it. */
@@ -174,8 +174,8 @@ reduce_by_loop(PyObject *ufunc, PyObject *const *args, Py_ssize_t count, PyObjec
 static PyObject *
 call_reduce(PyObject *ufunc, PyObject *const *args, Py_ssize_t count, PyObject *names)
 {
-    PyObject *made = count < 1 || count > POSITIONS ? NULL : reduce_by_loop(ufunc, args, count, names);
-    return made != NULL || PyErr_Occurred() ? made : ReduceUfunc(ufunc, args, count, names);
+    PyObject *result = count < 1 || count > POSITIONS ? NULL : reduce_by_loop(ufunc, args, count, names);
+    return result != NULL || PyErr_Occurred() ? result : ReduceUfunc(ufunc, args, count, names);
 }
 
 /* reduce_by_loops(api, ufuncs, no_value, zero): from now on ufuncs reduce small vectors so; `no_value` is NumPy's mark of an argument that

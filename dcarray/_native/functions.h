@@ -29,51 +29,51 @@ is_leaf(PyObject *x)
 
 /* A new reference to an argument as NumPy takes it; it may decline. */
 static PyObject *
-plain_argument(PyObject *x, Arguments *found, int depth)
+plain_argument(PyObject *x, Arguments *noted, int depth)
 {
-    PyObject *a, *made;
+    PyObject *a, *copy;
     if (Py_TYPE(x) == Wrapped) {
         a = small_array(x);
-        if (a == NULL && found->looks == SHAPES)
+        if (a == NULL && noted->looks == SHAPES)
             a = is_large(x) && AT(x, View) != NULL && Py_TYPE(AT(x, View)) == PlainClass ? AT(x, View) : NULL;
-        else if (a == NULL && found->looks > NOTHING) {
-            a = found->looks == FEW_ELEMENTS && !found->seen ? readable(x) : viewable(x);
-            if (a != NULL && (found->looks == ROWS       ? !(((Array *)a)->flags & IN_C_ORDER)
-                              : found->looks == MATRICES ? ((Array *)a)->ndim < 2
-                              : found->looks == FEW_ELEMENTS ? !is_one_pass(a)
+        else if (a == NULL && noted->looks > NOTHING) {
+            a = noted->looks == FEW_ELEMENTS && !noted->seen ? readable(x) : viewable(x);
+            if (a != NULL && (noted->looks == ROWS       ? !(((Array *)a)->flags & IN_C_ORDER)
+                              : noted->looks == MATRICES ? ((Array *)a)->ndim < 2
+                              : noted->looks == FEW_ELEMENTS ? !is_one_pass(a)
                                                          : 0))
                 a = NULL;
         }
         else if (a == NULL) {
             a = eager_array(x);
-            found->windows = 1;
+            noted->windows = 1;
         }
-        found->wrapped = 1;
-        found->inside |= depth > 0;
+        noted->wrapped = 1;
+        noted->inside |= depth > 0;
         return Py_XNewRef(a);
     }
-    if (Py_TYPE(x) == PlainClass && found->looks <= NOTHING) {
-        found->foreign = 1;
+    if (Py_TYPE(x) == PlainClass && noted->looks <= NOTHING) {
+        noted->foreign = 1;
         return Py_XNewRef(eager_plain(x));
     }
     if (is_leaf(x)) /* texts are orders, by which a view may become a copy */
-        return found->looks >= VIEWS && PyUnicode_CheckExact(x) ? NULL : Py_NewRef(x);
+        return noted->looks >= VIEWS && PyUnicode_CheckExact(x) ? NULL : Py_NewRef(x);
     if (is_numpy_scalar(x))
         return Py_NewRef(x);
     if (depth < NESTED && (PyTuple_CheckExact(x) || PyList_CheckExact(x))) {
         Py_ssize_t n = PySequence_Fast_GET_SIZE(x);
-        made = PyTuple_CheckExact(x) ? PyTuple_New(n) : PyList_New(n);
-        for (Py_ssize_t k = 0; made != NULL && k < n; k++) {
-            a = plain_argument(PySequence_Fast_GET_ITEM(x, k), found, depth + 1);
+        copy = PyTuple_CheckExact(x) ? PyTuple_New(n) : PyList_New(n);
+        for (Py_ssize_t k = 0; copy != NULL && k < n; k++) {
+            a = plain_argument(PySequence_Fast_GET_ITEM(x, k), noted, depth + 1);
             if (a == NULL)
-                Py_CLEAR(made);
-            else if (PyTuple_CheckExact(made))
-                PyTuple_SET_ITEM(made, k, a);
+                Py_CLEAR(copy);
+            else if (PyTuple_CheckExact(copy))
+                PyTuple_SET_ITEM(copy, k, a);
             else
-                PyList_SET_ITEM(made, k, a);
+                PyList_SET_ITEM(copy, k, a);
         }
         PyErr_Clear(); /* of memory: the slow way says it again */
-        return made;
+        return copy;
     }
     return NULL;
 }
@@ -94,7 +94,7 @@ has_whole_strides(PyObject *array)
 /* NumPy's array, with `refs` references known, wrapped; takes over one.  NULL, without an exception, if it is not so
  * simple. */
 static PyObject *
-wrap_array(PyObject *r, Py_ssize_t refs, PyObject *const *args, PyObject **plains, Py_ssize_t n, Arguments *found)
+wrap_array(PyObject *r, Py_ssize_t refs, PyObject *const *args, PyObject **plains, Py_ssize_t n, Arguments *noted)
 {
     PyObject *base = base_of(r), *x;
     int related = 0;
@@ -107,13 +107,13 @@ wrap_array(PyObject *r, Py_ssize_t refs, PyObject *const *args, PyObject **plain
                 return Py_NewRef(x);
             }
     }
-    if (found->foreign && base != NULL) { /* whoever has the memory may write to it */
+    if (noted->foreign && base != NULL) { /* whoever has the memory may write to it */
         Py_DECREF(r);
         return NULL;
     }
     for (Py_ssize_t k = 0; base != NULL && k < n && !related; k++) {
         related = Py_TYPE(plains[k]) == PlainClass && (plains[k] == base || base_of(plains[k]) == base);
-        if (related && found->looks >= VIEWS && is_large(args[k])) {
+        if (related && noted->looks >= VIEWS && is_large(args[k])) {
             x = has_whole_strides(r) ? view_handle(args[k], r) : NULL;
             PyErr_Clear(); /* the slow way says it again */
             Py_DECREF(r);
@@ -122,16 +122,16 @@ wrap_array(PyObject *r, Py_ssize_t refs, PyObject *const *args, PyObject **plain
     }
     if (base != NULL && !related && elements_of(r) >= SmallLimit && is_fresh(r))
         return wrap_held_result(r, refs);
-    if (base != NULL && !related && found->looks >= VIEWS && (Py_TYPE(base) != PlainClass || base_of(base) != NULL)) {
+    if (base != NULL && !related && noted->looks >= VIEWS && (Py_TYPE(base) != PlainClass || base_of(base) != NULL)) {
         Py_DECREF(r);
         return NULL;
     }
-    if (found->windows && base != NULL && (related || found->inside)) {
+    if (noted->windows && base != NULL && (related || noted->inside)) {
         Py_DECREF(r);
         return NULL;
     }
     if (base != NULL && !related) /* of something new, which may be large */
-        related = Py_TYPE(base) == PlainClass && !found->inside && elements_of(base) < SmallLimit;
+        related = Py_TYPE(base) == PlainClass && !noted->inside && elements_of(base) < SmallLimit;
     if ((base == NULL || related) && elements_of(r) < SmallLimit &&
         (is_known(((Array *)r)->dtype) || usual_dtype(r)))
         return small_handle(r);
@@ -161,12 +161,12 @@ holds_numbers(PyObject *list)
 /* `wrap_array` of any result of NumPy's to which there is one more reference: an array, a tuple or list of arrays, or an
  * object without arrays. */
 static PyObject *
-wrap_any(PyObject *r, PyObject *const *args, PyObject **plains, Py_ssize_t n, Arguments *found)
+wrap_any(PyObject *r, PyObject *const *args, PyObject **plains, Py_ssize_t n, Arguments *noted)
 {
     PyObject *items, *whole;
     int given = 0;
     if (Py_TYPE(r) == PlainClass)
-        return wrap_array(r, 2, args, plains, n, found);
+        return wrap_array(r, 2, args, plains, n, noted);
     for (Py_ssize_t k = 0; k < n; k++)
         given |= plains[k] == r;
     if (given || (!PyTuple_Check(r) && !PyList_CheckExact(r))) {
@@ -181,7 +181,7 @@ wrap_any(PyObject *r, PyObject *const *args, PyObject **plains, Py_ssize_t n, Ar
     for (Py_ssize_t k = 0; items != NULL && k < PySequence_Fast_GET_SIZE(r); k++) {
         PyObject *item = Py_NewRef(PySequence_Fast_GET_ITEM(r, k));
         if (Py_TYPE(item) == PlainClass)
-            item = wrap_array(item, 2, args, plains, n, found);
+            item = wrap_array(item, 2, args, plains, n, noted);
         else if (PyTuple_Check(item) || PyList_Check(item) || PyDict_Check(item) || PyObject_TypeCheck(item, PlainClass))
             Py_CLEAR(item);
         set_or_clear(&items, k, item);
@@ -238,10 +238,10 @@ static PyObject *WrapRest; /* a function: `wrap_results_of` of dcarray/api/funct
 
 /* What NumPy has made of some arguments, which are these plain ones, wrapped. */
 static PyObject *
-wrap_made(PyObject *made, PyObject *const *args, PyObject **plains, Py_ssize_t n, Arguments *found)
+wrap_made(PyObject *result, PyObject *const *args, PyObject **plains, Py_ssize_t n, Arguments *noted)
 {
-    PyObject *r = wrap_any(Py_NewRef(made), args, plains, n, found), *given = NULL, *few = NULL;
-    if (r != NULL || PyErr_Occurred() || found->looks > NOTHING)
+    PyObject *r = wrap_any(Py_NewRef(result), args, plains, n, noted), *given = NULL, *few = NULL;
+    if (r != NULL || PyErr_Occurred() || noted->looks > NOTHING)
         return r;
     given = PyTuple_New(n), few = PyTuple_New(n);
     for (Py_ssize_t k = 0; given != NULL && few != NULL && k < n; k++) {
@@ -249,7 +249,7 @@ wrap_made(PyObject *made, PyObject *const *args, PyObject **plains, Py_ssize_t n
         PyTuple_SET_ITEM(few, k, Py_NewRef(plains[k]));
     }
     if (given != NULL && few != NULL)
-        r = PyObject_CallFunctionObjArgs(WrapRest, made, given, few, NULL);
+        r = PyObject_CallFunctionObjArgs(WrapRest, result, given, few, NULL);
     Py_XDECREF(given);
     Py_XDECREF(few);
     return r;
@@ -279,19 +279,19 @@ call_plain(PyObject *function, PyObject *const *args, Py_ssize_t nargs, PyObject
         arrays = PyLong_AsSsize_t(PyTuple_GET_ITEM(function, 1));
         function = PyTuple_GET_ITEM(function, 0);
     }
-    Arguments found = {.wrapped = like && arrays < 0, .looks = looks};
+    Arguments noted = {.wrapped = like && arrays < 0, .looks = looks};
     Py_ssize_t n = nargs + (names == NULL ? 0 : PyTuple_GET_SIZE(names)), done = 0;
     if (n > FEW && (plains = PyMem_New(PyObject *, n)) == NULL)
         return NULL;
-    while (done < n && (plains[done] = plain_argument(args[done], &found, 0)) != NULL)
-        found.seen = (int)++done;
+    while (done < n && (plains[done] = plain_argument(args[done], &noted, 0)) != NULL)
+        noted.seen = (int)++done;
     /* dcarray's own functions wrap what they make of plain arrays, too */
-    if (done == n && (found.wrapped || (!like && names == NULL && arrays == 0 && !made_on_device())) &&
+    if (done == n && (noted.wrapped || (!like && names == NULL && arrays == 0 && !made_on_device())) &&
         !(looks == GROWN ? makes_large(plains, n, arrays) : n == 2 && names == NULL && product_is_large(function, plains))) {
-        PyObject *made = PyObject_Vectorcall(function, plains, nargs, names);
-        if (made != NULL) {
-            r = wrap_made(made, args, plains, n, &found);
-            Py_DECREF(made);
+        PyObject *result = PyObject_Vectorcall(function, plains, nargs, names);
+        if (result != NULL) {
+            r = wrap_made(result, args, plains, n, &noted);
+            Py_DECREF(result);
         }
         else if (PyErr_ExceptionMatches(PyExc_TypeError)) /* of an argument that only dcarray knows, perhaps */
             PyErr_Clear();

@@ -65,22 +65,22 @@ typedef struct {
 static PyObject *
 checked_array(PyObject *x, int is_wrapped, PyObject *dtype, int written, PyObject *geometry)
 {
-    PyObject *found = x;
+    PyObject *array = x;
     Array *a;
     size_t half;
     if (Py_TYPE(x) != (is_wrapped ? Wrapped : PlainClass))
         return NULL;
-    if (is_wrapped && (found = small_array(x)) == NULL &&
-        (!is_large(x) || AT(x, Store) == NULL || !is_idle(x) || (found = AT(x, View)) == NULL || Py_TYPE(found) != PlainClass))
+    if (is_wrapped && (array = small_array(x)) == NULL &&
+        (!is_large(x) || AT(x, Store) == NULL || !is_idle(x) || (array = AT(x, View)) == NULL || Py_TYPE(array) != PlainClass))
         return NULL;
-    a = (Array *)found;
+    a = (Array *)array;
     half = (size_t)a->ndim * sizeof(Py_ssize_t);
     if ((PyObject *)a->dtype != dtype || (size_t)PyBytes_GET_SIZE(geometry) != 2 * half || !(a->flags & ALIGNED) ||
         ((a->flags & WRITEABLE) && !(a->flags & WARNS)) != written ||
         (half && (memcmp(a->shape, PyBytes_AS_STRING(geometry), half) ||
                   memcmp(a->strides, PyBytes_AS_STRING(geometry) + half, half))))
         return NULL;
-    return is_wrapped || is_idle_memory(x) ? found : NULL;
+    return is_wrapped || is_idle_memory(x) ? array : NULL;
 }
 
 /* A value if it is a plain array in C order of a dtype and a number of axes, and nothing is pending on its memory; else NULL.  A
@@ -103,7 +103,7 @@ meets_check(PyObject *x, PyObject *check, Span *spans, int *arrays, int deep)
     Py_ssize_t size = PyTuple_CheckExact(check) ? PyTuple_GET_SIZE(check) : 0;
     long kind = size > 1 ? PyLong_AsLong(PyTuple_GET_ITEM(check, 0)) : -1;
     PyObject *what = size > 1 ? PyTuple_GET_ITEM(check, 1) : NULL, *a;
-    int found = 0;
+    int meets = 0;
     if ((kind == PLAIN_ARRAY || kind == WRAPPED_ARRAY) && size == 7 && PyBytes_CheckExact(PyTuple_GET_ITEM(check, 3)) &&
         !deep) {
         a = checked_array(x, kind == WRAPPED_ARRAY, what, PyTuple_GET_ITEM(check, 2) == Py_True, PyTuple_GET_ITEM(check, 3));
@@ -142,18 +142,18 @@ meets_check(PyObject *x, PyObject *check, Span *spans, int *arrays, int deep)
     case FUNCTION:
         if (size == 3 && x == PyTuple_GET_ITEM(check, 2)) {
             PyObject *holds = PyObject_CallNoArgs(what);
-            found = holds == NULL ? -1 : holds == Py_True;
+            meets = holds == NULL ? -1 : holds == Py_True;
             Py_XDECREF(holds);
         }
-        return found;
+        return meets;
     case TUPLE:
         if (!PyTuple_CheckExact(x) || !PyTuple_CheckExact(what) || PyTuple_GET_SIZE(x) != PyTuple_GET_SIZE(what) ||
             deep == DEEP)
             return 0;
-        found = 1;
-        for (Py_ssize_t k = 0; found > 0 && k < PyTuple_GET_SIZE(x); k++)
-            found = meets_check(PyTuple_GET_ITEM(x, k), PyTuple_GET_ITEM(what, k), spans, arrays, deep + 1);
-        return found;
+        meets = 1;
+        for (Py_ssize_t k = 0; meets > 0 && k < PyTuple_GET_SIZE(x); k++)
+            meets = meets_check(PyTuple_GET_ITEM(x, k), PyTuple_GET_ITEM(what, k), spans, arrays, deep + 1);
+        return meets;
     }
     return PyErr_Occurred() ? -1 : 0;
 }
@@ -176,7 +176,7 @@ static PyObject *
 checks_hold(PyObject *module, PyObject *const *given, Py_ssize_t count)
 {
     Span spans[MOST_ARRAYS];
-    int arrays = 0, before, found = 1;
+    int arrays = 0, before, meets = 1;
     PyObject *checks, *values, *addresses;
     if (count != 2 || !PyTuple_CheckExact(given[0]) || !PyTuple_CheckExact(given[1])) {
         PyErr_SetString(PyExc_TypeError, "checks_hold() wants two tuples");
@@ -188,11 +188,11 @@ checks_hold(PyObject *module, PyObject *const *given, Py_ssize_t count)
         PyTuple_GET_SIZE(checks) != PyTuple_GET_SIZE(values))
         Py_RETURN_NONE;
     addresses = PyTuple_New(PyTuple_GET_SIZE(values));
-    for (Py_ssize_t k = 0; addresses != NULL && found > 0 && k < PyTuple_GET_SIZE(values); k++) {
+    for (Py_ssize_t k = 0; addresses != NULL && meets > 0 && k < PyTuple_GET_SIZE(values); k++) {
         PyObject *x = PyTuple_GET_ITEM(values, k), *address;
         before = arrays;
-        found = meets_check(x, PyTuple_GET_ITEM(checks, k), spans, &arrays, 0);
-        if (found <= 0)
+        meets = meets_check(x, PyTuple_GET_ITEM(checks, k), spans, &arrays, 0);
+        if (meets <= 0)
             break;
         if (arrays == before)
             address = PyLong_FromLong(0);
@@ -202,10 +202,10 @@ checks_hold(PyObject *module, PyObject *const *given, Py_ssize_t count)
         }
         set_or_clear(&addresses, k, address);
     }
-    if (addresses != NULL && found > 0 && are_apart(spans, arrays))
+    if (addresses != NULL && meets > 0 && are_apart(spans, arrays))
         return addresses;
     Py_XDECREF(addresses);
-    if (found < 0 || PyErr_Occurred())
+    if (meets < 0 || PyErr_Occurred())
         return NULL;
     Py_RETURN_NONE;
 }

@@ -174,20 +174,20 @@ numpy_index(PyObject *index, int of_small)
 static PyObject *
 numpy_key(PyObject *key, int of_small)
 {
-    PyObject *made;
+    PyObject *plain;
     if (!mentions_wrapped(key))
         return Py_NewRef(key);
     if (!PyTuple_CheckExact(key))
         return Py_XNewRef(numpy_index(key, of_small));
-    made = PyTuple_New(PyTuple_GET_SIZE(key));
-    for (Py_ssize_t k = 0; made != NULL && k < PyTuple_GET_SIZE(key); k++) {
+    plain = PyTuple_New(PyTuple_GET_SIZE(key));
+    for (Py_ssize_t k = 0; plain != NULL && k < PyTuple_GET_SIZE(key); k++) {
         PyObject *one = PyTuple_GET_ITEM(key, k);
         if (PyObject_TypeCheck(one, Wrapped))
             one = numpy_index(one, of_small);
-        set_or_clear(&made, k, Py_XNewRef(one));
+        set_or_clear(&plain, k, Py_XNewRef(one));
     }
     PyErr_Clear(); /* of memory: the slow way says it again */
-    return made;
+    return plain;
 }
 
 /* How many integers there are in an index, an array or a list; -1 if it is no such thing. */

@@ -95,10 +95,10 @@ static PyTypeObject HoldType = {
 static PyObject *
 hold(PyObject *module, PyObject *nothing)
 {
-    Hold *made = PyType_Ready(&HoldType) < 0 ? NULL : PyObject_New(Hold, &HoldType);
-    if (made != NULL)
-        made->thread = hold_signals();
-    return (PyObject *)made;
+    Hold *holder = PyType_Ready(&HoldType) < 0 ? NULL : PyObject_New(Hold, &HoldType);
+    if (holder != NULL)
+        holder->thread = hold_signals();
+    return (PyObject *)holder;
 }
 
 /* set_stop(address): where compiled code finds the word. */

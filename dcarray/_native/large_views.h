@@ -47,7 +47,7 @@ view_of_window(PyObject *x)
 static PyObject *
 view_of(PyObject *x)
 {
-    PyObject *store, *view, *made;
+    PyObject *store, *view, *plain;
     if (!is_idle(x))
         return NULL;
     store = AT(x, Store);
@@ -61,11 +61,11 @@ view_of(PyObject *x)
         return view;
     }
     PyErr_Clear();
-    made = PyObject_CallMethod(x, "_plain_view", NULL);
+    plain = PyObject_CallMethod(x, "_plain_view", NULL);
     PyErr_Clear(); /* the slow way says it again */
-    Py_XDECREF(made);
+    Py_XDECREF(plain);
     view = AT(x, View);
-    return made != NULL && view != NULL && Py_TYPE(view) == PlainClass ? view : NULL;
+    return plain != NULL && view != NULL && Py_TYPE(view) == PlainClass ? view : NULL;
 }
 
 /* Do kernels work on the memory of a large array?  Else nothing is recorded, and the report says so. */

@@ -52,7 +52,7 @@ static PyObject *
 session_of(PyObject *device)
 {
     static PyObject *here, *all; /* names of attributes */
-    PyObject *found, *known;
+    PyObject *session, *known;
     if (here == NULL && ((here = PyUnicode_InternFromString("session")) == NULL || (all = PyUnicode_InternFromString("known")) == NULL))
         return NULL;
     known = PyObject_GetAttr(Local, device == Py_None ? here : all);
@@ -62,9 +62,9 @@ session_of(PyObject *device)
     }
     if (device == Py_None)
         return known;
-    found = Py_XNewRef(PyDict_GetItemWithError(known, device));
+    session = Py_XNewRef(PyDict_GetItemWithError(known, device));
     Py_DECREF(known);
-    return found != NULL || PyErr_Occurred() ? found : PyObject_CallOneArg(SessionFor, device);
+    return session != NULL || PyErr_Occurred() ? session : PyObject_CallOneArg(SessionFor, device);
 }
 
 /* The recording for the next entry; a new reference. */
@@ -126,33 +126,33 @@ static PyObject *
 enter(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
 {
     PyObject *rec = args[0], *store = args[1], *head;
-    int found = 0;
+    int known = 0;
     if (Recordings == NULL || nargs != 2 || Py_TYPE(rec) != Recordings || Py_TYPE(store) != (PyTypeObject *)Stores)
         return PyObject_Vectorcall(Enter, args, nargs, NULL);
     head = family_of(store);
     if (AT(store, Recorded) != rec)
-        found = declare_old(rec, store);
+        known = declare_old(rec, store);
     else
-        found = AT(head, Exports) == Py_None && !is_pending_elsewhere(AT(head, Used), rec, AT(head, Remote)) &&
+        known = AT(head, Exports) == Py_None && !is_pending_elsewhere(AT(head, Used), rec, AT(head, Remote)) &&
                 !is_pending_elsewhere(AT(head, Dirty), rec, AT(head, Remote));
-    if (found < 0)
+    if (known < 0)
         return NULL;
-    return found ? Py_NewRef(AT(store, Slot)) : PyObject_Vectorcall(Enter, args, 2, NULL);
+    return known ? Py_NewRef(AT(store, Slot)) : PyObject_Vectorcall(Enter, args, 2, NULL);
 }
 
 /* The argument of an entry that stands for an array of the domain's shape, or one that is broadcast. */
 static PyObject *
 array_argument(MapCall *call, PyObject *rec, PyObject *x)
 {
-    PyObject *store = store_of(x), *two[2] = {rec, store}, *slot = store == NULL ? NULL : enter(NULL, two, 2), *index, *made;
+    PyObject *store = store_of(x), *two[2] = {rec, store}, *slot = store == NULL ? NULL : enter(NULL, two, 2), *index, *entry;
     if (slot == NULL)
         return NULL;
     Py_XSETREF(AT(family_of(store), Used), Py_NewRef(rec));
     index = get_index(x, NULL);
-    made = index == NULL ? NULL : PyTuple_Pack(3, slot, index, call->spread && !are_equal(AT(x, Shape), call->shape) ? AT(x, Shape) : Py_None);
+    entry = index == NULL ? NULL : PyTuple_Pack(3, slot, index, call->spread && !are_equal(AT(x, Shape), call->shape) ? AT(x, Shape) : Py_None);
     Py_XDECREF(index);
     Py_DECREF(slot);
-    return made;
+    return entry;
 }
 
 /* Append to a string that a slot holds; -1 with an exception. */
@@ -322,11 +322,11 @@ declare_new(PyObject *rec, PyObject *store)
 static int
 written_place(MapCall *call, PyObject *rec, PyObject **slot, PyObject **index)
 {
-    PyObject *two[2] = {rec, call->out}, *found = PyObject_Vectorcall(TargetOf, two, 2, NULL);
-    if (found == NULL)
+    PyObject *two[2] = {rec, call->out}, *target = PyObject_Vectorcall(TargetOf, two, 2, NULL);
+    if (target == NULL)
         return -1;
-    *slot = Py_NewRef(PyTuple_GET_ITEM(found, 0));
-    *index = Py_NewRef(PyTuple_GET_ITEM(found, 1));
-    Py_DECREF(found);
+    *slot = Py_NewRef(PyTuple_GET_ITEM(target, 0));
+    *index = Py_NewRef(PyTuple_GET_ITEM(target, 1));
+    Py_DECREF(target);
     return 0;
 }

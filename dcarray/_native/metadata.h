@@ -90,18 +90,18 @@ is_uninitialised(PyObject *x)
 static PyObject *
 uninitialised_like(PyObject *x)
 {
-    PyObject *view = AT(x, View), *store = AT(x, Store), *made;
+    PyObject *view = AT(x, View), *store = AT(x, Store), *array;
     Descr *dtype = dtype_of(x);
     Py_ssize_t size = size_of(x), below = eager_below();
     if (size < below || below < 0 || !is_known(dtype) || (store != NULL && AT(store, Head) != Py_None) || eager_array(x) != NULL)
-        made = NULL;
+        array = NULL;
     else if (view != NULL && Py_TYPE(view) == PlainClass ? !(((Array *)view)->flags & IN_C_ORDER)
                                                     : AT(x, Index) != Py_None || AT(store, Strides) != Py_None)
-        made = NULL;
+        array = NULL;
     else
-        made = uninitialised(AT(x, Shape), (PyObject *)dtype, size);
+        array = uninitialised(AT(x, Shape), (PyObject *)dtype, size);
     PyErr_Clear(); /* the slow way says it again */
-    return made;
+    return array;
 }
 
 /* Copy all elements of a small array into another, if both lie alike and NumPy would not wait for others meanwhile. */

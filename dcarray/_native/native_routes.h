@@ -136,17 +136,17 @@ static PyTypeObject CreationRouteType = {
 static PyObject *
 new_route(PyObject *numpy, PyObject *slow, int looks, int makes)
 {
-    Route *made = PyObject_New(Route, makes < 0 || makes == SQUARE || makes >= DRAWN ? &RouteType : &CreationRouteType);
-    if (made == NULL)
+    Route *route = PyObject_New(Route, makes < 0 || makes == SQUARE || makes >= DRAWN ? &RouteType : &CreationRouteType);
+    if (route == NULL)
         return NULL;
-    made->call = call_route;
-    made->numpy = Py_XNewRef(numpy);
-    made->place = 0;
-    made->looks = looks;
-    made->makes = makes;
-    made->answer = UNANSWERED;
-    made->slow = Py_NewRef(slow);
-    return (PyObject *)made;
+    route->call = call_route;
+    route->numpy = Py_XNewRef(numpy);
+    route->place = 0;
+    route->looks = looks;
+    route->makes = makes;
+    route->answer = UNANSWERED;
+    route->slow = Py_NewRef(slow);
+    return (PyObject *)route;
 }
 
 /* make_route(function, slow): a callable that calls NumPy's function on small arrays, if there is a route for it, and
@@ -154,18 +154,18 @@ new_route(PyObject *numpy, PyObject *slow, int looks, int makes)
 static PyObject *
 make_route(PyObject *module, PyObject *args)
 {
-    PyObject *numpy, *slow, *function, *made;
+    PyObject *numpy, *slow, *function, *route;
     int at;
     if (!PyArg_ParseTuple(args, "OO", &numpy, &slow))
         return NULL;
     function = Served == NULL ? NULL : PyDict_GetItemWithError(Served, numpy);
     if (function == NULL)
         return PyErr_Occurred() ? NULL : Py_NewRef(slow);
-    made = new_route(function, slow, access_of(numpy), -1);
+    route = new_route(function, slow, access_of(numpy), -1);
     at = answer_slot(numpy);
-    if (made != NULL && Answered[at].function == numpy)
-        ((Route *)made)->answer = Answered[at].answer;
-    return made;
+    if (route != NULL && Answered[at].function == numpy)
+        ((Route *)route)->answer = Answered[at].answer;
+    return route;
 }
 
 /* make_creation_route(function, slow, kind): likewise for a function that makes arrays from numbers, of a kind of MAKERS. */
@@ -186,7 +186,7 @@ make_creation_route(PyObject *module, PyObject *args)
 static PyObject *
 route_instances(PyObject *module, PyObject *args)
 {
-    PyObject *cls, *slow, *made;
+    PyObject *cls, *slow, *route;
     const char *name, *method = "__call__";
     Py_ssize_t place;
     int done;
@@ -195,13 +195,13 @@ route_instances(PyObject *module, PyObject *args)
     if (Served == NULL)
         Py_RETURN_NONE;
     slow = PyObject_GetAttrString(cls, method);
-    made = slow == NULL || find_slot(cls, name, &place) ? NULL : new_route(NULL, slow, NOTHING, -1);
+    route = slow == NULL || find_slot(cls, name, &place) ? NULL : new_route(NULL, slow, NOTHING, -1);
     Py_XDECREF(slow);
-    if (made == NULL)
+    if (route == NULL)
         return NULL;
-    ((Route *)made)->place = place;
-    done = PyObject_SetAttrString(cls, method, made);
-    Py_DECREF(made);
+    ((Route *)route)->place = place;
+    done = PyObject_SetAttrString(cls, method, route);
+    Py_DECREF(route);
     if (done < 0)
         return NULL;
     Py_RETURN_NONE;

@@ -24,14 +24,14 @@ typedef struct {
 static PyObject *
 of_class(PyTypeObject *kind, PyObject *key)
 {
-    PyObject *bases = kind->tp_mro, *found = NULL;
-    for (Py_ssize_t k = 0; found == NULL && bases != NULL && k < PyTuple_GET_SIZE(bases) && !PyErr_Occurred(); k++) {
+    PyObject *bases = kind->tp_mro, *attribute = NULL;
+    for (Py_ssize_t k = 0; attribute == NULL && bases != NULL && k < PyTuple_GET_SIZE(bases) && !PyErr_Occurred(); k++) {
         PyObject *held = class_dictionary((PyTypeObject *)PyTuple_GET_ITEM(bases, k));
         if (held != NULL)
-            found = PyDict_GetItemWithError(held, key);
+            attribute = PyDict_GetItemWithError(held, key);
         Py_XDECREF(held);
     }
-    return found;
+    return attribute;
 }
 
 /* A part of an object, a new reference; NULL without an error if it is left to Python.  With ``own``, only what the object itself
@@ -40,50 +40,50 @@ static PyObject *
 read_part(PyObject *owner, const Part *p, int own)
 {
     PyTypeObject *kind = Py_TYPE(owner);
-    PyObject *found;
+    PyObject *part;
     if (p->kind == ELEMENT)
         return PyDict_CheckExact(owner) ? Py_XNewRef(PyDict_GetItemWithError(owner, p->first)) : NULL;
     if (kind->tp_getattro != PyObject_GenericGetAttr || (own && kind->tp_setattro != PyObject_GenericSetAttr))
         return NULL;
-    found = of_class(kind, p->first);
+    part = of_class(kind, p->first);
     if (PyErr_Occurred())
         return NULL;
-    if (found != NULL && !Py_IS_TYPE(found, &PyMemberDescr_Type) &&
-        (own || Py_TYPE(found)->tp_descr_get != NULL || Py_TYPE(found)->tp_descr_set != NULL))
+    if (part != NULL && !Py_IS_TYPE(part, &PyMemberDescr_Type) &&
+        (own || Py_TYPE(part)->tp_descr_get != NULL || Py_TYPE(part)->tp_descr_set != NULL))
         return NULL;
-    found = PyObject_GetAttr(owner, p->first);
-    if (found == NULL && PyErr_ExceptionMatches(PyExc_AttributeError))
+    part = PyObject_GetAttr(owner, p->first);
+    if (part == NULL && PyErr_ExceptionMatches(PyExc_AttributeError))
         PyErr_Clear();
-    return found;
+    return part;
 }
 
 /* Does an object have the function of the program that was compiled?  -1 with an error. */
 static int
 has_function(ObjectRun *s, PyObject **owners, PyObject *const *args, const Part *f)
 {
-    PyObject *found;
+    PyObject *function;
     int same;
     if (f->kind == VALUE)
         return args[f->at] == f->second;
     if (f->kind == GLOBAL) {
-        found = PyDict_GetItemWithError(s->names, f->first);
-        return PyErr_Occurred() ? -1 : found == f->second;
+        function = PyDict_GetItemWithError(s->names, f->first);
+        return PyErr_Occurred() ? -1 : function == f->second;
     }
     if (f->kind == ELEMENT) {
-        found = PyDict_CheckExact(owners[f->at]) ? PyDict_GetItemWithError(owners[f->at], f->first) : NULL;
-        return PyErr_Occurred() ? -1 : found == f->second;
+        function = PyDict_CheckExact(owners[f->at]) ? PyDict_GetItemWithError(owners[f->at], f->first) : NULL;
+        return PyErr_Occurred() ? -1 : function == f->second;
     }
     if (Py_TYPE(owners[f->at])->tp_getattro != PyObject_GenericGetAttr)
         return 0;
-    found = of_class(Py_TYPE(owners[f->at]), f->first);
+    function = of_class(Py_TYPE(owners[f->at]), f->first);
     if (PyErr_Occurred())
         return -1;
-    if (found != f->second || f->kind == PROPERTY_OF)
-        return found == f->second;
-    if ((found = PyObject_GetAttr(owners[f->at], f->first)) == NULL) /* the object's own attribute comes first */
+    if (function != f->second || f->kind == PROPERTY_OF)
+        return function == f->second;
+    if ((function = PyObject_GetAttr(owners[f->at], f->first)) == NULL) /* the object's own attribute comes first */
         return -1;
-    same = PyMethod_Check(found) && PyMethod_GET_FUNCTION(found) == f->second;
-    Py_DECREF(found);
+    same = PyMethod_Check(function) && PyMethod_GET_FUNCTION(function) == f->second;
+    Py_DECREF(function);
     return same;
 }
 
@@ -132,14 +132,14 @@ read_objects(ObjectRun *s, PyObject *const *args, PyObject **owners, PyObject **
     int second = 0;
     for (int k = 0; k < s->owner_count; k++) {
         const Part *p = &s->owners[k];
-        PyObject *found = p->kind == VALUE ? Py_NewRef(args[p->at])
+        PyObject *owner = p->kind == VALUE ? Py_NewRef(args[p->at])
                           : p->kind == NAMES ? Py_NewRef(s->names)
                           : p->kind == GLOBAL ? Py_XNewRef(PyDict_GetItemWithError(s->names, p->first))
                                               : read_part(owners[p->at], p, 0);
-        if (found == NULL)
+        if (owner == NULL)
             return PyErr_Occurred() ? -1 : 0;
-        owners[k] = found;
-        if ((PyObject *)Py_TYPE(found) != p->second)
+        owners[k] = owner;
+        if ((PyObject *)Py_TYPE(owner) != p->second)
             return 0;
     }
     for (int k = 0; k < s->function_count; k++) {
@@ -178,7 +178,7 @@ may_bind(ObjectRun *s, PyObject **owners)
 static PyObject *
 bind_parts(ObjectRun *s, PyObject **owners, PyObject *results)
 {
-    PyObject *rest, *found;
+    PyObject *rest, *result;
     for (int k = 0; k < s->written_count; k++) {
         const Part *p = &s->written[k];
         PyObject *value = PyTuple_GET_ITEM(results, k), *owner = owners[p->at];
@@ -187,16 +187,16 @@ bind_parts(ObjectRun *s, PyObject **owners, PyObject *results)
     }
     if ((rest = PyTuple_GetSlice(results, s->written_count, PyTuple_GET_SIZE(results))) == NULL)
         return NULL;
-    found = PyTuple_Pack(1, rest);
+    result = PyTuple_Pack(1, rest);
     Py_DECREF(rest);
-    return found;
+    return result;
 }
 
 static PyObject *
 call_object_run(PyObject *self, PyObject *const *args, size_t flags, PyObject *keywords)
 {
     ObjectRun *s = (ObjectRun *)self;
-    PyObject *owners[MOST_OWNERS] = {0}, *parts[MOST_PARTS] = {0}, *given[2 * MOST_VALUES + MOST_PARTS], *served = NULL, *found = NULL;
+    PyObject *owners[MOST_OWNERS] = {0}, *parts[MOST_PARTS] = {0}, *given[2 * MOST_VALUES + MOST_PARTS], *served = NULL, *result = NULL;
     Py_ssize_t count = 0, guards = PyTuple_GET_SIZE(s->guards);
     double begun = seconds(), inside = ((ShortRun *)s->run)->seconds;
     int done = keywords != NULL || PyVectorcall_NARGS(flags) != s->value_count ? 0 : read_objects(s, args, owners, parts);
@@ -217,7 +217,7 @@ call_object_run(PyObject *self, PyObject *const *args, size_t flags, PyObject *k
         done = none == NULL ? -1 : 0;
         Py_XDECREF(none);
     }
-    if (done > 0 && (found = bind_parts(s, owners, PyTuple_GET_ITEM(served, 0))) == NULL)
+    if (done > 0 && (result = bind_parts(s, owners, PyTuple_GET_ITEM(served, 0))) == NULL)
         done = -1;
     for (int k = 0; k < s->read_count; k++)
         Py_XDECREF(parts[k]);
@@ -227,8 +227,8 @@ call_object_run(PyObject *self, PyObject *const *args, size_t flags, PyObject *k
     if (done > 0) /* the run's own time, and that of this function */
         ((ShortRun *)s->run)->seconds = inside + seconds() - begun;
     if (done == 0)
-        found = is_stopped() ? PyTuple_New(0) : PyObject_Vectorcall(s->python, args, flags, keywords);
-    return done < 0 ? NULL : found;
+        result = is_stopped() ? PyTuple_New(0) : PyObject_Vectorcall(s->python, args, flags, keywords);
+    return done < 0 ? NULL : result;
 }
 
 AS_ONE_STEP(call_object, call_object_run)

@@ -5,7 +5,7 @@ static PyObject *
 run_as_first(PyObject *module, PyObject *args)
 {
     PyThreadState *thread = PyThreadState_Get();
-    PyObject *code, *names, *found;
+    PyObject *code, *names, *result;
 #if PY_VERSION_HEX < 0x030D0000
     struct _PyInterpreterFrame **frame = &thread->cframe->current_frame, *outer = *frame;
 #else
@@ -20,8 +20,8 @@ run_as_first(PyObject *module, PyObject *args)
         return NULL;
     *frame = NULL;
     *left += used;
-    found = PyEval_EvalCode(code, names, names);
+    result = PyEval_EvalCode(code, names, names);
     *left -= used; /* the program may have changed the limit */
     *frame = outer;
-    return found;
+    return result;
 }

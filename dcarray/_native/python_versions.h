@@ -2,14 +2,14 @@
 
 /* What a weak reference is to: 1 and a new reference; 0, and NULL, if that is gone; -1 with an exception. */
 static inline int
-referent(PyObject *weak, PyObject **found)
+referent(PyObject *weak, PyObject **object)
 {
 #if PY_VERSION_HEX >= 0x030D0000
-    return PyWeakref_GetRef(weak, found);
+    return PyWeakref_GetRef(weak, object);
 #else
     PyObject *x = PyWeakref_GetObject(weak);
-    *found = x == NULL || x == Py_None ? NULL : Py_NewRef(x);
-    return x == NULL ? -1 : *found != NULL;
+    *object = x == NULL || x == Py_None ? NULL : Py_NewRef(x);
+    return x == NULL ? -1 : *object != NULL;
 #endif
 }
 

@@ -20,7 +20,7 @@ operand_kind(MapCall *call, PyObject *x, PyObject **shape)
 static int
 find_signature(MapCall *call)
 {
-    PyObject *shapes[MOST_INPUTS] = {NULL}, *key, *found, *first = NULL;
+    PyObject *shapes[MOST_INPUTS] = {NULL}, *key, *signature, *first = NULL;
     int n = call->count, done = 1;
     if (call->out != NULL && (!is_large_of(call->out, &call->type) || AT(call->out, Readonly) != Py_False))
         return 0;
@@ -46,13 +46,13 @@ find_signature(MapCall *call)
                                         shapes[0], shapes[1]);
         Py_SETREF(key, longer);
     }
-    found = done && first != NULL && key != NULL ? PyDict_GetItemWithError(Signatures, key) : NULL;
+    signature = done && first != NULL && key != NULL ? PyDict_GetItemWithError(Signatures, key) : NULL;
     Py_XDECREF(key);
-    if (found == NULL)
+    if (signature == NULL)
         return 0;
-    call->loop = PyTuple_GET_ITEM(found, 0);
-    call->dtype = PyTuple_GET_ITEM(found, 1);
-    call->shape = call->spread ? PyTuple_GET_ITEM(found, 2) : first;
+    call->loop = PyTuple_GET_ITEM(signature, 0);
+    call->dtype = PyTuple_GET_ITEM(signature, 1);
+    call->shape = call->spread ? PyTuple_GET_ITEM(signature, 2) : first;
     call->size = elements_in(call->shape);
     return call->size > 0 && PyTuple_GET_SIZE(call->shape) > 0;
 }

@@ -108,7 +108,7 @@ large_if_fresh(PyObject *r, Py_ssize_t refs)
 static PyObject *
 store_of(PyObject *x)
 {
-    PyObject *made;
+    PyObject *store;
     if (AT(x, Store) != NULL)
         return AT(x, Store);
     if (!is_large(x) || AT(x, View) == NULL || Py_TYPE(AT(x, View)) != PlainClass) {
@@ -116,17 +116,17 @@ store_of(PyObject *x)
         return NULL;
     }
     if (viewed_store(x) != NULL) {
-        made = PyObject_CallOneArg(Locate, x);
-        Py_XDECREF(made);
-        return made == NULL ? NULL : AT(x, Store);
+        store = PyObject_CallOneArg(Locate, x);
+        Py_XDECREF(store);
+        return store == NULL ? NULL : AT(x, Store);
     }
-    made = store_with(AT(x, View), AT(x, Shape));
-    if (made == NULL || AT(x, Store) != NULL) { /* another thread has made it meanwhile */
-        Py_XDECREF(made);
+    store = store_with(AT(x, View), AT(x, Shape));
+    if (store == NULL || AT(x, Store) != NULL) { /* another thread has made it meanwhile */
+        Py_XDECREF(store);
         return AT(x, Store);
     }
-    AT(x, Store) = made;
-    return made;
+    AT(x, Store) = store;
+    return store;
 }
 
 /* Is this of a dtype of which no wrapped array is small: dates, times and texts? */
@@ -141,8 +141,8 @@ static PyObject *
 wrap_tuple(PyObject *r)
 {
     Py_ssize_t n = PyTuple_GET_SIZE(r);
-    PyObject *made = PyTuple_New(n);
-    for (Py_ssize_t k = 0; made != NULL && k < n; k++) {
+    PyObject *items = PyTuple_New(n);
+    for (Py_ssize_t k = 0; items != NULL && k < n; k++) {
         PyObject *one = PyTuple_GET_ITEM(r, k), *x = NULL;
         if (Py_TYPE(one) == PlainClass && base_of(one) == NULL && !never_small(one)) {
             Py_INCREF(one);
@@ -150,10 +150,10 @@ wrap_tuple(PyObject *r)
             if (x == NULL && elements_of(one) >= SmallLimit)
                 Py_DECREF(one);
         }
-        set_or_clear(&made, k, x);
+        set_or_clear(&items, k, x);
     }
     PyErr_Clear(); /* of memory: the slow way says it again */
-    return made;
+    return items;
 }
 
 static PyObject *adopt_array(PyObject *array);

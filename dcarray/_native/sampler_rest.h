@@ -121,23 +121,23 @@ chain_of(PyFrameObject *frame, PyObject *sites, int depth)
 static PyObject *
 chains_of_threads(PyObject *module, PyObject *args)
 {
-    PyObject *sites, *found = PyDict_New();
+    PyObject *sites, *chains = PyDict_New();
     unsigned long own;
     int depth, collects;
     if (!PyArg_ParseTuple(args, "Oki", &sites, &own, &depth) || (sites != Py_None && !PyDict_Check(sites)))
-        Py_CLEAR(found);
+        Py_CLEAR(chains);
     collects = PyGC_Disable();
-    for (PyThreadState *one = PyInterpreterState_ThreadHead(PyInterpreterState_Get()); found != NULL && one != NULL; one = PyThreadState_Next(one)) {
+    for (PyThreadState *one = PyInterpreterState_ThreadHead(PyInterpreterState_Get()); chains != NULL && one != NULL; one = PyThreadState_Next(one)) {
         PyObject *chain = one->thread_id == own ? PyList_New(0) : chain_of(PyThreadState_GetFrame(one), sites, depth);
         PyObject *number = PyLong_FromUnsignedLong(one->thread_id);
-        if (chain == NULL || number == NULL || (PyList_GET_SIZE(chain) && PyDict_SetItem(found, number, chain) < 0))
-            Py_CLEAR(found);
+        if (chain == NULL || number == NULL || (PyList_GET_SIZE(chain) && PyDict_SetItem(chains, number, chain) < 0))
+            Py_CLEAR(chains);
         Py_XDECREF(number);
         Py_XDECREF(chain);
     }
     if (collects)
         PyGC_Enable();
-    return found;
+    return chains;
 }
 
 /* end_rest(): called when the interpreter ends. */

@@ -80,7 +80,7 @@ same_surroundings(ShortRun *s)
 static int
 find_values(ShortRun *s, PyObject *const *args, PyObject **values, Py_ssize_t *count, Span *spans, int *arrays)
 {
-    int found = 1;
+    int meets = 1;
     for (int k = 0; k < s->given; k++)
         values[k] = args[k];
     for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(s->others); k++) {
@@ -92,9 +92,9 @@ find_values(ShortRun *s, PyObject *const *args, PyObject **values, Py_ssize_t *c
         values[s->given + k] = Py_NewRef(value);
         (*count)++;
     }
-    for (Py_ssize_t k = 0; found > 0 && k < PyTuple_GET_SIZE(s->checks); k++)
-        found = meets_check(values[k], PyTuple_GET_ITEM(s->checks, k), spans, arrays, 0);
-    return found > 0 ? are_apart(spans, *arrays) : found;
+    for (Py_ssize_t k = 0; meets > 0 && k < PyTuple_GET_SIZE(s->checks); k++)
+        meets = meets_check(values[k], PyTuple_GET_ITEM(s->checks, k), spans, arrays, 0);
+    return meets > 0 ? are_apart(spans, *arrays) : meets;
 }
 
 /* Copy the memory that a run may write to a buffer, or back from there. */
@@ -153,15 +153,15 @@ take_numbers(ShortRun *s, PyObject *numbers)
 static int
 serves_symbols(ShortRun *s, PyObject *symbols)
 {
-    PyObject *found = PyObject_CallOneArg(s->serves, symbols), *shapes = NULL, *numbers;
-    int served = found == NULL ? -1 : found != Py_None;
-    if (served > 0 && !PyArg_ParseTuple(found, "O!O!", &PyTuple_Type, &shapes, &PyTuple_Type, &numbers))
+    PyObject *reply = PyObject_CallOneArg(s->serves, symbols), *shapes = NULL, *numbers;
+    int served = reply == NULL ? -1 : reply != Py_None;
+    if (served > 0 && !PyArg_ParseTuple(reply, "O!O!", &PyTuple_Type, &shapes, &PyTuple_Type, &numbers))
         served = -1;
     if (served > 0)
         take_numbers(s, numbers);
     if (served > 0)
         Py_XSETREF(s->shapes, Py_NewRef(shapes));
-    Py_XDECREF(found);
+    Py_XDECREF(reply);
     return served;
 }
 
@@ -170,20 +170,20 @@ static int
 take_symbols(ShortRun *s, PyObject **values)
 {
     PyObject *now;
-    long long found[MOST_SIZES], symbols[MOST_SIZES];
+    long long sizes[MOST_SIZES], symbols[MOST_SIZES];
     int same = 1;
     for (int k = 0; k < s->size_count; k++) {
-        found[k] = size_at(&s->sizes[k], values);
-        if (found[k] == -1 && PyErr_Occurred()) {
+        sizes[k] = size_at(&s->sizes[k], values);
+        if (sizes[k] == -1 && PyErr_Occurred()) {
             PyErr_Clear(); /* it is too large */
             return 0;
         }
     }
     for (int k = 0; k < s->symbol_count; k++)
-        symbols[k] = found[s->symbol_at[k]];
+        symbols[k] = sizes[s->symbol_at[k]];
     for (int k = 0; k < s->size_count; k++) {
         const SizePlace *z = &s->sizes[k];
-        if (found[k] != (z->symbol < 0 ? 0 : symbols[z->symbol]) + z->added)
+        if (sizes[k] != (z->symbol < 0 ? 0 : symbols[z->symbol]) + z->added)
             return 0;
     }
     for (int k = 0; same && k < s->symbol_count; k++)
@@ -218,33 +218,33 @@ all_values(ShortRun *s, PyObject **values)
 
 /* A result that a function makes, such as a tuple of others. */
 static PyObject *
-bound_by(ShortRun *s, PyObject *function, PyObject **values, PyObject **made)
+bound_by(ShortRun *s, PyObject *function, PyObject **values, PyObject **fresh)
 {
-    PyObject *all = all_values(s, values), *arrays = PyList_New(s->parameter_count), *none = PyList_New(0), *found = NULL;
+    PyObject *all = all_values(s, values), *arrays = PyList_New(s->parameter_count), *none = PyList_New(0), *bound = NULL;
     for (int k = 0; arrays != NULL && k < s->parameter_count; k++) {
         Part *p = &s->parameters[k];
-        PyList_SET_ITEM(arrays, k, Py_NewRef(made[k] != NULL ? made[k] : p->kind == GIVEN ? values[p->at] : Py_None));
+        PyList_SET_ITEM(arrays, k, Py_NewRef(fresh[k] != NULL ? fresh[k] : p->kind == GIVEN ? values[p->at] : Py_None));
     }
     if (all != NULL && arrays != NULL && none != NULL) {
         PyObject *of[] = {all, arrays, none, Py_False};
-        found = PyObject_Vectorcall(function, of, 4, NULL);
+        bound = PyObject_Vectorcall(function, of, 4, NULL);
     }
     Py_XDECREF(all);
     Py_XDECREF(arrays);
     Py_XDECREF(none);
-    return found;
+    return bound;
 }
 
 /* The results of a run in a tuple. */
 static PyObject *
-bound_results(ShortRun *s, PyObject **values, PyObject **made)
+bound_results(ShortRun *s, PyObject **values, PyObject **fresh)
 {
     PyObject *results = PyTuple_New(s->result_count), *nothing = PyTuple_New(0);
     for (int k = 0; results != NULL && k < s->result_count; k++) {
         Part *r = &s->results[k];
         PyObject *value = NULL;
         if (r->kind == MADE)
-            value = Py_NewRef(made[r->at]);
+            value = Py_NewRef(fresh[r->at]);
         else if (r->kind == GIVEN)
             value = Py_NewRef(values[r->at]);
         else if (r->kind == SAME)
@@ -252,13 +252,13 @@ bound_results(ShortRun *s, PyObject **values, PyObject **made)
         else if (r->kind == CONSTANT)
             value = Py_NewRef(r->first);
         else if (r->kind == BOUND)
-            value = bound_by(s, r->first, values, made);
-        else if (r->kind == EITHER && !*((Array *)made[PyLong_AsLong(r->first)])->data) /* of Python's type */
-            value = PyObject_CallOneArg(r->second, made[r->at]);
+            value = bound_by(s, r->first, values, fresh);
+        else if (r->kind == EITHER && !*((Array *)fresh[PyLong_AsLong(r->first)])->data) /* of Python's type */
+            value = PyObject_CallOneArg(r->second, fresh[r->at]);
         else if (r->kind == SCALAR || r->kind == EITHER)
-            value = PyObject_GetItem(made[r->at], nothing);
+            value = PyObject_GetItem(fresh[r->at], nothing);
         else
-            value = PyObject_CallMethod(made[r->at], "item", NULL);
+            value = PyObject_CallMethod(fresh[r->at], "item", NULL);
         set_or_clear(&results, k, value);
     }
     Py_XDECREF(nothing);
@@ -269,19 +269,19 @@ bound_results(ShortRun *s, PyObject **values, PyObject **made)
 static int
 compute_number(ShortRun *s, const Part *p, PyObject **values, double *real, int64_t *integer)
 {
-    PyObject *all = all_values(s, values), *found;
+    PyObject *all = all_values(s, values), *number;
     int over = 1;
-    found = all == NULL ? NULL : PyObject_CallOneArg(p->first, all);
+    number = all == NULL ? NULL : PyObject_CallOneArg(p->first, all);
     Py_XDECREF(all);
-    if (found == NULL)
+    if (number == NULL)
         return -1;
-    if (p->kind == REAL_OF && PyFloat_Check(found)) {
-        *real = PyFloat_AS_DOUBLE(found);
+    if (p->kind == REAL_OF && PyFloat_Check(number)) {
+        *real = PyFloat_AS_DOUBLE(number);
         over = 0;
     }
-    else if (p->kind == INTEGER_OF && PyLong_CheckExact(found))
-        *integer = PyLong_AsLongLongAndOverflow(found, &over);
-    Py_DECREF(found);
+    else if (p->kind == INTEGER_OF && PyLong_CheckExact(number))
+        *integer = PyLong_AsLongLongAndOverflow(number, &over);
+    Py_DECREF(number);
     return !over;
 }
 
@@ -347,7 +347,7 @@ static int
 run_short(ShortRun *s, PyObject **values, const Span *spans, int arrays, PyObject *take, PyObject **results)
 {
     union { double real; int64_t integer; } numbers[MOST_PARTS];
-    PyObject *made[MOST_PARTS] = {0};
+    PyObject *fresh[MOST_PARTS] = {0};
     void *addresses[MOST_PARTS];
     char *before = NULL;
     int done = 1;
@@ -365,11 +365,11 @@ run_short(ShortRun *s, PyObject **values, const Span *spans, int arrays, PyObjec
             done = compute_number(s, p, values, &numbers[k].real, &numbers[k].integer);
         else {
             PyObject *of[] = {k < PyTuple_GET_SIZE(s->shapes) ? PyTuple_GET_ITEM(s->shapes, k) : p->first, p->second};
-            made[k] = PyObject_Vectorcall(s->empty, of, 2, NULL);
-            if (made[k] == NULL)
+            fresh[k] = PyObject_Vectorcall(s->empty, of, 2, NULL);
+            if (fresh[k] == NULL)
                 done = -1;
             else
-                address = ((Array *)made[k])->data;
+                address = ((Array *)fresh[k])->data;
         }
         if (over)
             done = 0;
@@ -389,7 +389,7 @@ run_short(ShortRun *s, PyObject **values, const Span *spans, int arrays, PyObjec
         allow_stop(0);
         done = flags == -1 ? -1 : flags != -2 && !(flags & (s->counted | STOPPED));
     }
-    if (done > 0 && (*results = bound_results(s, values, made)) == NULL)
+    if (done > 0 && (*results = bound_results(s, values, fresh)) == NULL)
         done = -1;
     if (done > 0 && take != NULL) {
         PyObject *none = PyObject_CallOneArg(take, *results);
@@ -400,7 +400,7 @@ run_short(ShortRun *s, PyObject **values, const Span *spans, int arrays, PyObjec
         Py_XDECREF(none);
     }
     for (int k = 0; k < s->parameter_count; k++)
-        Py_XDECREF(made[k]);
+        Py_XDECREF(fresh[k]);
     if (done <= 0 && before != NULL)
         copy_written(spans, arrays, before, 1);
     PyMem_Free(before);

@@ -21,7 +21,7 @@ seconds(void)
 static PyObject *
 give_up(ShortRun *s)
 {
-    PyObject *type, *value, *trace, *found;
+    PyObject *type, *value, *trace, *answer;
     PyErr_Fetch(&type, &value, &trace);
     PyErr_NormalizeException(&type, &value, &trace);
     if (!PyErr_GivenExceptionMatches(type, PyExc_Exception)) {
@@ -30,11 +30,11 @@ give_up(ShortRun *s)
     }
     if (trace != NULL)
         PyException_SetTraceback(value, trace);
-    found = PyObject_CallOneArg(s->failed, value);
+    answer = PyObject_CallOneArg(s->failed, value);
     Py_XDECREF(type);
     Py_XDECREF(value);
     Py_XDECREF(trace);
-    return found;
+    return answer;
 }
 
 static PyObject *
@@ -82,12 +82,12 @@ call_short_run(PyObject *self, PyObject *const *args, size_t flags, PyObject *ke
     if (done > 0) {
         s->runs++;
         s->seconds += seconds() - begun;
-        PyObject *found = PyTuple_New(1);
-        if (found == NULL)
+        PyObject *answer = PyTuple_New(1);
+        if (answer == NULL)
             Py_DECREF(results);
         else
-            PyTuple_SET_ITEM(found, 0, results);
-        return found;
+            PyTuple_SET_ITEM(answer, 0, results);
+        return answer;
     }
     if (s->python == NULL || is_stopped())
         return PyTuple_New(0);
@@ -100,11 +100,11 @@ call_short_run(PyObject *self, PyObject *const *args, size_t flags, PyObject *ke
     {                                                                                                                           \
         int collects = PyGC_Disable();                                                                                          \
         unsigned long held = hold_signals();                                                                                    \
-        PyObject *found = called(self, args, flags, keywords);                                                                  \
+        PyObject *result = called(self, args, flags, keywords);                                                                 \
         let_go(held);                                                                                                           \
         if (collects)                                                                                                           \
             PyGC_Enable();                                                                                                      \
-        return found;                                                                                                           \
+        return result;                                                                                                          \
     }
 
 AS_ONE_STEP(call_short, call_short_run)
@@ -181,10 +181,10 @@ static PyObject *
 short_take(PyObject *self, PyObject *nothing)
 {
     ShortRun *s = (ShortRun *)self;
-    PyObject *found = Py_BuildValue("Ld", s->runs, s->seconds);
+    PyObject *counts = Py_BuildValue("Ld", s->runs, s->seconds);
     s->runs = 0;
     s->seconds = 0;
-    return found;
+    return counts;
 }
 
 static PyMethodDef short_methods[] = {

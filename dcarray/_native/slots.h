@@ -43,9 +43,9 @@ install_lifecycle(void)
         return -1;
     }
     for (PyGetSetDef *one = filled; one->name != NULL; one++) {
-        PyObject *made = PyDescr_NewGetSet(Wrapped, one);
-        int done = made == NULL ? -1 : PyObject_SetAttrString((PyObject *)Wrapped, one->name, made);
-        Py_XDECREF(made);
+        PyObject *descriptor = PyDescr_NewGetSet(Wrapped, one);
+        int done = descriptor == NULL ? -1 : PyObject_SetAttrString((PyObject *)Wrapped, one->name, descriptor);
+        Py_XDECREF(descriptor);
         if (done < 0)
             return -1;
     }

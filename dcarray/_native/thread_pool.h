@@ -268,15 +268,15 @@ help_out(void *argument)
 static int
 start_member(int place)
 {
-    pthread_t made;
+    pthread_t thread;
     sigset_t all, before;
     int failed;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    failed = pthread_create(&made, NULL, help_out, (void *)(intptr_t)place);
+    failed = pthread_create(&thread, NULL, help_out, (void *)(intptr_t)place);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (!failed)
-        pthread_detach(made);
+        pthread_detach(thread);
     return !failed;
 }
 

@@ -12,13 +12,13 @@ typedef struct {
 static PyObject *
 triangle(Array *a, Py_ssize_t k, int lower)
 {
-    PyObject *made = NewArray(PlainClass, Py_NewRef((PyObject *)a->dtype), a->ndim, a->shape, NULL, NULL, 0, NULL);
+    PyObject *copy = NewArray(PlainClass, Py_NewRef((PyObject *)a->dtype), a->ndim, a->shape, NULL, NULL, 0, NULL);
     Py_ssize_t width = Known[a->dtype->type & 127].width, columns = a->shape[a->ndim - 1], rows = a->shape[a->ndim - 2];
     Py_ssize_t all = elements_of((PyObject *)a), lines = columns ? all / columns : 0;
     char *from = a->data, *to;
-    if (made == NULL)
+    if (copy == NULL)
         return NULL;
-    to = ((Array *)made)->data;
+    to = ((Array *)copy)->data;
     for (Py_ssize_t line = 0; line < lines; line++, from += columns * width, to += columns * width) {
         Py_ssize_t row = line % rows, left = row + k + lower; /* columns on the left side */
         left = left < 0 ? 0 : left > columns ? columns : left;
@@ -31,7 +31,7 @@ triangle(Array *a, Py_ssize_t k, int lower)
             memcpy(to + left * width, from + left * width, (columns - left) * width);
         }
     }
-    return made;
+    return copy;
 }
 
 static PyObject *
@@ -74,12 +74,12 @@ make_triangles(PyObject *module, PyObject *args)
 {
     PyObject *numpy;
     int lower;
-    Triangle *made;
+    Triangle *route;
     if (!PyArg_ParseTuple(args, "Op", &numpy, &lower) || PyType_Ready(&TriangleType) < 0 ||
-        (made = PyObject_New(Triangle, &TriangleType)) == NULL)
+        (route = PyObject_New(Triangle, &TriangleType)) == NULL)
         return NULL;
-    made->call = call_triangle;
-    made->numpy = Py_NewRef(numpy);
-    made->lower = lower;
-    return (PyObject *)made;
+    route->call = call_triangle;
+    route->numpy = Py_NewRef(numpy);
+    route->lower = lower;
+    return (PyObject *)route;
 }

@@ -105,11 +105,11 @@ is_loop(Loop *loop, PyObject *ufunc, char first, char second)
 Py_NO_INLINE static int
 add_loop(Loop *loop, PyObject *ufunc, char first, char second)
 {
-    Loop found = {0}, old = loop[1];
-    if (!find_loop(&found, ufunc, first, second))
+    Loop chosen = {0}, old = loop[1];
+    if (!find_loop(&chosen, ufunc, first, second))
         return 0;
     loop[1] = loop[0];
-    loop[0] = found;
+    loop[0] = chosen;
     Py_XDECREF(old.ufunc);
     return 1;
 }

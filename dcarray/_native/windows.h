@@ -91,7 +91,7 @@ failed:
 static PyObject *
 slice_window(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
 {
-    PyObject *shape, *index, *found;
+    PyObject *shape, *index, *window;
     Py_ssize_t elements;
     if (nargs != 3 || !PyTuple_Check(args[0]) || !PyTuple_Check(args[2]) ||
         (args[1] != Py_None && !PyTuple_Check(args[1]))) {
@@ -102,10 +102,10 @@ slice_window(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
                            &index);
     if (elements <= 0)
         return elements < 0 ? NULL : Py_NewRef(Py_None);
-    found = PyTuple_Pack(2, shape, index);
+    window = PyTuple_Pack(2, shape, index);
     Py_DECREF(shape);
     Py_DECREF(index);
-    return found;
+    return window;
 }
 
 /* index_window(shape, index, key): as `getitem` of window.py for a key of integers, slices and None within bounds;
@@ -114,8 +114,8 @@ static PyObject *
 index_window(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
 {
     enum { MOST = 32 };
-    Py_ssize_t starts[MOST], steps[MOST], news[MOST], extents[2 * MOST], n, given, axis = 0, made = 0;
-    PyObject *const *keys, *shape, *index, *parts, *found = NULL;
+    Py_ssize_t starts[MOST], steps[MOST], news[MOST], extents[2 * MOST], n, given, axis = 0, ndim = 0;
+    PyObject *const *keys, *shape, *index, *parts, *window = NULL;
     if (nargs != 3 || !PyTuple_Check(args[0]) || !PyTuple_Check(args[1])) {
         PyErr_SetString(PyExc_TypeError, "a shape, an index and a key are wanted");
         return NULL;
@@ -129,7 +129,7 @@ index_window(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
         PyObject *key = k < given ? keys[k] : NULL;
         Py_ssize_t whole, stop;
         if (key == Py_None) {
-            extents[made++] = 1;
+            extents[ndim++] = 1;
             continue;
         }
         if (axis == n)
@@ -137,14 +137,14 @@ index_window(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
         whole = PyLong_AsSsize_t(PyTuple_GET_ITEM(args[0], axis));
         starts[axis] = 0;
         steps[axis] = 1;
-        news[axis] = made;
+        news[axis] = ndim;
         if (key == NULL)
-            extents[made++] = whole;
+            extents[ndim++] = whole;
         else if (PySlice_Check(key)) {
             if (PySlice_Unpack(key, starts + axis, &stop, steps + axis) < 0)
                 return NULL;
-            extents[made] = PySlice_AdjustIndices(whole, starts + axis, &stop, steps[axis]);
-            if (extents[made++] == 0)
+            extents[ndim] = PySlice_AdjustIndices(whole, starts + axis, &stop, steps[axis]);
+            if (extents[ndim++] == 0)
                 starts[axis] = 0;
         }
         else if (PyLong_CheckExact(key)) {
@@ -163,9 +163,9 @@ index_window(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
         axis++;
     }
     index = args[1];
-    shape = PyTuple_New(made);
+    shape = PyTuple_New(ndim);
     parts = PyTuple_New(PyTuple_GET_SIZE(index));
-    for (Py_ssize_t k = 0; shape != NULL && k < made; k++)
+    for (Py_ssize_t k = 0; shape != NULL && k < ndim; k++)
         PyTuple_SET_ITEM(shape, k, PyLong_FromSsize_t(extents[k]));
     for (Py_ssize_t k = 0; parts != NULL && k < PyTuple_GET_SIZE(index); k++) {
         PyObject *old = PyTuple_GET_ITEM(index, k), *part;
@@ -182,8 +182,8 @@ index_window(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
         PyTuple_SET_ITEM(parts, k, part);
     }
     if (shape != NULL && parts != NULL && !PyErr_Occurred())
-        found = PyTuple_Pack(2, shape, parts);
+        window = PyTuple_Pack(2, shape, parts);
     Py_XDECREF(shape);
     Py_XDECREF(parts);
-    return found;
+    return window;
 }

@@ -118,23 +118,23 @@ bound_init(PyObject *self, PyObject *args, PyObject *keywords)
 static int
 is_among(PyObject *keys, PyObject *key)
 {
-    int found = 0;
+    int known = 0;
     for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(keys); k++)
-        found |= PyTuple_GET_ITEM(keys, k) == key;
-    return found;
+        known |= PyTuple_GET_ITEM(keys, k) == key;
+    return known;
 }
 
 static PyObject *
 bound_value(PyObject *self)
 {
     BoundName *b = (BoundName *)self;
-    PyObject *value = PyDict_GetItemWithError(b->names, b->name), *keys, *found;
+    PyObject *value = PyDict_GetItemWithError(b->names, b->name), *keys, *object;
     int is_inside;
     if (value == NULL && !PyErr_Occurred() && (value = PyDict_GetItemWithError(PyEval_GetBuiltins(), b->name)) == NULL) {
-        found = PyObject_CallFunction(PyExc_NameError, "N", PyUnicode_FromFormat("name '%U' is not defined", b->name));
-        if (found != NULL && PyObject_SetAttrString(found, "name", b->name) == 0)
-            PyErr_SetObject(PyExc_NameError, found);
-        Py_XDECREF(found);
+        object = PyObject_CallFunction(PyExc_NameError, "N", PyUnicode_FromFormat("name '%U' is not defined", b->name));
+        if (object != NULL && PyObject_SetAttrString(object, "name", b->name) == 0)
+            PyErr_SetObject(PyExc_NameError, object);
+        Py_XDECREF(object);
     }
     if (value == NULL || PyContextVar_Get(b->inside, NULL, &keys) < 0)
         return NULL;
@@ -142,9 +142,9 @@ bound_value(PyObject *self)
     Py_DECREF(keys);
     if (is_inside && (b->replaced == NULL || PyTuple_GET_ITEM(b->replaced, 0) != value)) {
         keys = PyTuple_Pack(1, value);
-        found = keys == NULL ? NULL : PyObject_CallObject(b->substitute, keys);
-        Py_XSETREF(keys, found == NULL ? NULL : PyTuple_Pack(2, PyTuple_GET_ITEM(keys, 0), found));
-        Py_XDECREF(found);
+        object = keys == NULL ? NULL : PyObject_CallObject(b->substitute, keys);
+        Py_XSETREF(keys, object == NULL ? NULL : PyTuple_Pack(2, PyTuple_GET_ITEM(keys, 0), object));
+        Py_XDECREF(object);
         if (keys == NULL)
             return NULL;
         Py_XSETREF(b->replaced, keys);
