@@ -120,6 +120,7 @@ def load(file: File, name: str, window: slice | Iterable[slice] = ()) -> Any:
 
 
 def _ranges(shape: tuple[int, ...], keys: tuple[Any, ...]) -> list[range]:
+    """Return the elements of each axis that a window of a dataset has."""
     if len(keys) > len(shape) or not all(isinstance(key, slice) for key in keys):
         raise IndexError(
             f"a window of a dataset with {len(shape)} axes takes at most as many slices, not {keys}"

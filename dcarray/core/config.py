@@ -133,6 +133,7 @@ def _folder(value: Any) -> str | None:
 
 
 def _grid(value: Any) -> tuple[int, ...] | None:
+    """Return the option ``grid`` from its text or tuple; None if it is not given."""
     if value is None or value == "":
         return None
     try:

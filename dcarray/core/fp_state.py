@@ -112,8 +112,7 @@ def notes_of(loc: Any, state: Any, flags: int) -> list[tuple[Any, str, str]]:
 def merge_notes(notes: Iterable[Sequence[Note]]) -> list[Note]:
     """Return the union, in order, of the notes of ranks that ran the same statements on parts of elements."""
     order = list(_TEXTS)
-    every = {note for some in notes for note in some}
-    return sorted(every, key=lambda note: (note[0], order.index(note[2])))
+    return sorted({note for some in notes for note in some}, key=lambda note: (note[0], order.index(note[2])))
 
 
 @lru_cache(32)

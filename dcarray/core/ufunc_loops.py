@@ -80,8 +80,7 @@ def resolve_fold(name: str, kind: str, dtype: Any) -> Loop:
 
 
 def _result_type(operands: tuple[Any, ...]) -> np.dtype[Any]:
-    examples = [o(0) if isinstance(o, type) else o for o in operands]
-    return np.result_type(*examples)
+    return np.result_type(*[o(0) if isinstance(o, type) else o for o in operands])
 
 
 def _spell(inputs: tuple[Any, ...], output: Any) -> Loop:

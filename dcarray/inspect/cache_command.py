@@ -100,6 +100,7 @@ def _read(path: Path) -> Found:
 
 
 def _sections(path: Path, archive: zipfile.ZipFile) -> Found:
+    """Return the sections of an export, after all checks but those of the machine and versions."""
     sections: Found = {}
     if sum(member.file_size for member in archive.infolist()) > 8 * MAX_BYTES:
         raise _Refused(f"{path}: larger than any export of dcarray")
@@ -153,6 +154,7 @@ def _machines(count: int) -> str:
 
 
 def _import(path: Path, into: Path | None) -> str:
+    """Add the entries of an export to the cache folder, or to the folder ``into``; return a report."""
     sections, here = _read(path), _about()
     if into is None:
         taken = {name: section for name, section in sections.items() if section[0] == here}

@@ -77,6 +77,7 @@ class _Conversion:
         self.visited: set[int] = set()
 
     def to_wrapped(self, value: Any) -> Any:
+        """Return an argument with wrapped arrays and generators in place of plain ones."""
         kind = type(value)
         if kind is np.ndarray:
             if (known := self.by_plain.get(id(value))) is not None:

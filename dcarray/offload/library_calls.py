@@ -40,8 +40,7 @@ def try_library(cls: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, An
     try:
         given = [_argument(device, value) for value in args]
         named = {key: _argument(device, value) for key, value in kwargs.items()}
-        result = function(*given, **named)
-        return _result(cls, name, result)
+        return _result(cls, name, function(*given, **named))
     except Exception:  # NumPy gives its own answer to what the library does not take, or its own error
         return NotImplemented
 

@@ -155,6 +155,7 @@ def result_of(
 
 
 def class_of(*operands: Any) -> type[Handle]:
+    """Return the class of the arrays among operands, which are all on its device."""
     cls: type[Handle] | None = None
     for x in operands:
         if isinstance(x, Handle):

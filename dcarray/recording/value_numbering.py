@@ -81,6 +81,7 @@ def is_same_value(rec: Recording, one: int, two: int) -> bool:
 
 
 def _is_same_value(rec: Recording, history: _History, one: int, two: int, left: list[int]) -> bool:
+    """Whether two slots have the same value, by comparing the operations that made it: ``left`` at most."""
     if one == two:
         return True
     declared = history.declared

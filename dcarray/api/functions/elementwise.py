@@ -201,8 +201,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> bool:
     if a1.shape != a2.shape:
         return False
     if equal_nan and a1.dtype.kind in "fc" and a2.dtype.kind in "fc":
-        same = (a1 == a2) | (np.isnan(a1) & np.isnan(a2))
-        return bool(np.all(same))
+        return bool(np.all((a1 == a2) | (np.isnan(a1) & np.isnan(a2))))
     if a1.dtype.kind not in "biufc" or a2.dtype.kind not in "biufc":
         raise Unserved
     return bool(np.all(np.equal(a1, a2)))

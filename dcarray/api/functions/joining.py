@@ -125,8 +125,7 @@ def dstack(tup: Any) -> Any:
 @implements(np.column_stack)
 def column_stack(tup: Any) -> Any:
     """Join arrays along the second axis, vectors as columns."""
-    parts = [p if p.ndim > 1 else p.reshape(-1, 1) for p in _parts(tup)]
-    return _join(parts, 1, None, "same_kind")
+    return _join([p if p.ndim > 1 else p.reshape(-1, 1) for p in _parts(tup)], 1, None, "same_kind")
 
 
 def _depth(arrays: Any) -> int:

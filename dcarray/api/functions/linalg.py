@@ -136,9 +136,8 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     turned = a.transpose(free_a + over_a), b.transpose(over_b + free_b)
     left, right = (x.copy() if is_distributed(x) else x for x in turned)
     left, right = left.reshape(prod(shape_a), n), right.reshape(n, prod(shape_b))
-    result = _dot(left, right).reshape(shape_a + shape_b)
     # with no axis left NumPy gives a 0-d array
-    return result
+    return _dot(left, right).reshape(shape_a + shape_b)
 
 
 @implements(np.kron)

@@ -66,6 +66,7 @@ def gains(program: Program, plain: Run, which: list[str]) -> list[Gain]:
 
 
 def _gain(way: str, program: Program, plain: Run) -> Gain:
+    """Run the program in one way, and return the run, or the reason why there is none."""
     name, functions = WAYS[way], []
     if way == "accelerate":
         hot = hot_functions(plain)

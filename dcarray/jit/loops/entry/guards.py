@@ -152,6 +152,7 @@ def object_guard(value: Any) -> ObjectGuard | None:
 
 
 def _make_guard(value: Any, inside: Mapping[Any, Recursion]) -> ObjectGuard | None:
+    """Return a new guard of an object, and remember it, or that a function is not supported."""
     if len(_guards) + len(_refused) > MAX_GUARDS:
         _guards.clear()
         _refused.clear()

@@ -386,13 +386,11 @@ class Arithmetic(Integers, ComplexNumbers):
         value = self.truth(value)
         if isinstance(value, bool):
             return not value
-        expr = Apply("logical_not", (value.expr,), _BOOL)
-        return self.memory.value(expr, scalar=True, weak=bool)
+        return self.memory.value(Apply("logical_not", (value.expr,), _BOOL), scalar=True, weak=bool)
 
     def both(self, name: str, a: Data, b: Data) -> Data:
         """Trace ``logical_and`` or ``logical_or`` of two run-time bools."""
-        expr = Apply(name, (a.expr, b.expr), _BOOL)
-        return self.memory.value(expr, scalar=True, weak=bool)
+        return self.memory.value(Apply(name, (a.expr, b.expr), _BOOL), scalar=True, weak=bool)
 
 
 class Operations:

@@ -109,8 +109,7 @@ class Arrays(Operations):
             raise self.scope.fail("a reshape joins or splits axes, and the sizes are not known to fit")
         if a.window is None and (a.part_of is not None or a.views_in_numpy):
             raise self.scope.fail("a reshape joins or splits axes of a view")
-        copy = self.memory.perhaps_view(self.memory.reshaped(a, wanted), a)
-        return self.memory.note_order(copy, a)
+        return self.memory.note_order(self.memory.perhaps_view(self.memory.reshaped(a, wanted), a), a)
 
     def shape(self, given: Value, old: Shape | None = None) -> Shape:
         """Return the shape that a program's argument such as ``shape=(n, 3)`` means."""
@@ -171,8 +170,7 @@ class Arrays(Operations):
             return value  # type: ignore[no-any-return]
         if not is_number(value):
             raise self.scope.fail("an array is made of something that is not a number")
-        scalar = self.math.as_numpy(value)
-        return self.memory.copy(scalar)
+        return self.memory.copy(self.math.as_numpy(value))
 
     def astype_masked(self, x: Masked, dtype: DType) -> Masked:
         """Return a selection cast to a dtype."""

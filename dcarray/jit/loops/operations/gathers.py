@@ -126,8 +126,7 @@ class Gathers(Operations):
         self.memory.may_raise = True
         self.memory.emit(Compute(window, checked, loc=self.memory.loc))
         self.memory.immutable.add(window.array)
-        index = Load(window, _I8)
-        return Apply("minimum", (Apply("maximum", (index, zero), _I8), last), _I8)
+        return Apply("minimum", (Apply("maximum", (Load(window, _I8), zero), _I8), last), _I8)
 
     # ---- writing ------------------------------------------------------------------------------------
     def normalised_key(self, x: Data, key: Value) -> Value:

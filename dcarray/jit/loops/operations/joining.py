@@ -173,8 +173,7 @@ class Joining(Tools):
         row, column = Iota(rank - 2, _I8), Iota(rank - 1, _I8)
         edge = Apply("add", (row, self.math.expr(k, _I8)), _I8)
         inside = Apply(op, (edge, column), _BOOL)
-        expr = Apply("where", (inside, m.expr, const(0, m.dtype)), m.dtype)
-        return self.memory.value(expr, m.shape)
+        return self.memory.value(Apply("where", (inside, m.expr, const(0, m.dtype)), m.dtype), m.shape)
 
     _np_triu, _np_tril = partialmethod(_triangle, "less_equal"), partialmethod(_triangle, "greater_equal")
 

@@ -27,8 +27,7 @@ class LinearAlgebra(Tools):
         if not fits or not (ord is None or (vector and type(ord) is int and ord == 2)):
             raise self.scope.fail("a norm that is not understood")
         squares = self.math.elementwise("multiply", (x, x))
-        total = self.reductions.reduce("add", squares, axis, None, keep)
-        return self.math.elementwise("sqrt", (total,))
+        return self.math.elementwise("sqrt", (self.reductions.reduce("add", squares, axis, None, keep),))
 
     def _np_cross(self, a: Value, b: Value) -> Value:
         x, y = self._sequence(a), self._sequence(b)

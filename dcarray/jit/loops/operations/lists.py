@@ -93,8 +93,7 @@ class Lists(Operations):
         item = self.arrays.getitem(x.array, key)
         if x.mixed:
             value, is_float = [Apply(part, (item.expr,), _F8) for part in ("real", "imag")]
-            flag = Apply("not_equal", (is_float, const(0.0, _F8)), _BOOL)
-            return int_or_float(self.memory, value, flag)
+            return int_or_float(self.memory, value, Apply("not_equal", (is_float, const(0.0, _F8)), _BOOL))
         return item if x.of_numpy else self.arrays.python(x.kind, item)
 
     def as_array(self, x: NumberList) -> Data:

@@ -226,8 +226,7 @@ class Reductions(Operations):
                 for n, p in zip(x.shape, places, strict=True)
             )
             args.append(cast(remap(x.expr, amap, domain), dtype))
-        body = Apply("multiply", tuple(args), dtype)
-        return self.fold("add", domain, (fold,), body, 0)
+        return self.fold("add", domain, (fold,), Apply("multiply", tuple(args), dtype), 0)
 
     def _is_small(self, sizes: tuple[Dim, ...]) -> bool:
         count = 1

@@ -26,8 +26,7 @@ class Scatters(Operations):
 
     def is_scatter(self, key: Value) -> bool:
         """Whether a data-dependent key has an array of indices."""
-        keys = key if type(key) is tuple else (key,)
-        return any(isinstance(k, Data) and k.shape for k in keys)
+        return any(isinstance(k, Data) and k.shape for k in (key if type(key) is tuple else (key,)))
 
     def write(
         self, x: Data, key: Value, value: Value, combined: Callable[[Value, Value], Value] | None = None

@@ -64,8 +64,7 @@ class Tools(Operations):
             return self.array_of_sequence(given, dtype)
         if not is_array(given):
             return self._of_number(given, dtype)
-        value = self._cast(given, dtype)
-        return self.memory.note_order(self.memory.copy(value), given)
+        return self.memory.note_order(self.memory.copy(self._cast(given, dtype)), given)
 
     def _cast(self, x: Data, dtype: DType | None) -> Data:
         """Return an array of a dtype: the array itself if it has that, or if there is none."""

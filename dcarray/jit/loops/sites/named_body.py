@@ -197,6 +197,7 @@ class NamedBody:
         return path
 
     def _chain(self, chain: Chain) -> None:
+        """Note the replacement of a chain of attributes and items by the name of what it leads to."""
         path = self._path(chain.root)
         if path is None:
             return

@@ -233,6 +233,7 @@ class _Functions:
         self, function: FunctionType, text: str, tree: ast.FunctionDef, objects: Mapping[str, Path],
         whole: Sequence[str],
     ) -> Rewritten:  # fmt: skip
+        """Return a function, of which ``text`` is the source, with names in place of parts of its objects."""
         what, code = function.__name__, original(function)
         if not stores(*tree.body).isdisjoint(whole):
             raise Unnamed(f"{what} assigns to its own parameters")

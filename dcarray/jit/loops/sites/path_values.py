@@ -233,6 +233,7 @@ class PathValues:
             return None
 
     def _read_parts(self, values: Sequence[Any]) -> tuple[tuple[Any, ...], list[Any]] | None:
+        """Return the result of `read`; raises `Unread` where that part cannot be read."""
         given = [values[k] for k in self._others]
         owners: list[Any] = []
         for root, parent, step, kind in self._owners:

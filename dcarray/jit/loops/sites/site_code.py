@@ -46,6 +46,7 @@ def with_constants(
 
 
 def _replaced(code: CodeType, plain: CodeType, known: Mapping[str, Any], left: frozenset[Site]) -> CodeType:
+    """Return the result of `with_constants`, given the objects by the constants that stand for them."""
     pairs = zip(inner_codes(code), inner_codes(plain), strict=True)
     inner = iter([_replaced(*pair, known, left) for pair in pairs])
     own = [site for c in code.co_consts if type(c) is str and type(site := known.get(c)) is Site]
@@ -54,8 +55,7 @@ def _replaced(code: CodeType, plain: CodeType, known: Mapping[str, Any], left: f
         known.get(c, c) if type(c) is str else next(inner) if type(c) is CodeType else c
         for c in base.co_consts
     ]
-    same = all(map(is_, consts, base.co_consts))
-    return base if same else base.replace(co_consts=tuple(consts))
+    return base if all(map(is_, consts, base.co_consts)) else base.replace(co_consts=tuple(consts))
 
 
 def lined(code: CodeType) -> CodeType:

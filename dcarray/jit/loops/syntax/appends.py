@@ -96,6 +96,7 @@ def appending_calls(loop: ast.stmt) -> dict[str, list[ast.Call]]:
 
 
 def _find(body: Sequence[ast.stmt], by_name: dict[str, list[ast.Call]]) -> None:
+    """Note the calls that append to a list in statements, by the names of the lists."""
     for stmt in body:
         call = append_call(stmt)
         if call is not None:
@@ -116,6 +117,7 @@ def counting_loop(loop: ast.For) -> tuple[ast.For, dict[str, int]]:
 
 
 def _counting(body: Sequence[ast.stmt], counts: dict[str, int]) -> list[ast.stmt]:
+    """Return a loop's statements with assignments in place of appends, which are counted by list."""
     stmts: list[ast.stmt] = []
     for stmt in body:
         call, name = append_call(stmt), list_of(stmt)

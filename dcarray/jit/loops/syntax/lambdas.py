@@ -25,6 +25,7 @@ def inlined_source(function: FunctionType, code: CodeType) -> Source | None:
 
 
 def _lambda_source(function: FunctionType, code: CodeType) -> Source | None:
+    """Return the source of a lambda expression as a function's; None if its file has several alike."""
     import linecache
 
     text = "".join(linecache.getlines(code.co_filename, function.__globals__))

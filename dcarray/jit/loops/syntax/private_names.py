@@ -29,8 +29,7 @@ def mangled(name: str, of: str) -> str:
 def class_around(qualified: str) -> str:
     """Return the name of the innermost class around a function with this qualified name, or empty."""
     parts = qualified.split(".")
-    pairs = pairwise(parts)
-    return next((a for a, b in reversed([*pairs]) if "<locals>" not in (a, b)), "")
+    return next((a for a, b in reversed([*pairwise(parts)]) if "<locals>" not in (a, b)), "")
 
 
 def has_private(text: str) -> bool:

@@ -20,8 +20,7 @@ _OF_VALUES = frozenset(
 
 def ends_by_itself(loop: ast.While) -> bool:
     """Whether a condition that may end a loop depends on what its iterations change."""
-    values = _Values(loop)
-    return any(map(values.may_change, _conditions(loop)))
+    return any(map(_Values(loop).may_change, _conditions(loop)))
 
 
 def may_be_ended(loop: ast.For | ast.While) -> bool:

@@ -185,6 +185,7 @@ class Comprehensions(LoopStatements):
         return self._ended(reduction, total, line, frame)
 
     def _ended(self, reduction: ReductionLoop, value: Value, line: int, frame: Frame) -> Value:
+        """Return a reduction's result, after the names of its loop have been removed."""
         for one in reduction.names:
             frame.names.pop(one, None)
         self.scope.line = line

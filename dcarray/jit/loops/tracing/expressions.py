@@ -97,8 +97,7 @@ class Expressions(Operations):
             case ast.Subscript(owner, key):
                 return self.subscript(self.evaluate(owner, frame), self.evaluate(key, frame))
             case ast.Slice(lower, upper, step):
-                parts = [None if p is None else self.evaluate(p, frame) for p in (lower, upper, step)]
-                return slice(*parts)
+                return slice(*[None if p is None else self.evaluate(p, frame) for p in (lower, upper, step)])
             case ast.Tuple(parts) | ast.List(parts):
                 items = [self.evaluate(p, frame) for p in parts]
                 if not is_small(items):
