@@ -1,6 +1,5 @@
 """Loops that append to lists."""
 
-import copy
 import math
 from typing import Any
 
@@ -74,15 +73,15 @@ def outcome(f: Any, *args: Any) -> Any:
 
 
 @pytest.mark.parametrize(("body", "compiled"), BODIES)
-@pytest.mark.parametrize("begins", [[], ["a"], [0.5, 1]])
-def test_loops_that_append(body: str, compiled: bool, begins: list[Any]) -> None:
+def test_loops_that_append(body: str, compiled: bool) -> None:
     text = "\n".join(["def f(x, n, l):", *(f"    {line}" for line in body.split("\n")), "    return l"])
     f = written(text, np=np, math=math)
     accelerated = dc.accelerate(f)
     before = settle().loops
-    for n in (19, 25, 31):
-        want = outcome(f, X.copy(), n, copy.copy(begins))
-        assert repr(outcome(accelerated, X.copy(), n, copy.copy(begins))) == repr(want)
+    begins: list[list[Any]] = [[], ["a"], [0.5, 1]]
+    for n, items in zip((19, 25, 31), begins, strict=True):
+        want = outcome(f, X.copy(), n, items.copy())
+        assert repr(outcome(accelerated, X.copy(), n, items.copy())) == repr(want)
     assert settle().loops - before >= 3 or not compiled, dc.report().fallbacks
 
 

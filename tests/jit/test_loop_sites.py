@@ -19,13 +19,13 @@ from dcarray.jit.loops.sites.functions import put_sites
 from dcarray.jit.loops.syntax.originals import original
 from dcarray.tiering import admission
 
-EAGER: dict[str, Any] = {"jit": "eager", "cache_dir": None}
+pytestmark = pytest.mark.eager
 
 
-@pytest.fixture(params=[16384, 0], ids=["small", "large"], autouse=True)
-def eagerly(request: pytest.FixtureRequest) -> Any:
-    with dc.options(**EAGER, eager_below=request.param):
-        dc.report(reset=True)
+@pytest.fixture(params=[16384, 0], ids=["small", "large"])
+def either(request: pytest.FixtureRequest) -> Any:
+    """Wrapped arrays are small, or large."""
+    with dc.options(eager_below=request.param):
         yield
 
 
@@ -94,6 +94,7 @@ def f(x, n, c=0.5):
 """
 
 
+@pytest.mark.usefixtures("either")
 def test_compiled_loop() -> None:
     f = written(SCAN)
     x = np.linspace(0, 1, 200)
@@ -519,6 +520,7 @@ def test_read_only_arrays() -> None:
         dc.accelerate(f)(np.zeros(30), x, 20)
 
 
+@pytest.mark.usefixtures("either")
 def test_pending_work_runs_first() -> None:
     f = written("""
         import numpy as np
@@ -534,6 +536,7 @@ def test_pending_work_runs_first() -> None:
     agree(f, np.arange(30.0), np.ones(30), 30, served=1)
 
 
+@pytest.mark.usefixtures("either")
 def test_plain_arrays_of_the_module() -> None:
     f = written("""
         import numpy
@@ -679,7 +682,7 @@ def test_threads() -> None:
     want = [as_written(f, x, 300) for x in given]
 
     def work(k: int) -> None:
-        with dc.options(**EAGER):
+        with dc.options(jit="eager", cache_dir=None):
             for _ in range(20):
                 if not np.array_equal(g(given[k], 300), want[k]):
                     wrong.append(k)
@@ -724,6 +727,7 @@ def test_modules() -> None:
     np.testing.assert_array_equal(x, f(np.linspace(0, 1, 100), 100)[0])
 
 
+@pytest.mark.usefixtures("either")
 def test_explain() -> None:
     f = written("""
         def f(x, n):
@@ -746,8 +750,6 @@ def test_loops_of_functions_that_share_a_code_object() -> None:
                 return a
             return inner
     """)
-    dc.report(reset=True)
-    with dc.options(jit="eager", cache_dir=None):
-        for c in (0.5, 0.25):
-            np.testing.assert_array_equal(dc.accelerate(f(c))(np.ones(9)), f(c)(np.ones(9)))
+    for c in (0.5, 0.25):
+        np.testing.assert_array_equal(dc.accelerate(f(c))(np.ones(9)), f(c)(np.ones(9)))
     assert dc.report().loops == 2
