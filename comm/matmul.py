@@ -90,27 +90,27 @@ def Einsum(
 def _operands(
     what: str, a: Any, of_a: Layout, b: Any, of_b: Layout, layout: Layout | None, comm: Ranks
 ) -> tuple[DistArray, DistArray]:
-    group, found = ranks_of(comm), []
+    group, operands = ranks_of(comm), []
     here = [np.asarray(a), np.asarray(b)]
     compared = (what, of_a, of_b, layout, here[0].dtype.str, here[1].dtype.str)
     check_equal(group, compared, "layouts or dtypes of a product")
     for block, its in zip(here, (of_a, of_b), strict=True):
         its.grid.check(group.size)
         its.check(group.rank, block.shape)
-        found.append(DistArray(group, its, block))
+        operands.append(DistArray(group, its, block))
     if layout is not None:
         layout.grid.check(group.size)
-    return found[0], found[1]
+    return operands[0], operands[1]
 
 
-def _store_result(found: DistArray, kind: Any, layout: Layout | None, out: Any) -> tuple[Any, Layout]:
+def _store_result(result: DistArray, kind: Any, layout: Layout | None, out: Any) -> tuple[Any, Layout]:
     if out is None:
-        out = new_like(kind, found.block.shape, found.dtype)
-        writable_memory(out)[...] = found.block
-        return out, found.layout
+        out = new_like(kind, result.block.shape, result.dtype)
+        writable_memory(out)[...] = result.block
+        return out, result.layout
     into = writable_memory(out)
-    if layout is None or into.shape != found.block.shape or into.dtype != found.dtype:
-        its = "a layout" if layout is None else f"{found.dtype}{found.block.shape}"
+    if layout is None or into.shape != result.block.shape or into.dtype != result.dtype:
+        its = "a layout" if layout is None else f"{result.dtype}{result.block.shape}"
         raise ValueError(f"out is {into.dtype}{into.shape}, the result needs {its}")
-    into[layout.owned(found.comm.rank)] = found.local
+    into[layout.owned(result.comm.rank)] = result.local
     return out, layout

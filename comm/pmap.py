@@ -357,8 +357,8 @@ def _combine_results(work: _Work, alive: list[int], root: int | None) -> list[An
         known = gather_objects(group, work.failures, pack(work.failures), None)
         assert known is not None
         raise work.error_of(min((one for some in known for one in some), key=lambda one: one.tile))
-    found = gather_objects(group, work.results, packed, None if root is None else alive.index(root))
-    if found is None:
+    gathered = gather_objects(group, work.results, packed, None if root is None else alive.index(root))
+    if gathered is None:
         return None
-    results = {tile: result for some in found for tile, result in some.items()}
+    results = {tile: result for some in gathered for tile, result in some.items()}
     return [results[tile] for tile in range(len(work.tiles))]

@@ -99,6 +99,6 @@ def exclusive_scan(
             running[k] = carry
         if takes_part[k]:
             carry = stack[k] if carry is None else ufunc(carry, stack[k])
-    found = np.empty_like(flat)
-    ranks.alltoallw([[row] for row in running], [[found[cut]] for cut in cuts])
-    return found.reshape(total.shape) if any(takes_part[: ranks.rank]) else None
+    scanned = np.empty_like(flat)
+    ranks.alltoallw([[row] for row in running], [[scanned[cut]] for cut in cuts])
+    return scanned.reshape(total.shape) if any(takes_part[: ranks.rank]) else None

@@ -32,13 +32,13 @@ def _apply(x: DistArray, axis: int, unit: int, function: Callable[[Any], Any]) -
     """Return `function` of the lines along an axis; a vector is first cut at multiples of `unit` elements."""
     if x.ndim > 1:
         aligned = x.redistribute(even_blocks(with_whole_axes(x.layout, {axis})))
-        made = function(np.ascontiguousarray(aligned.local))
-        shape = [*x.shape[:axis], made.shape[axis], *x.shape[axis + 1 :]]
-        return DistArray(x.comm, Layout(shape, aligned.layout.grid, aligned.layout.axes), made)
+        values = function(np.ascontiguousarray(aligned.local))
+        shape = [*x.shape[:axis], values.shape[axis], *x.shape[axis + 1 :]]
+        return DistArray(x.comm, Layout(shape, aligned.layout.grid, aligned.layout.axes), values)
     ranks = x.comm.size
     units = BlockAxis(-(-x.shape[0] // unit), ranks)
     ends = [min(unit * units.start(part), x.shape[0]) for part in range(ranks + 1)]
     sizes = tuple(high - low for low, high in pairwise(ends))
-    made = function(x.redistribute(Layout(x.shape, ProcessGrid((ranks,)), [Block(0, sizes)])).local)
+    values = function(x.redistribute(Layout(x.shape, ProcessGrid((ranks,)), [Block(0, sizes)])).local)
     after = tuple(-(-n // 8) if unit == 8 else 8 * n for n in sizes)
-    return DistArray(x.comm, Layout((sum(after),), ProcessGrid((ranks,)), [Block(0, after)]), made)
+    return DistArray(x.comm, Layout((sum(after),), ProcessGrid((ranks,)), [Block(0, after)]), values)

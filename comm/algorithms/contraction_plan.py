@@ -74,8 +74,8 @@ class Fetch:
     def items(self, memory: Array, buffer: Array | None) -> list[tuple[Exchange, Array, Array]]:
         """Return the panel's exchanges as arguments of `start_exchanges`; `buffer` receives the panel, if
         given."""
-        found = [(plan, memory[at], memory[at]) for at, plan in self.sends]
-        return found if buffer is None else [*found, (self.plan, memory[self.at], buffer)]
+        exchanges = [(plan, memory[at], memory[at]) for at, plan in self.sends]
+        return exchanges if buffer is None else [*exchanges, (self.plan, memory[self.at], buffer)]
 
 
 @dataclass(frozen=True)
@@ -88,18 +88,18 @@ class Round:
     def counts(self, itemsizes: Sequence[int]) -> Counts:
         """Return the numbers of messages and bytes of a round, in which one message to a peer has both
         factors."""
-        found = Counts()
+        counts = Counts()
         sends: set[int] = set()
         receives: set[int] = set()
         for fetch, itemsize in ((self.a, itemsizes[0]), (self.b, itemsizes[1])):
             for plan in (fetch.plan, *(plan for _, plan in fetch.sends)):
                 one = plan.counts(itemsize)
-                found.bytes_sent += one.bytes_sent
-                found.bytes_received += one.bytes_received
+                counts.bytes_sent += one.bytes_sent
+                counts.bytes_received += one.bytes_received
                 sends.update(t.peer for t in plan.sends)
                 receives.update(t.peer for t in plan.receives)
-        found.messages_sent, found.messages_received = len(sends), len(receives)
-        return found
+        counts.messages_sent, counts.messages_received = len(sends), len(receives)
+        return counts
 
 
 @dataclass(frozen=True)
@@ -147,13 +147,13 @@ class Contraction:
                 transfers_by_round.setdefault((k - first) % number, []).append(transfer)
             for turn, transfers in transfers_by_round.items():
                 by_round[turn].append((at, Exchange(self.rank, tuple(transfers), ())))
-        found, begin = [], self._first_panel(self.rank, number)
+        fetches, begin = [], self._first_panel(self.rank, number)
         for turn, sends in enumerate(by_round):
             at, plan, shape = panels_[(begin + turn) % number]
-            found.append(
+            fetches.append(
                 Fetch(at, Exchange(self.rank, (), plan.receives, plan.local_copies), shape, tuple(sends))
             )
-        return found
+        return fetches
 
     def _first_panel(self, rank: int, number: int) -> int:
         """Return the number of the panel with which a rank begins; ranks that compute the same elements
@@ -191,10 +191,10 @@ class Contraction:
 
     def counts_of_parts(self, itemsizes: Sequence[int]) -> Counts:
         """Return the numbers of messages and bytes of `parts`, given the item sizes of the factors."""
-        found = Counts()
+        counts = Counts()
         for one in self.rounds:
-            found = found + one.counts(itemsizes)
-        return found
+            counts = counts + one.counts(itemsizes)
+        return counts
 
     def counts(self, itemsizes: tuple[int, int, int, int]) -> Counts:
         """Return the numbers of messages and bytes of this rank.
@@ -206,12 +206,12 @@ class Contraction:
         itemsizes : tuple of int
             The item sizes of both factors, of the sums and of the result.
         """
-        found = self.counts_of_parts(itemsizes)
+        counts = self.counts_of_parts(itemsizes)
         if self.sum_exchange is not None:
-            found = found + self.sum_exchange.counts(itemsizes[2])
+            counts = counts + self.sum_exchange.counts(itemsizes[2])
         elif self.scheme.sum_axes:
-            found.collective(self.scheme.out_parts.elements(self.rank) * itemsizes[2])
-        return found + self.final_exchange.counts(itemsizes[3]) if self.must_move else found
+            counts.collective(self.scheme.out_parts.elements(self.rank) * itemsizes[2])
+        return counts + self.final_exchange.counts(itemsizes[3]) if self.must_move else counts
 
     def run(self, comm: Communicator, a: Array, b: Array, out: Array, empty: Empty = np.empty) -> None:
         """Compute this rank's part of the result.
@@ -313,7 +313,7 @@ def _plan_panels(
             low = max(lows[k], run.start)
             there = Run(low - lows[k], min(cuts[k][1], stop) - low)
             receives[k].append(_transfer_of_run(transfer, axis, there))
-    shape, found = target.local_shape(rank), []
+    shape, fetches = target.local_shape(rank), []
     before, after = (slice(None),) * axis, (slice(None),) * (source.ndim - axis - 1)
     for k, (low, high) in enumerate(cuts):
         size = max(min(high, end) - max(low, begin), 0)
@@ -328,8 +328,8 @@ def _plan_panels(
             )
         plan = Exchange(rank, sends, tuple(receives[k]), local_copies)
         its = (*shape[:axis], high - low, *shape[axis + 1 :])
-        found.append(((*before, slice(skip, skip + size), *after), plan, its))
-    return found
+        fetches.append(((*before, slice(skip, skip + size), *after), plan, its))
+    return fetches
 
 
 def _transfer_of_run(transfer: Transfer, axis: int, run: Run) -> Transfer:

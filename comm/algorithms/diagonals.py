@@ -47,19 +47,19 @@ def diagonal(x: DistArray, offset: int = 0, axis1: int = 0, axis2: int = 1) -> D
     axes: list[Spec] = [*(x.layout.axes[a] for a in others), Whole()]
     layout = Layout([*(x.shape[a] for a in others), length], x.layout.grid, axes)
     here = x.local.transpose([*others, one, two])
-    found = np.zeros(layout.local_shape(x.comm.rank), x.dtype)
+    values = np.zeros(layout.local_shape(x.comm.rank), x.dtype)
     part_numbers = x.layout.part_indices(x.comm.rank)
     rows, columns = (owned_indices(x.layout.parts[a], part_numbers[a]) for a in (one, two))
     _, r, c = np.intersect1d(rows + offset, columns, assume_unique=True, return_indices=True)
-    found[..., rows[r] - first] = here[..., r, c]
+    values[..., rows[r] - first] = here[..., r, c]
     specs = (x.layout.axes[one], x.layout.axes[two])
     cut = [spec.grid_axis for spec in specs if not isinstance(spec, Whole)]
     _, group = x.layout.grid.sub(x.comm.rank, [g in cut for g in range(x.layout.grid.ndim)])
     if len(group) > 1:
         # Each element comes from one rank and has no bit set on the others.
-        bits = found.reshape(-1).view(np.uint8)
+        bits = values.reshape(-1).view(np.uint8)
         x.comm.sub(group).allreduce(bits, bits, "bor")
-    return DistArray(x.comm, layout, found)
+    return DistArray(x.comm, layout, values)
 
 
 def trace(x: DistArray, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> DistArray:
@@ -72,9 +72,9 @@ def trace(x: DistArray, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: 
     DistArray
         Cut as `x` is along the other axes.
     """
-    found = diagonal(x, offset, axis1, axis2)
-    layout = Layout(found.shape[:-1], found.layout.grid, found.layout.axes[:-1])
-    return DistArray(x.comm, layout, np.asarray(found.block.sum(axis=-1, dtype=dtype)))
+    elements = diagonal(x, offset, axis1, axis2)
+    layout = Layout(elements.shape[:-1], elements.layout.grid, elements.layout.axes[:-1])
+    return DistArray(x.comm, layout, np.asarray(elements.block.sum(axis=-1, dtype=dtype)))
 
 
 def owned_indices(axis: Axis, part: int) -> Array:

@@ -54,11 +54,11 @@ def solve(a: DistArray, b: DistArray) -> DistArray:
     end = Layout(b.shape, b.layout.grid, b.layout.axes)
     sides = b if b.ndim == 2 else _column(b)
     if scalapack.is_available(a.comm):
-        found = scalapack.solve(a, sides, dtype)
+        x = scalapack.solve(a, sides, dtype)
     else:
-        found = _solve(a, sides, dtype)
-    found = found.redistribute(Layout(sides.shape, end.grid, [end.axes[0], *(end.axes[1:] or [Whole()])]))
-    return DistArray(a.comm, end, found.block.reshape(end.local_shape(a.comm.rank)))
+        x = _solve(a, sides, dtype)
+    x = x.redistribute(Layout(sides.shape, end.grid, [end.axes[0], *(end.axes[1:] or [Whole()])]))
+    return DistArray(a.comm, end, x.block.reshape(end.local_shape(a.comm.rank)))
 
 
 def cholesky(a: DistArray) -> DistArray:
@@ -82,8 +82,8 @@ def cholesky(a: DistArray) -> DistArray:
         If NumPy does not factor matrices of this dtype.
     """
     _check_square(a)
-    found = (scalapack.cholesky if scalapack.is_available(a.comm) else _cholesky)(a, _factor_dtype(a))
-    return found.redistribute(Layout(a.shape, a.layout.grid, a.layout.axes))
+    factor = (scalapack.cholesky if scalapack.is_available(a.comm) else _cholesky)(a, _factor_dtype(a))
+    return factor.redistribute(Layout(a.shape, a.layout.grid, a.layout.axes))
 
 
 def slogdet(a: DistArray) -> tuple[Array, Array]:
@@ -177,7 +177,7 @@ def _eliminate(matrix: _ColumnBlocks, sides: _ColumnBlocks | None = None) -> tup
         Whether rows have been exchanged an odd number of times, and the pivots: the last one is zero where
         the matrix is singular.
     """
-    odd, found = False, []
+    odd, diagonals = False, []
     for k in matrix.blocks():
         low, high = matrix.columns(k)
         pivots = np.empty(high - low, np.int64)
@@ -189,7 +189,7 @@ def _eliminate(matrix: _ColumnBlocks, sides: _ColumnBlocks | None = None) -> tup
         if pivots[-1] < 0:
             return odd, np.zeros(1, matrix.block.dtype)
         panel = matrix.broadcast_rows(k, slice(low, None))
-        found.append(panel.diagonal())
+        diagonals.append(panel.diagonal())
         lower = np.tril(panel[: high - low], -1) + np.eye(high - low, dtype=panel.dtype)
         for rest in (
             matrix.block[low:, matrix.local_start(k + 1) :],
@@ -201,7 +201,7 @@ def _eliminate(matrix: _ColumnBlocks, sides: _ColumnBlocks | None = None) -> tup
             rest[: high - low] = np.linalg.solve(lower, rest[: high - low])
             rest[high - low :] -= panel[high - low :] @ rest[: high - low]
         odd ^= bool(np.count_nonzero(pivots != np.arange(high - low)) % 2)
-    return odd, np.concatenate(found) if found else np.ones(1, matrix.block.dtype)
+    return odd, np.concatenate(diagonals) if diagonals else np.ones(1, matrix.block.dtype)
 
 
 def _solve(a: DistArray, b: DistArray, dtype: np.dtype[Any]) -> DistArray:

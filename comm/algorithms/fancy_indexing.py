@@ -210,8 +210,8 @@ def read_elements(x: DistArray, positions: Array) -> Array:
     """Return the elements at this rank's positions, in their shape."""
     aligned = as_blocks(x)
     owners, local = _owners(aligned, positions.reshape(-1), nearest=True)
-    found = ask_owners(x.comm, owners, local, lambda at: _elements_at(aligned.local, at))
-    return found.reshape(positions.shape)
+    elements = ask_owners(x.comm, owners, local, lambda at: _elements_at(aligned.local, at))
+    return elements.reshape(positions.shape)
 
 
 def write_elements(x: DistArray, positions: Array, values: Array, store: Store | None = None) -> DistArray:

@@ -47,9 +47,9 @@ def transform_line(
         or (kind == "rfft" and x.dtype.kind == "c")
     ):
         return None
-    made = np.fft.fft(np.zeros(1, x.dtype)).dtype
+    dtype = np.fft.fft(np.zeros(1, x.dtype)).dtype
     x = _resize(
-        DistArray(x.comm, x.layout.without_halo(), x.local.astype(made)),
+        DistArray(x.comm, x.layout.without_halo(), x.local.astype(dtype)),
         length // 2 + 1 if kind == "irfft" else length,
     )
     if kind == "irfft":
@@ -59,15 +59,15 @@ def transform_line(
         mirrored = DistArray(x.comm, mirrored.layout, mirrored.block.conj())
         x = concatenate([x, mirrored], 0)
     inverse = kind[0] == "i"
-    found = _transform_as_matrix(x, factor, inverse)
+    line = _transform_as_matrix(x, factor, inverse)
     scale = {"ortho": length**-0.5, "forward": 1.0 if inverse else 1 / length}.get(
         norm or "backward", 1 / length if inverse else 1.0
     )
     if scale != 1:
-        np.multiply(found.block, made.type(scale), out=found.block)
+        np.multiply(line.block, dtype.type(scale), out=line.block)
     if kind == "rfft":
-        return sliced(found, [slice(0, length // 2 + 1)])
-    return DistArray(found.comm, found.layout, found.block.real.copy()) if kind == "irfft" else found
+        return sliced(line, [slice(0, length // 2 + 1)])
+    return DistArray(line.comm, line.layout, line.block.real.copy()) if kind == "irfft" else line
 
 
 def _resize(x: DistArray, n: int) -> DistArray:

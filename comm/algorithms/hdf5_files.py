@@ -74,8 +74,8 @@ def stored_shape(file: File, name: str, comm: Communicator) -> tuple[tuple[int, 
             dataset = opened[name]
             return dataset.shape, dataset.dtype
 
-    found: tuple[tuple[int, ...], np.dtype[Any]] = run_on_first_rank(comm, read_header)
-    return found
+    header: tuple[tuple[int, ...], np.dtype[Any]] = run_on_first_rank(comm, read_header)
+    return header
 
 
 def load(

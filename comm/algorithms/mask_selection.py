@@ -93,7 +93,7 @@ def rebalance(comm: Communicator, rows: Array) -> DistArray:
     """Return an array in even blocks, given each rank's rows of it, in the order of ranks."""
     sizes = tuple(int(n) for n in allgather(comm, np.int64(len(rows))))
     goal = row_layout((sum(sizes), *rows.shape[1:]), comm.size)
-    found = Layout(goal.shape, goal.grid, [Block(0, sizes), *goal.axes[1:]])
+    uneven = Layout(goal.shape, goal.grid, [Block(0, sizes), *goal.axes[1:]])
     if not math.prod(goal.shape):
         return DistArray(comm, goal, rows[:0].reshape(goal.local_shape(comm.rank)))
-    return DistArray(comm, found, rows).redistribute(goal)
+    return DistArray(comm, uneven, rows).redistribute(goal)

@@ -58,7 +58,7 @@ def apply_to_stacks(parts: Sequence[DistArray], inner: Sequence[int], function: 
         )
         given.append(broadcast_local(x, over))
     comm = lead.comm
-    found = call_on_all(comm, lambda: function(*given))
+    results = call_on_all(comm, lambda: function(*given))
 
     def piece(some: Any) -> DistArray:
         values = np.asarray(some)
@@ -69,20 +69,20 @@ def apply_to_stacks(parts: Sequence[DistArray], inner: Sequence[int], function: 
             comm, Layout((*outer, *inner_shape), even.grid, [*specs, *[Whole()] * len(inner_shape)]), values
         )
 
-    if not isinstance(found, tuple):
-        return piece(found)
-    made: Any = map(piece, found)
-    return type(found)(*made) if hasattr(found, "_fields") else tuple(made)
+    if not isinstance(results, tuple):
+        return piece(results)
+    pieces: Any = map(piece, results)
+    return type(results)(*pieces) if hasattr(results, "_fields") else tuple(pieces)
 
 
 def call_on_all(comm: Communicator, call: Callable[[], Any]) -> Any:
     """Return the result of `call` on this rank; an exception on one rank is raised on all."""
     error: Exception | None = None
     try:
-        found = call()
+        result = call()
     except Exception as caught:
         error = caught
     failed = allgather(comm, np.bool_(error is not None))
     if failed.any():
         raise broadcast_object(comm, error, int(np.argmax(failed)))
-    return found
+    return result

@@ -56,16 +56,16 @@ def _create(file: File, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
 
 def run_on_first_rank(comm: Communicator, action: Any) -> Any:
     """Return the result of an action that the first rank performs; its exception is raised on all ranks."""
-    found: Any = None
+    result: Any = None
     if comm.rank == 0:
         try:
-            found = action()
+            result = action()
         except Exception as error:
-            found = error
-    found = broadcast_object(comm, found, 0)
-    if isinstance(found, Exception):
-        raise found
-    return found
+            result = error
+    result = broadcast_object(comm, result, 0)
+    if isinstance(result, Exception):
+        raise result
+    return result
 
 
 def stored_shape(file: File, comm: Communicator) -> tuple[tuple[int, ...], np.dtype[Any]]:
@@ -81,8 +81,8 @@ def stored_shape(file: File, comm: Communicator) -> tuple[tuple[int, ...], np.dt
         a = np.load(file, mmap_mode="r")
         return a.shape, a.dtype
 
-    found: tuple[tuple[int, ...], np.dtype[Any]] = run_on_first_rank(comm, read_header)
-    return found
+    header: tuple[tuple[int, ...], np.dtype[Any]] = run_on_first_rank(comm, read_header)
+    return header
 
 
 def load(file: File, layout: Layout, comm: Communicator) -> DistArray:

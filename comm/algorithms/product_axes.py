@@ -119,11 +119,11 @@ def multiply(product: Product, a: Array, b: Array, out: Array, add: bool) -> Non
     if not add and _for_blas(into) and np.may_share_memory(into, out):
         np.matmul(left, right, out=into, dtype=out.dtype)
         return
-    found = np.matmul(left, right, dtype=out.dtype).reshape(transposed.shape)
+    values = np.matmul(left, right, dtype=out.dtype).reshape(transposed.shape)
     if add:
-        np.add(transposed, found, out=transposed)
+        np.add(transposed, values, out=transposed)
     else:
-        transposed[...] = found
+        transposed[...] = values
 
 
 def _matrices(x: Array, letters: str, batch: str, rows: str, columns: str) -> Array:
@@ -132,8 +132,8 @@ def _matrices(x: Array, letters: str, batch: str, rows: str, columns: str) -> Ar
     x, letters = x.squeeze(unit_axes), "".join(y for k, y in enumerate(letters) if k not in unit_axes)
     x = x.transpose([letters.index(y) for y in batch + rows + columns])
     n, m = len(batch), len(batch) + len(rows)
-    made = x.reshape(*x.shape[:n], math.prod(x.shape[n:m]), math.prod(x.shape[m:]))
-    return made if _for_blas(made) else np.ascontiguousarray(made)
+    matrices = x.reshape(*x.shape[:n], math.prod(x.shape[n:m]), math.prod(x.shape[m:]))
+    return matrices if _for_blas(matrices) else np.ascontiguousarray(matrices)
 
 
 def _for_blas(x: Array) -> bool:

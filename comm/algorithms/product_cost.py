@@ -101,7 +101,7 @@ class ProductCosts:
         (float, Sum), or None
             The cost and the first of the cheapest layouts; None if all cost more than the bound.
         """
-        ways, found = [self.rank_costs(grid, 0).local_product(cut)], None
+        ways, best = [self.rank_costs(grid, 0).local_product(cut)], None
         if ways[0].least >= most:
             return None
         for summed in sums:
@@ -114,13 +114,13 @@ class ProductCosts:
                 if taken >= most:
                     break
             if taken < most:
-                found, most = (taken, summed), taken
-        return found
+                best, most = (taken, summed), taken
+        return best
 
     def holdings(self, rank: int) -> _Holdings:
         """Return the parts of axes that a rank has of the factors, and needs of the result."""
-        found = self._had.get(rank)
-        if found is None:
+        holdings = self._had.get(rank)
+        if holdings is None:
             a, b, out = (
                 {}
                 if layout is None
@@ -128,8 +128,8 @@ class ProductCosts:
                 for letters, layout in self._arrays
             )
             wanted = None if self._arrays[2][1] is None else math.prod(part.size for part in out.values())
-            found = self._had[rank] = _Holdings(a, b, out, wanted)
-        return found
+            holdings = self._had[rank] = _Holdings(a, b, out, wanted)
+        return holdings
 
 
 class _Part(NamedTuple):
@@ -230,7 +230,7 @@ class LowerBounds:
     def least(self, cut: Mapping[str, Spec]) -> float:
         """Return a lower bound of the cost of a distribution, for any layout of the sums."""
         of, sizes, first = self.costs.product, self.costs.sizes, self.costs.first
-        extent, a, b, made, work = of.extent, first.a, first.b, first.out, first.work
+        extent, a, b, out, work = of.extent, first.a, first.b, first.out, first.work
         parts, smaller = 1, 1.0
         for x, spec in cut.items():
             assert not isinstance(spec, Whole)
@@ -241,15 +241,15 @@ class LowerBounds:
             if x in of.b:
                 b = b // n * needs
             if x in of.out:
-                made = made // n * needs
+                out = out // n * needs
             else:
                 parts *= self.grid.shape[spec.grid_axis]
                 smaller *= self._least[spec.grid_axis]
         come = max(0, a - first.of_a) * sizes[0] + max(0, b - first.of_b) * sizes[1]
         wanted = first.wanted
-        add = 0.0 if wanted is None else float(max(0, wanted - made))
+        add = 0.0 if wanted is None else float(max(0, wanted - out))
         if parts > 1:  # on all ranks that have some; as they are made, but cut further; as they are wanted
-            add = min(add + 2 * (parts - 1) / parts * made, (parts - 1) * made * smaller)
+            add = min(add + 2 * (parts - 1) / parts * out, (parts - 1) * out * smaller)
             add = add if wanted is None else min(add, float((parts - 1) * wanted))
         return (come + add * sizes[2] + work) * _ROUNDED
 
@@ -316,8 +316,8 @@ class _RankCosts:
         known = self._shares[x]
         # Nearly all axes are in even blocks: their key needs no hash of block sizes.
         key: Any = spec.grid_axis if isinstance(spec, Block) and spec.sizes is None else spec
-        found = known.get(key)
-        if found is None:
+        share = known.get(key)
+        if share is None:
             costs = self.costs
             n, holdings = costs.product.extent[x], costs.holdings(self.rank)
             if isinstance(spec, Whole):
@@ -326,19 +326,19 @@ class _RankCosts:
                 part = _part(axis_of(n, spec, self.grid), self.coords[spec.grid_axis])
             else:
                 part = _even_part(n, self.grid.shape[key], self.coords[key])
-            found = known[key] = _AxisShare(
+            share = known[key] = _AxisShare(
                 part.size,
                 part.overlap(holdings.a.get(x)),
                 part.overlap(holdings.b.get(x)),
                 part.overlap(holdings.out.get(x)),
             )
-        return found
+        return share
 
     def local_product(self, cut: Mapping[str, Spec]) -> _LocalProduct:
         """Return the rank's share of the product in a distribution of its axes."""
         of, sizes = self.costs.product, self.costs.sizes
         of_a, of_b, of_out, inner = of.a, of.b, of.out, of.inner
-        need_a = stay_a = need_b = stay_b = made = there = points = parts = 1
+        need_a = stay_a = need_b = stay_b = need_out = there = points = parts = 1
         for x in self._shares:
             spec = cut.get(x, _WHOLE)
             needs, has_a, has_b, has_out = self.share(x, spec)
@@ -349,14 +349,14 @@ class _RankCosts:
                 need_b *= needs
                 stay_b *= has_b
             if x in of_out:
-                made *= needs
+                need_out *= needs
                 there *= has_out
             elif x in inner:
                 points *= needs
                 if not isinstance(spec, Whole):
                     parts *= self.grid.shape[spec.grid_axis]
         come = (need_a - stay_a) * sizes[0] + (need_b - stay_b) * sizes[1]
-        return _LocalProduct(cut, come, 2 * made * points / FLOPS_PER_BYTE, made, there, parts)
+        return _LocalProduct(cut, come, 2 * need_out * points / FLOPS_PER_BYTE, need_out, there, parts)
 
     def cost(self, way: _LocalProduct, summed: Sum) -> float:
         """Return the cost of a distribution in which parts of sums are added up in the layout `summed`."""

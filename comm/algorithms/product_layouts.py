@@ -176,10 +176,10 @@ def _best(
                 heappush(heap, (bounds.least(cut), (place[0], k), bounds, cut))
             continue
         most = least if place > first else math.nextafter(least, math.inf)
-        found = costs.best(bounds.grid, taken, _sum_layouts(product, bounds.grid, taken, wanted), most)
-        if found is not None:
-            least, first = found[0], place
-            best = (Arrangement(bounds.grid, tuple(taken.items())), found[1])
+        cheapest = costs.best(bounds.grid, taken, _sum_layouts(product, bounds.grid, taken, wanted), most)
+        if cheapest is not None:
+            least, first = cheapest[0], place
+            best = (Arrangement(bounds.grid, tuple(taken.items())), cheapest[1])
     assert best is not None
     return least, _scheme(product, a, b, *best, wanted)
 
@@ -228,12 +228,12 @@ class _Assignments:
 
     @cached_property
     def _all(self) -> list[tuple[int, dict[str, Spec]]]:
-        found = []
+        ways = []
         for k, taken in enumerate(product(*self.choices)):
             cuts = [one for one in taken if one is not None]
             if len(cut := dict(cuts)) == len(cuts):
-                found.append((k, cut))
-        return found
+                ways.append((k, cut))
+        return ways
 
 
 def _grids(

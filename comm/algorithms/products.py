@@ -76,6 +76,6 @@ def _product(of: Product, a: DistArray, b: DistArray, layout: Layout | None) -> 
     )
     target = layout or scheme.out
     *_, dtype = np.matmul.resolve_dtypes((a.dtype, b.dtype, None))
-    found = DistArray(a.comm, target, np.zeros(target.local_shape(a.comm.rank), dtype))
-    Contraction(scheme, a.comm.rank).run(a.comm, a.local, b.local, found.local)
-    return found
+    result = DistArray(a.comm, target, np.zeros(target.local_shape(a.comm.rank), dtype))
+    Contraction(scheme, a.comm.rank).run(a.comm, a.local, b.local, result.local)
+    return result

@@ -124,8 +124,8 @@ def _distributed_axis(
     """Return the axis along which to distribute a result: the longest whole one with at least `parts`
     elements; None if there is none."""
     free = [a for a, spec in enumerate(specs) if isinstance(spec, Whole) and a not in axes]
-    found = max(free, key=lambda a: shape[a], default=None)
-    return found if found is not None and shape[found] >= parts else None
+    axis = max(free, key=lambda a: shape[a], default=None)
+    return axis if axis is not None and shape[axis] >= parts else None
 
 
 def _pairwise(ufunc: np.ufunc, stack: Array) -> Array:
@@ -134,8 +134,8 @@ def _pairwise(ufunc: np.ufunc, stack: Array) -> Array:
         even = len(stack) // 2 * 2
         paired = ufunc(stack[0:even:2], stack[1:even:2])
         stack = np.concatenate([paired, stack[even:]]) if even < len(stack) else paired
-    found: Array = stack[0]
-    return found
+    combined: Array = stack[0]
+    return combined
 
 
 def without_axes(x: DistArray, axes: tuple[int, ...], keepdims: bool) -> DistArray:

@@ -45,11 +45,11 @@ def _library() -> ctypes.CDLL | None:
         return None
     places = [Path(sys.prefix, "lib"), Path(os.environ.get("MKLROOT", sys.prefix), "lib")]
     for place in places:
-        found = [next(iter(sorted(place.glob(name + ".*"))), None) for name in _NAMES]
+        paths = [next(iter(sorted(place.glob(name + ".*"))), None) for name in _NAMES]
         try:
             loaded = [
                 ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL | os.RTLD_LAZY)
-                for path in found
+                for path in paths
                 if path is not None
             ]
         except OSError:
@@ -107,8 +107,8 @@ class _Matrix:
     def diagonal(self) -> Array:
         """Return the elements of the diagonal that this rank owns."""
         rows, columns = self.indices()
-        found: Array = self.memory[rows[:, None] == columns]
-        return found
+        elements: Array = self.memory[rows[:, None] == columns]
+        return elements
 
     def to_array(self) -> DistArray:
         return DistArray(self.comm, self.layout, np.ascontiguousarray(self.memory))
@@ -165,7 +165,7 @@ def cholesky(a: DistArray, dtype: np.dtype[Any]) -> DistArray:
 
 def _raise_on_all(comm: Communicator, wrong: bool, what: str) -> None:
     """Raise `LinAlgError` with the text `what` on all ranks if `wrong` is true on one of them."""
-    found = np.array([wrong], np.int64)
-    comm.allreduce(found, found, "max")
-    if found[0]:
+    flag = np.array([wrong], np.int64)
+    comm.allreduce(flag, flag, "max")
+    if flag[0]:
         raise np.linalg.LinAlgError(what)

@@ -49,19 +49,19 @@ def scan(x: DistArray, ufunc: np.ufunc, axis: int, dtype: Any = None) -> DistArr
     (a,) = normalised_axes(axis, x.ndim)
     aligned = x.redistribute(without_cyclic(x.layout))
     spec, part = aligned.layout.axes[a], aligned.layout.parts[a]
-    found: Array = np.asarray(ufunc.accumulate(aligned.local, axis=a, dtype=dtype), order="C")
+    scanned: Array = np.asarray(ufunc.accumulate(aligned.local, axis=a, dtype=dtype), order="C")
     if not isinstance(spec, Whole) and part.parts > 1 and x.shape[a]:
         last = (slice(None),) * a + (slice(-1, None),)
-        total = found[last]
-        if not found.shape[a]:
-            total = np.zeros([1 if b == a else n for b, n in enumerate(found.shape)], found.dtype)
+        total = scanned[last]
+        if not scanned.shape[a]:
+            total = np.zeros([1 if b == a else n for b, n in enumerate(scanned.shape)], scanned.dtype)
         takes_part = [part.size(k) > 0 for k in range(part.parts)]
         carried = exclusive_scan(
             grid_line(x.comm, aligned.layout.grid, spec.grid_axis), total, ufunc, takes_part
         )
         if carried is not None:
-            found = np.asarray(ufunc(carried, found)).astype(found.dtype, copy=False)
-    return DistArray(x.comm, aligned.layout, found)
+            scanned = np.asarray(ufunc(carried, scanned)).astype(scanned.dtype, copy=False)
+    return DistArray(x.comm, aligned.layout, scanned)
 
 
 def reduceat(x: DistArray, ufunc: np.ufunc, starts: Array, dtype: Any = None) -> DistArray:

@@ -54,11 +54,11 @@ def take(x: DistArray, index: DistArray, axis: int) -> DistArray:
     elements = np.moveaxis(aligned.local, axis, 0)
     spec = aligned.layout.axes[axis]
     if isinstance(spec, Whole):
-        found = elements[indices.reshape(-1)]
+        taken = elements[indices.reshape(-1)]
     else:
         ranks = grid_line(x.comm, aligned.layout.grid, spec.grid_axis)
-        found = ask_owners(ranks, *_owners(indices, aligned, axis), lambda at: elements[at])
-    values = found.reshape(*indices.shape, *elements.shape[1:])
+        taken = ask_owners(ranks, *_owners(indices, aligned, axis), lambda at: elements[at])
+    values = taken.reshape(*indices.shape, *elements.shape[1:])
     index_axes = range(indices.ndim)
     values = np.moveaxis(values, tuple(index_axes), tuple(axis + k for k in index_axes))
     return DistArray(x.comm, layout, values)

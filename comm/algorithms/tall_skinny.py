@@ -72,10 +72,10 @@ def pseudo_inverse(x: DistArray, rcond: float) -> DistArray:
 
     Singular values of at most `rcond` times the largest count as zero.
     """
-    found = _factor(x, _dtype(x))
-    inner = found.own_rows(np.linalg.pinv(found.stacked_factors, rcond).T).T
-    layout = Layout(x.shape[::-1], found.held.layout.grid, found.held.layout.axes[::-1])
-    return DistArray(x.comm, layout, inner @ found.orthogonal.conj().T)
+    factors = _factor(x, _dtype(x))
+    inner = factors.own_rows(np.linalg.pinv(factors.stacked_factors, rcond).T).T
+    layout = Layout(x.shape[::-1], factors.held.layout.grid, factors.held.layout.axes[::-1])
+    return DistArray(x.comm, layout, inner @ factors.orthogonal.conj().T)
 
 
 def qr(x: DistArray) -> tuple[DistArray, Array] | None:
@@ -87,26 +87,26 @@ def qr(x: DistArray) -> tuple[DistArray, Array] | None:
         The orthogonal factor, distributed by rows, and the triangular one on every rank; None if columns are
         linearly dependent, so that the factors are not unique.
     """
-    found = _factor(x, _dtype(x))
-    inner, upper = np.linalg.qr(found.stacked_factors)
+    factors = _factor(x, _dtype(x))
+    inner, upper = np.linalg.qr(factors.stacked_factors)
     sizes = np.abs(upper.diagonal())
     if not sizes.min() > np.sqrt(np.finfo(upper.dtype).eps) * sizes.max():
         return None
-    own = found.orthogonal @ found.own_rows(inner)
-    top = _top(x, own, found)
+    own = factors.orthogonal @ factors.own_rows(inner)
+    top = _top(x, own, factors)
     signs = np.ones(len(upper), upper.dtype)
     for j in range(len(upper)):  # Ballard and others, "Reconstructing Householder vectors from TSQR" (2014)
         signs[j] = 1 if top[j, j] < 0 else -1
         top[j, j] -= signs[j]
         top[j + 1 :, j] /= top[j, j]
         top[j + 1 :, j + 1 :] -= np.outer(top[j + 1 :, j], top[j, j + 1 :])
-    return DistArray(x.comm, found.held.layout, own * signs), upper * signs[:, None]
+    return DistArray(x.comm, factors.held.layout, own * signs), upper * signs[:, None]
 
 
-def _top(x: DistArray, own: Array, found: _LocalFactors) -> Array:
+def _top(x: DistArray, own: Array, factors: _LocalFactors) -> Array:
     """Return the first ``x.shape[1]`` rows of a matrix distributed by rows, on every rank; `own` has this
     rank's."""
-    first = found.held.layout.parts[0].to_global(x.comm.rank, 0)
+    first = factors.held.layout.parts[0].to_global(x.comm.rank, 0)
     return _gather_rows(x, own[: max(0, min(len(own), x.shape[1] - first))])[: x.shape[1]]
 
 
@@ -128,13 +128,13 @@ def least_squares(a: DistArray, b: DistArray, rcond: float | None) -> tuple[Dist
         NumPy's four results, on every rank.
     """
     dtype, (m, n) = _dtype(a, b), a.shape
-    found = _factor(a, dtype)
+    factors = _factor(a, dtype)
     sides = b.redistribute(row_layout(b.shape, a.comm.size)).local.astype(dtype)
     given = np.finfo(dtype).eps * max(m, n) if rcond is None else rcond
     x, _, rank, values = np.linalg.lstsq(
-        found.stacked_factors, _gather_rows(a, found.orthogonal.conj().T @ sides), given
+        factors.stacked_factors, _gather_rows(a, factors.orthogonal.conj().T @ sides), given
     )
-    rest = sides - found.held.local.astype(dtype) @ x
+    rest = sides - factors.held.local.astype(dtype) @ x
     squares = np.atleast_1d((rest.real**2 + rest.imag**2 if dtype.kind == "c" else rest**2).sum(axis=0))
     errors = allgather(a.comm, squares).sum(axis=0)
     if rank != n:

@@ -84,9 +84,9 @@ def unique_rows(x: DistArray) -> tuple[DistArray, DistArray, DistArray, DistArra
     flat = Layout(x.shape[:1], aligned.layout.grid, aligned.layout.axes[:1])
     kind = np.dtype([(f"f{k}", x.dtype) for k in range(columns)])
     elements = np.ascontiguousarray(aligned.local)
-    found, *others = unique(DistArray(comm, flat, elements.view(kind)[:, 0]), False)
-    table = Layout((*found.shape, columns), found.layout.grid, [*found.layout.axes, Whole()])
-    values = found.local.view(x.dtype).reshape(-1, columns)
+    rows, *others = unique(DistArray(comm, flat, elements.view(kind)[:, 0]), False)
+    table = Layout((*rows.shape, columns), rows.layout.grid, [*rows.layout.axes, Whole()])
+    values = rows.local.view(x.dtype).reshape(-1, columns)
     first, inverse, counts = others
     return DistArray(comm, table, values), first, inverse, counts
 

@@ -52,9 +52,9 @@ def read_view(
     """
     if index is not None:
         aligned = x.redistribute(without_cyclic(x.layout))
-        found = empty_like(x, row_layout(_points(shape, index), x.comm.size))
-        _copy(x.comm, (aligned, _side(aligned, shape, index)), (found, Side.whole(found.layout)))
-        x = found
+        elements = empty_like(x, row_layout(_points(shape, index), x.comm.size))
+        _copy(x.comm, (aligned, _side(aligned, shape, index)), (elements, Side.whole(elements.layout)))
+        x = elements
     return _in_shape(_view_as(x, dtype), wanted)
 
 

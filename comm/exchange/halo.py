@@ -155,4 +155,4 @@ def _near_ends(box: Box, ends: Sequence[tuple[int, int]], rim: float) -> Iterato
 
 
 def _transfers(boxes: dict[int, list[Box]]) -> tuple[Transfer, ...]:
-    return tuple(Transfer(peer, tuple(found)) for peer, found in boxes.items() if found)
+    return tuple(Transfer(peer, tuple(its)) for peer, its in boxes.items() if its)

@@ -20,7 +20,7 @@ from .exchange_plan import (
 
 __all__ = ["PersistentExchanges"]
 
-_KEPT = 8  # combinations of addresses
+_MAX_PREPARED = 8  # combinations of addresses
 
 _Items = Sequence[tuple[Exchange, Array, Array]]
 _Packed = tuple[int, Box, Array]  # number of the exchange, box of its array, contiguous buffer
@@ -52,18 +52,18 @@ class PersistentExchanges:
     def start(self, comm: Communicator, items: _Items) -> PendingExchange:
         """Begin the exchanges, like `start_exchanges`."""
         key = tuple([(a.__array_interface__["data"][0], a.shape, a.strides) for x in items for a in x[1:]])
-        found = self.known.get(key)
-        if found is None or found.comm is not comm:
-            found = self._prepare(comm, items, key)
-            if found is None:
+        ready = self.known.get(key)
+        if ready is None or ready.comm is not comm:
+            ready = self._prepare(comm, items, key)
+            if ready is None:
                 return start_exchanges(comm, items)
-        for k, box, packed in found.packed_sends:
+        for k, box, packed in ready.packed_sends:
             packed[...] = box_view(items[k][1], box)
-        request = found.persistent_messages.begin((items, found))
+        request = ready.persistent_messages.begin((items, ready))
         for plan, source, target in items:
             for here, there in plan.local_copies:
                 box_view(target, there)[...] = box_view(source, here)
-        arriving = tuple([(box_view(items[k][2], box), packed) for k, box, packed in found.packed_receives])
+        arriving = tuple([(box_view(items[k][2], box), packed) for k, box, packed in ready.packed_receives])
         return PendingExchange(comm, (request,), arriving)
 
     def _prepare(self, comm: Communicator, items: _Items, key: Any) -> _Prepared | None:
@@ -71,7 +71,7 @@ class PersistentExchanges:
         if not self._supported:
             return None
         if key not in self.known:
-            if len(self.known) >= _KEPT:
+            if len(self.known) >= _MAX_PREPARED:
                 self.known.clear()
             self.known[key] = None
             return None
@@ -81,8 +81,8 @@ class PersistentExchanges:
         if starter is None:
             self._supported = False
             return None
-        found = self.known[key] = _Prepared(comm, starter, packed_sends, packed_receives)
-        return found
+        prepared = self.known[key] = _Prepared(comm, starter, packed_sends, packed_receives)
+        return prepared
 
 
 def _messages(
@@ -98,10 +98,10 @@ def _messages(
             )
     messages: list[tuple[int, tuple[Array, ...]]] = []
     packed: list[_Packed] = []
-    for peer, found in boxes.items():
-        parts = [part for _, _, part in found]
+    for peer, windows in boxes.items():
+        parts = [part for _, _, part in windows]
         if any(map(is_fragmented, parts)):
             parts = contiguous_buffers(parts)
-            packed += [(k, box, part) for (k, box, _), part in zip(found, parts, strict=True)]
+            packed += [(k, box, part) for (k, box, _), part in zip(windows, parts, strict=True)]
         messages.append((peer, tuple(parts)))
     return tuple(messages), tuple(packed)

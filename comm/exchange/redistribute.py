@@ -298,5 +298,5 @@ def _senders(source: Side, target: Side, rank: int) -> Iterator[tuple[int, list[
 
 
 def _overlaps(a: Axis, part: int, b: Axis, others: Iterator[int] | Sequence[int]) -> _Overlaps:
-    found = ((other, overlap(a, part, b, other)) for other in others)
-    return [(other, runs) for other, runs in found if runs]
+    overlaps = ((other, overlap(a, part, b, other)) for other in others)
+    return [(other, runs) for other, runs in overlaps if runs]

@@ -84,9 +84,9 @@ def sliced(x: DistArray, key: Sequence[slice], layout: Layout | None = None) -> 
     """
     held = x.redistribute(without_cyclic(x.layout))
     window = ArrayWindow(held, tuple(range(*s.indices(n)) for s, n in zip(key, x.shape, strict=True)))
-    found = empty_like(x, layout or even_blocks(held.layout, window.shape))
-    copy_windows([(window, whole_window(found))])
-    return found
+    result = empty_like(x, layout or even_blocks(held.layout, window.shape))
+    copy_windows([(window, whole_window(result))])
+    return result
 
 
 def empty_like(like: DistArray, layout: Layout, dtype: Any = None) -> DistArray:

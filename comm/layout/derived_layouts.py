@@ -46,9 +46,9 @@ def axis_interval(layout: Layout, axis: int, low: int, high: int, rank: int) -> 
         begin, cut = low, Whole()
     shape, axes = list(layout.shape), list(layout.axes)
     shape[axis], axes[axis] = high - low, cut
-    found = Layout(shape, layout.grid, axes)
-    size = found.parts[axis].size(c)
-    return found, slice(begin, begin + size) if size else slice(0, 0)
+    interval = Layout(shape, layout.grid, axes)
+    size = interval.parts[axis].size(c)
+    return interval, slice(begin, begin + size) if size else slice(0, 0)
 
 
 def with_summand_axes(layout: Layout, over: Sequence[int]) -> Layout:

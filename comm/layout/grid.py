@@ -60,11 +60,11 @@ class ProcessGrid:
         """Return the coordinates of a rank."""
         if not 0 <= rank < self.size:
             raise GridError(f"rank {rank} is not in grid {self.shape}")
-        found = []
+        coords = []
         for n in reversed(self.shape):
             rank, c = divmod(rank, n)
-            found.append(c)
-        return tuple(reversed(found))
+            coords.append(c)
+        return tuple(reversed(coords))
 
     def rank(self, coords: Sequence[int]) -> int:
         """Return the rank at some coordinates."""
@@ -197,9 +197,9 @@ def _choose(extents: tuple[int, ...], ranks: int, rows: bool) -> ProcessGrid:
                 choices.append((busy * min(parts, n), surface + (parts - 1) * whole // n, (-parts, *rest)))
         return min(choices)
 
-    found = [-parts for parts in best(0, ranks)[2]]
-    cut = [axis for axis, parts in enumerate(found) if parts > 1]
+    shape = [-parts for parts in best(0, ranks)[2]]
+    cut = [axis for axis, parts in enumerate(shape) if parts > 1]
     more, less = _ROW_TOLERANCE
     if rows and len(cut) == 1 and ranks <= extents[0] and less * extents[cut[0]] <= more * extents[0]:
-        found = [ranks, *[1] * (len(extents) - 1)]
-    return ProcessGrid(found)
+        shape = [ranks, *[1] * (len(extents) - 1)]
+    return ProcessGrid(shape)

@@ -221,14 +221,14 @@ class Layout:
 
     def to_global(self, rank: int, place: Sequence[int]) -> tuple[int, ...]:
         """Return the index of an element at a position of a rank's memory, which must not lie in the halo."""
-        found = []
+        index = []
         for part, c, p, (before, _) in zip(
             self.parts, self.part_indices(rank), place, self.halo, strict=True
         ):
             if not 0 <= p - before < part.size(c):
                 raise LayoutError(f"place {tuple(place)} is not among the elements of rank {rank}")
-            found.append(part.to_global(c, p - before))
-        return tuple(found)
+            index.append(part.to_global(c, p - before))
+        return tuple(index)
 
     def elements(self, rank: int) -> int:
         """Return the number of elements that a rank owns, without halo."""

@@ -69,8 +69,8 @@ def suited(region: str, spread: Collection[str], ranks: int) -> dict[str, Layout
     usual: dict[str, Layout | None] = {
         a.name: Layout.chosen(a.shape, ranks, rows=rows) for a in what.arrays if a.name in spread
     }
-    found = preferred_layouts(what, usual, usual.keys(), ranks)
-    return {name: layout for name, layout in found.items() if layout is not None}
+    preferred = preferred_layouts(what, usual, usual.keys(), ranks)
+    return {name: layout for name, layout in preferred.items() if layout is not None}
 
 
 def count(
@@ -102,23 +102,23 @@ def count(
     """
     what = parse(region)
     begun = time.perf_counter()
-    made = plan(what, layouts, ranks, rank, library=PLANNERS)
+    program = plan(what, layouts, ranks, rank, library=PLANNERS)
     planning = time.perf_counter() - begun
     if again:
-        after = {a.name: made.layout(a.name) for a in what.arrays if a.role in ("in", "inout")}
-        made = plan(what, after, ranks, rank, valid=made.valid, library=PLANNERS)
+        after = {a.name: program.layout(a.name) for a in what.arrays if a.role in ("in", "inout")}
+        program = plan(what, after, ranks, rank, valid=program.valid, library=PLANNERS)
     return Counted(
-        made.counts,
-        tuple(_phases(made)),
-        sum(isinstance(step, Local) for step in made.steps),
-        tuple(note.text for note in made.notes if note.whole),
+        program.counts,
+        tuple(_phases(program)),
+        sum(isinstance(step, Local) for step in program.steps),
+        tuple(note.text for note in program.notes if note.whole),
         planning,
     )
 
 
-def _phases(made: Program) -> Iterator[Phase]:
+def _phases(program: Program) -> Iterator[Phase]:
     """Yield the phases of a rank, one for each step at which it waits for others."""
-    for step in made.steps:
+    for step in program.steps:
         counts = step.counts()
         messages = max(counts.messages_sent, counts.messages_received)
         nbytes = max(counts.bytes_sent, counts.bytes_received)

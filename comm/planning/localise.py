@@ -263,9 +263,9 @@ class _Localiser:
                 return None
             stmt, begin, shape = first, [begin[a] for a in kept], [shape[a] for a in kept]
         amap = tuple(Index(low, 1, a) for a, low in enumerate(begin))
-        made = rewindow(remap_points(stmt, amap, tuple(shape)), self.to_local)
-        assert isinstance(made, Compute)
-        return made
+        local = rewindow(remap_points(stmt, amap, tuple(shape)), self.to_local)
+        assert isinstance(local, Compute)
+        return local
 
     def to_local(self, window: Window) -> Window:
         """Return a window with indices of this rank's memory instead of global indices."""

@@ -211,13 +211,13 @@ def fit(points: Sequence[tuple[float, float]], gap: float = 0.0) -> Link:
     ordered = sorted(points)
     if len(ordered) < 4:
         raise ValueError(f"two lines need four points, and there are {len(ordered)}")
-    found: list[tuple[float, Link]] = []
+    fits: list[tuple[float, Link]] = []
     for cut in range(2, len(ordered) - 1):
         short, long = _line(ordered[:cut]), _line(ordered[cut:])
         link = Link((replace(short, limit=ordered[cut - 1][0]), long), gap)
         error = sum((link.time(n) / t - 1) ** 2 for n, t in ordered)
-        found.append((error, link))
-    return min(found, key=lambda pair: pair[0])[1]
+        fits.append((error, link))
+    return min(fits, key=lambda pair: pair[0])[1]
 
 
 def _line(points: Sequence[tuple[float, float]]) -> Line:

@@ -139,8 +139,8 @@ def place_region(
         serial_limit,
     )
     log = Log()
-    found = placed.region
+    region = placed.region
     for one in (remove_redundant_exchanges(valid or {}), merge_reductions(finite), *PASSES):
-        found = one.fn(found, log)
+        region = one.fn(region, log)
     notes = (*placed.notes, *(Note(f"{note.pass_name}: {note.text}", note.loc) for note in log.notes))
-    return copy_on_write(replace(placed, region=found, notes=notes), preserved)
+    return copy_on_write(replace(placed, region=region, notes=notes), preserved)

@@ -40,9 +40,9 @@ def caller_text() -> str:
 
 def traceback_text(trace: TracebackType | None) -> str:
     """Return the innermost location of a traceback outside dcarray and NumPy as text; empty if none."""
-    found = ""
+    place = ""
     while trace is not None:
         if not trace.tb_frame.f_code.co_filename.startswith(_INSIDE):
-            found = location_text((trace.tb_frame.f_code.co_filename, trace.tb_lineno))
+            place = location_text((trace.tb_frame.f_code.co_filename, trace.tb_lineno))
         trace = trace.tb_next
-    return found
+    return place

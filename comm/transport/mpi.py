@@ -178,11 +178,11 @@ class MpiCommunicator:
 
     def ready(self, requests: Sequence[Request], wait: bool) -> list[int]:
         held = [request for request in requests if isinstance(request, _Message)]
-        found: list[int] = []
+        ready: list[int] = []
 
         def through() -> bool:
-            found[:] = [k for k, message in enumerate(held) if message.request.Get_status()]
-            return bool(found)
+            ready[:] = [k for k, message in enumerate(held) if message.request.Get_status()]
+            return bool(ready)
 
         if not wait:
             through()
@@ -191,7 +191,7 @@ class MpiCommunicator:
         else:
             while not through():
                 pass
-        return found
+        return ready
 
     def step(self, what: tuple[Any, ...], where: Location | None = None) -> None:
         if self._watch is not None:
@@ -203,11 +203,11 @@ class MpiCommunicator:
             return self._watch.step_and_wait(what, bits, where)
         words = encode_words(step_hash(what), bits)
         self._comm.Allreduce(MPI.IN_PLACE, [words, 4, MPI.INT64_T], MPI.BOR)
-        found = decode_words(words)
-        if found is None:
+        combined = decode_words(words)
+        if combined is None:
             at = location_text(where or caller())
             raise MismatchError(f"rank {self.rank} calls {step_text(what)} ({at}) where another one does not")
-        return found
+        return combined
 
     def _synchronise(self, what: tuple[Any, ...]) -> None:
         """Wait until all ranks are about to perform the same operation, so that none blocks inside MPI."""
@@ -293,10 +293,10 @@ class MpiCommunicator:
         if group not in self._subs:
             if self._watch is not None:
                 self._meet_group(group)
-            made = self._comm.Create_group(self._comm.Get_group().Incl(list(group)))
+            handle = self._comm.Create_group(self._comm.Get_group().Incl(list(group)))
             name, ranks = (self.name, group), tuple(self.ranks[rank] for rank in group)
-            watch = None if self.job is None else StepCheck(self.job, name, ranks, made.Idup())
-            self._subs[group] = MpiCommunicator(made, self.counts, name, ranks, watch)
+            watch = None if self.job is None else StepCheck(self.job, name, ranks, handle.Idup())
+            self._subs[group] = MpiCommunicator(handle, self.counts, name, ranks, watch)
         return self._subs[group]
 
     def _meet_group(self, group: Sequence[int]) -> None:
@@ -330,9 +330,9 @@ def _reduction_operation(name: str, dtype: np.dtype[Any]) -> tuple[MPI.Op, MPI.D
 @cache
 def _element_type(dtype: np.dtype[Any]) -> MPI.Datatype:
     """Return an MPI datatype of an element, whose MPI name is the dtype's text (``dtype.str``)."""
-    made = MPI.BYTE.Create_contiguous(dtype.itemsize).Commit()
-    made.Set_name(dtype.str)
-    return made
+    datatype = MPI.BYTE.Create_contiguous(dtype.itemsize).Commit()
+    datatype.Set_name(dtype.str)
+    return datatype
 
 
 @cache
@@ -386,8 +386,8 @@ def _world(watched: bool) -> MpiCommunicator:
         atexit.register(job.end)
     if size > 1:
         _end_on_exceptions(job)
-    found = _WORLD["world"] = MpiCommunicator(MPI.COMM_WORLD, Counts(), (), range(size), watch)
-    return found
+    ranks = _WORLD["world"] = MpiCommunicator(MPI.COMM_WORLD, Counts(), (), range(size), watch)
+    return ranks
 
 
 def _end_on_exceptions(job: Job | None) -> None:

@@ -47,8 +47,8 @@ def says_so(library: Any, version: str) -> bool:
             return False
     if (ask := getattr(library, "MPIX_GPU_query_support", None)) is not None:
         # MPICH, whose other function ends the process in some versions
-        found = ctypes.c_int(0)
-        return ask(_CUDA, ctypes.byref(found)) == 0 and bool(found)
+        supported = ctypes.c_int(0)
+        return ask(_CUDA, ctypes.byref(supported)) == 0 and bool(supported)
     if (ask := getattr(library, "MPIX_Query_cuda_support", None)) is None:
         return False
     return _is_on(library) and bool(ask())

@@ -127,9 +127,9 @@ class StepCheck(Polled):
         """Check an operation, wait until all ranks perform it, and return the bitwise or of their bits."""
         words = self.step(what, where, bits)
         self.job.wait(self._all_taken, self.needs)
-        found = decode_words(words)
-        assert found is not None
-        return found
+        combined = decode_words(words)
+        assert combined is not None
+        return combined
 
     def _all_taken(self) -> bool:
         self.poll()
@@ -158,9 +158,9 @@ class StepCheck(Polled):
         if kind == "call":
             self._calls[sender] = text
             if len(self._calls) == len(self._ranks):
-                found = self._sentence()
+                sentence = self._sentence()
                 for rank in self._ranks:
-                    self.job.send_control(rank, "part", self._group, "differ", found)
+                    self.job.send_control(rank, "part", self._group, "differ", sentence)
         else:
             self.job.set_failure(MismatchError, text)
 

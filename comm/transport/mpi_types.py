@@ -30,18 +30,18 @@ class _Types:
 
     def of(self, key: Any) -> MPI.Datatype:
         """Return a message's datatype; the key has each window's offset, shape, strides and item size."""
-        found = self.cached.get(key)
-        if found is not None:
+        known = self.cached.get(key)
+        if known is not None:
             self.cached.move_to_end(key)
-            return found
+            return known
         if len(key) == 1:
-            made = self._window(*key[0][1:])
+            new = self._window(*key[0][1:])
         else:
             parts = [self._window(*part[1:]) for part in key]
-            made = MPI.Datatype.Create_struct([1] * len(key), [part[0] for part in key], parts)
+            new = MPI.Datatype.Create_struct([1] * len(key), [part[0] for part in key], parts)
             for part in parts:
                 part.Free()
-        self.cached[key] = made.Commit()
+        self.cached[key] = new.Commit()
         if len(self.cached) > self.CAPACITY:
             self.cached.popitem(last=False)[1].Free()
         where = caller_text()
@@ -54,7 +54,7 @@ class _Types:
                 PerformanceWarning,
                 stacklevel=2,
             )
-        return made
+        return new
 
     @staticmethod
     def _window(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> MPI.Datatype:
@@ -65,12 +65,12 @@ class _Types:
         if not axes:
             return MPI.BYTE.Create_contiguous(block)
         length, stride = axes.pop()
-        made = MPI.BYTE.Create_hvector(length, block, stride)
+        datatype = MPI.BYTE.Create_hvector(length, block, stride)
         for length, stride in reversed(axes):
-            inner = made
-            made = inner.Create_hvector(length, 1, stride)
+            inner = datatype
+            datatype = inner.Create_hvector(length, 1, stride)
             inner.Free()
-        return made
+        return datatype
 
 
 TYPES = _Types()

@@ -58,7 +58,7 @@ def _unread_bytes(descriptor: int) -> int:
             request = termios.TIOCOUTQ
         else:
             return 0
-        (found,) = struct.unpack("i", fcntl.ioctl(descriptor, request, b"\0" * 4))
+        (count,) = struct.unpack("i", fcntl.ioctl(descriptor, request, b"\0" * 4))
     except OSError:
         return 0
-    return int(found)
+    return int(count)

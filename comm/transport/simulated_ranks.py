@@ -303,10 +303,10 @@ class ThreadCommunicator:
 
     def share(self, what: tuple[Any, ...], bits: int, where: Location | None = None) -> int:
         self.counts.collective(-(-SHARED_BITS // 8))
-        found = 0
+        combined = 0
         for brought in self._synchronise(what, bits, where).values():
-            found |= brought
-        return found
+            combined |= brought
+        return combined
 
     def _enter(self, what: tuple[Any, ...], where: str) -> tuple[Any, _Collective]:
         """Begin this rank's next collective operation in the group; return its key and shared state."""

@@ -17,9 +17,9 @@ def writable_memory(x: Any) -> Array:
     if isinstance(x, np.ndarray):
         return x
     if hasattr(x, "__array_ufunc__") and hasattr(x, "__setitem__"):
-        found: Array = np.asarray(x)
-        if not found.size or np.shares_memory(found, np.asarray(x)):
-            return found
+        memory: Array = np.asarray(x)
+        if not memory.size or np.shares_memory(memory, np.asarray(x)):
+            return memory
     raise TypeError(f"elements are received into an array, which a {type(x).__name__} is not")
 
 

@@ -234,7 +234,7 @@ def execute(
     # MPI may expect that the memory is of CUDA's current device
     with device.running() if direct else nullcontext():
         make = partial(DeviceBlock, device)
-        return execution.execute(program, comm, given, local, np.empty, made=make, direct=direct)
+        return execution.execute(program, comm, given, local, np.empty, allocate=make, direct=direct)
 
 
 def run(plan: ExecutablePlan, region: Region, arrays: Mapping[str, Any], options: config.Options) -> bool:

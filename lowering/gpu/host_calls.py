@@ -125,9 +125,9 @@ def run_buffer(device: Device, nbytes: int, source: NDArray[Any] | None = None, 
     """
     if source is not None:
         source = np.ascontiguousarray(source)
-    found = device.pinned(max(nbytes, 1), source, read)
-    if found is None:
-        found = device.allocate(max(nbytes, 1))
+    buffer = device.pinned(max(nbytes, 1), source, read)
+    if buffer is None:
+        buffer = device.allocate(max(nbytes, 1))
         if source is not None:
-            device.upload(source, found)
-    return found
+            device.upload(source, buffer)
+    return buffer

@@ -134,9 +134,9 @@ def selection(dtype: DType | None) -> Kernel:
     """
     count = "p1" if dtype is None else "p2"
     right = _true("less_equal", _element(count, _MIDDLE, _INT), Index(K))
-    found = _LOW if dtype is None else _element("p1", _LOW, dtype)
-    body = (*_halving(_number(0), _given(1), (), right), Store("p0", K, found))
-    buffers = [(found.dtype, "w"), (_INT, "r")]
+    value = _LOW if dtype is None else _element("p1", _LOW, dtype)
+    body = (*_halving(_number(0), _given(1), (), right), Store("p0", K, value))
+    buffers = [(value.dtype, "w"), (_INT, "r")]
     return per_element(buffers if dtype is None else [buffers[0], (dtype, "r"), buffers[1]], 3, body)
 
 

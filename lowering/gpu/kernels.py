@@ -93,8 +93,8 @@ def check_has_failed(device: Device) -> bool:
     """Wait for the device's queue; return whether a kernel's check has failed since the last call."""
     if device.failed is None:
         return False
-    found = np.empty_like(_NONE)
-    device.download(device.failed, found)
-    if found[0]:
+    flag = np.empty_like(_NONE)
+    device.download(device.failed, flag)
+    if flag[0]:
         device.upload(_NONE, device.failed)
-    return bool(found[0])
+    return bool(flag[0])

@@ -50,8 +50,8 @@ class Halo:
     @property
     def attrs(self) -> tuple[tuple[str, Any], ...]:
         """The attributes of a ``comm.halo`` call for this halo."""
-        found = (("widths", self.widths), ("corners", self.corners))
-        return found if self.rim == math.inf else (*found, ("rim", self.rim))
+        attrs = (("widths", self.widths), ("corners", self.corners))
+        return attrs if self.rim == math.inf else (*attrs, ("rim", self.rim))
 
     def within(self, other: Halo) -> bool:
         """Whether another part of the halo includes this one."""
@@ -93,11 +93,11 @@ class ValidHalos:
 
 def _without_covered(halos: Sequence[Halo]) -> ValidHalos:
     """Return halos without those within others; of more than ``_MAX_HALOS`` the oldest are dropped."""
-    found: list[Halo] = []
+    kept: list[Halo] = []
     for halo in halos:
-        if not any(halo.within(one) for one in found):
-            found = [*(one for one in found if not one.within(halo)), halo]
-    return ValidHalos(tuple(found[-_MAX_HALOS:]))
+        if not any(halo.within(one) for one in kept):
+            kept = [*(one for one in kept if not one.within(halo)), halo]
+    return ValidHalos(tuple(kept[-_MAX_HALOS:]))
 
 
 def max_widths(*halos: Widths) -> Widths:
@@ -112,11 +112,11 @@ def margins(target: Window, extents: Sequence[int]) -> tuple[tuple[int, int], ..
 
 def bounds(window: Window) -> Box:
     """Return the smallest box (begin, end along each axis) that contains a window which is not empty."""
-    found = []
+    box = []
     for ix in window.index:
         last = ix.offset + (0 if ix.axis is None else ix.stride * (window.shape[ix.axis] - 1))
-        found.append((min(ix.offset, last), max(ix.offset, last) + 1))
-    return tuple(found)
+        box.append((min(ix.offset, last), max(ix.offset, last) + 1))
+    return tuple(box)
 
 
 def is_dense_box(window: Window) -> bool:
@@ -131,10 +131,10 @@ def is_dense_box(window: Window) -> bool:
 
 def boxes_around(shape: Sequence[int], inner: Box) -> list[Box]:
     """Return disjoint boxes that make up the complement of a box."""
-    found: list[Box] = []
+    boxes: list[Box] = []
     for axis, (low, high) in enumerate(inner):
         rest = [(0, n) for n in shape[axis + 1 :]]
         for begin, end in ((0, low), (high, shape[axis])):
             if begin < end:
-                found.append((*inner[:axis], (begin, end), *rest))
-    return found
+                boxes.append((*inner[:axis], (begin, end), *rest))
+    return boxes

@@ -84,10 +84,10 @@ def layout_of_points(window: Window, layout: Layout) -> Layout | None:
             continue
         if ix.axis is None or not isinstance(specs[ix.axis], Whole):
             return None
-        found = spec_of_points(spec, part, ix, window.shape[ix.axis])
-        if found is None:
+        cut = spec_of_points(spec, part, ix, window.shape[ix.axis])
+        if cut is None:
             return None
-        specs[ix.axis] = found
+        specs[ix.axis] = cut
     return Layout(window.shape, layout.grid, specs)
 
 
@@ -96,15 +96,15 @@ def domain_of(target: Window, layout: Layout | None, partial: Partial | None) ->
     rank."""
     if layout is None:
         return None
-    found = layout_of_points(target, layout)
-    assert found is not None
+    domain = layout_of_points(target, layout)
+    assert domain is not None
     if partial is None:
-        return found
-    specs = list(found.axes)
+        return domain
+    specs = list(domain.axes)
     for axis, spec in partial.along:
         if axis >= 0:
             specs[axis] = spec
-    return Layout(found.shape, found.grid, specs)
+    return Layout(domain.shape, domain.grid, specs)
 
 
 def halo_widths(window: Window, layout: Layout, domain: Layout) -> tuple[tuple[int, int], ...] | str:
@@ -189,8 +189,8 @@ def _domain_from(window: Window, layout: Layout) -> Layout | None:
             continue
         if isinstance(specs[ix.axis], Whole) and window.shape[ix.axis] > 1:
             specs[ix.axis] = spec_of_points(spec, part, ix, window.shape[ix.axis]) or Block(spec.grid_axis)
-    found = Layout(window.shape, layout.grid, specs)
-    return None if canonical(found) is None else found
+    domain = Layout(window.shape, layout.grid, specs)
+    return None if canonical(domain) is None else domain
 
 
 def preferred_domain(stmt: Compute, layouts: Mapping[str, Layout | None]) -> Layout | None:
@@ -198,7 +198,7 @@ def preferred_domain(stmt: Compute, layouts: Mapping[str, Layout | None]) -> Lay
 
     If the arrays read suggest different layouts, the one over most ranks is returned.
     """
-    found: list[tuple[int, int, Layout]] = []
+    choices: list[tuple[int, int, Layout]] = []
     for load in loads(stmt.body):
         layout = layouts[load.window.array]
         if layout is None or not isinstance(load, Load):
@@ -206,8 +206,8 @@ def preferred_domain(stmt: Compute, layouts: Mapping[str, Layout | None]) -> Lay
         domain = _domain_from(load.window, layout)
         if domain is not None:
             share = math.prod(part.parts for part in domain.parts)
-            found.append((share, math.prod(layout.shape), domain))
-    return max(found, key=lambda one: one[:2])[2] if found else None
+            choices.append((share, math.prod(layout.shape), domain))
+    return max(choices, key=lambda one: one[:2])[2] if choices else None
 
 
 def layout_from_domain(target: Window, domain: Layout, shape: Sequence[int]) -> Layout:

@@ -53,26 +53,26 @@ def _redirect(placed: PlacedRegion, name: str) -> PlacedRegion:
     if sum(root[array.name] == root[name] for array in region.arrays) > 1:
         raise PlanError(f"{name} is used under several shapes")
     old = next(array for array in region.arrays if array.name == name)
-    made = replace(old, name=numbered(name, root), role="out", strides=None)
+    copy = replace(old, name=numbered(name, root), role="out", strides=None)
     hole, writer = _written_box(body[first]), body[first]
     if hole is None:  # copy all of it
-        writer = rename(writer, name, made.name)
+        writer = rename(writer, name, copy.name)
     else:
         assert isinstance(writer, Compute)
-        writer = replace(writer, target=replace(writer.target, array=made.name))
-    frame = Call("comm.frame", (identity(old),), (identity(made),), (("hole", hole),))
+        writer = replace(writer, target=replace(writer.target, array=copy.name))
+    frame = Call("comm.frame", (identity(old),), (identity(copy),), (("hole", hole),))
     place = _frame_position(body[:first], name)
     about = (
-        [rename(body[first - 1], name, made.name)] if place < first and _is_beyond(body[first - 1]) else []
+        [rename(body[first - 1], name, copy.name)] if place < first and _is_beyond(body[first - 1]) else []
     )
     between = body[place : first - len(about)]
-    after = (rename(stmt, name, made.name) for stmt in body[first + 1 :])
-    arrays = (*(replace(a, role="in") if a is old else a for a in region.arrays), made)
+    after = (rename(stmt, name, copy.name) for stmt in body[first + 1 :])
+    arrays = (*(replace(a, role="in") if a is old else a for a in region.arrays), copy)
     changed = replace(region, arrays=arrays, body=(*body[:place], frame, *between, *about, writer, *after))
-    there = {n: made.name if now == name else now for n, now in placed.after.items()}
+    there = {n: copy.name if now == name else now for n, now in placed.after.items()}
     forms = dict(placed.forms)
     if name in forms:
-        forms[made.name] = forms.pop(name)
+        forms[copy.name] = forms.pop(name)
     return replace(placed, region=changed, after=there, forms=forms)
 
 

@@ -35,8 +35,8 @@ def merge_reductions(finite: Collection[str]) -> Pass:
     """
 
     def fn(region: Region, log: Log) -> Region:
-        while (found := _merge_one(region, finite, log)) is not region:
-            region = found
+        while (merged := _merge_one(region, finite, log)) is not region:
+            region = merged
         return region
 
     return Pass(_NAME, fn)
@@ -60,27 +60,27 @@ def _merge_one(region: Region, finite: Collection[str], log: Log) -> Region:
         layout, partial = first
         assert layout is not None and partial is not None
         alike = all(
-            found == layout and also is not None and also.over == partial.over for found, also in others
+            other == layout and also is not None and also.over == partial.over for other, also in others
         )
         if not alike or any(_bare_layout(arrays[name]) != _bare_layout(target) for name in names):
             log.refused(_NAME, f"{', '.join(sorted(names))} are sums over ranks in several ways", stmt.loc)
             continue
-        made = Array(numbered(target.name, arrays), target.dtype, target.shape)
+        merged = Array(numbered(target.name, arrays), target.dtype, target.shape)
         along = tuple((-1, Block(g)) for g in partial.over)
-        made = replace(made, layout=write(layout, Partial("add", along)))
+        merged = replace(merged, layout=write(layout, Partial("add", along)))
 
         def of_part(load: Expr, parts: Mapping[str, Array] = parts) -> Expr:
             part = parts.get(load.window.array) if isinstance(load, Load) else None
             return load if part is None else Load(identity(part), part.dtype)
 
         body: list[Stmt] = [s for s in region.body[:k] if not (_is_sum(s) and names & _written(s))]
-        body.append(replace(stmt, target=identity(made), body=map_loads(stmt.body, of_part)))
+        body.append(replace(stmt, target=identity(merged), body=map_loads(stmt.body, of_part)))
         add = (("op", "add"),)
-        body.append(Call("comm.reduce", (identity(made),), (identity(target),), add, stmt.loc))
+        body.append(Call("comm.reduce", (identity(merged),), (identity(target),), add, stmt.loc))
         text = f"{', '.join(sorted(names))} are added up over ranks once they are combined"
         log.done(_NAME, text, stmt.loc)
         kept = tuple(array for array in region.arrays if array.name not in names)
-        return replace(region, arrays=(*kept, made), body=(*body, *region.body[k + 1 :]))
+        return replace(region, arrays=(*kept, merged), body=(*body, *region.body[k + 1 :]))
     return region
 
 
@@ -96,7 +96,7 @@ def _mergeable_sums(region: Region, arrays: Mapping[str, Array]) -> dict[str, st
             written[window.array] = written.get(window.array, 0) + 1
         for name in {window.array for window in reads(stmt)}:
             used[name] = used.get(name, 0) + 1
-    found: dict[str, str] = {}
+    parts: dict[str, str] = {}
     for stmt in region.body:
         if isinstance(stmt, Call) and _is_sum(stmt):
             part, whole = stmt.reads[0].array, stmt.writes[0].array
@@ -107,8 +107,8 @@ def _mergeable_sums(region: Region, arrays: Mapping[str, Array]) -> dict[str, st
                 for name in (part, whole)
             )
             if once and stmt.writes[0] == identity(arrays[whole]):
-                found[whole] = part
-    return found
+                parts[whole] = part
+    return parts
 
 
 def _is_sum(stmt: Stmt) -> bool:

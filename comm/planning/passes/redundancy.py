@@ -173,9 +173,9 @@ def _move_communication(region: Region, log: Log) -> Region:
             units[-1] += (stmt,)  # it belongs to the next statement
         else:
             units.append((stmt,))
-    found = _move_up(units, "comm.redistribute", names)
-    found = _move_up(found[::-1], "comm.reduce", names)[::-1]
-    body = tuple(stmt for unit in found for stmt in unit)
+    moved = _move_up(units, "comm.redistribute", names)
+    moved = _move_up(moved[::-1], "comm.reduce", names)[::-1]
+    body = tuple(stmt for unit in moved for stmt in unit)
     if body == region.body:
         return region
     log.done(
@@ -189,19 +189,19 @@ def _move_up(
     units: Sequence[tuple[Stmt, ...]], op: str, names: Callable[[Iterable[Window]], set[str]]
 ) -> list[tuple[Stmt, ...]]:
     """Return units with the calls of `op` moved up past those that neither use targets nor write sources."""
-    found: list[tuple[Stmt, ...]] = []
+    moved: list[tuple[Stmt, ...]] = []
     effects: list[tuple[set[str], set[str]]] = []
     for unit in units:
         here = names(w for stmt in unit for w in reads(stmt)), names(w for stmt in unit for w in writes(stmt))
-        place = len(found)
+        place = len(moved)
         if isinstance(unit[0], Call) and unit[0].op == op:
             while place and not (
                 here[1] & (effects[place - 1][0] | effects[place - 1][1]) or here[0] & effects[place - 1][1]
             ):
                 place -= 1
-        found.insert(place, unit)
+        moved.insert(place, unit)
         effects.insert(place, here)
-    return found
+    return moved
 
 
 MOVE_COMMUNICATION = Pass("communication motion", _move_communication)

@@ -93,10 +93,10 @@ class RegionBuilder:
 
     def new_array(self, like: str, dtype: Any, shape: tuple[int, ...], layout: Layout | None) -> Array:
         """Return a new temporary array."""
-        made = Array(numbered(like, self.arrays), dtype, shape)
-        self.arrays[made.name] = made
-        self.layouts[made.name] = layout
-        return made
+        array = Array(numbered(like, self.arrays), dtype, shape)
+        self.arrays[array.name] = array
+        self.layouts[array.name] = layout
+        return array
 
     def copy_in(self, array: Array, layout: Layout | None, loc: Any, filled: bool = True) -> Array:
         """Return a new temporary array like `array`, in another layout, with its elements if `filled`."""
@@ -123,12 +123,12 @@ class RegionBuilder:
             self.layouts[name] = wider
             return
         old = self.arrays[name]
-        made = self.new_array(name, old.dtype, old.shape, wider)
-        self.body = [rename(stmt, name, made.name) for stmt in self.body]
-        self.body.insert(0, Call("comm.redistribute", (identity(old),), (identity(made),)))
+        new = self.new_array(name, old.dtype, old.shape, wider)
+        self.body = [rename(stmt, name, new.name) for stmt in self.body]
+        self.body.insert(0, Call("comm.redistribute", (identity(old),), (identity(new),)))
         self.arrays[name] = replace(old, role="in")
-        self.arrays[made.name] = replace(made, role="out")
-        after[name] = made.name
+        self.arrays[new.name] = replace(new, role="out")
+        after[name] = new.name
 
     def without_halo_operands(self, stmt: Stmt, name: str, layout: Layout) -> Iterator[Stmt]:
         """Yield a statement; before a library call that uses `name`, copies of it to memory without halo."""

@@ -127,11 +127,11 @@ class GroupCosts:
 
     def bytes_without_corners(self, needs: Mapping[str, Widths]) -> int:
         """Return the approximate number of bytes in the halos of some arrays, without the corners."""
-        found = 0
+        total = 0
         for name, widths in needs.items():
             own = self.extents(name)
-            found += sum(8 * math.prod(own) // n * sum(pair) for n, pair in zip(own, widths, strict=True))
-        return found
+            total += sum(8 * math.prod(own) // n * sum(pair) for n, pair in zip(own, widths, strict=True))
+        return total
 
     def halo_elements(self, name: str, widths: Widths) -> int:
         """Return the approximate number of elements of a halo."""

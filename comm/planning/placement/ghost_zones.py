@@ -40,7 +40,7 @@ from .ghost_zone_cost import (
 
 __all__ = ["ExpandedBody", "expand_ghost_zones"]
 
-_SLACK = 1.01  # limit of bytes sent, relative to an exchange before each statement
+_BYTES_LIMIT = 1.01  # limit of bytes sent, relative to an exchange before each statement
 
 
 @dataclass(frozen=True)
@@ -213,7 +213,7 @@ class _Expansion:
         if each is None:
             return None
         least, groups = self.group_costs.cost(each), None
-        most = _SLACK * sum(self.group_costs.bytes_without_corners(group.needs) for group in each)
+        most = _BYTES_LIMIT * sum(self.group_costs.bytes_without_corners(group.needs) for group in each)
         short = self.costs.link.lines[0].latency * self.costs.link.lines[0].bandwidth
         lead = next((k for k, group in enumerate(each) if group.needs), 0)
         for first in dict.fromkeys(
@@ -222,12 +222,12 @@ class _Expansion:
             for together in _group_sizes(len(items) - first):
                 if (rest := self.groups(items[first:], together)) is None:
                     continue
-                found = [*each[:first], *rest]
-                sent = [self.group_costs.nbytes(group.needs) for group in found]
+                candidate = [*each[:first], *rest]
+                sent = [self.group_costs.nbytes(group.needs) for group in candidate]
                 if (sum(sent) <= most or max(sent) <= short) and (
-                    cost := self.group_costs.cost(found)
+                    cost := self.group_costs.cost(candidate)
                 ) < least:
-                    groups, least = found, cost
+                    groups, least = candidate, cost
         return groups
 
     def exchange(self, name: str, widths: Widths, margin: float) -> None:
@@ -245,8 +245,8 @@ class _Expansion:
 
     def groups(self, items: Sequence[ExpandableStatement], together: int) -> list[StatementGroup] | None:
         """Return statements in groups of `together`; None if a halo would be wider than a block."""
-        found = [self.group(items[k : k + together]) for k in range(0, len(items), together)]
-        return None if None in found else found  # type: ignore[return-value]
+        groups = [self.group(items[k : k + together]) for k in range(0, len(items), together)]
+        return None if None in groups else groups  # type: ignore[return-value]
 
     def group(self, items: Sequence[ExpandableStatement]) -> StatementGroup | None:
         key = tuple(map(id, items))  # unrolled loops repeat the same statements
@@ -306,13 +306,13 @@ class _Expansion:
 
 def _group_sizes(count: int) -> list[int]:
     """Return candidate sizes for groups of `count` statements in nearly equal parts, the largest first."""
-    parts, found = 1, list[int]()
+    parts, sizes = 1, list[int]()
     while parts < count:
         for number in (parts, parts * 3 // 2):
-            if (size := -(-count // number)) > 1 and size not in found:
-                found.append(size)
+            if (size := -(-count // number)) > 1 and size not in sizes:
+                sizes.append(size)
         parts *= 2
-    return found
+    return sizes
 
 
 def _is_halo(stmt: Stmt) -> bool:

@@ -148,8 +148,8 @@ class _Inserter(RegionBuilder):
             self.undecided.discard(new.array)
             self.layouts[new.array] = canonical_without_halo(self.layouts[end])
         placed = replace(stmt, reads=reads, writes=results)
-        given, made = (tuple(self.operand(w) for w in windows) for windows in (reads, results))
-        form = planner(placed, given, made, self.ranks)
+        given, written = (tuple(self.operand(w) for w in windows) for windows in (reads, results))
+        form = planner(placed, given, written, self.ranks)
         if isinstance(form, str):
             self.place_replicated(placed, form)
         else:
@@ -214,10 +214,10 @@ class _Inserter(RegionBuilder):
     def copy_of_window(self, window: Window, loc: Any) -> Window:
         """Return a new array that is a copy of a window, as a window, after placing the copy statement."""
         array = self.arrays[window.array]
-        made = self.new_array(array.name, array.dtype, window.shape, None)
-        self.undecided.add(made.name)
-        self.place_copy(identity(made), window, loc)
-        return identity(made)
+        copy = self.new_array(array.name, array.dtype, window.shape, None)
+        self.undecided.add(copy.name)
+        self.place_copy(identity(copy), window, loc)
+        return identity(copy)
 
     def place_copy(self, target: Window, source: Window, loc: Any) -> None:
         """Place a statement that copies one window to another."""
@@ -335,14 +335,14 @@ class _Inserter(RegionBuilder):
             self.undecided.discard(target.array)
             if domain is not None and math.prod(array.shape) > self.replicate_limit:
                 self.layouts[target.array] = canonical(layout_from_domain(target, domain, array.shape))
-        layout, found = self.layouts[target.array], None
+        layout, points = self.layouts[target.array], None
         if layout is not None:
             stmt = with_point_axes(stmt, layout)
-            found = layout_of_points(stmt.target, layout)
-            if found is None:
+            points = layout_of_points(stmt.target, layout)
+            if points is None:
                 raise NotDistributable("a fold into part of an axis that is dealt out in turn")
-            self.check_placeable(stmt, found)
-        self.emit(self.with_operands(stmt, found))
+            self.check_placeable(stmt, points)
+        self.emit(self.with_operands(stmt, points))
 
     # ---- operands --------------------------------------------------------------------------------
     def with_operands(self, stmt: Compute, domain: Layout | None) -> Compute:
@@ -374,14 +374,14 @@ class _Inserter(RegionBuilder):
 
         body = map_loads(stmt.body, serve)
         init = None if stmt.init is None else map_loads(stmt.init, serve)
-        for name, found in halos.items():
-            self.emit_halo(name, found, stmt.loc)
+        for name, needs in halos.items():
+            self.emit_halo(name, needs, stmt.loc)
         return replace(stmt, body=body, init=init)
 
-    def emit_halo(self, name: str, found: Sequence[Widths], loc: Any) -> None:
+    def emit_halo(self, name: str, needs: Sequence[Widths], loc: Any) -> None:
         """Emit the exchange of an array's halo in the widths that cover all of some reads."""
-        widths = max_widths(*found)
-        corners = any(sum(map(any, one)) > 1 for one in found)
+        widths = max_widths(*needs)
+        corners = any(sum(map(any, one)) > 1 for one in needs)
         room = self.halo_rooms.get(name, widths)
         self.halo_rooms[name] = max_widths(room, widths)
         attrs = (("widths", widths), ("corners", corners))
@@ -405,13 +405,13 @@ class _Inserter(RegionBuilder):
         place = iter(range(len(axes)))
         index = tuple(ix if ix.axis is None else replace(ix, axis=next(place)) for ix in window.index)
         read = Window(source.name, shape, index)
-        made = self.new_array(array.name, array.dtype, shape, to)
+        copy = self.new_array(array.name, array.dtype, shape, to)
         apart = any(ix.axis is not None and ix.stride != 1 for ix in index)
         if apart and to is not None and any(isinstance(spec, Cyclic) for spec in to.axes):
             between = self.new_array(array.name, array.dtype, shape, without_cyclic(to))
             self.emit_redistribution(read, identity(between), loc)
             read = identity(between)
-        self.emit_redistribution(read, identity(made), loc)
-        found = Window(made.name, window.shape, tuple(Index(0, 1, a) for a in axes))
-        fetched[key] = found
-        return found
+        self.emit_redistribution(read, identity(copy), loc)
+        there = Window(copy.name, window.shape, tuple(Index(0, 1, a) for a in axes))
+        fetched[key] = there
+        return there

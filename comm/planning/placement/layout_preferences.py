@@ -46,12 +46,12 @@ def preferred_layouts(
     dict of str to (Layout or None)
         All layouts, the same on all ranks.
     """
-    found = dict(layouts)
+    chosen = dict(layouts)
     arrays = {array.name: array for array in region.arrays}
     of_which, into_which = _element_wise_chains(region, arrays)
     for stmt in region.body:
         if isinstance(stmt, Compute):
-            found.update(dict.fromkeys(_replicable_reads(stmt, arrays, ranks) & free & found.keys()))
+            chosen.update(dict.fromkeys(_replicable_reads(stmt, arrays, ranks) & free & chosen.keys()))
     for call in region.body:
         if not isinstance(call, Call) or call.op != "blas.matmul":
             continue
@@ -62,15 +62,15 @@ def preferred_layouts(
             of = parse(named or "", first.shape, second.shape, adds_axes=True)
         except ValueError:
             continue  # not a product of whole arrays
-        for made in (arrays[call.writes[0].array], result):
-            if made.name in free and made.role not in ("in", "inout"):
-                found.pop(made.name, None)
+        for output in (arrays[call.writes[0].array], result):
+            if output.name in free and output.role not in ("in", "inout"):
+                chosen.pop(output.name, None)
         for factor, other, names in sorted(
             ((first, second, of.a), (second, first, of.b)), key=lambda x: -math.prod(x[0].shape)
         ):
-            if factor.name not in free or found.get(factor.name) is None:
+            if factor.name not in free or chosen.get(factor.name) is None:
                 continue
-            grids = [x.grid for x in (found.get(other.name), found.get(result.name)) if x is not None]
+            grids = [x.grid for x in (chosen.get(other.name), chosen.get(result.name)) if x is not None]
             choices: list[Layout | None] = [
                 Layout.blocks(factor.shape, grid) for grid in grids if grid.ndim <= len(factor.shape)
             ]
@@ -79,14 +79,14 @@ def preferred_layouts(
                 choices.append(Layout.blocks(factor.shape, choose_grid(others, ranks)))
             if factor.role == "in" and math.prod(factor.shape) * ranks <= math.prod(other.shape):
                 choices.append(None)
-            usual = _cost(of, (first, second, result), found, ranks)
+            usual = _cost(of, (first, second, result), chosen, ranks)
             least = MIN_SAVING * math.prod(factor.shape) * factor.dtype.itemsize / ranks
             for choice in choices:
-                with_it = {**found, factor.name: choice}
+                with_it = {**chosen, factor.name: choice}
                 taken = _cost(of, (first, second, result), with_it, ranks)
                 if usual - taken >= least:
-                    usual, found = taken, with_it
-    return found
+                    usual, chosen = taken, with_it
+    return chosen
 
 
 def has_matrix_products(region: Region) -> bool:
@@ -122,16 +122,16 @@ def _element_wise_chains(
     for stmt in region.body:
         if not isinstance(stmt, Compute) or stmt.combine is not None:
             continue
-        made = arrays[stmt.target.array]
-        if not made.shape or stmt.target != identity(made):
+        result = arrays[stmt.target.array]
+        if not result.shape or stmt.target != identity(result):
             continue
         for load in loads(stmt.body):
             read = arrays[load.window.array]
-            if isinstance(load, Load) and read.shape == made.shape and load.window == identity(read):
-                if made.role == "temp":
-                    of_which.setdefault(made.name, of_which.get(read.name, read.name))
+            if isinstance(load, Load) and read.shape == result.shape and load.window == identity(read):
+                if result.role == "temp":
+                    of_which.setdefault(result.name, of_which.get(read.name, read.name))
                 if read.role == "temp":
-                    into_which[read.name] = made.name
+                    into_which[read.name] = result.name
     return of_which, into_which
 
 
@@ -142,15 +142,15 @@ def final_arrays(region: Region) -> dict[str, str]:
     """
     arrays = {array.name: array for array in region.arrays}
     into = _element_wise_chains(region, arrays)[1]
-    found = {}
+    ends = {}
     for name in into:
         end, seen = into[name], {name}
         while end in into and end not in seen:
             seen.add(end)
             end = into[end]
         if arrays[end].role != "temp":
-            found[name] = end
-    return found
+            ends[name] = end
+    return ends
 
 
 def _cost(

@@ -55,8 +55,8 @@ class Multiply:
     def counts(self) -> Counts:
         sum_type = sum_dtype(self.first.dtype, self.second.dtype)
         dtypes = (self.first.dtype, self.second.dtype, sum_type, self.result.dtype)
-        a, b, added, made = (dtype.itemsize for dtype in dtypes)
-        return self.plan.counts_of_parts((a, b)) if self.parts else self.plan.counts((a, b, added, made))
+        a, b, added, result = (dtype.itemsize for dtype in dtypes)
+        return self.plan.counts_of_parts((a, b)) if self.parts else self.plan.counts((a, b, added, result))
 
     def run(self, at: Execution) -> None:
         run = self.plan.parts if self.parts else self.plan.run
@@ -80,7 +80,7 @@ def letters(call: Call, shapes: Sequence[tuple[int, ...]]) -> str | None:
         before = len(window.shape) - len(last)
         return [*stack[len(stack) - before :], *last]
 
-    found = []
+    texts = []
     one, two = len(a.shape) == 1, len(b.shape) == 1
     ends = [(a, "k" if one else "mk"), (b, "k" if two else "kn"), (out, "m" * (not one) + "n" * (not two))]
     for (window, last), shape in zip(ends, shapes, strict=True):
@@ -105,8 +105,8 @@ def letters(call: Call, shapes: Sequence[tuple[int, ...]]) -> str | None:
                 text += names[ix.axis]
         if len(set(text)) < len(text):
             return None
-        found.append(text)
-    return f"{found[0]},{found[1]}->{found[2]}"
+        texts.append(text)
+    return f"{texts[0]},{texts[1]}->{texts[2]}"
 
 
 def plan_matmul(
@@ -152,17 +152,17 @@ def plan_matmul(
             return [Multiply(mine, *factors, end, True, call.loc)]
         if not scheme.sum_axes or scheme.sum_layout is not None or end.dtype != sum_type:
             return [Multiply(mine, *factors, end, loc=call.loc)]
-        made = make(sum_type, scheme.out_parts.local_shape(rank)) if mine.must_move else end
+        sums = make(sum_type, scheme.out_parts.local_shape(rank)) if mine.must_move else end
         grid = scheme.arrangement.grid
         along = tuple(g in scheme.sum_axes for g in range(grid.ndim))
-        found: list[Step] = [
-            Multiply(mine, *factors, made, True, call.loc),
-            Reduce(made, made, "add", grid, along, rank),
+        steps: list[Step] = [
+            Multiply(mine, *factors, sums, True, call.loc),
+            Reduce(sums, sums, "add", grid, along, rank),
         ]
         if not mine.must_move:
-            return found
-        item = ArrayExchange(lambda: mine.final_exchange, made.name, end.name, sum_type.itemsize)
-        return [*found, Exchanges((item,))]
+            return steps
+        item = ArrayExchange(lambda: mine.final_exchange, sums.name, end.name, sum_type.itemsize)
+        return [*steps, Exchanges((item,))]
 
     needed = tuple(None if x.layout is None else layout_of(x) for x in reads)
     parts = (scheme.out_parts, scheme.sum_axes) if gives_parts else None

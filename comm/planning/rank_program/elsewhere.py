@@ -65,7 +65,7 @@ def direct_memory(
         None if messages must go through the host: unless all local arrays are on devices, and each message
         is one contiguous piece of memory.
     """
-    found: list[Array] = []
+    arrays: list[Array] = []
     peers: set[int] = set()
     for held, axes, transfers in ends:
         memory = None if isinstance(held, np.ndarray) else held.device_memory()
@@ -78,8 +78,8 @@ def direct_memory(
             if one.peer in peers or not whole:
                 return None
             peers.add(one.peer)
-        found.append(memory)
-    return found
+        arrays.append(memory)
+    return arrays
 
 
 def finish(exchange: PendingExchange, arriving: Arriving) -> None:

@@ -29,7 +29,7 @@ def execute(
     local: Callable[[Region, Mapping[str, Any]], None] = interpreted,
     empty: Callable[[tuple[int, ...], np.dtype[Any]], Array] = np.empty,
     around: Callable[[Any], AbstractContextManager[object]] = no_context,
-    made: Callable[[tuple[int, ...], np.dtype[Any]], Any] | None = None,
+    allocate: Callable[[tuple[int, ...], np.dtype[Any]], Any] | None = None,
     direct: bool = False,
 ) -> dict[str, Any]:
     """Run the program of one rank.
@@ -47,7 +47,7 @@ def execute(
         Allocates an array of a shape and dtype.
     around : callable
         Returns the context manager for a statement outside of regions, given its location.
-    made : callable, optional
+    allocate : callable, optional
         Makes the local arrays, where these are no plain ones.
     direct : bool
         Whether messages may be sent from, and received in, the memory of devices.
@@ -63,7 +63,7 @@ def execute(
     """
     there = program.given
     at = Execution(comm, {there[name]: array for name, array in given.items()}, local, empty, around, direct)
-    memory, new = at.memory, made or empty
+    memory, new = at.memory, allocate or empty
     try:
         for step, fresh, last in program.schedule:
             for one in fresh:

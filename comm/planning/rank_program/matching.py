@@ -84,10 +84,10 @@ def _message_steps(step: Exchanges) -> list[plan_matching.Step]:
         for into, transfers in ((receives, item.plan.receives), (sends, item.plan.sends)):
             for transfer in transfers:
                 into.setdefault(transfer.peer, []).append((transfer, item.itemsize))
-    found: list[plan_matching.Step] = []
+    steps: list[plan_matching.Step] = []
     for kind, messages in ((plan_matching.Receive, receives), (plan_matching.Send, sends)):
         for peer, parts in messages.items():
             size = sum(transfer.elements * itemsize for transfer, itemsize in parts)
             what = " + ".join(f"{transfer.elements} of {itemsize} bytes" for transfer, itemsize in parts)
-            found.append(kind(peer, INTERNAL_TAG, size, what))
-    return found
+            steps.append(kind(peer, INTERNAL_TAG, size, what))
+    return steps

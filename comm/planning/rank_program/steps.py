@@ -175,13 +175,13 @@ class Exchanges:
         return tuple(item.target for item in self.items)
 
     def counts(self) -> Counts:
-        found = Counts()
+        counts = Counts()
         for one in (item.plan.counts(item.itemsize) for item in self.items):
-            found.bytes_sent += one.bytes_sent
-            found.bytes_received += one.bytes_received
-        found.messages_sent = len({t.peer for item in self.items for t in item.plan.sends})
-        found.messages_received = len({t.peer for item in self.items for t in item.plan.receives})
-        return found
+            counts.bytes_sent += one.bytes_sent
+            counts.bytes_received += one.bytes_received
+        counts.messages_sent = len({t.peer for item in self.items for t in item.plan.sends})
+        counts.messages_received = len({t.peer for item in self.items for t in item.plan.receives})
+        return counts
 
     def run(self, at: Execution) -> None:
         finish(*self.start(at))
@@ -197,9 +197,9 @@ class Exchanges:
         for k, item in enumerate(self.items):
             source, target = (
                 with_axes(end if isinstance(end, np.ndarray) else end.memory(), axes)
-                if found is None
-                else found[k]
-                for (end, axes, _), found in zip((sources[k], targets[k]), there, strict=True)
+                if held is None
+                else held[k]
+                for (end, axes, _), held in zip((sources[k], targets[k]), there, strict=True)
             )
             if there[0] is None and not isinstance(end := sources[k][0], np.ndarray):
                 end.bring([box_view(source, box) for box in item.plan.boxes_read()])
@@ -399,13 +399,13 @@ class Program:
         touched = [tuple(dict.fromkeys((*step.reads, *step.writes))) for step in self.steps]
         there, kept = {*self.given.values()}, {*self.after.values()}
         last = {name: k for k, names in enumerate(touched) for name in names}
-        found = []
+        schedule = []
         for k, (step, names) in enumerate(zip(self.steps, touched, strict=True)):
-            made = tuple(self.memory[name] for name in names if name not in there)
+            fresh = tuple(self.memory[name] for name in names if name not in there)
             there.update(names)
             gone = tuple(name for name in names if last[name] == k and name not in kept)
-            found.append((step, made, gone))
-        return tuple(found)
+            schedule.append((step, fresh, gone))
+        return tuple(schedule)
 
     def layout(self, array: str) -> Layout | None:
         """Return the layout of an array of the region after the run; None: whole on every rank."""

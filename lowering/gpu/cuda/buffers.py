@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
     from .device import CudaDevice
 
-__all__ = ["LARGEST", "CudaBuffer", "Pair", "PinnedBuffer"]
+__all__ = ["MAX_PINNED", "CudaBuffer", "Pair", "PinnedBuffer"]
 
-LARGEST: Final = 1 << 16
+MAX_PINNED: Final = 1 << 16
 """The most bytes of a `PinnedBuffer`."""
-_MOST: Final = 16  # twins of a size, of which none is in use: then the host waits for the oldest
+_MAX_TWINS: Final = 16  # twins of a size, of which none is in use: then the host waits for the oldest
 _turns = itertools.count()
 
 
@@ -103,7 +103,7 @@ class PinnedBuffer:
         pairs = device.pairs.setdefault(size_class(size), [])
         free = [pair for pair in pairs if pair.user() is None]
         pair = next((one for one in free if one.event.done), None)
-        if pair is None and free and len(pairs) >= _MOST:
+        if pair is None and free and len(pairs) >= _MAX_TWINS:
             pair = min(free, key=lambda one: one.turn)
             pair.event.synchronize()
         if pair is None:

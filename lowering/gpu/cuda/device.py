@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dcarray.lowering.gpu.cuda import libraries
-from dcarray.lowering.gpu.cuda.buffers import LARGEST, CudaBuffer, Pair, PinnedBuffer
+from dcarray.lowering.gpu.cuda.buffers import MAX_PINNED, CudaBuffer, Pair, PinnedBuffer
 from dcarray.lowering.gpu.cuda.nvrtc import compile_source, options, unavailable, version
 from dcarray.lowering.gpu.device import NoDevice
 from dcarray.lowering.runtime.disk import cache_in, sha256
@@ -29,7 +29,7 @@ __all__ = ["CudaDevice", "find"]
 
 INSTALL: Final = "pip install 'dcarray[cuda]'"
 _GIB: Final = 1 << 30
-_CONFIGS: Final = 1000  # that are kept
+_MAX_CONFIGS: Final = 1000  # that are kept
 
 
 class _Thread(threading.local):
@@ -195,7 +195,7 @@ class CudaDevice:
 
     def pinned(self, nbytes: int, source: NDArray[Any] | None, read: bool) -> PinnedBuffer | None:
         """Return a `PinnedBuffer`; None if it would be too large, or if there is no page-locked memory."""
-        if self.pins and nbytes <= LARGEST:
+        if self.pins and nbytes <= MAX_PINNED:
             try:
                 with self.current():
                     return PinnedBuffer(self, nbytes, source, read)
@@ -263,28 +263,28 @@ class CudaDevice:
     def config(self, blocks: int, threads: int) -> Any:
         """Return cuda.core's launch configuration for a number of blocks; it is kept, as making it is
         slow."""
-        found = self._configs.get((blocks, threads))
-        if found is None:
-            if len(self._configs) >= _CONFIGS:
+        config = self._configs.get((blocks, threads))
+        if config is None:
+            if len(self._configs) >= _MAX_CONFIGS:
                 self._configs.clear()
-            found = self._configs[blocks, threads] = self.core.LaunchConfig(grid=blocks, block=threads)
-        return found
+            config = self._configs[blocks, threads] = self.core.LaunchConfig(grid=blocks, block=threads)
+        return config
 
     def functions(self, kernel: DeviceKernel, narrow: bool) -> list[Any]:
         """Return the device function of each of a kernel's phases; the first call compiles and loads them.
 
         ``narrow`` says whether indices have 32 bits instead of 64.  CuPy does it if there is no cuda.core.
         """
-        found = self._functions.get((kernel.source, narrow))
-        if found is None:
+        functions = self._functions.get((kernel.source, narrow))
+        if functions is None:
             with self.core_current() as core:
                 if core is None:
                     get = self.cupy.RawModule(code=kernel.source, options=options(narrow)).get_function
                 else:
                     get = core.ObjectCode.from_cubin(self._cubin(kernel.source, narrow)).get_kernel
-                found = [get(f"phase{number}") for number in range(len(kernel.threads))]
-            self._functions[kernel.source, narrow] = found
-        return found
+                functions = [get(f"phase{number}") for number in range(len(kernel.threads))]
+            self._functions[kernel.source, narrow] = functions
+        return functions
 
     def _cubin(self, source: str, narrow: bool) -> bytes:
         """Return a kernel's machine code from the cache folder; if not there, compile and store it."""
@@ -374,7 +374,7 @@ class CudaDevice:
             stream.synchronize()
 
 
-_narrow = lru_cache(_CONFIGS)(np.int32)
+_narrow = lru_cache(_MAX_CONFIGS)(np.int32)
 
 
 def parameters(arguments: Sequence[Any], ints: Sequence[int], narrow: bool) -> list[Any]:

@@ -34,7 +34,7 @@ from .tasks import Conditional, Parameters, SetCondition, Task
 
 __all__ = ["LaunchGraph"]
 
-_MOST = 8  # instantiated graphs that are kept
+_MAX_GRAPHS = 8  # instantiated graphs that are kept
 ALIKE = 4
 """Instantiated graphs that are kept for one order of their nodes."""
 
@@ -252,10 +252,10 @@ class LaunchGraph:
                 self._launch(device, known[0], pinned)
                 return
             parts = zip(place.offsets, sizes, strict=True)
-            made = tasks(*(None if block is None else block.part(*part) for part in parts))
-            graph = self._instance(device, state, place, made, key, pinned)
+            all_tasks = tasks(*(None if block is None else block.part(*part) for part in parts))
+            graph = self._instance(device, state, place, all_tasks, key, pinned)
             if graph is None:
-                self._run(device, made, 0, len(made))
+                self._run(device, all_tasks, 0, len(all_tasks))
             else:
                 self._launch(device, graph, pinned)
 
@@ -284,12 +284,12 @@ class LaunchGraph:
             return max(self._layout(state, sizes, device.graph_bound).size, 1)
 
     def _layout(self, state: _State, sizes: tuple[int, ...], bound: int) -> Layout:
-        found = state.layouts.get((sizes, bound))
-        if found is None:
-            while len(state.layouts) >= 8 * _MOST:
+        places = state.layouts.get((sizes, bound))
+        if places is None:
+            while len(state.layouts) >= 8 * _MAX_GRAPHS:
                 del state.layouts[next(iter(state.layouts))]
-            found = state.layouts[sizes, bound] = layout(sizes, self.uses, self.before, bound)
-        return found
+            places = state.layouts[sizes, bound] = layout(sizes, self.uses, self.before, bound)
+        return places
 
     def _instance(
         self, device: CudaDevice, state: _State, place: Layout, tasks: tuple[Task, ...], key: Any,
@@ -329,7 +329,7 @@ class LaunchGraph:
         finally:
             for one in due:
                 one.due = True
-        for kept, most in ((state.instances, _MOST - 1), (state.gone, 2 * _MOST)):
+        for kept, most in ((state.instances, _MAX_GRAPHS - 1), (state.gone, 2 * _MAX_GRAPHS)):
             while len(kept) > most:
                 del kept[next(iter(kept))]
         state.instances[key] = graph, form
@@ -364,5 +364,5 @@ def _allocated(device: CudaDevice, place: Layout, fresh: bool) -> CudaBuffer | N
     size = max(place.size, 1)
     if not place.offsets:
         return None
-    found: CudaBuffer = allocate(device, size) if fresh else device.allocate(size)
-    return found
+    block: CudaBuffer = allocate(device, size) if fresh else device.allocate(size)
+    return block

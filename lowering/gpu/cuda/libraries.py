@@ -29,7 +29,7 @@ __all__ = ["LIBRARIES", "function", "gemm", "matmul", "on_device"]
 Given = tuple[Any, tuple[int, ...], tuple[int, ...], np.dtype[Any], bool]
 
 
-_MOST = 64  # geometries of a call
+_MAX_PREPARED = 64  # geometries of a call
 _prepared: WeakKeyDictionary[Callable[..., int], dict[Any, Enqueue | None]] = WeakKeyDictionary()
 _TRANSFORMS = "fft ifft rfft irfft hfft ihfft fft2 ifft2 rfft2 irfft2 fftn ifftn rfftn irfftn"
 _SOLVERS = "solve inv cholesky qr svd eigh eigvalsh det slogdet pinv"
@@ -57,14 +57,14 @@ def function(device: CudaDevice, name: str) -> Callable[..., Any] | None:
         return None
 
     def run(*args: Any, **kwargs: Any) -> Any:
-        found = device.cupy
+        target = device.cupy
         for part in name.split(".")[1:]:
-            found = getattr(found, part)
+            target = getattr(target, part)
         with device.current():
             if "linalg" not in name:
-                return found(*args, **kwargs)
+                return target(*args, **kwargs)
             with importlib.import_module("cupyx").errstate(linalg="raise"):  # or a singular matrix gives NaN
-                return found(*args, **kwargs)
+                return target(*args, **kwargs)
 
     return run
 
@@ -81,13 +81,13 @@ def on_device(
     key = tuple([given[1:4] for given in arrays]), shared, tuple(values.values())
     calls = _prepared.setdefault(step, {})
     if key not in calls:
-        if len(calls) >= _MOST:
+        if len(calls) >= _MAX_PREPARED:
             calls.clear()
         calls[key] = _product(step, arrays, values)
-    found = calls[key]
+    call = calls[key]
     with device.current():
-        if found is not None and beta is not None:
-            found(device, [given[0].ptr for given in arrays[:3]], beta)
+        if call is not None and beta is not None:
+            call(device, [given[0].ptr for given in arrays[:3]], beta)
         else:
             step([device.array(*given[:-1]) for given in arrays], values)
 

@@ -123,7 +123,7 @@ def compile_source(source: str, architecture: str, narrow: bool = True) -> Code:
 
 def resources(log: str) -> dict[str, Resources]:
     """Return the resources of each function from the log of the assembler (``--ptxas-options=-v``)."""
-    found: dict[str, Resources] = {}
+    by_name: dict[str, Resources] = {}
     name, frame = "", (0, 0, 0)
     for line in log.splitlines():
         if match := re.search(r"Compiling entry function '(\w+)'", line):
@@ -134,5 +134,5 @@ def resources(log: str) -> dict[str, Resources]:
             frame = int(match[1]), int(match[2]), int(match[3])
         elif name and (match := re.search(r"Used (\d+) registers", line)):
             shared = re.search(r"(\d+) bytes smem", line)
-            found[name] = Resources(int(match[1]), *frame, int(shared[1]) if shared else 0)
-    return found
+            by_name[name] = Resources(int(match[1]), *frame, int(shared[1]) if shared else 0)
+    return by_name

@@ -33,7 +33,7 @@ _LETTERS: Final = {"f": "s", "d": "d", "F": "c", "D": "z"}
 _ALPHA: Final = {(char, sign): np.full(1, sign, char) for char in _LETTERS for sign in (1, -1)}
 _ZERO: Final = {char: np.zeros(1, char) for char in _LETTERS}
 _BETA: Final = "beta"  # its place among the arguments
-_LARGEST: Final = (1 << 31) - 1  # cuBLAS counts in 32 bits
+_MAX_EXTENT: Final = (1 << 31) - 1  # cuBLAS counts in 32 bits
 
 
 @record(frozen=True, slots=True)
@@ -86,13 +86,13 @@ class _Matrix:
 
     def between(self) -> int | None:
         """Return the stride between consecutive matrices of the stack; None if it is not the same for all."""
-        found, count = 0, 1
+        apart, count = 0, 1
         for length, stride in reversed(self.stack):
-            if count > 1 and stride != found * count:
+            if count > 1 and stride != apart * count:
                 return None
-            found = stride if count == 1 else found
+            apart = stride if count == 1 else apart
             count *= length
-        return found
+        return apart
 
 
 def prepared(
@@ -135,15 +135,15 @@ def prepared(
         one, two = result.as_one(), first.as_one()
         if one is not None and two is not None:
             result, first, count = one, two, 1
-    found = None
+    call = None
     if count == 1:
-        found = _by_vector(times, result, first, second)
-        found = found or _by_vector(times, result.transposed(), second.transposed(), first.transposed())
-    found = found or _by_matrix(times, count, result, first, second)
-    if found is None:
+        call = _by_vector(times, result, first, second)
+        call = call or _by_vector(times, result.transposed(), second.transposed(), first.transposed())
+    call = call or _by_matrix(times, count, result, first, second)
+    if call is None:
         turned = result.transposed(), second.transposed(), first.transposed()
-        found = _by_matrix(times, count, *turned)
-    return found
+        call = _by_matrix(times, count, *turned)
+    return call
 
 
 def _shown(view: Callable[..., Any], array: tuple[Any, ...], values: dict[str, int]) -> tuple[Any, int]:
@@ -151,8 +151,8 @@ def _shown(view: Callable[..., Any], array: tuple[Any, ...], values: dict[str, i
     at which the view begins."""
     _, shape, strides, dtype, *_ = array
     whole = as_strided(np.empty(1, dtype), shape, [step * dtype.itemsize for step in strides])
-    found = view(whole, values)
-    return found, found.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
+    shown = view(whole, values)
+    return shown, shown.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
 
 
 def _matrix(place: int, view: NDArray[Any], start: int) -> _Matrix:
@@ -204,7 +204,7 @@ def _call(alpha: NDArray[Any], name: str, *arguments: Any) -> Enqueue | None:
         elif one is _BETA:
             scale = position
             given.append(_ZERO[dtype.char].ctypes.data)
-        elif one > _LARGEST:
+        elif one > _MAX_EXTENT:
             return None
         else:
             given.append(one)

@@ -26,7 +26,7 @@ from dcarray.lowering.program import nodes
 
 __all__ = ["Operation", "Segment", "all_segments", "partition"]
 
-LIMIT = 512
+MAX_NODES = 512
 """The most operations of a segment: a loop that would exceed it is not unrolled."""
 
 
@@ -101,11 +101,11 @@ def partition(body: Iterable[nodes.Node], region: Region) -> Iterator[Segment | 
     for node in body:
         if isinstance(node, nodes.Stop):  # no flags are raised
             continue
-        straight = _unrolled(node, LIMIT - _count(pending))
+        straight = _unrolled(node, MAX_NODES - _count(pending))
         if straight is None:
             yield from _segment(pending, region)
             pending = []
-            straight = _unrolled(node, LIMIT)
+            straight = _unrolled(node, MAX_NODES)
         if straight is None:
             yield node
         else:
@@ -138,8 +138,8 @@ def _unrolled(node: nodes.Node, limit: int) -> list[nodes.Node] | None:
         case nodes.Loop(var, (int(start), int(stop), int(step)), body):
             iterations: list[nodes.Node] = []
             for value in range(start, stop, step):
-                made = _all_at(body, var, value)
-                straight = None if made is None else _all_unrolled(made, limit - _count(iterations))
+                iteration = _all_at(body, var, value)
+                straight = None if iteration is None else _all_unrolled(iteration, limit - _count(iterations))
                 if straight is None:
                     return None
                 iterations += straight
@@ -159,13 +159,13 @@ def _unrolled(node: nodes.Node, limit: int) -> list[nodes.Node] | None:
 
 
 def _all_unrolled(body: Iterable[nodes.Node], limit: int) -> list[nodes.Node] | None:
-    found: list[nodes.Node] = []
+    unrolled: list[nodes.Node] = []
     for node in body:
-        straight = _unrolled(node, limit - _count(found))
+        straight = _unrolled(node, limit - _count(unrolled))
         if straight is None:
             return None
-        found += straight
-    return found
+        unrolled += straight
+    return unrolled
 
 
 def _count(body: Iterable[nodes.Node]) -> int:
@@ -219,21 +219,21 @@ def _binding_at(binding: Binding, values: dict[str, Dim]) -> Binding:
 def _segment(body: list[nodes.Node], region: Region) -> Iterator[Segment | nodes.Node]:
     """Yield the segment that consists of some nodes; or the nodes themselves if they are fewer than two
     operations."""
-    made = _Operations(region)
-    made.body(body, -1)
-    if len(made.operations) < 2:
+    recorded = _Operations(region)
+    recorded.body(body, -1)
+    if len(recorded.operations) < 2:
         yield from body
         return
     allocated = {node.array.name: node for node in body if isinstance(node, nodes.Alloc)}
     freed = {node.array.name: node for node in body if isinstance(node, nodes.Free)}
-    inside = [node for node, _ in made.allocated.values() if node.array.name not in allocated.keys() - freed]
-    uses = [made.users(node.array.name) for node in inside]
-    for k, operation in enumerate(made.operations):
+    inside = [n for n, _ in recorded.allocated.values() if n.array.name not in allocated.keys() - freed]
+    uses = [recorded.users(node.array.name) for node in inside]
+    for k, operation in enumerate(recorded.operations):
         if isinstance(operation.node, nodes.Launch):
             uses += [(k,) for one in operation.node.binding.pointers if isinstance(one, Scratch)]
     yield Segment(
-        tuple(made.operations),
-        tuple(made.before),
+        tuple(recorded.operations),
+        tuple(recorded.before),
         tuple([node.array for node in inside]),
         tuple(uses),
         tuple([node for name, node in allocated.items() if name not in freed]),
@@ -320,13 +320,13 @@ class _Operations:
         """Return the operations that use an array's memory: all those of a body that uses an array from
         outside, since the next iteration may need the values."""
         home = self.allocated[name][1]
-        found: set[int] = set()
+        users: set[int] = set()
         for k, names in enumerate(self.touched):
-            if name in names and k not in found:
+            if name in names and k not in users:
                 while (parent := self.operations[k].parent) != home:
                     k = parent
-                found.update(range(k, self.end(k)))
-        return tuple(sorted(found))
+                users.update(range(k, self.end(k)))
+        return tuple(sorted(users))
 
     def end(self, at: int) -> int:
         """Return the position behind an operation and its body."""

@@ -155,12 +155,12 @@ class OpenCLDevice:
         flags = self._cl.map_flags
         flag = flags.READ | flags.WRITE if written else flags.READ
         with self._errors():
-            found, _ = self._cl.enqueue_map_buffer(self.queue, buffer, flag, 0, (max(size, 1),), np.uint8)
+            elements, _ = self._cl.enqueue_map_buffer(self.queue, buffer, flag, 0, (max(size, 1),), np.uint8)
         try:
-            yield found
+            yield elements
         finally:
             with self._errors():
-                found.base.release(self.queue)
+                elements.base.release(self.queue)
 
     def copy(self, source: Any, target: Any, nbytes: int) -> None:
         """Enqueue a copy of the first ``nbytes`` bytes of ``source`` to the start of ``target``."""
@@ -365,10 +365,10 @@ def find() -> list[OpenCLDevice]:
             if not handle.available or not handle.compiler_available:
                 refusals.append(f"{handle.name}: not available")
                 continue
-            made = [
+            parts = [
                 OpenCLDevice(f"opencl:{number}{part}", one) for part, one in _parts(handle, _parts_wanted())
             ]
-            devices, number = devices + made, number + 1
+            devices, number = devices + parts, number + 1
         except cl.Error as error:
             refusals.append(f"{handle.name}: {error}")
     if not devices:

@@ -221,15 +221,15 @@ class Spread:
 
     def variables(self, lane: Lane) -> dict[int, k.Affine]:
         """Return the value of each kept loop's variable for a thread of the block."""
-        found = {}
+        values = {}
         for loop, place in zip(self.kept, self.grid.coordinates, strict=False):
             size, at = self.tile.size(loop), k.affine()
             if loop == self.tile.across:
                 at = lane.column
             elif loop == self.tile.down:
                 at = lane.row
-            found[loop] = k.affine(0, scale(size, place), at)
-        return found
+            values[loop] = k.affine(0, scale(size, place), at)
+        return values
 
     def depths(self, level: int) -> dict[int, int]:
         """Return the level that opens each kept loop: that of the block, or of threads (``level``)."""

@@ -22,11 +22,11 @@ from dcarray.lowering.nest.loop_nest import LoopNest, variable
 from .blocks import BLOCK, BOOL, LANE, LIMITS, Limits, guard, threads
 from .rows import along_row
 
-MOST = 1 << 16  # the work of a statement, in additions, up to which one block does it sooner than a launch
+MAX_WORK = 1 << 16  # the work of a statement, in additions, for which one block does it sooner than a launch
 ALONE = 16  # points of a statement that one thread does
 EACH = 1 << 12  # the work of an iteration up to which it has a thread
-SMALL = 1 << 10  # bytes of arrays that a thread has in registers, or a block in shared memory
-ROOM = 1 << 28  # bytes of scratch for the private arrays of iterations
+MAX_LOCAL_BYTES = 1 << 10  # bytes of arrays that a thread has in registers, or a block in shared memory
+MAX_SCRATCH = 1 << 28  # bytes of scratch for the private arrays of iterations
 
 
 def schedule_loops(
@@ -42,10 +42,10 @@ def schedule_loops(
     trial = _ThreadMaker(region, 1)
     trial.statement(stmt)
     if isinstance(stmt, nodes.Loop) and selected_index(stmt) is None:
-        found = _parallel(stmt, region, trial, limits)
-        if found is not None:
-            return found
-    if trial.most > MOST:
+        parallel = _parallel(stmt, region, trial, limits)
+        if parallel is not None:
+            return parallel
+    if trial.most > MAX_WORK:
         raise Unsupported("its statements are large enough for a device")
     alone = trial.points <= ALONE
     maker: LoopMaker = _ThreadMaker(region, 1) if alone else _BlockMaker(region, 1, limits=limits)
@@ -70,14 +70,14 @@ def _parallel(
         return None
     each = trial.hints(trial.work) // max(1, count)
     by_threads = each <= EACH or count >= limits.threads * limits.blocks
-    if count < limits.narrow or (not by_threads and trial.most > MOST):
+    if count < limits.narrow or (not by_threads and trial.most > MAX_WORK):
         return None
     if not stmt.parallel and iteration_conflict(stmt, region) is not None:
         return None
     maker: LoopMaker = _ThreadMaker(region, 1) if by_threads else _BlockMaker(region, 1, limits=limits)
-    small, large = maker.private_arrays(stmt, SMALL)
+    small, large = maker.private_arrays(stmt, MAX_LOCAL_BYTES)
     room = sum(maker.hints(total(array.shape)) * array.dtype.itemsize for array in large)
-    if room * count > ROOM:
+    if room * count > MAX_SCRATCH:
         return None
     maker.arguments.pieces = "g0", trips
     for array in large:

@@ -35,8 +35,8 @@ from dcarray.lowering.nest.loop_nest import Block, LoopNest, variable
 from .blocks import LANE, Limits, Tile, add_blocks, grid_of, guard, scope_at, threads, width_along
 from .products import LEVEL, SLICE, SLICE_NAME, Product, Tiled
 
-MOST = 24  # rows of a thread: as many sums are in its registers, twice
-FEW = 8  # the same on processors, which have fewer registers
+MAX_ROWS = 24  # rows of a thread: as many sums are in its registers, twice
+MAX_HOST_ROWS = 8  # the same on processors, which have fewer registers
 DEPTH = 16  # of the slices that are summed on their own
 DEEP_NAME = "k1"
 DEEP = variable(DEEP_NAME)  # the place in the inner dimension
@@ -66,7 +66,7 @@ class _Panel(Tiled):
         self.begin()
         extents = nest.loops.extents
         rows, columns = (max(1, nest.hints(extents[loop])) for loop in (product.row, product.column))
-        most = (FEW if limits.vector else MOST) * 8 // max(8, self.dtype.itemsize)
+        most = (MAX_HOST_ROWS if limits.vector else MAX_ROWS) * 8 // max(8, self.dtype.itemsize)
         self.side = -(-rows // -(-rows // most))
         others = -(-rows // self.side)
         for loop in product.batch:
@@ -164,11 +164,11 @@ class _Panel(Tiled):
         parts, add = self.slice(column, (affine(DEPTH, SLICE), extent), factors)
         total = [Update(name, self.fold.name, part) for name, part in zip(sums, parts, strict=True)]
         loop = For(SLICE_NAME, affine(), (extent,), DEPTH, "serial", (*add, *total))
-        made: list[Stmt] = [*declared, loop]
+        stmts: list[Stmt] = [*declared, loop]
         for row, name in zip(rows, sums, strict=True):
             place = {product.row: row, product.column: column}
-            made += self.stored(place, Local(name, self.fold.dtype))
-        return tuple(made)
+            stmts += self.stored(place, Local(name, self.fold.dtype))
+        return tuple(stmts)
 
     # ---- both ---------------------------------------------------------------------------------------
     def slice(
@@ -181,9 +181,9 @@ class _Panel(Tiled):
         assert isinstance(body, Apply)
         parts = [names("a") for _ in factors]
         begin = [Declare(name, fold.identity()) for name in parts]
-        made = self.value(product.right, {product.column: column, product.inner: DEEP})
+        value = self.value(product.right, {product.column: column, product.inner: DEEP})
         right = Local(names("v"), self.dtype)
-        steps: list[Stmt] = [*self.before, Let(right.name, made)]
+        steps: list[Stmt] = [*self.before, Let(right.name, value)]
         self.before = []
         for name, factor in zip(parts, factors, strict=True):
             steps.append(Update(name, fold.name, Op(body.op, (factor, right), fold.dtype)))
@@ -195,10 +195,10 @@ class _Panel(Tiled):
         depths = {**dict.fromkeys(self.places, 1), **dict.fromkeys(place, LEVEL)}
         scope = scope_at(self.nest, {**self.places, **place}, depths, LEVEL, False)
         scope.announce([factor], [self.product.compute.target])
-        found = scope.evaluate(factor)
+        element = scope.evaluate(factor)
         self.before += scope.take(LEVEL)
         self.outside += [*scope.take(0), *scope.take(1)]
-        return found
+        return element
 
 
 def _in_slice(side: int, row: int) -> Affine:

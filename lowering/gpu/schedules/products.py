@@ -88,7 +88,7 @@ def product_of(nest: LoopNest) -> Product | None:
     columns = [loop for loop in rest if loop in moves[1] - moves[0]]
     if not rows or not columns:
         return None
-    row, column = (max(found, key=lambda loop: sizes[loop]) for found in (rows, columns))
+    row, column = (max(loops, key=lambda loop: sizes[loop]) for loops in (rows, columns))
     if column < row and rest[-1] in rows:  # threads go along the innermost loop
         left, right, row, column = right, left, column, row
     batch = tuple(loop for loop in rest if loop not in (row, column))
@@ -97,14 +97,14 @@ def product_of(nest: LoopNest) -> Product | None:
 
 def _moving(nest: LoopNest, factor: Value) -> set[int] | None:
     """Return the loops along which a factor's address changes; None if the factor is not a plain load."""
-    found: set[int] = set()
+    loops: set[int] = set()
     some = list(loads(factor))
     if not some or not _is_plain(factor):
         return None
     for load in some:
         steps = nest.arguments.steps(nest.arguments.reach(load))
-        found |= {loop for loop, step in enumerate(steps) if not equal(step, 0)}
-    return found
+        loops |= {loop for loop, step in enumerate(steps) if not equal(step, 0)}
+    return loops
 
 
 def _is_plain(factor: Value) -> bool:
@@ -194,9 +194,9 @@ class Tiled:
             for down in range(0, rows, tile.height):
                 column, row = affine(right, lane.column), affine(down, lane.row)
                 depth, other = (column, row) if along else (row, column)
-                made = self.element(name, factor, loop, depth, other, lead)
+                stmts = self.element(name, factor, loop, depth, other, lead)
                 fits = columns % tile.width == 0 and rows % tile.height == 0
-                yield from made if fits else guard([is_below(column, columns), is_below(row, rows)], made)
+                yield from stmts if fits else guard([is_below(column, columns), is_below(row, rows)], stmts)
 
     def element(self, name: str, factor: Value, loop: int, depth: Affine, other: Affine, lead: int) -> Block:
         """Return the statements that store one element of a factor in the tile ``name``; beyond the factor's

@@ -82,9 +82,9 @@ def schedule_reduction(nest: LoopNest, limits: Limits) -> None:
 
 def _another(fold: Fold, nest: LoopNest) -> Fold:
     """Return a new accumulator for the operation and dtype of another one."""
-    made = Fold(fold.name, fold.dtype, nest.names)
-    made.mode = fold.mode
-    return made
+    another = Fold(fold.name, fold.dtype, nest.names)
+    another.mode = fold.mode
+    return another
 
 
 def tile_of(
@@ -220,9 +220,9 @@ def reduce_parts(
             at = partial_place(nest, blocks.kept, values, blocks.piece, count, inside)
             return tuple(Store(place, at, value) for place, value in zip(places, totals, strict=True))
         scope = scope_at(nest, values, blocks.depths(LEVEL), LEVEL, False)
-        made = store_results(nest, foldings, scope, LEVEL, totals)
+        stores = store_results(nest, foldings, scope, LEVEL, totals)
         outside.extend((*scope.take(0), *scope.take(1)))
-        return made
+        return stores
 
     body = fold_together(nest, foldings, team, blocks.guard, part, finish)
     return tuple(outside), body
@@ -274,9 +274,9 @@ def _combine(
 
     def finish(lane: Lane, totals: list[Expr]) -> Block:
         scope = scope_at(nest, blocks.variables(lane), blocks.depths(LEVEL), LEVEL, False)
-        made = store_results(nest, foldings, scope, LEVEL, totals)
+        stores = store_results(nest, foldings, scope, LEVEL, totals)
         outside.extend((*scope.take(0), *scope.take(1)))
-        return made
+        return stores
 
     body = fold_together(nest, foldings, team, blocks.guard, part, finish)
     return (*outside, *body)

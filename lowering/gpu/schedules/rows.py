@@ -43,7 +43,7 @@ from .reductions import LEVEL, reduce_parts, tile_of
 from .teams import Part, declare, part_loops, store_results
 
 ROW = 0  # the loop over rows
-LONG = 64  # points for each thread of a row from which on few rows are better done by statements on their own
+MIN_POINTS = 64  # points for each thread of a row from which on statements do few rows better on their own
 
 
 def schedule_rows(nests: Sequence[LoopNest], limits: Limits) -> tuple[Kernel, Binding]:
@@ -60,7 +60,7 @@ def schedule_rows(nests: Sequence[LoopNest], limits: Limits) -> tuple[Kernel, Bi
     hints, work = first.hints, 0
     rows = first.loops.extents[ROW]
     longest = max(hints(total(nest.loops.extents[1:])) for nest in nests)
-    if hints(rows) * 8 < limits.blocks and longest > LONG * limits.threads:
+    if hints(rows) * 8 < limits.blocks and longest > MIN_POINTS * limits.threads:
         raise Unsupported("the rows are too few")
     work = sum((total(nest.loops.extents[1:]) * nest.cost() for nest in nests), start=0)
     count: Dim = rows
@@ -144,15 +144,15 @@ class RowLoops:
 
     def variables(self, lane: Lane) -> dict[int, Affine]:
         """Return the value of each kept loop's variable for a thread of the block."""
-        found = {ROW: variable(BLOCK)} if self.nest.row_axes else {}
+        values = {ROW: variable(BLOCK)} if self.nest.row_axes else {}
         for loop in self.kept:
             at = affine()
             if loop == self.tile.across:
                 at = lane.column
             elif loop == self.tile.down:
                 at = lane.row
-            found[loop] = affine(0, variable(f"w{loop}"), at)
-        return found
+            values[loop] = affine(0, variable(f"w{loop}"), at)
+        return values
 
     def depths(self, level: int) -> dict[int, int]:
         """Return the level of the kernel's loops at which each kept loop is opened."""
@@ -206,8 +206,8 @@ def _by_threads(nests: Sequence[LoopNest], count: Dim, limits: Limits) -> Phase:
             body.extend(_reduced_alone(nest, row, limits))
         else:
             headers = [nest.whole_loop(loop) for loop in range(1, len(nest.loops.axes))]
-            before, made = _elementwise(nest, row, LEVEL, headers)
-            body.extend((*before, *made))
+            before, stmts = _elementwise(nest, row, LEVEL, headers)
+            body.extend((*before, *stmts))
     inside: Expr = Op("less", (Index(row), Index(first.arguments.extent(ROW))), BOOL)
     work = threads(limits.threads, guard([inside], tuple(body)))
     return Phase(BLOCK, first.arguments.integer(count, "grid"), "blocks", (work,), (), limits.threads)

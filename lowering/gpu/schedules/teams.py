@@ -67,12 +67,12 @@ def fold_together(
     if team.count == 1:
         return (threads(count, (*lane.before, *within(lane, (*own, *finish(lane, results))))),)
     shared = [nest.names("s") for _ in foldings]
-    made: list[Stmt] = []
+    stmts: list[Stmt] = []
     for name, folding in zip(shared, foldings, strict=True):
-        made.append(Stack(name, folding.fold.wide, count))
+        stmts.append(Stack(name, folding.fold.wide, count))
     here = variable(LANE)
     stores = tuple(Store(name, here, value) for name, value in zip(shared, results, strict=True))
-    made.append(threads(count, (*lane.before, *within(lane, (*own, *stores)))))
+    stmts.append(threads(count, (*lane.before, *within(lane, (*own, *stores)))))
     width = team.count // 2
     while width:
         lane = lane_of(team.tile, nest.names)
@@ -82,15 +82,15 @@ def fold_together(
             one, other = (Elem(name, at, folding.fold.wide) for at in (here, there))
             steps.append(Store(name, here, op(folding.fold.name, one, other)))
         body = within(lane, guard([is_below(team.index(lane), width)], tuple(steps)))
-        made.append(threads(count, (*lane.before, *body)))
+        stmts.append(threads(count, (*lane.before, *body)))
         width //= 2
     lane = lane_of(team.tile, nest.names)
     totals: list[Expr] = [
         Elem(name, here, folding.fold.wide) for name, folding in zip(shared, foldings, strict=True)
     ]
     last = guard([is_below(team.index(lane), 1)], finish(lane, totals))
-    made.append(threads(count, (*lane.before, *within(lane, last))))
-    return tuple(made)
+    stmts.append(threads(count, (*lane.before, *within(lane, last))))
+    return tuple(stmts)
 
 
 def relax(foldings: Sequence[Folding]) -> None:

@@ -23,7 +23,7 @@ __all__ = ["machine"]
 @pytest.fixture(autouse=True)
 def large_statements(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave loops to the driver, as those over large arrays are."""
-    monkeypatch.setattr("dcarray.lowering.gpu.schedules.loops.MOST", 0)
+    monkeypatch.setattr("dcarray.lowering.gpu.schedules.loops.MAX_WORK", 0)
 
 
 JACOBI = """region(N: int>=3) {

@@ -188,7 +188,7 @@ LOOP = """region() {{
 @pytest.fixture
 def large_statements(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave loops to the driver, as those over large arrays are."""
-    monkeypatch.setattr("dcarray.lowering.gpu.schedules.loops.MOST", 0)
+    monkeypatch.setattr("dcarray.lowering.gpu.schedules.loops.MAX_WORK", 0)
 
 
 @needs_gxx
@@ -387,7 +387,7 @@ def test_a_plan_with_graphs_is_loaded_in_another_process(machine: Machine) -> No
 
 @needs_gxx
 def test_long_programs_are_several_graphs(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(segments, "LIMIT", 6)
+    monkeypatch.setattr(segments, "MAX_NODES", 6)
     plan = compiled(CHAINS)
     assert len(graphs(plan)) > 2 and max(len(graph.operations) for graph in graphs(plan)) <= 6
     memory = {"a": np.arange(1000.0)}

@@ -27,7 +27,7 @@ pytestmark = needs_gxx
 def late(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     """Do nothing before somebody waits for it; leave loops to the driver, as those over large arrays are."""
     machine.cupy.late = machine.pinned = True
-    monkeypatch.setattr("dcarray.lowering.gpu.schedules.loops.MOST", 0)
+    monkeypatch.setattr("dcarray.lowering.gpu.schedules.loops.MAX_WORK", 0)
     monkeypatch.setitem(devices._found, "cuda", [machine.device])
 
 

@@ -27,7 +27,7 @@ MODES = {"threads": {}, "blocks": {"ALONE": 0, "EACH": 0}}
 @pytest.fixture(params=MODES)
 def mode(request, monkeypatch):
     """Whether statements are done by threads alone, or by blocks."""
-    monkeypatch.setattr(loops_module, "SMALL", 32)
+    monkeypatch.setattr(loops_module, "MAX_LOCAL_BYTES", 32)
     monkeypatch.setattr(loops_module, "ALONE", 1 << 20)
     for name, value in MODES[request.param].items():
         monkeypatch.setattr(loops_module, name, value)
