@@ -148,12 +148,7 @@ PACKAGES = {
 
 
 def test_layers_know_only_what_is_below_them() -> None:
-    below = {
-        "ir": {"ir"},
-        "lowering": {"lowering", "ir"},
-        "comm": {"comm", "ir"},
-        "dcarray": set(LAYERS),
-    }
+    below = {"ir": {"ir"}, "lowering": {"lowering", "ir"}, "comm": {"comm", "ir"}, "dcarray": set(LAYERS)}
     for module, tree in TREES.items():
         for target in _known(module, ast.walk(tree)):
             if target.split(".")[0] == "dcarray":

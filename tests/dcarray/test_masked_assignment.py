@@ -18,11 +18,7 @@ from dcarray.api.lazy_selection import Selected
 from dcarray.core.processes import communicator
 from dcarray.recording import masked_assignment
 
-MODES: tuple[dict[str, Any], ...] = (
-    {},
-    {"eager_below": 0, "jit": "off"},
-    {"eager_below": 0, "jit": "eager"},
-)
+MODES: tuple[dict[str, Any], ...] = ({}, {"eager_below": 0, "jit": "off"}, {"eager_below": 0, "jit": "eager"})
 RECORDED = MODES[1]
 
 

@@ -75,10 +75,7 @@ def test_panels_are_factored_beside_the_sides(
 
 
 @settings(max_examples=16, deadline=None)
-@given(
-    st.sampled_from("fdFD"),
-    *(st.integers(1, most) for most in (90, 100, 8, 3, 5)),
-)
+@given(st.sampled_from("fdFD"), *(st.integers(1, most) for most in (90, 100, 8, 3, 5)))
 def test_any_panels_and_pieces(char: str, n: int, m: int, panels: int, pieces: int, count: int) -> None:
     """The steps, done here one after the other, solve the systems."""
     a, b = values((count, n, n), char), values((count, n, m), char)

@@ -69,10 +69,7 @@ def test_parts_between_large_statements_stay_recorded() -> None:
     same(got, steps(a.copy()))
 
 
-@pytest.mark.parametrize(
-    "call",
-    [lambda x: np.roll(x, 3, axis=(0, 1)), lambda x: np.concatenate((x[:3], x))],
-)
+@pytest.mark.parametrize("call", [lambda x: np.roll(x, 3, axis=(0, 1)), lambda x: np.concatenate((x[:3], x))])
 def test_the_parts_of_one_call_are_no_sweep(call) -> None:
     a = given()
     got = call(dc.asarray(a.copy()) + 1.0)

@@ -10,9 +10,7 @@ from dcarray.comm import run, world
 from dcarray.comm.planning import planner
 
 
-def test_single_statements_are_planned_to_find_an_exception(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_single_statements_are_planned_to_find_an_exception(monkeypatch: pytest.MonkeyPatch) -> None:
     planned: list[int] = []
     plan = planner.plan
 

@@ -143,11 +143,7 @@ def test_facts_combine():
 def test_show_is_python():
     size = dims.simplify(((N - 1) // 2) * 3 - M + 2)
     assert eval(dims.show(size), {"N": 8, "M": 5}) == 6
-    for size in (
-        N // (3 * M),
-        (N - 1) // (2 * dims.maximum(M, N + 1)),
-        N % (2 * M),
-    ):
+    for size in (N // (3 * M), (N - 1) // (2 * dims.maximum(M, N + 1)), N % (2 * M)):
         exact = dims.substitute(size, {"N": 97, "M": 5})
         assert eval(dims.show(size), {"N": 97, "M": 5, "max": max}) == exact
     assert dims.show(N - 2) == "N-2"

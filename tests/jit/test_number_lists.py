@@ -431,16 +431,7 @@ def test_both_ways_to_convert(built: bool, monkeypatch: pytest.MonkeyPatch) -> N
     vector.array[0] = np.nan
     vector.write_back()
     assert str(vector.given) == "[nan, -0.0]"
-    for refused in (
-        [1, 2.0, 2**54],
-        [1.0, True],
-        [True, 1],
-        [1j, 1.0],
-        [2**63],
-        [],
-        [[]],
-        [None],
-    ):
+    for refused in ([1, 2.0, 2**54], [1.0, True], [True, 1], [1j, 1.0], [2**63], [], [[]], [None]):
         assert module.list_elements((refused,)) == (refused,)
 
 

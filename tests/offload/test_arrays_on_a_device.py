@@ -11,9 +11,7 @@ from conformance.fuzz import program
 from conformance.programs import difference, suits_devices
 from dcarray.lowering.gpu import devices as table
 
-pytestmark = [
-    needs_device,
-]
+pytestmark = [needs_device]
 N = 20_000
 
 

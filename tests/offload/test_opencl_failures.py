@@ -7,9 +7,7 @@ from devices import needs_opencl
 import dcarray as dc
 from dcarray.lowering.gpu import devices
 
-pytestmark = [
-    needs_opencl,
-]
+pytestmark = [needs_opencl]
 N = 40_000
 NEEDED = 1  # arrays of so many elements, of a run
 

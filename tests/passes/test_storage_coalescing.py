@@ -30,9 +30,7 @@ def test_few_or_small_ones_stay(check):
 def test_what_is_needed_later_keeps_its_place(check):
     more = "y[i,j] = add(b[i,j], e[i,j]) for i<N, j<1000\n}"
     check(
-        STORAGE_COALESCING,
-        chain(*"xabcdey")[:-1] + more,
-        chain(*"xabaday")[:-1] + more.replace("e[", "a["),
+        STORAGE_COALESCING, chain(*"xabcdey")[:-1] + more, chain(*"xabaday")[:-1] + more.replace("e[", "a[")
     )
 
 

@@ -164,11 +164,7 @@ def by_functions(rng: random.Random) -> None:
     bits = draw.random(shape) > 0.6
     few = any_array(rng, (rng.choice([1, 2, 30]),), "f4")
     with dc.options(distribute_above=0, eager_below=0, jit="off"):
-        for function, rest in (
-            (np.put, (at, few)),
-            (np.place, (bits, few)),
-            (np.putmask, (bits, few)),
-        ):
+        for function, rest in ((np.put, (at, few)), (np.place, (bits, few)), (np.putmask, (bits, few))):
             x, z = target(rng, whole), whole.copy()
             ours = [either(rng, a) for a in rest]
             named = {"mode": mode} if function is np.put else {}

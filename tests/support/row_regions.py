@@ -123,8 +123,5 @@ def _row(compute: Compute, row: tuple[int, ...]) -> Compute:
     amap = (*(Index(at) for at in row), *(Index(0, 1, axis) for axis in range(len(shape))))
     init = None if compute.init is None else remap(compute.init, amap, shape)
     return replace(
-        compute,
-        target=compose(compute.target, amap, shape),
-        body=remap(compute.body, amap, shape),
-        init=init,
+        compute, target=compose(compute.target, amap, shape), body=remap(compute.body, amap, shape), init=init
     )

@@ -97,10 +97,7 @@ def _cases(p: int) -> dict[str, tuple[Layout, Layout]]:
     sizes[-1] += N - sum(sizes)
     return {
         "other sizes": (rows, Layout((N, N), grid, [Block(0, tuple(sizes)), Block(1)])),
-        "row copies to column copies": (
-            Layout((N,), grid, [Block(0)]),
-            Layout((N,), grid, [Block(1)]),
-        ),
+        "row copies to column copies": (Layout((N,), grid, [Block(0)]), Layout((N,), grid, [Block(1)])),
         "a row's copies to all": (Layout((N,), grid, [Block(0)]), Layout((N,), grid, [Whole()])),
         "a row's copies to a line": (Layout((N,), grid, [Block(0)]), Layout.chosen((N,), p * p)),
         "a column's copies to a line": (Layout((N,), grid, [Block(1)]), Layout.chosen((N,), p * p)),

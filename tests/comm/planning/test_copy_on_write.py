@@ -59,10 +59,7 @@ SHARED = """region() {
 def test_what_shares_memory_waits_for_what_is_written() -> None:
     """An alias is not redistributed before a write under another name."""
     region = parse(SHARED)
-    memory = {
-        "a": np.arange(16, dtype=np.int32).reshape(4, 4) - 7,
-        "b": np.full(4, 99, np.float32),
-    }
+    memory = {"a": np.arange(16, dtype=np.int32).reshape(4, 4) - 7, "b": np.full(4, 99, np.float32)}
     t = memory["a"][::-1, 1].astype(np.float32)
     want = {"x": np.where(memory["a"][2, ::-1] != 0, t, t[::-1])}
     want["y"] = np.maximum(want["x"], t)

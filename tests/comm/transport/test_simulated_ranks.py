@@ -214,10 +214,7 @@ MISMATCHES: list[tuple[Program, str]] = [
         "rank 0 sends 0 bytes where rank 1 receives 8 bytes",
     ),
     (lambda c: c.isend([np.zeros(1)], c.rank, 0), "has no other end"),
-    (
-        lambda c: (c.irecv([np.zeros(1)], c.rank, 0), c.isend([np.zeros(1)], c.rank, 0)),
-        "was not waited for",
-    ),
+    (lambda c: (c.irecv([np.zeros(1)], c.rank, 0), c.isend([np.zeros(1)], c.rank, 0)), "was not waited for"),
 ]
 
 

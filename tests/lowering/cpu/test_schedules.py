@@ -15,15 +15,7 @@ from row_regions import Maker
 
 from dcarray.ir import interp, ops, text, verify
 from dcarray.ir.analysis.effects import rows_conflict
-from dcarray.ir.nodes import (
-    Array,
-    Compute,
-    Index,
-    Load,
-    Region,
-    Rows,
-    Window,
-)
+from dcarray.ir.nodes import Array, Compute, Index, Load, Region, Rows, Window
 from dcarray.lowering.cpu.kernel_passes import ufunc_blocks as blocks_module
 from dcarray.lowering.cpu.kernel_passes.ufunc_blocks import call_numpy_loops
 from dcarray.lowering.cpu.schedules import column_reductions as columns_module
@@ -369,8 +361,7 @@ def test_rows_of_several_axes_are_one_loop_if_they_go_on_without_a_jump(monkeypa
 
 
 @pytest.mark.parametrize(
-    ("images", "lines", "kinds", "launched"),
-    [(2, 20, 16, 20), (4, 20, 16, 4), (2, 2, 2, 2), (2, 2, 16, 8)],
+    ("images", "lines", "kinds", "launched"), [(2, 20, 16, 20), (4, 20, 16, 4), (2, 2, 2, 2), (2, 2, 16, 8)]
 )
 def test_sums_beside_few_columns_are_shared_out_by_their_longest_axis(images, lines, kinds, launched):
     """Such as a convolution of images with few channels."""

@@ -92,12 +92,7 @@ def ulps(name: str, got: Array, args: tuple[Array, ...]) -> Any:
         return np.where(same, 0, np.abs(got.astype(wide) - true) / unit)
 
 
-def assert_same(
-    name: str,
-    got: Array,
-    expected: Array,
-    args: tuple[Array, ...],
-) -> None:
+def assert_same(name: str, got: Array, expected: Array, args: tuple[Array, ...]) -> None:
     if got.dtype.kind in "fc":
         parts = f"f{got.dtype.itemsize // (2 if got.dtype.kind == 'c' else 1)}"
         x, y = got.view(parts), expected.view(parts)
