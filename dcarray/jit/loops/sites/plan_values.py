@@ -112,11 +112,11 @@ def _list(k: int, count: int, convert: Callable[[NDArray], list[Any]], of_tuples
     """Return a function that gives a new list: of all elements of the result ``k``, or, if ``count`` is not
     negative, of as many as the result ``count`` says."""
 
-    def made_list(values: Sequence[Any], arrays: list[NDArray], addresses: list[int], below: int) -> Any:
+    def new_list(values: Sequence[Any], arrays: list[NDArray], addresses: list[int], below: int) -> Any:
         elements = arrays[k] if count < 0 else arrays[k][: int(arrays[count])]
         return [*map(tuple, convert(elements))] if of_tuples else convert(elements)
 
-    return made_list
+    return new_list
 
 
 def _numbers(array: NDArray) -> list[Any]:

@@ -74,7 +74,7 @@ class ShortRuns:
         self._trial: tuple[Entry, Any] | None = None
         # seconds of the trial's runs, with reading and binding parts of objects
         self._whole: list[float] = []
-        self._made: dict[int, tuple[LoopPlan, Any, Any]] = {}
+        self._by_plan: dict[int, tuple[LoopPlan, Any, Any]] = {}
 
     def use(
         self, plan: LoopPlan, values: tuple[Any, ...], entry: Entry, members: list[Check],
@@ -158,13 +158,13 @@ class ShortRuns:
 
     def may_have_one(self, plan: LoopPlan) -> bool:
         """Whether a plan that has checks has a short run, or may turn out to have one."""
-        known = self._made.get(id(plan))
+        known = self._by_plan.get(id(plan))
         return known is None or known[1] is not None
 
     def _runs_of(self, plan: LoopPlan, values: tuple[Any, ...], entry: Entry) -> tuple[Any, Any]:
         """Return a plan's short run, and the function that takes the site's values and calls it; None for
         each that there is not."""
-        known = self._made.get(id(plan))
+        known = self._by_plan.get(id(plan))
         if known is None:
             short = self._make(plan, values, entry)
             whole = short
@@ -173,7 +173,7 @@ class ShortRuns:
                 if not held:  # another thread has just been served, too
                     return short, None
                 whole = self._paths.object_run(self._site, short, held)
-            known = self._made[id(plan)] = plan, short, whole
+            known = self._by_plan[id(plan)] = plan, short, whole
         return known[1:]
 
     def _arm(self, short: Any, plan: LoopPlan, members: list[Check], lasts: float) -> None:

@@ -41,7 +41,7 @@ _I8, _BOOL = np.dtype(np.int64), np.dtype(np.bool_)
 class Stacks(Statements):
     """Tracing of lists that grow and shrink; the subclasses add loops."""
 
-    def made_stack(self, value: Value, node: ast.expr, frame: Frame) -> Value:
+    def perhaps_stack(self, value: Value, node: ast.expr, frame: Frame) -> Value:
         """Return a newly made list as a list that grows, if it holds numbers; else as it is."""
         origin = f"{frame.file}:{frame.line + node.lineno}:{node.col_offset}"
         if isinstance(value, NumberList):

@@ -49,7 +49,7 @@ class Statements(Branches):
     loop: Callable[[ast.For | ast.While, Frame, Names], None]
     constant: Callable[[Any], Value]
     recursive: Callable[[Function, dict[str, Value], Frame], Value]
-    made_stack: Callable[[Value, ast.expr, Frame], Value]
+    perhaps_stack: Callable[[Value, ast.expr, Frame], Value]
 
     _dead_targets: frozenset[ast.expr] = frozenset()
     _tail_copies = 0
@@ -144,7 +144,7 @@ class Statements(Branches):
         value = self.evaluate(node, frame)
         spent = len(targets) == 1 and not isinstance(node, ast.Name | ast.Tuple | ast.List)
         if isinstance(targets[0], ast.Name) and targets[0].id in frame.growing and _is_new_list(node):
-            value = self.made_stack(value, node, frame)
+            value = self.perhaps_stack(value, node, frame)
         if len(targets) > 1 and is_array(value):
             value = self.memory.array(value)
         for target in targets:
