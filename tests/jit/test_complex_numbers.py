@@ -5,6 +5,7 @@ import random
 import sys
 from typing import Any
 
+import numpy as np
 import pytest
 from written import written
 
@@ -96,3 +97,51 @@ def test_functions_are_cpythons() -> None:
                 continue
             assert found == repr(getattr(cmath, name)(*args)), (name, z)
     assert compiled("cmath.log(z, 2)", Z)
+
+
+@pytest.mark.parametrize("start", ["0", "0.0", "-0.0", "1", "0j"])
+@pytest.mark.parametrize(
+    "loop", ["while abs(z) <= 2 and k < n:", "for k in range(n):\n            if k and abs(z) > 2: break"]
+)
+@pytest.mark.parametrize("step", ["z * z + c", "z ** 2 + c", "c + z * z", "2 * z + c"])
+def test_numbers_that_become_complex(start: str, loop: str, step: str) -> None:
+    text = f"""
+import numpy as np
+def f(y, n):
+    total = 0
+    for c in y:
+        z, k = {start}, 0
+        {loop}
+            z = {step}
+            k += 1
+        total += k
+    return total
+"""
+    plain, f = written(text), written(text)
+    for y in (Z, NEAR_ZERO):
+        with dc.options(jit="eager", cache_dir=None):
+            got = [dc.accelerate(f)(y, 30) for _ in range(2)]
+        assert got == [plain(y, 30)] * 2
+
+
+def test_the_set_of_mandelbrot() -> None:
+    f = written("""
+import numpy as np
+def f(c, n):
+    k = np.zeros(c.shape, int)
+    for i in range(c.shape[0]):
+        for j in range(c.shape[1]):
+            z = 0
+            for m in range(n):
+                z = z * z + c[i, j]
+                if abs(z) > 2:
+                    k[i, j] = m
+                    break
+    return k
+""")
+    c = np.linspace(-2, 1, 20)[:, None] + 1j * np.linspace(-1.2, 1.2, 10)
+    want = f(c, 30)
+    with dc.options(jit="eager", cache_dir=None):
+        g, before = dc.accelerate(f), dc.report().loops
+        assert (g(c, 30) == want).all() and (g(c, 30) == want).all()
+        assert dc.report().loops > before

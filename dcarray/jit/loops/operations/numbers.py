@@ -84,7 +84,7 @@ class Numbers:
     def _fitting(self, value: Data, dtype: DType) -> Expr:
         """Return a Python int, with a check (if needed) that a floating-point dtype has it exactly."""
         (low, high), limits = _exact(dtype), value.limits
-        if dtype.kind != "f" or limits is None or (low <= limits[0] and limits[1] <= high):
+        if dtype.kind not in "fc" or limits is None or (low <= limits[0] and limits[1] <= high):
             self._fits(limits, dtype)
             return value.expr
         ends = [("greater_equal", low), ("less_equal", high)]

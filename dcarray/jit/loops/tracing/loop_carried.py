@@ -15,8 +15,10 @@ import numpy as np
 
 from dcarray.core.errors import Untraceable
 from dcarray.ir.analysis.effects import writes
-from dcarray.ir.nodes import Apply, Branch, Compute, Dim, Expr, Load, Stmt, While, Window
+from dcarray.ir.nodes import Apply, Branch, Compute, Dim, Expr, Load, Region, Stmt, While, Window
 from dcarray.ir.ops import const
+from dcarray.ir.passes.base import Log
+from dcarray.ir.passes.portable.simplify import SIMPLIFY
 from dcarray.ir.statements import bodies, with_bodies
 from dcarray.ir.windows import map_loads
 
@@ -48,6 +50,11 @@ from .stacks import Stacks
 _U8, _BOOL = np.dtype(np.uint64), np.dtype(np.bool_)
 MAX_UNROLLED = 8  # iterations of a loop that is unrolled
 _MAX_RETRACES = 8
+_WIDER = {
+    (int, float),
+    (int, complex),
+    (float, complex),
+}  # types that a name may have, one after the other
 _MAX_STEP = 16  # of a counter that needs no check of its range
 
 
@@ -208,6 +215,10 @@ class LoopBodies(Stacks):
                 names[name] = self._value_of(variable)
             elif isinstance(value, Data):
                 names[name] = self._value_of(CarriedVariable(variable.window, variable.dtype, value.kind))
+            elif type(value) in (int, float):  # not as the constant, from which other statements follow
+                kind, limits = type(value), (value, value) if type(value) is int else None
+                expr = self.math.expr(value, np.dtype(kind))
+                names[name] = self.memory.value(expr, scalar=True, weak=kind, limits=limits)
         outer = frozenset(self.memory.arrays)
         with self.memory.nested_block() as block:
             loop.body()
@@ -270,7 +281,7 @@ class LoopBodies(Stacks):
         if not is_number(end) or is_array(end):
             raise changed
         kind = kind_of(end)
-        if kind != assumption and kind in PYTHON and (assumption, kind) != (int, float):
+        if kind != assumption and kind in PYTHON and (assumption, kind) not in _WIDER:
             raise changed
         return kind
 
@@ -327,7 +338,8 @@ class LoopBodies(Stacks):
         self.memory.restore(checkpoint)
         first = self._trace(loop, assumed, first=True)
         same = all(self._refine(n, assumed[n], loop, first) == assumed[n] for n in loop.names)
-        if not same or first.block != [_with_constants(stmt, values) for stmt in iteration.block]:
+        others = [_with_constants(stmt, values) for stmt in iteration.block]
+        if not same or _simplified(first.block) != _simplified(others):
             raise different
         self.memory.restore(after)
 
@@ -401,6 +413,10 @@ class LoopBodies(Stacks):
         limits = (-MAX_COUNTER, MAX_COUNTER - 1) if before is int else None
         python = self.memory.value(expr, scalar=True, weak=before, limits=limits)
         return PythonOrNumpy(python, value, loop.ran)
+
+
+def _simplified(block: list[Stmt]) -> tuple[Stmt, ...]:
+    return SIMPLIFY.fn(Region((), (), tuple(block)), Log()).body
 
 
 def _with_constants(stmt: Stmt, values: Mapping[str, Expr]) -> Stmt:
